@@ -1,0 +1,109 @@
+//! What can be wrong with a trace, said with file, line, column and expectation.
+//!
+//! For: the errors of this room and the count of skipped records. Must never know: who shows them.
+
+use std::fmt;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// One record that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadRecord {
+    /// 1-based line of a text file, or 1-based record of a binary one.
+    pub position: u64,
+    /// Whether `position` counts lines or records.
+    pub is_line: bool,
+    /// 1-based column (field) of a text file, or byte offset of a binary one.
+    pub column: u64,
+    /// The offending text, shortened.
+    pub found: String,
+    /// What would have been accepted.
+    pub expected: String,
+}
+
+impl fmt::Display for BadRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, column) =
+            if self.is_line { ("line", "column") } else { ("record", "byte") };
+        write!(
+            f,
+            "{what} {}, {column} {}: found `{}`, expected {}",
+            self.position, self.column, self.found, self.expected
+        )
+    }
+}
+
+/// Why a trace could not be read or written.
+#[derive(Debug, Error)]
+pub enum TraceError {
+    /// The operating system refused.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// A record is malformed.
+    #[error("{path}: {record}", path = path.display())]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// What and where.
+        record: BadRecord,
+    },
+    /// The file as a whole is not what it was taken for (empty, truncated container, wrong magic).
+    #[error("{path}: found {found}, expected {expected}", path = path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        found: String,
+        /// What would have been accepted.
+        expected: String,
+    },
+    /// No format fits the content.
+    #[error("{path}: the format was not recognised from the content{detail}; name it with `format`, one of {known}", path = path.display())]
+    Unrecognised {
+        /// The file.
+        path: PathBuf,
+        /// What the first bytes look like.
+        detail: String,
+        /// All format names.
+        known: String,
+    },
+    /// An option is wrong.
+    #[error("`{key}`: found `{found}`, expected {expected}")]
+    Option {
+        /// The key.
+        key: String,
+        /// What was found.
+        found: String,
+        /// What would have been accepted.
+        expected: String,
+    },
+}
+
+/// Records left out, counted and with the first few kept to be shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Skipped {
+    /// Malformed records passed over (only with `--on-bad-record skip`).
+    pub bad: u64,
+    /// Well-formed records that carry no request of ours (other event kinds, comments, headers).
+    pub irrelevant: u64,
+    /// The first malformed ones.
+    pub examples: Vec<BadRecord>,
+}
+
+impl Skipped {
+    /// Malformed records kept as examples.
+    pub const EXAMPLES: usize = 5;
+
+    /// Counts one malformed record.
+    pub fn count_bad(&mut self, record: BadRecord) {
+        self.bad += 1;
+        if self.examples.len() < Self::EXAMPLES {
+            self.examples.push(record);
+        }
+    }
+}

@@ -1,0 +1,2 @@
+//! One module per format, and the table of them.
+

@@ -1,0 +1,13 @@
+//! Block traces: files of every published format to requests, and back.
+//!
+//! For: reading, recognising, writing, merging and making traces, and interning their blocks.
+//! Must never know: caches, policies, devices. Units at this border: nanoseconds and bytes.
+
+pub mod batch;
+pub mod error;
+pub mod formats;
+pub mod reader;
+
+pub use batch::{Batch, Record};
+pub use error::{BadRecord, Skipped, TraceError};
+pub use reader::{OnBadRecord, OpenOptions, TraceReader};

@@ -1,0 +1,92 @@
+//! Replacement policies: which block stays.
+//!
+//! For: pure state machines over dense block ids. Must never know: the cache engine, tenants,
+//! requests, time, files, threads. A policy holds arrays indexed by [`BlockId`]; nothing hashes.
+//! Invariant: a policy never holds more than its capacity, and `Hit` implies it held the block.
+
+pub mod links;
+pub mod lru;
+pub mod registry;
+
+pub use registry::{Entry, Need, PolicyVisitor, Registered, entries, entry, visit};
+
+use cachewright_types::BlockId;
+
+/// The position of a block's next access when there is none.
+pub const NEVER: u32 = u32::MAX;
+
+/// One access to one block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The block.
+    pub block: BlockId,
+    /// Whether it is written (whole or in part).
+    pub write: bool,
+    /// Position in the stream of the next access to this block, [`NEVER`] if there is none or it
+    /// is not known. Only policies that declare [`Need::Future`] read it.
+    pub next_use: u32,
+}
+
+impl Access {
+    /// A read of `block` with no knowledge of the future.
+    #[inline(always)]
+    pub fn read(block: BlockId) -> Access {
+        Access { block, write: false, next_use: NEVER }
+    }
+}
+
+/// What a policy decided about one access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The block was in the cache.
+    Hit,
+    /// The block was not in the cache and now is.
+    Admit {
+        /// The block that left for it, if the cache was full.
+        evicted: Option<BlockId>,
+    },
+    /// The block was not in the cache and stays out; nothing left.
+    Bypass,
+}
+
+/// A replacement policy over unit blocks.
+///
+/// Ids passed in must be below the bound given to [`Policy::reserve_ids`].
+pub trait Policy: Send {
+    /// Decides about one access.
+    fn access(&mut self, access: Access) -> Verdict;
+
+    /// Whether the block is in the cache.
+    fn contains(&self, block: BlockId) -> bool;
+
+    /// Whether the policy remembers anything about the block (resident, ghost or counted). Once
+    /// this is false the id may be given to another block.
+    fn tracks(&self, block: BlockId) -> bool;
+
+    /// Blocks in the cache.
+    fn len(&self) -> u32;
+
+    /// Whether nothing is in the cache.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Blocks the cache may hold.
+    fn capacity(&self) -> u32;
+
+    /// Changes the capacity; blocks that must leave are appended to `evicted`, first out first.
+    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>);
+
+    /// Forgets a block wherever it is remembered (trim); returns whether it was in the cache.
+    fn remove(&mut self, block: BlockId) -> bool;
+
+    /// Makes room for ids `0..count`.
+    fn reserve_ids(&mut self, count: usize);
+
+    /// Loads the block's state into the processor's cache ahead of its access; the value means
+    /// nothing and is returned so that the load cannot be dropped.
+    fn touch(&self, block: BlockId) -> u32;
+
+    /// Checks every invariant, slowly. The error says which one is broken and how.
+    fn audit(&self) -> Result<(), String>;
+}
