@@ -7,7 +7,10 @@ pub mod batch;
 pub mod error;
 pub mod formats;
 pub mod reader;
+pub mod source;
 
 pub use batch::{Batch, Record};
 pub use error::{BadRecord, Skipped, TraceError};
+pub use formats::{FORMATS, FormatEntry, OptionSpec, open, open_bytes, recognise};
 pub use reader::{OnBadRecord, OpenOptions, TraceReader};
+pub use source::{Container, RandomAccess, Source, Stream};

@@ -1,2 +1,228 @@
 //! One module per format, and the table of them.
+//!
+//! For: finding the format of a trace by name or from its content, checking its options and
+//! opening it. Must never know: a path's meaning (it is only shown in messages), or any column of
+//! any format.
+//!
+//! Recognition: every entry says from 0 to 100 how well the first 64 KiB of decompressed content
+//! fit it; below [`CONFIDENT`] is a no. The highest wins; when another comes within
+//! [`TIE_MARGIN`], the content does not decide and the user is asked to name the format. So the
+//! answer depends neither on the order of the table nor on the path. SSDsim's five columns mean
+//! what MQSim's mean, so that one entry (`mqsim`) reads both and no tie arises.
 
+use crate::source::Source;
+use crate::{Batch, OpenOptions, Skipped, TraceError, TraceReader};
+use cachewright_types::nearest;
+use std::path::{Path, PathBuf};
+
+/// Confidence below which content is not taken for a format.
+pub const CONFIDENT: u8 = 40;
+/// Two formats whose confidences differ by no more than this are not told apart.
+pub const TIE_MARGIN: u8 = 5;
+
+/// One key of a format's own options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OptionSpec {
+    /// The key in `format_options`.
+    pub key: &'static str,
+    /// The value when the key is absent; empty when there is none.
+    pub default: &'static str,
+    /// One sentence: meaning and accepted values.
+    pub doc: &'static str,
+}
+
+/// What is known of one format; everything that lists formats reads this.
+#[derive(Clone, Copy)]
+pub struct FormatEntry {
+    /// The name users write.
+    pub name: &'static str,
+    /// One sentence: what records and units look like.
+    pub doc: &'static str,
+    /// Where the format is defined.
+    pub source: &'static str,
+    /// The keys it accepts.
+    pub options: &'static [OptionSpec],
+    /// How well the beginning of the decompressed content fits, 0 to 100.
+    pub recognise: fn(&[u8]) -> u8,
+    /// Starts reading. The options' keys have been checked, their values not.
+    pub open: fn(Source, &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError>,
+}
+
+/// Every format that can be read. Adding one is a file and a line.
+pub static FORMATS: &[FormatEntry] = &[];
+
+/// Opens the trace at `path` in the format named by `options`, or recognised from its content.
+///
+/// Errors: the operating system's; an empty file; a format that is unknown, not recognised or
+/// ambiguous; an option that the format does not have.
+pub fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
+    open_source(Source::open(path)?, options)
+}
+
+/// The same for bytes in memory; `name` stands for the path in messages.
+pub fn open_bytes(
+    name: &str,
+    bytes: &[u8],
+    options: &OpenOptions,
+) -> Result<Box<dyn TraceReader>, TraceError> {
+    open_source(Source::from_bytes(name, bytes)?, options)
+}
+
+/// The format that the content of `path` fits best. Errors as [`open`].
+pub fn recognise(path: &Path) -> Result<&'static FormatEntry, TraceError> {
+    recognise_source(&Source::open(path)?)
+}
+
+/// The format called `name`. Errors: unknown, with the nearest known name.
+pub fn find(name: &str) -> Result<&'static FormatEntry, TraceError> {
+    FORMATS.iter().find(|entry| entry.name == name).ok_or_else(|| TraceError::Option {
+        key: "format".to_owned(),
+        found: name.to_owned(),
+        expected: match nearest(name, FORMATS.iter().map(|entry| entry.name)) {
+            Some(near) => format!("a known format; nearest is `{near}`"),
+            None => format!("one of {}", known()),
+        },
+    })
+}
+
+fn open_source(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
+    let named = options.format.as_deref().map(find).transpose()?;
+    let entry = match named {
+        Some(entry) => refuse_empty(&source).map(|()| entry)?,
+        None => recognise_source(&source)?,
+    };
+    for (key, value) in &options.format_options {
+        check_key(entry, key, value)?;
+    }
+    let path = source.path().to_owned();
+    let inner = (entry.open)(source, options)?;
+    Ok(Box::new(NotVacuous { inner, path, format: entry.name, requests: 0 }))
+}
+
+fn refuse_empty(source: &Source) -> Result<(), TraceError> {
+    if !source.head().is_empty() {
+        return Ok(());
+    }
+    Err(TraceError::File {
+        path: source.path().to_owned(),
+        found: "an empty file".to_owned(),
+        expected: "a trace".to_owned(),
+    })
+}
+
+fn recognise_source(source: &Source) -> Result<&'static FormatEntry, TraceError> {
+    refuse_empty(source)?;
+    let mut fits: Vec<(u8, &FormatEntry)> = FORMATS
+        .iter()
+        .map(|entry| ((entry.recognise)(source.head()), entry))
+        .filter(|(confidence, _)| *confidence >= CONFIDENT)
+        .collect();
+    fits.sort_by_key(|(confidence, entry)| (std::cmp::Reverse(*confidence), entry.name));
+    let unrecognised = |detail: String| TraceError::Unrecognised {
+        path: source.path().to_owned(),
+        detail,
+        known: known(),
+    };
+    match fits.as_slice() {
+        [] => Err(unrecognised(format!(" (it begins with `{}`)", shown(first_line(source))))),
+        [(best, first), (next, second), ..] if *best <= next.saturating_add(TIE_MARGIN) => {
+            Err(unrecognised(format!(" (it fits both `{}` and `{}`)", first.name, second.name)))
+        }
+        [(_, entry), ..] => Ok(entry),
+    }
+}
+
+fn first_line(source: &Source) -> &[u8] {
+    source.head().split(|byte| *byte == b'\n').next().unwrap_or_default()
+}
+
+fn known() -> String {
+    let names: Vec<&str> = FORMATS.iter().map(|entry| entry.name).collect();
+    names.join(", ")
+}
+
+fn check_key(entry: &FormatEntry, key: &str, value: &str) -> Result<(), TraceError> {
+    let keys = || entry.options.iter().map(|spec| spec.key);
+    if keys().any(|known| known == key) {
+        return Ok(());
+    }
+    let all: Vec<&str> = keys().collect();
+    let expected = match nearest(key, keys()) {
+        Some(near) => format!("an option of format `{}`; nearest is `{near}`", entry.name),
+        None if all.is_empty() => format!("no such key: format `{}` has no options", entry.name),
+        None => format!("an option of format `{}`: {}", entry.name, all.join(", ")),
+    };
+    Err(TraceError::Option { key: key.to_owned(), found: value.to_owned(), expected })
+}
+
+/// The value of option `key`: the user's, or the default of `specs`.
+pub(crate) fn option<'a>(options: &'a OpenOptions, specs: &[OptionSpec], key: &str) -> &'a str {
+    let default = || specs.iter().find(|spec| spec.key == key).map_or("", |spec| spec.default);
+    options.format_options.get(key).map_or_else(default, String::as_str)
+}
+
+/// The refusal of the value `found` of option `key`.
+pub(crate) fn bad_option(key: &str, found: &str, expected: impl Into<String>) -> TraceError {
+    TraceError::Option { key: key.to_owned(), found: found.to_owned(), expected: expected.into() }
+}
+
+/// `bytes` as shown in messages: at most 60 characters, nothing that controls a terminal.
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    const LONGEST: usize = 60;
+    let text: String = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * LONGEST)])
+        .chars()
+        .flat_map(|c| {
+            let plain = !c.is_control() && c != char::REPLACEMENT_CHARACTER;
+            let escaped = (!plain).then(|| c.escape_default());
+            plain.then_some(c).into_iter().chain(escaped.into_iter().flatten())
+        })
+        .collect();
+    if text.chars().count() <= LONGEST && bytes.len() <= 4 * LONGEST {
+        return text;
+    }
+    text.chars().take(LONGEST - 3).chain("...".chars()).collect()
+}
+
+/// Refuses a trace that ends without one request: then the file is not what it was taken for,
+/// even where bad records are skipped.
+struct NotVacuous {
+    inner: Box<dyn TraceReader>,
+    path: PathBuf,
+    format: &'static str,
+    requests: u64,
+}
+
+impl TraceReader for NotVacuous {
+    fn read(&mut self, batch: &mut Batch, max: usize) -> Result<usize, TraceError> {
+        let count = self.inner.read(batch, max)?;
+        self.requests += count as u64;
+        if count > 0 || max == 0 || self.requests > 0 {
+            return Ok(count);
+        }
+        let skipped = self.inner.skipped();
+        let first = match skipped.examples.first() {
+            Some(record) => format!("; the first: {record}"),
+            None => String::new(),
+        };
+        Err(TraceError::File {
+            path: self.path.clone(),
+            found: format!(
+                "no request ({} bad and {} irrelevant records{first})",
+                skipped.bad, skipped.irrelevant
+            ),
+            expected: format!("requests in format `{}`", self.format),
+        })
+    }
+
+    fn volumes(&self) -> &[String] {
+        self.inner.volumes()
+    }
+
+    fn skipped(&self) -> &Skipped {
+        self.inner.skipped()
+    }
+
+    fn requests_hint(&self) -> Option<u64> {
+        self.inner.requests_hint()
+    }
+}
