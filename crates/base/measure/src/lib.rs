@@ -1,1 +1,148 @@
-//! placeholder header
+//! What is counted while a cache works, in simulation and in service alike.
+//!
+//! For: counters of one tenant and the figures derived from them. Must never know: who counts.
+//! Units: block accesses unless a name says requests.
+
+/// Counters of one tenant (or of all). Every derived figure is a function of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Block reads.
+    pub reads: u64,
+    /// Block reads served from the cache.
+    pub read_hits: u64,
+    /// Block writes.
+    pub writes: u64,
+    /// Block writes that found their block in the cache.
+    pub write_hits: u64,
+    /// Blocks that entered the cache on a read.
+    pub read_admissions: u64,
+    /// Blocks that entered the cache on a write.
+    pub write_admissions: u64,
+    /// Blocks that left to make room or because the quota shrank.
+    pub evictions: u64,
+    /// Dirty blocks written to the backing store on leaving.
+    pub writebacks: u64,
+    /// Blocks dropped by a trim or invalidated by a write.
+    pub invalidations: u64,
+    /// Whole requests (reads and writes).
+    pub requests: u64,
+    /// Requests all of whose blocks hit.
+    pub request_hits: u64,
+}
+
+/// How the backing store and the cache see writes; decides the derived figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteEffect {
+    /// A write stays in the cache until its block leaves.
+    Back,
+    /// Every write goes to the backing store, cached blocks are updated.
+    Through,
+    /// Every write goes to the backing store, cached blocks are dropped.
+    Invalidate,
+}
+
+impl Counts {
+    /// Block accesses.
+    pub fn accesses(&self) -> u64 {
+        self.reads + self.writes
+    }
+
+    /// Block accesses that hit.
+    pub fn hits(&self) -> u64 {
+        self.read_hits + self.write_hits
+    }
+
+    /// Block accesses that missed.
+    pub fn misses(&self) -> u64 {
+        self.accesses() - self.hits()
+    }
+
+    /// Blocks that entered the cache.
+    pub fn admissions(&self) -> u64 {
+        self.read_admissions + self.write_admissions
+    }
+
+    /// Misses that did not enter the cache.
+    pub fn bypasses(&self) -> u64 {
+        self.misses() - self.admissions()
+    }
+
+    /// Hits over accesses; 0 when there was none.
+    pub fn hit_ratio(&self) -> f64 {
+        ratio(self.hits(), self.accesses())
+    }
+
+    /// Read hits over reads; 0 when there was none.
+    pub fn read_hit_ratio(&self) -> f64 {
+        ratio(self.read_hits, self.reads)
+    }
+
+    /// Block writes the cache's own medium has to take: fills and updates.
+    pub fn cache_writes(&self, effect: WriteEffect) -> u64 {
+        match effect {
+            WriteEffect::Back | WriteEffect::Through => self.admissions() + self.write_hits,
+            WriteEffect::Invalidate => self.admissions(),
+        }
+    }
+
+    /// Blocks read from the backing store to serve reads.
+    pub fn backing_reads(&self) -> u64 {
+        self.reads - self.read_hits
+    }
+
+    /// Blocks written to the backing store.
+    pub fn backing_writes(&self, effect: WriteEffect) -> u64 {
+        match effect {
+            WriteEffect::Back => {
+                self.writebacks + (self.writes - self.write_hits - self.write_admissions)
+            }
+            WriteEffect::Through | WriteEffect::Invalidate => self.writes,
+        }
+    }
+
+    /// Adds `other`'s counts.
+    pub fn add(&mut self, other: &Counts) {
+        self.reads += other.reads;
+        self.read_hits += other.read_hits;
+        self.writes += other.writes;
+        self.write_hits += other.write_hits;
+        self.read_admissions += other.read_admissions;
+        self.write_admissions += other.write_admissions;
+        self.evictions += other.evictions;
+        self.writebacks += other.writebacks;
+        self.invalidations += other.invalidations;
+        self.requests += other.requests;
+        self.request_hits += other.request_hits;
+    }
+}
+
+/// `part / whole`, 0 for an empty whole.
+pub fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn derived_figures_follow_the_write_mode() {
+        let counts = Counts {
+            reads: 10,
+            read_hits: 4,
+            writes: 6,
+            write_hits: 2,
+            read_admissions: 5,
+            write_admissions: 3,
+            evictions: 4,
+            writebacks: 2,
+            ..Counts::default()
+        };
+        assert_eq!((counts.hits(), counts.misses(), counts.bypasses()), (6, 10, 2));
+        assert_eq!(counts.backing_writes(WriteEffect::Back), 2 + 1);
+        assert_eq!(counts.backing_writes(WriteEffect::Through), 6);
+        assert_eq!(counts.cache_writes(WriteEffect::Back), 8 + 2);
+        assert_eq!(counts.cache_writes(WriteEffect::Invalidate), 8);
+        assert_eq!(Counts::default().hit_ratio(), 0.0);
+    }
+}

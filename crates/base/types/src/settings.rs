@@ -240,7 +240,10 @@ mod tests {
     #[test]
     fn wrong_values_are_refused_in_words() {
         let error = Sample::from_pairs(&[("levels".into(), Value::Int(0))]).unwrap_err();
-        assert_eq!(error.to_string(), "`levels`: found 0, expected a whole number in 1..=256 (levels)");
+        assert_eq!(
+            error.to_string(),
+            "`levels`: found 0, expected a whole number in 1..=256 (levels)"
+        );
         let error = Sample::from_pairs(&[("level".into(), Value::Int(9))]).unwrap_err();
         assert!(error.to_string().contains("nearest is `levels`"), "{error}");
         assert!(Sample::from_pairs(&[("share".into(), Value::Text("x".into()))]).is_err());

@@ -71,11 +71,7 @@ fn split<'a>(text: &'a str, expected: &'static str) -> Result<(f64, &'a str), Un
     Ok((number, unit.trim_start()))
 }
 
-fn scaled(
-    text: &str,
-    units: &[(&str, u64)],
-    expected: &'static str,
-) -> Result<u64, UnitError> {
+fn scaled(text: &str, units: &[(&str, u64)], expected: &'static str) -> Result<u64, UnitError> {
     let refuse = || UnitError { found: text.to_owned(), expected };
     let (number, unit) = split(text, expected)?;
     let (_, scale) = units.iter().find(|(name, _)| *name == unit).ok_or_else(refuse)?;

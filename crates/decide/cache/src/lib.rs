@@ -1,1 +1,16 @@
-//! placeholder header
+//! The cache engine: a request in, a plan out.
+//!
+//! For: the directory of cached blocks, per-tenant quotas, write modes and dirty state around one
+//! replacement policy. Must never know: partitioners, devices, time, files, threads. The engine
+//! decides and counts; a simulator prices its plans and a daemon performs them.
+
+pub mod engine;
+pub mod front;
+pub mod index;
+pub mod mode;
+pub mod plan;
+
+pub use engine::{BlockAccess, Engine, Outcome, Quotas};
+pub use front::Cache;
+pub use mode::WriteMode;
+pub use plan::{Cached, Move, Plan};

@@ -1,0 +1,355 @@
+//! One replacement policy per pool, quotas per tenant, dirty state and counters.
+//!
+//! For: the decision about one block access, at the speed of the policy itself. Must never know:
+//! addresses (ids come from an index or an interner), time, devices. Units: blocks. Invariants: a
+//! dirty block is resident; occupancy is the number of resident blocks; both are audited.
+
+use crate::WriteMode;
+use cachewright_measure::Counts;
+use cachewright_policy::{Access, Policy, Verdict};
+use cachewright_types::{BlockId, TenantId};
+
+/// How the capacity is divided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Quotas {
+    /// One pool for all tenants, of so many blocks.
+    Shared(u32),
+    /// One pool per tenant, of so many blocks each, in tenant order.
+    PerTenant(Vec<u32>),
+}
+
+/// One access to one block, with the id in the id space of its pool: ids are dense over all
+/// tenants when the pool is shared, and dense per tenant otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockAccess {
+    /// The block.
+    pub block: BlockId,
+    /// Who asks.
+    pub tenant: TenantId,
+    /// Whether it is written.
+    pub write: bool,
+    /// Position of the next access, for policies that need the future.
+    pub next_use: u32,
+}
+
+/// What happened to one access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The policy's verdict; `Bypass` where the write mode kept the policy out of it.
+    pub verdict: Verdict,
+    /// The evicted block was dirty and must be written back.
+    pub writeback: bool,
+    /// The cached copy was dropped because the write mode says so.
+    pub invalidated: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Pool<P> {
+    policy: P,
+    /// One bit per id.
+    dirty: Vec<u64>,
+    dirty_blocks: u32,
+    /// The tenant of each id; empty in a pool of one tenant.
+    owner: Vec<u16>,
+}
+
+impl<P: Policy> Pool<P> {
+    #[inline(always)]
+    fn is_dirty(&self, block: BlockId) -> bool {
+        self.dirty[block.index() / 64] >> (block.index() % 64) & 1 == 1
+    }
+
+    #[inline(always)]
+    fn set_dirty(&mut self, block: BlockId) {
+        let word = &mut self.dirty[block.index() / 64];
+        let bit = 1 << (block.index() % 64);
+        self.dirty_blocks += u32::from(*word & bit == 0);
+        *word |= bit;
+    }
+
+    /// Clears the dirty bit and returns what it was.
+    #[inline(always)]
+    fn take_dirty(&mut self, block: BlockId) -> bool {
+        if self.dirty_blocks == 0 {
+            return false;
+        }
+        let word = &mut self.dirty[block.index() / 64];
+        let bit = 1 << (block.index() % 64);
+        let was = *word & bit != 0;
+        *word &= !bit;
+        self.dirty_blocks -= u32::from(was);
+        was
+    }
+}
+
+/// The cache: pools of one policy type.
+#[derive(Clone, Debug)]
+pub struct Engine<P> {
+    pools: Vec<Pool<P>>,
+    shared: bool,
+    mode: WriteMode,
+    counts: Vec<Counts>,
+    /// Resident blocks per tenant; kept here only when the pool is shared.
+    occupancy: Vec<u32>,
+}
+
+impl<P: Policy> Engine<P> {
+    /// An empty cache for `tenants` tenants; `make` builds a policy of a given capacity and is
+    /// called once per pool with the pool's index.
+    pub fn new(
+        tenants: usize,
+        quotas: &Quotas,
+        mode: WriteMode,
+        mut make: impl FnMut(usize, u32) -> P,
+    ) -> Self {
+        let capacities: &[u32] = match quotas {
+            Quotas::Shared(total) => std::slice::from_ref(total),
+            Quotas::PerTenant(quotas) => quotas,
+        };
+        let pool = |(index, capacity): (usize, &u32)| Pool {
+            policy: make(index, *capacity),
+            dirty: Vec::new(),
+            dirty_blocks: 0,
+            owner: Vec::new(),
+        };
+        Engine {
+            pools: capacities.iter().enumerate().map(pool).collect(),
+            shared: matches!(quotas, Quotas::Shared(_)),
+            mode,
+            counts: vec![Counts::default(); tenants],
+            occupancy: vec![0; tenants],
+        }
+    }
+
+    /// Whether all tenants share one pool (and thereby one id space).
+    pub fn is_shared(&self) -> bool {
+        self.shared
+    }
+
+    /// The write mode.
+    pub fn mode(&self) -> WriteMode {
+        self.mode
+    }
+
+    /// The index of the pool a tenant's blocks live in.
+    #[inline(always)]
+    pub fn pool_of(&self, tenant: TenantId) -> usize {
+        if self.shared { 0 } else { tenant.index() }
+    }
+
+    /// Number of pools.
+    pub fn pools(&self) -> usize {
+        self.pools.len()
+    }
+
+    /// Makes room for ids `0..count` in a pool.
+    pub fn reserve_ids(&mut self, pool: usize, count: usize) {
+        let owners = self.shared && self.counts.len() > 1;
+        let pool = &mut self.pools[pool];
+        pool.policy.reserve_ids(count);
+        if count.div_ceil(64) > pool.dirty.len() {
+            pool.dirty.resize(count.div_ceil(64), 0);
+        }
+        if owners && count > pool.owner.len() {
+            pool.owner.resize(count, 0);
+        }
+    }
+
+    /// Decides about one block access and counts it.
+    #[inline(always)]
+    pub fn access(&mut self, access: BlockAccess) -> Outcome {
+        if access.write { self.write(access) } else { self.read(access) }
+    }
+
+    #[inline(always)]
+    fn read(&mut self, access: BlockAccess) -> Outcome {
+        let outcome = self.consult(access);
+        let counts = &mut self.counts[access.tenant.index()];
+        counts.reads += 1;
+        match outcome.verdict {
+            Verdict::Hit => counts.read_hits += 1,
+            Verdict::Admit { .. } => counts.read_admissions += 1,
+            Verdict::Bypass => {}
+        }
+        outcome
+    }
+
+    #[inline(always)]
+    fn write(&mut self, access: BlockAccess) -> Outcome {
+        let pool = self.pool_of(access.tenant);
+        let kept_out = Outcome { verdict: Verdict::Bypass, writeback: false, invalidated: false };
+        let outcome = match self.mode {
+            WriteMode::WriteBack => {
+                let outcome = self.consult(access);
+                if outcome.verdict != Verdict::Bypass {
+                    self.pools[pool].set_dirty(access.block);
+                }
+                outcome
+            }
+            WriteMode::WriteThrough => self.consult(access),
+            WriteMode::WriteAround if self.pools[pool].policy.contains(access.block) => {
+                self.consult(access)
+            }
+            WriteMode::WriteAround => kept_out,
+            WriteMode::ReadOnly => {
+                let (invalidated, _) = self.discard(access.tenant, access.block);
+                Outcome { invalidated, ..kept_out }
+            }
+        };
+        let counts = &mut self.counts[access.tenant.index()];
+        counts.writes += 1;
+        match outcome.verdict {
+            Verdict::Hit => counts.write_hits += 1,
+            Verdict::Admit { .. } => counts.write_admissions += 1,
+            Verdict::Bypass => {}
+        }
+        outcome
+    }
+
+    /// Asks the policy and keeps owners, occupancy and dirty bits in step with its verdict.
+    #[inline(always)]
+    fn consult(&mut self, access: BlockAccess) -> Outcome {
+        let pool_index = self.pool_of(access.tenant);
+        let pool = &mut self.pools[pool_index];
+        let verdict = pool.policy.access(Access {
+            block: access.block,
+            write: access.write,
+            next_use: access.next_use,
+        });
+        let mut writeback = false;
+        if let Verdict::Admit { evicted } = verdict {
+            let mut loser = access.tenant.index();
+            if let Some(evicted) = evicted {
+                writeback = pool.take_dirty(evicted);
+                if let Some(owner) = pool.owner.get(evicted.index()) {
+                    loser = usize::from(*owner);
+                }
+                self.counts[loser].evictions += 1;
+                self.counts[loser].writebacks += u64::from(writeback);
+                self.occupancy[loser] -= 1;
+            }
+            if let Some(owner) = pool.owner.get_mut(access.block.index()) {
+                *owner = access.tenant.0;
+            }
+            self.occupancy[access.tenant.index()] += 1;
+        }
+        Outcome { verdict, writeback, invalidated: false }
+    }
+
+    /// Drops a block without writing it back (trim, invalidation); returns whether it was cached
+    /// and whether it was dirty.
+    pub fn discard(&mut self, tenant: TenantId, block: BlockId) -> (bool, bool) {
+        let pool_index = self.pool_of(tenant);
+        let pool = &mut self.pools[pool_index];
+        let cached = pool.policy.remove(block);
+        let dirty = cached && pool.take_dirty(block);
+        if cached {
+            self.counts[tenant.index()].invalidations += 1;
+            self.occupancy[tenant.index()] -= 1;
+        }
+        (cached, dirty)
+    }
+
+    /// Counts one whole request.
+    #[inline(always)]
+    pub fn count_request(&mut self, tenant: TenantId, all_hit: bool) {
+        let counts = &mut self.counts[tenant.index()];
+        counts.requests += 1;
+        counts.request_hits += u64::from(all_hit);
+    }
+
+    /// Changes the quotas while running; tenants that shrink lose blocks at once. Each block that
+    /// leaves is given to `left` as (pool, block, was dirty). The kind (shared or per tenant) and
+    /// the number of pools stay as they were built; other quotas are ignored and return false.
+    pub fn set_quotas(
+        &mut self,
+        quotas: &Quotas,
+        left: &mut dyn FnMut(usize, BlockId, bool),
+    ) -> bool {
+        let capacities: &[u32] = match (quotas, self.shared) {
+            (Quotas::Shared(total), true) => std::slice::from_ref(total),
+            (Quotas::PerTenant(quotas), false) if quotas.len() == self.pools.len() => quotas,
+            _ => return false,
+        };
+        let mut evicted = Vec::new();
+        for (index, capacity) in capacities.iter().enumerate() {
+            let pool = &mut self.pools[index];
+            if pool.policy.capacity() == *capacity {
+                continue;
+            }
+            pool.policy.resize(*capacity, &mut evicted);
+            for block in evicted.drain(..) {
+                let dirty = pool.take_dirty(block);
+                let owner = pool.owner.get(block.index()).copied().map_or(index, usize::from);
+                self.counts[owner].evictions += 1;
+                self.counts[owner].writebacks += u64::from(dirty);
+                self.occupancy[owner] -= 1;
+                left(index, block, dirty);
+            }
+        }
+        true
+    }
+
+    /// Counters of one tenant so far.
+    pub fn counts(&self, tenant: TenantId) -> &Counts {
+        &self.counts[tenant.index()]
+    }
+
+    /// Blocks a tenant holds.
+    pub fn occupancy(&self, tenant: TenantId) -> u32 {
+        self.occupancy[tenant.index()]
+    }
+
+    /// Blocks a tenant may hold: its quota, or the whole shared pool.
+    pub fn quota(&self, tenant: TenantId) -> u32 {
+        self.pools[self.pool_of(tenant)].policy.capacity()
+    }
+
+    /// Dirty blocks in all pools.
+    pub fn dirty_blocks(&self) -> u64 {
+        self.pools.iter().map(|pool| u64::from(pool.dirty_blocks)).sum()
+    }
+
+    /// Whether a block is cached and dirty.
+    pub fn is_dirty(&self, tenant: TenantId, block: BlockId) -> bool {
+        self.pools[self.pool_of(tenant)].is_dirty(block)
+    }
+
+    /// The policy of a pool, to look at.
+    pub fn policy(&self, pool: usize) -> &P {
+        &self.pools[pool].policy
+    }
+
+    /// Loads what an access to the block will need; see [`Policy::touch`].
+    #[inline(always)]
+    pub fn touch(&self, tenant: TenantId, block: BlockId) -> u32 {
+        self.pools[self.pool_of(tenant)].policy.touch(block)
+    }
+
+    /// Checks every invariant of the engine and its policies, slowly.
+    pub fn audit(&self) -> Result<(), String> {
+        let mut resident = 0;
+        for (index, pool) in self.pools.iter().enumerate() {
+            pool.policy.audit().map_err(|error| format!("pool {index}: {error}"))?;
+            resident += u64::from(pool.policy.len());
+            let mut dirty = 0;
+            for id in (0..pool.dirty.len() as u32 * 64).map(BlockId) {
+                if pool.is_dirty(id) {
+                    dirty += 1;
+                    if !pool.policy.contains(id) {
+                        return Err(format!("pool {index}: block {} is dirty, not cached", id.0));
+                    }
+                }
+            }
+            if dirty != pool.dirty_blocks {
+                return Err(format!("pool {index}: {dirty} dirty, {} counted", pool.dirty_blocks));
+            }
+        }
+        let counted: u64 = self.occupancy.iter().map(|blocks| u64::from(*blocks)).sum();
+        if counted == resident {
+            Ok(())
+        } else {
+            Err(format!("{resident} blocks are resident, {counted} are counted"))
+        }
+    }
+}

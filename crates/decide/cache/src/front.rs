@@ -1,0 +1,182 @@
+//! Requests in bytes to plans over blocks: the engine behind an index of addresses.
+//!
+//! For: the decision path of a served volume (and of a simulated one with devices): split into
+//! blocks, look them up, consult the engine, write down the moves. Must never know: who performs
+//! them. Units: bytes at the border, blocks inside.
+
+use crate::index::{Address, SparseIndex};
+use crate::{BlockAccess, Cached, Engine, Move, Outcome, Plan, Quotas, WriteMode};
+use cachewright_policy::{NEVER, Policy, Verdict};
+use cachewright_types::{BlockId, Op, Request, TenantId};
+
+/// A cache over the tenants' sparse address spaces.
+#[derive(Clone, Debug)]
+pub struct Cache<P> {
+    engine: Engine<P>,
+    indexes: Vec<SparseIndex>,
+    block_shift: u32,
+}
+
+/// One block of a request and how much of it the request covers.
+struct Part {
+    number: u64,
+    whole: bool,
+}
+
+impl<P: Policy> Cache<P> {
+    /// A cache of blocks of `1 << block_shift` bytes around `engine`, which must be empty.
+    pub fn new(engine: Engine<P>, block_shift: u32) -> Self {
+        let indexes = vec![SparseIndex::default(); engine.pools()];
+        Cache { engine, indexes, block_shift }
+    }
+
+    /// The engine, for counters and audits.
+    pub fn engine(&self) -> &Engine<P> {
+        &self.engine
+    }
+
+    /// Ids held by all indexes: follows the cache's size, not the volumes'.
+    pub fn ids(&self) -> usize {
+        self.indexes.iter().map(SparseIndex::ids).sum()
+    }
+
+    /// Decides about a request; the moves replace what `plan` held.
+    pub fn on(&mut self, request: &Request, plan: &mut Plan) {
+        plan.moves.clear();
+        plan.all_hit = true;
+        match request.op {
+            Op::Flush => plan.moves.push(Move::Flush),
+            Op::Trim => self.trim(request, plan),
+            Op::Read | Op::Write => {
+                for part in self.parts(request) {
+                    self.touch_block(request, &part, plan);
+                }
+                self.engine.count_request(request.tenant, plan.all_hit);
+            }
+        }
+    }
+
+    /// Changes the quotas; write-backs and drops this causes replace what `plan` held.
+    pub fn set_quotas(&mut self, quotas: &Quotas, plan: &mut Plan) -> bool {
+        plan.moves.clear();
+        plan.all_hit = true;
+        let indexes = &self.indexes;
+        let moves = &mut plan.moves;
+        self.engine.set_quotas(quotas, &mut |pool, block, dirty| {
+            let cached = name(indexes, pool, block);
+            moves.push(if dirty { Move::WriteBack(cached) } else { Move::Drop(cached) });
+        })
+    }
+
+    fn parts(&self, request: &Request) -> impl Iterator<Item = Part> + use<P> {
+        let (start, shift) = (request.offset.0, self.block_shift);
+        let end = start.saturating_add(request.length.0);
+        let size = 1_u64 << shift;
+        (start >> shift..end.div_ceil(size)).map(move |number| {
+            let first = number << shift;
+            let whole = first >= start && end >= first.saturating_add(size);
+            Part { number, whole }
+        })
+    }
+
+    fn touch_block(&mut self, request: &Request, part: &Part, plan: &mut Plan) {
+        let (tenant, write) = (request.tenant, request.op == Op::Write);
+        let pool = self.engine.pool_of(tenant);
+        let engine = &self.engine;
+        let address = Address { tenant, number: part.number };
+        let id = self.indexes[pool].intern(address, |id| engine.policy(pool).tracks(id));
+        self.engine.reserve_ids(pool, self.indexes[pool].ids());
+        let outcome = self.engine.access(BlockAccess { block: id, tenant, write, next_use: NEVER });
+        plan.all_hit &= outcome.verdict == Verdict::Hit;
+        let cached = Cached { pool: pool as u16, id, tenant, number: part.number };
+        if write {
+            self.plan_write(cached, part.whole, outcome, plan);
+        } else {
+            self.plan_read(cached, outcome, plan);
+        }
+    }
+
+    fn plan_read(&self, cached: Cached, outcome: Outcome, plan: &mut Plan) {
+        match outcome.verdict {
+            Verdict::Hit => plan.moves.push(Move::Serve(cached)),
+            Verdict::Admit { evicted } => {
+                self.plan_eviction(cached.pool, evicted, outcome.writeback, plan);
+                plan.moves.extend([Move::Fetch(cached), Move::Fill(cached), Move::Serve(cached)]);
+            }
+            Verdict::Bypass => {
+                plan.moves.push(Move::Bypass { tenant: cached.tenant, number: cached.number })
+            }
+        }
+    }
+
+    fn plan_write(&self, cached: Cached, whole: bool, outcome: Outcome, plan: &mut Plan) {
+        let through = self.engine.mode() != WriteMode::WriteBack;
+        match outcome.verdict {
+            Verdict::Hit => plan.moves.push(Move::Serve(cached)),
+            Verdict::Admit { evicted } => {
+                self.plan_eviction(cached.pool, evicted, outcome.writeback, plan);
+                if !whole {
+                    plan.moves.extend([Move::Fetch(cached), Move::Fill(cached)]);
+                }
+                plan.moves.push(Move::Serve(cached));
+            }
+            Verdict::Bypass => {
+                if outcome.invalidated {
+                    plan.moves.push(Move::Drop(cached));
+                }
+                let Cached { tenant, number, .. } = cached;
+                plan.moves.push(Move::Bypass { tenant, number });
+                return;
+            }
+        }
+        if through {
+            plan.moves.push(Move::WriteThrough(cached));
+        }
+    }
+
+    fn plan_eviction(&self, pool: u16, evicted: Option<BlockId>, dirty: bool, plan: &mut Plan) {
+        if let Some(evicted) = evicted {
+            let loser = name(&self.indexes, usize::from(pool), evicted);
+            plan.moves.push(if dirty { Move::WriteBack(loser) } else { Move::Drop(loser) });
+        }
+    }
+
+    /// Blocks that lie wholly inside the trimmed range leave the cache; the trim itself goes on.
+    /// Costs the smaller of the range's blocks and the index's ids: a trim may cover a volume.
+    fn trim(&mut self, request: &Request, plan: &mut Plan) {
+        let tenant = request.tenant;
+        let pool = self.engine.pool_of(tenant);
+        let size = 1_u64 << self.block_shift;
+        let first = request.offset.0.div_ceil(size);
+        let end = request.offset.0.saturating_add(request.length.0) >> self.block_shift;
+        let ids = self.indexes[pool].ids() as u64;
+        if end.saturating_sub(first) <= ids {
+            for number in first..end {
+                if let Some(id) = self.indexes[pool].get(Address { tenant, number }) {
+                    self.drop_block(pool, id, plan);
+                }
+            }
+        } else {
+            for id in (0..ids as u32).map(BlockId) {
+                let address = self.indexes[pool].address(id);
+                if address.tenant == tenant && (first..end).contains(&address.number) {
+                    self.drop_block(pool, id, plan);
+                }
+            }
+        }
+        plan.moves.push(Move::Trim);
+    }
+
+    fn drop_block(&mut self, pool: usize, id: BlockId, plan: &mut Plan) {
+        let cached = name(&self.indexes, pool, id);
+        if self.engine.discard(cached.tenant, id).0 {
+            plan.moves.push(Move::Drop(cached));
+        }
+    }
+}
+
+/// The full name of a cached block.
+fn name(indexes: &[SparseIndex], pool: usize, id: BlockId) -> Cached {
+    let Address { tenant, number } = indexes[pool].address(id);
+    Cached { pool: pool as u16, id, tenant: TenantId(tenant.0), number }
+}
