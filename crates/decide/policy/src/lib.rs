@@ -4,9 +4,14 @@
 //! requests, time, files, threads. A policy holds arrays indexed by [`BlockId`]; nothing hashes.
 //! Invariant: a policy never holds more than its capacity, and `Hit` implies it held the block.
 
+pub mod clock;
+pub mod fifo;
 pub mod links;
 pub mod lru;
+pub mod queue;
 pub mod registry;
+pub mod replay;
+pub mod sieve;
 
 pub use registry::{Entry, Need, PolicyVisitor, Registered, entries, entry, visit};
 

@@ -101,7 +101,7 @@ macro_rules! policies {
     };
 }
 
-policies![crate::lru::Lru];
+policies![crate::lru::Lru, crate::fifo::Fifo, crate::clock::Clock, crate::sieve::Sieve,];
 
 /// The entry registered as `name`.
 pub fn entry(name: &str) -> Result<&'static Entry, PolicyError> {

@@ -1,0 +1,188 @@
+//! A first-in first-out queue of block ids with removal from anywhere.
+//!
+//! For: the queues of FIFO, Clock, SIEVE and S3-FIFO, whose hits must not move anything: a push
+//! and a pop touch consecutive memory, unlike a linked list. Must never know: policies. A block
+//! may be queued once at a time. Unit: blocks; 4 bytes per entry, capacity a power of two.
+//!
+//! Removal is lazy: the entry stays and the block's count of stale entries grows. Entries of one
+//! block leave in the order they came, so the first ones to reach the tail are the stale ones.
+//! Stale entries never outnumber live ones by more than [`SLACK`]. All operations are amortised
+//! O(1), and no per-block memory is used until the first removal.
+
+use cachewright_types::BlockId;
+
+/// Stale entries tolerated beyond the number of live ones before the queue is compacted.
+const SLACK: u32 = 64;
+
+/// The queue; entries are pushed at the head (newest) and popped at the tail (oldest).
+#[derive(Clone, Debug, Default)]
+pub struct Queue {
+    /// A power of two of entries, used in a circle.
+    ring: Vec<u32>,
+    /// Entries ever popped, modulo 2^32.
+    tail: u32,
+    /// Entries ever pushed, modulo 2^32.
+    head: u32,
+    /// Stale entries in the ring.
+    dead: u32,
+    /// Stale entries of each block; empty until the first removal.
+    stale: Vec<u8>,
+}
+
+impl Queue {
+    /// Blocks in the queue.
+    #[inline(always)]
+    pub fn len(&self) -> u32 {
+        self.head.wrapping_sub(self.tail) - self.dead
+    }
+
+    /// Whether no block is queued.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds a block that is not queued as the newest.
+    #[inline(always)]
+    pub fn push(&mut self, block: BlockId) {
+        if self.head.wrapping_sub(self.tail) as usize == self.ring.len() {
+            self.grow();
+        }
+        let at = self.slot(self.head);
+        self.ring[at] = block.0;
+        self.head = self.head.wrapping_add(1);
+    }
+
+    /// Takes out the oldest block.
+    #[inline(always)]
+    pub fn pop(&mut self) -> Option<BlockId> {
+        while self.tail != self.head {
+            let block = BlockId(self.ring[self.slot(self.tail)]);
+            self.tail = self.tail.wrapping_add(1);
+            if self.dead == 0 || !self.was_stale(block) {
+                return Some(block);
+            }
+        }
+        None
+    }
+
+    /// Takes a block out that is queued.
+    pub fn remove(&mut self, block: BlockId) {
+        if self.stale.len() <= block.index() {
+            self.stale.resize(block.index() + 1, 0);
+        }
+        if self.stale[block.index()] == u8::MAX || self.dead > self.len() + SLACK {
+            self.compact();
+        }
+        self.stale[block.index()] += 1;
+        self.dead += 1;
+    }
+
+    /// The id `ahead` entries from the tail, stale or not, or 0 when there is none: for loading
+    /// the state of blocks that are about to be popped.
+    #[inline(always)]
+    pub fn upcoming(&self, ahead: u32) -> BlockId {
+        let at = self.slot(self.tail.wrapping_add(ahead));
+        BlockId(self.ring.get(at).copied().unwrap_or(0))
+    }
+
+    /// The blocks from oldest to newest; for audits.
+    pub fn blocks(&self) -> Vec<BlockId> {
+        let mut stale = self.stale.clone();
+        let mut live = Vec::with_capacity(self.len() as usize);
+        for offset in 0..self.head.wrapping_sub(self.tail) {
+            let id = self.ring[self.slot(self.tail.wrapping_add(offset))];
+            match stale.get_mut(id as usize) {
+                Some(count) if *count > 0 => *count -= 1,
+                _ => live.push(BlockId(id)),
+            }
+        }
+        live
+    }
+
+    /// Checks that the stale entries counted per block are those counted in all.
+    pub fn audit(&self) -> Result<(), String> {
+        let stale: u32 = self.stale.iter().map(|count| u32::from(*count)).sum();
+        let live = self.blocks().len() as u32;
+        if stale == self.dead && live == self.len() {
+            return Ok(());
+        }
+        Err(format!("queue: {} live of {live}, {stale} stale of {}", self.len(), self.dead))
+    }
+
+    #[inline(always)]
+    fn slot(&self, position: u32) -> usize {
+        position as usize & self.ring.len().wrapping_sub(1)
+    }
+
+    #[cold]
+    fn was_stale(&mut self, block: BlockId) -> bool {
+        match self.stale.get_mut(block.index()) {
+            Some(count) if *count > 0 => {
+                *count -= 1;
+                self.dead -= 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Makes room for one entry: by dropping stale ones if there are many, else by doubling.
+    #[cold]
+    fn grow(&mut self) {
+        let blocks = self.blocks();
+        let room = (blocks.len() + blocks.len() / 4 + 1).next_power_of_two().max(16);
+        self.replace(&blocks, room.max(if self.dead == 0 { 2 * self.ring.len() } else { 0 }));
+    }
+
+    #[cold]
+    fn compact(&mut self) {
+        let blocks = self.blocks();
+        self.replace(&blocks, self.ring.len());
+    }
+
+    fn replace(&mut self, blocks: &[BlockId], room: usize) {
+        self.ring.clear();
+        self.ring.extend(blocks.iter().map(|block| block.0));
+        self.ring.resize(room, 0);
+        self.tail = 0;
+        self.head = blocks.len() as u32;
+        self.stale.fill(0);
+        self.dead = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_removed_and_queued_again_has_its_new_place() {
+        let mut queue = Queue::default();
+        for id in [5, 6, 7] {
+            queue.push(BlockId(id));
+        }
+        queue.remove(BlockId(5));
+        queue.push(BlockId(5));
+        assert_eq!(queue.blocks(), [6, 7, 5].map(BlockId));
+        assert_eq!(queue.audit(), Ok(()));
+        let popped: Vec<u32> = std::iter::from_fn(|| queue.pop()).map(|b| b.0).collect();
+        assert_eq!(popped, [6, 7, 5]);
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn removals_without_end_stay_in_bounded_memory() {
+        let mut queue = Queue::default();
+        queue.push(BlockId(1));
+        for _ in 0..10_000 {
+            queue.push(BlockId(0));
+            queue.remove(BlockId(0));
+            assert!(queue.dead <= queue.len() + SLACK + 1);
+        }
+        assert!(queue.ring.len() <= 256, "{} entries for one block", queue.ring.len());
+        assert_eq!(queue.pop(), Some(BlockId(1)));
+        assert_eq!(queue.pop(), None);
+        assert_eq!(queue.audit(), Ok(()));
+    }
+}

@@ -1,0 +1,192 @@
+//! SIEVE: a hand walks from old to new, clears marks, and takes the first block without one;
+//! spared blocks keep their place.
+//!
+//! For: lazy promotion with quick demotion. Must never know: recency beyond one bit. Source: Zhang
+//! et al., "SIEVE is Simpler than LRU", NSDI'24, Algorithm 1. Unit: blocks.
+//!
+//! The queue is held as two queues cut at the hand: `ahead` (from the hand to the newest block)
+//! and `behind` (from the oldest block to the hand). A step of the hand pops `ahead`; a spared
+//! block is pushed to `behind`; when the hand passes the newest block the two change roles, which
+//! puts it back at the oldest. So a block spared in its place costs two neighbouring writes.
+
+use crate::queue::Queue;
+use crate::registry::{Entry, Registered};
+use crate::{Access, Policy, Verdict};
+use cachewright_types::settings::NoSettings;
+use cachewright_types::{BlockId, Seed};
+
+/// The block is in the cache.
+const RESIDENT: u8 = 1;
+/// The block was hit since the hand last passed it.
+const VISITED: u8 = 2;
+/// Which of the two queues holds the block.
+const SECOND: u8 = 4;
+
+/// SIEVE.
+#[derive(Clone, Debug)]
+pub struct Sieve {
+    queues: [Queue; 2],
+    /// The queue that is now ahead of the hand.
+    ahead: usize,
+    state: Vec<u8>,
+    capacity: u32,
+}
+
+impl Sieve {
+    /// The state of a block without a mark in queue `queue`.
+    #[inline(always)]
+    fn unmarked(queue: usize) -> u8 {
+        RESIDENT | (queue as u8 * SECOND)
+    }
+
+    /// Advances the hand until a block has left. At least one block must be in the cache.
+    #[inline(always)]
+    fn evict(&mut self) -> Option<BlockId> {
+        loop {
+            let block = self.queues[self.ahead].pop()?;
+            let state = &mut self.state[block.index()];
+            let spared = *state & VISITED != 0;
+            if spared {
+                *state = Self::unmarked(1 - self.ahead);
+                self.queues[1 - self.ahead].push(block);
+            } else {
+                *state = 0;
+            }
+            self.wrap();
+            if !spared {
+                return Some(block);
+            }
+        }
+    }
+
+    /// Puts the hand back at the oldest block once it has passed the newest.
+    #[inline(always)]
+    fn wrap(&mut self) {
+        if self.queues[self.ahead].is_empty() {
+            self.ahead = 1 - self.ahead;
+        }
+    }
+}
+
+impl Registered for Sieve {
+    type Settings = NoSettings;
+    const ENTRY: Entry = Entry {
+        name: "sieve",
+        doc: "a hand clears marks in place and takes the first block without one",
+        source: "Zhang et al., SIEVE is Simpler than LRU, NSDI'24, Algorithm 1",
+        needs: &[],
+    };
+
+    fn new(capacity_blocks: u32, _: &NoSettings, _: Seed) -> Self {
+        Sieve { queues: Default::default(), ahead: 0, state: Vec::new(), capacity: capacity_blocks }
+    }
+}
+
+impl Policy for Sieve {
+    #[inline(always)]
+    fn access(&mut self, access: Access) -> Verdict {
+        let state = &mut self.state[access.block.index()];
+        if *state != 0 {
+            *state |= VISITED;
+            return Verdict::Hit;
+        }
+        if self.capacity == 0 {
+            return Verdict::Bypass;
+        }
+        let evicted = if self.len() == self.capacity { self.evict() } else { None };
+        self.state[access.block.index()] = Self::unmarked(self.ahead);
+        self.queues[self.ahead].push(access.block);
+        Verdict::Admit { evicted }
+    }
+
+    #[inline(always)]
+    fn contains(&self, block: BlockId) -> bool {
+        self.state[block.index()] != 0
+    }
+
+    fn tracks(&self, block: BlockId) -> bool {
+        self.contains(block)
+    }
+
+    #[inline(always)]
+    fn len(&self) -> u32 {
+        self.queues[0].len() + self.queues[1].len()
+    }
+
+    fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
+        self.capacity = capacity_blocks;
+        while self.len() > capacity_blocks {
+            evicted.extend(self.evict());
+        }
+    }
+
+    fn remove(&mut self, block: BlockId) -> bool {
+        let state = std::mem::take(&mut self.state[block.index()]);
+        if state == 0 {
+            return false;
+        }
+        self.queues[usize::from(state & SECOND != 0)].remove(block);
+        self.wrap();
+        true
+    }
+
+    fn reserve_ids(&mut self, count: usize) {
+        self.state.resize(count.max(self.state.len()), 0);
+    }
+
+    #[inline(always)]
+    fn touch(&self, block: BlockId) -> u32 {
+        u32::from(self.state[block.index()])
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        if self.len() > self.capacity {
+            return Err(format!("{} blocks in a cache of {}", self.len(), self.capacity));
+        }
+        if self.queues[self.ahead].is_empty() && self.len() > 0 {
+            return Err("the hand stands past the newest block".to_owned());
+        }
+        for (number, queue) in self.queues.iter().enumerate() {
+            for block in queue.blocks() {
+                if self.state[block.index()] & !VISITED != Self::unmarked(number) {
+                    return Err(format!("block {} is not where its state says", block.0));
+                }
+            }
+            queue.audit()?;
+        }
+        let resident = self.state.iter().filter(|state| **state != 0).count();
+        if resident as u32 != self.len() {
+            return Err(format!("{resident} blocks resident, {} queued", self.len()));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Capacity 3, order old to new, `*` marked, `^` the hand. After 1, 2, 3 and hits on 1 and 2:
+    /// ^1* 2* 3. Block 4: 1 and 2 are spared in place, 3 leaves; it was the newest, so the hand
+    /// goes back to the oldest: ^1 2 4. Block 5 takes 1: ^2 4 5. After a hit on 2 block 6 spares
+    /// it and takes 4: 2 ^5 6. Block 7 takes 5: 2 ^6 7.
+    #[test]
+    fn spared_blocks_keep_their_place() {
+        let mut sieve = Sieve::new(3, &NoSettings::default(), Seed(0));
+        sieve.reserve_ids(8);
+        let mut step = |id| sieve.access(Access::read(BlockId(id)));
+        for id in [1, 2, 3] {
+            assert_eq!(step(id), Verdict::Admit { evicted: None });
+        }
+        assert_eq!((step(1), step(2)), (Verdict::Hit, Verdict::Hit));
+        assert_eq!(step(4), Verdict::Admit { evicted: Some(BlockId(3)) });
+        assert_eq!(step(5), Verdict::Admit { evicted: Some(BlockId(1)) });
+        assert_eq!(step(2), Verdict::Hit);
+        assert_eq!(step(6), Verdict::Admit { evicted: Some(BlockId(4)) });
+        assert_eq!(step(7), Verdict::Admit { evicted: Some(BlockId(5)) });
+    }
+}

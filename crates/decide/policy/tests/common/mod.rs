@@ -1,0 +1,119 @@
+//! What the tests of this crate share: traces, replay, and the reference data beside the checkout.
+//!
+//! For: test files of this folder only. Unit: blocks and positions in a trace.
+#![allow(dead_code)] // each test file uses its part
+
+use cachewright_policy::{Access, NEVER, Policy, Verdict};
+use cachewright_types::{BlockId, Rng, Seed};
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+/// A trace as dense ids with the position of each block's next access.
+pub struct Trace {
+    pub blocks: Vec<BlockId>,
+    pub next_use: Vec<u32>,
+    pub distinct: usize,
+}
+
+impl Trace {
+    /// Numbers blocks in order of first appearance and makes the next-use pre-pass.
+    pub fn from_raw(raw: impl IntoIterator<Item = u64>) -> Trace {
+        let mut known: HashMap<u64, u32> = HashMap::new();
+        let mut blocks = Vec::new();
+        for id in raw {
+            let fresh = known.len() as u32;
+            blocks.push(BlockId(*known.entry(id).or_insert(fresh)));
+        }
+        let next_use = next_use(&blocks, known.len());
+        Trace { blocks, next_use, distinct: known.len() }
+    }
+
+    pub fn accesses(&self) -> impl Iterator<Item = Access> + '_ {
+        let pairs = self.blocks.iter().zip(&self.next_use);
+        pairs.map(|(&block, &next_use)| Access { block, write: false, next_use })
+    }
+
+    /// The misses of an empty `policy` over the whole trace.
+    pub fn misses(&self, policy: &mut dyn Policy) -> u64 {
+        policy.reserve_ids(self.distinct);
+        let hit = |access: Access| policy.access(access) == Verdict::Hit;
+        let hits = self.accesses().map(hit).filter(|hit| *hit).count();
+        (self.blocks.len() - hits) as u64
+    }
+}
+
+/// Position of the next access to the same block, from the end backwards.
+pub fn next_use(blocks: &[BlockId], distinct: usize) -> Vec<u32> {
+    let mut seen = vec![NEVER; distinct];
+    let mut next = vec![NEVER; blocks.len()];
+    for (position, block) in blocks.iter().enumerate().rev() {
+        next[position] = std::mem::replace(&mut seen[block.index()], position as u32);
+    }
+    next
+}
+
+/// The ids of the golden synthetic trace: three of four from a cubed uniform over 20,000, one of
+/// four from a loop over 15,000.
+pub fn golden_ids() -> Vec<u64> {
+    let mut rng = Seed(42).rng();
+    (0..200_000_u64)
+        .map(|i| {
+            let u = rng.unit();
+            if i % 4 == 3 {
+                1_000_000 + (i / 4) % 15_000
+            } else {
+                1 + (20_000.0 * (u * u * u)) as u64
+            }
+        })
+        .collect()
+}
+
+/// A small skewed trace with a loop in it, different for every seed.
+pub fn random_blocks(rng: &mut Rng, count: usize, distinct: u64) -> Vec<BlockId> {
+    let skewed = |rng: &mut Rng| (rng.unit().powi(2) * distinct as f64) as u32;
+    let pick = |i: usize, rng: &mut Rng| match i % 5 {
+        4 => (i as u64 / 5 % distinct) as u32,
+        _ => skewed(rng),
+    };
+    (0..count).map(|i| BlockId(pick(i, rng))).collect()
+}
+
+/// The folder of optional reference data, or nothing (and a line that says so).
+pub fn shared() -> Option<PathBuf> {
+    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../../shared");
+    let folder = std::env::var_os("CACHEWRIGHT_SHARED").map_or(beside, PathBuf::from);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    println!("skipped: needs the reference data (set CACHEWRIGHT_SHARED)");
+    None
+}
+
+/// One record of an oracleGeneral file: sector and length in bytes.
+pub struct Record {
+    pub sector: u64,
+    pub bytes: u32,
+}
+
+/// Reads a zstd-compressed oracleGeneral file (24-byte records: u32 seconds, u64 id, u32 bytes,
+/// i64 next).
+pub fn read_oracle_general(path: &std::path::Path) -> Vec<Record> {
+    let file = std::fs::File::open(path).unwrap();
+    let raw = zstd::decode_all(file).unwrap();
+    assert_eq!(raw.len() % 24, 0, "oracleGeneral records are 24 bytes");
+    raw.chunks_exact(24)
+        .map(|record| Record {
+            sector: u64::from_le_bytes(record[4..12].try_into().unwrap()),
+            bytes: u32::from_le_bytes(record[12..16].try_into().unwrap()),
+        })
+        .collect()
+}
+
+/// Each record's aligned 4 KiB blocks, in order.
+pub fn split_4k(records: &[Record]) -> Vec<u64> {
+    let blocks = |record: &Record| {
+        let first = record.sector * 512;
+        (first / 4096)..=((first + u64::from(record.bytes) - 1) / 4096)
+    };
+    records.iter().flat_map(blocks).collect()
+}
