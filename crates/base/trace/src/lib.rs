@@ -6,11 +6,15 @@
 pub mod batch;
 pub mod error;
 pub mod formats;
+pub mod intern;
+pub mod next_use;
 pub mod reader;
 pub mod source;
 
 pub use batch::{Batch, Record};
 pub use error::{BadRecord, Skipped, TraceError};
 pub use formats::{FORMATS, FormatEntry, OptionSpec, open, open_bytes, recognise};
+pub use intern::{InternError, Interner};
+pub use next_use::{NEVER, next_uses};
 pub use reader::{OnBadRecord, OpenOptions, TraceReader};
 pub use source::{Container, RandomAccess, Source, Stream};
