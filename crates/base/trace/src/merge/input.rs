@@ -1,0 +1,277 @@
+//! One tenant's trace on the workload's clock.
+//!
+//! For: opening, selecting a volume, shifting and scaling times, ordering. Must never know: the
+//! other tenants. Units: nanoseconds, bytes. The trace's first record (of any volume) is its time
+//! zero, so that volumes of one trace given to several tenants stay in step.
+
+use super::{Space, WorkloadBatch};
+use crate::formats::open;
+use crate::{Batch, OpenOptions, Skipped, TraceError, TraceReader};
+use cachewright_types::{Nanos, nearest};
+use std::path::PathBuf;
+
+/// Requests read from a trace at a time.
+const CHUNK: usize = 1 << 13;
+const UNSEEN: u32 = u32::MAX;
+
+/// Where a tenant's requests come from.
+pub enum TenantSource {
+    /// A file and how to read it.
+    Path(PathBuf, OpenOptions),
+    /// Something already open.
+    Reader(Box<dyn TraceReader>),
+}
+
+/// One tenant of a workload before it is opened.
+pub struct TenantInput {
+    /// The tenant's name.
+    pub name: String,
+    /// Its requests.
+    pub source: TenantSource,
+    /// Take only this volume of the trace; nothing means all of them.
+    pub volume: Option<String>,
+    /// Factor on the trace's times: 2.0 makes it last twice as long, 0.5 half as long.
+    pub time_scale: f64,
+    /// When the trace begins on the workload's clock.
+    pub start: Nanos,
+    /// Sort by time in memory (66 B per request meanwhile) instead of moving late records up.
+    pub sort: bool,
+}
+
+impl TenantInput {
+    /// All volumes of the trace at `path`, at its own speed, from the start.
+    pub fn path(name: &str, path: impl Into<PathBuf>, options: OpenOptions) -> TenantInput {
+        TenantInput::new(name, TenantSource::Path(path.into(), options))
+    }
+
+    /// The same of a trace already open.
+    pub fn reader(name: &str, reader: Box<dyn TraceReader>) -> TenantInput {
+        TenantInput::new(name, TenantSource::Reader(reader))
+    }
+
+    fn new(name: &str, source: TenantSource) -> TenantInput {
+        TenantInput {
+            name: name.to_owned(),
+            source,
+            volume: None,
+            time_scale: 1.0,
+            start: Nanos(0),
+            sort: false,
+        }
+    }
+}
+
+/// A tenant's trace being read.
+pub(super) struct Input {
+    reader: Box<dyn TraceReader>,
+    volume: Option<String>,
+    time_scale: f64,
+    start_ns: u64,
+    /// Time of the trace's first record.
+    origin_ns: Option<u64>,
+    latest_ns: u64,
+    out_of_order: u64,
+    requests_hint: Option<u64>,
+    /// Read and not yet taken, from `next` on; times are the workload's.
+    buffer: Batch,
+    next: usize,
+    matched: bool,
+    /// Space of each volume, [`UNSEEN`] for those not met.
+    spaces: Vec<u32>,
+}
+
+impl Input {
+    /// Opens the trace; reads it all when it is to be sorted.
+    pub(super) fn open(tenant: TenantInput) -> Result<Input, TraceError> {
+        if !(tenant.time_scale > 0.0 && tenant.time_scale.is_finite()) {
+            return Err(TraceError::Option {
+                key: "time_scale".to_owned(),
+                found: tenant.time_scale.to_string(),
+                expected: "a number above 0 (2.0 lasts twice as long)".to_owned(),
+            });
+        }
+        let reader = match tenant.source {
+            TenantSource::Path(path, options) => open(&path, &options)?,
+            TenantSource::Reader(reader) => reader,
+        };
+        let hint = if tenant.volume.is_none() { reader.requests_hint() } else { None };
+        let mut input = Input {
+            reader,
+            volume: tenant.volume,
+            time_scale: tenant.time_scale,
+            start_ns: tenant.start.0,
+            origin_ns: None,
+            latest_ns: 0,
+            out_of_order: 0,
+            requests_hint: hint,
+            buffer: Batch::default(),
+            next: 0,
+            matched: false,
+            spaces: Vec::new(),
+        };
+        if tenant.sort {
+            input.read_sorted()?;
+        }
+        Ok(input)
+    }
+
+    /// Time of the next request; nothing at the end.
+    pub(super) fn head(&mut self) -> Result<Option<u64>, TraceError> {
+        while self.next >= self.buffer.len() {
+            self.buffer.clear();
+            self.next = 0;
+            if self.reader.read(&mut self.buffer, CHUNK)? == 0 {
+                self.refuse_unknown_volume()?;
+                return Ok(None);
+            }
+            let first = self.buffer.time_ns.first().copied();
+            self.origin_ns = self.origin_ns.or(first);
+            self.select(0);
+            self.order_times();
+        }
+        Ok(self.buffer.time_ns.get(self.next).copied())
+    }
+
+    /// Moves buffered requests to `batch`: those before the `until` of another tenant (ties go to
+    /// the smaller tenant), at most `max`. Returns how many.
+    pub(super) fn take(
+        &mut self,
+        tenant: u16,
+        until: Option<(u64, u16)>,
+        max: usize,
+        batch: &mut WorkloadBatch,
+        spaces: &mut Vec<Space>,
+    ) -> Result<usize, TraceError> {
+        let times = &self.buffer.time_ns[self.next..];
+        let due = match until {
+            None => times.len(),
+            Some(until) => times.partition_point(|time_ns| (*time_ns, tenant) < until),
+        };
+        let range = self.next..self.next + due.min(max);
+        self.next = range.end;
+        batch.time_ns.extend_from_slice(&self.buffer.time_ns[range.clone()]);
+        batch.offset_bytes.extend_from_slice(&self.buffer.offset_bytes[range.clone()]);
+        batch.length_bytes.extend_from_slice(&self.buffer.length_bytes[range.clone()]);
+        batch.op.extend_from_slice(&self.buffer.op[range.clone()]);
+        batch.tenant.resize(batch.tenant.len() + range.len(), tenant);
+        self.spaces.resize(self.reader.volumes().len(), UNSEEN);
+        for &volume in &self.buffer.volume[range.clone()] {
+            let space = &mut self.spaces[volume as usize];
+            if *space == UNSEEN {
+                *space = spaces.len() as u32;
+                let volume = self.reader.volumes()[volume as usize].clone();
+                spaces.push(Space { tenant, volume });
+            }
+            batch.space.push(*space);
+        }
+        Ok(range.len())
+    }
+
+    pub(super) fn skipped(&self) -> &Skipped {
+        self.reader.skipped()
+    }
+
+    pub(super) fn out_of_order(&self) -> u64 {
+        self.out_of_order
+    }
+
+    pub(super) fn requests_hint(&self) -> Option<u64> {
+        self.requests_hint
+    }
+
+    /// Keeps, of the buffer from `start` on, the records of the chosen volume.
+    fn select(&mut self, start: usize) {
+        let Some(name) = &self.volume else {
+            self.matched = true;
+            return;
+        };
+        let Some(chosen) = self.reader.volumes().iter().position(|volume| volume == name) else {
+            truncate(&mut self.buffer, start);
+            return;
+        };
+        let mut kept = start;
+        for index in start..self.buffer.len() {
+            if self.buffer.volume[index] as usize == chosen {
+                let record = self.buffer.get(index);
+                self.buffer.time_ns[kept] = record.time_ns;
+                self.buffer.offset_bytes[kept] = record.offset_bytes;
+                self.buffer.length_bytes[kept] = record.length_bytes;
+                self.buffer.op[kept] = record.op;
+                self.buffer.volume[kept] = record.volume;
+                kept += 1;
+            }
+        }
+        self.matched |= kept > start;
+        truncate(&mut self.buffer, kept);
+    }
+
+    /// Puts the buffer's times on the workload's clock, moving up those that run backwards.
+    fn order_times(&mut self) {
+        let origin_ns = self.origin_ns.unwrap_or(0);
+        for time_ns in &mut self.buffer.time_ns {
+            self.out_of_order += u64::from(*time_ns < self.latest_ns);
+            self.latest_ns = self.latest_ns.max(*time_ns);
+            let since = self.latest_ns.saturating_sub(origin_ns);
+            let scaled = if self.time_scale == 1.0 {
+                since
+            } else {
+                (since as f64 * self.time_scale).round() as u64
+            };
+            *time_ns = self.start_ns.saturating_add(scaled);
+        }
+    }
+
+    /// Reads the whole trace into the buffer and sorts it; equal times keep the file's order.
+    fn read_sorted(&mut self) -> Result<(), TraceError> {
+        loop {
+            let start = self.buffer.len();
+            if self.reader.read(&mut self.buffer, CHUNK)? == 0 {
+                break;
+            }
+            let earliest = self.buffer.time_ns[start..].iter().min().copied();
+            self.origin_ns = match (self.origin_ns, earliest) {
+                (Some(so_far), Some(earliest)) => Some(so_far.min(earliest)),
+                (so_far, earliest) => so_far.or(earliest),
+            };
+            self.select(start);
+        }
+        self.refuse_unknown_volume()?;
+        let mut latest_ns = 0;
+        let mut late = 0;
+        for time_ns in &self.buffer.time_ns {
+            late += u64::from(*time_ns < latest_ns);
+            latest_ns = latest_ns.max(*time_ns);
+        }
+        if late > 0 {
+            let mut order: Vec<usize> = (0..self.buffer.len()).collect();
+            order.sort_by_key(|index| self.buffer.time_ns[*index]);
+            let mut sorted = Batch::default();
+            order.iter().for_each(|index| sorted.push(self.buffer.get(*index)));
+            self.buffer = sorted;
+        }
+        self.order_times();
+        self.out_of_order = late;
+        Ok(())
+    }
+
+    fn refuse_unknown_volume(&self) -> Result<(), TraceError> {
+        let Some(name) = self.volume.as_ref().filter(|_| !self.matched) else { return Ok(()) };
+        let volumes = || self.reader.volumes().iter().map(String::as_str);
+        let expected = match nearest(name, volumes()) {
+            Some(near) => format!("a volume of the trace; nearest is `{near}`"),
+            None => {
+                let some: Vec<&str> = volumes().take(20).collect();
+                format!("a volume of the trace (it has {}: {})", volumes().count(), some.join(", "))
+            }
+        };
+        Err(TraceError::Option { key: "volume".to_owned(), found: name.clone(), expected })
+    }
+}
+
+fn truncate(batch: &mut Batch, len: usize) {
+    batch.time_ns.truncate(len);
+    batch.offset_bytes.truncate(len);
+    batch.length_bytes.truncate(len);
+    batch.op.truncate(len);
+    batch.volume.truncate(len);
+}
