@@ -122,7 +122,9 @@ impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unit = TIME_UNITS.iter().rev().find(|(_, scale)| self.0 >= *scale);
         match unit {
-            Some((name, scale)) if self.0 % scale == 0 => write!(f, "{}{name}", self.0 / scale),
+            Some((name, scale)) if self.0.is_multiple_of(*scale) => {
+                write!(f, "{}{name}", self.0 / scale)
+            }
             Some((name, scale)) => {
                 write!(f, "{:.4}{name}", Significant(self.0 as f64 / *scale as f64))
             }
