@@ -5,12 +5,15 @@
 
 pub mod batch;
 pub mod error;
+mod fields;
 pub mod formats;
+mod lines;
 pub mod intern;
 pub mod merge;
 pub mod next_use;
 pub mod reader;
 pub mod source;
+mod text;
 
 pub use batch::{Batch, Record};
 pub use error::{BadRecord, Skipped, TraceError};

@@ -10,6 +10,8 @@
 //! answer depends neither on the order of the table nor on the path. SSDsim's five columns mean
 //! what MQSim's mean, so that one entry (`mqsim`) reads both and no tie arises.
 
+pub mod alibaba;
+
 use crate::source::Source;
 use crate::{Batch, OpenOptions, Skipped, TraceError, TraceReader};
 use cachewright_types::nearest;
@@ -49,7 +51,7 @@ pub struct FormatEntry {
 }
 
 /// Every format that can be read. Adding one is a file and a line.
-pub static FORMATS: &[FormatEntry] = &[];
+pub static FORMATS: &[FormatEntry] = &[alibaba::ENTRY];
 
 /// Opens the trace at `path` in the format named by `options`, or recognised from its content.
 ///
@@ -224,5 +226,60 @@ impl TraceReader for NotVacuous {
 
     fn requests_hint(&self) -> Option<u64> {
         self.inner.requests_hint()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! What the tests of all formats use.
+
+    use super::open_bytes;
+    use crate::{Batch, OpenOptions, Record};
+    use cachewright_types::Op;
+
+    /// A record by position.
+    pub(crate) fn record(time_ns: u64, op: Op, offset: u64, length: u64, volume: u32) -> Record {
+        Record { time_ns, offset_bytes: offset, length_bytes: length, op, volume }
+    }
+
+    /// Options that name a format and its own options.
+    pub(crate) fn options(format: &str, pairs: &[(&str, &str)]) -> OpenOptions {
+        let format_options =
+            pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        OpenOptions { format: Some(format.to_owned()), format_options, ..OpenOptions::default() }
+    }
+
+    /// All requests and volumes of `text`, which must be valid.
+    pub(crate) fn read_with(options: &OpenOptions, text: &str) -> (Vec<Record>, Vec<String>) {
+        let mut reader = open_bytes("sample", text.as_bytes(), options).expect("must open");
+        let mut batch = Batch::default();
+        while reader.read(&mut batch, 3).expect("must be valid") > 0 {}
+        (batch.iter().collect(), reader.volumes().to_vec())
+    }
+
+    /// The same without options.
+    pub(crate) fn read_all(format: &str, text: &str) -> (Vec<Record>, Vec<String>) {
+        read_with(&options(format, &[]), text)
+    }
+
+    /// The message that `text` is refused with.
+    pub(crate) fn bad_with(options: &OpenOptions, text: &str) -> String {
+        let mut reader = match open_bytes("sample", text.as_bytes(), options) {
+            Ok(reader) => reader,
+            Err(error) => return error.to_string(),
+        };
+        let mut batch = Batch::default();
+        loop {
+            match reader.read(&mut batch, 3) {
+                Ok(0) => panic!("`{text}` must be refused"),
+                Ok(_) => {}
+                Err(error) => return error.to_string(),
+            }
+        }
+    }
+
+    /// The same without options.
+    pub(crate) fn bad(format: &str, text: &str) -> String {
+        bad_with(&options(format, &[]), text)
     }
 }
