@@ -1,1 +1,24 @@
-//! placeholder header
+//! Miss-ratio curves: how a tenant's misses fall as its cache grows.
+//!
+//! For: exact LRU curves in one pass, SHARDS samples, miniature simulation of any registered
+//! policy, curves per tenant and window, and the convex minorants that partitioners divide by.
+//! Must never know: files, clocks, threads, the cache engine. Sizes are in blocks, misses are
+//! counted accesses. An approximate curve carries a confidence interval and the smallest size it
+//! speaks for; what it cannot say it refuses to say.
+
+pub mod curve;
+pub mod error;
+pub mod histogram;
+mod resample;
+mod sample;
+pub mod shards;
+mod slots;
+pub mod stack_distance;
+pub mod windows;
+
+pub use curve::{Curve, Curves, Provenance};
+pub use error::CurveError;
+pub use histogram::Histogram;
+pub use shards::{FixedRate, FixedSize, ShardsRateSettings, ShardsSizeSettings};
+pub use stack_distance::StackDistance;
+pub use windows::{CurveSet, Method};

@@ -1,1 +1,85 @@
-//! placeholder header
+//! Partitioners: how much of the cache each tenant gets.
+//!
+//! For: pure functions of what was seen in the last interval. Must never know: the cache engine,
+//! policies, requests, files, clocks, threads. Units: blocks. Invariant, checked by
+//! [`Quotas::audit`]: quotas sum to the cache exactly and nobody is below its floor.
+
+pub mod equal;
+pub mod registry;
+pub mod share;
+pub mod shared;
+pub mod static_weights;
+
+pub use registry::{Entry, Need, PartitionError, Registered, boxed, entries, entry};
+
+use cachewright_curve::Curve;
+
+/// What a partitioner may know of one tenant: its last interval and its standing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TenantView<'a> {
+    /// The name in the stack file.
+    pub name: &'a str,
+    /// The weight in the stack file; 1 by default. Never negative.
+    pub weight: f64,
+    /// Block accesses in the last interval.
+    pub accesses: u64,
+    /// Those that hit.
+    pub hits: u64,
+    /// Share of the accesses that write, 0 to 1.
+    pub write_share: f64,
+    /// Quota now; 0 under a shared pool.
+    pub quota_blocks: u32,
+    /// Blocks held now.
+    pub occupancy_blocks: u32,
+    /// Misses by cache size in the last interval, for those who declare [`Need::Curve`]; nothing
+    /// before the first interval has passed.
+    pub curve: Option<&'a Curve>,
+    /// The hit ratio promised to the tenant, for those who declare [`Need::Goal`].
+    pub goal_hit_ratio: Option<f64>,
+}
+
+/// A division of the cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Quotas {
+    /// One pool: whoever comes takes from all.
+    Shared,
+    /// So many blocks each, in the order of the tenants.
+    PerTenant(Vec<u32>),
+}
+
+impl Quotas {
+    /// Checks that there is a quota per tenant, that they sum to `total_blocks`, and that none is
+    /// below `floor_blocks`. The error says which rule is broken and how.
+    pub fn audit(
+        &self,
+        tenants: usize,
+        total_blocks: u32,
+        floor_blocks: u32,
+    ) -> Result<(), String> {
+        let Quotas::PerTenant(quotas) = self else { return Ok(()) };
+        if quotas.len() != tenants {
+            return Err(format!("{} quotas for {tenants} tenants", quotas.len()));
+        }
+        let sum: u64 = quotas.iter().copied().map(u64::from).sum();
+        if tenants > 0 && sum != u64::from(total_blocks) {
+            return Err(format!("quotas sum to {sum} of {total_blocks} blocks"));
+        }
+        match quotas.iter().position(|&quota| quota < floor_blocks) {
+            Some(at) => Err(format!(
+                "tenant {at} has {} blocks, below its floor of {floor_blocks}",
+                quotas[at]
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Divides the cache at the start and after every interval.
+pub trait Partitioner: Send {
+    /// The quotas for the next interval. Deterministic: it depends on the settings, the calls
+    /// before and this one. Before the first interval counts are 0 and curves absent.
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Quotas;
+
+    /// The fewest blocks this partitioner leaves a tenant of so many on such a cache.
+    fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32;
+}

@@ -1,0 +1,289 @@
+//! The curve itself: misses as a function of cache size.
+//!
+//! For: the value that passes from measurement to partitioners and reports. Must never know: who
+//! measured it. A curve is piecewise linear between knots `(size in blocks, misses)`; an exact
+//! curve keeps a knot wherever the slope changes, so that it is exact at every size. Misses are in
+//! accesses of the whole stream, also when only a sample was looked at.
+
+use crate::{CurveError, Histogram};
+use std::fmt;
+
+/// How a curve was made.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Provenance {
+    /// Every access counted; LRU.
+    Exact,
+    /// SHARDS at a fixed rate (FAST'15); LRU.
+    ShardsRate {
+        /// Share of blocks in each sample.
+        rate: f64,
+        /// Samples averaged.
+        salts: u32,
+    },
+    /// SHARDS with a fixed number of blocks (FAST'15); LRU.
+    ShardsSize {
+        /// Most blocks in each sample.
+        max_blocks: u32,
+        /// Samples averaged.
+        salts: u32,
+    },
+    /// Miniature simulation (ATC'17).
+    Mini {
+        /// Name of the policy.
+        policy: String,
+        /// The lowest rate used; sizes that needed more had more.
+        rate: f64,
+        /// Samples averaged where the rate is below 1.
+        salts: u32,
+    },
+}
+
+impl fmt::Display for Provenance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Provenance::Exact => f.write_str("exact"),
+            Provenance::ShardsRate { rate, salts } => {
+                write!(f, "shards, rate {rate}, {salts} salts")
+            }
+            Provenance::ShardsSize { max_blocks, salts } => {
+                write!(f, "shards, {max_blocks} blocks, {salts} salts")
+            }
+            Provenance::Mini { policy, rate, salts } => {
+                write!(f, "miniature simulation of {policy}, rate {rate}, {salts} salts")
+            }
+        }
+    }
+}
+
+/// Low and high ends of a 95 % confidence interval at each knot, in misses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Band {
+    /// Low ends.
+    pub low: Vec<f64>,
+    /// High ends.
+    pub high: Vec<f64>,
+}
+
+/// Misses as a function of size.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    sizes: Vec<u32>,
+    misses: Vec<f64>,
+    band: Option<Band>,
+    accesses: u64,
+    trusted_from_blocks: u32,
+    provenance: Provenance,
+}
+
+/// The curves of all accesses, of reads and of writes under one and the same cache.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curves {
+    /// Reads and writes together.
+    pub all: Curve,
+    /// Reads only: how often a reader waits for the backing store.
+    pub reads: Curve,
+    /// Writes only.
+    pub writes: Curve,
+}
+
+impl Curve {
+    /// A curve through `knots` (size in blocks, misses); sizes must ascend strictly and are cut
+    /// where they do not. A knot at size 0, where every access misses, is put first if absent.
+    /// Misses are clamped to `0..=accesses`.
+    pub fn from_knots(
+        knots: impl IntoIterator<Item = (u32, f64)>,
+        accesses: u64,
+        provenance: Provenance,
+    ) -> Curve {
+        let mut curve = Curve {
+            sizes: vec![0],
+            misses: vec![accesses as f64],
+            band: None,
+            accesses,
+            trusted_from_blocks: 0,
+            provenance,
+        };
+        for (size, misses) in knots {
+            if size > curve.sizes[curve.sizes.len() - 1] {
+                curve.sizes.push(size);
+                curve.misses.push(misses.clamp(0.0, accesses as f64));
+            }
+        }
+        curve
+    }
+
+    /// The same curve with a confidence interval; ends are given per knot, the one at 0 included,
+    /// and must be as many as there are knots, else the band is left out.
+    pub(crate) fn with_band(mut self, low: Vec<f64>, high: Vec<f64>) -> Curve {
+        if low.len() == self.sizes.len() && high.len() == self.sizes.len() {
+            self.band = Some(Band { low, high });
+        }
+        self
+    }
+
+    /// The same curve, claimed only from `blocks` up.
+    pub(crate) fn trusted_from(mut self, blocks: u32) -> Curve {
+        self.trusted_from_blocks = blocks;
+        self
+    }
+
+    /// Sizes of the knots in blocks, ascending from 0.
+    pub fn sizes(&self) -> &[u32] {
+        &self.sizes
+    }
+
+    /// Misses at the knots.
+    pub fn knot_misses(&self) -> &[f64] {
+        &self.misses
+    }
+
+    /// The confidence interval at the knots, if the curve is approximate.
+    pub fn band(&self) -> Option<&Band> {
+        self.band.as_ref()
+    }
+
+    /// Accesses of the stream: misses at size 0.
+    pub fn accesses(&self) -> u64 {
+        self.accesses
+    }
+
+    /// How the curve was made.
+    pub fn provenance(&self) -> &Provenance {
+        &self.provenance
+    }
+
+    /// The smallest size (above 0) that the curve speaks for; below it the value is a guess.
+    pub fn trusted_from_blocks(&self) -> u32 {
+        self.trusted_from_blocks
+    }
+
+    /// The largest size with a knot; beyond it the curve is flat.
+    pub fn largest_blocks(&self) -> u32 {
+        self.sizes[self.sizes.len() - 1]
+    }
+
+    /// Misses of a cache of `size_blocks`, interpolated.
+    pub fn misses(&self, size_blocks: u32) -> f64 {
+        self.interpolate(&self.misses, size_blocks)
+    }
+
+    /// Misses per access; 0 when there was no access.
+    pub fn miss_ratio(&self, size_blocks: u32) -> f64 {
+        if self.accesses == 0 { 0.0 } else { self.misses(size_blocks) / self.accesses as f64 }
+    }
+
+    /// Ends of the 95 % confidence interval of [`Curve::misses`]; both equal it when exact.
+    pub fn interval(&self, size_blocks: u32) -> (f64, f64) {
+        match &self.band {
+            Some(band) => (
+                self.interpolate(&band.low, size_blocks),
+                self.interpolate(&band.high, size_blocks),
+            ),
+            None => (self.misses(size_blocks), self.misses(size_blocks)),
+        }
+    }
+
+    /// [`Curve::miss_ratio`], refused where the sample is too small to tell.
+    pub fn trusted_miss_ratio(&self, size_blocks: u32) -> Result<f64, CurveError> {
+        if size_blocks == 0 || size_blocks >= self.trusted_from_blocks {
+            return Ok(self.miss_ratio(size_blocks));
+        }
+        let minimum = MIN_SCALED_BLOCKS;
+        let rate = f64::from(minimum) / f64::from(self.trusted_from_blocks);
+        Err(CurveError::TooSmall {
+            size_blocks,
+            rate,
+            scaled_blocks: rate * f64::from(size_blocks),
+            minimum_blocks: minimum,
+            needed_rate: (f64::from(minimum) / f64::from(size_blocks)).min(1.0),
+        })
+    }
+
+    /// Whether misses never rise with size (they may for fifo and clock).
+    pub fn is_monotone(&self) -> bool {
+        self.misses.windows(2).all(|pair| pair[1] <= pair[0])
+    }
+
+    /// A curve of at most `points` knots (at least 2) that keeps the knees: the knot furthest
+    /// from its chord is kept first (Ramer 1972; Douglas and Peucker 1973).
+    pub fn resampled(&self, points: usize) -> Curve {
+        let kept = crate::resample::keep(&self.sizes, &self.misses, points);
+        let pick = |values: &[f64]| kept.iter().map(|&i| values[i]).collect::<Vec<f64>>();
+        Curve {
+            sizes: kept.iter().map(|&i| self.sizes[i]).collect(),
+            misses: pick(&self.misses),
+            band: self.band.as_ref().map(|b| Band { low: pick(&b.low), high: pick(&b.high) }),
+            accesses: self.accesses,
+            trusted_from_blocks: self.trusted_from_blocks,
+            provenance: self.provenance.clone(),
+        }
+    }
+
+    fn interpolate(&self, values: &[f64], size_blocks: u32) -> f64 {
+        let right = self.sizes.partition_point(|&size| size < size_blocks);
+        if right == self.sizes.len() {
+            return values[right - 1];
+        }
+        if self.sizes[right] == size_blocks {
+            return values[right];
+        }
+        let (x0, x1) = (f64::from(self.sizes[right - 1]), f64::from(self.sizes[right]));
+        let share = (f64::from(size_blocks) - x0) / (x1 - x0);
+        values[right - 1] + share * (values[right] - values[right - 1])
+    }
+}
+
+/// The fewest sampled blocks from which a SHARDS curve is claimed to speak for a cache.
+pub const MIN_SCALED_BLOCKS: u32 = 100;
+
+impl Curves {
+    /// The exact LRU curves of a histogram.
+    pub fn exact(histogram: &Histogram) -> Curves {
+        let one = |weights: [u64; 2]| exact_curve(histogram, weights);
+        Curves { all: one([1, 1]), reads: one([1, 0]), writes: one([0, 1]) }
+    }
+}
+
+/// The exact curve of reads times `weights[0]` and writes times `weights[1]`: a knot wherever the
+/// number of hits per size changes.
+fn exact_curve(histogram: &Histogram, weights: [u64; 2]) -> Curve {
+    let weigh = |both: [u64; 2]| both[0] * weights[0] + both[1] * weights[1];
+    let accesses = weigh(histogram.accesses());
+    let mut knots = Vec::new();
+    let (mut misses, mut slope) = (accesses, 0);
+    for (distance, both) in histogram.iter() {
+        let hits = weigh(both);
+        if hits != slope {
+            knots.push((distance - 1, misses as f64));
+            slope = hits;
+        }
+        misses -= hits;
+    }
+    if slope != 0 {
+        knots.push((histogram.longest(), misses as f64));
+    }
+    Curve::from_knots(knots, accesses, Provenance::Exact)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_between_knots_are_interpolated_and_flat_beyond() {
+        let curve = Curve::from_knots([(10, 50.0), (20, 30.0)], 100, Provenance::Exact);
+        assert_eq!(curve.misses(0), 100.0);
+        assert_eq!(curve.misses(5), 75.0);
+        assert_eq!(curve.misses(15), 40.0);
+        assert_eq!(curve.misses(999), 30.0);
+        assert!(curve.is_monotone());
+    }
+
+    #[test]
+    fn a_curve_refuses_sizes_below_its_resolution() {
+        let curve = Curve::from_knots([(1000, 50.0)], 100, Provenance::Exact).trusted_from(1000);
+        assert!(curve.trusted_miss_ratio(1000).is_ok());
+        let error = curve.trusted_miss_ratio(500).unwrap_err().to_string();
+        assert!(error.contains("500 blocks") && error.contains("50.0 blocks"), "{error}");
+    }
+}

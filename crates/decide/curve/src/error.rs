@@ -1,0 +1,55 @@
+//! Why a curve was refused.
+//!
+//! For: errors that name the size, what was found and what was needed. Must never know: files.
+//! Sizes are in blocks.
+
+use cachewright_policy::registry::PolicyError;
+use thiserror::Error;
+
+/// A curve, or a point of one, that cannot honestly be given.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum CurveError {
+    /// The sampled cache would be too small to say anything about the real one.
+    #[error(
+        "a cache of {size_blocks} blocks sampled at rate {rate} has {scaled_blocks:.1} blocks, \
+         expected at least {minimum_blocks}; raise the rate to {needed_rate} or let it escalate"
+    )]
+    TooSmall {
+        /// Size of the real cache.
+        size_blocks: u32,
+        /// Sampling rate.
+        rate: f64,
+        /// Size of the sampled cache.
+        scaled_blocks: f64,
+        /// The fewest blocks the settings accept.
+        minimum_blocks: u32,
+        /// The lowest rate at which the size would be accepted.
+        needed_rate: f64,
+    },
+    /// The sample of the working set would be too small.
+    #[error(
+        "{distinct_blocks} distinct blocks sampled at rate {rate} leave {sampled_blocks:.0}, \
+         expected at least {minimum_blocks}; raise the rate to {needed_rate} or let it escalate"
+    )]
+    FewBlocks {
+        /// Distinct blocks of the whole stream.
+        distinct_blocks: u64,
+        /// Sampling rate.
+        rate: f64,
+        /// Distinct blocks expected in the sample.
+        sampled_blocks: f64,
+        /// The fewest blocks the settings accept.
+        minimum_blocks: u32,
+        /// The lowest rate at which the stream would be accepted.
+        needed_rate: f64,
+    },
+    /// A size list that describes no curve.
+    #[error("sizes: found {found}, expected one or more sizes in ascending order, each above 0")]
+    Sizes {
+        /// What was found.
+        found: String,
+    },
+    /// The policy or one of its settings was refused.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+}

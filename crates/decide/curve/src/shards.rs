@@ -1,0 +1,368 @@
+//! SHARDS: LRU curves from a sample of the blocks.
+//!
+//! For: curves at a hundredth of the cost and memory of the exact pass. Must never know: files.
+//! Source: Waldspurger, Park, Garthwaite, Ahmad, FAST'15: fixed rate (section 3.2), fixed size
+//! (3.3), and the SHARDS-adj correction (3.4): the accesses by which the sample differs from its
+//! expectation count as hits at the shortest distance. Ours averages several samples, see
+//! [`crate::sample`], and so carries an interval. A distance of d sampled blocks stands for d/rate
+//! blocks. Weights are in accesses of the whole stream.
+
+use crate::curve::MIN_SCALED_BLOCKS;
+use crate::sample::{Circle, rate, threshold, together};
+use crate::{Curve, Curves, Provenance, StackDistance};
+use cachewright_types::{BlockId, Seed, settings};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use std::collections::BinaryHeap;
+
+settings! {
+    /// Settings of fixed-rate SHARDS.
+    pub struct ShardsRateSettings {
+        /// share of the blocks in each sample
+        rate: f64 = 0.01, "ratio", 0.000001 ..= 1.0;
+        /// samples averaged; their spread makes the interval
+        salts: u32 = 8, "samples", 1 ..= 16;
+    }
+}
+
+settings! {
+    /// Settings of fixed-size SHARDS.
+    pub struct ShardsSizeSettings {
+        /// most blocks in each sample
+        max_blocks: u32 = 8192, "blocks", 16 ..= 16777216;
+        /// samples averaged; their spread makes the interval
+        salts: u32 = 4, "samples", 1 ..= 16;
+    }
+}
+
+/// Dense ids of the few blocks in a sample.
+pub(crate) type Index = HashMap<u32, u32, FixedState>;
+
+/// Fixed-rate SHARDS over all samples at once.
+#[derive(Clone, Debug)]
+pub struct FixedRate {
+    circle: Circle,
+    threshold: u64,
+    rate: f64,
+    samples: Vec<RateSample>,
+    accesses: [u64; 2],
+}
+
+#[derive(Clone, Debug)]
+struct RateSample {
+    index: Index,
+    stack: StackDistance,
+}
+
+impl FixedRate {
+    /// Empty samples. At rate 1 one sample is everything and the curve is exact.
+    pub fn new(settings: &ShardsRateSettings, seed: Seed) -> FixedRate {
+        let salts = if settings.rate >= 1.0 { 1 } else { settings.salts };
+        let sample = RateSample { index: new_index(), stack: StackDistance::new() };
+        FixedRate {
+            circle: Circle::new(salts, seed),
+            threshold: threshold(settings.rate),
+            rate: settings.rate,
+            samples: vec![sample; salts as usize],
+            accesses: [0; 2],
+        }
+    }
+
+    /// Counts one access.
+    #[inline]
+    pub fn access(&mut self, block: BlockId, write: bool) {
+        self.accesses[usize::from(write)] += 1;
+        let place = self.circle.place(block);
+        if self.threshold <= self.circle.disjoint_below() {
+            let (sample, seen) = self.circle.only(place);
+            if seen <= self.threshold {
+                self.samples[sample].access(block, write);
+            }
+            return;
+        }
+        for (number, sample) in self.samples.iter_mut().enumerate() {
+            if self.circle.seen(place, number) <= self.threshold {
+                sample.access(block, write);
+            }
+        }
+    }
+
+    /// Takes a trimmed block out of the stacks.
+    pub fn remove(&mut self, block: BlockId) {
+        for sample in &mut self.samples {
+            if let Some(&local) = sample.index.get(&block.0) {
+                sample.stack.remove(BlockId(local));
+            }
+        }
+    }
+
+    /// The curves of what was counted so far; counting starts anew, stacks stay.
+    pub fn take_curves(&mut self) -> Curves {
+        let accesses = std::mem::take(&mut self.accesses);
+        let scale = 1.0 / self.rate;
+        let measured: Vec<Weights> = self
+            .samples
+            .iter_mut()
+            .map(|sample| {
+                let histogram = sample.stack.take_histogram();
+                let steps = histogram
+                    .iter()
+                    .filter(|(_, both)| *both != [0; 2])
+                    .map(|(d, both)| (f64::from(d) * scale, both.map(|n| n as f64 * scale)))
+                    .collect();
+                Weights {
+                    grid: scale,
+                    steps,
+                    total: histogram.accesses().map(|n| n as f64 * scale),
+                }
+            })
+            .collect();
+        if self.rate >= 1.0 {
+            return curves(&measured, accesses, 0, &Provenance::Exact);
+        }
+        let provenance =
+            Provenance::ShardsRate { rate: self.rate, salts: self.samples.len() as u32 };
+        curves(&measured, accesses, trusted_from(self.rate), &provenance)
+    }
+}
+
+impl RateSample {
+    #[inline]
+    fn access(&mut self, block: BlockId, write: bool) {
+        let next = self.index.len() as u32;
+        let local = *self.index.entry(block.0).or_insert(next);
+        self.stack.access(BlockId(local), write);
+    }
+}
+
+/// Fixed-size SHARDS over all samples at once.
+#[derive(Clone, Debug)]
+pub struct FixedSize {
+    circle: Circle,
+    samples: Vec<SizeSample>,
+    /// The highest threshold of any sample.
+    highest: u64,
+    max_blocks: u32,
+    accesses: [u64; 2],
+}
+
+#[derive(Clone, Debug)]
+struct SizeSample {
+    threshold: u64,
+    /// 1 / rate: what one sampled block or access stands for.
+    scale: f64,
+    index: Index,
+    /// (place, block, dense id), the highest place first out.
+    members: BinaryHeap<(u64, u32, u32)>,
+    stack: StackDistance,
+    weights: WeightedHistogram,
+}
+
+impl FixedSize {
+    /// Empty samples at rate 1, which falls as they fill.
+    pub fn new(settings: &ShardsSizeSettings, seed: Seed) -> FixedSize {
+        let sample = SizeSample {
+            threshold: u64::MAX,
+            scale: 1.0,
+            index: new_index(),
+            members: BinaryHeap::new(),
+            stack: StackDistance::new(),
+            weights: WeightedHistogram::new(settings.max_blocks as usize * 4),
+        };
+        FixedSize {
+            circle: Circle::new(settings.salts, seed),
+            samples: vec![sample; settings.salts.max(1) as usize],
+            highest: u64::MAX,
+            max_blocks: settings.max_blocks,
+            accesses: [0; 2],
+        }
+    }
+
+    /// Counts one access.
+    #[inline]
+    pub fn access(&mut self, block: BlockId, write: bool) {
+        self.accesses[usize::from(write)] += 1;
+        let place = self.circle.place(block);
+        if self.highest <= self.circle.disjoint_below() {
+            let (number, seen) = self.circle.only(place);
+            if seen <= self.highest {
+                self.offer(number, seen, block, write);
+            }
+            return;
+        }
+        for number in 0..self.samples.len() {
+            self.offer(number, self.circle.seen(place, number), block, write);
+        }
+    }
+
+    #[inline]
+    fn offer(&mut self, number: usize, seen: u64, block: BlockId, write: bool) {
+        let sample = &mut self.samples[number];
+        if seen <= sample.threshold && sample.access(seen, block, write, self.max_blocks as usize) {
+            self.highest = self.samples.iter().map(|s| s.threshold).max().unwrap_or(u64::MAX);
+        }
+    }
+
+    /// Takes a trimmed block out of the stacks.
+    pub fn remove(&mut self, block: BlockId) {
+        for sample in &mut self.samples {
+            if let Some(&local) = sample.index.get(&block.0) {
+                sample.stack.remove(BlockId(local));
+            }
+        }
+    }
+
+    /// The curves of what was counted so far; counting starts anew, samples stay.
+    pub fn take_curves(&mut self) -> Curves {
+        let accesses = std::mem::take(&mut self.accesses);
+        let lowest = self.samples.iter().map(|s| 1.0 / s.scale).fold(1.0, f64::min);
+        let measured: Vec<Weights> =
+            self.samples.iter_mut().map(|sample| sample.weights.take()).collect();
+        let provenance = Provenance::ShardsSize {
+            max_blocks: self.max_blocks,
+            salts: self.samples.len() as u32,
+        };
+        let trusted = if lowest >= 1.0 { 0 } else { trusted_from(lowest) };
+        curves(&measured, accesses, trusted, &provenance)
+    }
+}
+
+impl SizeSample {
+    /// Counts an access to a block below the threshold; returns whether the threshold fell.
+    #[inline]
+    fn access(&mut self, seen: u64, block: BlockId, write: bool, most: usize) -> bool {
+        if let Some(&local) = self.index.get(&block.0) {
+            let distance = self.stack.access(BlockId(local), write);
+            self.weights.count(distance.map(|d| f64::from(d) * self.scale), write, self.scale);
+            return false;
+        }
+        self.weights.count(None, write, self.scale);
+        self.enter(seen, block, write, most)
+    }
+
+    /// Takes in a new block and, when that is one too many, throws out those with the highest
+    /// place. Its dense id goes to the next newcomer.
+    fn enter(&mut self, seen: u64, block: BlockId, write: bool, most: usize) -> bool {
+        let local = if self.members.len() < most {
+            self.members.len() as u32
+        } else {
+            let Some((place, thrown, local)) = self.members.pop() else { return false };
+            if place < seen {
+                self.members.push((place, thrown, local));
+                return self.lower(seen);
+            }
+            self.index.remove(&thrown);
+            self.stack.forget(BlockId(local));
+            self.lower(place);
+            local
+        };
+        self.members.push((seen, block.0, local));
+        self.index.insert(block.0, local);
+        self.stack.access(BlockId(local), write);
+        self.members.len() >= most
+    }
+
+    fn lower(&mut self, thrown: u64) -> bool {
+        self.threshold = thrown.saturating_sub(1);
+        self.scale = 1.0 / rate(self.threshold);
+        true
+    }
+}
+
+/// Weights by distance: their sum, and each step of the sum.
+#[derive(Clone, Debug, Default)]
+struct Weights {
+    /// Distance between neighbouring steps in blocks: a step's weight lies evenly in one of it.
+    grid: f64,
+    /// (distance in blocks, weight of reads and writes), ascending.
+    steps: Vec<(f64, [f64; 2])>,
+    /// Weight of all accesses.
+    total: [f64; 2],
+}
+
+/// Weights in equal buckets of distance, twice as wide whenever a distance does not fit.
+#[derive(Clone, Debug)]
+struct WeightedHistogram {
+    width_blocks: f64,
+    buckets: Vec<[f64; 2]>,
+    limit: usize,
+    total: [f64; 2],
+}
+
+impl WeightedHistogram {
+    fn new(limit: usize) -> WeightedHistogram {
+        WeightedHistogram { width_blocks: 1.0, buckets: Vec::new(), limit, total: [0.0; 2] }
+    }
+
+    #[inline]
+    fn count(&mut self, distance: Option<f64>, write: bool, weight: f64) {
+        let kind = usize::from(write);
+        self.total[kind] += weight;
+        let Some(distance) = distance else { return };
+        let mut bucket = self.bucket(distance);
+        while bucket >= self.limit {
+            self.widen();
+            bucket = self.bucket(distance);
+        }
+        if bucket >= self.buckets.len() {
+            self.buckets.resize(bucket + 1, [0.0; 2]);
+        }
+        self.buckets[bucket][kind] += weight;
+    }
+
+    /// The bucket of distances in `(bucket * width, (bucket + 1) * width]`.
+    fn bucket(&self, distance: f64) -> usize {
+        ((distance / self.width_blocks).ceil() as usize).saturating_sub(1)
+    }
+
+    fn widen(&mut self) {
+        let pairs = self.buckets.chunks(2);
+        self.buckets = pairs
+            .map(|pair| pair.iter().fold([0.0; 2], |sum, b| [sum[0] + b[0], sum[1] + b[1]]))
+            .collect();
+        self.width_blocks *= 2.0;
+    }
+
+    fn take(&mut self) -> Weights {
+        let width = self.width_blocks;
+        let buckets = std::mem::take(&mut self.buckets);
+        let total = std::mem::take(&mut self.total);
+        let ends = (1..).map(|bucket| f64::from(bucket) * width);
+        let steps = ends.zip(buckets).filter(|(_, both)| *both != [0.0; 2]).collect();
+        Weights { grid: width, steps, total }
+    }
+}
+
+fn new_index() -> Index {
+    HashMap::with_hasher(FixedState::default())
+}
+
+fn trusted_from(rate: f64) -> u32 {
+    (f64::from(MIN_SCALED_BLOCKS) / rate).ceil().min(f64::from(u32::MAX)) as u32
+}
+
+fn curves(measured: &[Weights], accesses: [u64; 2], trusted: u32, from: &Provenance) -> Curves {
+    let one = |kinds: [f64; 2], accesses: u64| {
+        let each: Vec<Curve> =
+            measured.iter().map(|weights| curve(weights, kinds, accesses, from)).collect();
+        together(&each, accesses, from.clone()).trusted_from(trusted)
+    };
+    Curves {
+        all: one([1.0, 1.0], accesses[0] + accesses[1]),
+        reads: one([1.0, 0.0], accesses[0]),
+        writes: one([0.0, 1.0], accesses[1]),
+    }
+}
+
+/// One sample's curve with the SHARDS-adj correction (FAST'15 section 3.4).
+fn curve(weights: &Weights, kinds: [f64; 2], accesses: u64, from: &Provenance) -> Curve {
+    let weigh = |both: [f64; 2]| both[0] * kinds[0] + both[1] * kinds[1];
+    let mut misses = weigh(weights.total);
+    let mut knots: Vec<(u32, f64)> = Vec::with_capacity(weights.steps.len() + 2);
+    for (distance, both) in &weights.steps {
+        knots.push(((distance - weights.grid).round() as u32, misses));
+        misses -= weigh(*both);
+        knots.push((distance.round() as u32, misses));
+    }
+    Curve::from_knots(knots, accesses, from.clone())
+}

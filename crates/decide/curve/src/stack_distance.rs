@@ -1,0 +1,190 @@
+//! Exact LRU stack distances in one pass.
+//!
+//! For: the miss counts of every LRU size at once. Must never know: requests, time, tenants.
+//! An access's distance is one more than the number of blocks used since its block was last used
+//! (Mattson et al., IBM Systems Journal 1970): it hits in every LRU cache of at least that many
+//! blocks. Blocks live in time slots (Bennett and Kruskal, IBM J. R&D 1975) that are compacted
+//! when they run out. Memory per distinct block: 4 B latest slot, 0.65 B slots, 8 B histogram.
+//! Blocks are dense ids; up to 2^30 of them keep compaction rare.
+
+use crate::Histogram;
+use crate::slots::Slots;
+use cachewright_types::BlockId;
+use std::collections::BinaryHeap;
+
+/// The slot of a block that is not in the stack.
+const NONE: u32 = u32::MAX;
+/// Slots per live slot after compaction: one compaction per three times as many accesses.
+const ROOM: u64 = 4;
+/// Slots at least.
+const LEAST_ROOM: u64 = 2048;
+
+/// An LRU stack that tells how deep each accessed block lay.
+#[derive(Clone, Debug, Default)]
+pub struct StackDistance {
+    latest: Vec<u32>,
+    slots: Slots,
+    /// Slots left set by removed blocks: free frames at some depth of the stack, newest first.
+    holes: BinaryHeap<u32>,
+    histogram: Histogram,
+}
+
+impl StackDistance {
+    /// An empty stack.
+    pub fn new() -> StackDistance {
+        StackDistance::default()
+    }
+
+    /// Makes room for ids `0..count`; not needed, but saves growing.
+    pub fn reserve_ids(&mut self, count: usize) {
+        if self.latest.len() < count {
+            self.latest.resize(count, NONE);
+        }
+    }
+
+    /// Blocks in the stack.
+    pub fn distinct(&self) -> u32 {
+        self.slots.live() - self.holes.len() as u32
+    }
+
+    /// Distances counted so far.
+    pub fn histogram(&self) -> &Histogram {
+        &self.histogram
+    }
+
+    /// Hands out the distances counted so far and starts counting anew; the stack stays, so that
+    /// the next window does not begin cold.
+    pub fn take_histogram(&mut self) -> Histogram {
+        let taken = std::mem::take(&mut self.histogram);
+        self.histogram.reserve(self.slots.live());
+        taken
+    }
+
+    /// Counts one access and returns its distance, nothing at a block's first use.
+    #[inline(always)]
+    pub fn access(&mut self, block: BlockId, write: bool) -> Option<u32> {
+        if block.index() >= self.latest.len() || self.slots.is_full() {
+            self.make_room(block);
+        }
+        let slot = self.latest[block.index()];
+        if slot == NONE {
+            self.enter(block, write);
+            return None;
+        }
+        let distance = self.slots.after(slot) + 1;
+        self.vacate(slot);
+        self.latest[block.index()] = self.slots.push();
+        self.histogram.count(distance, write);
+        Some(distance)
+    }
+
+    /// Loads the block's state into the processor's cache ahead of its access; the value means
+    /// nothing and is returned so that the load cannot be dropped.
+    #[inline(always)]
+    pub fn touch(&self, block: BlockId) -> u32 {
+        self.latest.get(block.index()).copied().unwrap_or(NONE)
+    }
+
+    /// Takes a block out because its bytes are gone (trim); returns whether it was in the stack.
+    /// The frame stays free until a miss that reaches it, as in an LRU cache of every size.
+    pub fn remove(&mut self, block: BlockId) -> bool {
+        let Some(slot) = self.take_slot(block) else { return false };
+        self.holes.push(slot);
+        true
+    }
+
+    /// Takes a block out as if it had never been accessed (sampling threw it out); returns whether
+    /// it was in the stack. What was below it moves up.
+    pub fn forget(&mut self, block: BlockId) -> bool {
+        let Some(slot) = self.take_slot(block) else { return false };
+        self.slots.clear(slot);
+        true
+    }
+
+    /// Checks that every block in the stack has a set slot of its own, slowly.
+    pub fn audit(&self) -> Result<(), String> {
+        let mut used: Vec<u32> = self.latest.iter().copied().filter(|&s| s != NONE).collect();
+        used.extend(&self.holes);
+        used.sort_unstable();
+        if used.len() != self.slots.live() as usize {
+            return Err(format!("{} slots used, {} set", used.len(), self.slots.live()));
+        }
+        match (1..).zip(&used).find(|(rank, slot)| self.slots.rank(**slot) != *rank) {
+            Some((rank, slot)) => {
+                Err(format!("slot {slot} has rank {}, expected {rank}", self.slots.rank(*slot)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn take_slot(&mut self, block: BlockId) -> Option<u32> {
+        let latest = self.latest.get_mut(block.index())?;
+        let slot = std::mem::replace(latest, NONE);
+        (slot != NONE).then_some(slot)
+    }
+
+    /// Moves a block's frame from `slot` to the top: the newest free frame above it is filled and
+    /// its own becomes free, else the stack closes over its own.
+    #[inline(always)]
+    fn vacate(&mut self, slot: u32) {
+        if self.holes.is_empty() {
+            self.slots.clear(slot);
+        } else {
+            self.vacate_beside_holes(slot);
+        }
+    }
+
+    #[cold]
+    fn vacate_beside_holes(&mut self, slot: u32) {
+        let filled = self.fill_hole_above(slot);
+        if filled {
+            self.holes.push(slot);
+        } else {
+            self.slots.clear(slot);
+        }
+    }
+
+    /// Fills the newest free frame if it is newer than `slot`.
+    fn fill_hole_above(&mut self, slot: u32) -> bool {
+        match self.holes.peek().copied() {
+            Some(hole) if hole > slot => {
+                self.holes.pop();
+                self.slots.clear(hole);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    #[inline(never)]
+    fn enter(&mut self, block: BlockId, write: bool) {
+        if let Some(hole) = self.holes.pop() {
+            self.slots.clear(hole);
+        }
+        self.latest[block.index()] = self.slots.push();
+        self.histogram.reserve(self.slots.live());
+        self.histogram.count_cold(write);
+    }
+
+    #[cold]
+    fn make_room(&mut self, block: BlockId) {
+        if block.index() >= self.latest.len() {
+            let count = (block.index() + 1).max(self.latest.len() + self.latest.len() / 2);
+            self.latest.resize(count, NONE);
+        }
+        if self.slots.is_full() {
+            self.compact();
+        }
+    }
+
+    fn compact(&mut self) {
+        let slots = &self.slots;
+        for slot in self.latest.iter_mut().filter(|slot| **slot != NONE) {
+            *slot = slots.rank(*slot) - 1;
+        }
+        let holes = std::mem::take(&mut self.holes);
+        self.holes = holes.into_iter().map(|slot| slots.rank(slot) - 1).collect();
+        let room = (u64::from(slots.live()) * ROOM).max(LEAST_ROOM);
+        self.slots.compact(room);
+    }
+}

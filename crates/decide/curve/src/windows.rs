@@ -1,0 +1,86 @@
+//! Curves per tenant and window of time.
+//!
+//! For: the replay loop, which feeds every access and asks for curves at each partition interval.
+//! Must never know: when a window ends. Each tenant has an LRU stack of its own over its own block
+//! ids; ids of different tenants never meet. Stacks outlive windows: a window's curve counts its
+//! own accesses against everything used before.
+
+use crate::shards::{FixedRate, FixedSize, ShardsRateSettings, ShardsSizeSettings};
+use crate::{Curves, StackDistance};
+use cachewright_types::{BlockId, Seed, TenantId};
+
+/// How the curves of a [`CurveSet`] are measured.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Method {
+    /// Every access: 13 bytes per distinct block.
+    Exact,
+    /// SHARDS at a fixed rate.
+    ShardsRate(ShardsRateSettings),
+    /// SHARDS with a fixed number of blocks.
+    ShardsSize(ShardsSizeSettings),
+}
+
+#[derive(Clone, Debug)]
+enum Meter {
+    Exact(StackDistance),
+    Rate(FixedRate),
+    Size(FixedSize),
+}
+
+/// One measurement per tenant.
+#[derive(Clone, Debug)]
+pub struct CurveSet {
+    meters: Vec<Meter>,
+}
+
+impl CurveSet {
+    /// Empty stacks for `tenants` tenants; sampling is salted from `seed`, differently per tenant.
+    pub fn new(tenants: usize, method: &Method, seed: Seed) -> CurveSet {
+        let meter = |tenant: usize| {
+            let seed = seed.derive(&format!("curve/{tenant}"));
+            match method {
+                Method::Exact => Meter::Exact(StackDistance::new()),
+                Method::ShardsRate(settings) => Meter::Rate(FixedRate::new(settings, seed)),
+                Method::ShardsSize(settings) => Meter::Size(FixedSize::new(settings, seed)),
+            }
+        };
+        CurveSet { meters: (0..tenants).map(meter).collect() }
+    }
+
+    /// Counts one access; a tenant that was not announced is ignored.
+    #[inline]
+    pub fn access(&mut self, tenant: TenantId, block: BlockId, write: bool) {
+        match self.meters.get_mut(tenant.index()) {
+            Some(Meter::Exact(stack)) => {
+                stack.access(block, write);
+            }
+            Some(Meter::Rate(shards)) => shards.access(block, write),
+            Some(Meter::Size(shards)) => shards.access(block, write),
+            None => {}
+        }
+    }
+
+    /// Forgets a trimmed block.
+    pub fn remove(&mut self, tenant: TenantId, block: BlockId) {
+        match self.meters.get_mut(tenant.index()) {
+            Some(Meter::Exact(stack)) => {
+                stack.remove(block);
+            }
+            Some(Meter::Rate(shards)) => shards.remove(block),
+            Some(Meter::Size(shards)) => shards.remove(block),
+            None => {}
+        }
+    }
+
+    /// Each tenant's curves of the window that ends now; counting starts anew, stacks stay.
+    pub fn end_window(&mut self) -> Vec<Curves> {
+        self.meters
+            .iter_mut()
+            .map(|meter| match meter {
+                Meter::Exact(stack) => Curves::exact(&stack.take_histogram()),
+                Meter::Rate(shards) => shards.take_curves(),
+                Meter::Size(shards) => shards.take_curves(),
+            })
+            .collect()
+    }
+}

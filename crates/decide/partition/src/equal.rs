@@ -1,0 +1,48 @@
+//! `equal`: the same for everyone, for ever.
+//!
+//! For: the other baseline. Must never know: what tenants do. Units: blocks.
+
+use crate::registry::{Entry, Registered};
+use crate::{Partitioner, Quotas, TenantView, share};
+use cachewright_types::Seed;
+use cachewright_types::settings::NoSettings;
+
+/// Equal quotas; the first tenants get the remainder, one block each.
+#[derive(Clone, Debug)]
+pub struct Equal;
+
+impl Registered for Equal {
+    type Settings = NoSettings;
+    const ENTRY: Entry = Entry {
+        name: "equal",
+        doc: "the same number of blocks for each tenant, the remainder to the first",
+        source: "static partitioning into equal shares",
+        needs: &[],
+    };
+
+    fn new(_: &NoSettings, _: usize, _: Seed) -> Self {
+        Equal
+    }
+}
+
+impl Partitioner for Equal {
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Quotas {
+        Quotas::PerTenant(share::equal(total_blocks, tenants.len()))
+    }
+
+    fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {
+        share::feasible_floor(u32::MAX, tenants, total_blocks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_remainder_goes_to_the_first() {
+        assert_eq!(share::equal(11, 4), [3, 3, 3, 2]);
+        assert_eq!(share::equal(2, 4), [1, 1, 0, 0], "more tenants than blocks");
+        assert_eq!(Equal.floor_blocks(4, 11), 2);
+    }
+}

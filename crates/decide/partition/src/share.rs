@@ -1,0 +1,81 @@
+//! Whole blocks out of fractions.
+//!
+//! For: every partitioner that hands out a remainder. Must never know: why shares are as they are.
+//! Units: blocks; the sum is always exact.
+
+/// `total_blocks` in proportion to `weights`, by largest remainder (Hamilton's method): everyone
+/// gets the floor of its share, then the largest fractions one block each, the earlier tenant
+/// first among equals. Weights that are negative or not finite count as 0; if all are 0 the
+/// shares are equal.
+pub fn proportional(total_blocks: u32, weights: &[f64]) -> Vec<u32> {
+    let clean = |weight: &f64| if weight.is_finite() { weight.max(0.0) } else { 0.0 };
+    let largest = weights.iter().map(clean).fold(0.0, f64::max);
+    if largest <= 0.0 {
+        return equal(total_blocks, weights.len());
+    }
+    let weights: Vec<f64> = weights.iter().map(|weight| clean(weight) / largest).collect();
+    let sum: f64 = weights.iter().sum();
+    let exact: Vec<f64> = weights.iter().map(|w| f64::from(total_blocks) * w / sum).collect();
+    let mut quotas: Vec<u32> = exact.iter().map(|share| share.floor() as u32).collect();
+    let given: u64 = quotas.iter().copied().map(u64::from).sum();
+    let left = u64::from(total_blocks).saturating_sub(given) as usize;
+    let mut order: Vec<usize> = (0..quotas.len()).collect();
+    order.sort_by(|&a, &b| exact[b].fract().total_cmp(&exact[a].fract()).then(a.cmp(&b)));
+    for &tenant in order.iter().cycle().take(left) {
+        quotas[tenant] += 1;
+    }
+    quotas
+}
+
+/// As [`proportional`], but nobody gets less than `floor_blocks`: those whose share is below it
+/// get the floor, the others divide what is left.
+pub fn proportional_above(total_blocks: u32, weights: &[f64], floor_blocks: u32) -> Vec<u32> {
+    let floor = feasible_floor(floor_blocks, weights.len(), total_blocks);
+    let mut low = vec![false; weights.len()];
+    loop {
+        let held = low.iter().filter(|&&is_low| is_low).count() as u32 * floor;
+        let open: Vec<usize> = (0..weights.len()).filter(|&tenant| !low[tenant]).collect();
+        let open_weights: Vec<f64> = open.iter().map(|&tenant| weights[tenant]).collect();
+        let shares = proportional(total_blocks - held, &open_weights);
+        let below: Vec<usize> =
+            open.iter().zip(&shares).filter(|(_, s)| **s < floor).map(|(&t, _)| t).collect();
+        if below.is_empty() {
+            let mut quotas = vec![floor; weights.len()];
+            for (&tenant, &blocks) in open.iter().zip(&shares) {
+                quotas[tenant] = blocks;
+            }
+            return quotas;
+        }
+        for tenant in below {
+            low[tenant] = true;
+        }
+    }
+}
+
+/// `total_blocks` in equal shares; the first tenants get the remainder, one block each.
+pub fn equal(total_blocks: u32, tenants: usize) -> Vec<u32> {
+    let count = tenants.max(1) as u32;
+    let (each, left) = (total_blocks / count, total_blocks % count);
+    (0..tenants as u32).map(|tenant| each + u32::from(tenant < left)).collect()
+}
+
+/// The floor that can be kept: what is asked for, or an equal share if that is less.
+pub fn feasible_floor(asked_blocks: u32, tenants: usize, total_blocks: u32) -> u32 {
+    asked_blocks.min(total_blocks / tenants.max(1) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_fractions_get_the_remainder() {
+        assert_eq!(proportional(10, &[1.0, 1.0, 1.0]), [4, 3, 3]);
+        assert_eq!(proportional(10, &[5.0, 3.0, 1.0]), [6, 3, 1]);
+        assert_eq!(proportional(7, &[0.0, 0.0]), [4, 3]);
+        assert_eq!(proportional(3, &[f64::NAN, 1.0, -1.0]), [0, 3, 0]);
+        assert_eq!(proportional_above(100, &[98.0, 1.0, 1.0], 10), [80, 10, 10]);
+        assert_eq!(proportional_above(2, &[98.0, 1.0, 1.0], 10), [2, 0, 0]);
+        assert_eq!(proportional(u32::MAX, &[1e300, 1e300]), [1 << 31, (1 << 31) - 1]);
+    }
+}

@@ -1,0 +1,36 @@
+//! `shared`: no division, one pool for all.
+//!
+//! For: the baseline that every scheme is compared with. Must never know: anything.
+
+use crate::registry::{Entry, Registered};
+use crate::{Partitioner, Quotas, TenantView};
+use cachewright_types::Seed;
+use cachewright_types::settings::NoSettings;
+
+/// One pool.
+#[derive(Clone, Debug)]
+pub struct Shared;
+
+impl Registered for Shared {
+    type Settings = NoSettings;
+    const ENTRY: Entry = Entry {
+        name: "shared",
+        doc: "one pool, whoever comes takes from all",
+        source: "the usual cache of a shared device",
+        needs: &[],
+    };
+
+    fn new(_: &NoSettings, _: usize, _: Seed) -> Self {
+        Shared
+    }
+}
+
+impl Partitioner for Shared {
+    fn divide(&mut self, _: &[TenantView], _: u32) -> Quotas {
+        Quotas::Shared
+    }
+
+    fn floor_blocks(&self, _: usize, _: u32) -> u32 {
+        0
+    }
+}
