@@ -4,14 +4,22 @@
 //! requests, time, files, threads. A policy holds arrays indexed by [`BlockId`]; nothing hashes.
 //! Invariant: a policy never holds more than its capacity, and `Hit` implies it held the block.
 
+pub mod arc;
+pub mod belady;
 pub mod clock;
+pub mod far_first;
 pub mod fifo;
+pub mod larc;
+pub mod lfu;
 pub mod links;
+pub mod lirs;
 pub mod lru;
 pub mod queue;
 pub mod registry;
 pub mod replay;
+pub mod s3_fifo;
 pub mod sieve;
+pub mod two_q;
 
 pub use registry::{Entry, Need, PolicyVisitor, Registered, entries, entry, visit};
 

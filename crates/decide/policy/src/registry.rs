@@ -101,7 +101,23 @@ macro_rules! policies {
     };
 }
 
-policies![crate::lru::Lru, crate::fifo::Fifo, crate::clock::Clock, crate::sieve::Sieve,];
+policies! {
+    crate::lru::Lru,
+    crate::fifo::Fifo,
+    crate::clock::Clock,
+    crate::sieve::Sieve,
+    crate::lfu::Lfu<false>,
+    crate::lfu::Lfu<true>,
+    crate::s3_fifo::S3Fifo<false>,
+    crate::s3_fifo::S3Fifo<true>,
+    crate::arc::Arc,
+    crate::larc::Larc,
+    crate::two_q::TwoQ,
+    crate::lirs::Lirs,
+    crate::lirs::LirsLibcachesim,
+    crate::belady::Belady<false>,
+    crate::belady::Belady<true>,
+}
 
 /// The entry registered as `name`.
 pub fn entry(name: &str) -> Result<&'static Entry, PolicyError> {

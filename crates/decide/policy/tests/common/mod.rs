@@ -1,7 +1,7 @@
 //! What the tests of this crate share: traces, replay, and the reference data beside the checkout.
 //!
 //! For: test files of this folder only. Unit: blocks and positions in a trace.
-#![allow(dead_code)] // each test file uses its part
+#![allow(dead_code, clippy::unwrap_used)] // each test file uses its part; tests may panic
 
 use cachewright_policy::{Access, NEVER, Policy, Verdict};
 use cachewright_types::{BlockId, Rng, Seed};

@@ -1,0 +1,254 @@
+//! ARC: recency and frequency in two lists whose balance follows the hits on what they evicted.
+//!
+//! For: an adaptive, scan-resistant policy without settings. Must never know: engines, tenants,
+//! time. Source: Megiddo and Modha, FAST'03, Fig. 4, with its real-valued target `p` and its steps
+//! max(|B2|/|B1|, 1) and max(|B1|/|B2|, 1). Unit: blocks. Beyond the paper: a cache that has room
+//! again (after a trim or growth) admits without evicting, and a smaller capacity evicts by the
+//! same REPLACE rule until the blocks fit. Invariants (section I.C of the paper): |T1| + |T2| <= c,
+//! |T1| + |B1| <= c, all four together <= 2c.
+
+use crate::links::Links;
+use crate::registry::{Entry, Registered};
+use crate::{Access, Policy, Verdict};
+use cachewright_types::settings::NoSettings;
+use cachewright_types::{BlockId, Seed};
+
+/// Lists, which are also the tags of blocks; a block with tag [`OUT`] is in none.
+const OUT: u8 = 0;
+/// Resident, seen once recently.
+const T1: u8 = 1;
+/// Resident, seen at least twice recently.
+const T2: u8 = 2;
+/// Ghosts of T1.
+const B1: u8 = 3;
+/// Ghosts of T2.
+const B2: u8 = 4;
+
+/// Adaptive replacement cache.
+#[derive(Clone, Debug)]
+pub struct Arc {
+    links: Links<u8, 5>,
+    capacity: u32,
+    /// The paper's p: how long T1 should be, in `[0, capacity]`.
+    target_t1: f64,
+}
+
+impl Registered for Arc {
+    type Settings = NoSettings;
+    const ENTRY: Entry = Entry {
+        name: "arc",
+        doc: "two lists, seen once and seen twice, balanced by the hits on what each evicted",
+        source: "Megiddo and Modha, FAST'03, Fig. 4",
+        needs: &[],
+    };
+
+    fn new(capacity_blocks: u32, _: &NoSettings, _: Seed) -> Self {
+        Arc { links: Links::new(), capacity: capacity_blocks, target_t1: 0.0 }
+    }
+}
+
+impl Arc {
+    #[inline(always)]
+    fn size(&self, list: u8) -> u32 {
+        self.links.len(usize::from(list))
+    }
+
+    #[inline(always)]
+    fn place(&mut self, list: u8, block: BlockId) {
+        self.links.push_head(usize::from(list), block);
+        *self.links.tag_mut(block) = list;
+    }
+
+    #[inline(always)]
+    fn drop_tail(&mut self, list: u8) -> Option<BlockId> {
+        let block = self.links.pop_tail(usize::from(list))?;
+        *self.links.tag_mut(block) = OUT;
+        Some(block)
+    }
+
+    /// The paper's REPLACE: the tail of T1 or T2 becomes a ghost.
+    #[inline(always)]
+    fn replace(&mut self, hit_in_b2: bool) -> Option<BlockId> {
+        let t1 = self.size(T1);
+        let length = f64::from(t1);
+        let over = length > self.target_t1 || (hit_in_b2 && length == self.target_t1);
+        let (from, to) = if t1 >= 1 && (over || self.size(T2) == 0) { (T1, B1) } else { (T2, B2) };
+        let block = self.links.pop_tail(usize::from(from))?;
+        self.place(to, block);
+        Some(block)
+    }
+
+    /// Cases II and III: a ghost returns to T2 after the target has moved towards its list.
+    fn on_ghost(&mut self, block: BlockId, list: u8) -> Verdict {
+        let (b1, b2) = (f64::from(self.size(B1)), f64::from(self.size(B2)));
+        if list == B1 {
+            let limit = f64::from(self.capacity);
+            self.target_t1 = (self.target_t1 + (b2 / b1).max(1.0)).min(limit);
+        } else {
+            self.target_t1 = (self.target_t1 - (b1 / b2).max(1.0)).max(0.0);
+        }
+        let evicted = if self.is_full() { self.replace(list == B2) } else { None };
+        self.links.unlink(usize::from(list), block);
+        self.place(T2, block);
+        Verdict::Admit { evicted }
+    }
+
+    /// Case IV: a block not remembered enters T1.
+    #[inline(always)]
+    fn on_stranger(&mut self, block: BlockId) -> Verdict {
+        let (t1, b1) = (self.size(T1), self.size(B1));
+        let evicted = if t1 + b1 >= self.capacity {
+            if t1 < self.capacity {
+                self.drop_tail(B1);
+                self.replace_if_full()
+            } else {
+                self.drop_tail(T1)
+            }
+        } else {
+            if t1 + b1 + self.size(T2) + self.size(B2) >= 2 * self.capacity {
+                self.drop_tail(B2);
+            }
+            self.replace_if_full()
+        };
+        self.place(T1, block);
+        Verdict::Admit { evicted }
+    }
+
+    #[inline(always)]
+    fn replace_if_full(&mut self) -> Option<BlockId> {
+        if self.is_full() { self.replace(false) } else { None }
+    }
+
+    #[inline(always)]
+    fn is_full(&self) -> bool {
+        self.size(T1) + self.size(T2) >= self.capacity
+    }
+}
+
+impl Policy for Arc {
+    #[inline(always)]
+    fn access(&mut self, access: Access) -> Verdict {
+        let block = access.block;
+        match self.links.tag(block) {
+            T2 => self.links.move_to_head(usize::from(T2), block),
+            T1 => {
+                self.links.unlink(usize::from(T1), block);
+                self.place(T2, block);
+            }
+            OUT if self.capacity == 0 => return Verdict::Bypass,
+            OUT => return self.on_stranger(block),
+            ghost => return self.on_ghost(block, ghost),
+        }
+        Verdict::Hit
+    }
+
+    #[inline(always)]
+    fn contains(&self, block: BlockId) -> bool {
+        matches!(self.links.tag(block), T1 | T2)
+    }
+
+    fn tracks(&self, block: BlockId) -> bool {
+        self.links.tag(block) != OUT
+    }
+
+    fn len(&self) -> u32 {
+        self.size(T1) + self.size(T2)
+    }
+
+    fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
+        self.capacity = capacity_blocks;
+        self.target_t1 = self.target_t1.min(f64::from(capacity_blocks));
+        while self.len() > capacity_blocks {
+            evicted.extend(self.replace(false));
+        }
+        while self.size(T1) + self.size(B1) > capacity_blocks {
+            self.drop_tail(B1);
+        }
+        while self.len() + self.size(B1) + self.size(B2) > 2 * capacity_blocks {
+            self.drop_tail(B2);
+        }
+    }
+
+    fn remove(&mut self, block: BlockId) -> bool {
+        let list = self.links.tag(block);
+        if list != OUT {
+            self.links.unlink(usize::from(list), block);
+            *self.links.tag_mut(block) = OUT;
+        }
+        matches!(list, T1 | T2)
+    }
+
+    fn reserve_ids(&mut self, count: usize) {
+        self.links.reserve_ids(count);
+    }
+
+    #[inline(always)]
+    fn touch(&self, block: BlockId) -> u32 {
+        self.links.touch(block)
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        self.links.audit()?;
+        let [t1, t2, b1, b2] = [T1, T2, B1, B2].map(|list| self.size(list));
+        let c = self.capacity;
+        if t1 + t2 > c || t1 + b1 > c || t1 + t2 + b1 + b2 > 2 * c {
+            return Err(format!("T1 {t1}, T2 {t2}, B1 {b1}, B2 {b2} in a cache of {c}"));
+        }
+        if !(0.0..=f64::from(c)).contains(&self.target_t1) {
+            return Err(format!("target {} outside 0..={c}", self.target_t1));
+        }
+        for list in [OUT, T1, T2, B1, B2] {
+            if let Some(b) = self.links.iter(list.into()).find(|b| self.links.tag(*b) != list) {
+                return Err(format!("block {} of list {list} is tagged otherwise", b.0));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lists(arc: &Arc) -> [Vec<u32>; 4] {
+        [T1, T2, B1, B2].map(|list| arc.links.iter(list.into()).map(|b| b.0).collect())
+    }
+
+    fn feed(arc: &mut Arc, ids: &[u32]) -> Vec<Verdict> {
+        ids.iter().map(|id| arc.access(Access::read(BlockId(*id)))).collect()
+    }
+
+    /// Capacity 2, worked by hand from Fig. 4. Newest first.
+    #[test]
+    fn the_hand_worked_case() {
+        let mut arc = Arc::new(2, &NoSettings {}, Seed(0));
+        arc.reserve_ids(6);
+        // 0, 1 fill T1; the second 0 moves it to T2 (case I).
+        feed(&mut arc, &[0, 1, 0]);
+        assert_eq!(lists(&arc), [vec![1], vec![0], vec![], vec![]]);
+        // 2: case IV.B, no ghosts yet; |T1| = 1 > p = 0, so 1 leaves T1 for B1.
+        let verdict = feed(&mut arc, &[2]);
+        assert_eq!(verdict, [Verdict::Admit { evicted: Some(BlockId(1)) }]);
+        assert_eq!(lists(&arc), [vec![2], vec![0], vec![1], vec![]]);
+        // 1: case II, p = 0 + max(0/1, 1) = 1; |T1| = 1 is not over p, so 0 leaves T2 for B2.
+        let verdict = feed(&mut arc, &[1]);
+        assert_eq!(verdict, [Verdict::Admit { evicted: Some(BlockId(0)) }]);
+        assert_eq!(lists(&arc), [vec![2], vec![1], vec![], vec![0]]);
+        assert_eq!(arc.target_t1, 1.0);
+        // 0: case III, p = 1 - max(0/1, 1) = 0; |T1| = 1 > 0, so 2 leaves T1 for B1.
+        feed(&mut arc, &[0]);
+        assert_eq!(lists(&arc), [vec![], vec![0, 1], vec![2], vec![]]);
+        // 3: case IV.B, total 3 < 2c; T1 is empty, so 1 leaves T2 for B2.
+        feed(&mut arc, &[3]);
+        assert_eq!(lists(&arc), [vec![3], vec![0], vec![2], vec![1]]);
+        // 4: case IV.A, |T1| + |B1| = c and |T1| < c: ghost 2 is forgotten, 3 leaves T1 for B1.
+        feed(&mut arc, &[4]);
+        assert_eq!(lists(&arc), [vec![4], vec![0], vec![3], vec![1]]);
+        assert!(!arc.tracks(BlockId(2)));
+        assert_eq!(arc.audit(), Ok(()));
+    }
+}

@@ -1,0 +1,185 @@
+//! Belady's MIN: the block whose next use lies furthest ahead leaves.
+//!
+//! For: the bound no policy beats. Must never know: how the future was found. Source: Belady, IBM
+//! Systems Journal 5(2), 1966 (`belady`, which takes in every block); Mattson et al., 1970
+//! (`belady-bypass`, which leaves out a block that would be the next to leave). Unit: positions in
+//! the stream of accesses.
+
+use crate::far_first::FarFirst;
+use crate::registry::{Entry, Need, Registered};
+use crate::{Access, NEVER, Policy, Verdict};
+use cachewright_types::settings::NoSettings;
+use cachewright_types::{BlockId, Seed};
+
+/// The next use stored for a block that is not in the cache. No access is the next one of an
+/// earlier access at position 0, so no block in the cache has this.
+const ABSENT: u32 = 0;
+
+/// Belady's MIN, with or without bypass.
+#[derive(Clone, Debug)]
+pub struct Belady<const BYPASS: bool> {
+    /// Position of each block's next use, or [`ABSENT`].
+    next_use: Vec<u32>,
+    order: FarFirst,
+    len: u32,
+    capacity: u32,
+}
+
+impl<const BYPASS: bool> Belady<BYPASS> {
+    fn empty(capacity: u32) -> Self {
+        Belady { next_use: Vec::new(), order: FarFirst::default(), len: 0, capacity }
+    }
+
+    #[inline(always)]
+    fn evict(&mut self) -> Option<BlockId> {
+        let victim = self.order.furthest(&self.next_use)?.1;
+        self.next_use[victim.index()] = ABSENT;
+        self.order.pop_furthest();
+        self.len -= 1;
+        Some(victim)
+    }
+}
+
+impl Registered for Belady<false> {
+    type Settings = NoSettings;
+    const ENTRY: Entry = Entry {
+        name: "belady",
+        doc: "the block used again last leaves; every block is taken in",
+        source: "Belady, IBM Systems Journal 5(2), 1966",
+        needs: &[Need::Future],
+    };
+
+    fn new(capacity_blocks: u32, _: &NoSettings, _: Seed) -> Self {
+        Self::empty(capacity_blocks)
+    }
+}
+
+impl Registered for Belady<true> {
+    type Settings = NoSettings;
+    const ENTRY: Entry = Entry {
+        name: "belady-bypass",
+        doc: "belady, but a block used again last of all stays out",
+        source: "Mattson et al., IBM Systems Journal 9(2), 1970",
+        needs: &[Need::Future],
+    };
+
+    fn new(capacity_blocks: u32, _: &NoSettings, _: Seed) -> Self {
+        Self::empty(capacity_blocks)
+    }
+}
+
+impl<const BYPASS: bool> Policy for Belady<BYPASS> {
+    #[inline(always)]
+    fn access(&mut self, access: Access) -> Verdict {
+        let block = access.block;
+        let next_use = access.next_use.max(ABSENT + 1);
+        let known = self.next_use[block.index()];
+        if known != ABSENT {
+            self.order.pass(known);
+            if known != next_use {
+                self.next_use[block.index()] = next_use;
+                self.order.insert(next_use, block, &self.next_use, self.len);
+            }
+            return Verdict::Hit;
+        }
+        let full = self.len == self.capacity;
+        if self.capacity == 0 || (BYPASS && full && next_use == NEVER) {
+            return Verdict::Bypass;
+        }
+        if BYPASS && full {
+            let furthest = self.order.furthest(&self.next_use);
+            if furthest.is_some_and(|(furthest, _)| furthest <= next_use) {
+                return Verdict::Bypass;
+            }
+        }
+        let evicted = if full { self.evict() } else { None };
+        self.next_use[block.index()] = next_use;
+        self.len += 1;
+        self.order.insert(next_use, block, &self.next_use, self.len);
+        Verdict::Admit { evicted }
+    }
+
+    #[inline(always)]
+    fn contains(&self, block: BlockId) -> bool {
+        self.next_use[block.index()] != ABSENT
+    }
+
+    fn tracks(&self, block: BlockId) -> bool {
+        self.contains(block)
+    }
+
+    fn len(&self) -> u32 {
+        self.len
+    }
+
+    fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
+        self.capacity = capacity_blocks;
+        while self.len > capacity_blocks {
+            evicted.extend(self.evict());
+        }
+    }
+
+    fn remove(&mut self, block: BlockId) -> bool {
+        let known = std::mem::replace(&mut self.next_use[block.index()], ABSENT);
+        self.len -= u32::from(known != ABSENT);
+        known != ABSENT
+    }
+
+    fn reserve_ids(&mut self, count: usize) {
+        self.next_use.resize(count.max(self.next_use.len()), ABSENT);
+    }
+
+    #[inline(always)]
+    fn touch(&self, block: BlockId) -> u32 {
+        self.next_use[block.index()]
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        if self.len > self.capacity {
+            return Err(format!("{} blocks in a cache of {}", self.len, self.capacity));
+        }
+        let resident = self.next_use.iter().filter(|next| **next != ABSENT).count() as u32;
+        if resident != self.len {
+            return Err(format!("{resident} resident, {} counted", self.len));
+        }
+        self.order.audit(&self.next_use)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Capacity 2, blocks 1 2 3 1 2 3 1 with the next use beside each. Taking in 3 drives out 2,
+    /// used at 4, after 1, used at 3. At 4 block 2 drives out 1 (6) and keeps 3 (5). At 6 block 1
+    /// comes back.
+    const STEPS: [(u32, u32); 7] =
+        [(1, 3), (2, 4), (3, 5), (1, 6), (2, NEVER), (3, NEVER), (1, NEVER)];
+
+    fn run<const BYPASS: bool>() -> Vec<Verdict> {
+        let mut belady = Belady::<BYPASS>::empty(2);
+        belady.reserve_ids(4);
+        let access = |(id, next_use)| Access { block: BlockId(id), write: false, next_use };
+        STEPS.iter().map(|step| belady.access(access(*step))).collect()
+    }
+
+    #[test]
+    fn the_block_used_last_leaves() {
+        let admit = |evicted: Option<u32>| Verdict::Admit { evicted: evicted.map(BlockId) };
+        let verdicts = run::<false>();
+        assert_eq!(verdicts[..4], [admit(None), admit(None), admit(Some(2)), Verdict::Hit]);
+        assert_eq!(verdicts[4..6], [admit(Some(1)), Verdict::Hit]);
+    }
+
+    /// Block 3 would be used after both: it stays out, and 1 and 2 hit. Then nothing that is used
+    /// never comes in.
+    #[test]
+    fn a_block_used_last_of_all_stays_out() {
+        let (hit, bypass) = (Verdict::Hit, Verdict::Bypass);
+        assert_eq!(run::<true>()[2..], [bypass, hit, hit, bypass, hit]);
+    }
+}

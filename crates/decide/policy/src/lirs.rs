@@ -1,0 +1,386 @@
+//! LIRS: blocks asked for again soon keep the cache, the rest share one percent of it.
+//!
+//! For: loops and scans that defeat recency. Must never know: engines, tenants, time. Source: Jiang
+//! and Zhang, SIGMETRICS'02, section 3. Stack S holds every block with recent history in order of
+//! use and always ends in a LIR block; queue Q holds the resident HIR blocks. The paper leaves two
+//! things open. The share of Q: floor(0.01 c), at least one block (its advice, section 4.2). The
+//! length of S: at most 2c entries, the oldest non-resident ones are dropped. A block enters as LIR
+//! while the LIR set has room.
+//!
+//! `lirs-libcachesim` is the same but for one rule of libCacheSim 0.3.5: when a resident HIR block
+//! that has left S is hit and the LIR set is full, the bottom LIR block is demoted as well, and the
+//! next block missed takes its place. The paper changes no status there. Unit: blocks.
+
+use crate::links::Links;
+use crate::registry::{Entry, Registered};
+use crate::{Access, Policy, Verdict};
+use cachewright_types::{BlockId, Seed};
+
+cachewright_types::settings! {
+    /// The share of LIRS's queue; the default is the paper's.
+    pub struct LirsSettings {
+        /// share of the cache for blocks that have not shown a short re-use distance
+        hir: f64 = 0.01, "ratio", 0.0 ..= 1.0;
+    }
+}
+
+/// What is known of a block: nothing,
+const OUT: u8 = 0;
+/// resident with low inter-reference recency (always in S),
+const LIR: u8 = 1;
+/// resident with high inter-reference recency (in Q, perhaps in S),
+const HIR: u8 = 2;
+/// or not resident but in S.
+const GHOST: u8 = 3;
+
+/// List of `queues` that is the paper's Q, newest at its end.
+const QUEUE: usize = 0;
+/// List of `queues` that holds the non-resident blocks, in the order they have in S.
+const GHOSTS: usize = 1;
+
+/// LIRS; `DEMOTE` adds the rule of libCacheSim.
+#[derive(Clone, Debug)]
+pub struct LirsStack<const DEMOTE: bool> {
+    /// The paper's S, with the status of each block as its tag.
+    stack: Links<u8, 1>,
+    queues: Links<(), 2>,
+    capacity: u32,
+    hir_share: f64,
+    /// LIR blocks aimed at.
+    lir_target: u32,
+    lir_blocks: u32,
+}
+
+/// Low inter-reference recency set, as published.
+pub type Lirs = LirsStack<false>;
+/// LIRS as libCacheSim 0.3.5 has it.
+pub type LirsLibcachesim = LirsStack<true>;
+
+impl Registered for Lirs {
+    type Settings = LirsSettings;
+    const ENTRY: Entry = Entry {
+        name: "lirs",
+        doc: "blocks with short re-use distance keep all but a hundredth of the cache",
+        source: "Jiang and Zhang, SIGMETRICS'02",
+        needs: &[],
+    };
+
+    fn new(capacity_blocks: u32, settings: &LirsSettings, _: Seed) -> Self {
+        Self::with_share(capacity_blocks, settings.hir)
+    }
+}
+
+impl Registered for LirsLibcachesim {
+    type Settings = LirsSettings;
+    const ENTRY: Entry = Entry {
+        name: "lirs-libcachesim",
+        doc: "lirs that also demotes a block when one outside its stack is hit",
+        source: "libCacheSim 0.3.5",
+        needs: &[],
+    };
+
+    fn new(capacity_blocks: u32, settings: &LirsSettings, _: Seed) -> Self {
+        Self::with_share(capacity_blocks, settings.hir)
+    }
+}
+
+impl<const DEMOTE: bool> LirsStack<DEMOTE> {
+    fn with_share(capacity_blocks: u32, hir_share: f64) -> Self {
+        let mut policy = LirsStack {
+            stack: Links::new(),
+            queues: Links::new(),
+            capacity: 0,
+            hir_share,
+            lir_target: 0,
+            lir_blocks: 0,
+        };
+        policy.set_capacity(capacity_blocks);
+        policy
+    }
+
+    fn set_capacity(&mut self, capacity_blocks: u32) {
+        let hir_blocks = (self.hir_share * f64::from(capacity_blocks)) as u32;
+        self.capacity = capacity_blocks;
+        self.lir_target = capacity_blocks.saturating_sub(hir_blocks.max(1));
+    }
+
+    /// Puts a block on top of S with its new status.
+    #[inline(always)]
+    fn stack_top(&mut self, block: BlockId, status: u8) {
+        if self.stack.linked(block) {
+            self.stack.move_to_head(0, block);
+        } else {
+            self.stack.push_head(0, block);
+        }
+        *self.stack.tag_mut(block) = status;
+    }
+
+    /// The paper's stack pruning: S ends in a LIR block again.
+    #[inline(always)]
+    fn prune(&mut self) {
+        while let Some(bottom) = self.stack.tail(0) {
+            match self.stack.tag(bottom) {
+                LIR => return,
+                GHOST => self.forget_ghost(bottom),
+                _ => self.stack.unlink(0, bottom),
+            }
+        }
+    }
+
+    fn forget_ghost(&mut self, block: BlockId) {
+        self.queues.unlink(GHOSTS, block);
+        self.stack.unlink(0, block);
+        *self.stack.tag_mut(block) = OUT;
+    }
+
+    /// Keeps S within 2c entries.
+    #[inline(always)]
+    fn limit_stack(&mut self) {
+        while self.stack.len(0) > 2 * self.capacity {
+            match self.queues.tail(GHOSTS) {
+                Some(oldest) => self.forget_ghost(oldest),
+                None => return,
+            }
+        }
+    }
+
+    /// The LIR block at the bottom of S moves to the end of Q.
+    fn demote_bottom(&mut self) {
+        if let Some(bottom) = self.stack.pop_tail(0) {
+            *self.stack.tag_mut(bottom) = HIR;
+            self.queues.push_head(QUEUE, bottom);
+            self.lir_blocks -= 1;
+            self.prune();
+        }
+    }
+
+    /// The front of Q leaves; it stays known while it is in S.
+    #[inline(always)]
+    fn evict(&mut self) -> Option<BlockId> {
+        let victim = self.queues.pop_tail(QUEUE)?;
+        if self.stack.linked(victim) {
+            *self.stack.tag_mut(victim) = GHOST;
+            self.queues.push_head(GHOSTS, victim);
+        } else {
+            *self.stack.tag_mut(victim) = OUT;
+        }
+        Some(victim)
+    }
+
+    /// A HIR block seen again while in S becomes LIR; another gives up that status if need be.
+    #[inline(always)]
+    fn promote(&mut self, block: BlockId) {
+        self.stack_top(block, LIR);
+        self.lir_blocks += 1;
+        if self.lir_blocks > self.lir_target {
+            self.demote_bottom();
+        }
+    }
+
+    /// The paper's case "upon accessing a HIR resident block".
+    fn on_resident_hir(&mut self, block: BlockId) {
+        if self.stack.linked(block) {
+            self.queues.unlink(QUEUE, block);
+            self.promote(block);
+            return;
+        }
+        if DEMOTE {
+            while self.lir_blocks > 0 && self.lir_blocks >= self.lir_target {
+                self.demote_bottom();
+            }
+        }
+        self.queues.move_to_head(QUEUE, block);
+        self.enter_stack_as_hir(block);
+    }
+
+    #[inline(always)]
+    fn enter_stack_as_hir(&mut self, block: BlockId) {
+        self.stack_top(block, HIR);
+        self.limit_stack();
+        if self.lir_blocks == 0 {
+            self.prune();
+        }
+    }
+
+    /// The paper's case "upon accessing a HIR non-resident block", and blocks not in S.
+    #[inline(always)]
+    fn on_miss(&mut self, block: BlockId) -> Option<BlockId> {
+        let evicted = if self.len() >= self.capacity { self.evict() } else { None };
+        if self.stack.tag(block) == GHOST {
+            self.queues.unlink(GHOSTS, block);
+            self.promote(block);
+        } else if self.lir_blocks < self.lir_target {
+            self.promote(block);
+            self.limit_stack();
+        } else {
+            self.queues.push_head(QUEUE, block);
+            self.enter_stack_as_hir(block);
+        }
+        evicted
+    }
+}
+
+impl<const DEMOTE: bool> Policy for LirsStack<DEMOTE> {
+    #[inline(always)]
+    fn access(&mut self, access: Access) -> Verdict {
+        let block = access.block;
+        match self.stack.tag(block) {
+            // The paper's case "upon accessing a LIR block".
+            LIR => {
+                let bottom = self.stack.tail(0) == Some(block);
+                self.stack.move_to_head(0, block);
+                if bottom {
+                    self.prune();
+                }
+                Verdict::Hit
+            }
+            HIR => {
+                self.on_resident_hir(block);
+                Verdict::Hit
+            }
+            _ if self.capacity == 0 => Verdict::Bypass,
+            _ => Verdict::Admit { evicted: self.on_miss(block) },
+        }
+    }
+
+    #[inline(always)]
+    fn contains(&self, block: BlockId) -> bool {
+        matches!(self.stack.tag(block), LIR | HIR)
+    }
+
+    fn tracks(&self, block: BlockId) -> bool {
+        self.stack.tag(block) != OUT
+    }
+
+    #[inline(always)]
+    fn len(&self) -> u32 {
+        self.lir_blocks + self.queues.len(QUEUE)
+    }
+
+    fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
+        self.set_capacity(capacity_blocks);
+        while self.lir_blocks > self.lir_target {
+            self.demote_bottom();
+        }
+        while self.len() > capacity_blocks {
+            evicted.extend(self.evict());
+        }
+        self.limit_stack();
+    }
+
+    fn remove(&mut self, block: BlockId) -> bool {
+        let status = self.stack.tag(block);
+        match status {
+            OUT => return false,
+            LIR => self.lir_blocks -= 1,
+            HIR => self.queues.unlink(QUEUE, block),
+            _ => self.queues.unlink(GHOSTS, block),
+        }
+        if self.stack.linked(block) {
+            self.stack.unlink(0, block);
+        }
+        *self.stack.tag_mut(block) = OUT;
+        self.prune();
+        status != GHOST
+    }
+
+    fn reserve_ids(&mut self, count: usize) {
+        self.stack.reserve_ids(count);
+        self.queues.reserve_ids(count);
+    }
+
+    #[inline(always)]
+    fn touch(&self, block: BlockId) -> u32 {
+        self.stack.touch(block)
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        self.stack.audit()?;
+        self.queues.audit()?;
+        if self.len() > self.capacity || self.lir_blocks > self.lir_target {
+            return Err(format!(
+                "{} LIR (of {}) and {} HIR blocks in a cache of {}",
+                self.lir_blocks,
+                self.lir_target,
+                self.queues.len(QUEUE),
+                self.capacity
+            ));
+        }
+        if self.stack.len(0) > 2 * self.capacity {
+            return Err(format!("{} entries in S", self.stack.len(0)));
+        }
+        if self.stack.tail(0).is_some_and(|bottom| self.stack.tag(bottom) != LIR) {
+            return Err("S does not end in a LIR block".to_owned());
+        }
+        let lir = self.stack.iter(0).filter(|b| self.stack.tag(*b) == LIR).count();
+        if lir as u32 != self.lir_blocks {
+            return Err(format!("{lir} LIR blocks in S, {} counted", self.lir_blocks));
+        }
+        if let Some(b) = self.queues.iter(QUEUE).find(|b| self.stack.tag(*b) != HIR) {
+            return Err(format!("block {} of Q is not HIR", b.0));
+        }
+        let ghosts: Vec<BlockId> = self.queues.iter(GHOSTS).collect();
+        let in_stack: Vec<BlockId> =
+            self.stack.iter(0).filter(|b| self.stack.tag(*b) == GHOST).collect();
+        if ghosts != in_stack {
+            return Err("the non-resident blocks are not in the order of S".to_owned());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(links: impl Iterator<Item = BlockId>) -> Vec<u32> {
+        links.map(|b| b.0).collect()
+    }
+
+    /// S from its top with the status of each block, and Q from its end.
+    fn state<const D: bool>(policy: &LirsStack<D>) -> (Vec<(u32, u8)>, Vec<u32>) {
+        let stack = policy.stack.iter(0).map(|b| (b.0, policy.stack.tag(b))).collect();
+        (stack, ids(policy.queues.iter(QUEUE)))
+    }
+
+    fn feed<const D: bool>(policy: &mut LirsStack<D>, blocks: &[u32]) -> Vec<Verdict> {
+        blocks.iter().map(|id| policy.access(Access::read(BlockId(*id)))).collect()
+    }
+
+    /// Capacity 3: two LIR blocks and one HIR block. S from its top.
+    #[test]
+    fn the_hand_worked_case() {
+        let mut lirs = Lirs::with_share(3, 0.01);
+        lirs.reserve_ids(8);
+        // 0 and 1 fill the LIR set, 2 is HIR.
+        feed(&mut lirs, &[0, 1, 2]);
+        assert_eq!(state(&lirs), (vec![(2, HIR), (1, LIR), (0, LIR)], vec![2]));
+        // 3: 2 leaves Q and the cache, and stays in S.
+        assert_eq!(feed(&mut lirs, &[3]), [Verdict::Admit { evicted: Some(BlockId(2)) }]);
+        let stack = vec![(3, HIR), (2, GHOST), (1, LIR), (0, LIR)];
+        assert_eq!(state(&lirs), (stack, vec![3]));
+        // 2 again: 3 is evicted, 2 becomes LIR, 0 at the bottom of S is demoted to the end of Q.
+        assert_eq!(feed(&mut lirs, &[2]), [Verdict::Admit { evicted: Some(BlockId(3)) }]);
+        assert_eq!(state(&lirs), (vec![(2, LIR), (3, GHOST), (1, LIR)], vec![0]));
+        // 1, the bottom of S, is hit: pruning forgets 3.
+        feed(&mut lirs, &[1]);
+        assert_eq!(state(&lirs), (vec![(1, LIR), (2, LIR)], vec![0]));
+        assert!(!lirs.tracks(BlockId(3)));
+        // 0 is hit outside S: it stays HIR and returns to the top of S (paper: nothing else).
+        let mut other = LirsLibcachesim::with_share(3, 0.01);
+        other.reserve_ids(8);
+        feed(&mut other, &[0, 1, 2, 3, 2, 1, 0]);
+        feed(&mut lirs, &[0]);
+        assert_eq!(state(&lirs), (vec![(0, HIR), (1, LIR), (2, LIR)], vec![0]));
+        // libCacheSim demotes 2 at that hit; 2 joins Q before 0 moves to its end.
+        assert_eq!(state(&other), (vec![(0, HIR), (1, LIR)], vec![0, 2]));
+        // 0 is hit in S: it becomes LIR, and 2 is demoted.
+        feed(&mut lirs, &[0]);
+        assert_eq!(state(&lirs), (vec![(0, LIR), (1, LIR)], vec![2]));
+        assert_eq!((lirs.audit(), other.audit()), (Ok(()), Ok(())));
+    }
+}

@@ -1,0 +1,330 @@
+//! S3-FIFO: a small queue lets most blocks go early, a main queue keeps those asked for again, a
+//! ghost queue remembers what the small one let go.
+//!
+//! For: both published forms. Must never know: recency. Unit: blocks. Sources: Yang et al., "FIFO
+//! queues are all you need for cache eviction", SOSP'23, Algorithm 1 (`s3-fifo`); libCacheSim's
+//! S3FIFO.c as revised in October 2024 (`s3-fifo-2024`).
+//!
+//! | | `s3-fifo` | `s3-fifo-2024` |
+//! |---|---|---|
+//! | small queue | evicts from 0.1 c blocks up, rounded up | 0.1 c rounded down, at least 1 |
+//! | who evicts first | small when it has its share, else main | main when beyond its share |
+//! | new block before the first eviction | small | main once small has its share |
+//! | promoted block finds main beyond its share | main evicts | nothing |
+//!
+//! Both: 2-bit counters, cleared by promotion; promotion at 2 hits in the small queue ("accessed
+//! more than once"); a ghost hit goes to main and its entry is dropped. One departure: where
+//! Algorithm 1 has main evict for a promoted block and then goes on to evict from the small queue
+//! as well, we stop, because one block has left and one place was asked for.
+
+use crate::queue::Queue;
+use crate::registry::{Entry, Registered};
+use crate::{Access, Policy, Verdict};
+use cachewright_types::{BlockId, Seed, settings};
+
+/// Hits since the block came into its queue, saturating.
+const HITS: u8 = 3;
+const SMALL: u8 = 4;
+const MAIN: u8 = 8;
+const RESIDENT: u8 = SMALL | MAIN;
+const GHOST: u8 = 16;
+
+settings! {
+    /// The proportions of S3-FIFO.
+    pub struct S3FifoSettings {
+        /// share of the cache in which new blocks start
+        small_share: f64 = 0.1, "ratio", 0.0 ..= 1.0;
+        /// evicted blocks remembered, as a share of the cache
+        ghost_share: f64 = 0.9, "ratio", 0.0 ..= 3.0;
+        /// hits in the small queue that promote a block to the main queue
+        promote_hits: u32 = 2, "hits", 1 ..= 3;
+    }
+}
+
+/// S3-FIFO; `REVISED` is the form of October 2024, otherwise the paper's.
+#[derive(Clone, Debug)]
+pub struct S3Fifo<const REVISED: bool> {
+    small: Queue,
+    main: Queue,
+    ghost: Queue,
+    state: Vec<u8>,
+    capacity: u32,
+    small_blocks: u32,
+    ghost_blocks: u32,
+    has_evicted: bool,
+    settings: S3FifoSettings,
+}
+
+impl<const REVISED: bool> S3Fifo<REVISED> {
+    fn empty(capacity_blocks: u32, settings: &S3FifoSettings) -> Self {
+        let mut cache = S3Fifo {
+            small: Queue::default(),
+            main: Queue::default(),
+            ghost: Queue::default(),
+            state: Vec::new(),
+            capacity: 0,
+            small_blocks: 0,
+            ghost_blocks: 0,
+            has_evicted: false,
+            settings: settings.clone(),
+        };
+        cache.share(capacity_blocks);
+        cache
+    }
+
+    /// Divides a cache of `capacity_blocks` among the queues.
+    fn share(&mut self, capacity_blocks: u32) {
+        let part = |share: f64| f64::from(capacity_blocks) * share;
+        let small = part(self.settings.small_share);
+        // Rounding up forgives the last bits of a product such as 0.1 * 3.
+        let small = if REVISED { small as u32 } else { (small - 1e-6).ceil() as u32 };
+        self.small_blocks = small.clamp(1, capacity_blocks.max(1));
+        self.ghost_blocks = part(self.settings.ghost_share) as u32;
+        self.capacity = capacity_blocks;
+    }
+
+    #[inline(always)]
+    fn main_is_beyond_its_share(&self) -> bool {
+        self.main.len() > self.capacity.saturating_sub(self.small_blocks)
+    }
+
+    /// Lets one block go. At least one must be resident.
+    #[inline(always)]
+    fn evict(&mut self) -> Option<BlockId> {
+        self.has_evicted = true;
+        let from_small = if REVISED {
+            !self.main_is_beyond_its_share() && !self.small.is_empty()
+        } else {
+            self.small.len() >= self.small_blocks
+        };
+        if !from_small {
+            return self.evict_main();
+        }
+        // "evictS" may promote everything it looks at; the cache is then still full.
+        self.evict_small().or_else(|| self.evict_main())
+    }
+
+    /// Algorithm 1, "evictS".
+    #[inline(always)]
+    fn evict_small(&mut self) -> Option<BlockId> {
+        while let Some(block) = self.small.pop() {
+            let state = &mut self.state[block.index()];
+            if u32::from(*state & HITS) < self.settings.promote_hits {
+                self.remember(block);
+                return Some(block);
+            }
+            *state = MAIN;
+            self.main.push(block);
+            if !REVISED && self.main_is_beyond_its_share() {
+                return self.evict_main();
+            }
+        }
+        None
+    }
+
+    /// Algorithm 1, "evictM": FIFO with reinsertion, a counter in place of a bit.
+    #[inline(always)]
+    fn evict_main(&mut self) -> Option<BlockId> {
+        loop {
+            let block = self.main.pop()?;
+            let state = &mut self.state[block.index()];
+            if *state & HITS == 0 {
+                *state = 0;
+                return Some(block);
+            }
+            *state -= 1;
+            self.main.push(block);
+        }
+    }
+
+    #[inline(always)]
+    fn remember(&mut self, block: BlockId) {
+        self.trim_ghost(self.ghost_blocks.saturating_sub(1));
+        if self.ghost_blocks == 0 {
+            self.state[block.index()] = 0;
+            return;
+        }
+        self.state[block.index()] = GHOST;
+        self.ghost.push(block);
+    }
+
+    #[inline(always)]
+    fn trim_ghost(&mut self, limit: u32) {
+        while self.ghost.len() > limit {
+            if let Some(forgotten) = self.ghost.pop() {
+                self.state[forgotten.index()] = 0;
+            }
+        }
+    }
+}
+
+impl Registered for S3Fifo<false> {
+    type Settings = S3FifoSettings;
+    const ENTRY: Entry = Entry {
+        name: "s3-fifo",
+        doc: "a small queue filters what enters the main queue; evicted blocks are remembered",
+        source: "Yang et al., FIFO queues are all you need for cache eviction, SOSP'23",
+        needs: &[],
+    };
+
+    fn new(capacity_blocks: u32, settings: &S3FifoSettings, _: Seed) -> Self {
+        Self::empty(capacity_blocks, settings)
+    }
+}
+
+impl Registered for S3Fifo<true> {
+    type Settings = S3FifoSettings;
+    const ENTRY: Entry = Entry {
+        name: "s3-fifo-2024",
+        doc: "s3-fifo whose main queue takes new blocks until the cache is full",
+        source: "libCacheSim, S3FIFO.c as revised in October 2024",
+        needs: &[],
+    };
+
+    fn new(capacity_blocks: u32, settings: &S3FifoSettings, _: Seed) -> Self {
+        Self::empty(capacity_blocks, settings)
+    }
+}
+
+impl<const REVISED: bool> Policy for S3Fifo<REVISED> {
+    #[inline(always)]
+    fn access(&mut self, access: Access) -> Verdict {
+        let block = access.block;
+        let state = &mut self.state[block.index()];
+        if *state & RESIDENT != 0 {
+            *state += u8::from(*state & HITS != HITS);
+            return Verdict::Hit;
+        }
+        if self.capacity == 0 {
+            return Verdict::Bypass;
+        }
+        let remembered = *state == GHOST;
+        if remembered {
+            *state = 0;
+            self.ghost.remove(block);
+        }
+        let evicted = if self.len() == self.capacity { self.evict() } else { None };
+        let overflow = REVISED && !self.has_evicted && self.small.len() >= self.small_blocks;
+        if remembered || overflow {
+            self.state[block.index()] = MAIN;
+            self.main.push(block);
+        } else {
+            self.state[block.index()] = SMALL;
+            self.small.push(block);
+        }
+        Verdict::Admit { evicted }
+    }
+
+    #[inline(always)]
+    fn contains(&self, block: BlockId) -> bool {
+        self.state[block.index()] & RESIDENT != 0
+    }
+
+    fn tracks(&self, block: BlockId) -> bool {
+        self.state[block.index()] != 0
+    }
+
+    #[inline(always)]
+    fn len(&self) -> u32 {
+        self.small.len() + self.main.len()
+    }
+
+    fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
+        self.share(capacity_blocks);
+        while self.len() > capacity_blocks {
+            evicted.extend(self.evict());
+        }
+        self.trim_ghost(self.ghost_blocks);
+    }
+
+    fn remove(&mut self, block: BlockId) -> bool {
+        let state = std::mem::take(&mut self.state[block.index()]);
+        match state & !HITS {
+            SMALL => self.small.remove(block),
+            MAIN => self.main.remove(block),
+            GHOST => self.ghost.remove(block),
+            _ => {}
+        }
+        state & RESIDENT != 0
+    }
+
+    fn reserve_ids(&mut self, count: usize) {
+        self.state.resize(count.max(self.state.len()), 0);
+    }
+
+    #[inline(always)]
+    fn touch(&self, block: BlockId) -> u32 {
+        u32::from(self.state[block.index()])
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        if self.len() > self.capacity {
+            return Err(format!("{} blocks in a cache of {}", self.len(), self.capacity));
+        }
+        if self.ghost.len() > self.ghost_blocks {
+            return Err(format!("{} ghosts of {}", self.ghost.len(), self.ghost_blocks));
+        }
+        for (queue, place) in [(&self.small, SMALL), (&self.main, MAIN), (&self.ghost, GHOST)] {
+            queue.audit()?;
+            for block in queue.blocks() {
+                if self.state[block.index()] & !HITS != place {
+                    return Err(format!("block {} is not where its state says", block.0));
+                }
+            }
+        }
+        let tracked = self.state.iter().filter(|state| **state != 0).count();
+        if tracked as u32 != self.len() + self.ghost.len() {
+            return Err(format!("{tracked} blocks tracked, another number queued"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run<P: Policy>(policy: &mut P, ids: &[u32]) -> Vec<Verdict> {
+        policy.reserve_ids(32);
+        ids.iter().map(|id| policy.access(Access::read(BlockId(*id)))).collect()
+    }
+
+    fn out(id: u32) -> Verdict {
+        Verdict::Admit { evicted: Some(BlockId(id)) }
+    }
+
+    const IN: Verdict = Verdict::Admit { evicted: None };
+
+    /// Capacity 4, small 1, ghost 3; queues old to new. 1 2 3 4 fill the small queue; two hits
+    /// promote 1 once it reaches the tail. Block 5: small has 4 blocks, so it evicts: 1 goes to
+    /// main, 2 to the ghosts. S 3 4 5, M 1, G 2. Block 2 is a ghost: 3 leaves for it, and it goes
+    /// to main: S 4 5, M 1 2, G 3. Blocks 6, 7: 4 and 5 leave: S 6 7, M 1 2, G 3 4 5. Block 3, a
+    /// ghost: 6 leaves: S 7, M 1 2 3. Hits on 7, twice. Block 8: small has its share, 7 is
+    /// promoted, main has 4 blocks, 1 more than its share, and lets go of 1: S 8, M 2 3 7.
+    #[test]
+    fn the_papers_queues_by_hand() {
+        let mut cache = S3Fifo::<false>::new(4, &S3FifoSettings::default(), Seed(0));
+        let verdicts = run(&mut cache, &[1, 2, 3, 4, 1, 1, 5, 2, 6, 7, 3, 7, 7, 8]);
+        let hit = Verdict::Hit;
+        let expected =
+            [IN, IN, IN, IN, hit, hit, out(2), out(3), out(4), out(5), out(6), hit, hit, out(1)];
+        assert_eq!(verdicts, expected);
+        assert_eq!(cache.main.blocks(), [2, 3, 7].map(BlockId));
+    }
+
+    /// Capacity 4, small 1 (0.4 rounded down, at least 1), ghost 3. 1 goes to small, which then
+    /// has its share: 2 3 4 go to main. Block 5: main is not beyond its share of 3, small evicts
+    /// 1: S 5, M 2 3 4, G 1. Block 1 is a ghost: 5 leaves, 1 goes to main: S -, M 2 3 4 1. Block
+    /// 6: small is empty and main beyond its share: 2 leaves: S 6, M 3 4 1.
+    #[test]
+    fn the_revisions_queues_by_hand() {
+        let mut cache = S3Fifo::<true>::new(4, &S3FifoSettings::default(), Seed(0));
+        let verdicts = run(&mut cache, &[1, 2, 3, 4, 5, 1, 6]);
+        assert_eq!(verdicts, [IN, IN, IN, IN, out(1), out(5), out(2)]);
+        assert_eq!(cache.main.blocks(), [3, 4, 1].map(BlockId));
+    }
+}

@@ -1,0 +1,232 @@
+//! 2Q: a block must be asked for again after a probation queue to reach the main list.
+//!
+//! For: scan resistance with two fixed shares. Must never know: engines, tenants, time. Source:
+//! Johnson and Shasha, VLDB'94, "full version" of 2Q: A1in (FIFO of resident newcomers), A1out
+//! (FIFO of the ids that left A1in), Am (LRU of what returned from A1out). A hit in A1in changes
+//! nothing. Where the paper leaves the order open: the id leaves A1out before room is made, and
+//! A1in gives up a block when it is over its share or when Am is empty. Shares are rounded down.
+//! Unit: blocks. Invariants: |A1in| + |Am| <= c, |A1out| <= floor(kout c).
+
+use crate::links::Links;
+use crate::registry::{Entry, Registered};
+use crate::{Access, Policy, Verdict};
+use cachewright_types::{BlockId, Seed};
+
+cachewright_types::settings! {
+    /// The two shares of 2Q; defaults are the paper's advice (section 2.2).
+    pub struct TwoQSettings {
+        /// share of the cache that newcomers may keep while the main list needs room
+        kin: f64 = 0.25, "ratio", 0.0 ..= 1.0;
+        /// ids remembered after probation, as a share of the cache
+        kout: f64 = 0.5, "ratio", 0.0 ..= 2.0;
+    }
+}
+
+/// Lists, which are also the tags of blocks; a block with tag [`OUT`] is in none.
+const OUT: u8 = 0;
+const A1_IN: u8 = 1;
+const A1_OUT: u8 = 2;
+const AM: u8 = 3;
+
+/// Two queues.
+#[derive(Clone, Debug)]
+pub struct TwoQ {
+    links: Links<u8, 4>,
+    capacity: u32,
+    settings: TwoQSettings,
+    kin_blocks: u32,
+    kout_blocks: u32,
+}
+
+impl Registered for TwoQ {
+    type Settings = TwoQSettings;
+    const ENTRY: Entry = Entry {
+        name: "2q",
+        doc: "newcomers pass a short queue; those asked for again after it join the main list",
+        source: "Johnson and Shasha, VLDB'94, full version",
+        needs: &[],
+    };
+
+    fn new(capacity_blocks: u32, settings: &TwoQSettings, _: Seed) -> Self {
+        let mut policy = TwoQ {
+            links: Links::new(),
+            capacity: 0,
+            settings: settings.clone(),
+            kin_blocks: 0,
+            kout_blocks: 0,
+        };
+        policy.set_capacity(capacity_blocks);
+        policy
+    }
+}
+
+impl TwoQ {
+    fn set_capacity(&mut self, capacity_blocks: u32) {
+        self.capacity = capacity_blocks;
+        self.kin_blocks = (self.settings.kin * f64::from(capacity_blocks)) as u32;
+        self.kout_blocks = (self.settings.kout * f64::from(capacity_blocks)) as u32;
+    }
+
+    #[inline(always)]
+    fn size(&self, list: u8) -> u32 {
+        self.links.len(usize::from(list))
+    }
+
+    #[inline(always)]
+    fn place(&mut self, list: u8, block: BlockId) {
+        self.links.push_head(usize::from(list), block);
+        *self.links.tag_mut(block) = list;
+    }
+
+    #[inline(always)]
+    fn drop_tail(&mut self, list: u8) -> Option<BlockId> {
+        let block = self.links.pop_tail(usize::from(list))?;
+        *self.links.tag_mut(block) = OUT;
+        Some(block)
+    }
+
+    /// The paper's reclaimfor: a block leaves A1in for A1out, or leaves Am for good.
+    #[inline(always)]
+    fn reclaim(&mut self) -> Option<BlockId> {
+        let from_a1 = self.size(A1_IN) > self.kin_blocks || self.size(AM) == 0;
+        if !from_a1 {
+            return self.drop_tail(AM);
+        }
+        let block = self.links.pop_tail(usize::from(A1_IN))?;
+        self.place(A1_OUT, block);
+        self.trim_ghosts();
+        Some(block)
+    }
+
+    #[inline(always)]
+    fn trim_ghosts(&mut self) {
+        while self.size(A1_OUT) > self.kout_blocks {
+            self.drop_tail(A1_OUT);
+        }
+    }
+}
+
+impl Policy for TwoQ {
+    #[inline(always)]
+    fn access(&mut self, access: Access) -> Verdict {
+        let block = access.block;
+        let list = match self.links.tag(block) {
+            AM => {
+                self.links.move_to_head(usize::from(AM), block);
+                return Verdict::Hit;
+            }
+            A1_IN => return Verdict::Hit,
+            A1_OUT => {
+                self.links.unlink(usize::from(A1_OUT), block);
+                AM
+            }
+            _ if self.capacity == 0 => return Verdict::Bypass,
+            _ => A1_IN,
+        };
+        let evicted = if self.len() == self.capacity { self.reclaim() } else { None };
+        self.place(list, block);
+        Verdict::Admit { evicted }
+    }
+
+    #[inline(always)]
+    fn contains(&self, block: BlockId) -> bool {
+        matches!(self.links.tag(block), A1_IN | AM)
+    }
+
+    fn tracks(&self, block: BlockId) -> bool {
+        self.links.tag(block) != OUT
+    }
+
+    #[inline(always)]
+    fn len(&self) -> u32 {
+        self.size(A1_IN) + self.size(AM)
+    }
+
+    fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
+        self.set_capacity(capacity_blocks);
+        while self.len() > capacity_blocks {
+            evicted.extend(self.reclaim());
+        }
+        self.trim_ghosts();
+    }
+
+    fn remove(&mut self, block: BlockId) -> bool {
+        let list = self.links.tag(block);
+        if list != OUT {
+            self.links.unlink(usize::from(list), block);
+            *self.links.tag_mut(block) = OUT;
+        }
+        matches!(list, A1_IN | AM)
+    }
+
+    fn reserve_ids(&mut self, count: usize) {
+        self.links.reserve_ids(count);
+    }
+
+    #[inline(always)]
+    fn touch(&self, block: BlockId) -> u32 {
+        self.links.touch(block)
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        self.links.audit()?;
+        if self.len() > self.capacity {
+            return Err(format!("{} blocks in a cache of {}", self.len(), self.capacity));
+        }
+        if self.size(A1_OUT) > self.kout_blocks {
+            return Err(format!("{} ghosts of {}", self.size(A1_OUT), self.kout_blocks));
+        }
+        for list in [OUT, A1_IN, A1_OUT, AM] {
+            if let Some(b) = self.links.iter(list.into()).find(|b| self.links.tag(*b) != list) {
+                return Err(format!("block {} of list {list} is tagged otherwise", b.0));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lists(policy: &TwoQ) -> [Vec<u32>; 3] {
+        [A1_IN, A1_OUT, AM].map(|list| policy.links.iter(list.into()).map(|b| b.0).collect())
+    }
+
+    fn feed(policy: &mut TwoQ, ids: &[u32]) -> Vec<Verdict> {
+        ids.iter().map(|id| policy.access(Access::read(BlockId(*id)))).collect()
+    }
+
+    /// Capacity 4, so Kin = 1 and Kout = 2. Newest first.
+    #[test]
+    fn the_hand_worked_case() {
+        let mut policy = TwoQ::new(4, &TwoQSettings::default(), Seed(0));
+        policy.reserve_ids(8);
+        // Four newcomers fill A1in; a hit there changes nothing.
+        feed(&mut policy, &[0, 1, 2, 3, 0]);
+        assert_eq!(lists(&policy), [vec![3, 2, 1, 0], vec![], vec![]]);
+        // 4 and 5 push 0 and 1 out of A1in (over Kin) into A1out.
+        feed(&mut policy, &[4, 5]);
+        assert_eq!(lists(&policy), [vec![5, 4, 3, 2], vec![1, 0], vec![]]);
+        // 0 comes back from A1out: it joins Am, and 2 takes its place among the ghosts.
+        let verdict = feed(&mut policy, &[0]);
+        assert_eq!(verdict, [Verdict::Admit { evicted: Some(BlockId(2)) }]);
+        assert_eq!(lists(&policy), [vec![5, 4, 3], vec![2, 1], vec![0]]);
+        // 6: 3 leaves A1in; A1out is over Kout, so 1 is forgotten. 1 then enters as a stranger.
+        feed(&mut policy, &[6, 1]);
+        assert_eq!(lists(&policy), [vec![1, 6, 5], vec![4, 3], vec![0]]);
+        // 3 and 4 return; A1in shrinks to 1 (6, 5 leave).
+        feed(&mut policy, &[3, 4]);
+        assert_eq!(lists(&policy), [vec![1], vec![6, 5], vec![4, 3, 0]]);
+        // 7: A1in is not over Kin = 1, so the tail of Am leaves for good.
+        let verdict = feed(&mut policy, &[7]);
+        assert_eq!(verdict, [Verdict::Admit { evicted: Some(BlockId(0)) }]);
+        assert_eq!(lists(&policy), [vec![7, 1], vec![6, 5], vec![4, 3]]);
+        assert!(!policy.tracks(BlockId(0)));
+        assert_eq!(policy.audit(), Ok(()));
+    }
+}
