@@ -1,0 +1,189 @@
+//! What must hold for every entry of the registry, whatever is done to it.
+//!
+//! Nothing here names a policy but the bound `belady-bypass`: a new entry is tested the day it is
+//! registered.
+#![allow(clippy::unwrap_used)] // a failed test may panic
+
+mod common;
+
+use cachewright_policy::registry::boxed;
+use cachewright_policy::{Access, NEVER, Policy, Verdict, entries};
+use cachewright_types::{BlockId, Rng, Seed};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+/// Blocks of the random traces.
+const DISTINCT: u64 = 48;
+
+/// One step of a test.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Access(u32, bool),
+    Remove(u32),
+    Resize(u32),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let ids = 0..DISTINCT as u32;
+    let step = prop_oneof![
+        20 => (ids.clone(), any::<bool>()).prop_map(|(id, write)| Step::Access(id * id / 64, write)),
+        20 => (ids.clone(), any::<bool>()).prop_map(|(id, write)| Step::Access(id, write)),
+        3 => ids.prop_map(Step::Remove),
+        1 => (0_u32..24).prop_map(Step::Resize),
+    ];
+    proptest::collection::vec(step, 1..400)
+}
+
+/// The position of each access's next one among `steps`, removals and resizes not counted.
+fn accesses_with_future(steps: &[Step]) -> Vec<u32> {
+    let blocks: Vec<BlockId> = steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::Access(id, _) => Some(BlockId(*id)),
+            _ => None,
+        })
+        .collect();
+    common::next_use(&blocks, DISTINCT as usize)
+}
+
+fn resident(policy: &dyn Policy) -> BTreeSet<u32> {
+    (0..DISTINCT as u32).filter(|id| policy.contains(BlockId(*id))).collect()
+}
+
+/// Replays `steps`, checking each verdict against what was in the cache before and is after.
+fn check(name: &str, capacity: u32, steps: &[Step], seed: u64) -> Vec<Verdict> {
+    let mut policy = boxed(name, &[], capacity, Seed(seed)).unwrap();
+    policy.reserve_ids(DISTINCT as usize);
+    let future = accesses_with_future(steps);
+    let mut verdicts = Vec::new();
+    let mut largest = capacity;
+    for step in steps {
+        let before = resident(policy.as_ref());
+        let mut expected = before.clone();
+        match *step {
+            Step::Access(id, write) => {
+                let access = Access { block: BlockId(id), write, next_use: future[verdicts.len()] };
+                let verdict = policy.access(access);
+                assert_eq!(verdict == Verdict::Hit, before.contains(&id), "{name}: hit iff held");
+                if let Verdict::Admit { evicted } = verdict {
+                    if let Some(BlockId(victim)) = evicted {
+                        assert!(expected.remove(&victim), "{name}: {victim} was not held");
+                        assert_ne!(victim, id, "{name}: the new block left");
+                    }
+                    expected.insert(id);
+                }
+                verdicts.push(verdict);
+            }
+            Step::Remove(id) => {
+                let was = policy.remove(BlockId(id));
+                assert_eq!(was, expected.remove(&id), "{name}: removed iff held");
+                assert!(!policy.tracks(BlockId(id)), "{name}: a removed block is remembered");
+            }
+            Step::Resize(to) => {
+                let mut evicted = Vec::new();
+                policy.resize(to, &mut evicted);
+                for BlockId(victim) in evicted {
+                    assert!(expected.remove(&victim), "{name}: {victim} was not held");
+                }
+                assert_eq!(policy.capacity(), to, "{name}");
+                assert!(before.len() > to as usize || expected == before, "{name}: needless loss");
+                largest = largest.max(to);
+            }
+        }
+        assert_eq!(resident(policy.as_ref()), expected, "{name} after {step:?}");
+        assert_eq!(policy.len() as usize, expected.len(), "{name} after {step:?}");
+        assert_eq!(policy.is_empty(), expected.is_empty());
+        assert!(policy.len() <= policy.capacity(), "{name}: beyond its capacity");
+        assert_eq!(policy.audit(), Ok(()), "{name} after {step:?}");
+        assert!(expected.iter().all(|id| policy.tracks(BlockId(*id))), "{name}: held, not tracked");
+    }
+    verdicts
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn verdicts_agree_with_the_contents(
+        steps in steps(),
+        capacity in prop_oneof![0_u32..4, 4_u32..32],
+        seed in any::<u64>(),
+    ) {
+        for entry in entries() {
+            let verdicts = check(entry.name, capacity, &steps, seed);
+            let again = check(entry.name, capacity, &steps, seed);
+            prop_assert_eq!(verdicts, again, "{}: same seed, another result", entry.name);
+        }
+    }
+
+    #[test]
+    fn nothing_beats_belady_with_bypass(seed in any::<u64>(), capacity in 1_u32..40) {
+        let mut rng = Seed(seed).rng();
+        let blocks = common::random_blocks(&mut rng, 1500, DISTINCT);
+        let trace = common::Trace::from_raw(blocks.iter().map(|block| u64::from(block.0)));
+        let misses = |name| trace.misses(boxed(name, &[], capacity, Seed(seed)).unwrap().as_mut());
+        let best = misses("belady-bypass");
+        for entry in entries() {
+            let here = misses(entry.name);
+            prop_assert!(here >= best, "{}: {here} misses, best {best}", entry.name);
+        }
+    }
+}
+
+/// Every eighth access goes to one of few blocks, the others never come back.
+fn mostly_new(rng: &mut Rng, count: u32) -> Vec<BlockId> {
+    (0..count).map(|i| BlockId(if i % 8 == 0 { rng.below(200) as u32 } else { 200 + i })).collect()
+}
+
+#[test]
+fn memory_of_past_blocks_is_bounded() {
+    const COUNT: u32 = 20_000;
+    for entry in entries() {
+        for capacity in [0, 1, 2, 3, 10, 100] {
+            let mut policy = boxed(entry.name, &[], capacity, Seed(3)).unwrap();
+            policy.reserve_ids(COUNT as usize + 200);
+            let blocks = mostly_new(&mut Seed(9).rng(), COUNT);
+            for (position, block) in blocks.iter().enumerate() {
+                let next_use = if block.0 < 200 { position as u32 + 8 } else { NEVER };
+                policy.access(Access { block: *block, write: false, next_use });
+            }
+            let tracked = (0..COUNT + 200).filter(|id| policy.tracks(BlockId(*id))).count() as u32;
+            let limit = 4 * capacity + 64;
+            assert!(tracked <= limit, "{} of {capacity} tracks {tracked}", entry.name);
+        }
+    }
+}
+
+/// Two caches see the same accesses, but one gives every block that is no longer tracked a new id.
+#[test]
+fn an_untracked_id_is_as_good_as_new() {
+    const TRACE: usize = 4_000;
+    for entry in entries() {
+        for capacity in [1, 2, 3, 12, 30] {
+            let mut fixed = boxed(entry.name, &[], capacity, Seed(5)).unwrap();
+            let mut moving = boxed(entry.name, &[], capacity, Seed(5)).unwrap();
+            fixed.reserve_ids(DISTINCT as usize);
+            moving.reserve_ids(DISTINCT as usize + TRACE);
+            let mut alias: Vec<u32> = (0..DISTINCT as u32).collect();
+            let mut fresh = DISTINCT as u32;
+            let blocks = common::random_blocks(&mut Seed(11).rng(), TRACE, DISTINCT);
+            let future = common::next_use(&blocks, DISTINCT as usize);
+            for (&block, &next_use) in blocks.iter().zip(&future) {
+                if !moving.tracks(BlockId(alias[block.index()])) {
+                    alias[block.index()] = fresh;
+                    fresh += 1;
+                }
+                let renamed = BlockId(alias[block.index()]);
+                let ours = fixed.access(Access { block, write: false, next_use });
+                let theirs = moving.access(Access { block: renamed, write: false, next_use });
+                let renamed = match ours {
+                    Verdict::Admit { evicted } => Verdict::Admit {
+                        evicted: evicted.map(|victim| BlockId(alias[victim.index()])),
+                    },
+                    other => other,
+                };
+                assert_eq!(theirs, renamed, "{} of {capacity}", entry.name);
+            }
+        }
+    }
+}
