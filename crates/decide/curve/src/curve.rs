@@ -219,6 +219,21 @@ impl Curve {
         }
     }
 
+    /// The average of this curve and an earlier one, which counts for `share_of_past` (0 to 1), at
+    /// no more than `points` knots of each. Accesses are averaged too; there is no band.
+    pub fn blended(&self, past: &Curve, share_of_past: f64, points: usize) -> Curve {
+        let share = share_of_past.clamp(0.0, 1.0);
+        let mut sizes = self.resampled(points).sizes;
+        sizes.extend(past.resampled(points).sizes);
+        sizes.sort_unstable();
+        sizes.dedup();
+        let mix = |now: f64, then: f64| now + share * (then - now);
+        let accesses = mix(self.accesses as f64, past.accesses as f64).round() as u64;
+        let knots = sizes.into_iter().map(|size| (size, mix(self.misses(size), past.misses(size))));
+        Curve::from_knots(knots, accesses, self.provenance.clone())
+            .trusted_from(self.trusted_from_blocks.max(past.trusted_from_blocks))
+    }
+
     fn interpolate(&self, values: &[f64], size_blocks: u32) -> f64 {
         let right = self.sizes.partition_point(|&size| size < size_blocks);
         if right == self.sizes.len() {
@@ -277,6 +292,16 @@ mod tests {
         assert_eq!(curve.misses(15), 40.0);
         assert_eq!(curve.misses(999), 30.0);
         assert!(curve.is_monotone());
+    }
+
+    #[test]
+    fn blending_averages_misses_and_accesses() {
+        let now = Curve::from_knots([(10, 50.0)], 100, Provenance::Exact);
+        let past = Curve::from_knots([(20, 0.0)], 200, Provenance::Exact);
+        let both = now.blended(&past, 0.25, 16);
+        assert_eq!(both.accesses(), 125);
+        assert_eq!((both.misses(10), both.misses(20)), (0.75 * 50.0 + 0.25 * 100.0, 37.5));
+        assert_eq!(now.blended(&past, 0.0, 16).misses(10), 50.0);
     }
 
     #[test]

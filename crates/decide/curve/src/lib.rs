@@ -9,6 +9,8 @@
 pub mod curve;
 pub mod error;
 pub mod histogram;
+pub mod hull;
+pub mod mini;
 mod resample;
 mod sample;
 pub mod shards;
@@ -19,6 +21,8 @@ pub mod windows;
 pub use curve::{Curve, Curves, Provenance};
 pub use error::CurveError;
 pub use histogram::Histogram;
+pub use hull::Hull;
+pub use mini::{MiniSettings, MiniSim};
 pub use shards::{FixedRate, FixedSize, ShardsRateSettings, ShardsSizeSettings};
 pub use stack_distance::StackDistance;
 pub use windows::{CurveSet, Method};

@@ -333,7 +333,7 @@ impl WeightedHistogram {
     }
 }
 
-fn new_index() -> Index {
+pub(crate) fn new_index() -> Index {
     HashMap::with_hasher(FixedState::default())
 }
 

@@ -5,6 +5,7 @@
 //! [`Quotas::audit`]: quotas sum to the cache exactly and nobody is below its floor.
 
 pub mod equal;
+pub mod hull;
 pub mod registry;
 pub mod share;
 pub mod shared;

@@ -1,0 +1,86 @@
+//! How long curves take: 20 M Zipf(1.0) accesses over 1 M blocks, CPU seconds of one thread.
+//!
+//! For: `cargo run --release -p cachewright-curve --example curve_speed [accesses] [blocks]`.
+//! Must never know: traces. Peak memory is the process's own, so pass the name of one method as a
+//! third argument to see it alone.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use cachewright_curve::{
+    Curve, Curves, FixedRate, FixedSize, ShardsRateSettings, ShardsSizeSettings, StackDistance,
+};
+use cachewright_types::{BlockId, Seed};
+
+/// CPU seconds this thread has used (Linux), or 0 where the system does not say.
+fn cpu_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos: f64 = text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
+    nanos / 1e9
+}
+
+fn peak_mib() -> String {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("");
+    line.trim().to_owned()
+}
+
+fn timed(name: &str, exact: Option<&Curve>, run: impl FnOnce() -> Curve) -> Curve {
+    let start = cpu_seconds();
+    let curve = run();
+    let seconds = cpu_seconds() - start;
+    let rate = curve.accesses() as f64 / seconds / 1e6;
+    print!("{name:24} {seconds:7.3} s  {rate:7.1} M/s  {:>8} knots", curve.sizes().len());
+    if let Some(exact) = exact {
+        let sizes: Vec<u32> = (0..200).map(|i| (1.072_f64.powi(i)) as u32).collect();
+        let error = |from: u32| {
+            let gap = |&size: &u32| (curve.miss_ratio(size) - exact.miss_ratio(size)).abs();
+            sizes.iter().filter(|&&size| size >= from).map(gap).fold(0.0, f64::max)
+        };
+        let from = curve.trusted_from_blocks();
+        print!("  error {:.4}, from {from} blocks {:.4}", error(1), error(from));
+    }
+    println!("  peak {}", peak_mib());
+    curve
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let accesses: usize = arguments.next().and_then(|a| a.parse().ok()).unwrap_or(20_000_000);
+    let blocks: u32 = arguments.next().and_then(|a| a.parse().ok()).unwrap_or(1_000_000);
+    let only = arguments.next();
+    let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
+    let mut zipf = common::Zipf::new(blocks, Seed(1));
+    let ranks: Vec<BlockId> = (0..accesses).map(|_| zipf.draw()).collect();
+    let stream = common::dense(ranks.iter().map(|block| u64::from(block.0)));
+    drop((zipf, ranks));
+    println!("stream of {accesses} accesses; peak {}", peak_mib());
+    let mut exact = None;
+    if wanted("exact") {
+        exact = Some(timed("exact", None, || {
+            let mut stack = StackDistance::new();
+            for &block in &stream {
+                stack.access(block, false);
+            }
+            Curves::exact(stack.histogram()).all
+        }));
+    }
+    for rate in [0.01, 0.001] {
+        let name = format!("shards-rate-{rate}");
+        if wanted(&name) {
+            timed(&name, exact.as_ref(), || {
+                let settings = ShardsRateSettings { rate, ..Default::default() };
+                let mut shards = FixedRate::new(&settings, Seed(7));
+                stream.iter().for_each(|&block| shards.access(block, false));
+                shards.take_curves().all
+            });
+        }
+    }
+    if wanted("shards-size") {
+        timed("shards-size-8192", exact.as_ref(), || {
+            let mut shards = FixedSize::new(&ShardsSizeSettings::default(), Seed(7));
+            stream.iter().for_each(|&block| shards.access(block, false));
+            shards.take_curves().all
+        });
+    }
+}

@@ -1,0 +1,355 @@
+//! Miniature simulation: curves of any policy from small caches fed a sample.
+//!
+//! For: every registered policy at many sizes in one pass. Must never know: which policy. A cache
+//! of size blocks is stood for by one of size x rate blocks that sees only the blocks of a sample
+//! (Waldspurger, Saemundsson, Ahmad, Park, USENIX ATC'17). Misses are scaled by 1/rate over all
+//! accesses, so that accesses missing from the sample count as hits, as SHARDS-adj has it. A rate
+//! at which the small cache or the sampled working set would be below the minimum is doubled until
+//! it is not, or refused, size by size; above 1/2 it becomes 1, which is the exact simulation.
+//! Several samples give an interval. Sizes in blocks.
+
+use crate::sample::{Circle, mean_and_half_width, threshold};
+use crate::shards::{Index, new_index};
+use crate::{Curve, CurveError, Curves, Provenance};
+use cachewright_policy::registry::{self, PolicyVisitor, Registered};
+use cachewright_policy::{Access, NEVER, Need, Verdict};
+use cachewright_types::{BlockId, Seed, Value, settings};
+
+settings! {
+    /// Settings of miniature simulation.
+    pub struct MiniSettings {
+        /// share of the blocks in each sample, where sizes allow
+        rate: f64 = 0.01, "ratio", 0.000001 ..= 1.0;
+        /// fewest blocks of a small cache
+        min_cache_blocks: u32 = 128, "blocks", 1 ..= 16777216;
+        /// fewest distinct blocks expected in a sample (0: any)
+        min_sampled_blocks: u32 = 8192, "blocks", 0 ..= 16777216;
+        /// samples averaged; their spread makes the interval
+        salts: u32 = 4, "samples", 1 ..= 16;
+        /// raise the rate where minima ask for it; else refuse
+        escalate: bool = true, "", 0 ..= 1;
+    }
+}
+
+/// Accesses gathered before the caches of a sample see them.
+const BATCH: usize = 1024;
+
+/// The rate at which a cache of `size_blocks` is simulated, for a stream of `distinct_blocks`.
+/// Errors: without escalation, the minimum that the settings' rate falls short of.
+pub fn rate_for(
+    size_blocks: u32,
+    distinct_blocks: u64,
+    settings: &MiniSettings,
+) -> Result<f64, CurveError> {
+    let rate = settings.rate;
+    let of_cache = f64::from(settings.min_cache_blocks) / f64::from(size_blocks);
+    let of_blocks = f64::from(settings.min_sampled_blocks) / distinct_blocks.max(1) as f64;
+    let (of_cache, of_blocks) = (of_cache.min(1.0), of_blocks.min(1.0));
+    if !settings.escalate && rate < of_cache {
+        return Err(CurveError::TooSmall {
+            size_blocks,
+            rate,
+            scaled_blocks: rate * f64::from(size_blocks),
+            minimum_blocks: settings.min_cache_blocks,
+            needed_rate: of_cache,
+        });
+    }
+    if !settings.escalate && rate < of_blocks {
+        return Err(CurveError::FewBlocks {
+            distinct_blocks,
+            rate,
+            sampled_blocks: rate * distinct_blocks as f64,
+            minimum_blocks: settings.min_sampled_blocks,
+            needed_rate: of_blocks,
+        });
+    }
+    let needed = rate.max(of_cache).max(of_blocks);
+    let doublings = (needed / rate).log2().ceil().max(0.0);
+    let raised = rate * doublings.exp2();
+    Ok(if raised > 0.5 && doublings > 0.0 { 1.0 } else { raised.min(1.0) })
+}
+
+/// A miniature simulation of one policy at several sizes.
+pub struct MiniSim {
+    circle: Circle,
+    /// Sizes by rate, in the order of their first size.
+    groups: Vec<Group>,
+    policy: &'static str,
+    needs_future: bool,
+    sizes: usize,
+    accesses: [u64; 2],
+}
+
+/// The sizes that share a rate.
+struct Group {
+    rate: f64,
+    threshold: u64,
+    /// (size in blocks, its place in the caller's list).
+    sizes: Vec<(u32, usize)>,
+    samples: Vec<Sample>,
+}
+
+struct Sample {
+    /// Dense ids of the sampled blocks; nothing at rate 1, where ids are dense already.
+    index: Option<Index>,
+    ids: usize,
+    pending: Vec<Access>,
+    bank: Box<dyn Bank>,
+}
+
+/// Caches of one policy fed the same accesses.
+trait Bank: Send {
+    fn reserve_ids(&mut self, count: usize);
+    fn run(&mut self, accesses: &[Access]);
+    fn remove(&mut self, block: BlockId);
+    /// Misses of reads and writes per cache since the last call.
+    fn take_misses(&mut self) -> Vec<[u64; 2]>;
+}
+
+struct Caches<P> {
+    caches: Vec<P>,
+    misses: Vec<[u64; 2]>,
+}
+
+impl<P: Registered> Bank for Caches<P> {
+    fn reserve_ids(&mut self, count: usize) {
+        self.caches.iter_mut().for_each(|cache| cache.reserve_ids(count));
+    }
+
+    fn run(&mut self, accesses: &[Access]) {
+        for (cache, misses) in self.caches.iter_mut().zip(&mut self.misses) {
+            for access in accesses {
+                let missed = cache.access(*access) != Verdict::Hit;
+                misses[usize::from(access.write)] += u64::from(missed);
+            }
+        }
+    }
+
+    fn remove(&mut self, block: BlockId) {
+        for cache in &mut self.caches {
+            cache.remove(block);
+        }
+    }
+
+    fn take_misses(&mut self) -> Vec<[u64; 2]> {
+        let none = vec![[0; 2]; self.misses.len()];
+        std::mem::replace(&mut self.misses, none)
+    }
+}
+
+/// Makes empty caches once the policy's name has become its type.
+struct BankMaker<'a> {
+    capacities: &'a [u32],
+    seed: Seed,
+}
+
+impl PolicyVisitor for BankMaker<'_> {
+    type Output = Box<dyn Bank>;
+
+    fn visit<P: Registered>(self, settings: P::Settings) -> Box<dyn Bank> {
+        let make = |&capacity: &u32| P::new(capacity, &settings, self.seed);
+        let caches: Vec<P> = self.capacities.iter().map(make).collect();
+        let misses = vec![[0; 2]; caches.len()];
+        Box::new(Caches { caches, misses })
+    }
+}
+
+impl MiniSim {
+    /// Empty caches. `sizes_blocks` ascends from above 0; `distinct_blocks` is the number of
+    /// distinct blocks of the stream. Errors: sizes that describe no curve, an unknown policy or
+    /// setting, and what [`rate_for`] refuses.
+    pub fn new(
+        policy: &str,
+        pairs: &[(String, Value)],
+        sizes_blocks: &[u32],
+        distinct_blocks: u64,
+        settings: &MiniSettings,
+        seed: Seed,
+    ) -> Result<MiniSim, CurveError> {
+        check_sizes(sizes_blocks)?;
+        let entry = registry::entry(policy)?;
+        let mut groups: Vec<Group> = Vec::new();
+        for (place, &size) in sizes_blocks.iter().enumerate() {
+            let rate = rate_for(size, distinct_blocks, settings)?;
+            match groups.iter_mut().find(|group| group.rate == rate) {
+                Some(group) => group.sizes.push((size, place)),
+                None => groups.push(Group {
+                    rate,
+                    threshold: threshold(rate),
+                    sizes: vec![(size, place)],
+                    samples: Vec::new(),
+                }),
+            }
+        }
+        for group in &mut groups {
+            let scale =
+                |&(size, _): &(u32, usize)| ((f64::from(size) * group.rate).round() as u32).max(1);
+            let capacities: Vec<u32> = group.sizes.iter().map(scale).collect();
+            let salts = if group.rate >= 1.0 { 1 } else { settings.salts };
+            for salt in 0..salts {
+                let seed = seed.derive(&format!("mini/{salt}"));
+                let maker = BankMaker { capacities: &capacities, seed };
+                group.samples.push(Sample {
+                    index: (group.rate < 1.0).then(new_index),
+                    ids: 0,
+                    pending: Vec::with_capacity(BATCH),
+                    bank: registry::visit(policy, pairs, maker)?,
+                });
+            }
+        }
+        Ok(MiniSim {
+            circle: Circle::new(settings.salts, seed),
+            groups,
+            policy: entry.name,
+            needs_future: entry.needs.contains(&Need::Future),
+            sizes: sizes_blocks.len(),
+            accesses: [0; 2],
+        })
+    }
+
+    /// Counts one access.
+    #[inline]
+    pub fn access(&mut self, block: BlockId, write: bool) {
+        self.accesses[usize::from(write)] += 1;
+        let place = self.circle.place(block);
+        for group in &mut self.groups {
+            if group.threshold <= self.circle.disjoint_below() {
+                let (only, seen) = self.circle.only(place);
+                if seen <= group.threshold {
+                    group.samples[only].access(block, write, self.needs_future);
+                }
+                continue;
+            }
+            for (number, sample) in group.samples.iter_mut().enumerate() {
+                if self.circle.seen(place, number) <= group.threshold {
+                    sample.access(block, write, self.needs_future);
+                }
+            }
+        }
+    }
+
+    /// Takes a trimmed block out of the small caches. A policy that needs the future gets its
+    /// accesses when the curve is asked for, and no trims.
+    pub fn remove(&mut self, block: BlockId) {
+        if self.needs_future {
+            return;
+        }
+        for sample in self.groups.iter_mut().flat_map(|group| &mut group.samples) {
+            sample.flush();
+            let local = match &sample.index {
+                Some(index) => index.get(&block.0).copied(),
+                None => (block.index() < sample.ids).then_some(block.0),
+            };
+            if let Some(local) = local {
+                sample.bank.remove(BlockId(local));
+            }
+        }
+    }
+
+    /// The curves of what was counted so far, with a knot per size asked for; counting starts
+    /// anew, the caches stay as they are. For a policy that needs the future, the accesses counted
+    /// so far are all the future there is.
+    pub fn take_curves(&mut self) -> Curves {
+        let accesses = std::mem::take(&mut self.accesses);
+        let mut estimates: Vec<(u32, Vec<[f64; 2]>)> = vec![(0, Vec::new()); self.sizes];
+        for group in &mut self.groups {
+            for sample in &mut group.samples {
+                if self.needs_future {
+                    sample.look_ahead();
+                }
+                sample.flush();
+                for (&(size, place), both) in group.sizes.iter().zip(sample.bank.take_misses()) {
+                    estimates[place].0 = size;
+                    estimates[place].1.push(both.map(|misses| misses as f64 / group.rate));
+                }
+            }
+        }
+        let lowest = self.groups.iter().map(|group| group.rate).fold(1.0, f64::min);
+        let salts = self.groups.iter().map(|group| group.samples.len()).max().unwrap_or(1);
+        let provenance =
+            Provenance::Mini { policy: self.policy.to_owned(), rate: lowest, salts: salts as u32 };
+        let one = |kinds: [f64; 2], accesses: u64| curve(&estimates, kinds, accesses, &provenance);
+        Curves {
+            all: one([1.0, 1.0], accesses[0] + accesses[1]),
+            reads: one([1.0, 0.0], accesses[0]),
+            writes: one([0.0, 1.0], accesses[1]),
+        }
+    }
+
+    /// The rate each size is simulated at, in the order the sizes were given.
+    pub fn rates(&self) -> Vec<f64> {
+        let mut rates = vec![0.0; self.sizes];
+        for group in &self.groups {
+            group.sizes.iter().for_each(|&(_, place)| rates[place] = group.rate);
+        }
+        rates
+    }
+}
+
+impl Sample {
+    #[inline]
+    fn access(&mut self, block: BlockId, write: bool, keep: bool) {
+        let local = match &mut self.index {
+            Some(index) => {
+                let next = index.len() as u32;
+                *index.entry(block.0).or_insert(next)
+            }
+            None => block.0,
+        };
+        self.ids = self.ids.max(local as usize + 1);
+        self.pending.push(Access { block: BlockId(local), write, next_use: NEVER });
+        if self.pending.len() >= BATCH && !keep {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        self.bank.reserve_ids(self.ids);
+        self.bank.run(&self.pending);
+        self.pending.clear();
+    }
+
+    /// Fills in the next use of every pending access, as positions among them.
+    fn look_ahead(&mut self) {
+        let mut next = vec![NEVER; self.ids];
+        for (position, access) in self.pending.iter_mut().enumerate().rev() {
+            access.next_use = std::mem::replace(&mut next[access.block.index()], position as u32);
+        }
+    }
+}
+
+fn check_sizes(sizes_blocks: &[u32]) -> Result<(), CurveError> {
+    let found = if sizes_blocks.is_empty() {
+        "none".to_owned()
+    } else if sizes_blocks[0] == 0 {
+        "0 first".to_owned()
+    } else if let Some(pair) = sizes_blocks.windows(2).find(|pair| pair[0] >= pair[1]) {
+        format!("{} after {}", pair[1], pair[0])
+    } else {
+        return Ok(());
+    };
+    Err(CurveError::Sizes { found })
+}
+
+/// The mean curve of reads times `kinds[0]` and writes times `kinds[1]`, with its interval if any
+/// size was sampled.
+fn curve(
+    estimates: &[(u32, Vec<[f64; 2]>)],
+    kinds: [f64; 2],
+    accesses: u64,
+    provenance: &Provenance,
+) -> Curve {
+    let most = accesses as f64;
+    let (mut knots, mut low, mut high) = (Vec::new(), vec![most], vec![most]);
+    for (size, values) in estimates {
+        let weigh = |both: &[f64; 2]| both[0] * kinds[0] + both[1] * kinds[1];
+        let values: Vec<f64> = values.iter().map(|both| weigh(both).min(most)).collect();
+        let (mean, half) = mean_and_half_width(&values);
+        knots.push((*size, mean));
+        low.push((mean - half).max(0.0));
+        high.push((mean + half).min(most));
+    }
+    let curve = Curve::from_knots(knots, accesses, provenance.clone());
+    let sampled = estimates.iter().any(|(_, values)| values.len() > 1);
+    if sampled { curve.with_band(low, high) } else { curve }
+}
