@@ -125,6 +125,13 @@ impl<'a, const D: u8> Fields<'a, D> {
         whole(field).ok_or_else(|| self.fault(expected))
     }
 
+    /// The next field as a whole number of units of `unit_ns`, in nanoseconds.
+    #[inline]
+    pub(crate) fn ticks_ns(&mut self, unit_ns: u64, expected: &'static str) -> Result<u64, Fault> {
+        let ticks = self.number(expected)?;
+        ticks.checked_mul(unit_ns).ok_or_else(|| self.fault(expected))
+    }
+
     /// The next field as a decimal number of units of `unit_ns`; digits beyond a nanosecond are cut.
     #[inline]
     pub(crate) fn time_ns(&mut self, unit_ns: u64, expected: &'static str) -> Result<u64, Fault> {
@@ -141,13 +148,6 @@ impl<'a, const D: u8> Fields<'a, D> {
         Ok(())
     }
 
-    /// Field `column` of `line`, for messages.
-    pub(crate) fn nth(line: &'a [u8], column: u32) -> Option<&'a [u8]> {
-        let mut fields = Fields::<D>::new(line);
-        (1..column).try_for_each(|_| fields.next().map(|_| ()))?;
-        fields.next()
-    }
-
     /// The next field as a kind of request.
     #[inline]
     pub(crate) fn op(
@@ -157,6 +157,17 @@ impl<'a, const D: u8> Fields<'a, D> {
     ) -> Result<Op, Fault> {
         let field = self.word(expected)?;
         meaning(field).ok_or_else(|| self.fault(expected))
+    }
+}
+
+/// Field `column` of `line`, cut at `delimiter` as [`Fields`] does; for messages.
+pub(crate) fn nth_field(line: &[u8], delimiter: u8, column: u32) -> Option<&[u8]> {
+    let index = column.checked_sub(1)? as usize;
+    let is_end = |byte: &u8| *byte == delimiter || (delimiter == BLANKS && *byte == b'\t');
+    let mut fields = line.split(is_end).map(<[u8]>::trim_ascii);
+    match delimiter {
+        BLANKS => fields.filter(|field| !field.is_empty()).nth(index),
+        _ => fields.nth(index),
     }
 }
 
@@ -227,6 +238,23 @@ pub(crate) fn decimal(field: &[u8], numerator: u64, denominator: u64) -> Option<
     let value = digits_value.checked_mul(u128::from(numerator))?;
     u64::try_from(value / (scale * u128::from(denominator))).ok()
 }
+
+/// Column messages that several formats share.
+pub(crate) mod expected {
+    pub(crate) const OFFSET_BYTES: &str = "an offset in bytes, a whole number from 0";
+    pub(crate) const LENGTH_BYTES: &str = "a length in bytes, a whole number from 0";
+    pub(crate) const OFFSET_SECTORS: &str = "an offset in sectors of 512 B, a whole number from 0";
+    pub(crate) const LENGTH_SECTORS: &str = "a length in sectors of 512 B, a whole number from 0";
+    pub(crate) const SECONDS: &str = "seconds, a decimal number from 0 below 2^64 nanoseconds";
+    pub(crate) const MICROSECONDS: &str = "microseconds, a whole number below 2^64 nanoseconds";
+}
+
+/// Bytes in the unit of most block traces.
+pub(crate) const SECTOR_BYTES: u64 = 512;
+/// Nanoseconds in a second.
+pub(crate) const SECOND_NS: u64 = 1_000_000_000;
+/// Nanoseconds in a microsecond.
+pub(crate) const MICROSECOND_NS: u64 = 1_000;
 
 /// Where a format keeps offset and length, and their units.
 pub(crate) struct Extent {

@@ -14,6 +14,7 @@ pub mod next_use;
 pub mod reader;
 pub mod source;
 mod text;
+mod units;
 
 pub use batch::{Batch, Record};
 pub use error::{BadRecord, Skipped, TraceError};

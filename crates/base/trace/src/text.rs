@@ -3,7 +3,7 @@
 //! For: the loop over lines, headers, messages, volume names and recognition by trial. Must never
 //! know: columns of any format; those are a [`LineParser`] each. Units: those of [`Record`].
 
-use crate::fields::Fault;
+use crate::fields::{Fault, nth_field};
 use crate::formats::shown;
 use crate::lines::{LONGEST_LINE_BYTES, Line, LineScanner};
 use crate::source::{HEAD_BYTES, Source};
@@ -23,8 +23,15 @@ pub(crate) trait LineParser: Send {
     /// The request of one line, or nothing if the line is well formed but asks nothing.
     fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Record>, Fault>;
 
-    /// The text of `column` for messages.
-    fn column<'a>(&self, line: &'a [u8], column: u32) -> Option<&'a [u8]>;
+    /// What separates fields; [`BLANKS`](crate::fields::BLANKS) stands for runs of blanks.
+    fn delimiter(&self) -> u8 {
+        b','
+    }
+
+    /// Whether the first line may hold names instead of a record.
+    fn may_have_header(&self) -> bool {
+        true
+    }
 }
 
 /// Names of volumes in the order of first sight, found again fast.
@@ -39,20 +46,33 @@ pub(crate) struct Volumes {
 }
 
 impl Volumes {
-    /// The index of the volume whose name is a number. Nothing when there are too many volumes.
+    /// The index of the volume whose name is the number in `column`. Refused when there are too
+    /// many volumes.
     #[inline]
-    pub(crate) fn numbered(&mut self, number: u64) -> Option<u32> {
+    pub(crate) fn numbered(&mut self, number: u64, column: u32) -> Result<u32, Fault> {
+        self.numbered_as(number, column, |number| number.to_string())
+    }
+
+    /// The index of the volume known by `number`, named by `name` at first sight. Refused when
+    /// there are too many volumes.
+    #[inline]
+    pub(crate) fn numbered_as(
+        &mut self,
+        number: u64,
+        column: u32,
+        name: impl FnOnce(u64) -> String,
+    ) -> Result<u32, Fault> {
         match self.last_number {
-            Some((last, index)) if last == number => Some(index),
-            _ => self.another_number(number),
+            Some((last, index)) if last == number => Ok(index),
+            _ => self.another_number(number, name).ok_or_else(|| refusal(column)),
         }
     }
 
-    fn another_number(&mut self, number: u64) -> Option<u32> {
+    fn another_number(&mut self, number: u64, name: impl FnOnce(u64) -> String) -> Option<u32> {
         let index = match self.numbers.get(&number) {
             Some(index) => *index,
             None => {
-                let index = self.add(number.to_string())?;
+                let index = self.add(name(number))?;
                 self.numbers.insert(number, index);
                 index
             }
@@ -61,13 +81,18 @@ impl Volumes {
         Some(index)
     }
 
-    /// The index of the volume known by `key`, named by `name` at first sight. Nothing when there
+    /// The index of the volume known by `key`, named by `name` at first sight. Refused when there
     /// are too many volumes or the key is too long or empty.
     #[inline]
-    pub(crate) fn keyed(&mut self, key: &[u8], name: impl FnOnce(&str) -> String) -> Option<u32> {
+    pub(crate) fn keyed(
+        &mut self,
+        key: &[u8],
+        column: u32,
+        name: impl FnOnce(&str) -> String,
+    ) -> Result<u32, Fault> {
         match &self.last_key {
-            Some((last, index)) if **last == *key => Some(*index),
-            _ => self.another_key(key, name),
+            Some((last, index)) if **last == *key => Ok(*index),
+            _ => self.another_key(key, name).ok_or_else(|| refusal(column)),
         }
     }
 
@@ -96,9 +121,11 @@ impl Volumes {
     }
 }
 
-/// What volume columns are refused with.
-pub(crate) const VOLUME_EXPECTED: &str =
-    "the name of a volume (at most 255 bytes; at most 1048576 volumes in a trace)";
+#[cold]
+fn refusal(column: u32) -> Fault {
+    let expected = "the name of a volume (1 to 255 bytes; at most 1048576 volumes in a trace)";
+    Fault { column, expected }
+}
 
 /// A text trace being read.
 pub(crate) struct TextReader<P> {
@@ -203,7 +230,7 @@ impl Refusals {
         if line.trim_ascii().is_empty() {
             return None;
         }
-        if self.at_beginning && is_header(line) {
+        if self.at_beginning && parser.may_have_header() && is_header(line) {
             self.at_beginning = false;
             self.skipped.irrelevant += 1;
             return None;
@@ -212,7 +239,8 @@ impl Refusals {
             position: 0,
             is_line: true,
             column: u64::from(fault.column),
-            found: parser.column(line, fault.column).map_or("end of line".to_owned(), shown),
+            found: nth_field(line, parser.delimiter(), fault.column)
+                .map_or("end of line".to_owned(), shown),
             expected: fault.expected.to_owned(),
         })
     }
@@ -248,7 +276,7 @@ pub(crate) fn trial<P: LineParser>(mut parser: P, head: &[u8], ceiling: u8) -> u
     let (mut good, mut all) = (0_u32, 0_u32);
     for (index, line) in whole_lines(head).take(TRIAL_LINES).enumerate() {
         let fits = parser.line(line, &mut volumes).is_ok();
-        if fits || index > 0 || !is_header(line) {
+        if fits || index > 0 || !parser.may_have_header() || !is_header(line) {
             all += 1;
             good += u32::from(fits);
         }
@@ -266,14 +294,14 @@ mod tests {
     #[test]
     fn volumes_keep_the_order_of_first_sight() {
         let mut volumes = Volumes::default();
-        assert_eq!(volumes.numbered(7), Some(0));
-        assert_eq!(volumes.keyed(b"web,3", |key| key.replace(',', "_")), Some(1));
-        assert_eq!(volumes.numbered(3), Some(2));
-        assert_eq!(volumes.numbered(7), Some(0));
-        assert_eq!(volumes.keyed(b"web,3", |key| key.to_owned()), Some(1));
+        assert_eq!(volumes.numbered(7, 1), Ok(0));
+        assert_eq!(volumes.keyed(b"web,3", 2, |key| key.replace(',', "_")), Ok(1));
+        assert_eq!(volumes.numbered(3, 1), Ok(2));
+        assert_eq!(volumes.numbered(7, 1), Ok(0));
+        assert_eq!(volumes.keyed(b"web,3", 2, str::to_owned), Ok(1));
         assert_eq!(volumes.names, ["7", "web_3", "3"]);
-        assert_eq!(volumes.keyed(b"", str::to_owned), None);
-        assert_eq!(volumes.keyed(&[b'x'; 256], str::to_owned), None);
+        assert_eq!(volumes.keyed(b"", 2, str::to_owned).map_err(|fault| fault.column), Err(2));
+        assert_eq!(volumes.keyed(&[b'x'; 256], 2, str::to_owned), Err(refusal(2)));
     }
 
     #[test]

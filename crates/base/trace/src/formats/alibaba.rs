@@ -6,9 +6,9 @@
 //! variant has `T` (trim or write-zeroes) and `F` (flush, offset and length 0).
 
 use super::FormatEntry;
-use crate::fields::{Extent, Fault, Fields};
-use crate::text::{LineParser, TextReader, VOLUME_EXPECTED, Volumes, trial};
-use crate::{OpenOptions, Record, Source, TraceError, TraceReader};
+use crate::Record;
+use crate::fields::{Extent, Fault, Fields, MICROSECOND_NS, expected};
+use crate::text::{LineParser, TextReader, Volumes, trial};
 use cachewright_types::Op;
 
 /// The row of the table of formats.
@@ -18,22 +18,15 @@ pub const ENTRY: FormatEntry = FormatEntry {
     source: "github:alibaba/block-traces README; Li et al., IISWC'20",
     options: &[],
     recognise: |head| trial(Alibaba, head, 90),
-    open,
+    open: |source, options| Ok(TextReader::boxed(source, Alibaba, options)),
 };
 
 const DEVICE: &str = "a device number";
 const OPCODE: &str = "R, W, T or F";
-const OFFSET: &str = "an offset in bytes, a whole number from 0";
-const LENGTH: &str = "a length in bytes, a whole number from 0";
-const TIME: &str = "microseconds, a whole number below 2^64 nanoseconds";
 const EXTENT: Extent =
     Extent { offset_column: 3, offset_unit: 1, length_column: 4, length_unit: 1 };
 
 struct Alibaba;
-
-fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-    Ok(TextReader::boxed(source, Alibaba, options))
-}
 
 impl LineParser for Alibaba {
     #[inline]
@@ -41,19 +34,13 @@ impl LineParser for Alibaba {
         let mut fields = Fields::<b','>::new(line);
         let device = fields.number(DEVICE)?;
         let op = fields.op(opcode, OPCODE)?;
-        let offset = fields.number(OFFSET)?;
-        let length = fields.number(LENGTH)?;
-        let time = fields.number(TIME)?;
-        let time_ns = time.checked_mul(1_000).ok_or_else(|| fields.fault(TIME))?;
+        let offset = fields.number(expected::OFFSET_BYTES)?;
+        let length = fields.number(expected::LENGTH_BYTES)?;
+        let time_ns = fields.ticks_ns(MICROSECOND_NS, expected::MICROSECONDS)?;
         fields.end()?;
         let (offset_bytes, length_bytes) = EXTENT.bytes(op, offset, length)?;
-        let volume = volumes.numbered(device);
-        let volume = volume.ok_or(Fault { column: 1, expected: VOLUME_EXPECTED })?;
+        let volume = volumes.numbered(device, 1)?;
         Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
-    }
-
-    fn column<'a>(&self, line: &'a [u8], column: u32) -> Option<&'a [u8]> {
-        Fields::<b','>::nth(line, column)
     }
 }
 

@@ -11,6 +11,12 @@
 //! what MQSim's mean, so that one entry (`mqsim`) reads both and no tie arises.
 
 pub mod alibaba;
+pub mod mqsim;
+pub mod msr;
+pub mod spc;
+pub mod syscall;
+pub mod systor17;
+pub mod tencent;
 
 use crate::source::Source;
 use crate::{Batch, OpenOptions, Skipped, TraceError, TraceReader};
@@ -51,7 +57,15 @@ pub struct FormatEntry {
 }
 
 /// Every format that can be read. Adding one is a file and a line.
-pub static FORMATS: &[FormatEntry] = &[alibaba::ENTRY];
+pub static FORMATS: &[FormatEntry] = &[
+    alibaba::ENTRY,
+    tencent::ENTRY,
+    msr::ENTRY,
+    systor17::ENTRY,
+    spc::ENTRY,
+    mqsim::ENTRY,
+    syscall::ENTRY,
+];
 
 /// Opens the trace at `path` in the format named by `options`, or recognised from its content.
 ///
@@ -97,8 +111,24 @@ fn open_source(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceRea
         check_key(entry, key, value)?;
     }
     let path = source.path().to_owned();
+    let format = described(entry, options);
     let inner = (entry.open)(source, options)?;
-    Ok(Box::new(NotVacuous { inner, path, format: entry.name, requests: 0 }))
+    Ok(Box::new(NotVacuous { inner, path, format, requests: 0 }))
+}
+
+/// The format with the options it is read with, as in `blkparse with event=Q`.
+fn described(entry: &FormatEntry, options: &OpenOptions) -> String {
+    let values: Vec<String> = entry
+        .options
+        .iter()
+        .map(|spec| (spec.key, option(options, entry.options, spec.key)))
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    if values.is_empty() {
+        return entry.name.to_owned();
+    }
+    format!("{} with {}", entry.name, values.join(", "))
 }
 
 fn refuse_empty(source: &Source) -> Result<(), TraceError> {
@@ -190,7 +220,8 @@ pub(crate) fn shown(bytes: &[u8]) -> String {
 struct NotVacuous {
     inner: Box<dyn TraceReader>,
     path: PathBuf,
-    format: &'static str,
+    /// The format with its options, as in `blkparse with event=Q`.
+    format: String,
     requests: u64,
 }
 
@@ -212,7 +243,7 @@ impl TraceReader for NotVacuous {
                 "no request ({} bad and {} irrelevant records{first})",
                 skipped.bad, skipped.irrelevant
             ),
-            expected: format!("requests in format `{}`", self.format),
+            expected: format!("requests in format {}", self.format),
         })
     }
 

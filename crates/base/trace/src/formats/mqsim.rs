@@ -1,0 +1,118 @@
+//! MQSim's ASCII traces; SSDsim's have the same columns and the same sense of the type.
+//!
+//! For: the columns `time device lba sectors type`, separated by blanks. Must never know: other
+//! formats. Units: time by the option `time_unit` (MQSim states it in its workload file; the
+//! published samples and SSDsim have nanoseconds), LBA and length in sectors of 512 B; type 0 is a
+//! WRITE and 1 a READ. Source: MQSim README and `ASCII_Trace_Definition.h` (Tavakkol et al.,
+//! FAST'18); SSDsim `ssd.c` (Hu et al., ICS'11).
+
+use super::{FormatEntry, OptionSpec, bad_option, option};
+use crate::Record;
+use crate::fields::{BLANKS, Extent, Fault, Fields, SECTOR_BYTES, whole};
+use crate::text::{LineParser, TextReader, Volumes, trial};
+use crate::units::{TIME_UNITS, TimeUnit};
+use cachewright_types::Op;
+
+/// The row of the table of formats.
+pub const ENTRY: FormatEntry = FormatEntry {
+    name: "mqsim",
+    doc: "time device lba sectors type (also SSDsim): sectors of 512 B; 0 write, 1 read",
+    source: "MQSim README and ASCII_Trace_Definition.h; SSDsim ssd.c",
+    options: OPTIONS,
+    recognise: |head| trial(Mqsim { unit: TimeUnit::NANOSECOND }, head, 75),
+    open: |source, options| {
+        let text = option(options, OPTIONS, "time_unit");
+        let unit =
+            TimeUnit::parse(text).ok_or_else(|| bad_option("time_unit", text, TIME_UNITS))?;
+        Ok(TextReader::boxed(source, Mqsim { unit }, options))
+    },
+};
+
+const OPTIONS: &[OptionSpec] = &[OptionSpec {
+    key: "time_unit",
+    default: "ns",
+    doc: "unit of the first column: ps, ns, 100ns, us, ms or s",
+}];
+const TIME: &str = "a time, a whole number below 2^64 nanoseconds";
+const DEVICE: &str = "a device number";
+const LBA: &str = "a first sector of 512 B, a whole number from 0";
+const SECTORS: &str = "a number of sectors of 512 B";
+const TYPE: &str = "0 (write) or 1 (read)";
+const EXTENT: Extent = Extent {
+    offset_column: 3,
+    offset_unit: SECTOR_BYTES,
+    length_column: 4,
+    length_unit: SECTOR_BYTES,
+};
+
+struct Mqsim {
+    unit: TimeUnit,
+}
+
+impl LineParser for Mqsim {
+    #[inline]
+    fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Record>, Fault> {
+        let mut fields = Fields::<BLANKS>::new(line);
+        let ticks = fields.number(TIME)?;
+        let time_ns = self.unit.ticks_ns(ticks).ok_or_else(|| fields.fault(TIME))?;
+        let device = fields.number(DEVICE)?;
+        let offset = fields.number(LBA)?;
+        let length = fields.number(SECTORS)?;
+        let op = fields.op(kind, TYPE)?;
+        fields.end()?;
+        let (offset_bytes, length_bytes) = EXTENT.bytes(op, offset, length)?;
+        let volume = volumes.numbered(device, 2)?;
+        Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
+    }
+
+    fn delimiter(&self) -> u8 {
+        BLANKS
+    }
+}
+
+#[inline]
+fn kind(word: &[u8]) -> Option<Op> {
+    match whole(word)? {
+        0 => Some(Op::Write),
+        1 => Some(Op::Read),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::testing::{bad, bad_with, options, read_all, read_with, record};
+
+    const TEXT: &str = "938513000 4 264719034 16 0\r\n938828000  3\t197570570 8 1 \n";
+
+    #[test]
+    fn one_is_a_read() {
+        let (records, volumes) = read_all("mqsim", TEXT);
+        let expected = [
+            record(938_513_000, Op::Write, 264_719_034 * 512, 8192, 0),
+            record(938_828_000, Op::Read, 197_570_570 * 512, 4096, 1),
+        ];
+        assert_eq!(records, expected);
+        assert_eq!(volumes, ["4", "3"]);
+    }
+
+    #[test]
+    fn the_unit_of_time_is_an_option() {
+        let first = |unit| read_with(&options("mqsim", &[("time_unit", unit)]), TEXT).0[0].time_ns;
+        assert_eq!(first("ps"), 938_513);
+        assert_eq!(first("us"), 938_513_000_000);
+        let refused = bad_with(&options("mqsim", &[("time_unit", "hours")]), TEXT);
+        assert!(refused.starts_with("`time_unit`: found `hours`, expected one of ps"), "{refused}");
+        let refused = bad_with(&options("mqsim", &[("time_units", "ns")]), TEXT);
+        assert!(refused.ends_with("nearest is `time_unit`"), "{refused}");
+    }
+
+    #[test]
+    fn bad_lines_are_named() {
+        assert!(bad("mqsim", "0 0 8 0 1\n").contains("column 4: found `0`, expected a length"));
+        assert!(bad("mqsim", "0 0 8 8 2\n").contains("column 5: found `2`, expected 0 (write)"));
+        assert!(bad("mqsim", "0.5 0 8 8 1\n").contains("column 1: found `0.5`"));
+        assert!(bad("mqsim", "0 0 8 8\n").contains("column 5: found `end of line`"));
+    }
+}

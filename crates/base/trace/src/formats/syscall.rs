@@ -1,0 +1,84 @@
+//! System-call traces above the page cache (`buffer-cache` captures).
+//!
+//! For: the columns `timestamp_us,pid,file_id,offset,length,op`. Must never know: other formats.
+//! Units: microseconds since the first record, bytes. `R` read, `W` write, `S` fsync or fdatasync
+//! (offset and length 0), which becomes a flush. Every file is a volume named by its `file_id`, so
+//! that each has an address space of its own. Source: the README beside our captures.
+
+use super::FormatEntry;
+use crate::Record;
+use crate::fields::{Extent, Fault, Fields, MICROSECOND_NS, expected};
+use crate::text::{LineParser, TextReader, Volumes, trial};
+use cachewright_types::Op;
+
+/// The row of the table of formats.
+pub const ENTRY: FormatEntry = FormatEntry {
+    name: "syscall",
+    doc: "timestamp_us,pid,file_id,offset,length,op: R, W, S (fsync); bytes; a volume per file",
+    source: "our buffer-cache captures (strace of read, write and fsync)",
+    options: &[],
+    recognise: |head| trial(Syscall, head, 90),
+    open: |source, options| Ok(TextReader::boxed(source, Syscall, options)),
+};
+
+const PID: &str = "a process number";
+const FILE: &str = "a file number";
+const OP: &str = "R, W or S";
+const EXTENT: Extent =
+    Extent { offset_column: 4, offset_unit: 1, length_column: 5, length_unit: 1 };
+
+struct Syscall;
+
+impl LineParser for Syscall {
+    #[inline]
+    fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Record>, Fault> {
+        let mut fields = Fields::<b','>::new(line);
+        let time_ns = fields.ticks_ns(MICROSECOND_NS, expected::MICROSECONDS)?;
+        fields.number(PID)?;
+        let file = fields.number(FILE)?;
+        let offset = fields.number(expected::OFFSET_BYTES)?;
+        let length = fields.number(expected::LENGTH_BYTES)?;
+        let op = fields.op(kind, OP)?;
+        fields.end()?;
+        let (offset_bytes, length_bytes) = EXTENT.bytes(op, offset, length)?;
+        let volume = volumes.numbered(file, 3)?;
+        Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
+    }
+}
+
+#[inline]
+fn kind(word: &[u8]) -> Option<Op> {
+    match word {
+        b"R" => Some(Op::Read),
+        b"W" => Some(Op::Write),
+        b"S" => Some(Op::Flush),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::testing::{bad, read_all, record};
+
+    #[test]
+    fn files_are_volumes_and_fsync_a_flush() {
+        let text = "0,16344,5,0,32768,R\n1343,16345,2,1572864,100,W\n1579,16344,5,0,0,S\n";
+        let (records, volumes) = read_all("syscall", text);
+        let expected = [
+            record(0, Op::Read, 0, 32_768, 0),
+            record(1_343_000, Op::Write, 1_572_864, 100, 1),
+            record(1_579_000, Op::Flush, 0, 0, 0),
+        ];
+        assert_eq!(records, expected);
+        assert_eq!(volumes, ["5", "2"]);
+    }
+
+    #[test]
+    fn bad_lines_are_named() {
+        assert!(bad("syscall", "0,1,5,0,0,R\n").contains("column 5: found `0`"));
+        assert!(
+            bad("syscall", "0,1,5,0,9,X\n").contains("column 6: found `X`, expected R, W or S")
+        );
+    }
+}
