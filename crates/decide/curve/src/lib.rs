@@ -25,4 +25,4 @@ pub use hull::Hull;
 pub use mini::{MiniSettings, MiniSim};
 pub use shards::{FixedRate, FixedSize, ShardsRateSettings, ShardsSizeSettings};
 pub use stack_distance::StackDistance;
-pub use windows::{CurveSet, Method};
+pub use windows::{CurveSet, Method, PolicyCurves};

@@ -6,8 +6,8 @@
 //! own accesses against everything used before.
 
 use crate::shards::{FixedRate, FixedSize, ShardsRateSettings, ShardsSizeSettings};
-use crate::{Curves, StackDistance};
-use cachewright_types::{BlockId, Seed, TenantId};
+use crate::{CurveError, Curves, MiniSettings, MiniSim, StackDistance};
+use cachewright_types::{BlockId, Seed, TenantId, Value};
 
 /// How the curves of a [`CurveSet`] are measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,15 +20,27 @@ pub enum Method {
     ShardsSize(ShardsSizeSettings),
 }
 
+/// The policy whose curves a [`CurveSet::of_policy`] measures, and where.
 #[derive(Clone, Debug)]
+pub struct PolicyCurves<'a> {
+    /// A registered policy.
+    pub policy: &'a str,
+    /// Its settings.
+    pub pairs: &'a [(String, Value)],
+    /// Cache sizes in blocks, ascending from above 0.
+    pub sizes_blocks: &'a [u32],
+    /// How it is sampled.
+    pub settings: MiniSettings,
+}
+
 enum Meter {
     Exact(StackDistance),
     Rate(FixedRate),
     Size(FixedSize),
+    Mini(Box<MiniSim>),
 }
 
 /// One measurement per tenant.
-#[derive(Clone, Debug)]
 pub struct CurveSet {
     meters: Vec<Meter>,
 }
@@ -47,6 +59,24 @@ impl CurveSet {
         CurveSet { meters: (0..tenants).map(meter).collect() }
     }
 
+    /// Miniature simulations of one policy for tenants of so many distinct blocks each. Errors: as
+    /// [`MiniSim::new`].
+    pub fn of_policy(
+        wanted: &PolicyCurves,
+        distinct_blocks: &[u64],
+        seed: Seed,
+    ) -> Result<CurveSet, CurveError> {
+        let meter = |(tenant, &distinct): (usize, &u64)| {
+            let seed = seed.derive(&format!("curve/{tenant}"));
+            let PolicyCurves { policy, pairs, sizes_blocks, settings } = wanted;
+            let mini = MiniSim::new(policy, pairs, sizes_blocks, distinct, settings, seed)?;
+            Ok(Meter::Mini(Box::new(mini)))
+        };
+        let meters: Result<Vec<Meter>, CurveError> =
+            distinct_blocks.iter().enumerate().map(meter).collect();
+        Ok(CurveSet { meters: meters? })
+    }
+
     /// Counts one access; a tenant that was not announced is ignored.
     #[inline]
     pub fn access(&mut self, tenant: TenantId, block: BlockId, write: bool) {
@@ -56,6 +86,7 @@ impl CurveSet {
             }
             Some(Meter::Rate(shards)) => shards.access(block, write),
             Some(Meter::Size(shards)) => shards.access(block, write),
+            Some(Meter::Mini(mini)) => mini.access(block, write),
             None => {}
         }
     }
@@ -68,6 +99,7 @@ impl CurveSet {
             }
             Some(Meter::Rate(shards)) => shards.remove(block),
             Some(Meter::Size(shards)) => shards.remove(block),
+            Some(Meter::Mini(mini)) => mini.remove(block),
             None => {}
         }
     }
@@ -80,6 +112,7 @@ impl CurveSet {
                 Meter::Exact(stack) => Curves::exact(&stack.take_histogram()),
                 Meter::Rate(shards) => shards.take_curves(),
                 Meter::Size(shards) => shards.take_curves(),
+                Meter::Mini(mini) => mini.take_curves(),
             })
             .collect()
     }

@@ -120,7 +120,12 @@ macro_rules! partitioners {
     };
 }
 
-partitioners![crate::shared::Shared, crate::equal::Equal, crate::static_weights::Static,];
+partitioners! {
+    crate::shared::Shared,
+    crate::equal::Equal,
+    crate::static_weights::Static,
+    crate::hull::HullShares,
+}
 
 /// The entry registered as `name`.
 pub fn entry(name: &str) -> Result<&'static Entry, PartitionError> {
