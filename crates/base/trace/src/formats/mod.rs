@@ -11,6 +11,9 @@
 //! what MQSim's mean, so that one entry (`mqsim`) reads both and no tie arises.
 
 pub mod alibaba;
+pub mod blkparse;
+pub mod fio_iolog;
+pub mod fiu;
 pub mod mqsim;
 pub mod msr;
 pub mod spc;
@@ -63,6 +66,9 @@ pub static FORMATS: &[FormatEntry] = &[
     msr::ENTRY,
     systor17::ENTRY,
     spc::ENTRY,
+    fiu::ENTRY,
+    blkparse::ENTRY,
+    fio_iolog::ENTRY,
     mqsim::ENTRY,
     syscall::ENTRY,
 ];

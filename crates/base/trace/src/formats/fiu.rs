@@ -1,0 +1,138 @@
+//! FIU traces (IODedup, SRCMap; `*.blkparse`), which are not blkparse's own text.
+//!
+//! For: the columns `ts pid process lba size op major minor md5`, separated by blanks. Must never
+//! know: other formats. Units: nanoseconds, sectors of 512 B; `W` or `R`. A volume is a device,
+//! named `major,minor`. The process name may hold blanks, so that the columns after it are read
+//! from the right. Source: SNIA IOTTA 391/411 README (Koller and Rangaswami, FAST'10).
+
+use super::FormatEntry;
+use crate::Record;
+use crate::fields::{BLANKS, Extent, Fault, Fields, SECTOR_BYTES, expected, whole};
+use crate::text::{LineParser, TextReader, Volumes, trial};
+use cachewright_types::Op;
+
+/// The row of the table of formats.
+pub const ENTRY: FormatEntry = FormatEntry {
+    name: "fiu",
+    doc: "ts pid process lba size op major minor md5: nanoseconds; sectors of 512 B; R, W",
+    source: "SNIA IOTTA 391/411 README; Koller and Rangaswami, FAST'10",
+    options: &[],
+    recognise: |head| trial(Fiu, head, 95),
+    open: |source, options| Ok(TextReader::boxed(source, Fiu, options)),
+};
+
+const TIME: &str = "nanoseconds, a whole number";
+const PID: &str = "a process number";
+const OP: &str = "R or W";
+const DEVICE: &str = "a device number below 2^32";
+const CHECKSUM: &str = "a checksum of hexadecimal digits";
+const LENGTH_COLUMN: u32 = 5;
+const EXTENT: Extent = Extent {
+    offset_column: 4,
+    offset_unit: SECTOR_BYTES,
+    length_column: LENGTH_COLUMN,
+    length_unit: SECTOR_BYTES,
+};
+
+struct Fiu;
+
+/// The words of a line from right to left.
+struct FromRight<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> FromRight<'a> {
+    /// The last word that is left, empty when there is none.
+    #[inline]
+    fn word(&mut self) -> &'a [u8] {
+        self.rest = self.rest.trim_ascii_end();
+        let start = self.rest.iter().rposition(u8::is_ascii_whitespace).map_or(0, |at| at + 1);
+        let (rest, word) = self.rest.split_at(start);
+        self.rest = rest;
+        word
+    }
+
+    /// The refusal of the word read last; its column is that of the whole line.
+    #[cold]
+    fn fault(&self, expected: &'static str) -> Fault {
+        let words = self.rest.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        Fault { column: u32::try_from(words.count() + 1).unwrap_or(u32::MAX), expected }
+    }
+
+    #[inline]
+    fn number(&mut self, expected: &'static str) -> Result<u64, Fault> {
+        whole(self.word()).ok_or_else(|| self.fault(expected))
+    }
+
+    #[inline]
+    fn device(&mut self) -> Result<u64, Fault> {
+        let number = self.number(DEVICE)?;
+        if number >> 32 == 0 { Ok(number) } else { Err(self.fault(DEVICE)) }
+    }
+}
+
+impl LineParser for Fiu {
+    #[inline]
+    fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Record>, Fault> {
+        let mut left = Fields::<BLANKS>::new(line);
+        let time_ns = left.number(TIME)?;
+        left.number(PID)?;
+        let mut right = FromRight { rest: left.rest() };
+        let checksum = right.word();
+        if checksum.is_empty() || !checksum.iter().all(u8::is_ascii_hexdigit) {
+            return Err(shifted(right.fault(CHECKSUM)));
+        }
+        let minor = right.device().map_err(shifted)?;
+        let major = right.device().map_err(shifted)?;
+        let op = match right.word() {
+            b"R" => Op::Read,
+            b"W" => Op::Write,
+            _ => return Err(shifted(right.fault(OP))),
+        };
+        let length = right.number(expected::LENGTH_SECTORS).map_err(shifted)?;
+        let offset = right.number(expected::OFFSET_SECTORS).map_err(shifted)?;
+        let (offset_bytes, length_bytes) = EXTENT.bytes(op, offset, length)?;
+        let name = |_| format!("{major},{minor}");
+        let volume = volumes.numbered_as(major << 32 | minor, 7, name)?;
+        Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
+    }
+
+    fn delimiter(&self) -> u8 {
+        BLANKS
+    }
+}
+
+/// A fault of the part after time and process number, in columns of the whole line.
+fn shifted(fault: Fault) -> Fault {
+    Fault { column: fault.column.saturating_add(2), ..fault }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::testing::{bad, read_all, record};
+
+    #[test]
+    fn columns_are_read_from_the_right() {
+        let text = "467651 2522 kjournald 644661632 8 W 6 0 98b9cb7e1dd888f9dac2bf08af1c3cb2\n\
+                    520943 7 my 8 program 688749776 16 R 8 17 c0ac18a3\n";
+        let (records, volumes) = read_all("fiu", text);
+        let expected = [
+            record(467_651, Op::Write, 644_661_632 * 512, 4096, 0),
+            record(520_943, Op::Read, 688_749_776 * 512, 8192, 1),
+        ];
+        assert_eq!(records, expected);
+        assert_eq!(volumes, ["6,0", "8,17"]);
+    }
+
+    #[test]
+    fn bad_lines_are_named() {
+        let error = bad("fiu", "1 2 cron 64 8 X 6 0 98b9\n");
+        assert!(error.contains("line 1, column 6: found `X`, expected R or W"), "{error}");
+        let error = bad("fiu", "1 2 cron 64 8 W 6 0 nothex\n");
+        assert!(error.contains("column 9: found `nothex`"), "{error}");
+        assert!(bad("fiu", "1 2 cron 64 -8 W 6 0 98\n").contains("column 5: found `-8`"));
+        assert!(bad("fiu", "1 2\n").contains("column 3: found `end of line`"));
+        assert!(bad("fiu", "1 2 cron 64 0 W 6 0 98\n").contains("zero-length write"));
+    }
+}
