@@ -94,3 +94,22 @@ impl Policy for Lru {
         self.links.audit()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Capacity 2. 1 and 2 come in; the hit on 1 leaves 2 as the oldest, so 3 drives out 2; then
+    /// 2 drives out 1.
+    #[test]
+    fn a_hit_makes_a_block_the_newest() {
+        let mut lru = Lru::new(2, &NoSettings::default(), Seed(0));
+        lru.reserve_ids(4);
+        let mut step = |id| lru.access(Access::read(BlockId(id)));
+        assert_eq!(step(1), Verdict::Admit { evicted: None });
+        assert_eq!(step(2), Verdict::Admit { evicted: None });
+        assert_eq!(step(1), Verdict::Hit);
+        assert_eq!(step(3), Verdict::Admit { evicted: Some(BlockId(2)) });
+        assert_eq!(step(2), Verdict::Admit { evicted: Some(BlockId(1)) });
+    }
+}

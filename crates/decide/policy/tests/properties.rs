@@ -101,7 +101,7 @@ fn check(name: &str, capacity: u32, steps: &[Step], seed: u64) -> Vec<Verdict> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn verdicts_agree_with_the_contents(

@@ -1,0 +1,119 @@
+//! How many accesses per CPU-second each policy decides.
+//!
+//! For: finding the slow ones. `cargo bench -p cachewright-policy [-- POLICY...]` is the canonical
+//! run; under `cargo test` the same code runs with a hundredth of the accesses. Accesses follow
+//! Zipf(1.0), interned in order of first appearance. Time is the thread's CPU time where the
+//! system tells it, else wall time; reading and interning are not in it, nor is the pre-pass for
+//! the policies that need the future. `ACCESSES`, `BLOCKS` and `CAPACITIES` in the environment
+//! change the size. The last table stands in `policies.md`.
+
+use cachewright_policy::replay::count_hits;
+use cachewright_policy::{Entry, Need, PolicyVisitor, Registered, entries, visit};
+use cachewright_types::{BlockId, Seed};
+use std::time::{Duration, Instant};
+
+/// Runs are repeated until they have taken this long, because CPU time has coarse ticks.
+const LEAST: Duration = Duration::from_millis(100);
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let full = arguments.iter().any(|argument| argument == "--bench");
+    let names: Vec<&String> = arguments.iter().filter(|name| !name.starts_with("--")).collect();
+    let scale = if full { 1 } else { 100 };
+    let count = number("ACCESSES").unwrap_or(20_000_000 / scale);
+    let population = number("BLOCKS").unwrap_or(1_000_000 / scale);
+    let capacities: Vec<usize> = match std::env::var("CAPACITIES") {
+        Ok(list) => list.split(',').filter_map(|text| text.parse().ok()).collect(),
+        Err(_) => vec![10_000 / scale, 100_000 / scale],
+    };
+    let blocks = zipf(population.max(1), count);
+    let distinct = blocks.iter().max().map_or(0, |last| last.index() + 1);
+    let next_use = next_uses(&blocks, distinct);
+    println!("{count} accesses, {distinct} distinct blocks, caches of {capacities:?}");
+    println!("millions per CPU-second (miss ratio)");
+    let wanted = |entry: &&Entry| names.is_empty() || names.iter().any(|name| *name == entry.name);
+    for entry in entries().into_iter().filter(wanted) {
+        print!("{:18}", entry.name);
+        for &capacity in &capacities {
+            let future = if entry.needs.contains(&Need::Future) { &next_use[..] } else { &[] };
+            let capacity = capacity as u32;
+            let run = Run { blocks: &blocks, next_use: future, distinct, capacity };
+            let Ok((hits, spent)) = visit(entry.name, &[], run) else { continue };
+            let rate = count as f64 / 1e6 / spent.as_secs_f64();
+            print!("{rate:10.1} ({:.4})", 1.0 - hits as f64 / count as f64);
+        }
+        println!();
+    }
+}
+
+fn number(variable: &str) -> Option<usize> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+struct Run<'a> {
+    blocks: &'a [BlockId],
+    next_use: &'a [u32],
+    distinct: usize,
+    capacity: u32,
+}
+
+impl PolicyVisitor for Run<'_> {
+    type Output = (u64, Duration);
+
+    fn visit<P: Registered>(self, settings: P::Settings) -> (u64, Duration) {
+        let (wall, cpu) = (Instant::now(), cpu_time());
+        let mut runs = 0;
+        let mut hits = 0;
+        while runs == 0 || wall.elapsed() < LEAST {
+            let mut policy = P::new(self.capacity, &settings, Seed(1));
+            policy.reserve_ids(self.distinct);
+            hits = count_hits(&mut policy, self.blocks, self.next_use);
+            runs += 1;
+        }
+        let spent = match (cpu, cpu_time()) {
+            (Some(start), Some(end)) => end.saturating_sub(start),
+            _ => wall.elapsed(),
+        };
+        (hits, spent / runs)
+    }
+}
+
+/// Time this thread has had a processor, where the system tells it.
+fn cpu_time() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+}
+
+/// `count` ranks drawn with probability proportional to 1/rank, numbered by first appearance.
+fn zipf(distinct: usize, count: usize) -> Vec<BlockId> {
+    let mut sum = 0.0;
+    let cumulative: Vec<f64> = (1..=distinct)
+        .map(|rank| {
+            sum += 1.0 / rank as f64;
+            sum
+        })
+        .collect();
+    let mut rng = Seed(42).derive("zipf").rng();
+    let mut names: Vec<Option<BlockId>> = vec![None; distinct];
+    let mut known = 0;
+    (0..count)
+        .map(|_| {
+            let target = rng.unit() * sum;
+            let rank = cumulative.partition_point(|below| *below <= target).min(distinct - 1);
+            *names[rank].get_or_insert_with(|| {
+                known += 1;
+                BlockId(known - 1)
+            })
+        })
+        .collect()
+}
+
+/// Position of the next access to the same block.
+fn next_uses(blocks: &[BlockId], distinct: usize) -> Vec<u32> {
+    let mut seen = vec![cachewright_policy::NEVER; distinct];
+    let mut next = vec![0; blocks.len()];
+    for (position, block) in blocks.iter().enumerate().rev() {
+        next[position] = std::mem::replace(&mut seen[block.index()], position as u32);
+    }
+    next
+}

@@ -1,0 +1,119 @@
+//! The queue and Belady's order agree with plain containers over long runs with many removals.
+#![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
+
+mod common;
+
+use cachewright_policy::queue::Queue;
+use cachewright_policy::registry::boxed;
+use cachewright_policy::{Access, Verdict};
+use cachewright_types::{BlockId, Seed};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+/// Pushes, pops and removals in phases that each favour one of them, so that the ring grows,
+/// wraps, fills with stale entries and is compacted.
+#[test]
+fn the_queue_is_a_deque_with_removal() {
+    let mut rng = Seed(1).derive("queue").rng();
+    let mut queue = Queue::default();
+    let mut model: VecDeque<BlockId> = VecDeque::new();
+    for step in 0..60_000_u64 {
+        let block = BlockId(rng.below(400) as u32);
+        let favoured = step / 1_000 % 3;
+        let choice = if rng.below(2) == 0 { favoured } else { rng.below(3) };
+        let held = model.contains(&block);
+        match choice {
+            0 if !held => {
+                queue.push(block);
+                model.push_back(block);
+            }
+            1 => assert_eq!(queue.pop(), model.pop_front(), "step {step}"),
+            2 if held => {
+                queue.remove(block);
+                model.retain(|b| *b != block);
+            }
+            _ => {}
+        }
+        assert_eq!(queue.len() as usize, model.len(), "step {step}");
+        if step % 97 == 0 {
+            assert_eq!(queue.audit(), Ok(()), "step {step}");
+            assert!(model.iter().eq(queue.blocks().iter()), "step {step}");
+        }
+    }
+}
+
+/// Belady in a search tree of (next use, block).
+struct Tree {
+    capacity: usize,
+    bypass: bool,
+    order: BTreeSet<(u32, u32)>,
+    next_use: HashMap<u32, u32>,
+}
+
+impl Tree {
+    /// Whether the access hits, given what the policy under test drove out; of several blocks that
+    /// are never used again any may go.
+    fn access(&mut self, access: Access, verdict: Verdict) -> bool {
+        let (block, next_use) = (access.block.0, access.next_use);
+        if let Some(old) = self.next_use.get(&block).copied() {
+            self.order.remove(&(old, block));
+            self.put(block, next_use);
+            return true;
+        }
+        if self.order.len() < self.capacity {
+            self.put(block, next_use);
+            return false;
+        }
+        let furthest = self.order.last().unwrap().0;
+        if self.bypass && next_use >= furthest {
+            assert_eq!(verdict, Verdict::Bypass);
+            return false;
+        }
+        let Verdict::Admit { evicted: Some(victim) } = verdict else {
+            panic!("a full cache drives a block out, found {verdict:?}");
+        };
+        assert_eq!(self.next_use[&victim.0], furthest, "the block used last leaves");
+        self.remove(victim.0);
+        self.put(block, next_use);
+        false
+    }
+
+    fn put(&mut self, block: u32, next_use: u32) {
+        self.next_use.insert(block, next_use);
+        self.order.insert((next_use, block));
+    }
+
+    fn remove(&mut self, block: u32) -> bool {
+        let known = self.next_use.remove(&block);
+        known.is_some_and(|next_use| self.order.remove(&(next_use, block)))
+    }
+}
+
+#[test]
+fn belady_is_a_search_tree_by_next_use() {
+    let trace = common::Trace::from_raw(common::golden_ids());
+    for (name, bypass) in [("belady", false), ("belady-bypass", true)] {
+        for (capacity, removals) in [(100, 0), (1_000, 3), (5_000, 1), (5_000, 0), (20_000, 3)] {
+            let mut rng = Seed(2).derive(name).rng();
+            let mut policy = boxed(name, &[], capacity, Seed(0)).unwrap();
+            policy.reserve_ids(trace.distinct);
+            let mut tree = Tree {
+                capacity: capacity as usize,
+                bypass,
+                order: BTreeSet::new(),
+                next_use: HashMap::new(),
+            };
+            for (position, access) in trace.accesses().enumerate() {
+                let verdict = policy.access(access);
+                let hit = tree.access(access, verdict);
+                assert_eq!(verdict == Verdict::Hit, hit, "{name} of {capacity} at {position}");
+                for _ in 0..removals {
+                    let block = rng.below(trace.distinct as u64) as u32;
+                    assert_eq!(policy.remove(BlockId(block)), tree.remove(block));
+                }
+                if position % 20_011 == 0 {
+                    assert_eq!(policy.audit(), Ok(()), "{name} of {capacity} at {position}");
+                }
+            }
+        }
+    }
+}
