@@ -1,0 +1,156 @@
+//! Rules every registered partitioner keeps, whatever it is shown.
+
+use cachewright_curve::{Curve, Provenance};
+use cachewright_partition::{Need, Partitioner, Quotas, TenantView, registry};
+use cachewright_types::Seed;
+use proptest::prelude::*;
+
+/// What a tenant looks like in one interval.
+#[derive(Clone, Debug)]
+struct Interval {
+    weight: f64,
+    hits: u64,
+    curve: Option<Curve>,
+}
+
+fn curve() -> impl Strategy<Value = Curve> {
+    let knot = (1_u32..400, 0.0_f64..1.0);
+    (prop::collection::vec(knot, 0..12), 0_u64..5_000).prop_map(|(mut knots, accesses)| {
+        knots.sort_by_key(|knot| knot.0);
+        let knots = knots.into_iter().map(|(size, share)| (size, share * accesses as f64));
+        Curve::from_knots(knots, accesses, Provenance::Exact)
+    })
+}
+
+fn interval() -> impl Strategy<Value = Interval> {
+    let weight = prop_oneof![4 => 0.0_f64..10.0, 1 => Just(0.0), 1 => Just(1e12)];
+    (weight, 0_u64..5_000, prop::option::weighted(0.9, curve()))
+        .prop_map(|(weight, hits, curve)| Interval { weight, hits, curve })
+}
+
+/// Several intervals of the same tenants.
+fn story() -> impl Strategy<Value = Vec<Vec<Interval>>> {
+    (1_usize..9).prop_flat_map(|tenants| {
+        prop::collection::vec(prop::collection::vec(interval(), tenants), 1..5)
+    })
+}
+
+fn views(intervals: &[Interval]) -> Vec<TenantView<'_>> {
+    fn view(interval: &Interval) -> TenantView<'_> {
+        let Interval { weight, hits, curve } = interval;
+        TenantView {
+            name: "tenant",
+            weight: *weight,
+            accesses: *hits * 2,
+            hits: *hits,
+            write_share: 0.5,
+            quota_blocks: 0,
+            occupancy_blocks: 0,
+            curve: curve.as_ref(),
+            goal_hit_ratio: Some(0.5),
+        }
+    }
+    intervals.iter().map(view).collect()
+}
+
+fn make(name: &str, tenants: usize) -> Box<dyn Partitioner> {
+    registry::boxed(name, &[], tenants, Seed(1)).unwrap()
+}
+
+fn told(name: &str, story: &[Vec<Interval>], total: u32) -> Vec<Quotas> {
+    let mut partitioner = make(name, story[0].len());
+    story.iter().map(|intervals| partitioner.divide(&views(intervals), total)).collect()
+}
+
+fn per_tenant(quotas: &Quotas) -> Vec<u32> {
+    match quotas {
+        Quotas::Shared => Vec::new(),
+        Quotas::PerTenant(quotas) => quotas.clone(),
+    }
+}
+
+proptest! {
+    #[test]
+    fn quotas_sum_to_the_cache_and_floors_are_kept(
+        story in story(),
+        total in prop_oneof![0_u32..12, 0_u32..2_000, Just(u32::MAX)],
+    ) {
+        for entry in registry::entries() {
+            let tenants = story[0].len();
+            let floor = make(entry.name, tenants).floor_blocks(tenants, total);
+            for quotas in told(entry.name, &story, total) {
+                prop_assert_eq!(quotas.audit(tenants, total, floor), Ok(()), "{}", entry.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_story_gives_the_same_quotas(story in story(), total in 0_u32..2_000) {
+        for entry in registry::entries() {
+            prop_assert_eq!(told(entry.name, &story, total), told(entry.name, &story, total));
+        }
+    }
+
+    #[test]
+    fn tenants_in_another_order_get_the_same(
+        (story, order) in story().prop_flat_map(|story| {
+            let order: Vec<usize> = (0..story[0].len()).collect();
+            (Just(story), Just(order).prop_shuffle())
+        }),
+        total in 0_u32..2_000,
+    ) {
+        let turned: Vec<Vec<Interval>> = story
+            .iter()
+            .map(|intervals| order.iter().map(|&tenant| intervals[tenant].clone()).collect())
+            .collect();
+        for entry in registry::entries() {
+            let quotas = told(entry.name, &story, total);
+            for (there, here) in quotas.iter().zip(&told(entry.name, &turned, total)) {
+                let (there, here) = (per_tenant(there), per_tenant(here));
+                for (place, &tenant) in order.iter().enumerate().take(here.len()) {
+                    // Remainders go to the first, so a place may decide about one block.
+                    let gap = here[place].abs_diff(there[tenant]);
+                    prop_assert!(gap <= 1, "{}: {there:?} {here:?} {order:?}", entry.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn more_tenants_than_blocks_share_what_there_is() {
+    let interval = Interval { weight: 1.0, hits: 9, curve: None };
+    let story = vec![vec![interval; 5]];
+    for entry in registry::entries() {
+        for quotas in told(entry.name, &story, 3) {
+            assert_eq!(quotas.audit(5, 3, 0), Ok(()), "{}", entry.name);
+            assert!(per_tenant(&quotas).iter().all(|&blocks| blocks <= 1), "{}", entry.name);
+        }
+    }
+}
+
+#[test]
+fn no_tenants_are_no_reason_to_fail() {
+    for entry in registry::entries() {
+        let quotas = make(entry.name, 0).divide(&[], 10);
+        assert_eq!(per_tenant(&quotas), Vec::<u32>::new(), "{}", entry.name);
+    }
+}
+
+#[test]
+fn needs_are_checked_before_a_run() {
+    let hull = registry::entry("hull").unwrap();
+    assert_eq!(registry::check_needs(hull, &[Need::Curve]), Ok(()));
+    let error = registry::check_needs(hull, &[Need::Goal]).unwrap_err();
+    assert_eq!(error.to_string(), "partitioner `hull` needs a curve per tenant, found none");
+    assert_eq!(registry::check_needs(registry::entry("shared").unwrap(), &[]), Ok(()));
+}
+
+#[test]
+fn the_audit_finds_what_is_broken() {
+    let quotas = Quotas::PerTenant(vec![3, 4]);
+    assert_eq!(quotas.audit(2, 7, 3), Ok(()));
+    assert!(quotas.audit(2, 8, 0).is_err_and(|e| e.contains("sum to 7 of 8")));
+    assert!(quotas.audit(2, 7, 4).is_err_and(|e| e.contains("tenant 0 has 3")));
+    assert!(quotas.audit(3, 7, 0).is_err_and(|e| e.contains("2 quotas for 3 tenants")));
+}
