@@ -4,23 +4,27 @@
 //! Must never know: caches, policies, devices. Units at this border: nanoseconds and bytes.
 
 pub mod batch;
+mod binary;
 pub mod error;
 mod fields;
 pub mod formats;
 mod lines;
 pub mod intern;
 pub mod merge;
+pub mod native;
 pub mod next_use;
 pub mod reader;
 pub mod source;
 mod text;
 mod units;
+pub mod write;
 
 pub use batch::{Batch, Record};
 pub use error::{BadRecord, Skipped, TraceError};
-pub use formats::{FORMATS, FormatEntry, OptionSpec, open, open_bytes, recognise};
+pub use formats::{FORMATS, FormatEntry, OptionSpec, open, open_bytes, recognise, recognise_bytes};
 pub use intern::{InternError, Interner};
 pub use merge::{Space, TenantInput, TenantSource, Workload, WorkloadBatch};
 pub use next_use::{NEVER, next_uses};
 pub use reader::{OnBadRecord, OpenOptions, TraceReader};
 pub use source::{Container, RandomAccess, Source, Stream};
+pub use write::{TraceWriter, WRITE_FORMATS, WriteEntry, Written, create_writer};

@@ -12,14 +12,18 @@
 
 pub mod alibaba;
 pub mod blkparse;
+pub mod blktrace;
 pub mod fio_iolog;
 pub mod fiu;
 pub mod mqsim;
 pub mod msr;
+pub mod oracle_general;
+pub mod parquet;
 pub mod spc;
 pub mod syscall;
 pub mod systor17;
 pub mod tencent;
+pub mod vscsi;
 
 use crate::source::Source;
 use crate::{Batch, OpenOptions, Skipped, TraceError, TraceReader};
@@ -71,6 +75,11 @@ pub static FORMATS: &[FormatEntry] = &[
     fio_iolog::ENTRY,
     mqsim::ENTRY,
     syscall::ENTRY,
+    blktrace::ENTRY,
+    vscsi::ENTRY,
+    oracle_general::ENTRY,
+    oracle_general::OP_NS_ENTRY,
+    parquet::ENTRY,
 ];
 
 /// Opens the trace at `path` in the format named by `options`, or recognised from its content.
@@ -93,6 +102,11 @@ pub fn open_bytes(
 /// The format that the content of `path` fits best. Errors as [`open`].
 pub fn recognise(path: &Path) -> Result<&'static FormatEntry, TraceError> {
     recognise_source(&Source::open(path)?)
+}
+
+/// The same for bytes in memory.
+pub fn recognise_bytes(bytes: &[u8]) -> Result<&'static FormatEntry, TraceError> {
+    recognise_source(&Source::from_bytes("memory", bytes)?)
 }
 
 /// The format called `name`. Errors: unknown, with the nearest known name.

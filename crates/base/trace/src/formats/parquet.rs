@@ -1,0 +1,357 @@
+//! The native format: Parquet, and any Parquet file with the same columns.
+//!
+//! For: opening, checking the schema, handing out requests. Must never know: how files are written.
+//! Schema: [`crate::native`] and docs/trace-format.md. Columns may be in any order, signed or
+//! unsigned, 32 or 64 bits wide, nullable if nothing is null; others are passed over. Without
+//! `volume` all requests are of volume `0`; without the list of names, volumes are called by their
+//! numbers. Source: the Apache Parquet format specification.
+
+mod column;
+
+use self::column::Column;
+use super::FormatEntry;
+use crate::binary::ADDRESS_LIMIT_BYTES;
+use crate::error::BadRecord;
+use crate::native::{self, COLUMNS, OP, VOLUME};
+use crate::source::RandomAccess;
+use crate::{
+    Batch, OnBadRecord, OpenOptions, Record, Skipped, Source, TraceError, TraceReader,
+};
+use cachewright_types::Op;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+
+/// The row of the table of formats.
+pub const ENTRY: FormatEntry = FormatEntry {
+    name: "parquet",
+    doc: "the native format: columns time_ns, offset_bytes, length_bytes, op, volume",
+    source: "docs/trace-format.md",
+    options: &[],
+    recognise: |head| if head.starts_with(MAGIC) { 99 } else { 0 },
+    open: |source, options| Ok(Box::new(ParquetReader::open(source, options)?)),
+};
+
+const MAGIC: &[u8] = b"PAR1";
+const COMPLETE: &str = "a complete Parquet file as docs/trace-format.md describes";
+/// Requests decoded at a time.
+const CHUNK: usize = 1 << 13;
+
+/// Decoded values of a chunk, all columns of one length.
+#[derive(Default)]
+struct Values {
+    time_ns: Vec<u64>,
+    offset_bytes: Vec<u64>,
+    length_bytes: Vec<u64>,
+    op: Vec<u64>,
+    volume: Vec<u64>,
+}
+
+/// How the numbers in the volume column become the reader's volumes.
+enum Volumes {
+    /// They index the list of names.
+    Named,
+    /// They are the names; the map leads from number to volume.
+    Numbered(HashMap<u64, u32>),
+}
+
+struct ParquetReader {
+    file: Box<dyn FileReader>,
+    path: PathBuf,
+    /// Leaf of each of [`COLUMNS`]; nothing for an absent volume.
+    leaves: [Option<usize>; 5],
+    /// Columns of the row group being read, in the order of [`COLUMNS`].
+    columns: Vec<Option<Column>>,
+    /// The row group to open next.
+    group: usize,
+    /// Requests of the open row group still to come.
+    left: usize,
+    /// Requests passed so far.
+    passed: u64,
+    requests: u64,
+    numbering: Volumes,
+    volumes: Vec<String>,
+    values: Values,
+    on_bad_record: OnBadRecord,
+    skipped: Skipped,
+    failed: bool,
+}
+
+/// Runs a call into the Parquet library. It reports damage as errors, but it is not proven free of
+/// panics on arbitrary bytes (its decoders index and assert); a trace file is untrusted, so this
+/// edge turns a panic into the same error. State touched by the call is not used afterwards: the
+/// reader is marked as failed.
+fn guarded<T>(
+    path: &std::path::Path,
+    call: impl FnOnce() -> Result<T, String>,
+) -> Result<T, TraceError> {
+    let result = catch_unwind(AssertUnwindSafe(call))
+        .unwrap_or_else(|_| Err("the decoder gave up on a contradiction".to_owned()));
+    result.map_err(|reason| TraceError::File {
+        path: path.to_owned(),
+        found: format!("damaged Parquet ({reason})"),
+        expected: COMPLETE.to_owned(),
+    })
+}
+
+impl ParquetReader {
+    fn open(source: Source, options: &OpenOptions) -> Result<ParquetReader, TraceError> {
+        let path = source.path().to_owned();
+        let file = match source.into_random_access()? {
+            RandomAccess::File(file) => guarded(&path, || {
+                let reader = SerializedFileReader::new(file).map_err(|e| e.to_string())?;
+                Ok(Box::new(reader) as Box<dyn FileReader>)
+            })?,
+            RandomAccess::Memory(bytes) => guarded(&path, || {
+                let bytes = bytes::Bytes::from(bytes);
+                let reader = SerializedFileReader::new(bytes).map_err(|e| e.to_string())?;
+                Ok(Box::new(reader) as Box<dyn FileReader>)
+            })?,
+        };
+        let refuse = |found: String, expected: &str| TraceError::File {
+            path: path.clone(),
+            found,
+            expected: expected.to_owned(),
+        };
+        let leaves = leaves(file.as_ref())
+            .map_err(|found| refuse(found, "the columns of docs/trace-format.md"))?;
+        let names = names(file.as_ref())
+            .map_err(|found| refuse(found, "the metadata of docs/trace-format.md"))?;
+        let (numbering, volumes) = match (names, leaves[4]) {
+            (Some(names), _) => (Volumes::Named, names),
+            (None, None) => (Volumes::Named, vec!["0".to_owned()]),
+            (None, Some(_)) => (Volumes::Numbered(HashMap::new()), Vec::new()),
+        };
+        let requests = u64::try_from(file.metadata().file_metadata().num_rows()).unwrap_or(0);
+        Ok(ParquetReader {
+            file,
+            path,
+            leaves,
+            columns: Vec::new(),
+            group: 0,
+            left: 0,
+            passed: 0,
+            requests,
+            numbering,
+            volumes,
+            values: Values::default(),
+            on_bad_record: options.on_bad_record,
+            skipped: Skipped::default(),
+            failed: false,
+        })
+    }
+
+    /// Opens the next row group that holds requests; false at the end.
+    fn next_group(&mut self) -> Result<bool, String> {
+        while self.left == 0 {
+            if self.group >= self.file.num_row_groups() {
+                return Ok(false);
+            }
+            let group = self.file.get_row_group(self.group).map_err(|e| e.to_string())?;
+            self.left = usize::try_from(group.metadata().num_rows())
+                .map_err(|_| "a negative number of rows".to_owned())?;
+            self.columns.clear();
+            for leaf in self.leaves {
+                let column = match leaf {
+                    Some(leaf) => Some(Column::open(group.as_ref(), leaf)?),
+                    None => None,
+                };
+                self.columns.push(column);
+            }
+            self.group += 1;
+        }
+        Ok(true)
+    }
+
+    /// Decodes the next up to `max` requests into `values`; returns how many.
+    fn decode(&mut self, max: usize) -> Result<usize, String> {
+        if !self.next_group()? {
+            return Ok(0);
+        }
+        let count = max.min(CHUNK).min(self.left);
+        let values = &mut self.values;
+        let into = [
+            &mut values.time_ns,
+            &mut values.offset_bytes,
+            &mut values.length_bytes,
+            &mut values.op,
+            &mut values.volume,
+        ];
+        for ((column, values), name) in self.columns.iter_mut().zip(into).zip(COLUMNS) {
+            values.clear();
+            match column {
+                None => values.resize(count, 0),
+                Some(column) => {
+                    column.read(count, values).map_err(|error| format!("column {name}: {error}"))?
+                }
+            }
+        }
+        self.left -= count;
+        Ok(count)
+    }
+
+    /// Appends the decoded requests, all at once when none is bad.
+    fn hand_over(&mut self, batch: &mut Batch, count: usize) -> Result<usize, TraceError> {
+        let before = batch.len();
+        let values = &self.values;
+        let named = matches!(self.numbering, Volumes::Named);
+        if named && values.all_good(self.volumes.len() as u64) {
+            batch.time_ns.extend_from_slice(&values.time_ns);
+            batch.offset_bytes.extend_from_slice(&values.offset_bytes);
+            batch.length_bytes.extend_from_slice(&values.length_bytes);
+            batch.op.extend(values.op.iter().map(|op| Op::ALL[(*op & 3) as usize]));
+            batch.volume.extend(values.volume.iter().map(|volume| *volume as u32));
+            self.passed += count as u64;
+            return Ok(count);
+        }
+        for index in 0..count {
+            self.passed += 1;
+            match self.one(index) {
+                Ok(record) => batch.push(record),
+                Err((column, found, expected)) => {
+                    self.bad(column, found, expected)?;
+                }
+            }
+        }
+        Ok(batch.len() - before)
+    }
+
+    /// The decoded request at `index`, or which column has what instead of what.
+    fn one(&mut self, index: usize) -> Result<Record, (usize, u64, String)> {
+        let values = &self.values;
+        let op = values.op[index];
+        let Some(op) = u8::try_from(op).ok().and_then(Op::from_number) else {
+            return Err((3, op, "0 read, 1 write, 2 trim or 3 flush".to_owned()));
+        };
+        let (offset_bytes, length_bytes) = (values.offset_bytes[index], values.length_bytes[index]);
+        if op != Op::Flush && length_bytes == 0 {
+            return Err((2, length_bytes, format!("a length above 0 of a {}", op.word())));
+        }
+        if !fits(offset_bytes, length_bytes) {
+            return Err((1, offset_bytes, "a request that ends below 2^63 bytes".to_owned()));
+        }
+        let number = values.volume[index];
+        let volume = match &mut self.numbering {
+            Volumes::Named => u32::try_from(number).ok().filter(|v| (*v as usize) < self.volumes.len()),
+            Volumes::Numbered(known) => match known.get(&number) {
+                Some(volume) => Some(*volume),
+                None => u32::try_from(self.volumes.len()).ok().inspect(|volume| {
+                    known.insert(number, *volume);
+                    self.volumes.push(number.to_string());
+                }),
+            },
+        };
+        let Some(volume) = volume else {
+            return Err((4, number, format!("an index into the {} names", self.volumes.len())));
+        };
+        Ok(Record { time_ns: values.time_ns[index], offset_bytes, length_bytes, op, volume })
+    }
+
+    fn bad(&mut self, column: usize, found: u64, expected: String) -> Result<(), TraceError> {
+        let record = BadRecord {
+            position: self.passed,
+            is_line: false,
+            column: self.leaves[column].unwrap_or(0) as u64 + 1,
+            found: format!("{} {found}", COLUMNS[column]),
+            expected,
+        };
+        match self.on_bad_record {
+            OnBadRecord::Skip => {
+                self.skipped.count_bad(record);
+                Ok(())
+            }
+            OnBadRecord::Fail => Err(TraceError::Record { path: self.path.clone(), record }),
+        }
+    }
+}
+
+#[inline]
+fn fits(offset_bytes: u64, length_bytes: u64) -> bool {
+    offset_bytes <= ADDRESS_LIMIT_BYTES
+        && length_bytes <= ADDRESS_LIMIT_BYTES
+        && offset_bytes + length_bytes <= ADDRESS_LIMIT_BYTES
+}
+
+impl Values {
+    /// Whether no request is bad, without a branch per request.
+    fn all_good(&self, volumes: u64) -> bool {
+        let extents = self.offset_bytes.iter().zip(&self.length_bytes).zip(&self.op);
+        let extents_good = extents.fold(true, |good, ((offset, length), op)| {
+            good & fits(*offset, *length) & ((*length > 0) | (*op == Op::Flush as u64))
+        });
+        extents_good
+            && self.op.iter().fold(true, |good, op| good & (*op < 4))
+            && self.volume.iter().fold(true, |good, volume| good & (*volume < volumes))
+    }
+}
+
+impl TraceReader for ParquetReader {
+    fn read(&mut self, batch: &mut Batch, max: usize) -> Result<usize, TraceError> {
+        let mut count = 0;
+        while count < max && !self.failed {
+            let path = self.path.clone();
+            let decoded = guarded(&path, || self.decode(max - count));
+            self.failed = decoded.is_err();
+            match decoded? {
+                0 => break,
+                decoded => count += self.hand_over(batch, decoded)?,
+            }
+        }
+        Ok(count)
+    }
+
+    fn volumes(&self) -> &[String] {
+        &self.volumes
+    }
+
+    fn skipped(&self) -> &Skipped {
+        &self.skipped
+    }
+
+    fn requests_hint(&self) -> Option<u64> {
+        Some(self.requests)
+    }
+}
+
+/// The leaf of each column, or what is wrong with the schema.
+fn leaves(file: &dyn FileReader) -> Result<[Option<usize>; 5], String> {
+    let schema = file.metadata().file_metadata().schema_descr();
+    let mut leaves = [None; 5];
+    for (leaf, name) in leaves.iter_mut().zip(COLUMNS) {
+        *leaf = schema.columns().iter().position(|column| column.path().string() == name);
+        match leaf {
+            Some(leaf) => column::check(&schema.column(*leaf))?,
+            None if name == VOLUME => {}
+            None => {
+                let names: Vec<String> =
+                    schema.columns().iter().take(20).map(|c| c.path().string()).collect();
+                let hint = if name == OP { " (0 read, 1 write, 2 trim, 3 flush)" } else { "" };
+                return Err(format!("no column `{name}`{hint} among `{}`", names.join("`, `")));
+            }
+        }
+    }
+    Ok(leaves)
+}
+
+/// The names of the volumes if the file has them, or what is wrong with them.
+fn names(file: &dyn FileReader) -> Result<Option<Vec<String>>, String> {
+    let pairs = file.metadata().file_metadata().key_value_metadata();
+    let value = |key: &str| {
+        let pair = pairs.into_iter().flatten().find(|pair| pair.key == key);
+        pair.and_then(|pair| pair.value.as_deref())
+    };
+    match value(native::VERSION_KEY) {
+        None | Some(native::VERSION) => {}
+        Some(other) => {
+            return Err(format!("`{}` = `{}`", native::VERSION_KEY, other.escape_debug()));
+        }
+    }
+    let Some(list) = value(native::VOLUMES_KEY) else { return Ok(None) };
+    let names: Vec<String> = serde_json::from_str(list)
+        .map_err(|error| format!("`{}` that is no list of names ({error})", native::VOLUMES_KEY))?;
+    Ok(Some(names))
+}
+
+#[cfg(test)]
+mod tests;

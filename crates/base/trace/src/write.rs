@@ -1,0 +1,105 @@
+//! Traces to files.
+//!
+//! For: one trait that every written format implements. Must never know: where requests come from.
+//! A file appears under its name only when it is complete: it is written beside it and renamed, so
+//! that an error loses nothing that was there before.
+
+mod atomic;
+mod csv;
+mod oracle_general;
+mod parquet;
+
+pub use self::csv::CsvWriter;
+pub use self::oracle_general::OracleGeneralWriter;
+pub use self::parquet::{Compression, Encoding, ParquetWriter};
+
+use crate::formats::OptionSpec;
+use crate::{Batch, TraceError};
+use cachewright_types::nearest;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What became of the requests given to a writer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Requests in the file.
+    pub requests: u64,
+    /// Requests that the format cannot express (trims and flushes in `oracle-general`).
+    pub left_out: u64,
+}
+
+/// A trace being written. Dropped before [`finish`](Self::finish), it leaves no file behind.
+pub trait TraceWriter: Send {
+    /// Appends `batch`, whose volumes index `volumes`, the reader's list so far.
+    /// Errors: the operating system's; a request that the format cannot hold.
+    fn write(&mut self, batch: &Batch, volumes: &[String]) -> Result<(), TraceError>;
+
+    /// Completes the file and puts it in place. Errors: the operating system's.
+    fn finish(self: Box<Self>) -> Result<Written, TraceError>;
+}
+
+/// What is known of one format that can be written.
+#[derive(Clone, Copy)]
+pub struct WriteEntry {
+    /// The name users write; the reader of the result has the same.
+    pub name: &'static str,
+    /// One sentence: what is kept and what is lost.
+    pub doc: &'static str,
+    /// The keys it accepts.
+    pub options: &'static [OptionSpec],
+    create: fn(&Path, &BTreeMap<String, String>) -> Result<Box<dyn TraceWriter>, TraceError>,
+}
+
+/// Every format that can be written.
+pub static WRITE_FORMATS: &[WriteEntry] = &[
+    WriteEntry {
+        name: "parquet",
+        doc: "the native format: keeps everything (docs/trace-format.md)",
+        options: parquet::OPTIONS,
+        create: |path, options| Ok(Box::new(ParquetWriter::create(path, options)?)),
+    },
+    WriteEntry {
+        name: "alibaba",
+        doc: "CSV `volume,R|W|T|F,offset,length,timestamp`, no header; bytes, microseconds \
+              (nanoseconds below are cut off)",
+        options: &[],
+        create: |path, _| Ok(Box::new(CsvWriter::create(path)?)),
+    },
+    WriteEntry {
+        name: "oracle-general",
+        doc: "24 B binary records with the next access of each address; loses reads and writes' \
+              difference, trims, flushes, volumes, and time below a second",
+        options: oracle_general::OPTIONS,
+        create: |path, options| Ok(Box::new(OracleGeneralWriter::create(path, options)?)),
+    },
+];
+
+/// Starts writing `path` in the format called `name` (`csv` stands for `alibaba`).
+///
+/// Errors: an unknown format or option, with the nearest known one; the operating system's.
+pub fn create_writer(
+    name: &str,
+    path: &Path,
+    options: &BTreeMap<String, String>,
+) -> Result<Box<dyn TraceWriter>, TraceError> {
+    let wanted = if name == "csv" { "alibaba" } else { name };
+    let names: Vec<&str> = WRITE_FORMATS.iter().map(|entry| entry.name).collect();
+    let refuse = |key: &str, found: &str, known: &[&str]| TraceError::Option {
+        key: key.to_owned(),
+        found: found.to_owned(),
+        expected: match nearest(found, known.iter().copied()) {
+            Some(near) => format!("one that can be written; nearest is `{near}`"),
+            None if known.is_empty() => "no option here".to_owned(),
+            None => format!("one of {}", known.join(", ")),
+        },
+    };
+    let entry = WRITE_FORMATS
+        .iter()
+        .find(|entry| entry.name == wanted)
+        .ok_or_else(|| refuse("format", name, &names))?;
+    let keys: Vec<&str> = entry.options.iter().map(|spec| spec.key).collect();
+    match options.keys().find(|key| !keys.contains(&key.as_str())) {
+        Some(key) => Err(refuse("option", key, &keys)),
+        None => (entry.create)(path, options),
+    }
+}

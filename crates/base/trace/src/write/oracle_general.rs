@@ -1,0 +1,134 @@
+//! libCacheSim's oracleGeneral records.
+//!
+//! For: 24 B little-endian `u32 seconds, u64 object, u32 bytes, i64 next access`, where the next
+//! access is the 1-based number of the next record of the same object, -1 for none (facts:
+//! libCacheSim's oracleGeneralBin.h and its sample data). Must never know: readers.
+//!
+//! The format has no kind of request and no volume: reads and writes become equal, trims and
+//! flushes are left out and counted, a second volume is refused. Records are held in memory
+//! (20 B each and the interner) until the file is finished, as each needs its future.
+
+use super::atomic::AtomicFile;
+use super::{TraceWriter, Written};
+use crate::formats::OptionSpec;
+use crate::formats::oracle_general::{ADDRESS_UNIT, address_unit_bytes};
+use crate::{Batch, InternError, Interner, Record, TraceError};
+use cachewright_types::Op;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+pub(super) const OPTIONS: &[OptionSpec] = &[ADDRESS_UNIT];
+const NEVER: u32 = u32::MAX;
+
+/// Writes oracleGeneral.
+pub struct OracleGeneralWriter {
+    file: AtomicFile,
+    unit_bytes: u64,
+    volume: Option<u32>,
+    objects: Interner,
+    /// Last record of each object.
+    latest: Vec<u32>,
+    time_s: Vec<u32>,
+    object: Vec<u64>,
+    length_bytes: Vec<u32>,
+    next: Vec<u32>,
+    left_out: u64,
+}
+
+impl OracleGeneralWriter {
+    /// Starts a file that will be called `path`. Errors: the operating system's; an address unit
+    /// that is not a size above 0.
+    pub fn create(
+        path: &Path,
+        options: &BTreeMap<String, String>,
+    ) -> Result<OracleGeneralWriter, TraceError> {
+        let unit = options.get(ADDRESS_UNIT.key).map_or(ADDRESS_UNIT.default, String::as_str);
+        Ok(OracleGeneralWriter {
+            unit_bytes: address_unit_bytes(unit)?,
+            file: AtomicFile::create(path)?,
+            volume: None,
+            objects: Interner::new(),
+            latest: Vec::new(),
+            time_s: Vec::new(),
+            object: Vec::new(),
+            length_bytes: Vec::new(),
+            next: Vec::new(),
+            left_out: 0,
+        })
+    }
+
+    fn refuse(&self, what: String, expected: &str) -> TraceError {
+        TraceError::File {
+            path: self.file.target().to_owned(),
+            found: format!("{what} in request {}", self.next.len() as u64 + self.left_out + 1),
+            expected: expected.to_owned(),
+        }
+    }
+
+    fn push(&mut self, record: Record) -> Result<(), TraceError> {
+        if matches!(record.op, Op::Trim | Op::Flush) {
+            self.left_out += 1;
+            return Ok(());
+        }
+        if *self.volume.get_or_insert(record.volume) != record.volume {
+            let expected = "one volume, which is all oracle-general holds; choose one";
+            return Err(self.refuse("a second volume".to_owned(), expected));
+        }
+        let Ok(time_s) = u32::try_from(record.time_ns / 1_000_000_000) else {
+            let what = format!("time {} ns", record.time_ns);
+            return Err(self.refuse(what, "at most 4294967295 s"));
+        };
+        let Ok(length_bytes) = u32::try_from(record.length_bytes) else {
+            let what = format!("length {} B", record.length_bytes);
+            return Err(self.refuse(what, "at most 4294967295 B"));
+        };
+        if record.offset_bytes % self.unit_bytes != 0 {
+            let what = format!("offset {} B", record.offset_bytes);
+            return Err(self.refuse(what, "a multiple of `address_unit` (try `address_unit=1B`)"));
+        }
+        if self.next.len() >= NEVER as usize {
+            return Err(self.refuse("a record too many".to_owned(), "at most 4294967295 records"));
+        }
+        let object = record.offset_bytes / self.unit_bytes;
+        let position = self.next.len() as u32;
+        let id = self.objects.intern(0, object).map_err(|error: InternError| {
+            self.refuse(error.to_string(), "fewer distinct objects")
+        })?;
+        match self.latest.get_mut(id as usize) {
+            Some(latest) => {
+                self.next[*latest as usize] = position;
+                *latest = position;
+            }
+            None => self.latest.push(position),
+        }
+        self.time_s.push(time_s);
+        self.object.push(object);
+        self.length_bytes.push(length_bytes);
+        self.next.push(NEVER);
+        Ok(())
+    }
+}
+
+impl TraceWriter for OracleGeneralWriter {
+    fn write(&mut self, batch: &Batch, _volumes: &[String]) -> Result<(), TraceError> {
+        batch.iter().try_for_each(|record| self.push(record))
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Written, TraceError> {
+        for index in 0..self.next.len() {
+            let next = match self.next[index] {
+                NEVER => -1,
+                position => i64::from(position) + 1,
+            };
+            let mut record = [0_u8; 24];
+            record[..4].copy_from_slice(&self.time_s[index].to_le_bytes());
+            record[4..12].copy_from_slice(&self.object[index].to_le_bytes());
+            record[12..16].copy_from_slice(&self.length_bytes[index].to_le_bytes());
+            record[16..].copy_from_slice(&next.to_le_bytes());
+            self.file.put(&record)?;
+        }
+        let written = Written { requests: self.next.len() as u64, left_out: self.left_out };
+        self.file.commit()?;
+        Ok(written)
+    }
+}

@@ -1,0 +1,231 @@
+//! The native Parquet format, written.
+//!
+//! For: column encodings and row groups. Must never know: readers. Schema: [`crate::native`].
+//!
+//! Requests are gathered into row groups of 2^20. Which encoding each column has by default, and
+//! that pages are compressed, follows from measurements of size and reading speed given in
+//! docs/trace-format.md; both can be chosen.
+
+use super::atomic::AtomicFile;
+use super::{TraceWriter, Written};
+use crate::formats::OptionSpec;
+use crate::native::{self, COLUMNS};
+use crate::{Batch, TraceError};
+use parquet::basic::{Compression as PageCompression, Encoding as PageEncoding, ZstdLevel};
+use parquet::column::writer::ColumnWriter;
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::ColumnPath;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Requests per row group; a reader that skips needs no finer grain, a writer no more memory.
+const ROW_GROUP: usize = 1 << 20;
+const PAGE_BYTES: usize = 256 << 10;
+const CREATED_BY: &str = concat!("cachewright ", env!("CARGO_PKG_VERSION"));
+
+pub(super) const OPTIONS: &[OptionSpec] = &[
+    OptionSpec {
+        key: "compression",
+        default: "lz4",
+        doc: "of pages: `none`, `lz4` or `zstd` (smaller, slower)",
+    },
+    OptionSpec {
+        key: "encoding",
+        default: "delta",
+        doc: "of times: `delta` (smaller) or `plain` (faster)",
+    },
+];
+
+/// How pages are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all.
+    None,
+    /// LZ4 (the format's LZ4_RAW).
+    Lz4,
+    /// Zstandard level 3.
+    Zstd,
+}
+
+/// How the column of times is encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// DELTA_BINARY_PACKED.
+    Delta,
+    /// PLAIN.
+    Plain,
+}
+
+/// Writes the native format.
+pub struct ParquetWriter {
+    writer: SerializedFileWriter<AtomicFile>,
+    path: PathBuf,
+    gathered: Batch,
+    volumes: Vec<String>,
+    requests: u64,
+}
+
+impl ParquetWriter {
+    /// Starts a file that will be called `path`. Errors: the operating system's; an unknown value
+    /// of an option.
+    pub fn create(
+        path: &Path,
+        options: &BTreeMap<String, String>,
+    ) -> Result<ParquetWriter, TraceError> {
+        let value = |index: usize| {
+            let spec: &OptionSpec = &OPTIONS[index];
+            options.get(spec.key).map_or(spec.default, String::as_str)
+        };
+        let refuse = |key: &str, found: &str, expected: &str| TraceError::Option {
+            key: key.to_owned(),
+            found: found.to_owned(),
+            expected: expected.to_owned(),
+        };
+        let compression = match value(0) {
+            "none" => Compression::None,
+            "lz4" => Compression::Lz4,
+            "zstd" => Compression::Zstd,
+            found => return Err(refuse("compression", found, "`none`, `lz4` or `zstd`")),
+        };
+        let encoding = match value(1) {
+            "delta" => Encoding::Delta,
+            "plain" => Encoding::Plain,
+            found => return Err(refuse("encoding", found, "`delta` or `plain`")),
+        };
+        ParquetWriter::with(path, compression, encoding)
+    }
+
+    /// The same with the choices as types. Errors: the operating system's.
+    pub fn with(
+        path: &Path,
+        compression: Compression,
+        encoding: Encoding,
+    ) -> Result<ParquetWriter, TraceError> {
+        let file = AtomicFile::create(path)?;
+        let writer = native::schema()
+            .and_then(|schema| {
+                let properties = Arc::new(properties(compression, encoding)?);
+                SerializedFileWriter::new(file, schema, properties)
+            })
+            .map_err(|error| failed(path, error))?;
+        Ok(ParquetWriter {
+            writer,
+            path: path.to_owned(),
+            gathered: Batch::default(),
+            volumes: Vec::new(),
+            requests: 0,
+        })
+    }
+
+    fn write_row_group(&mut self) -> ParquetResult<()> {
+        let batch = &self.gathered;
+        let mut group = self.writer.next_row_group()?;
+        let mut wide: Vec<i64> = Vec::with_capacity(batch.len());
+        let mut narrow: Vec<i32> = Vec::with_capacity(batch.len());
+        for name in COLUMNS {
+            let Some(mut column) = group.next_column()? else {
+                return Err(ParquetError::General(format!("no column {name} in the schema")));
+            };
+            wide.clear();
+            narrow.clear();
+            // The bits are kept: the logical type says that they are unsigned.
+            match name {
+                native::TIME => wide.extend(batch.time_ns.iter().map(|x| x.cast_signed())),
+                native::OFFSET => wide.extend(batch.offset_bytes.iter().map(|x| x.cast_signed())),
+                native::LENGTH => wide.extend(batch.length_bytes.iter().map(|x| x.cast_signed())),
+                native::OP => narrow.extend(batch.op.iter().map(|op| i32::from(*op as u8))),
+                _ => narrow.extend(batch.volume.iter().map(|x| x.cast_signed())),
+            }
+            match column.untyped() {
+                ColumnWriter::Int64ColumnWriter(typed) => typed.write_batch(&wide, None, None)?,
+                ColumnWriter::Int32ColumnWriter(typed) => typed.write_batch(&narrow, None, None)?,
+                _ => return Err(ParquetError::General(format!("column {name} of another type"))),
+            };
+            column.close()?;
+        }
+        group.close()?;
+        self.gathered.clear();
+        Ok(())
+    }
+
+    fn complete(mut self) -> ParquetResult<(AtomicFile, Written)> {
+        if !self.gathered.is_empty() {
+            self.write_row_group()?;
+        }
+        let names = serde_json::to_string(&self.volumes)
+            .map_err(|error| ParquetError::External(Box::new(error)))?;
+        for (key, value) in [(native::VERSION_KEY, native::VERSION.to_owned()),
+            (native::VOLUMES_KEY, names)]
+        {
+            self.writer.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
+        }
+        let written = Written { requests: self.requests, left_out: 0 };
+        Ok((self.writer.into_inner()?, written))
+    }
+}
+
+impl TraceWriter for ParquetWriter {
+    fn write(&mut self, batch: &Batch, volumes: &[String]) -> Result<(), TraceError> {
+        if volumes.len() != self.volumes.len() {
+            self.volumes = volumes.to_vec();
+        }
+        let mut start = 0;
+        while start < batch.len() {
+            let end = batch.len().min(start + ROW_GROUP - self.gathered.len());
+            let to = &mut self.gathered;
+            to.time_ns.extend_from_slice(&batch.time_ns[start..end]);
+            to.offset_bytes.extend_from_slice(&batch.offset_bytes[start..end]);
+            to.length_bytes.extend_from_slice(&batch.length_bytes[start..end]);
+            to.op.extend_from_slice(&batch.op[start..end]);
+            to.volume.extend_from_slice(&batch.volume[start..end]);
+            if self.gathered.len() == ROW_GROUP {
+                self.write_row_group().map_err(|error| failed(&self.path, error))?;
+            }
+            start = end;
+        }
+        self.requests += batch.len() as u64;
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Written, TraceError> {
+        let path = self.path.clone();
+        let (file, written) = self.complete().map_err(|error| failed(&path, error))?;
+        file.commit()?;
+        Ok(written)
+    }
+}
+
+fn properties(compression: Compression, encoding: Encoding) -> ParquetResult<WriterProperties> {
+    let mut builder = WriterProperties::builder()
+        .set_created_by(CREATED_BY.to_owned())
+        .set_max_row_group_row_count(Some(ROW_GROUP))
+        .set_data_page_size_limit(PAGE_BYTES)
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_compression(match compression {
+            Compression::None => PageCompression::UNCOMPRESSED,
+            Compression::Lz4 => PageCompression::LZ4_RAW,
+            Compression::Zstd => PageCompression::ZSTD(ZstdLevel::try_new(3)?),
+        });
+    let time = ColumnPath::from(native::TIME);
+    builder = builder.set_column_dictionary_enabled(time.clone(), false).set_column_encoding(
+        time,
+        match encoding {
+            Encoding::Delta => PageEncoding::DELTA_BINARY_PACKED,
+            Encoding::Plain => PageEncoding::PLAIN,
+        },
+    );
+    let offset = ColumnPath::from(native::OFFSET);
+    builder = builder
+        .set_column_dictionary_enabled(offset.clone(), false)
+        .set_column_encoding(offset, PageEncoding::PLAIN);
+    Ok(builder.build())
+}
+
+fn failed(path: &Path, error: ParquetError) -> TraceError {
+    let source = std::io::Error::other(error);
+    TraceError::Io { path: path.to_owned(), source }
+}
