@@ -1,0 +1,245 @@
+//! The rooms of the house and what each may use.
+//!
+//! For: the one table of allowed dependencies, and the rule that reads `use` lines and paths by it.
+//! Must never know: manifests (see `manifests`, which reads the same table). Source: the diagram
+//! in ARCHITECTURE.md.
+
+use super::mask::{is_word, words};
+use super::{Finding, Kind, Source};
+
+/// One room: a crate, its folder and the rooms it may use.
+#[derive(Debug)]
+pub struct Room {
+    /// Folder, relative to the root.
+    pub folder: &'static str,
+    /// Crates of the house it may depend on, without the `cachewright-` before them.
+    pub uses: &'static [&'static str],
+}
+
+const BASE: &[&str] = &["types"];
+const ALL_BUT_SERVE: &[&str] = &[
+    "types",
+    "trace",
+    "infer",
+    "measure",
+    "policy",
+    "cache",
+    "curve",
+    "partition",
+    "ftl",
+    "device",
+    "system",
+    "experiment",
+];
+
+/// Every room. A crate that is not in the table is refused.
+pub const ROOMS: [Room; 20] = [
+    Room { folder: "crates/base/types/", uses: &[] },
+    Room { folder: "crates/base/trace/", uses: BASE },
+    Room { folder: "crates/base/infer/", uses: BASE },
+    Room { folder: "crates/base/measure/", uses: BASE },
+    Room { folder: "crates/decide/policy/", uses: &["types", "infer"] },
+    Room { folder: "crates/decide/cache/", uses: &["types", "measure", "policy"] },
+    Room { folder: "crates/decide/curve/", uses: &["types", "policy"] },
+    Room { folder: "crates/decide/partition/", uses: &["types", "curve"] },
+    Room { folder: "crates/decide/ftl/", uses: &["types", "infer"] },
+    Room { folder: "crates/simulate/device/", uses: &["types", "measure", "ftl"] },
+    Room {
+        folder: "crates/simulate/system/",
+        uses: &["types", "trace", "measure", "policy", "cache", "curve", "partition", "device"],
+    },
+    Room { folder: "crates/simulate/experiment/", uses: ALL_BUT_SERVE },
+    Room { folder: "crates/serve/nbd/", uses: BASE },
+    Room {
+        folder: "crates/serve/live/",
+        uses: &["types", "infer", "measure", "policy", "cache", "curve", "partition", "ftl", "nbd"],
+    },
+    Room { folder: "cachewrightd/", uses: &["types", "live"] },
+    Room { folder: "python/", uses: ALL_BUT_SERVE },
+    Room { folder: "tests/", uses: ALL_BUT_SERVE },
+    Room { folder: "benches/", uses: ALL_BUT_SERVE },
+    Room { folder: "fuzz/", uses: ALL_BUT_SERVE },
+    Room { folder: "xtask/", uses: &["types", "policy", "partition"] },
+];
+
+/// What a wing may not touch, and why.
+const FORBIDDEN_PATHS: [(&str, &[&str], &str); 4] = [
+    (
+        "crates/decide/",
+        &[
+            "std::fs",
+            "std::net",
+            "std::thread",
+            "std::time",
+            "std::process",
+            "std::env",
+            "std::sync::mpsc",
+            "Instant",
+            "SystemTime",
+            "RandomState",
+        ],
+        "decisions to be pure: no files, network, threads, clocks or entropy",
+    ),
+    (
+        "crates/base/",
+        &["std::net", "std::thread", "Instant", "SystemTime", "RandomState"],
+        "the ground floor to have no network, threads, clocks or entropy",
+    ),
+    (
+        "crates/simulate/",
+        &["std::net", "Instant", "SystemTime", "RandomState"],
+        "simulated time only: no clock, network or entropy",
+    ),
+    (
+        "python/src/",
+        &["std::fs", "std::net", "std::process"],
+        "glue that holds no logic: no files, network or processes of its own",
+    ),
+];
+
+/// The room of a file.
+pub fn room_of(path: &str) -> Option<&'static Room> {
+    ROOMS.iter().find(|room| path.starts_with(room.folder))
+}
+
+/// Code outside tests, examples and benches uses only the rooms and the parts of `std` that its own room may.
+pub fn imports(source: &Source) -> Vec<Finding> {
+    let measures = ["/examples/", "/benches/"].iter().any(|part| source.path.contains(part));
+    let Some(room) = room_of(&source.path).filter(|_| source.kind == Kind::Rust && !measures)
+    else {
+        return Vec::new();
+    };
+    let own = room.folder.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let mut findings = Vec::new();
+    for (line, name) in house_crates(source) {
+        if !source.is_test(line) && name != own && !room.uses.contains(&name.as_str()) {
+            let message = format!(
+                "found `cachewright_{name}`, expected `{}` to use only {}",
+                room.folder,
+                listed(room.uses)
+            );
+            findings.push(Finding::new(source, line, message));
+        }
+    }
+    for (line, path, why) in forbidden(source) {
+        if !source.is_test(line) {
+            let message = format!("found `{path}`, expected {why}");
+            findings.push(Finding::new(source, line, message));
+        }
+    }
+    findings
+}
+
+/// The names in words, for a message.
+pub fn listed(names: &[&str]) -> String {
+    if names.is_empty() { "no other room".to_owned() } else { names.join(", ") }
+}
+
+/// Crates of the house named in the code, with the lines.
+fn house_crates(source: &Source) -> Vec<(usize, String)> {
+    let prefix = "cachewright_";
+    let code = source.code.as_str();
+    code.match_indices(prefix)
+        .filter(|(at, _)| *at == 0 || !is_word(code.as_bytes()[at - 1]))
+        .map(|(at, _)| {
+            let rest = code[at + prefix.len()..].bytes();
+            let name = rest.take_while(|byte| is_word(*byte)).map(char::from).collect();
+            (source.line_at(at), name)
+        })
+        .collect()
+}
+
+/// Forbidden paths that the code names, in full or through a group of `use`.
+fn forbidden(source: &Source) -> Vec<(usize, String, &'static str)> {
+    let mut found = Vec::new();
+    for (_, paths, why) in FORBIDDEN_PATHS.iter().filter(|(p, ..)| source.path.starts_with(p)) {
+        for path in *paths {
+            let whole = words(&source.code, path).map(|at| source.line_at(at));
+            let grouped = uses(source)
+                .into_iter()
+                .filter(|(_, used)| used == path || used.starts_with(&format!("{path}::")))
+                .map(|(line, _)| line);
+            let mut lines: Vec<usize> = whole.chain(grouped).collect();
+            lines.sort_unstable();
+            lines.dedup();
+            found.extend(lines.into_iter().map(|line| (line, (*path).to_owned(), *why)));
+        }
+    }
+    found
+}
+
+/// Every path that `use` declarations name, with groups written out.
+fn uses(source: &Source) -> Vec<(usize, String)> {
+    let code = source.code.as_str();
+    let mut paths = Vec::new();
+    for at in words(code, "use") {
+        let end = code[at..].find(';').map_or(code.len(), |length| at + length);
+        let tree: String = code[at + 3..end].split_whitespace().collect();
+        let mut expanded = Vec::new();
+        expand("", &tree, &mut expanded);
+        paths.extend(expanded.into_iter().map(|path| (source.line_at(at), path)));
+    }
+    paths
+}
+
+/// Writes out one tree of `use`, as in `a::{b, c::{d}}`.
+fn expand(prefix: &str, tree: &str, paths: &mut Vec<String>) {
+    let Some(open) = tree.find('{') else {
+        paths.push(format!("{prefix}{tree}"));
+        return;
+    };
+    let inner = tree[open + 1..].strip_suffix('}').unwrap_or(&tree[open + 1..]);
+    let prefix = format!("{prefix}{}", &tree[..open]);
+    let (mut depth, mut start) = (0_i32, 0);
+    for (at, byte) in inner.bytes().enumerate() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth -= 1,
+            b',' if depth == 0 => {
+                expand(&prefix, &inner[start..at], paths);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    expand(&prefix, &inner[start..], paths);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(path: &str, text: &str) -> Vec<usize> {
+        imports(&Source::new(path, text)).iter().map(|finding| finding.line).collect()
+    }
+
+    #[test]
+    fn policy_may_not_use_cache() {
+        let text = "use cachewright_types::BlockId;\nuse cachewright_cache::Engine;\n";
+        assert_eq!(lines("crates/decide/policy/src/lru.rs", text), [2]);
+        assert_eq!(lines("crates/simulate/system/src/lib.rs", text), [0_usize; 0]);
+    }
+
+    #[test]
+    fn base_uses_only_types_and_live_never_the_simulator() {
+        let text = "fn a() {\n    cachewright_policy::entries();\n}\n";
+        assert_eq!(lines("crates/base/trace/src/lib.rs", text), [2]);
+        let text = "use cachewright_system::Machine;\n";
+        assert_eq!(lines("crates/serve/live/src/lib.rs", text), [1]);
+    }
+
+    #[test]
+    fn decisions_are_pure() {
+        let text = "use std::{fmt, fs::{self, File}};\nuse std::time::Instant;\nfn a() {\n    \
+                    std::thread::yield_now();\n}\n#[cfg(test)]\nmod t { use std::fs; }\n";
+        let mut found = lines("crates/decide/curve/src/lib.rs", text);
+        found.dedup();
+        assert_eq!(found, [1, 4, 2], "one finding per path and line");
+        assert_eq!(lines("crates/base/trace/src/lib.rs", "use std::fs;\n"), [0_usize; 0]);
+    }
+
+    #[test]
+    fn the_glue_opens_no_files() {
+        assert_eq!(lines("python/src/lib.rs", "use std::fs::File;\n"), [1]);
+    }
+}
