@@ -248,7 +248,7 @@ impl Refusals {
 
 /// Whether `line` names columns: several printable words, none of them a number.
 pub(crate) fn is_header(line: &[u8]) -> bool {
-    let separators = |byte: &u8| matches!(byte, b',' | b';' | b'\t' | b' ' | b'|');
+    let separators = |byte: &u8| b",;|\t ()".contains(byte);
     let words = || line.split(separators).map(<[u8]>::trim_ascii).filter(|word| !word.is_empty());
     let is_name = |word: &[u8]| {
         let quoted = word.strip_prefix(b"\"").unwrap_or(word);

@@ -13,6 +13,7 @@
 pub mod alibaba;
 pub mod blkparse;
 pub mod blktrace;
+pub mod csv;
 pub mod fio_iolog;
 pub mod fiu;
 pub mod mqsim;
@@ -46,6 +47,9 @@ pub struct OptionSpec {
     pub doc: &'static str,
 }
 
+/// A format's own beginning of reading.
+pub type Open = fn(Source, &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError>;
+
 /// What is known of one format; everything that lists formats reads this.
 #[derive(Clone, Copy)]
 pub struct FormatEntry {
@@ -60,7 +64,7 @@ pub struct FormatEntry {
     /// How well the beginning of the decompressed content fits, 0 to 100.
     pub recognise: fn(&[u8]) -> u8,
     /// Starts reading. The options' keys have been checked, their values not.
-    pub open: fn(Source, &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError>,
+    pub open: Open,
 }
 
 /// Every format that can be read. Adding one is a file and a line.
@@ -75,6 +79,7 @@ pub static FORMATS: &[FormatEntry] = &[
     fio_iolog::ENTRY,
     mqsim::ENTRY,
     syscall::ENTRY,
+    csv::ENTRY,
     blktrace::ENTRY,
     vscsi::ENTRY,
     oracle_general::ENTRY,

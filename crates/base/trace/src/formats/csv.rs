@@ -1,0 +1,339 @@
+//! Any CSV by a map of columns.
+//!
+//! For: traces in columns that no other format here has. Must never know: those formats. Units:
+//! stated by options or by the header's names (`ts_us`, `offset_bytes`, `lba_sectors`); a missing
+//! unit is refused, never guessed. Without `columns`, the header must name them all; only such
+//! self-describing files are recognised from content. Fields may be quoted, numbers hexadecimal
+//! (`0x1f`). Source: RFC 4180, but a quoted field may hold no line end.
+
+mod layout;
+
+use self::layout::{Layout, ROLES, Role};
+use super::{FormatEntry, OptionSpec};
+use crate::fields::{BLANKS, Extent, Fault, whole};
+use crate::text::{LineParser, TextReader, Volumes, trial};
+use crate::{OpenOptions, Record, Source, TraceError, TraceReader};
+use cachewright_types::Op;
+
+/// The row of the table of formats.
+pub const ENTRY: FormatEntry = FormatEntry {
+    name: "csv",
+    doc: "any CSV by a column map, or by a header that names columns with units",
+    source: "RFC 4180",
+    options: OPTIONS,
+    recognise,
+    open,
+};
+
+pub(crate) const OPTIONS: &[OptionSpec] = &[
+    OptionSpec {
+        key: "columns",
+        default: "",
+        doc: "where each part is, by number from 1 or by header name: time, op, offset, length, \
+              volume (`time=1,op=2,offset=3,length=4,volume=5`); only offset is required; default: \
+              by the header's names",
+    },
+    OptionSpec {
+        key: "time_unit",
+        default: "",
+        doc: "unit of time: ps, ns, 100ns, us, ms or s; default: the suffix of the header's name",
+    },
+    OptionSpec {
+        key: "offset_unit",
+        default: "",
+        doc: "unit of offset: B, sector or a size such as 4KiB; default: the header's suffix",
+    },
+    OptionSpec {
+        key: "length_unit",
+        default: "",
+        doc: "unit of length: B, sector or a size such as 4KiB; default: the header's suffix",
+    },
+    OptionSpec {
+        key: "delimiter",
+        default: "auto",
+        doc: "comma, semicolon, tab, blanks (runs of them), or one character; auto: by the first line",
+    },
+    OptionSpec {
+        key: "header",
+        default: "auto",
+        doc: "yes, no, or auto: the first line is one if it holds words only",
+    },
+    OptionSpec {
+        key: "read_words",
+        default: "r,read,rs",
+        doc: "words that mean a read, in any case (numbers are words too: `read_words=0`)",
+    },
+    OptionSpec { key: "write_words", default: "w,write,ws", doc: "words that mean a write" },
+    OptionSpec { key: "trim_words", default: "t,d,trim,discard,unmap", doc: "... a trim" },
+    OptionSpec { key: "flush_words", default: "f,s,flush,sync,fsync", doc: "... a flush" },
+    OptionSpec {
+        key: "default_op",
+        default: "",
+        doc: "what every record asks if no column says it: read or write",
+    },
+    OptionSpec {
+        key: "default_length",
+        default: "",
+        doc: "length of every record if no column says it, such as 4KiB",
+    },
+];
+
+const FIELD: &str = "a field for each mapped column";
+const TIME: &str = "a time, a decimal number from 0 below 2^64 nanoseconds";
+const OFFSET: &str = "an offset, a whole number from 0";
+const LENGTH: &str = "a length, a whole number from 0";
+const OP: &str = "one of the words of `read_words`, `write_words`, `trim_words`, `flush_words`";
+
+struct Csv {
+    layout: Layout,
+    /// The first line is still to be passed over.
+    header_due: bool,
+    /// Requests so far: the time in nanoseconds where no column holds one.
+    sequence: u64,
+}
+
+fn recognise(head: &[u8]) -> u8 {
+    let options = OpenOptions::default();
+    match Layout::new(head, &options) {
+        Ok(layout) if layout.is_self_describing() => trial(Csv::new(layout), head, 98),
+        _ => 0,
+    }
+}
+
+fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
+    let layout = Layout::new(source.head(), options)?;
+    Ok(TextReader::boxed(source, Csv::new(layout), options))
+}
+
+impl Csv {
+    fn new(layout: Layout) -> Csv {
+        Csv { header_due: layout.has_header == Some(true), layout, sequence: 0 }
+    }
+
+    /// The fields of `line` by role.
+    #[inline]
+    fn fields<'a>(&self, line: &'a [u8]) -> Result<[&'a [u8]; ROLES], Fault> {
+        let mut by_role: [&[u8]; ROLES] = [b""; ROLES];
+        let mut rest = Some(line);
+        for (index, role) in self.layout.roles.iter().enumerate() {
+            let Some(field) = next_field(&mut rest, self.layout.delimiter) else {
+                let column = u32::try_from(index + 1).unwrap_or(u32::MAX);
+                return Err(Fault { column, expected: FIELD });
+            };
+            if let Some(role) = role {
+                by_role[*role as usize] = field;
+            }
+        }
+        Ok(by_role)
+    }
+
+    #[inline]
+    fn fault(&self, role: Role, expected: &'static str) -> Fault {
+        Fault { column: self.layout.column(role), expected }
+    }
+}
+
+impl LineParser for Csv {
+    #[inline]
+    fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Record>, Fault> {
+        if self.header_due {
+            self.header_due = line.trim_ascii().is_empty();
+            return Ok(None);
+        }
+        let fields = self.fields(line)?;
+        let layout = &self.layout;
+        let op = match layout.default_op {
+            Some(op) => op,
+            None => layout
+                .words
+                .op(fields[Role::Op as usize])
+                .ok_or_else(|| self.fault(Role::Op, OP))?,
+        };
+        let time_ns = match layout.time_unit {
+            Some(unit) => unit
+                .decimal_ns(fields[Role::Time as usize])
+                .ok_or_else(|| self.fault(Role::Time, TIME))?,
+            None => self.sequence,
+        };
+        let (mut offset, mut length) = (0, 0);
+        if op != Op::Flush {
+            offset = number(fields[Role::Offset as usize])
+                .ok_or_else(|| self.fault(Role::Offset, OFFSET))?;
+            length = match layout.default_length_bytes {
+                Some(bytes) => bytes,
+                None => number(fields[Role::Length as usize])
+                    .ok_or_else(|| self.fault(Role::Length, LENGTH))?,
+            };
+        }
+        let extent = Extent {
+            offset_column: layout.column(Role::Offset),
+            offset_unit: layout.offset_unit_bytes,
+            length_column: layout.column(Role::Length),
+            length_unit: layout.length_unit_bytes,
+        };
+        let (offset_bytes, length_bytes) = extent.bytes(op, offset, length)?;
+        let volume = match layout.column(Role::Volume) {
+            0 => volumes.numbered(0, 0)?,
+            column => volumes.keyed(fields[Role::Volume as usize], column, str::to_owned)?,
+        };
+        self.sequence += 1;
+        Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
+    }
+
+    fn delimiter(&self) -> u8 {
+        self.layout.delimiter
+    }
+
+    fn may_have_header(&self) -> bool {
+        self.layout.has_header.is_none()
+    }
+}
+
+/// Cuts the next field off `rest`; white space and quotes around it are removed.
+#[inline]
+pub(crate) fn next_field<'a>(rest: &mut Option<&'a [u8]>, delimiter: u8) -> Option<&'a [u8]> {
+    let mut line = (*rest)?;
+    if delimiter == BLANKS {
+        line = line.trim_ascii_start();
+        if line.is_empty() {
+            *rest = None;
+            return None;
+        }
+    }
+    let is_end = |byte: &u8| *byte == delimiter || (delimiter == BLANKS && *byte == b'\t');
+    let closing = match line.strip_prefix(b"\"") {
+        Some(quoted) => quoted.iter().position(|byte| *byte == b'"').map(|at| at + 1),
+        None => None,
+    };
+    let from = closing.unwrap_or(0);
+    let end = line[from..].iter().position(is_end).map(|at| at + from);
+    *rest = end.map(|end| &line[end + 1..]);
+    let field = line[..end.unwrap_or(line.len())].trim_ascii();
+    match (closing, field) {
+        (Some(_), [b'"', inside @ .., b'"']) => Some(inside.trim_ascii()),
+        _ => Some(field),
+    }
+}
+
+/// A whole number, decimal or hexadecimal with `0x`.
+#[inline]
+fn number(field: &[u8]) -> Option<u64> {
+    whole(field).or_else(|| {
+        let digits = field.strip_prefix(b"0x").or_else(|| field.strip_prefix(b"0X"))?;
+        let all_digits = !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
+        let digits = all_digits.then(|| std::str::from_utf8(digits).ok())??;
+        u64::from_str_radix(digits, 16).ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::testing::{bad_with, options, read_all, read_with, record};
+
+    const MAP: (&str, &str) = ("columns", "time=1,op=2,offset=3,length=4,volume=5");
+
+    #[test]
+    fn columns_by_number() {
+        let options = options(
+            "csv",
+            &[MAP, ("time_unit", "ms"), ("offset_unit", "4KiB"), ("length_unit", "sector")],
+        );
+        let text = "t,o,a,b,v\n1.5,READ,3,8,a\n2,ws,0x10,1,\"b, c\"\n3,unmap,1,8,a\n4,S,,,a\n";
+        let (records, volumes) = read_with(&options, text);
+        let expected = [
+            record(1_500_000, Op::Read, 12_288, 4096, 0),
+            record(2_000_000, Op::Write, 65_536, 512, 1),
+            record(3_000_000, Op::Trim, 4096, 4096, 0),
+            record(4_000_000, Op::Flush, 0, 0, 0),
+        ];
+        assert_eq!(records, expected);
+        assert_eq!(volumes, ["a", "b, c"]);
+    }
+
+    #[test]
+    fn a_header_with_units_describes_itself() {
+        let text = "ts_us,vol,op,offset_bytes,size_bytes\n0.000,0,W,845975552,131072\n\
+                    35.081,1,r,0,4096\n";
+        let (records, volumes) = read_with(&OpenOptions::default(), text);
+        let expected =
+            [record(0, Op::Write, 845_975_552, 131_072, 0), record(35_081, Op::Read, 0, 4096, 1)];
+        assert_eq!(records, expected, "recognised, with no option at all");
+        assert_eq!(volumes, ["0", "1"]);
+        let semicolons = "size (KiB); type ;LBA sectors;time_ns\n4;w;16;7\n";
+        let (records, volumes) = read_all("csv", semicolons);
+        assert_eq!(records, [record(7, Op::Write, 8192, 4096, 0)]);
+        assert_eq!(volumes, ["0"]);
+    }
+
+    #[test]
+    fn page_numbers_need_defaults() {
+        let pairs = [
+            ("columns", "offset=1"),
+            ("offset_unit", "4KiB"),
+            ("default_op", "read"),
+            ("default_length", "4KiB"),
+        ];
+        let (records, _) = read_with(&options("csv", &pairs), "7\n0\n7\n");
+        let expected = [(0, 28_672), (1, 0), (2, 28_672)]
+            .map(|(time, offset)| record(time, Op::Read, offset, 4096, 0));
+        assert_eq!(records, expected);
+        let pairs = [
+            ("columns", "offset=1,length=2"),
+            ("offset_unit", "sector"),
+            ("length_unit", "sector"),
+            ("default_op", "write"),
+        ];
+        let (records, _) = read_with(&options("csv", &pairs), "8  16 0 1\n");
+        assert_eq!(records, [record(0, Op::Write, 4096, 8192, 0)], "runs of blanks");
+    }
+
+    #[test]
+    fn words_and_header_are_options() {
+        let pairs = [
+            ("columns", "op=kind, offset=where, length=2"),
+            ("offset_unit", "B"),
+            ("length_unit", "B"),
+            ("delimiter", "|"),
+            ("header", "yes"),
+            ("read_words", "0"),
+            ("write_words", "1,write"),
+        ];
+        let (records, _) = read_with(&options("csv", &pairs), "where|n|kind|3\n5|1|0\n6|2|WRITE\n");
+        assert_eq!(records, [record(0, Op::Read, 5, 1, 0), record(1, Op::Write, 6, 2, 0)]);
+        let refused = bad_with(&options("csv", &pairs), "where|n|kind|3\n5|1|r\n");
+        assert!(refused.contains("line 2, column 3: found `r`, expected one of the words"));
+    }
+
+    #[test]
+    fn incomplete_maps_are_refused() {
+        let units = [("time_unit", "us"), ("offset_unit", "B"), ("length_unit", "B")];
+        let refused = |pairs: &[(&str, &str)], text: &str| bad_with(&options("csv", pairs), text);
+        let line = "1,r,0,512,v\n";
+        let error = refused(&[MAP], line);
+        assert!(error.starts_with("`time_unit`: found `nothing`, expected one of ps"), "{error}");
+        let error = refused(&[], line);
+        assert!(error.starts_with("`columns`: found `nothing`, expected"), "{error}");
+        let with = |columns| refused(&[&[("columns", columns)], &units[..]].concat(), line);
+        assert!(with("tme=1,op=2,offset=3,length=4").contains("nearest is `time`"));
+        assert!(with("time=1,op=2,length=4").contains("offset"), "{}", with("time=1,op=2"));
+        assert!(with("time=0,op=2,offset=3,length=4").contains("found `time=0`"));
+        assert!(with("time=1,op=1,offset=3,length=4").contains("column 1 twice"));
+        assert!(with("time=1,offset=3,length=4").starts_with("`default_op`: found `nothing`"));
+        assert!(with("time=1,op=2,offset=3").starts_with("`default_length`: found `nothing`"));
+        let error = refused(&[("columns", "offset=ofset")], "offset,length\n1,2\n");
+        assert!(error.contains("nearest is `offset`"), "{error}");
+    }
+
+    #[test]
+    fn bad_lines_are_named() {
+        let pairs = [MAP, ("time_unit", "us"), ("offset_unit", "B"), ("length_unit", "B")];
+        let line = |line: &str| bad_with(&options("csv", &pairs), line);
+        assert!(line("x,r,0,512,v\n").contains("line 1, column 1: found `x`, expected a time"));
+        assert!(line("1,r,-5,512,v\n").contains("column 3: found `-5`, expected an offset"));
+        assert!(line("1,r,0,0,v\n").contains("column 4: found `0`, expected a length above 0"));
+        assert!(line("1,r,0,512\n").contains("column 5: found `end of line`, expected a field"));
+        assert!(line("1,r,0,512,\n").contains("column 5: found ``, expected the name of a volume"));
+        assert!(line("1,r,0x,512,v\n").contains("column 3: found `0x`"));
+    }
+}

@@ -1,0 +1,356 @@
+//! The column map of a CSV: from options, or from the names in its header.
+//!
+//! For: deciding, before the first record, which column holds what in which unit. Must never know:
+//! records. Units are taken from an option, else from the suffix of a header's name, else refused.
+
+use super::{OPTIONS, next_field};
+use crate::fields::BLANKS;
+use crate::formats::{bad_option, option};
+use crate::text::{is_header, whole_lines};
+use crate::units::{ADDRESS_UNITS, TIME_UNITS, TimeUnit, address_unit_bytes};
+use crate::{OpenOptions, TraceError};
+use cachewright_types::{Op, nearest, parse_bytes};
+
+/// Number of [`Role`]s.
+pub(super) const ROLES: usize = 5;
+/// Columns further right cannot be mapped.
+const COLUMNS_LIMIT: usize = 1024;
+const ROLE_NAMES: [&str; ROLES] = ["time", "op", "offset", "length", "volume"];
+/// Header names, without unit, that stand for each role.
+const ALIASES: [&[&str]; ROLES] = [
+    &["time", "timestamp", "ts", "t", "arrival", "arrival_time"],
+    &["op", "opcode", "operation", "type", "io_type", "iotype", "rw"],
+    &["offset", "lba", "lbn", "address", "addr"],
+    &["length", "len", "size"],
+    &["volume", "vol", "volume_id", "device", "device_id", "dev", "disk", "lun", "node", "asu"],
+];
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Time = 0,
+    Op = 1,
+    Offset = 2,
+    Length = 3,
+    Volume = 4,
+}
+
+const ALL_ROLES: [Role; ROLES] = [Role::Time, Role::Op, Role::Offset, Role::Length, Role::Volume];
+
+/// Which column holds what.
+pub(super) struct Layout {
+    /// The role of each column, up to the last that has one.
+    pub(super) roles: Vec<Option<Role>>,
+    /// The 1-based column of each role, 0 for none.
+    columns: [u32; ROLES],
+    pub(super) delimiter: u8,
+    /// Whether the first line is a header; nothing: if it holds words only.
+    pub(super) has_header: Option<bool>,
+    /// Nothing if no column holds the time.
+    pub(super) time_unit: Option<TimeUnit>,
+    pub(super) offset_unit_bytes: u64,
+    pub(super) length_unit_bytes: u64,
+    /// What every record asks, if no column says it.
+    pub(super) default_op: Option<Op>,
+    /// The length of every record, if no column says it.
+    pub(super) default_length_bytes: Option<u64>,
+    pub(super) words: Words,
+}
+
+impl Layout {
+    /// The map that `options` and the first line of `head` give. Errors: a map that is incomplete,
+    /// contradictory or names what the header does not have; a missing or unknown unit.
+    pub(super) fn new(head: &[u8], options: &OpenOptions) -> Result<Layout, TraceError> {
+        let first_line = whole_lines(head).next().unwrap_or_default();
+        let delimiter = delimiter(option(options, OPTIONS, "delimiter"), first_line)?;
+        let has_header = match option(options, OPTIONS, "header") {
+            "auto" => None,
+            "yes" => Some(true),
+            "no" => Some(false),
+            other => return Err(bad_option("header", other, "auto, yes or no")),
+        };
+        let names = match has_header.unwrap_or_else(|| is_header(first_line)) {
+            true => names_of(first_line, delimiter),
+            false => Vec::new(),
+        };
+        let columns = match option(options, OPTIONS, "columns") {
+            "" => columns_of_names(&names)?,
+            map => columns_of_map(map, &names)?,
+        };
+        let unit_of = |role: Role| {
+            let index = (columns[role as usize] as usize).checked_sub(1)?;
+            names.get(index).and_then(|name| split_unit(name)).map(|(_, unit)| unit)
+        };
+        let time_unit = match columns[Role::Time as usize] {
+            0 => None,
+            _ => Some(time_unit(options, unit_of(Role::Time))?),
+        };
+        let (default_op, default_length_bytes) = defaults(options, &columns)?;
+        let length_unit_bytes = match default_length_bytes {
+            Some(_) => 1,
+            None => address_unit(options, "length_unit", unit_of(Role::Length))?,
+        };
+        Ok(Layout {
+            roles: roles_of(&columns),
+            columns,
+            delimiter,
+            has_header,
+            time_unit,
+            offset_unit_bytes: address_unit(options, "offset_unit", unit_of(Role::Offset))?,
+            length_unit_bytes,
+            default_op,
+            default_length_bytes,
+            words: Words::new(options)?,
+        })
+    }
+
+    /// The 1-based column of `role`, 0 for none.
+    #[inline]
+    pub(super) fn column(&self, role: Role) -> u32 {
+        self.columns[role as usize]
+    }
+
+    /// Whether every part of a record but its volume has a column, so that nothing was assumed.
+    pub(super) fn is_self_describing(&self) -> bool {
+        self.columns[..Role::Volume as usize].iter().all(|column| *column > 0)
+    }
+}
+
+/// The words of the operation column.
+pub(super) struct Words {
+    /// By the word's only byte.
+    letters: [Option<Op>; 256],
+    longer: Vec<(String, Op)>,
+}
+
+impl Words {
+    fn new(options: &OpenOptions) -> Result<Words, TraceError> {
+        let lists = [
+            ("read_words", Op::Read),
+            ("write_words", Op::Write),
+            ("trim_words", Op::Trim),
+            ("flush_words", Op::Flush),
+        ];
+        let mut words = Words { letters: [None; 256], longer: Vec::new() };
+        // Lists that the user gave come first: they may take a word from another's default.
+        for given in [true, false] {
+            for (key, op) in lists {
+                if options.format_options.contains_key(key) == given {
+                    words.add(key, option(options, OPTIONS, key), op, given)?;
+                }
+            }
+        }
+        Ok(words)
+    }
+
+    fn add(&mut self, key: &str, list: &str, op: Op, given: bool) -> Result<(), TraceError> {
+        for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            match self.op(word.as_bytes()) {
+                Some(other) if given && other != op => {
+                    let expected = format!("a word that does not mean a {} already", other.word());
+                    return Err(bad_option(key, word, expected));
+                }
+                Some(_) => {}
+                None => match word.as_bytes() {
+                    [letter] => {
+                        self.letters[usize::from(letter.to_ascii_lowercase())] = Some(op);
+                        self.letters[usize::from(letter.to_ascii_uppercase())] = Some(op);
+                    }
+                    _ => self.longer.push((word.to_owned(), op)),
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// What `word` asks, in any case.
+    #[inline]
+    pub(super) fn op(&self, word: &[u8]) -> Option<Op> {
+        if let [letter] = word {
+            return self.letters[usize::from(*letter)];
+        }
+        let same = |(known, _): &&(String, Op)| known.as_bytes().eq_ignore_ascii_case(word);
+        self.longer.iter().find(same).map(|(_, op)| *op)
+    }
+}
+
+/// What every record asks and how long it is, where no column says it.
+fn defaults(
+    options: &OpenOptions,
+    columns: &[u32; ROLES],
+) -> Result<(Option<Op>, Option<u64>), TraceError> {
+    let value = |key, role: Role| {
+        let text = option(options, OPTIONS, key);
+        match (columns[role as usize], text) {
+            (0, "") => Err(bad_option(
+                key,
+                "nothing",
+                format!("a value, or a column for `{}`", ROLE_NAMES[role as usize]),
+            )),
+            (0, text) => Ok(Some(text)),
+            (_, "") => Ok(None),
+            (_, text) => Err(bad_option(key, text, "nothing, because a column says it")),
+        }
+    };
+    let op = match value("default_op", Role::Op)? {
+        None => None,
+        Some("read") => Some(Op::Read),
+        Some("write") => Some(Op::Write),
+        Some(other) => return Err(bad_option("default_op", other, "read or write")),
+    };
+    let length = match value("default_length", Role::Length)? {
+        None => None,
+        Some(text) => match parse_bytes(text) {
+            Ok(bytes) if bytes.0 > 0 => Some(bytes.0),
+            _ => return Err(bad_option("default_length", text, "a size above 0 such as `4KiB`")),
+        },
+    };
+    Ok((op, length))
+}
+
+fn roles_of(columns: &[u32; ROLES]) -> Vec<Option<Role>> {
+    let last = columns.iter().copied().max().unwrap_or(0);
+    let role_at = |column| ALL_ROLES.into_iter().find(|role| columns[*role as usize] == column);
+    (1..=last).map(role_at).collect()
+}
+
+fn delimiter(text: &str, first_line: &[u8]) -> Result<u8, TraceError> {
+    match text {
+        "auto" => {
+            let count = |byte: u8| first_line.iter().filter(|other| **other == byte).count();
+            let commonest = [b',', b';', b'\t', b'|'].into_iter().rev().max_by_key(|b| count(*b));
+            Ok(commonest.filter(|byte| count(*byte) > 0).unwrap_or(BLANKS))
+        }
+        "comma" => Ok(b','),
+        "semicolon" => Ok(b';'),
+        "tab" => Ok(b'\t'),
+        "blanks" => Ok(BLANKS),
+        _ => match text.as_bytes() {
+            [byte] if byte.is_ascii_punctuation() && !b"\"._-".contains(byte) => Ok(*byte),
+            _ => {
+                let expected = "auto, comma, semicolon, tab, blanks or one punctuation character";
+                Err(bad_option("delimiter", text, expected))
+            }
+        },
+    }
+}
+
+/// The names in a header, lower case, words joined by `_`, a unit in parentheses as a suffix.
+fn names_of(line: &[u8], delimiter: u8) -> Vec<String> {
+    let mut rest = Some(line);
+    let mut names = Vec::new();
+    while let Some(field) = next_field(&mut rest, delimiter) {
+        let text = String::from_utf8_lossy(field).to_lowercase();
+        let words = text.split(|c: char| c.is_whitespace() || "()-_[]#".contains(c));
+        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        names.push(words.join("_"));
+    }
+    names.truncate(COLUMNS_LIMIT);
+    names
+}
+
+/// A header's name as what it holds and the unit it ends in, if that is a known one.
+fn split_unit(name: &str) -> Option<(&str, &'static str)> {
+    let (base, suffix) = name.rsplit_once('_')?;
+    let unit = match suffix {
+        "ps" => "ps",
+        "ns" | "nanoseconds" => "ns",
+        "us" | "microseconds" => "us",
+        "ms" | "milliseconds" => "ms",
+        "s" | "sec" | "seconds" => "s",
+        "b" | "byte" | "bytes" => "B",
+        "sector" | "sectors" => "sector",
+        "kib" => "1KiB",
+        _ => return None,
+    };
+    Some((base, unit))
+}
+
+/// The columns by the names of a header; each role takes the first name that stands for it.
+fn columns_of_names(names: &[String]) -> Result<[u32; ROLES], TraceError> {
+    let position = |aliases: &[&str]| {
+        let stands = |name: &String| {
+            let base = split_unit(name).map_or(name.as_str(), |(base, _)| base);
+            aliases.contains(&base) || aliases.contains(&name.as_str())
+        };
+        names.iter().position(stands).map_or(0, |index| index as u32 + 1)
+    };
+    let columns = ALIASES.map(position);
+    match columns[Role::Offset as usize] {
+        0 => Err(bad_option(
+            "columns",
+            "nothing",
+            "a map such as `time=1,op=2,offset=3,length=4`, because no header names an offset",
+        )),
+        _ => Ok(columns),
+    }
+}
+
+/// The columns by the user's map, whose places are numbers or names of the header.
+fn columns_of_map(map: &str, names: &[String]) -> Result<[u32; ROLES], TraceError> {
+    let mut columns = [0; ROLES];
+    for part in map.split(',').map(str::trim) {
+        let Some((role, place)) = part.split_once('=') else {
+            return Err(bad_option("columns", part, "`role=column`, as in `offset=3`"));
+        };
+        let (role, place) = (role.trim(), place.trim());
+        let Some(role) = ROLE_NAMES.iter().position(|name| *name == role) else {
+            let near = nearest(role, ROLE_NAMES).map(|near| format!("; nearest is `{near}`"));
+            let expected = format!("one of {}{}", ROLE_NAMES.join(", "), near.unwrap_or_default());
+            return Err(bad_option("columns", role, expected));
+        };
+        let column = column_at(part, place, names)?;
+        if columns.contains(&column) {
+            let expected = format!("each column once (this is column {column} twice)");
+            return Err(bad_option("columns", part, expected));
+        }
+        columns[role] = column;
+    }
+    if columns[Role::Offset as usize] == 0 {
+        return Err(bad_option("columns", map, "a map with `offset`"));
+    }
+    Ok(columns)
+}
+
+fn column_at(part: &str, place: &str, names: &[String]) -> Result<u32, TraceError> {
+    if let Ok(number) = place.parse::<u32>() {
+        return match number as usize {
+            1..=COLUMNS_LIMIT => Ok(number),
+            _ => Err(bad_option("columns", part, "a column from 1 to 1024")),
+        };
+    }
+    let wanted = names_of(place.as_bytes(), 0).concat();
+    match names.iter().position(|name| *name == wanted) {
+        Some(index) => Ok(index as u32 + 1),
+        None => {
+            let expected = match nearest(&wanted, names.iter().map(String::as_str)) {
+                Some(near) => format!("a name of the header; nearest is `{near}`"),
+                None if names.is_empty() => "a number, because there is no header".to_owned(),
+                None => format!("a name of the header: {}", names.join(", ")),
+            };
+            Err(bad_option("columns", part, expected))
+        }
+    }
+}
+
+fn time_unit(options: &OpenOptions, suffix: Option<&str>) -> Result<TimeUnit, TraceError> {
+    let text = stated(options, "time_unit", suffix);
+    TimeUnit::parse(text).ok_or_else(|| bad_option("time_unit", or_nothing(text), TIME_UNITS))
+}
+
+fn address_unit(options: &OpenOptions, key: &str, suffix: Option<&str>) -> Result<u64, TraceError> {
+    let text = stated(options, key, suffix);
+    address_unit_bytes(text).ok_or_else(|| bad_option(key, or_nothing(text), ADDRESS_UNITS))
+}
+
+/// The unit by option, else by the header.
+fn stated<'a>(options: &'a OpenOptions, key: &str, suffix: Option<&'a str>) -> &'a str {
+    match option(options, OPTIONS, key) {
+        "" => suffix.unwrap_or_default(),
+        text => text,
+    }
+}
+
+fn or_nothing(text: &str) -> &str {
+    if text.is_empty() { "nothing" } else { text }
+}
