@@ -91,6 +91,16 @@ impl CurveSet {
         }
     }
 
+    /// Loads what an exact stack needs for an access ahead of it; the value means nothing. Sampled
+    /// meters are small and need no such help.
+    #[inline(always)]
+    pub fn touch(&self, tenant: TenantId, block: BlockId) -> u32 {
+        match self.meters.get(tenant.index()) {
+            Some(Meter::Exact(stack)) => stack.touch(block),
+            _ => 0,
+        }
+    }
+
     /// Forgets a trimmed block.
     pub fn remove(&mut self, tenant: TenantId, block: BlockId) {
         match self.meters.get_mut(tenant.index()) {

@@ -1,1 +1,30 @@
-//! placeholder header
+//! Stack files in, comparable results out.
+//!
+//! For: reading and checking a stack file, running every combination asked for, curves, trace
+//! facts, and the result directory. Must never know: how results are drawn. Determinism: the same
+//! file, traces and version give the same bytes on any number of threads.
+
+pub mod case;
+pub mod error;
+pub mod info;
+pub mod lanes;
+pub mod mrc;
+pub mod progress;
+pub mod record;
+pub mod result;
+pub mod run;
+pub mod series;
+pub mod spec;
+pub mod store;
+pub mod stream;
+
+pub use error::ExperimentError;
+pub use info::{InfoOptions, info};
+pub use mrc::{MrcOptions, mrc};
+pub use progress::{OnProgress, Progress};
+pub use run::{RunOptions, check, run};
+pub use spec::Spec;
+pub use stream::BlockStream;
+
+/// The version written into results.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

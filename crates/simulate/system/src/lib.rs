@@ -1,1 +1,20 @@
-//! placeholder header
+//! Machines: a cache driven by a workload.
+//!
+//! For: recording a workload as block accesses, replaying it through many caches at once (open
+//! loop) or at the pace the cache allows (closed loop), and closing the loop measure -> partition
+//! -> cache. Must never know: stack files, reports. Units: nanoseconds, blocks.
+
+pub mod closed;
+pub mod control;
+pub mod curve_lane;
+pub mod lane;
+pub mod recording;
+pub mod replay;
+pub mod series;
+
+pub use control::Control;
+pub use curve_lane::{CurveLane, Whose};
+pub use lane::{EngineLane, Lane, LaneResult};
+pub use recording::{BlockKind, RecordError, Recorder, Recording, TenantTotals};
+pub use replay::{Cut, Cuts, interval_curves, replay};
+pub use series::Row;

@@ -1,0 +1,121 @@
+//! One combination of settings, and all combinations of what is varied.
+//!
+//! For: expanding `--vary` into cases in a fixed order, and telling which cases can share a
+//! recording. Must never know: how a case is run.
+
+use crate::ExperimentError;
+use crate::spec::Spec;
+use cachewright_policy::Need;
+use cachewright_types::Size;
+use std::path::Path;
+
+/// One combination.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// Its number, in order of expansion.
+    pub index: usize,
+    /// The full spec of this combination.
+    pub spec: Spec,
+    /// The keys varied and this case's values, as written.
+    pub varied: Vec<(String, String)>,
+}
+
+/// All combinations, the last key varying fastest.
+pub fn expand(
+    text: &str,
+    origin: &Path,
+    set: &[(String, String)],
+    vary: &[(String, Vec<String>)],
+) -> Result<Vec<Case>, ExperimentError> {
+    let count = vary.iter().map(|(_, values)| values.len()).product::<usize>();
+    let mut cases = Vec::with_capacity(count);
+    for index in 0..count {
+        let mut remainder = index;
+        let mut varied = Vec::with_capacity(vary.len());
+        for (key, values) in vary.iter().rev() {
+            varied.push((key.clone(), values[remainder % values.len()].clone()));
+            remainder /= values.len();
+        }
+        varied.reverse();
+        let overrides: Vec<_> = set.iter().chain(&varied).cloned().collect();
+        let spec = Spec::parse(text, origin, &overrides)?;
+        cases.push(Case { index, spec, varied });
+    }
+    Ok(cases)
+}
+
+impl Case {
+    /// Whether two cases replay the same block accesses.
+    pub fn shares_recording(&self, other: &Case) -> bool {
+        let (a, b) = (&self.spec, &other.spec);
+        let pace_aside = |case: &Case| {
+            let mut tenants = case.spec.tenants.clone();
+            for tenant in &mut tenants {
+                tenant.weight = 1.0;
+                tenant.queue_depth = 1;
+                tenant.think_time = Default::default();
+            }
+            tenants
+        };
+        a.block_kind() == b.block_kind()
+            && a.cache.trim == b.cache.trim
+            && a.replay.max_accesses == b.replay.max_accesses
+            && pace_aside(self) == pace_aside(other)
+    }
+
+    /// Whether two cases of one recording can be fed by one pass.
+    pub fn shares_pass(&self, other: &Case) -> bool {
+        let (a, b) = (&self.spec.replay, &other.spec.replay);
+        !a.closed && !b.closed && a.interval == b.interval && a.windows == b.windows
+    }
+
+    /// The capacity in blocks, given the working set in blocks.
+    pub fn capacity_blocks(&self, working_set: u32, origin: &Path) -> Result<u32, ExperimentError> {
+        let refuse = |expected: &str| ExperimentError::Spec {
+            origin: origin.to_owned(),
+            message: format!(
+                "`cache.capacity`: found `{}`, expected {expected}",
+                self.spec.cache.capacity
+            ),
+        };
+        let blocks = match self.spec.cache.capacity {
+            Size::Blocks(blocks) => blocks,
+            Size::WorkingSetPercent(percent) => {
+                (f64::from(working_set) * percent / 100.0).round().max(1.0) as u64
+            }
+            Size::Bytes(_) if self.spec.replay.unit => {
+                return Err(refuse("`N blocks` or `P%wss`, since unit blocks have no size"));
+            }
+            Size::Bytes(bytes) => bytes.0 / self.spec.cache.block.0,
+        };
+        let limit = u64::from(cachewright_types::BlockId::LIMIT);
+        match u32::try_from(blocks) {
+            Ok(blocks) if blocks > 0 && u64::from(blocks) < limit => Ok(blocks),
+            Ok(0) => Err(refuse("at least one block")),
+            _ => Err(refuse("fewer than 2^32 - 16 blocks; a larger `cache.block` makes fewer")),
+        }
+    }
+
+    /// Whether the policy reads the future. Errors: it does, and the replay has none.
+    pub fn needs_future(&self, origin: &Path) -> Result<bool, ExperimentError> {
+        let name = &self.spec.cache.policy.name;
+        let needs = cachewright_policy::entry(name).is_ok_and(|e| e.needs.contains(&Need::Future));
+        if needs && self.spec.replay.closed {
+            return Err(ExperimentError::Spec {
+                origin: origin.to_owned(),
+                message: format!(
+                    "`cache.policy`: `{name}` needs the future, which a closed loop does not \
+                     have; expected `replay.loop = \"open\"` or another policy"
+                ),
+            });
+        }
+        Ok(needs)
+    }
+
+    /// Whether the partitioner reads curves.
+    pub fn needs_curves(&self) -> bool {
+        let name = &self.spec.cache.partition.name;
+        let curve = cachewright_partition::Need::Curve;
+        cachewright_partition::entry(name).is_ok_and(|entry| entry.needs.contains(&curve))
+    }
+}

@@ -1,0 +1,49 @@
+//! Why an experiment could not be run, in the user's words.
+//!
+//! For: one error type at the border to the command line and Python. Must never know: exit codes.
+
+use cachewright_curve::CurveError;
+use cachewright_system::RecordError;
+use cachewright_trace::TraceError;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why an experiment could not be run.
+#[derive(Debug, Error)]
+pub enum ExperimentError {
+    /// The stack file or an option is wrong.
+    #[error("{origin}: {message}", origin = origin.display())]
+    Spec {
+        /// The stack file.
+        origin: PathBuf,
+        /// Key, what was found and what was expected.
+        message: String,
+    },
+    /// A trace could not be used.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// A trace could not be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// A curve could not be measured as asked.
+    #[error(transparent)]
+    Curve(#[from] CurveError),
+    /// A result could not be written or read.
+    #[error("{path}: {message}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        message: String,
+    },
+    /// The caller asked to stop.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl ExperimentError {
+    /// Whether the caller asked to stop.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, ExperimentError::Cancelled | ExperimentError::Record(RecordError::Cancelled))
+    }
+}

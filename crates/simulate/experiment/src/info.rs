@@ -1,0 +1,247 @@
+//! What a trace holds, in one pass.
+//!
+//! For: `trace info`. Must never know: how it is drawn. Re-use distances are LRU stack distances in
+//! blocks over all volumes; a trimmed block starts anew. Units are in the names of the JSON keys.
+
+mod bins;
+mod volume;
+
+use crate::ExperimentError;
+use crate::progress::{OnProgress, Progress};
+use bins::{PowerBins, TimeBins};
+use cachewright_curve::{Curves, Histogram, StackDistance};
+use cachewright_trace::intern::Interner;
+use cachewright_trace::{Batch, OpenOptions, Record, Skipped, formats};
+use cachewright_types::{BlockId, Bytes, Op, parse_bytes};
+use serde_json::{Value, json};
+use std::path::Path;
+use volume::VolumeFacts;
+
+/// Requests decoded at a time.
+const BATCH: usize = 8192;
+/// Volumes listed one by one, the busiest first.
+const VOLUMES_LISTED: usize = 50;
+
+/// How to look at a trace.
+#[derive(Clone, Debug)]
+pub struct InfoOptions {
+    /// How to open it.
+    pub open: OpenOptions,
+    /// Block size for the working set and re-use distances, with unit.
+    pub block: String,
+    /// Only this volume.
+    pub volume: Option<String>,
+}
+
+impl Default for InfoOptions {
+    fn default() -> Self {
+        InfoOptions { open: OpenOptions::default(), block: "4KiB".to_owned(), volume: None }
+    }
+}
+
+/// Reads a whole trace and returns its facts.
+pub fn info(
+    path: &Path,
+    options: &InfoOptions,
+    progress: OnProgress<'_>,
+) -> Result<Value, ExperimentError> {
+    let refuse = |message: String| ExperimentError::Spec { origin: path.to_owned(), message };
+    let block = parse_bytes(&options.block).map_err(|e| refuse(format!("`block`: {e}")))?;
+    if !block.0.is_power_of_two() {
+        return Err(refuse(format!("`block`: found `{block}`, expected a power of two")));
+    }
+    let format = match &options.open.format {
+        Some(name) => formats::find(name)?.name,
+        None => formats::recognise(path)?.name,
+    };
+    let mut reader = formats::open(path, &options.open)?;
+    let total = reader.requests_hint();
+    let mut facts = Facts::new(block);
+    let mut batch = Batch::default();
+    let mut done = 0;
+    loop {
+        batch.clear();
+        let count = reader.read(&mut batch, BATCH)?;
+        if count == 0 {
+            break;
+        }
+        for record in batch.iter() {
+            let name = reader.volumes().get(record.volume as usize);
+            if options.volume.is_none() || name == options.volume.as_ref() {
+                facts.add(&record).map_err(|error| refuse(error.to_string()))?;
+            }
+        }
+        done += count as u64;
+        if !progress(Progress { stage: "reading the trace", done, total }) {
+            return Err(ExperimentError::Cancelled);
+        }
+    }
+    if let Some(volume) = options.volume.as_ref().filter(|_| facts.total.requests() == 0) {
+        let expected = reader.volumes().iter().take(20).cloned().collect::<Vec<_>>().join(", ");
+        return Err(refuse(format!("found no volume `{volume}`, expected one of {expected}")));
+    }
+    Ok(facts.json(path, format, reader.volumes(), reader.skipped()))
+}
+
+/// Facts being gathered.
+struct Facts {
+    shift: u32,
+    block: Bytes,
+    interner: Interner,
+    stack: StackDistance,
+    ids: Vec<u32>,
+    written: Vec<u64>,
+    written_blocks: u64,
+    sizes: PowerBins,
+    rate: TimeBins,
+    first_ns: Option<u64>,
+    latest_ns: u64,
+    out_of_order: u64,
+    total: VolumeFacts,
+    volumes: Vec<VolumeFacts>,
+}
+
+impl Facts {
+    fn new(block: Bytes) -> Facts {
+        Facts {
+            shift: block.0.trailing_zeros(),
+            block,
+            interner: Interner::new(),
+            stack: StackDistance::new(),
+            ids: Vec::new(),
+            written: Vec::new(),
+            written_blocks: 0,
+            sizes: PowerBins::default(),
+            rate: TimeBins::new(),
+            first_ns: None,
+            latest_ns: 0,
+            out_of_order: 0,
+            total: VolumeFacts::default(),
+            volumes: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, record: &Record) -> Result<(), cachewright_trace::intern::InternError> {
+        let first = *self.first_ns.get_or_insert(record.time_ns);
+        let time = record.time_ns.saturating_sub(first);
+        if time < self.latest_ns {
+            self.out_of_order += 1;
+        }
+        self.latest_ns = self.latest_ns.max(time);
+        self.rate.add(time, record.length_bytes);
+        let volume = record.volume as usize;
+        if self.volumes.len() <= volume {
+            self.volumes.resize_with(volume + 1, VolumeFacts::default);
+        }
+        self.total.add(record);
+        self.volumes[volume].add(record);
+        match record.op {
+            Op::Flush => Ok(()),
+            Op::Trim => {
+                self.trim(record);
+                Ok(())
+            }
+            Op::Read | Op::Write => {
+                self.sizes.add(record.length_bytes);
+                self.touch(record, volume)
+            }
+        }
+    }
+
+    fn touch(
+        &mut self,
+        record: &Record,
+        volume: usize,
+    ) -> Result<(), cachewright_trace::intern::InternError> {
+        let end = record.offset_bytes.saturating_add(record.length_bytes.max(1)) - 1;
+        let first = record.offset_bytes >> self.shift;
+        let count = (end >> self.shift) - first + 1;
+        let before = self.interner.distinct();
+        self.ids.clear();
+        self.interner.intern_range(record.volume, first, count, &mut self.ids)?;
+        let fresh = u64::from(self.interner.distinct() - before);
+        self.total.distinct_blocks += fresh;
+        self.volumes[volume].distinct_blocks += fresh;
+        self.written.resize(self.interner.distinct().div_ceil(64) as usize, 0);
+        let write = record.op == Op::Write;
+        for id in &self.ids {
+            self.stack.access(BlockId(*id), write);
+            if write {
+                let (word, bit) = (&mut self.written[*id as usize / 64], 1_u64 << (id % 64));
+                self.written_blocks += u64::from(*word & bit == 0);
+                *word |= bit;
+            }
+        }
+        Ok(())
+    }
+
+    fn trim(&mut self, record: &Record) {
+        let first = record.offset_bytes.div_ceil(self.block.0);
+        let end = record.offset_bytes.saturating_add(record.length_bytes) >> self.shift;
+        self.ids.clear();
+        let count = end.saturating_sub(first);
+        self.interner.get_range(record.volume, first, count, &mut self.ids);
+        for id in &self.ids {
+            self.stack.remove(BlockId(*id));
+        }
+    }
+
+    fn json(&mut self, path: &Path, format: &str, names: &[String], skipped: &Skipped) -> Value {
+        let mut facts = self.total.json();
+        let examples: Vec<String> = skipped.examples.iter().map(ToString::to_string).collect();
+        let span_s = self.latest_ns as f64 / 1e9;
+        let per_second = if span_s > 0.0 { self.total.requests() as f64 / span_s } else { 0.0 };
+        let rest = json!({
+            "path": path.display().to_string(),
+            "format": format,
+            "span_ns": self.latest_ns,
+            "rate_per_s": per_second,
+            "block_bytes": self.block.0,
+            "working_set_bytes": self.total.distinct_blocks * self.block.0,
+            "written_working_set_bytes": self.written_blocks * self.block.0,
+            "out_of_order": self.out_of_order,
+            "skipped_bad": skipped.bad,
+            "skipped_irrelevant": skipped.irrelevant,
+            "skipped_examples": examples,
+            "request_bytes": self.sizes.json(),
+            "reuse": reuse_json(self.stack.histogram()),
+            "rate": self.rate.json(),
+            "volumes": self.volumes_json(names),
+            "volumes_total": self.volumes.iter().filter(|v| v.requests() > 0).count(),
+        });
+        if let (Value::Object(facts), Value::Object(rest)) = (&mut facts, rest) {
+            facts.extend(rest);
+        }
+        facts
+    }
+
+    fn volumes_json(&self, names: &[String]) -> Vec<Value> {
+        let mut busiest: Vec<usize> =
+            (0..self.volumes.len()).filter(|v| self.volumes[*v].requests() > 0).collect();
+        busiest
+            .sort_by_key(|volume| (std::cmp::Reverse(self.volumes[*volume].requests()), *volume));
+        busiest.truncate(VOLUMES_LISTED);
+        let one = |volume: usize| {
+            let mut facts = self.volumes[volume].json();
+            facts["name"] = names.get(volume).cloned().unwrap_or_default().into();
+            facts
+        };
+        busiest.into_iter().map(one).collect()
+    }
+}
+
+/// Distances by powers of two, and the LRU curve they make.
+fn reuse_json(histogram: &Histogram) -> Value {
+    let mut bins = PowerBins::default();
+    for (distance, both) in histogram.iter() {
+        bins.add_many(u64::from(distance), both[0] + both[1]);
+    }
+    let cold: u64 = histogram.cold().iter().sum();
+    let accesses: u64 = histogram.accesses().iter().sum();
+    json!({
+        "accesses": accesses,
+        "compulsory": cold,
+        "histogram": bins.pairs(),
+        "lru_miss_ratio": crate::result::curve_points(&Curves::exact(histogram).all),
+    })
+}

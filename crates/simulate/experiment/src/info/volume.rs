@@ -1,0 +1,48 @@
+//! Totals of one volume (or of a whole trace).
+//!
+//! For: counting requests and bytes by kind. Must never know: blocks' identities.
+
+use cachewright_trace::Record;
+use cachewright_types::Op;
+use serde_json::{Value, json};
+
+/// Requests and bytes by kind.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct VolumeFacts {
+    requests: [u64; 4],
+    bytes: [u64; 4],
+    /// Distinct blocks read or written.
+    pub distinct_blocks: u64,
+}
+
+impl VolumeFacts {
+    /// Counts one request.
+    pub fn add(&mut self, record: &Record) {
+        let kind = record.op as usize;
+        self.requests[kind] += 1;
+        self.bytes[kind] = self.bytes[kind].saturating_add(record.length_bytes);
+    }
+
+    /// Requests of all kinds.
+    pub fn requests(&self) -> u64 {
+        self.requests.iter().sum()
+    }
+
+    /// The totals by their names.
+    pub fn json(&self) -> Value {
+        let count = |op: Op| self.requests[op as usize];
+        let data = count(Op::Read) + count(Op::Write);
+        json!({
+            "requests": self.requests(),
+            "reads": count(Op::Read),
+            "writes": count(Op::Write),
+            "trims": count(Op::Trim),
+            "flushes": count(Op::Flush),
+            "read_share": cachewright_measure::ratio(count(Op::Read), data),
+            "read_bytes": self.bytes[Op::Read as usize],
+            "write_bytes": self.bytes[Op::Write as usize],
+            "trim_bytes": self.bytes[Op::Trim as usize],
+            "distinct_blocks": self.distinct_blocks,
+        })
+    }
+}

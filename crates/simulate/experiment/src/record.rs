@@ -1,0 +1,89 @@
+//! From a spec's tenants to a recording and what is said of their traces.
+//!
+//! For: opening and decoding once what many cases replay. Must never know: caches.
+
+use crate::ExperimentError;
+use crate::progress::{OnProgress, Progress};
+use crate::spec::{Spec, TenantSpec};
+use cachewright_system::{Recorder, Recording};
+use cachewright_trace::formats;
+use cachewright_trace::merge::{TenantInput, Workload};
+use serde_json::{Value, json};
+
+/// A recording and the facts of its tenants.
+pub struct Recorded {
+    /// The block accesses.
+    pub recording: Recording,
+    /// One JSON object per tenant, as in the result file.
+    pub tenants: Vec<Value>,
+}
+
+/// Opens the tenants' traces as one workload.
+pub fn open(spec: &Spec) -> Result<Workload, ExperimentError> {
+    let inputs = spec.tenants.iter().map(input).collect();
+    Ok(Workload::open(inputs)?)
+}
+
+fn input(tenant: &TenantSpec) -> TenantInput {
+    let mut input = TenantInput::path(&tenant.name, &tenant.path, tenant.open.clone());
+    input.volume = tenant.volume.clone();
+    input.time_scale = tenant.time_scale;
+    input.start = tenant.start;
+    input.sort = tenant.sort;
+    input
+}
+
+/// Reads every tenant's trace into memory as block accesses.
+pub fn record(spec: &Spec, progress: OnProgress<'_>) -> Result<Recorded, ExperimentError> {
+    let mut workload = open(spec)?;
+    let total = workload.requests_hint();
+    let recorder = Recorder::new(
+        spec.tenants.len(),
+        spec.block_kind(),
+        spec.cache.trim,
+        spec.replay.max_accesses,
+    );
+    let tell = |done| progress(Progress { stage: "reading traces", done, total });
+    let recording = recorder.record(&mut workload, tell)?;
+    let tenants: Result<Vec<Value>, ExperimentError> =
+        (0..spec.tenants.len()).map(|tenant| facts(spec, &workload, &recording, tenant)).collect();
+    Ok(Recorded { recording, tenants: tenants? })
+}
+
+fn facts(
+    spec: &Spec,
+    workload: &Workload,
+    recording: &Recording,
+    index: usize,
+) -> Result<Value, ExperimentError> {
+    let tenant = &spec.tenants[index];
+    let totals = &recording.totals[index];
+    let format = match &tenant.open.format {
+        Some(format) => format.clone(),
+        None => formats::recognise(&tenant.path)?.name.to_owned(),
+    };
+    let skipped = workload.skipped(index as u16).cloned().unwrap_or_default();
+    let examples: Vec<String> = skipped.examples.iter().map(ToString::to_string).collect();
+    let [reads, writes, trims, flushes] = totals.requests;
+    let [read_bytes, write_bytes, trim_bytes, _] = totals.bytes;
+    Ok(json!({
+        "name": tenant.name,
+        "trace": tenant.trace,
+        "format": format,
+        "requests": totals.requests.iter().sum::<u64>(),
+        "reads": reads,
+        "writes": writes,
+        "trims": trims,
+        "flushes": flushes,
+        "read_bytes": read_bytes,
+        "write_bytes": write_bytes,
+        "trim_bytes": trim_bytes,
+        "block_accesses": totals.block_accesses,
+        "distinct_blocks": totals.distinct_blocks,
+        "span_ns": totals.last_ns,
+        "skipped_bad": skipped.bad,
+        "skipped_irrelevant": skipped.irrelevant,
+        "skipped_examples": examples,
+        "out_of_order": workload.out_of_order(index as u16).unwrap_or(0),
+    }))
+}

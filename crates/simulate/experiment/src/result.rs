@@ -1,0 +1,122 @@
+//! Counters to JSON, as the result file has them.
+//!
+//! For: the shape of `result.json`. Must never know: where it is written. Units are in the names.
+
+use crate::case::Case;
+use cachewright_curve::Curve;
+use cachewright_measure::{Counts, WriteEffect};
+use cachewright_system::closed::Experience;
+use cachewright_system::{LaneResult, Recording};
+use serde_json::{Map, Value, json};
+
+/// Points kept of a curve in a result.
+pub const CURVE_POINTS: usize = 200;
+
+/// What one case found.
+pub fn case_json(
+    case: &Case,
+    capacity_blocks: u32,
+    lane: &LaneResult,
+    experience: Option<&[Experience]>,
+) -> Value {
+    let effect = case.spec.cache.write.effect();
+    let mut total = Counts::default();
+    lane.counts.iter().for_each(|counts| total.add(counts));
+    let mut all = counts_json(&total, effect);
+    all.insert("dirty_blocks".into(), lane.dirty_blocks.into());
+    if let Some(experience) = experience {
+        let whole = experience.iter().fold(Experience::default(), |sum, one| Experience {
+            requests: sum.requests + one.requests,
+            busy_ns: sum.busy_ns + one.busy_ns,
+            finished_ns: sum.finished_ns.max(one.finished_ns),
+        });
+        add_experience(&mut all, &whole, 0);
+    }
+    let tenants: Vec<Value> = lane
+        .counts
+        .iter()
+        .enumerate()
+        .map(|(index, counts)| {
+            let mut map = Map::new();
+            map.insert("name".into(), case.spec.tenants[index].name.clone().into());
+            map.append(&mut counts_json(counts, effect));
+            map.insert("quota_blocks".into(), lane.quota_blocks[index].into());
+            map.insert("occupancy_blocks".into(), lane.occupancy_blocks[index].into());
+            if let Some(one) = experience.and_then(|experience| experience.get(index)) {
+                add_experience(&mut map, one, case.spec.tenants[index].start.0);
+            }
+            Value::Object(map)
+        })
+        .collect();
+    json!({
+        "case": case.index,
+        "settings": settings_json(case),
+        "capacity_blocks": capacity_blocks,
+        "block_bytes": case.spec.cache.block.0,
+        "total": all,
+        "tenants": tenants,
+    })
+}
+
+/// The stages' values and what was varied.
+fn settings_json(case: &Case) -> Value {
+    let cache = &case.spec.cache;
+    let mut map = Map::new();
+    map.insert("cache.policy".into(), cache.policy.name.clone().into());
+    map.insert("cache.partition".into(), cache.partition.name.clone().into());
+    map.insert("cache.capacity".into(), cache.capacity.to_string().into());
+    map.insert("cache.write".into(), cache.write.name().into());
+    for (key, value) in &case.varied {
+        map.insert(key.clone(), value.clone().into());
+    }
+    Value::Object(map)
+}
+
+fn counts_json(counts: &Counts, effect: WriteEffect) -> Map<String, Value> {
+    let mut map = Map::new();
+    let mut put = |key: &str, value: Value| map.insert(key.to_owned(), value);
+    put("accesses", counts.accesses().into());
+    put("hits", counts.hits().into());
+    put("misses", counts.misses().into());
+    put("hit_ratio", counts.hit_ratio().into());
+    put("read_accesses", counts.reads.into());
+    put("read_hits", counts.read_hits.into());
+    put("read_hit_ratio", counts.read_hit_ratio().into());
+    put("write_accesses", counts.writes.into());
+    put("write_hits", counts.write_hits.into());
+    put("requests", counts.requests.into());
+    put("request_hits", counts.request_hits.into());
+    put("admissions", counts.admissions().into());
+    put("bypasses", counts.bypasses().into());
+    put("evictions", counts.evictions.into());
+    put("writebacks", counts.writebacks.into());
+    put("invalidations", counts.invalidations.into());
+    put("cache_writes", counts.cache_writes(effect).into());
+    put("backing_reads", counts.backing_reads().into());
+    put("backing_writes", counts.backing_writes(effect).into());
+    map
+}
+
+fn add_experience(map: &mut Map<String, Value>, experience: &Experience, start_ns: u64) {
+    map.insert("mean_response_ns".into(), experience.mean_response_ns().into());
+    map.insert("throughput_per_s".into(), experience.throughput_per_s(start_ns).into());
+    map.insert("finished_ns".into(), experience.finished_ns.into());
+}
+
+/// A workload's totals.
+pub fn workload_json(recording: &Recording, block_bytes: u64) -> Value {
+    let requests: u64 = recording.totals.iter().flat_map(|totals| totals.requests).sum();
+    json!({
+        "requests": requests,
+        "block_accesses": recording.block_accesses(),
+        "distinct_blocks": recording.distinct,
+        "span_ns": recording.span_ns(),
+        "working_set_bytes": u64::from(recording.distinct) * block_bytes,
+    })
+}
+
+/// A curve's knots, thinned.
+pub fn curve_points(curve: &Curve) -> Vec<Value> {
+    let thin = curve.resampled(CURVE_POINTS);
+    thin.sizes().iter().map(|size| json!([size, thin.miss_ratio(*size)])).collect()
+}

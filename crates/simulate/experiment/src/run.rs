@@ -1,0 +1,308 @@
+//! Running a stack file, and every combination of what is varied.
+//!
+//! For: deciding which cases share a recording and which share a pass, and putting the answers in
+//! order. Must never know: how results are drawn. Cases already answered in the result directory
+//! are not run again.
+
+use crate::case::{Case, expand};
+use crate::lanes::{Plan, interval_meter};
+use crate::progress::{OnProgress, Progress, with_threads};
+use crate::record::{Recorded, record};
+use crate::result::{case_json, curve_points, workload_json};
+use crate::series::{self, Rows};
+use crate::store::Store;
+use crate::{ExperimentError, Spec, VERSION};
+use cachewright_curve::{CurveSet, Method};
+use cachewright_system::closed::requests_by_tenant;
+use cachewright_system::replay::{Shared, replay};
+use cachewright_system::{
+    CurveLane, Cuts, Lane, LaneResult, Recording, Row, Whose, interval_curves,
+};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes that the caches of one pass may take together; more caches take more passes over the
+/// recording.
+const PASS_BYTES: u64 = 1 << 30;
+/// Bytes a cache takes per distinct block of the workload, at most (LIRS takes the most).
+const LANE_BYTES_PER_BLOCK: u64 = 24;
+
+/// What to run.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// Keys and the values each takes; all combinations are run.
+    pub vary: Vec<(String, Vec<String>)>,
+    /// Keys set over the stack file before anything is varied.
+    pub set: Vec<(String, String)>,
+    /// Threads; 0 for one per processor.
+    pub threads: usize,
+    /// The result directory; nothing is written without one.
+    pub out: Option<PathBuf>,
+    /// Run every case anew even if the directory has its answer.
+    pub fresh: bool,
+}
+
+/// The resolved settings of a stack file. Errors: anything wrong with it, and traces that do not
+/// exist.
+pub fn check(
+    text: &str,
+    origin: &Path,
+    overrides: &[(String, String)],
+) -> Result<Value, ExperimentError> {
+    let spec = Spec::parse(text, origin, overrides)?;
+    for tenant in &spec.tenants {
+        if !tenant.path.is_file() {
+            let path = tenant.path.display();
+            let name = &tenant.name;
+            let message = format!("tenant `{name}`: found no file `{path}`, expected a trace");
+            return Err(ExperimentError::Spec { origin: origin.to_owned(), message });
+        }
+    }
+    resolved(&spec, origin)
+}
+
+fn resolved(spec: &Spec, origin: &Path) -> Result<Value, ExperimentError> {
+    let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    spec.resolved().map_err(refuse)
+}
+
+/// Runs every combination; returns what `result.json` holds.
+pub fn run(
+    text: &str,
+    origin: &Path,
+    options: &RunOptions,
+    progress: OnProgress<'_>,
+) -> Result<Value, ExperimentError> {
+    check(text, origin, &options.set)?;
+    let cases = expand(text, origin, &options.set, &options.vary)?;
+    let mut run = Run {
+        origin,
+        progress,
+        store: Store::open(options.out.as_deref(), options.fresh)?,
+        answers: vec![None; cases.len()],
+        rows: Vec::new(),
+        head: None,
+    };
+    for case in &cases {
+        resolved(&case.spec, origin)?;
+        case.needs_future(origin)?;
+    }
+    with_threads(options.threads, || {
+        let mut left: Vec<&Case> = cases.iter().collect();
+        while let Some(first) = left.first().copied() {
+            let (group, rest) = left.into_iter().partition(|case| first.shares_recording(case));
+            run.group(group)?;
+            left = rest;
+        }
+        let spec = Spec::parse(text, origin, &options.set)?;
+        run.finish(&spec, options)
+    })
+}
+
+/// The state of a run.
+struct Run<'a> {
+    origin: &'a Path,
+    progress: OnProgress<'a>,
+    store: Store,
+    answers: Vec<Option<Value>>,
+    rows: Rows,
+    /// Tenants, workload and curves, from the first recording.
+    head: Option<[Value; 3]>,
+}
+
+impl Run<'_> {
+    /// Runs the cases that share a recording.
+    fn group(&mut self, group: Vec<&Case>) -> Result<(), ExperimentError> {
+        let Some(first) = group.first().copied() else { return Ok(()) };
+        let recorded = record(&first.spec, self.progress)?;
+        let mut lru = Vec::new();
+        if self.head.is_none() {
+            lru = lru_lanes(&first.spec);
+        }
+        let mut open = Vec::new();
+        let fingerprint = if self.store.keeps() { recorded.recording.fingerprint() } else { 0 };
+        for case in group {
+            let resolved = resolved(&case.spec, self.origin)?;
+            let key = self.store.key(&resolved, &recorded.tenants, fingerprint);
+            if let Some((answer, rows)) = self.store.load(&key, case.index)? {
+                self.answers[case.index] = Some(answer);
+                self.rows.extend(rows);
+            } else if case.spec.replay.closed {
+                self.closed(case, &recorded, &key)?;
+            } else {
+                open.push((case, key));
+            }
+        }
+        while !open.is_empty() || !lru.is_empty() {
+            let pass = self.next_pass(&mut open, &recorded.recording);
+            self.pass(&pass, std::mem::take(&mut lru), &recorded, first)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the next cases that one pass can feed, within the bound on memory.
+    fn next_pass<'c>(
+        &self,
+        open: &mut Vec<(&'c Case, String)>,
+        recording: &Recording,
+    ) -> Vec<(&'c Case, String)> {
+        let lane_bytes = u64::from(recording.distinct).max(1) * LANE_BYTES_PER_BLOCK;
+        let most = (PASS_BYTES / lane_bytes).max(1) as usize;
+        let Some((first, _)) = open.first() else { return Vec::new() };
+        let first = *first;
+        let mut pass = Vec::new();
+        let mut rest = Vec::new();
+        for entry in open.drain(..) {
+            let fits = pass.len() < most && first.shares_pass(entry.0);
+            if fits { pass.push(entry) } else { rest.push(entry) }
+        }
+        *open = rest;
+        pass
+    }
+
+    /// Feeds the lanes of `pass`, and `lru` beside them, from one recording.
+    fn pass(
+        &mut self,
+        pass: &[(&Case, String)],
+        lru: Vec<Box<dyn Lane>>,
+        recorded: &Recorded,
+        first: &Case,
+    ) -> Result<(), ExperimentError> {
+        let recording = &recorded.recording;
+        let curves_wanted = !lru.is_empty();
+        let mut lanes: Vec<Box<dyn Lane>> = lru;
+        let lru_count = lanes.len();
+        let mut future = false;
+        let mut meter = None;
+        for (case, _) in pass {
+            let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
+            let plan = Plan { case, recording, capacity_blocks, origin: self.origin };
+            lanes.push(plan.lane()?);
+            future |= case.needs_future(self.origin)?;
+            if case.needs_curves() {
+                meter.get_or_insert_with(|| interval_meter(case));
+            }
+        }
+        let replay_spec = &pass.first().map_or(first, |(case, _)| case).spec.replay;
+        let cuts = Cuts::new(recording, replay_spec.interval.0, replay_spec.windows);
+        let next_use = if future { self.next_uses(recording)? } else { Vec::new() };
+        let curves = meter.map(|meter| interval_curves(recording, &cuts, meter));
+        let shared = Shared {
+            recording,
+            next_use: &next_use,
+            cuts: &cuts,
+            curves: curves.as_deref().unwrap_or_default(),
+        };
+        let total = Some(recording.len() as u64 * lanes.len() as u64);
+        let tell = |done| (self.progress)(Progress { stage: "replaying", done, total });
+        let mut results = replay(&shared, &mut lanes, tell)?;
+        let answers = results.split_off(lru_count);
+        if curves_wanted {
+            self.set_head(recorded, first, &results);
+        }
+        for ((case, key), result) in pass.iter().zip(answers) {
+            self.answer(case, key, recording, result, None)?;
+        }
+        Ok(())
+    }
+
+    fn next_uses(&self, recording: &Recording) -> Result<Vec<u32>, ExperimentError> {
+        recording.next_uses().ok_or_else(|| ExperimentError::Spec {
+            origin: self.origin.to_owned(),
+            message: "found more than 2^32 - 2 block accesses, expected fewer for a policy that \
+                      needs the future"
+                .to_owned(),
+        })
+    }
+
+    fn closed(
+        &mut self,
+        case: &Case,
+        recorded: &Recorded,
+        key: &str,
+    ) -> Result<(), ExperimentError> {
+        let recording = &recorded.recording;
+        let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
+        let requests = requests_by_tenant(recording);
+        let plan = Plan { case, recording, capacity_blocks, origin: self.origin };
+        let total = Some(recording.times_ns.len() as u64);
+        let done = AtomicU64::new(0);
+        let (result, experience) = plan.run_closed(&requests, &mut |now| {
+            done.store(now, Ordering::Relaxed);
+            (self.progress)(Progress { stage: "replaying (closed loop)", done: now, total })
+        })?;
+        self.answer(case, key, recording, result, Some(&experience))
+    }
+
+    /// Keeps a case's answer and writes it down.
+    fn answer(
+        &mut self,
+        case: &Case,
+        key: &str,
+        recording: &Recording,
+        result: LaneResult,
+        experience: Option<&[cachewright_system::closed::Experience]>,
+    ) -> Result<(), ExperimentError> {
+        let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
+        let answer = case_json(case, capacity_blocks, &result, experience);
+        self.store.save(key, &answer, &result.rows)?;
+        self.answers[case.index] = Some(answer);
+        let index = case.index as u32;
+        self.rows.extend(result.rows.into_iter().map(|row: Row| (index, row)));
+        Ok(())
+    }
+
+    fn set_head(&mut self, recorded: &Recorded, first: &Case, lru: &[LaneResult]) {
+        let names = std::iter::once("all")
+            .chain(first.spec.tenants.iter().map(|tenant| tenant.name.as_str()));
+        let curves: Vec<Value> = names
+            .zip(lru)
+            .flat_map(|(name, result)| {
+                let curve = result.curves.first();
+                curve.map(|curves| json!({"tenant": name, "points": curve_points(&curves.all)}))
+            })
+            .collect();
+        let workload = workload_json(&recorded.recording, first.spec.cache.block.0);
+        self.head = Some([recorded.tenants.clone().into(), workload, curves.into()]);
+    }
+
+    /// Puts the result together and writes it.
+    fn finish(mut self, spec: &Spec, options: &RunOptions) -> Result<Value, ExperimentError> {
+        self.rows.sort_by_key(|(case, row)| (*case, row.window, row.tenant));
+        let [tenants, workload, curves] = self.head.take().unwrap_or_default();
+        let varied: Vec<&str> = options.vary.iter().map(|(key, _)| key.as_str()).collect();
+        let cases: Vec<Value> = self.answers.into_iter().flatten().collect();
+        let mut result = json!({
+            "cachewright": VERSION,
+            "name": spec.name,
+            "spec": resolved(spec, self.origin)?,
+            "workload": workload,
+            "tenants": tenants,
+            "varied": varied,
+            "cases": cases,
+            "curves": curves,
+        });
+        match &options.out {
+            Some(out) => {
+                series::write(&out.join("series.parquet"), &self.rows)?;
+                result["series"] = "series.parquet".into();
+                self.store.write_result(out, &result)?;
+            }
+            None => result["series_rows"] = series::json_rows(&self.rows),
+        }
+        Ok(result)
+    }
+}
+
+/// Exact LRU curves: one lane for all tenants together and one for each.
+fn lru_lanes(spec: &Spec) -> Vec<Box<dyn Lane>> {
+    let tenants = (0..spec.tenants.len()).map(|tenant| Whose::Tenant(tenant as u16));
+    std::iter::once(Whose::All)
+        .chain(tenants)
+        .map(|whose| {
+            let set = CurveSet::new(1, &Method::Exact, spec.seed);
+            Box::new(CurveLane::new(set, whose, false)) as Box<dyn Lane>
+        })
+        .collect()
+}

@@ -1,0 +1,96 @@
+//! Time series to Parquet.
+//!
+//! For: `series.parquet` of a result directory. Must never know: what the numbers mean. Schema:
+//! `case`, `window`, `tenant` as UINT_32 (tenant 4294967295 = all), `time_ns`, `accesses`, `hits`,
+//! `occupancy_blocks`, `quota_blocks` as UINT_64; one row group.
+
+use crate::ExperimentError;
+use cachewright_system::Row;
+use parquet::basic::Compression;
+use parquet::data_type::{DataType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+use serde_json::Value;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+const SCHEMA: &str = "message series {
+    REQUIRED INT32 case (UINT_32);
+    REQUIRED INT32 window (UINT_32);
+    REQUIRED INT64 time_ns (UINT_64);
+    REQUIRED INT32 tenant (UINT_32);
+    REQUIRED INT64 accesses (UINT_64);
+    REQUIRED INT64 hits (UINT_64);
+    REQUIRED INT64 occupancy_blocks (UINT_64);
+    REQUIRED INT64 quota_blocks (UINT_64);
+}";
+
+/// Rows of several cases: (case, row).
+pub type Rows = Vec<(u32, Row)>;
+
+/// Writes the rows; the file appears whole or not at all.
+pub fn write(path: &Path, rows: &Rows) -> Result<(), ExperimentError> {
+    let part = path.with_extension("parquet.part");
+    let io = |error: &dyn std::fmt::Display| ExperimentError::Io {
+        path: path.to_owned(),
+        message: error.to_string(),
+    };
+    let file = File::create(&part).map_err(|error| io(&error))?;
+    write_to(file, rows).map_err(|error| io(&error))?;
+    std::fs::rename(&part, path).map_err(|error| io(&error))
+}
+
+fn write_to(file: File, rows: &Rows) -> Result<(), ParquetError> {
+    let schema = Arc::new(parse_message_type(SCHEMA)?);
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(Default::default()))
+        .set_created_by(format!("cachewright {}", crate::VERSION))
+        .build();
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties))?;
+    let mut group = writer.next_row_group()?;
+    column::<Int32Type, _>(&mut group, rows, |(case, _)| *case as i32)?;
+    column::<Int32Type, _>(&mut group, rows, |(_, row)| row.window as i32)?;
+    column::<Int64Type, _>(&mut group, rows, |(_, row)| row.time_ns as i64)?;
+    column::<Int32Type, _>(&mut group, rows, |(_, row)| row.tenant as i32)?;
+    column::<Int64Type, _>(&mut group, rows, |(_, row)| row.accesses as i64)?;
+    column::<Int64Type, _>(&mut group, rows, |(_, row)| row.hits as i64)?;
+    column::<Int64Type, _>(&mut group, rows, |(_, row)| row.occupancy_blocks as i64)?;
+    column::<Int64Type, _>(&mut group, rows, |(_, row)| row.quota_blocks as i64)?;
+    group.close()?;
+    writer.close()?;
+    Ok(())
+}
+
+fn column<D: DataType, F: Fn(&(u32, Row)) -> D::T>(
+    group: &mut SerializedRowGroupWriter<'_, File>,
+    rows: &Rows,
+    value: F,
+) -> Result<(), ParquetError> {
+    let values: Vec<D::T> = rows.iter().map(value).collect();
+    if let Some(mut column) = group.next_column()? {
+        column.typed::<D>().write_batch(&values, None, None)?;
+        column.close()?;
+    }
+    Ok(())
+}
+
+/// The rows as JSON arrays, for results that are not written to a directory.
+pub fn json_rows(rows: &Rows) -> Value {
+    rows.iter()
+        .map(|(case, row)| {
+            serde_json::json!([
+                case,
+                row.window,
+                row.time_ns,
+                row.tenant,
+                row.accesses,
+                row.hits,
+                row.occupancy_blocks,
+                row.quota_blocks
+            ])
+        })
+        .collect()
+}

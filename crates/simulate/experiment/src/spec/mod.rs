@@ -1,0 +1,180 @@
+//! The stack file: one TOML file that describes tenants, cache and replay.
+//!
+//! For: checked settings with defaults filled in. Must never know: how they are carried out. Every
+//! key is declared once, here; unknown keys are refused with the nearest known one. `check` prints
+//! the resolved form.
+
+mod overrides;
+mod resolved;
+mod section;
+mod tenant;
+
+pub use overrides::apply;
+pub use tenant::TenantSpec;
+
+use crate::ExperimentError;
+use cachewright_cache::WriteMode;
+use cachewright_system::BlockKind;
+use cachewright_types::{Bytes, Nanos, Seed, Size, Value};
+use section::Section;
+use std::path::Path;
+
+/// A scheme chosen by name, with its own settings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Named {
+    /// The registered name.
+    pub name: String,
+    /// Settings given; the others keep their defaults.
+    pub pairs: Vec<(String, Value)>,
+}
+
+/// The `[cache]` table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CacheSpec {
+    /// Size of the cache.
+    pub capacity: Size,
+    /// Size of a block in bytes; a power of two.
+    pub block: Bytes,
+    /// Which block stays.
+    pub policy: Named,
+    /// How much each tenant gets.
+    pub partition: Named,
+    /// Where writes go.
+    pub write: WriteMode,
+    /// Whether trims drop cached blocks.
+    pub trim: bool,
+}
+
+/// The `[replay]` table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplaySpec {
+    /// Requests wait for answers instead of arriving at their trace times.
+    pub closed: bool,
+    /// One block per request instead of all blocks it touches.
+    pub unit: bool,
+    /// Time between two divisions of the cache.
+    pub interval: Nanos,
+    /// Windows of the time series.
+    pub windows: u32,
+    /// Requests under way per tenant (closed loop).
+    pub queue_depth: u32,
+    /// Pause after an answer (closed loop).
+    pub think_time: Nanos,
+    /// Duration of a hit (closed loop).
+    pub hit_time: Nanos,
+    /// Duration of a miss (closed loop).
+    pub miss_time: Nanos,
+    /// Bound on the block accesses kept in memory.
+    pub max_accesses: u64,
+}
+
+/// A whole stack file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// Shown in tables and reports.
+    pub name: String,
+    /// Root of all randomness.
+    pub seed: Seed,
+    /// The cache.
+    pub cache: CacheSpec,
+    /// The replay.
+    pub replay: ReplaySpec,
+    /// The tenants, in order.
+    pub tenants: Vec<TenantSpec>,
+}
+
+impl Spec {
+    /// Reads a stack file's text; `origin` is its path, for messages and relative trace paths;
+    /// `overrides` are `key=value` pairs set over it.
+    pub fn parse(
+        text: &str,
+        origin: &Path,
+        overrides: &[(String, String)],
+    ) -> Result<Spec, ExperimentError> {
+        let refuse = |message: String| ExperimentError::Spec { origin: origin.to_owned(), message };
+        let mut table: toml::Table =
+            text.parse().map_err(|error: toml::de::Error| refuse(error.to_string()))?;
+        for (key, value) in overrides {
+            apply(&mut table, key, value).map_err(refuse)?;
+        }
+        Spec::from_table(&table, origin).map_err(refuse)
+    }
+
+    fn from_table(table: &toml::Table, origin: &Path) -> Result<Spec, String> {
+        let top = Section::new("", table, &["name", "seed", "cache", "replay", "tenant"])?;
+        let stem = origin.file_stem().map_or("stack".into(), |stem| stem.to_string_lossy());
+        let name = top.text("name", &stem)?;
+        let seed = Seed(top.whole("seed", 1, 0..=u64::MAX >> 1)?);
+        let cache = CacheSpec::from_section(&top)?;
+        let replay = ReplaySpec::from_section(&top)?;
+        let tenants = tenant::from_section(&top, origin, &replay)?;
+        Ok(Spec { name, seed, cache, replay, tenants })
+    }
+
+    /// How requests become blocks.
+    pub fn block_kind(&self) -> BlockKind {
+        if self.replay.unit {
+            BlockKind::Unit
+        } else {
+            BlockKind::Split { shift: self.cache.block.0.trailing_zeros() }
+        }
+    }
+}
+
+impl CacheSpec {
+    fn from_section(top: &Section<'_>) -> Result<CacheSpec, String> {
+        let keys = ["capacity", "block", "policy", "partition", "write", "trim"];
+        let section = top.required_table("cache", &keys)?;
+        let block = section.bytes("block", Bytes(4096))?;
+        if !block.0.is_power_of_two() || !(512..=1 << 30).contains(&block.0) {
+            return Err(format!(
+                "`cache.block`: found `{block}`, expected a power of two from 512B to 1GiB"
+            ));
+        }
+        let policy = section.named("policy", "lru")?;
+        let known = cachewright_policy::entry(&policy.name);
+        known.map_err(|error| format!("`cache.policy`: {error}"))?;
+        let partition = section.named("partition", "shared")?;
+        let known = cachewright_partition::entry(&partition.name);
+        known.map_err(|error| format!("`cache.partition`: {error}"))?;
+        let modes = WriteMode::ALL.map(WriteMode::name);
+        let write = section.choice("write", &modes, 0)?;
+        let trim = section.choice("trim", &["drop", "ignore"], 0)?;
+        Ok(CacheSpec {
+            capacity: section.size("capacity")?,
+            block,
+            policy,
+            partition,
+            write: WriteMode::ALL[write],
+            trim: trim == 0,
+        })
+    }
+}
+
+impl ReplaySpec {
+    fn from_section(top: &Section<'_>) -> Result<ReplaySpec, String> {
+        let keys = [
+            "loop",
+            "blocks",
+            "interval",
+            "windows",
+            "queue_depth",
+            "think_time",
+            "hit_time",
+            "miss_time",
+            "max_accesses",
+        ];
+        let section = top.table("replay", &keys)?;
+        Ok(ReplaySpec {
+            closed: section.choice("loop", &["open", "closed"], 0)? == 1,
+            unit: section.choice("blocks", &["split", "unit"], 0)? == 1,
+            interval: section.duration("interval", Nanos(2_000_000_000))?,
+            windows: section.whole("windows", 100, 0..=10_000)? as u32,
+            queue_depth: section.whole("queue_depth", 8, 1..=65_536)? as u32,
+            think_time: section.duration("think_time", Nanos(0))?,
+            hit_time: section.duration("hit_time", Nanos(100_000))?,
+            miss_time: section.duration("miss_time", Nanos(5_000_000))?,
+            max_accesses: section.whole("max_accesses", 1 << 30, 1..=u64::from(u32::MAX - 1))?,
+        })
+    }
+}

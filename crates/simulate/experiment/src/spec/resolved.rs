@@ -1,0 +1,88 @@
+//! A stack file with every default filled in, as JSON.
+//!
+//! For: `check`, the result file and telling cases apart. Must never know: who reads it.
+
+use super::{Named, Spec, TenantSpec};
+use cachewright_trace::OnBadRecord;
+use cachewright_types::{Seed, SettingSpec};
+use serde_json::{Map, Value, json};
+
+impl Spec {
+    /// Everything, resolved: schemes with all their settings, sizes and times with units. Errors:
+    /// a scheme's setting is refused.
+    pub fn resolved(&self) -> Result<Value, String> {
+        let tenants: Vec<Value> = self.tenants.iter().map(tenant).collect();
+        Ok(json!({
+            "name": self.name,
+            "seed": self.seed.0,
+            "cache": {
+                "capacity": self.cache.capacity.to_string(),
+                "block": self.cache.block.to_string(),
+                "policy": policy(&self.cache.policy)?,
+                "partition": partition(&self.cache.partition)?,
+                "write": self.cache.write.name(),
+                "trim": if self.cache.trim { "drop" } else { "ignore" },
+            },
+            "replay": {
+                "loop": if self.replay.closed { "closed" } else { "open" },
+                "blocks": if self.replay.unit { "unit" } else { "split" },
+                "interval": self.replay.interval.to_string(),
+                "windows": self.replay.windows,
+                "queue_depth": self.replay.queue_depth,
+                "think_time": self.replay.think_time.to_string(),
+                "hit_time": self.replay.hit_time.to_string(),
+                "miss_time": self.replay.miss_time.to_string(),
+                "max_accesses": self.replay.max_accesses,
+            },
+            "tenant": tenants,
+        }))
+    }
+}
+
+fn tenant(tenant: &TenantSpec) -> Value {
+    let skip = tenant.open.on_bad_record == OnBadRecord::Skip;
+    json!({
+        "name": tenant.name,
+        "trace": tenant.trace,
+        "format": tenant.open.format,
+        "volume": tenant.volume,
+        "time_scale": tenant.time_scale,
+        "start": tenant.start.to_string(),
+        "sort": tenant.sort,
+        "on_bad_record": if skip { "skip" } else { "fail" },
+        "weight": tenant.weight,
+        "options": tenant.open.format_options,
+        "queue_depth": tenant.queue_depth,
+        "think_time": tenant.think_time.to_string(),
+    })
+}
+
+fn policy(named: &Named) -> Result<Value, String> {
+    cachewright_policy::registry::boxed(&named.name, &named.pairs, 0, Seed(0))
+        .map_err(|error| format!("`cache.policy`: {error}"))?;
+    Ok(scheme(named, cachewright_policy::registry::setting_specs(&named.name)))
+}
+
+fn partition(named: &Named) -> Result<Value, String> {
+    cachewright_partition::boxed(&named.name, &named.pairs, 1, Seed(0))
+        .map_err(|error| format!("`cache.partition`: {error}"))?;
+    Ok(scheme(named, cachewright_partition::registry::setting_specs(&named.name)))
+}
+
+/// A scheme's name and all its settings: the given ones, checked before, over the defaults.
+fn scheme(named: &Named, specs: Option<Vec<SettingSpec>>) -> Value {
+    let mut map = Map::new();
+    map.insert("name".to_owned(), named.name.clone().into());
+    for spec in specs.unwrap_or_default() {
+        let given = named.pairs.iter().rev().find(|(key, _)| key == spec.name);
+        let value = match given {
+            Some((_, cachewright_types::Value::Int(number))) => (*number).into(),
+            Some((_, cachewright_types::Value::Float(number))) => (*number).into(),
+            Some((_, cachewright_types::Value::Bool(flag))) => (*flag).into(),
+            Some((_, cachewright_types::Value::Text(text))) => text.clone().into(),
+            None => spec.default.into(),
+        };
+        map.insert(spec.name.to_owned(), value);
+    }
+    Value::Object(map)
+}

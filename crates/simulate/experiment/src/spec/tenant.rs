@@ -1,0 +1,145 @@
+//! The `[[tenant]]` tables.
+//!
+//! For: which trace (or volume of one) each tenant replays and how. Must never know: formats.
+
+use super::ReplaySpec;
+use super::section::Section;
+use cachewright_trace::{OnBadRecord, OpenOptions};
+use cachewright_types::Nanos;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// One tenant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TenantSpec {
+    /// Shown in tables; unique.
+    pub name: String,
+    /// The trace as written in the stack file.
+    pub trace: String,
+    /// The trace's path, relative paths taken from the stack file's folder.
+    pub path: PathBuf,
+    /// How to open it.
+    pub open: OpenOptions,
+    /// Only this volume of the trace.
+    pub volume: Option<String>,
+    /// Factor on the trace's times: 0.5 is twice as fast.
+    pub time_scale: f64,
+    /// When the tenant begins.
+    pub start: Nanos,
+    /// Sort by time in memory instead of moving late requests up.
+    pub sort: bool,
+    /// Share under `static`.
+    pub weight: f64,
+    /// Requests under way (closed loop).
+    pub queue_depth: u32,
+    /// Pause after an answer (closed loop).
+    pub think_time: Nanos,
+}
+
+const KEYS: [&str; 12] = [
+    "name",
+    "trace",
+    "format",
+    "volume",
+    "time_scale",
+    "start",
+    "sort",
+    "on_bad_record",
+    "weight",
+    "options",
+    "queue_depth",
+    "think_time",
+];
+
+/// All tenants of a stack file; there must be at least one.
+pub fn from_section(
+    top: &Section<'_>,
+    origin: &Path,
+    replay: &ReplaySpec,
+) -> Result<Vec<TenantSpec>, String> {
+    let array = match top.get("tenant") {
+        Some(toml::Value::Array(array)) if !array.is_empty() => array,
+        Some(other) => return Err(top.refuse("tenant", other, "one or more `[[tenant]]` tables")),
+        None => return Err("found no `[[tenant]]`, expected one or more".to_owned()),
+    };
+    let folder = origin.parent().unwrap_or(Path::new(""));
+    let mut tenants: Vec<TenantSpec> = Vec::new();
+    for (index, value) in array.iter().enumerate() {
+        let path = format!("tenant[{}]", index + 1);
+        let toml::Value::Table(table) = value else {
+            return Err(top.refuse("tenant", value, "a `[[tenant]]` table"));
+        };
+        let tenant = one(&Section::new(&path, table, &KEYS)?, folder, replay, index)?;
+        if tenants.iter().any(|other| other.name == tenant.name) {
+            let expected = "a name of its own for each tenant";
+            return Err(format!(
+                "`{path}.name`: found `{}` again, expected {expected}",
+                tenant.name
+            ));
+        }
+        tenants.push(tenant);
+    }
+    Ok(tenants)
+}
+
+fn one(
+    section: &Section<'_>,
+    folder: &Path,
+    replay: &ReplaySpec,
+    index: usize,
+) -> Result<TenantSpec, String> {
+    let trace = section.optional_text("trace")?.ok_or_else(|| {
+        format!("found no `{}`, expected the path of a trace", section.key("trace"))
+    })?;
+    let on_bad_record = match section.choice("on_bad_record", &["fail", "skip"], 0)? {
+        0 => OnBadRecord::Fail,
+        _ => OnBadRecord::Skip,
+    };
+    let open = OpenOptions {
+        format: section.optional_text("format")?,
+        on_bad_record,
+        format_options: options(section)?,
+    };
+    let depth = u64::from(replay.queue_depth);
+    Ok(TenantSpec {
+        name: section.text("name", &format!("tenant{}", index + 1))?,
+        path: folder.join(&trace),
+        trace,
+        open,
+        volume: volume(section)?,
+        time_scale: section.positive("time_scale", 1.0)?,
+        start: section.duration("start", Nanos(0))?,
+        sort: section.boolean("sort", false)?,
+        weight: section.positive("weight", 1.0)?,
+        queue_depth: section.whole("queue_depth", depth, 1..=65_536)? as u32,
+        think_time: section.duration("think_time", replay.think_time)?,
+    })
+}
+
+/// A volume's name; a bare number stands for its digits.
+fn volume(section: &Section<'_>) -> Result<Option<String>, String> {
+    match section.get("volume") {
+        Some(toml::Value::Integer(number)) => Ok(Some(number.to_string())),
+        _ => section.optional_text("volume"),
+    }
+}
+
+fn options(section: &Section<'_>) -> Result<BTreeMap<String, String>, String> {
+    let mut options = BTreeMap::new();
+    let table = match section.get("options") {
+        None => return Ok(options),
+        Some(toml::Value::Table(table)) => table,
+        Some(other) => return Err(section.refuse("options", other, "a table")),
+    };
+    for (key, value) in table {
+        let text = match value {
+            toml::Value::String(text) => text.clone(),
+            toml::Value::Integer(_) | toml::Value::Float(_) | toml::Value::Boolean(_) => {
+                value.to_string()
+            }
+            other => return Err(section.refuse("options", other, "texts and numbers")),
+        };
+        options.insert(key.clone(), text);
+    }
+    Ok(options)
+}

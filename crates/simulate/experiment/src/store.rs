@@ -1,0 +1,104 @@
+//! The result directory: answers kept case by case, so that a sweep can be stopped and continued.
+//!
+//! For: `cases/KEY.json` (one answer and its time series) and `result.json`. Must never know: what
+//! an answer means. A key is made of the version, the resolved settings and the traces' identity;
+//! a changed input has another key, so stale answers are never used.
+
+use crate::{ExperimentError, VERSION};
+use cachewright_system::Row;
+use cachewright_types::seed::mix;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// Where answers are kept, if anywhere.
+pub struct Store {
+    cases: Option<PathBuf>,
+    fresh: bool,
+}
+
+impl Store {
+    /// Whether answers are kept at all.
+    pub fn keeps(&self) -> bool {
+        self.cases.is_some()
+    }
+
+    /// Opens (and makes) the directory; with `fresh` old answers are not read.
+    pub fn open(out: Option<&Path>, fresh: bool) -> Result<Store, ExperimentError> {
+        let cases = out.map(|out| out.join("cases"));
+        if let Some(cases) = &cases {
+            std::fs::create_dir_all(cases).map_err(|error| failure(cases, &error))?;
+        }
+        Ok(Store { cases, fresh })
+    }
+
+    /// The key of a case, from its settings, the facts read from its traces and the fingerprint of
+    /// their block accesses.
+    pub fn key(&self, resolved: &Value, tenants: &[Value], fingerprint: u64) -> String {
+        let tenants = Value::from(tenants.to_vec());
+        let text = format!("{VERSION} {resolved} {tenants} {fingerprint:x}");
+        let hash = |seed: u64| text.bytes().fold(seed, |hash, byte| mix(hash ^ u64::from(byte)));
+        format!("{:016x}{:016x}", hash(1), hash(2))
+    }
+
+    /// The answer kept under `key`, under the case's number of today.
+    pub fn load(
+        &self,
+        key: &str,
+        case: usize,
+    ) -> Result<Option<(Value, Vec<(u32, Row)>)>, ExperimentError> {
+        let Some(cases) = self.cases.as_ref().filter(|_| !self.fresh) else { return Ok(None) };
+        let path = cases.join(format!("{key}.json"));
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failure(&path, &error)),
+        };
+        let kept: Option<(Value, Vec<[u64; 7]>)> = serde_json::from_str(&text).ok();
+        let Some((mut answer, rows)) = kept else { return Ok(None) };
+        answer["case"] = case.into();
+        let rows = rows.into_iter().map(|row| (case as u32, row_of(row))).collect();
+        Ok(Some((answer, rows)))
+    }
+
+    /// Keeps an answer; it appears whole or not at all.
+    pub fn save(&self, key: &str, answer: &Value, rows: &[Row]) -> Result<(), ExperimentError> {
+        let Some(cases) = &self.cases else { return Ok(()) };
+        let rows: Vec<[u64; 7]> = rows.iter().map(columns_of).collect();
+        write_whole(&cases.join(format!("{key}.json")), &json!([answer, rows]).to_string())
+    }
+
+    /// Writes `result.json`.
+    pub fn write_result(&self, out: &Path, result: &Value) -> Result<(), ExperimentError> {
+        let path = out.join("result.json");
+        let text = serde_json::to_string_pretty(result).map_err(|error| failure(&path, &error))?;
+        write_whole(&path, &(text + "\n"))
+    }
+}
+
+fn columns_of(row: &Row) -> [u64; 7] {
+    let (window, tenant) = (u64::from(row.window), u64::from(row.tenant));
+    let (held, quota) = (row.occupancy_blocks, row.quota_blocks);
+    [window, row.time_ns, tenant, row.accesses, row.hits, held, quota]
+}
+
+fn row_of([window, time_ns, tenant, accesses, hits, held, quota]: [u64; 7]) -> Row {
+    Row {
+        window: window as u32,
+        time_ns,
+        tenant: tenant as u32,
+        accesses,
+        hits,
+        occupancy_blocks: held,
+        quota_blocks: quota,
+    }
+}
+
+fn write_whole(path: &Path, text: &str) -> Result<(), ExperimentError> {
+    let part = path.with_extension("json.part");
+    std::fs::write(&part, text).map_err(|error| failure(&part, &error))?;
+    std::fs::rename(&part, path).map_err(|error| failure(path, &error))
+}
+
+fn failure(path: &Path, error: &dyn std::fmt::Display) -> ExperimentError {
+    ExperimentError::Io { path: path.to_owned(), message: error.to_string() }
+}

@@ -1,0 +1,64 @@
+//! A stack file's block accesses as a stream of numbers.
+//!
+//! For: policies written outside (in Python). Must never know: what consumes it.
+
+use crate::progress::Progress;
+use crate::record::record;
+use crate::{ExperimentError, Spec};
+use cachewright_system::Recording;
+use cachewright_system::recording::{TRIM, WRITE};
+use std::path::Path;
+
+/// Block accesses in order, from the start.
+pub struct BlockStream {
+    recording: Recording,
+    next: usize,
+}
+
+impl BlockStream {
+    /// Decodes a stack file's tenants; `set` are keys set over it.
+    pub fn open(
+        text: &str,
+        origin: &Path,
+        set: &[(String, String)],
+    ) -> Result<BlockStream, ExperimentError> {
+        let spec = Spec::parse(text, origin, set)?;
+        let recorded = record(&spec, &|_: Progress| true)?;
+        Ok(BlockStream { recording: recorded.recording, next: 0 })
+    }
+
+    /// Replaces the columns' content by up to `max` accesses (trims left out) and returns how
+    /// many; 0 means the end. Ids are dense over all tenants; bit 0 of a flag says write.
+    pub fn next(
+        &mut self,
+        max: usize,
+        ids: &mut Vec<u32>,
+        flags: &mut Vec<u8>,
+        tenants: &mut Vec<u16>,
+    ) -> usize {
+        ids.clear();
+        flags.clear();
+        tenants.clear();
+        while ids.len() < max && self.next < self.recording.len() {
+            let at = self.next;
+            self.next += 1;
+            if self.recording.flags[at] & TRIM != 0 {
+                continue;
+            }
+            ids.push(self.recording.ids[at]);
+            flags.push(self.recording.flags[at] & WRITE);
+            tenants.push(self.recording.tenants.get(at).copied().unwrap_or_default());
+        }
+        ids.len()
+    }
+
+    /// Distinct blocks of the whole stream.
+    pub fn distinct(&self) -> u32 {
+        self.recording.distinct
+    }
+
+    /// Accesses of the whole stream.
+    pub fn accesses(&self) -> u64 {
+        self.recording.block_accesses()
+    }
+}

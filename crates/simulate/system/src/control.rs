@@ -1,0 +1,100 @@
+//! The control loop: what was measured goes to the partitioner, its quotas go to the cache.
+//!
+//! For: closing measure -> partition -> cache at each interval. Must never know: which partitioner.
+//! No look-ahead: a division sees the interval that has ended and nothing later.
+
+use cachewright_cache::{Engine, Quotas};
+use cachewright_curve::Curves;
+use cachewright_measure::{Counts, ratio};
+use cachewright_partition::{Partitioner, TenantView};
+use cachewright_policy::Policy;
+use cachewright_types::TenantId;
+
+/// What a partitioner is told of a tenant that does not change while running.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tenant {
+    /// The name in the stack file.
+    pub name: String,
+    /// The weight in the stack file.
+    pub weight: f64,
+}
+
+/// A partitioner with what it needs to remember between intervals.
+pub struct Control {
+    partitioner: Box<dyn Partitioner>,
+    tenants: Vec<Tenant>,
+    total_blocks: u32,
+    before: Vec<Counts>,
+}
+
+impl Control {
+    /// A control loop over `tenants` and `total_blocks` of cache.
+    pub fn new(
+        partitioner: Box<dyn Partitioner>,
+        tenants: Vec<Tenant>,
+        total_blocks: u32,
+    ) -> Control {
+        let before = vec![Counts::default(); tenants.len()];
+        Control { partitioner, tenants, total_blocks, before }
+    }
+
+    /// The quotas before anything is measured.
+    pub fn first(&mut self) -> Quotas {
+        let nothing = Counts::default();
+        let views: Vec<TenantView> = self
+            .tenants
+            .iter()
+            .map(|tenant| view(tenant, &nothing, &nothing, 0, 0, None))
+            .collect();
+        engine_quotas(self.partitioner.divide(&views, self.total_blocks), self.total_blocks)
+    }
+
+    /// Divides anew at the end of an interval whose curves are `curves` (empty: none measured).
+    pub fn divide<P: Policy>(&mut self, engine: &mut Engine<P>, curves: &[Curves]) {
+        let ids = || (0..self.tenants.len()).map(|tenant| TenantId(tenant as u16));
+        let now: Vec<Counts> = ids().map(|id| *engine.counts(id)).collect();
+        let views: Vec<TenantView> = ids()
+            .map(|id| {
+                let at = id.index();
+                let (quota, held) = (engine.quota(id), engine.occupancy(id));
+                let (now, before) = (&now[at], &self.before[at]);
+                view(&self.tenants[at], now, before, quota, held, curves.get(at))
+            })
+            .collect();
+        let divided = self.partitioner.divide(&views, self.total_blocks);
+        let quotas = engine_quotas(divided, self.total_blocks);
+        let kept = engine.set_quotas(&quotas, &mut |_, _, _| {});
+        debug_assert!(kept, "a partitioner keeps to one kind of quotas");
+        self.before = now;
+    }
+}
+
+fn view<'a>(
+    tenant: &'a Tenant,
+    now: &Counts,
+    before: &Counts,
+    quota_blocks: u32,
+    occupancy_blocks: u32,
+    curves: Option<&'a Curves>,
+) -> TenantView<'a> {
+    let accesses = now.accesses() - before.accesses();
+    TenantView {
+        name: &tenant.name,
+        weight: tenant.weight,
+        accesses,
+        hits: now.hits() - before.hits(),
+        write_share: ratio(now.writes - before.writes, accesses),
+        quota_blocks,
+        occupancy_blocks,
+        curve: curves.map(|curves| &curves.all),
+        goal_hit_ratio: None,
+    }
+}
+
+/// A partitioner speaks of shares of a cache it does not own; the engine needs their sizes.
+fn engine_quotas(quotas: cachewright_partition::Quotas, total_blocks: u32) -> Quotas {
+    match quotas {
+        cachewright_partition::Quotas::Shared => Quotas::Shared(total_blocks),
+        cachewright_partition::Quotas::PerTenant(each) => Quotas::PerTenant(each),
+    }
+}

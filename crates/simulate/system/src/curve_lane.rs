@@ -1,0 +1,98 @@
+//! A lane that measures curves instead of running a cache.
+//!
+//! For: the miss-ratio curves of one tenant, or of all together, from the same pass as any caches.
+//! Must never know: how a curve is measured. A trimmed block leaves the measurement.
+
+use crate::lane::{Lane, LaneResult};
+use crate::recording::{Recording, TRIM, WRITE};
+use cachewright_curve::{CurveSet, Curves};
+use cachewright_types::{BlockId, TenantId};
+use std::ops::Range;
+
+/// Accesses whose state is loaded ahead of use.
+const STRIDE: usize = 32;
+/// The one measurement of the set.
+const ONLY: TenantId = TenantId(0);
+
+/// Whose accesses a lane counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Everybody's, as one stream.
+    All,
+    /// One tenant's.
+    Tenant(u16),
+}
+
+impl Whose {
+    #[inline(always)]
+    fn counts(self, recording: &Recording, at: usize) -> bool {
+        match self {
+            Whose::All => true,
+            Whose::Tenant(tenant) => recording.tenants.get(at).is_none_or(|t| *t == tenant),
+        }
+    }
+
+    /// Distinct blocks of the stream.
+    pub fn distinct_blocks(self, recording: &Recording) -> u32 {
+        match self {
+            Whose::All => recording.distinct,
+            Whose::Tenant(tenant) => recording.totals[usize::from(tenant)].distinct_blocks,
+        }
+    }
+}
+
+/// A measurement fed by a replay.
+pub struct CurveLane {
+    set: CurveSet,
+    whose: Whose,
+    by_window: bool,
+    curves: Vec<Curves>,
+}
+
+impl CurveLane {
+    /// A lane around `set`, which measures one stream (one announced tenant); with `by_window` it
+    /// yields the curves of each window, else those of the whole recording.
+    pub fn new(set: CurveSet, whose: Whose, by_window: bool) -> CurveLane {
+        CurveLane { set, whose, by_window, curves: Vec::new() }
+    }
+}
+
+impl Lane for CurveLane {
+    fn replay(&mut self, recording: &Recording, range: Range<usize>, _: &[u32]) {
+        let whose = self.whose;
+        let ids = recording.ids_for(whose == Whose::All);
+        let mut warm = 0;
+        for start in range.clone().step_by(STRIDE) {
+            let end = (start + STRIDE).min(range.end);
+            for at in end..(end + STRIDE).min(range.end) {
+                if whose.counts(recording, at) {
+                    warm ^= self.set.touch(ONLY, BlockId(ids[at]));
+                }
+            }
+            for at in (start..end).filter(|at| whose.counts(recording, *at)) {
+                let (block, flags) = (BlockId(ids[at]), recording.flags[at]);
+                if flags & TRIM != 0 {
+                    self.set.remove(ONLY, block);
+                } else {
+                    self.set.access(ONLY, block, flags & WRITE != 0);
+                }
+            }
+        }
+        std::hint::black_box(warm);
+    }
+
+    fn end_interval(&mut self, _: &[Curves]) {}
+
+    fn end_window(&mut self, _: u32, _: u64) {
+        if self.by_window {
+            self.curves.extend(self.set.end_window());
+        }
+    }
+
+    fn finish(&mut self) -> LaneResult {
+        if !self.by_window {
+            self.curves.extend(self.set.end_window());
+        }
+        LaneResult { curves: std::mem::take(&mut self.curves), ..LaneResult::default() }
+    }
+}

@@ -1,0 +1,216 @@
+//! One cache in a replay: an engine, its control loop, its counters over time.
+//!
+//! For: the hot loop of hit-ratio studies. Must never know: other lanes; lanes share only the
+//! recording, so they run on any number of threads with the same result.
+
+use crate::control::Control;
+use crate::recording::{LAST, Recording, TRIM, WRITE};
+use crate::series::{ALL_TENANTS, Row};
+use cachewright_cache::{BlockAccess, Engine};
+use cachewright_curve::Curves;
+use cachewright_measure::Counts;
+use cachewright_policy::{NEVER, Policy, Verdict};
+use cachewright_types::{BlockId, TenantId};
+use std::ops::Range;
+
+/// Accesses whose state is loaded ahead of use, so that cache misses of the processor overlap.
+const STRIDE: usize = 32;
+
+/// Anything that is fed a recording.
+pub trait Lane: Send {
+    /// Replays a range of the recording; `next_use` is as long as the recording, or empty.
+    fn replay(&mut self, recording: &Recording, range: Range<usize>, next_use: &[u32]);
+    /// An interval has ended; `curves` are the tenants' curves of that interval, or empty.
+    fn end_interval(&mut self, curves: &[Curves]);
+    /// A window of the time series has ended.
+    fn end_window(&mut self, window: u32, time_ns: u64);
+    /// The recording has ended.
+    fn finish(&mut self) -> LaneResult;
+}
+
+/// What a lane found.
+#[derive(Clone, Debug, Default)]
+pub struct LaneResult {
+    /// Counters per tenant.
+    pub counts: Vec<Counts>,
+    /// Blocks each tenant holds at the end.
+    pub occupancy_blocks: Vec<u32>,
+    /// Blocks each tenant may hold at the end.
+    pub quota_blocks: Vec<u32>,
+    /// Dirty blocks at the end.
+    pub dirty_blocks: u64,
+    /// The time series.
+    pub rows: Vec<Row>,
+    /// Curves, from lanes that measure them: of the whole recording, or one per window.
+    pub curves: Vec<Curves>,
+}
+
+/// A lane around an engine.
+pub struct EngineLane<P> {
+    engine: Engine<P>,
+    control: Option<Control>,
+    rows: Vec<Row>,
+    window_start: Vec<Counts>,
+    /// Whether every block of the current request has hit so far.
+    all_hit: bool,
+}
+
+impl<P: Policy> EngineLane<P> {
+    /// A lane over an engine built for `recording`'s tenants, whose quotas stay as they are.
+    pub fn new(mut engine: Engine<P>, recording: &Recording) -> Self {
+        for pool in 0..engine.pools() {
+            let ids = if engine.is_shared() {
+                recording.distinct
+            } else {
+                recording.totals[pool].distinct_blocks
+            };
+            engine.reserve_ids(pool, ids as usize);
+        }
+        let window_start = vec![Counts::default(); recording.totals.len()];
+        EngineLane { engine, control: None, rows: Vec::new(), window_start, all_hit: true }
+    }
+
+    /// The same lane with quotas divided anew at every interval.
+    pub fn with_control(self, control: Control) -> Self {
+        EngineLane { control: Some(control), ..self }
+    }
+
+    /// The engine, to look at.
+    pub fn engine(&self) -> &Engine<P> {
+        &self.engine
+    }
+
+    /// Replays one request and returns whether every block of it hit (a trim always does).
+    pub(crate) fn request(&mut self, recording: &Recording, range: Range<usize>) -> bool {
+        let ids = recording.ids_for(self.engine.is_shared());
+        let mut all_hit = true;
+        for at in range {
+            let tenant = TenantId(recording.tenants.get(at).copied().unwrap_or_default());
+            self.step(BlockId(ids[at]), tenant, recording.flags[at] & !LAST, NEVER);
+            all_hit = self.all_hit;
+            if recording.flags[at] & (LAST | TRIM) == LAST {
+                self.engine.count_request(tenant, self.all_hit);
+            }
+        }
+        self.all_hit = true;
+        all_hit
+    }
+
+    /// The loop for any recording.
+    fn replay_any(&mut self, recording: &Recording, range: Range<usize>, next_use: &[u32]) {
+        let ids = recording.ids_for(self.engine.is_shared());
+        let tenant_at =
+            |at: usize| TenantId(recording.tenants.get(at).copied().unwrap_or_default());
+        let mut warm = 0;
+        for start in range.clone().step_by(STRIDE) {
+            let end = (start + STRIDE).min(range.end);
+            for at in end..(end + STRIDE).min(range.end) {
+                warm ^= self.engine.touch(tenant_at(at), BlockId(ids[at]));
+            }
+            for at in start..end {
+                let next_use = next_use.get(at).copied().unwrap_or(NEVER);
+                self.step(BlockId(ids[at]), tenant_at(at), recording.flags[at], next_use);
+            }
+        }
+        std::hint::black_box(warm);
+    }
+
+    /// One access or trim of the loop for any recording.
+    #[inline(always)]
+    fn step(&mut self, block: BlockId, tenant: TenantId, flags: u8, next_use: u32) {
+        if flags & TRIM != 0 {
+            self.engine.discard(tenant, block);
+            return;
+        }
+        let write = flags & WRITE != 0;
+        let outcome = self.engine.access(BlockAccess { block, tenant, write, next_use });
+        self.all_hit &= outcome.verdict == Verdict::Hit;
+        if flags & LAST != 0 {
+            self.engine.count_request(tenant, self.all_hit);
+            self.all_hit = true;
+        }
+    }
+
+    /// The loop for one tenant whose every request reads one block.
+    fn replay_plain(&mut self, ids: &[u32], next_use: &[u32]) {
+        let tenant = TenantId(0);
+        let mut warm = 0;
+        for (chunk, start) in ids.chunks(STRIDE).zip((0..).step_by(STRIDE)) {
+            let ahead = (start + STRIDE).min(ids.len())..(start + 2 * STRIDE).min(ids.len());
+            for id in &ids[ahead] {
+                warm ^= self.engine.touch(tenant, BlockId(*id));
+            }
+            for (offset, id) in chunk.iter().enumerate() {
+                let next_use = next_use.get(start + offset).copied().unwrap_or(NEVER);
+                let access = BlockAccess { block: BlockId(*id), tenant, write: false, next_use };
+                let outcome = self.engine.access(access);
+                self.engine.count_request(tenant, outcome.verdict == Verdict::Hit);
+            }
+        }
+        std::hint::black_box(warm);
+    }
+}
+
+impl<P: Policy> Lane for EngineLane<P> {
+    fn replay(&mut self, recording: &Recording, range: Range<usize>, next_use: &[u32]) {
+        if recording.plain && recording.tenants.is_empty() {
+            let next_use = next_use.get(range.clone()).unwrap_or_default();
+            self.replay_plain(&recording.ids[range], next_use);
+        } else {
+            self.replay_any(recording, range, next_use);
+        }
+    }
+
+    fn end_interval(&mut self, curves: &[Curves]) {
+        if let Some(control) = &mut self.control {
+            control.divide(&mut self.engine, curves);
+        }
+    }
+
+    fn end_window(&mut self, window: u32, time_ns: u64) {
+        let mut all = Row {
+            window,
+            time_ns,
+            tenant: ALL_TENANTS,
+            accesses: 0,
+            hits: 0,
+            occupancy_blocks: 0,
+            quota_blocks: 0,
+        };
+        let first = self.rows.len();
+        for tenant in 0..self.window_start.len() {
+            let id = TenantId(tenant as u16);
+            let (now, before) = (*self.engine.counts(id), self.window_start[tenant]);
+            let row = Row {
+                tenant: tenant as u32,
+                accesses: now.accesses() - before.accesses(),
+                hits: now.hits() - before.hits(),
+                occupancy_blocks: u64::from(self.engine.occupancy(id)),
+                quota_blocks: u64::from(self.engine.quota(id)),
+                ..all
+            };
+            self.rows.push(row);
+            self.window_start[tenant] = now;
+        }
+        for row in &self.rows[first..] {
+            all.accesses += row.accesses;
+            all.hits += row.hits;
+            all.occupancy_blocks += row.occupancy_blocks;
+        }
+        all.quota_blocks =
+            (0..self.engine.pools()).map(|p| u64::from(self.engine.policy(p).capacity())).sum();
+        self.rows.push(all);
+    }
+
+    fn finish(&mut self) -> LaneResult {
+        let tenants = || (0..self.window_start.len()).map(|tenant| TenantId(tenant as u16));
+        LaneResult {
+            counts: tenants().map(|tenant| *self.engine.counts(tenant)).collect(),
+            occupancy_blocks: tenants().map(|tenant| self.engine.occupancy(tenant)).collect(),
+            quota_blocks: tenants().map(|tenant| self.engine.quota(tenant)).collect(),
+            dirty_blocks: self.engine.dirty_blocks(),
+            rows: std::mem::take(&mut self.rows),
+            curves: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Open-loop replay: every lane sees every access in order of time.
+//!
+//! For: feeding many caches from one recording, in parallel, with interval and window ends at the
+//! right access. Must never know: what a lane is. Lanes are independent, so the result does not
+//! depend on the number of threads.
+
+use crate::lane::{Lane, LaneResult};
+use crate::recording::{RecordError, Recording, TRIM, WRITE};
+use cachewright_curve::{CurveSet, Curves};
+use cachewright_types::{BlockId, TenantId};
+use rayon::prelude::*;
+
+/// Accesses replayed through every lane before the next ones: their ids stay in the processor's
+/// cache while lane after lane reads them.
+const STEP: usize = 1 << 18;
+
+/// A place in the recording where something ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The first access after it.
+    pub at: usize,
+    /// When, in nanoseconds.
+    pub time_ns: u64,
+    /// The number of the interval that ends here.
+    pub interval: Option<u32>,
+    /// The number of the window that ends here.
+    pub window: Option<u32>,
+}
+
+/// All cuts of a recording, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cuts {
+    /// In order of time; at one time there is one cut.
+    pub cuts: Vec<Cut>,
+}
+
+impl Cuts {
+    /// Interval ends every `interval_ns` (0: none) and `windows` windows of equal length over the
+    /// whole span.
+    pub fn new(recording: &Recording, interval_ns: u64, windows: u32) -> Cuts {
+        let end = recording.span_ns().saturating_add(1);
+        let mut cuts: Vec<Cut> = Vec::new();
+        if let Some(count) = end.checked_div(interval_ns) {
+            for interval in 0..count {
+                let time_ns = (interval + 1) * interval_ns;
+                let at = recording.position_at(time_ns);
+                let interval = Some(interval as u32);
+                cuts.push(Cut { at, time_ns, interval, window: None });
+            }
+        }
+        for window in 0..windows {
+            let share = u128::from(end) * u128::from(window + 1) / u128::from(windows);
+            let time_ns = share as u64;
+            let at = recording.position_at(time_ns);
+            match cuts.binary_search_by_key(&time_ns, |cut| cut.time_ns) {
+                Ok(found) => cuts[found].window = Some(window),
+                Err(before) => {
+                    let window = Some(window);
+                    cuts.insert(before, Cut { at, time_ns, interval: None, window });
+                }
+            }
+        }
+        Cuts { cuts }
+    }
+}
+
+/// Each interval's curves, per tenant, as `set` measures them.
+pub fn interval_curves(recording: &Recording, cuts: &Cuts, mut set: CurveSet) -> Vec<Vec<Curves>> {
+    let ids = recording.ids_for(false);
+    let mut intervals = Vec::new();
+    let mut from = 0;
+    for cut in cuts.cuts.iter().filter(|cut| cut.interval.is_some()) {
+        for at in from..cut.at {
+            let tenant = TenantId(recording.tenants.get(at).copied().unwrap_or_default());
+            let flags = recording.flags[at];
+            if flags & TRIM != 0 {
+                set.remove(tenant, BlockId(ids[at]));
+            } else {
+                set.access(tenant, BlockId(ids[at]), flags & WRITE != 0);
+            }
+        }
+        from = cut.at;
+        intervals.push(set.end_window());
+    }
+    intervals
+}
+
+/// What every lane of a replay shares.
+pub struct Shared<'a> {
+    /// The accesses.
+    pub recording: &'a Recording,
+    /// The position of each next use, or empty.
+    pub next_use: &'a [u32],
+    /// Interval and window ends.
+    pub cuts: &'a Cuts,
+    /// Curves per interval and tenant, or empty.
+    pub curves: &'a [Vec<Curves>],
+}
+
+impl Shared<'_> {
+    /// Feeds one lane the accesses up to `to`, from `from`, ending what ends on the way. `next` is
+    /// the first cut not yet passed; the cut after the last one passed is returned.
+    fn feed(&self, lane: &mut dyn Lane, from: usize, to: usize, mut next: usize) -> usize {
+        let mut at = from;
+        let last = to == self.recording.len();
+        while let Some(cut) = self.cuts.cuts.get(next) {
+            if cut.at > to || (cut.at == to && !last) {
+                break;
+            }
+            lane.replay(self.recording, at..cut.at, self.next_use);
+            at = cut.at;
+            if let Some(interval) = cut.interval {
+                let curves = self.curves.get(interval as usize).map_or(&[][..], Vec::as_slice);
+                lane.end_interval(curves);
+            }
+            if let Some(window) = cut.window {
+                lane.end_window(window, cut.time_ns);
+            }
+            next += 1;
+        }
+        lane.replay(self.recording, at..to, self.next_use);
+        next
+    }
+}
+
+/// Replays a recording through every lane; `progress` is told the accesses done (of all lanes
+/// together) and stops the replay by returning false.
+pub fn replay(
+    shared: &Shared<'_>,
+    lanes: &mut [Box<dyn Lane>],
+    mut progress: impl FnMut(u64) -> bool,
+) -> Result<Vec<LaneResult>, RecordError> {
+    let length = shared.recording.len();
+    let (mut from, mut cut) = (0, 0);
+    loop {
+        let to = (from + STEP).min(length);
+        let feed = |lane: &mut Box<dyn Lane>| shared.feed(lane.as_mut(), from, to, cut);
+        cut = lanes.par_iter_mut().map(feed).reduce(|| cut, usize::max);
+        from = to;
+        if !progress(to as u64 * lanes.len() as u64) {
+            return Err(RecordError::Cancelled);
+        }
+        if to == length {
+            return Ok(lanes.iter_mut().map(|lane| lane.finish()).collect());
+        }
+    }
+}
