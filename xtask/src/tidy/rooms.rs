@@ -102,7 +102,8 @@ pub fn room_of(path: &str) -> Option<&'static Room> {
     ROOMS.iter().find(|room| path.starts_with(room.folder))
 }
 
-/// Code outside tests, examples and benches uses only the rooms and the parts of `std` that its own room may.
+/// Code outside tests, examples and benches uses only the rooms and the parts of `std` that its own
+/// room may.
 pub fn imports(source: &Source) -> Vec<Finding> {
     let measures = ["/examples/", "/benches/"].iter().any(|part| source.path.contains(part));
     let Some(room) = room_of(&source.path).filter(|_| source.kind == Kind::Rust && !measures)

@@ -135,9 +135,7 @@ fn test_lines(path: &str, kind: Kind, code: &str) -> Vec<bool> {
         for (start, _) in code.match_indices(marker) {
             let end = start + item_end(&code[start..]);
             let line = |at: usize| code[..at].matches('\n').count();
-            for index in line(start)..=line(end) {
-                lines[index] = true;
-            }
+            lines[line(start)..=line(end)].fill(true);
         }
     }
     lines

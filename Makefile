@@ -1,0 +1,125 @@
+# The commands of the house. `make help` lists them; `make demo` and `make test` need only Rust,
+# Python 3.11 and a C compiler, and the network only the first time.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# The profile of the Python extension (demo) and the one of `cargo test`.
+EXTENSION_PROFILE ?= release
+TEST_PROFILE ?= dev
+# Seconds per fuzz target.
+FUZZ_SECONDS ?= 300
+BENCH_REQUESTS ?= 20000000
+
+# What `make demo` runs.
+DEMO_STACK := specs/demo.toml
+DEMO_OUT := demo
+DEMO_POLICIES := lru,fifo,clock,lfu,arc,larc,2q,lirs,sieve,s3-fifo,smq,access-frequency,belady
+DEMO_PARTITIONS := shared,equal,static,hull
+DEMO_CAPACITIES := 64MiB,128MiB,256MiB
+DEMO = $(BIN)/cachewright compare $(DEMO_STACK) --vary policy=$(DEMO_POLICIES) \
+	--vary partition=$(DEMO_PARTITIONS) --vary capacity=$(DEMO_CAPACITIES) \
+	--report --out $(DEMO_OUT)
+
+SHELL := /bin/bash
+START := $(shell date +%s)
+step = printf '\n== %s  (%d s)\n' "$(1)" "$$(( $$(date +%s) - $(START) ))"
+# Runs $(2), shows it and keeps it with its exit status in the log of $(1).
+logged = mkdir -p target/tests; { $(2); echo "exit status: $$?"; } 2>&1 | tee target/tests/$(1).log
+
+RUST_SOURCES := $(shell find crates python/src -name '*.rs' -o -name Cargo.toml 2>/dev/null) \
+	Cargo.toml Cargo.lock
+INSTALLED := $(VENV)/.installed
+EXTENSION := $(VENV)/.extension-$(EXTENSION_PROFILE)
+
+.PHONY: help demo test test-rust test-python fmt fmt-check lint types tidy generate \
+	check-generated develop bench bench-smoke fuzz fuzz-smoke wheel clean
+
+help: ## list the commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
+		awk -F'\t' '{ printf "  make %-16s %s\n", $$1, $$2 }'
+
+demo: develop ## compare every policy and partitioner on the bundled traces; ends with a table
+	@$(call step,comparing on four bundled traces: $(DEMO_STACK))
+	@$(DEMO)
+
+test: develop ## set up and run every test; the last line counts them
+	@$(call step,Rust tests)
+	@$(call logged,rust,cargo test --workspace --profile $(TEST_PROFILE) --no-fail-fast)
+	@$(call step,Python tests)
+	@$(call logged,python,cd python && ../$(BIN)/python -m pytest)
+	@$(call step,counts)
+	@$(PYTHON) .ci/count target/tests/rust.log target/tests/python.log
+
+test-rust: ## the Rust tests alone
+	cargo test --workspace --profile $(TEST_PROFILE) --no-fail-fast
+
+test-python: develop ## the Python tests alone
+	cd python && ../$(BIN)/python -m pytest
+
+fmt: $(INSTALLED) ## format all sources
+	cargo fmt --all
+	$(BIN)/ruff format python benches .ci/count
+
+fmt-check: $(INSTALLED) ## check the format of all sources
+	cargo fmt --all --check
+	$(BIN)/ruff format --check python benches .ci/count
+
+lint: $(INSTALLED) ## clippy and ruff, warnings denied
+	cargo clippy --workspace --all-targets --profile $(TEST_PROFILE) -- -D warnings
+	$(BIN)/ruff check --config python/pyproject.toml python benches .ci/count
+
+types: develop ## type checks of the Python package, and its stubs against the extension
+	cd python && ../$(BIN)/mypy
+	cd python && ../$(BIN)/python -m mypy.stubtest cachewright._native
+
+tidy: ## the style of the house: headers, columns, lengths, imports between rooms
+	cargo xtask tidy
+
+generate: ## write the pages made from the code
+	cargo xtask generate
+
+check-generated: ## check that the pages made from the code are fresh
+	cargo xtask generate --check
+
+bench: develop ## speed and memory beside libCacheSim; writes benches/peers.md
+	$(BIN)/python benches/peers.py --requests $(BENCH_REQUESTS) --out benches/peers.md
+
+bench-smoke: develop ## the same at a small size, Cachewright alone, nothing written
+	$(BIN)/python benches/peers.py --requests 200000 --blocks 10000 --no-peer
+
+fuzz: ## run every fuzz target for FUZZ_SECONDS (needs cargo-fuzz)
+	@if ! cargo fuzz --version > /dev/null 2>&1; then \
+		echo 'skipped: needs cargo-fuzz (cargo install cargo-fuzz)'; exit 0; fi; \
+	for target in $$(cargo fuzz list); do \
+		$(call step,fuzzing $$target for $(FUZZ_SECONDS) s); \
+		cargo fuzz run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) \
+			-rss_limit_mb=4096 -print_final_stats=0 || exit 1; \
+	done
+
+fuzz-smoke: ## every fuzz target for 5 seconds
+	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=5
+
+wheel: $(INSTALLED) ## build the wheel into dist/
+	$(BIN)/maturin build --release --manifest-path python/Cargo.toml --out dist
+
+develop: $(EXTENSION) ## the Python environment with the extension in it
+
+clean: ## remove what the commands made, the environment included
+	rm -rf $(VENV) $(DEMO_OUT) dist target fuzz/target python/cachewright/*.so
+
+# The environment and what pyproject.toml names; again only when that changes.
+$(INSTALLED): python/pyproject.toml scripts/requirements.py
+	@$(call step,Python environment in $(VENV))
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PYTHON) scripts/requirements.py > $(VENV)/requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--requirement $(VENV)/requirements.txt
+	@touch $@
+
+# The extension; again only when a Rust source changed.
+$(EXTENSION): $(INSTALLED) $(RUST_SOURCES)
+	@$(call step,building the extension ($(EXTENSION_PROFILE) profile))
+	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --quiet \
+		--profile $(EXTENSION_PROFILE) --manifest-path python/Cargo.toml
+	@rm -f $(VENV)/.extension-* && touch $@

@@ -1,0 +1,21 @@
+#!/usr/bin/env python3
+"""Prints what python/pyproject.toml asks for, one requirement per line.
+
+For: installing dependencies and development tools before the extension is built, so that later
+builds need no network. Must never know: versions; they stand in pyproject.toml alone.
+"""
+
+import tomllib
+from pathlib import Path
+
+PYPROJECT = Path(__file__).resolve().parent.parent / "python" / "pyproject.toml"
+
+
+def main() -> None:
+    """Print dependencies and the `dev` extra."""
+    project = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]
+    print("\n".join(project["dependencies"] + project["optional-dependencies"]["dev"]))
+
+
+if __name__ == "__main__":
+    main()
