@@ -78,14 +78,6 @@ impl Queue {
         self.dead += 1;
     }
 
-    /// The id `ahead` entries from the tail, stale or not, or 0 when there is none: for loading
-    /// the state of blocks that are about to be popped.
-    #[inline(always)]
-    pub fn upcoming(&self, ahead: u32) -> BlockId {
-        let at = self.slot(self.tail.wrapping_add(ahead));
-        BlockId(self.ring.get(at).copied().unwrap_or(0))
-    }
-
     /// The blocks from oldest to newest; for audits.
     pub fn blocks(&self) -> Vec<BlockId> {
         let mut stale = self.stale.clone();

@@ -8,7 +8,7 @@ use crate::{Access, Policy, Verdict};
 use cachewright_types::BlockId;
 
 /// How many accesses ahead state is loaded.
-pub const AHEAD: usize = 16;
+pub const AHEAD: usize = 8;
 
 /// Accesses every block of `blocks` in order and returns how many hit. `next_use` holds the
 /// position of each access's next one, or is empty when the policy needs no future.
