@@ -2,7 +2,8 @@
 //!
 //! For: policies written outside (in Python). Must never know: what consumes it.
 
-use crate::progress::Progress;
+use crate::case::Case;
+use crate::progress::OnProgress;
 use crate::record::record;
 use crate::{ExperimentError, Spec};
 use cachewright_system::Recording;
@@ -13,6 +14,8 @@ use std::path::Path;
 pub struct BlockStream {
     recording: Recording,
     next: usize,
+    capacity_blocks: u32,
+    tenants: Vec<String>,
 }
 
 impl BlockStream {
@@ -21,10 +24,14 @@ impl BlockStream {
         text: &str,
         origin: &Path,
         set: &[(String, String)],
+        progress: OnProgress<'_>,
     ) -> Result<BlockStream, ExperimentError> {
         let spec = Spec::parse(text, origin, set)?;
-        let recorded = record(&spec, &|_: Progress| true)?;
-        Ok(BlockStream { recording: recorded.recording, next: 0 })
+        let recording = record(&spec, progress)?.recording;
+        let tenants = spec.tenants.iter().map(|tenant| tenant.name.clone()).collect();
+        let case = Case { index: 0, spec, varied: Vec::new() };
+        let capacity_blocks = case.capacity_blocks(recording.distinct, origin)?;
+        Ok(BlockStream { recording, next: 0, capacity_blocks, tenants })
     }
 
     /// Replaces the columns' content by up to `max` accesses (trims left out) and returns how
@@ -50,6 +57,16 @@ impl BlockStream {
             tenants.push(self.recording.tenants.get(at).copied().unwrap_or_default());
         }
         ids.len()
+    }
+
+    /// The stack file's cache size in blocks.
+    pub fn capacity_blocks(&self) -> u32 {
+        self.capacity_blocks
+    }
+
+    /// Names of the tenants; the third column indexes them.
+    pub fn tenants(&self) -> &[String] {
+        &self.tenants
     }
 
     /// Distinct blocks of the whole stream.

@@ -1,0 +1,82 @@
+//! What the tests of experiments share: folders that clean up, small traces, readers of results.
+
+use cachewright_experiment::Progress;
+use cachewright_types::{Rng, Seed};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// A folder of its own that is removed at the end.
+pub struct Folder {
+    pub path: PathBuf,
+}
+
+impl Folder {
+    pub fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("cachewright-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder { path }
+    }
+
+    /// Writes a file and returns the path of a stack file beside it.
+    #[allow(dead_code, reason = "not every test binary writes texts")]
+    pub fn with(&self, name: &str, content: &str) -> PathBuf {
+        std::fs::write(self.path.join(name), content).unwrap();
+        self.path.join("stack.toml")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.path).ok();
+    }
+}
+
+/// Progress that nobody watches.
+pub fn quiet(_: Progress) -> bool {
+    true
+}
+
+/// A count of a case's total.
+#[allow(dead_code, reason = "not every test binary reads totals")]
+pub fn total(case: &Value, key: &str) -> u64 {
+    case["total"][key].as_u64().unwrap_or_else(|| panic!("{key} in {case}"))
+}
+
+/// The reference synthetic trace as oracleGeneral records.
+#[allow(dead_code, reason = "not every test binary needs it")]
+pub fn golden_trace() -> Vec<u8> {
+    let mut rng = Seed(42).rng();
+    let mut bytes = Vec::with_capacity(200_000 * 24);
+    for i in 0..200_000_u64 {
+        let u = rng.unit();
+        let id = if i % 4 == 3 {
+            1_000_000 + (i / 4) % 15_000
+        } else {
+            1 + (20_000.0 * (u * u * u)) as u64
+        };
+        bytes.extend((i as u32 / 1000).to_le_bytes());
+        bytes.extend(id.to_le_bytes());
+        bytes.extend(4096_u32.to_le_bytes());
+        bytes.extend((-1_i64).to_le_bytes());
+    }
+    bytes
+}
+
+/// An Alibaba-style trace of `requests` requests over `blocks` blocks, one per 100 us.
+#[allow(dead_code, reason = "not every test binary needs it")]
+pub fn small_trace(seed: u64, requests: u64, blocks: u64) -> String {
+    let mut rng: Rng = Seed(seed).rng();
+    let mut text = String::new();
+    for i in 0..requests {
+        let u = rng.unit();
+        let block = (u * u * blocks as f64) as u64;
+        let (op, length) = match rng.below(20) {
+            0..12 => ('R', 4096),
+            12..15 => ('R', 12_288),
+            15..19 => ('W', 4096),
+            _ => ('T', 8192),
+        };
+        text += &format!("1,{op},{},{length},{}\n", block * 4096, i * 100);
+    }
+    text
+}
