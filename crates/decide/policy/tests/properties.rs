@@ -6,9 +6,9 @@
 
 mod common;
 
-use cachewright_policy::registry::boxed;
+use cachewright_policy::registry::{boxed, setting_specs};
 use cachewright_policy::{Access, NEVER, Policy, Verdict, entries};
-use cachewright_types::{BlockId, Rng, Seed};
+use cachewright_types::{BlockId, Rng, Seed, Value};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -51,8 +51,14 @@ fn resident(policy: &dyn Policy) -> BTreeSet<u32> {
 }
 
 /// Replays `steps`, checking each verdict against what was in the cache before and is after.
-fn check(name: &str, capacity: u32, steps: &[Step], seed: u64) -> Vec<Verdict> {
-    let mut policy = boxed(name, &[], capacity, Seed(seed)).unwrap();
+fn check(
+    name: &str,
+    pairs: &[(String, Value)],
+    capacity: u32,
+    steps: &[Step],
+    seed: u64,
+) -> Vec<Verdict> {
+    let mut policy = boxed(name, pairs, capacity, Seed(seed)).unwrap();
     policy.reserve_ids(DISTINCT as usize);
     let future = accesses_with_future(steps);
     let mut verdicts = Vec::new();
@@ -100,6 +106,21 @@ fn check(name: &str, capacity: u32, steps: &[Step], seed: u64) -> Vec<Verdict> {
     verdicts
 }
 
+/// Each setting alone at its lowest and at its highest value.
+fn extremes(name: &str) -> Vec<Vec<(String, Value)>> {
+    let mut all = Vec::new();
+    for spec in setting_specs(name).unwrap() {
+        for number in [spec.low, spec.high] {
+            let kinds =
+                [Value::Float(number), Value::Int(number as i64), Value::Bool(number > 0.0)];
+            let pairs = kinds.into_iter().map(|value| vec![(spec.name.to_owned(), value)]);
+            let accepted = pairs.into_iter().find(|pairs| boxed(name, pairs, 1, Seed(0)).is_ok());
+            all.push(accepted.unwrap());
+        }
+    }
+    all
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..Default::default() })]
 
@@ -110,9 +131,18 @@ proptest! {
         seed in any::<u64>(),
     ) {
         for entry in entries() {
-            let verdicts = check(entry.name, capacity, &steps, seed);
-            let again = check(entry.name, capacity, &steps, seed);
+            let verdicts = check(entry.name, &[], capacity, &steps, seed);
+            let again = check(entry.name, &[], capacity, &steps, seed);
             prop_assert_eq!(verdicts, again, "{}: same seed, another result", entry.name);
+        }
+    }
+
+    #[test]
+    fn every_setting_holds_at_both_ends(steps in steps(), capacity in 1_u32..24, seed: u64) {
+        for entry in entries() {
+            for pairs in extremes(entry.name) {
+                check(entry.name, &pairs, capacity, &steps, seed);
+            }
         }
     }
 
