@@ -3,7 +3,8 @@
 //! For: LRU's approximation without moving anything on a hit. Must never know: recency beyond one
 //! bit. Source: Corbató, "A Paging Experiment with the Multics System", MIT Project MAC, 1968.
 //! Unit: blocks. New blocks come in with the bit clear. The hand's circle is kept as a queue: a
-//! block that the hand spares goes from the tail to the head with its bit cleared.
+//! block that the hand spares goes from the tail to the head with its bit cleared. Memory: 1 byte
+//! per id, 4 to 8 per resident block.
 
 use crate::queue::Queue;
 use crate::registry::{Entry, Registered};
