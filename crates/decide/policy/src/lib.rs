@@ -4,12 +4,14 @@
 //! requests, time, files, threads. A policy holds arrays indexed by [`BlockId`]; nothing hashes.
 //! Invariant: a policy never holds more than its capacity, and `Hit` implies it held the block.
 
+pub mod access_frequency;
 pub mod arc;
 pub mod belady;
 pub mod clock;
 pub mod far_first;
 pub mod fifo;
 pub mod larc;
+pub mod levels;
 pub mod lfu;
 pub mod links;
 pub mod lirs;
@@ -19,6 +21,7 @@ pub mod registry;
 pub mod replay;
 pub mod s3_fifo;
 pub mod sieve;
+pub mod smq;
 pub mod two_q;
 
 pub use registry::{Entry, Need, PolicyVisitor, Registered, entries, entry, visit};

@@ -115,6 +115,8 @@ policies! {
     crate::two_q::TwoQ,
     crate::lirs::Lirs,
     crate::lirs::LirsLibcachesim,
+    crate::smq::Smq,
+    crate::access_frequency::AccessFrequency,
     crate::belady::Belady<false>,
     crate::belady::Belady<true>,
 }

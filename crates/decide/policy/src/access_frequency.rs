@@ -1,0 +1,343 @@
+//! Access frequency: a missed block enters only if it is asked for more often than one held.
+//!
+//! For: the frequency-counting flash caches that later papers call "Access Frequency". Must never
+//! know: engines, tenants, time. Sources: Klonatos et al., "Azor", NAS'11 (a running estimate of
+//! each block's accesses decides whether it may replace a cached one) and Chen, Koufaty, Zhang,
+//! "Hystor", ICS'11 (a block table of access counts with bounded size and regular ageing).
+//!
+//! The reading chosen, where the papers describe systems rather than one algorithm: every access
+//! adds one to the block's count; the resident block with the lowest count, and among those the one
+//! longest at that count, is the one to replace; a missed block replaces it only if its own count
+//! is higher (ties stay out), and enters freely while there is room. Counts of blocks not resident
+//! are kept for the most recently missed or evicted ones only. All counts are halved at regular
+//! intervals; a count of 0 outside the cache is forgotten. Not taken over: Azor's priority of file
+//! system metadata and Hystor's weighting by request size, which a policy of unit blocks cannot see.
+//! Unit: blocks and accesses. Counts stop at 255.
+
+use crate::links::Links;
+use crate::registry::{Entry, Registered};
+use crate::{Access, Policy, Verdict};
+use cachewright_types::{BlockId, Seed};
+
+cachewright_types::settings! {
+    /// How much is remembered, and for how long.
+    pub struct AccessFrequencySettings {
+        /// blocks outside the cache whose counts are kept, as a multiple of the capacity
+        history: f64 = 3.0, "ratio", 0.0 ..= 100.0;
+        /// accesses between two halvings of all counts, as a multiple of the capacity
+        halve_every: f64 = 16.0, "ratio", 0.1 ..= 1e9;
+    }
+}
+
+/// Where a block is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Place {
+    #[default]
+    Nowhere,
+    Resident,
+    History,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Tag {
+    count: u8,
+    place: Place,
+}
+
+/// Lists `0..=255` hold the resident blocks by count; this one holds the history.
+const HISTORY: usize = 256;
+
+/// Admission and replacement by access counts.
+#[derive(Clone, Debug)]
+pub struct AccessFrequency {
+    links: Links<Tag, 257>,
+    /// Bit f is set when list f of the resident blocks is not empty.
+    occupied: [u64; 4],
+    resident: u32,
+    capacity: u32,
+    settings: AccessFrequencySettings,
+    history_blocks: u32,
+    accesses_to_halving: u64,
+}
+
+impl Registered for AccessFrequency {
+    type Settings = AccessFrequencySettings;
+    const ENTRY: Entry = Entry {
+        name: "access-frequency",
+        doc: "a block enters if it was asked for more often than the least asked-for one held",
+        source: "Klonatos et al. (Azor), NAS'11; Chen et al. (Hystor), ICS'11",
+        needs: &[],
+    };
+
+    fn new(capacity_blocks: u32, settings: &AccessFrequencySettings, _: Seed) -> Self {
+        let mut policy = AccessFrequency {
+            links: Links::new(),
+            occupied: [0; 4],
+            resident: 0,
+            capacity: 0,
+            settings: settings.clone(),
+            history_blocks: 0,
+            accesses_to_halving: 0,
+        };
+        policy.set_capacity(capacity_blocks);
+        policy.accesses_to_halving = policy.halving_interval();
+        policy
+    }
+}
+
+impl AccessFrequency {
+    fn set_capacity(&mut self, capacity_blocks: u32) {
+        self.capacity = capacity_blocks;
+        self.history_blocks = (self.settings.history * f64::from(capacity_blocks)) as u32;
+    }
+
+    fn halving_interval(&self) -> u64 {
+        ((self.settings.halve_every * f64::from(self.capacity)) as u64).max(1)
+    }
+
+    #[inline(always)]
+    fn keep(&mut self, block: BlockId, count: u8) {
+        let list = usize::from(count);
+        self.links.push_head(list, block);
+        *self.links.tag_mut(block) = Tag { count, place: Place::Resident };
+        self.occupied[list / 64] |= 1 << (list % 64);
+        self.resident += 1;
+    }
+
+    #[inline(always)]
+    fn release(&mut self, block: BlockId, count: u8) {
+        let list = usize::from(count);
+        self.links.unlink(list, block);
+        *self.links.tag_mut(block) = Tag::default();
+        if self.links.len(list) == 0 {
+            self.occupied[list / 64] &= !(1 << (list % 64));
+        }
+        self.resident -= 1;
+    }
+
+    fn remember(&mut self, block: BlockId, count: u8) {
+        if count > 0 {
+            self.links.push_head(HISTORY, block);
+            *self.links.tag_mut(block) = Tag { count, place: Place::History };
+            self.trim_history();
+        }
+    }
+
+    fn forget(&mut self, block: BlockId) {
+        self.links.unlink(HISTORY, block);
+        *self.links.tag_mut(block) = Tag::default();
+    }
+
+    fn trim_history(&mut self) {
+        while self.links.len(HISTORY) > self.history_blocks {
+            if let Some(oldest) = self.links.tail(HISTORY) {
+                self.forget(oldest);
+            }
+        }
+    }
+
+    /// The resident block to replace and its count.
+    #[inline(always)]
+    fn least_frequent(&self) -> Option<(BlockId, u8)> {
+        let word = self.occupied.iter().position(|word| *word != 0)?;
+        let count = word * 64 + self.occupied[word].trailing_zeros() as usize;
+        self.links.tail(count).map(|block| (block, count as u8))
+    }
+
+    fn evict(&mut self, victim: BlockId, count: u8) {
+        self.release(victim, count);
+        self.remember(victim, count);
+    }
+
+    /// Halves all counts; blocks that meet at one count keep the order of their old counts first
+    /// and of their time there second.
+    fn halve(&mut self) {
+        for count in 1..=u8::MAX {
+            while let Some(block) = self.links.tail(usize::from(count)) {
+                self.release(block, count);
+                self.keep(block, count / 2);
+            }
+        }
+        let mut next = self.links.tail(HISTORY);
+        while let Some(block) = next {
+            next = self.links.newer(block);
+            let tag = self.links.tag_mut(block);
+            tag.count /= 2;
+            if tag.count == 0 {
+                self.forget(block);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn age(&mut self) {
+        self.accesses_to_halving -= 1;
+        if self.accesses_to_halving == 0 {
+            self.halve();
+            self.accesses_to_halving = self.halving_interval();
+        }
+    }
+
+    #[inline(always)]
+    fn on_miss(&mut self, block: BlockId, tag: Tag) -> Verdict {
+        if tag.place == Place::History {
+            self.forget(block);
+        }
+        let count = tag.count.saturating_add(1);
+        let mut evicted = None;
+        if self.resident >= self.capacity {
+            match self.least_frequent() {
+                Some((victim, least)) if count > least => {
+                    self.evict(victim, least);
+                    evicted = Some(victim);
+                }
+                _ => {
+                    self.remember(block, count);
+                    return Verdict::Bypass;
+                }
+            }
+        }
+        self.keep(block, count);
+        Verdict::Admit { evicted }
+    }
+}
+
+impl Policy for AccessFrequency {
+    #[inline(always)]
+    fn access(&mut self, access: Access) -> Verdict {
+        if self.capacity == 0 {
+            return Verdict::Bypass;
+        }
+        self.age();
+        let tag = self.links.tag(access.block);
+        if tag.place != Place::Resident {
+            return self.on_miss(access.block, tag);
+        }
+        if tag.count == u8::MAX {
+            self.links.move_to_head(usize::from(tag.count), access.block);
+        } else {
+            self.release(access.block, tag.count);
+            self.keep(access.block, tag.count + 1);
+        }
+        Verdict::Hit
+    }
+
+    #[inline(always)]
+    fn contains(&self, block: BlockId) -> bool {
+        self.links.tag(block).place == Place::Resident
+    }
+
+    fn tracks(&self, block: BlockId) -> bool {
+        self.links.tag(block).place != Place::Nowhere
+    }
+
+    fn len(&self) -> u32 {
+        self.resident
+    }
+
+    fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
+        self.set_capacity(capacity_blocks);
+        while self.resident > capacity_blocks {
+            let Some((victim, count)) = self.least_frequent() else { break };
+            self.evict(victim, count);
+            evicted.push(victim);
+        }
+        self.trim_history();
+        self.accesses_to_halving = self.accesses_to_halving.min(self.halving_interval());
+    }
+
+    fn remove(&mut self, block: BlockId) -> bool {
+        let tag = self.links.tag(block);
+        match tag.place {
+            Place::Nowhere => {}
+            Place::Resident => self.release(block, tag.count),
+            Place::History => self.forget(block),
+        }
+        tag.place == Place::Resident
+    }
+
+    fn reserve_ids(&mut self, count: usize) {
+        self.links.reserve_ids(count);
+    }
+
+    #[inline(always)]
+    fn touch(&self, block: BlockId) -> u32 {
+        self.links.touch(block)
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        self.links.audit()?;
+        let mut resident = 0;
+        for list in 0..HISTORY {
+            resident += self.links.len(list);
+            let bit = self.occupied[list / 64] >> (list % 64) & 1 == 1;
+            if bit != (self.links.len(list) > 0) {
+                return Err(format!("count {list}: occupied is {bit}"));
+            }
+            let stray = |block: &BlockId| {
+                let tag = self.links.tag(*block);
+                tag.place != Place::Resident || usize::from(tag.count) != list
+            };
+            if let Some(block) = self.links.iter(list).find(stray) {
+                return Err(format!("block {} is in the list of count {list}", block.0));
+            }
+        }
+        if resident != self.resident || resident > self.capacity {
+            let counted = self.resident;
+            return Err(format!("{resident} blocks, {counted} counted, of {}", self.capacity));
+        }
+        if self.links.len(HISTORY) > self.history_blocks {
+            return Err(format!("{} blocks of history", self.links.len(HISTORY)));
+        }
+        let stray = |block: &BlockId| {
+            let tag = self.links.tag(*block);
+            tag.place != Place::History || tag.count == 0
+        };
+        match self.links.iter(HISTORY).find(stray) {
+            Some(block) => Err(format!("block {} is in the history", block.0)),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn feed(policy: &mut AccessFrequency, ids: &[u32]) -> Vec<Verdict> {
+        ids.iter().map(|id| policy.access(Access::read(BlockId(*id)))).collect()
+    }
+
+    fn count(policy: &AccessFrequency, id: u32) -> u8 {
+        policy.links.tag(BlockId(id)).count
+    }
+
+    /// Capacity 2, history of 4, halving every 10 accesses.
+    #[test]
+    fn the_hand_worked_case() {
+        let settings = AccessFrequencySettings { history: 2.0, halve_every: 5.0 };
+        let mut policy = AccessFrequency::new(2, &settings, Seed(0));
+        policy.reserve_ids(8);
+        // Room for two; 0 reaches 3, 1 reaches 1. (4 accesses)
+        feed(&mut policy, &[0, 0, 0, 1]);
+        // 2 has 1: not more than 1 has, so it stays out; then 2 > 1 and it takes the place of 1.
+        let verdicts = feed(&mut policy, &[2, 2]);
+        assert_eq!(verdicts, [Verdict::Bypass, Verdict::Admit { evicted: Some(BlockId(1)) }]);
+        // 1 comes back with its count of 1 + 1 = 2, a tie with 2, and stays out; then 3 > 2. (8)
+        let verdicts = feed(&mut policy, &[1, 1]);
+        assert_eq!(verdicts, [Verdict::Bypass, Verdict::Admit { evicted: Some(BlockId(2)) }]);
+        assert_eq!([0, 1, 2].map(|id| count(&policy, id)), [3, 3, 2]);
+        // 3 stays out with 1 (9 accesses). The tenth halves first: 1, 1, 1, and 3 is forgotten;
+        // then 2 has 1 + 1 = 2 and replaces 0, which has been at its count longest.
+        assert_eq!(feed(&mut policy, &[3]), [Verdict::Bypass]);
+        assert!(policy.tracks(BlockId(3)));
+        assert_eq!(feed(&mut policy, &[2]), [Verdict::Admit { evicted: Some(BlockId(0)) }]);
+        assert_eq!([0, 1, 2].map(|id| count(&policy, id)), [1, 1, 2]);
+        assert!(!policy.tracks(BlockId(3)));
+        assert_eq!(policy.audit(), Ok(()));
+    }
+}
