@@ -138,14 +138,14 @@ impl LevelQueue {
     /// long one gives its newest.
     pub fn redistribute<T: Levelled, const L: usize>(&mut self, links: &mut Links<T, L>) {
         let targets: [u32; LEVELS] = std::array::from_fn(|level| self.target(level));
-        for level in 0..LEVELS - 1 {
+        for (level, &target) in targets.iter().enumerate().take(LEVELS - 1) {
             let list = self.first + level;
-            while links.len(list) < targets[level] {
+            while links.len(list) < target {
                 let Some(entry) = self.oldest(links, level + 1, LEVELS) else { break };
                 self.unlink(links, entry);
                 self.push(links, level as u8, entry);
             }
-            while links.len(list) > targets[level] {
+            while links.len(list) > target {
                 let Some(entry) = links.head(list) else { break };
                 self.unlink(links, entry);
                 self.push_oldest(links, level as u8 + 1, entry);

@@ -1,0 +1,28 @@
+//! Naive models of arc, larc, 2q, lirs, smq and access-frequency, in the plainest containers.
+//!
+//! For: `agree_b.rs`. Each is written from its source alone and shares no code with the policy it
+//! checks. Unit: blocks.
+#![allow(dead_code)] // test files may use a part
+
+pub mod ghosts;
+pub mod lirs;
+pub mod smq;
+
+/// What happened to one access.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub enum Outcome {
+    Hit,
+    In(Option<u32>),
+    Out,
+}
+
+/// A policy written for its reader.
+pub trait Model {
+    fn access(&mut self, block: u32, write: bool) -> Outcome;
+}
+
+/// Takes `block` out of `queue` if it is there.
+pub fn take(queue: &mut std::collections::VecDeque<u32>, block: u32) -> bool {
+    let found = queue.iter().position(|other| *other == block);
+    found.and_then(|at| queue.remove(at)).is_some()
+}
