@@ -8,8 +8,10 @@
 mod common;
 
 use cachewright_curve::{
-    Curve, Curves, FixedRate, FixedSize, ShardsRateSettings, ShardsSizeSettings, StackDistance,
+    Curve, Curves, FixedRate, FixedSize, MiniSettings, MiniSim, ShardsRateSettings,
+    ShardsSizeSettings, StackDistance,
 };
+use cachewright_policy::{Access, Verdict, registry};
 use cachewright_types::{BlockId, Seed};
 
 /// CPU seconds this thread has used (Linux), or 0 where the system does not say.
@@ -44,6 +46,13 @@ fn timed(name: &str, exact: Option<&Curve>, run: impl FnOnce() -> Curve) -> Curv
     curve
 }
 
+/// Misses of the full simulation.
+fn simulated(policy: &str, size: u32, blocks: u32, stream: &[BlockId]) -> u64 {
+    let Ok(mut cache) = registry::boxed(policy, &[], size, Seed(1)) else { return 0 };
+    cache.reserve_ids(blocks as usize);
+    stream.iter().map(|&b| u64::from(cache.access(Access::read(b)) != Verdict::Hit)).sum()
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let accesses: usize = arguments.next().and_then(|a| a.parse().ok()).unwrap_or(20_000_000);
@@ -56,12 +65,19 @@ fn main() {
     drop((zipf, ranks));
     println!("stream of {accesses} accesses; peak {}", peak_mib());
     let mut exact = None;
-    if wanted("exact") {
-        exact = Some(timed("exact", None, || {
+    if wanted("exact-one") {
+        timed("exact, one at a time", None, || {
             let mut stack = StackDistance::new();
             for &block in &stream {
                 stack.access(block, false);
             }
+            Curves::exact(stack.histogram()).all
+        });
+    }
+    if wanted("exact") {
+        exact = Some(timed("exact", None, || {
+            let mut stack = StackDistance::new();
+            stack.access_all(&stream, false);
             Curves::exact(stack.histogram()).all
         }));
     }
@@ -82,5 +98,28 @@ fn main() {
             stream.iter().for_each(|&block| shards.access(block, false));
             shards.take_curves().all
         });
+    }
+    for policy in ["lru", "s3-fifo"] {
+        let name = format!("mini-{policy}");
+        if !wanted(&name) || registry::entry(policy).is_err() {
+            continue;
+        }
+        for sizes in [vec![10_000, 100_000], vec![20_000, 50_000, 100_000, 200_000, 500_000]] {
+            let title = format!("{name}, {} sizes", sizes.len());
+            let settings = MiniSettings::default();
+            let mini = MiniSim::new(policy, &[], &sizes, u64::from(blocks), &settings, Seed(7));
+            let Ok(mut mini) = mini else { continue };
+            println!("{title}: rates {:?}", mini.rates());
+            let curve = timed(&title, None, || {
+                stream.iter().for_each(|&block| mini.access(block, false));
+                mini.take_curves().all
+            });
+            for size in sizes {
+                let (low, high) = curve.interval(size);
+                let ratio = |misses: f64| misses / curve.accesses() as f64;
+                let truth = ratio(simulated(policy, size, blocks, &stream) as f64);
+                println!("  {size}: {:.4}..{:.4}, full {truth:.4}", ratio(low), ratio(high));
+            }
+        }
     }
 }

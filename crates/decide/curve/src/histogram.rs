@@ -27,8 +27,13 @@ impl Histogram {
 
     /// Makes room for distances up to `distance`.
     pub(crate) fn reserve(&mut self, distance: u32) {
-        if self.counts.len() <= distance as usize {
-            self.counts.resize(distance as usize + 1, [0; 2]);
+        let count = distance as usize + 1;
+        if self.counts.len() < count {
+            if self.counts.capacity() < count {
+                // A quarter, not double: histograms are most of a stack's memory.
+                self.counts.reserve_exact(count / 4 + 16);
+            }
+            self.counts.resize(count, [0; 2]);
         }
     }
 

@@ -6,7 +6,8 @@
 //! accesses, so that accesses missing from the sample count as hits, as SHARDS-adj has it. A rate
 //! at which the small cache or the sampled working set would be below the minimum is doubled until
 //! it is not, or refused, size by size; above 1/2 it becomes 1, which is the exact simulation.
-//! Several samples give an interval. Sizes in blocks.
+//! Several samples give an interval. A setting of the policy that counts accesses of the stream
+//! (its unit is `accesses`) is scaled by the rate as well. Sizes in blocks.
 
 use crate::sample::{Circle, mean_and_half_width, threshold};
 use crate::shards::{Index, new_index};
@@ -186,6 +187,7 @@ impl MiniSim {
                 |&(size, _): &(u32, usize)| ((f64::from(size) * group.rate).round() as u32).max(1);
             let capacities: Vec<u32> = group.sizes.iter().map(scale).collect();
             let salts = if group.rate >= 1.0 { 1 } else { settings.salts };
+            let pairs = scaled_settings(policy, pairs, group.rate);
             for salt in 0..salts {
                 let seed = seed.derive(&format!("mini/{salt}"));
                 let maker = BankMaker { capacities: &capacities, seed };
@@ -193,7 +195,7 @@ impl MiniSim {
                     index: (group.rate < 1.0).then(new_index),
                     ids: 0,
                     pending: Vec::with_capacity(BATCH),
-                    bank: registry::visit(policy, pairs, maker)?,
+                    bank: registry::visit(policy, &pairs, maker)?,
                 });
             }
         }
@@ -316,6 +318,32 @@ impl Sample {
             access.next_use = std::mem::replace(&mut next[access.block.index()], position as u32);
         }
     }
+}
+
+/// `pairs` with every setting that counts accesses of the stream (unit `accesses`) times `rate`:
+/// a sample sees that much less of the stream between two of its accesses. A value of the wrong
+/// kind stays, to be refused as usual.
+fn scaled_settings(policy: &str, pairs: &[(String, Value)], rate: f64) -> Vec<(String, Value)> {
+    let mut scaled = pairs.to_vec();
+    let specs = registry::setting_specs(policy).unwrap_or_default();
+    for spec in specs.iter().filter(|spec| spec.unit == "accesses" && rate < 1.0) {
+        let at = scaled.iter().position(|(key, _)| key == spec.name);
+        let value = match at.map(|at| &scaled[at].1) {
+            None => spec.default,
+            Some(Value::Int(count)) => *count as f64,
+            Some(Value::Float(count)) => *count,
+            Some(_) => continue,
+        };
+        if !(spec.low..=spec.high).contains(&value) {
+            continue;
+        }
+        let value = Value::Int((value * rate).round().max(spec.low) as i64);
+        match at {
+            Some(at) => scaled[at].1 = value,
+            None => scaled.push((spec.name.to_owned(), value)),
+        }
+    }
+    scaled
 }
 
 fn check_sizes(sizes_blocks: &[u32]) -> Result<(), CurveError> {

@@ -42,7 +42,7 @@ impl Circle {
     /// `salts` (at least 1) views of one salted hash.
     pub fn new(salts: u32, seed: Seed) -> Circle {
         let salts = u64::from(salts.max(1));
-        let step = if salts == 1 { 0 } else { (CIRCLE / salts as f64) as u64 };
+        let step = if salts == 1 { 0 } else { u64::MAX / salts };
         Circle { salt: seed.derive("sample").0, salts, step }
     }
 

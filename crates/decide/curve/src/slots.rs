@@ -1,16 +1,16 @@
 //! Time slots: which of the last accesses are still some block's latest, and how many came after.
 //!
 //! For: the order statistics of [`crate::StackDistance`]. Must never know: blocks. A slot is one
-//! bit, set while it is a block's latest access. Above the bits stand nodes of 32 counters, each
+//! bit, set while it is a block's latest access. Above the bits stand nodes of 16 counters, each
 //! the number of set bits before it within its node, so that a rank is one load per level and one
 //! population count, and clearing a bit lowers the counters to its right with vector arithmetic:
 //! no branch depends on data. Slots are given out in ascending order; counters to the right of the
 //! newest slot are stale and written when it reaches them. Memory: 1.3 bits per slot.
 
 /// Counters per node.
-const FAN: usize = 32;
+const FAN: usize = 16;
 /// log2(FAN).
-const FAN_BITS: u32 = 5;
+const FAN_BITS: u32 = 4;
 /// log2 of the bits below one node of `fine`.
 const NODE_BITS: u32 = 6 + FAN_BITS;
 
@@ -28,7 +28,7 @@ pub(crate) struct Slots {
 
 impl Slots {
     /// The most slots there can be.
-    const MOST: u32 = u32::MAX & !((1 << NODE_BITS) - 1);
+    const MOST: u32 = !((1 << NODE_BITS) - 1);
 
     /// Set bits.
     #[inline(always)]

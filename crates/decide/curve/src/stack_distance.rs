@@ -4,8 +4,9 @@
 //! An access's distance is one more than the number of blocks used since its block was last used
 //! (Mattson et al., IBM Systems Journal 1970): it hits in every LRU cache of at least that many
 //! blocks. Blocks live in time slots (Bennett and Kruskal, IBM J. R&D 1975) that are compacted
-//! when they run out. Memory per distinct block: 4 B latest slot, 0.65 B slots, 8 B histogram.
-//! Blocks are dense ids; up to 2^30 of them keep compaction rare.
+//! when they run out. Memory per distinct block: 4 B latest slot, 0.65 B slots, 8 B histogram, and
+//! at most a quarter more while growing: 16 B. Blocks are dense ids; compaction stays rare up to
+//! 2^30 of them.
 
 use crate::Histogram;
 use crate::slots::Slots;
@@ -16,6 +17,8 @@ use std::collections::BinaryHeap;
 const NONE: u32 = u32::MAX;
 /// Slots per live slot after compaction: one compaction per three times as many accesses.
 const ROOM: u64 = 4;
+/// Distances counted together.
+const TOGETHER: usize = 64;
 /// Slots at least.
 const LEAST_ROOM: u64 = 2048;
 
@@ -27,6 +30,8 @@ pub struct StackDistance {
     /// Slots left set by removed blocks: free frames at some depth of the stack, newest first.
     holes: BinaryHeap<u32>,
     histogram: Histogram,
+    /// Distances found but not counted yet: counted together, their cache misses overlap.
+    found: Vec<(u32, bool)>,
 }
 
 impl StackDistance {
@@ -48,13 +53,15 @@ impl StackDistance {
     }
 
     /// Distances counted so far.
-    pub fn histogram(&self) -> &Histogram {
+    pub fn histogram(&mut self) -> &Histogram {
+        self.count_found();
         &self.histogram
     }
 
     /// Hands out the distances counted so far and starts counting anew; the stack stays, so that
     /// the next window does not begin cold.
     pub fn take_histogram(&mut self) -> Histogram {
+        self.count_found();
         let taken = std::mem::take(&mut self.histogram);
         self.histogram.reserve(self.slots.live());
         taken
@@ -74,8 +81,24 @@ impl StackDistance {
         let distance = self.slots.after(slot) + 1;
         self.vacate(slot);
         self.latest[block.index()] = self.slots.push();
-        self.histogram.count(distance, write);
+        self.found.push((distance, write));
+        if self.found.len() >= TOGETHER {
+            self.count_found();
+        }
         Some(distance)
+    }
+
+    /// Counts many accesses, all reads or all writes, as [`StackDistance::access`] would.
+    #[inline(never)]
+    pub fn access_all(&mut self, blocks: &[BlockId], write: bool) {
+        for group in blocks.chunks(TOGETHER) {
+            let loaded =
+                group.iter().fold(0, |sum: u32, block| sum.wrapping_add(self.touch(*block)));
+            std::hint::black_box(loaded);
+            for block in group {
+                self.access(*block, write);
+            }
+        }
     }
 
     /// Loads the block's state into the processor's cache ahead of its access; the value means
@@ -121,6 +144,13 @@ impl StackDistance {
         let latest = self.latest.get_mut(block.index())?;
         let slot = std::mem::replace(latest, NONE);
         (slot != NONE).then_some(slot)
+    }
+
+    #[inline(never)]
+    fn count_found(&mut self) {
+        for (distance, write) in self.found.drain(..) {
+            self.histogram.count(distance, write);
+        }
     }
 
     /// Moves a block's frame from `slot` to the top: the newest free frame above it is filled and
@@ -169,7 +199,8 @@ impl StackDistance {
     #[cold]
     fn make_room(&mut self, block: BlockId) {
         if block.index() >= self.latest.len() {
-            let count = (block.index() + 1).max(self.latest.len() + self.latest.len() / 2);
+            let count = (block.index() + 1).max(self.latest.len() + self.latest.len() / 4);
+            self.latest.reserve_exact(count - self.latest.len());
             self.latest.resize(count, NONE);
         }
         if self.slots.is_full() {

@@ -10,12 +10,12 @@ use std::path::PathBuf;
 
 const SAMPLE: &str = "traces/public/cloudphysics-libcachesim/cloudPhysicsIO.oracleGeneral.bin.zst";
 
-/// (sector, bytes) of each request, or nothing without the data.
+/// (sector, bytes) of each request, or nothing without the data or if it does not unpack.
 fn requests() -> Option<Vec<(u64, u64)>> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../../shared");
     let shared = std::env::var_os("CACHEWRIGHT_SHARED").map_or(beside.into(), PathBuf::from);
     let file = std::fs::File::open(shared.join(SAMPLE)).ok()?;
-    let bytes = zstd::decode_all(file).unwrap();
+    let bytes = zstd::decode_all(file).ok()?;
     let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, &b| sum << 8 | u64::from(b));
     let records = bytes.chunks_exact(24);
     Some(records.map(|record| (number(&record[4..12]), number(&record[12..16]))).collect())

@@ -43,7 +43,9 @@ fn mini(policy: &str, settings: &MiniSettings, stream: &[BlockId]) -> Curves {
 
 #[test]
 fn every_policy_is_near_its_full_simulation() {
-    let (stream, settings) = (stream(), MiniSettings { rate: 0.1, ..MiniSettings::default() });
+    let stream = stream();
+    let settings =
+        MiniSettings { rate: 0.1, min_sampled_blocks: 0, salts: 8, ..Default::default() };
     let uses = next_uses(&stream);
     for entry in registry::entries() {
         let curve = mini(entry.name, &settings, &stream).all;

@@ -19,7 +19,7 @@ settings! {
     /// When counts are halved.
     pub struct LfuAgingSettings {
         /// average count of the resident blocks above which all counts are halved
-        average_limit: u32 = 10, "accesses", 2 ..= 1_000_000;
+        average_limit: u32 = 10, "accesses per block", 2 ..= 1_000_000;
     }
 }
 
