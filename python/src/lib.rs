@@ -1,1 +1,25 @@
-//! PyO3 glue: no logic.
+//! PyO3 glue between the Rust rooms and the Python package `cachewright`.
+//!
+//! For: one module per room, turning arguments, columns and errors into those of the other side.
+//! Must never know: how anything is decided, or how results look. Units: bytes and nanoseconds;
+//! documents travel as JSON text. Long work runs with the interpreter released and is cancelled by
+//! a signal.
+
+mod errors;
+mod experiment;
+mod registry;
+mod stream;
+mod trace;
+mod work;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    errors::register(module)?;
+    registry::register(module)?;
+    trace::register(module)?;
+    experiment::register(module)?;
+    stream::register(module)
+}

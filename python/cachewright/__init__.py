@@ -1,0 +1,86 @@
+"""Cachewright designs, simulates and runs multi-tenant flash caches.
+
+For: the public names of the package; each is imported when first used, so that starting is fast.
+Must never know: how anything works. Everything raises `cachewright.Error` or one of its kinds:
+`SpecError` (a stack, setting or argument is wrong), `TraceError` (a trace cannot be read),
+`RunError` (a run failed or was cancelled), `PolicyError` (a Python policy broke the rules).
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from cachewright._native import (
+    Error,
+    PolicyError,
+    RunError,
+    SpecError,
+    TraceError,
+    __version__,
+)
+
+if TYPE_CHECKING:
+    from cachewright.api import (
+        check,
+        compare,
+        info,
+        list_formats,
+        list_partitions,
+        list_policies,
+        mrc,
+        run,
+        simulate,
+    )
+    from cachewright.frames import read_trace, scan_trace, write_trace
+    from cachewright.plugin import simulate_python
+    from cachewright.result import Curves, Result
+    from cachewright.spec import TraceOptions
+
+__all__ = [
+    "Curves",
+    "Error",
+    "PolicyError",
+    "Result",
+    "RunError",
+    "SpecError",
+    "TraceError",
+    "TraceOptions",
+    "__version__",
+    "check",
+    "compare",
+    "info",
+    "list_formats",
+    "list_partitions",
+    "list_policies",
+    "mrc",
+    "read_trace",
+    "run",
+    "scan_trace",
+    "simulate",
+    "simulate_python",
+    "write_trace",
+]
+
+_HOMES = {
+    "Curves": "result",
+    "Result": "result",
+    "TraceOptions": "spec",
+    "read_trace": "frames",
+    "scan_trace": "frames",
+    "simulate_python": "plugin",
+    "write_trace": "frames",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'cachewright' has no attribute {name!r}")
+    home = importlib.import_module(f"cachewright.{_HOMES.get(name, 'api')}")
+    value = getattr(home, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

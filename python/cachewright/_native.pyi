@@ -1,0 +1,120 @@
+"""Types of the compiled module; a test compares them with what it exports.
+
+For: type checkers and readers. Must never know: how the bodies work. Documents are JSON text.
+Columns and call-backs are those of `cachewright.types`; `volume` is an index into `volumes()`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cachewright.types import Columns, Progress
+
+__version__: str
+
+class Error(Exception): ...
+class SpecError(Error): ...
+class TraceError(Error): ...
+class RunError(Error): ...
+class PolicyError(Error): ...
+
+def policies() -> str: ...
+def partitions() -> str: ...
+def formats() -> str: ...
+def parse_bytes(text: str) -> int: ...
+def parse_duration(text: str) -> int: ...
+def check(stack: str, origin: str, settings: Sequence[tuple[str, str]]) -> str: ...
+def run(
+    stack: str,
+    origin: str,
+    settings: Sequence[tuple[str, str]],
+    vary: Sequence[tuple[str, Sequence[str]]],
+    *,
+    threads: int,
+    out: str | None,
+    fresh: bool,
+    progress: Progress | None,
+) -> str: ...
+def mrc(
+    stack: str,
+    origin: str,
+    settings: Sequence[tuple[str, str]],
+    *,
+    policies: Sequence[str],
+    method: str,
+    rate: float | None,
+    size: int | None,
+    sizes: Sequence[str],
+    points: int,
+    salts: int,
+    windows: int,
+    verify: int,
+    small: str,
+    threads: int,
+    progress: Progress | None,
+) -> str: ...
+def info(
+    path: str,
+    format: str | None,
+    on_bad_record: str,
+    options: Mapping[str, str],
+    *,
+    block: str,
+    volume: str | None,
+    progress: Progress | None,
+) -> str: ...
+def recognise(path: str) -> str: ...
+
+@final
+class TraceReader:
+    def __new__(
+        cls, path: str, format: str | None, on_bad_record: str, options: Mapping[str, str]
+    ) -> TraceReader: ...
+    def read(self, limit: int) -> Columns: ...
+    def volumes(self) -> list[str]: ...
+    def skipped(self) -> tuple[int, int, list[str]]: ...
+    def requests_hint(self) -> int | None: ...
+
+@final
+class TraceMerger:
+    def __new__(
+        cls,
+        inputs: Sequence[tuple[str, str, str | None, float, int]],
+        on_bad_record: str,
+        options: Mapping[str, str],
+    ) -> TraceMerger: ...
+    def read(self, limit: int) -> Columns: ...
+    def volumes(self) -> list[str]: ...
+    def skipped(self) -> tuple[int, int, list[str]]: ...
+    def requests_hint(self) -> int | None: ...
+
+@final
+class TraceWriter:
+    def __new__(cls, path: str, format: str, options: Mapping[str, str]) -> TraceWriter: ...
+    def write(
+        self,
+        time_ns: NDArray[np.uint64],
+        offset_bytes: NDArray[np.uint64],
+        length_bytes: NDArray[np.uint64],
+        op: NDArray[np.uint8],
+        volume: NDArray[np.uint32],
+        volumes: Sequence[str],
+    ) -> None: ...
+    def finish(self) -> tuple[int, int]: ...
+
+@final
+class BlockStream:
+    def __new__(
+        cls,
+        stack: str,
+        origin: str,
+        settings: Sequence[tuple[str, str]],
+        progress: Progress | None,
+    ) -> BlockStream: ...
+    def next(
+        self, limit: int
+    ) -> tuple[NDArray[np.uint32], NDArray[np.bool_], NDArray[np.uint16]]: ...
+    def capacity_blocks(self) -> int: ...
+    def tenants(self) -> list[str]: ...

@@ -1,0 +1,272 @@
+"""The verbs of the package: check, run, compare, simulate, mrc, info, and what there is to choose.
+
+For: calling the Rust rooms with Python values and giving `Result` and `Curves` back. Must never
+know: how anything is simulated, or which settings exist. Sizes and durations in settings are text
+with a unit (`64MiB`, `10%wss`, `250us`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cachewright import _native
+from cachewright.result import Curves, Result
+from cachewright.spec import (
+    PathLike,
+    Settings,
+    SpecLike,
+    Stack,
+    TraceOptions,
+    is_stack_path,
+    load,
+    of_trace,
+    pairs,
+    vary_pairs,
+)
+
+if TYPE_CHECKING:
+    from cachewright.types import Progress
+
+NO_VARY: dict[str, list[str]] = {}
+ANY_CAPACITY = "100%wss"
+
+
+def check(spec: SpecLike, *, settings: Settings | None = None) -> dict[str, Any]:
+    """Validate a stack and return its settings with every default.
+
+    `spec` is the path of a stack file or the same as a mapping; `settings` changes keys by dotted
+    name, as in `{"cache.capacity": "64MiB"}`. Errors: `SpecError` naming key, value found and what
+    was expected.
+    """
+    stack = load(spec)
+    document: dict[str, Any] = json.loads(_native.check(stack.text, stack.origin, pairs(settings)))
+    return document
+
+
+def run(
+    spec: SpecLike,
+    *,
+    settings: Settings | None = None,
+    out: PathLike | None = None,
+    threads: int = 0,
+    fresh: bool = False,
+    progress: Progress | None = None,
+) -> Result:
+    """Replay the tenants of a stack through its cache and return what happened.
+
+    `spec` and `settings` are as in `check`. With `out` a folder with `result.json` and
+    `series.parquet` is written; what it already holds of the same stack is not run again unless
+    `fresh`. `threads` of 0 uses every core; the result does not depend on it. `progress(stage,
+    done, total)` is called some times a second, and cancels by returning False. Errors:
+    `SpecError`, `TraceError`, `RunError` (also when cancelled).
+    """
+    return run_cases(
+        spec,
+        NO_VARY,
+        settings=settings,
+        out=out,
+        threads=threads,
+        fresh=fresh,
+        progress=progress,
+    )
+
+
+def compare(
+    spec: SpecLike,
+    vary: Mapping[str, Sequence[Any]],
+    *,
+    settings: Settings | None = None,
+    out: PathLike | None = None,
+    threads: int = 0,
+    fresh: bool = False,
+    progress: Progress | None = None,
+) -> Result:
+    """Run all combinations of some settings; everything else is as in `run`.
+
+    `vary` gives the values of each dotted key, as in `{"policy": ["lru", "arc"], "capacity":
+    ["32MiB", "64MiB"]}`; `policy`, `partition` and `capacity` are short for the keys of `[cache]`.
+    """
+    return run_cases(
+        spec,
+        vary,
+        settings=settings,
+        out=out,
+        threads=threads,
+        fresh=fresh,
+        progress=progress,
+    )
+
+
+def run_cases(
+    spec: SpecLike,
+    vary: Mapping[str, Sequence[Any]],
+    *,
+    settings: Settings | None,
+    out: PathLike | None,
+    threads: int,
+    fresh: bool,
+    progress: Progress | None,
+) -> Result:
+    """Run a stack as given, or all combinations of `vary`; `run` and `compare` say the rest."""
+    stack = load(spec)
+    return _run_stack(stack, vary, settings, out, threads, fresh, progress)
+
+
+def _run_stack(
+    stack: Stack,
+    vary: Mapping[str, Sequence[Any]],
+    settings: Settings | None,
+    out: PathLike | None,
+    threads: int,
+    fresh: bool,
+    progress: Progress | None,
+) -> Result:
+    folder = None if out is None else Path(out)
+    text = _native.run(
+        stack.text,
+        stack.origin,
+        pairs(settings),
+        vary_pairs(vary),
+        threads=_natural("threads", threads),
+        out=None if folder is None else os.fspath(folder),
+        fresh=fresh,
+        progress=progress,
+    )
+    return Result(json.loads(text), folder)
+
+
+def simulate(
+    trace: PathLike,
+    policy: str | Mapping[str, Any] = "lru",
+    capacity: str = "10%wss",
+    *,
+    cache: Settings | None = None,
+    replay: Settings | None = None,
+    format: str | None = None,
+    on_bad_record: str = "fail",
+    options: Mapping[str, str] | None = None,
+    volume: str | None = None,
+    threads: int = 0,
+    progress: Progress | None = None,
+) -> Result:
+    """Replay one trace through one cache: a stack of one tenant without a file.
+
+    `policy` is a name or `{"name": ..., setting: ...}`; `cache` and `replay` are further keys of
+    those tables (`{"block": "8KiB", "write": "write-around"}`); the rest says how to open the
+    trace. Errors: as `run`.
+    """
+    how = TraceOptions(format, on_bad_record, options or {}, volume)
+    table = {"capacity": capacity, "policy": policy, **(cache or {})}
+    stack = of_trace(trace, how, table, replay)
+    return _run_stack(stack, NO_VARY, None, None, threads, False, progress)
+
+
+def mrc(
+    spec: SpecLike,
+    policies: Sequence[str] = ("lru",),
+    *,
+    method: str = "auto",
+    rate: float | None = None,
+    size: int | None = None,
+    sizes: Sequence[str] = (),
+    points: int = 64,
+    salts: int = 0,
+    windows: int = 0,
+    verify: int = 0,
+    small: str = "escalate",
+    block: str = "4KiB",
+    settings: Settings | None = None,
+    trace: TraceOptions | None = None,
+    threads: int = 0,
+    progress: Progress | None = None,
+) -> Curves:
+    """Return how the miss ratio falls with cache size, per tenant and for all together.
+
+    `spec` is a stack, or the path of a trace (then `block` and `trace` say how to read it).
+    `method` is `exact`, `shards` (sampling at `rate`), `shards-size` (at most `size` blocks
+    sampled), `mini` (a scaled-down simulation of any policy) or `auto`. Approximate curves carry a
+    confidence interval from `salts` samplings; when the scaled cache is too small they sample more
+    (`small="escalate"`) or refuse (`"refuse"`). `sizes` are cache sizes with units, else `points`
+    sizes are chosen. `windows` also gives a curve per window of time; `verify` compares with that
+    many exact simulations. Errors: `SpecError`, `TraceError`, `RunError`.
+    """
+    if isinstance(spec, Mapping) or is_stack_path(spec):
+        stack = load(spec)
+    else:
+        cache = {"capacity": ANY_CAPACITY, "block": block}
+        stack = of_trace(spec, trace or TraceOptions(), cache)
+    text = _native.mrc(
+        stack.text,
+        stack.origin,
+        pairs(settings),
+        policies=list(policies),
+        method=method,
+        rate=rate,
+        size=size,
+        sizes=list(sizes),
+        points=_natural("points", points),
+        salts=_natural("salts", salts),
+        windows=_natural("windows", windows),
+        verify=_natural("verify", verify),
+        small=small,
+        threads=_natural("threads", threads),
+        progress=progress,
+    )
+    return Curves(json.loads(text))
+
+
+def info(
+    path: PathLike,
+    *,
+    block: str = "4KiB",
+    format: str | None = None,
+    on_bad_record: str = "fail",
+    options: Mapping[str, str] | None = None,
+    volume: str | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Return what a trace holds: requests, sizes, rate, working set, re-use, per volume.
+
+    `block` is the unit of working set and re-use distances. Errors: `TraceError`, `SpecError`.
+    """
+    text = _native.info(
+        os.fspath(path),
+        format,
+        on_bad_record,
+        dict(options or {}),
+        block=block,
+        volume=volume,
+        progress=progress,
+    )
+    document: dict[str, Any] = json.loads(text)
+    return document
+
+
+def list_policies() -> list[dict[str, Any]]:
+    """Return the replacement policies: `name`, `doc`, `source`, `needs`, `settings`."""
+    return _entries(_native.policies())
+
+
+def list_partitions() -> list[dict[str, Any]]:
+    """Return the ways to split a cache: `name`, `doc`, `source`, `needs`, `settings`."""
+    return _entries(_native.partitions())
+
+
+def list_formats() -> list[dict[str, Any]]:
+    """Return the trace formats: `name`, `doc`, `source`, `settings`, and whether each `writes`."""
+    return _entries(_native.formats())
+
+
+def _entries(text: str) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = json.loads(text)
+    return entries
+
+
+def _natural(name: str, number: int) -> int:
+    if number < 0:
+        raise _native.SpecError(f"`{name}`: found {number}, expected 0 or more")
+    return number

@@ -1,0 +1,73 @@
+"""The command line `cachewright`: commands, errors and exit status.
+
+For: reading arguments, calling the API, showing what comes back. Must never know: how a simulation
+works. Exit status: 0 done, 1 the run failed, 2 the command or file was wrong. Nothing heavy is
+imported before a command needs it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+
+from cachewright import _native
+from cachewright.cli import check, listing, mrc, output, run, trace
+
+DONE, FAILED, WRONG = 0, 1, 2
+
+app = App(
+    name="cachewright",
+    help="Design, simulate and run multi-tenant flash caches.",
+    version=_native.__version__,
+    help_format="markdown",
+)
+app.command(run.run)
+app.command(run.compare)
+app.command(mrc.mrc)
+app.command(check.check)
+app.command(listing.app)
+app.command(trace.app)
+app.command(run.report)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command line and exit with its status."""
+    sys.exit(status_of(sys.argv[1:] if arguments is None else arguments))
+
+
+def status_of(arguments: Sequence[str]) -> int:
+    """Run a command line and return its exit status; every error becomes one sentence."""
+    try:
+        app(list(arguments), exit_on_error=False, print_error=False, result_action="return_value")
+        sys.stdout.flush()
+    except CycloptsError as error:
+        output.error(usage_sentence(error))
+        return WRONG
+    except _native.RunError as error:
+        output.error(str(error))
+        return FAILED
+    except _native.Error as error:
+        output.error(str(error))
+        return WRONG
+    except KeyboardInterrupt:
+        output.error("interrupted")
+        return FAILED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except OSError as error:
+        name = f"{error.filename}: " if error.filename else ""
+        output.error(f"{name}{(error.strerror or str(error)).lower()}")
+        return FAILED
+    return DONE
+
+
+def usage_sentence(error: CycloptsError) -> str:
+    """Return what was wrong with the command as one sentence in lower case."""
+    text = " ".join(str(error).split()).rstrip(".").replace('"', "`")
+    chain = " ".join(error.command_chain or ())
+    where = f"cachewright {chain} --help" if chain else "cachewright --help"
+    return f"{text[:1].lower()}{text[1:]}; see `{where}`"

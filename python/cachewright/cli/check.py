@@ -1,0 +1,45 @@
+"""The command `check`: is a stack file right, and what does it resolve to.
+
+For: finding a wrong key or unit before a run. Must never know: which keys exist.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from cachewright import api, words
+from cachewright.cli import options, output
+
+
+def check(stack: Path, *, set: options.Set = (), json: options.Json = False) -> None:  # type: ignore[assignment]
+    """Validate a stack file and print its settings with every default.
+
+    Parameters
+    ----------
+    stack
+        The stack file (TOML).
+    set
+        Change a setting as KEY=VALUE, as often as needed.
+    json
+        Print the settings as JSON.
+
+    """
+    document = api.check(stack, settings=options.settings(list(set)))
+    if json:
+        output.print_json(document)
+        return
+    output.facts(flat(document))
+
+
+def flat(value: Any, prefix: str = "") -> list[tuple[str, str]]:
+    """Return nested settings as dotted keys and labels, in order."""
+    if isinstance(value, dict):
+        return [
+            pair
+            for key, item in value.items()
+            for pair in flat(item, f"{prefix}.{key}" if prefix else key)
+        ]
+    if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+        return [pair for n, item in enumerate(value, 1) for pair in flat(item, f"{prefix}[{n}]")]
+    return [(prefix, words.NOTHING if value is None else words.setting(value))]

@@ -1,0 +1,132 @@
+"""The tables of a result: workload, tenants of a single case, pivots and rankings of several.
+
+For: `run` and `compare`. Must never know: how results are made. Of more cases than fit, the best
+are shown and the rest are counted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cachewright import summary, words
+from cachewright.cli import output
+from cachewright.cli.output import Column
+from cachewright.result import Result
+
+TENANT_COLUMNS = 6
+SKIPPED_SHOWN = 3
+
+
+def show(result: Result) -> None:
+    """Print everything worth knowing of a result."""
+    document = result.document
+    _workload(document)
+    if len(document["cases"]) == 1:
+        _single(document["cases"][0])
+        return
+    for pivot in summary.pivots(document):
+        if len(pivot.partitions) > 1:
+            _pivot(pivot)
+    for ranking in summary.rankings(document):
+        _ranking(document, ranking)
+    output.say(conclusion(document))
+
+
+def conclusion(document: dict[str, Any]) -> str:
+    """Return which case is best and how far it is above the worst of the same group."""
+    best = summary.best_case(document)
+    keys = document["varied"]
+    line = f"best: {summary.label(best, keys)}: hit ratio {words.ratio(summary.hit_ratio(best))}"
+    for _, cases in summary.groups(document):
+        if best in cases and len(cases) > 1:
+            worst = min(cases, key=lambda c: (summary.hit_ratio(c), -c["case"]))
+            gain = summary.hit_ratio(best) - summary.hit_ratio(worst)
+            line += f", {words.ratio(gain)} above {summary.label(worst, keys)}"
+    return line
+
+
+def _workload(document: dict[str, Any]) -> None:
+    whole = document["workload"]
+    tenants = document["tenants"]
+    plural = "tenant" if len(tenants) == 1 else "tenants"
+    output.say(
+        f"{document['name']}: {len(tenants)} {plural}, {words.count(whole['requests'])} requests, "
+        f"{words.count(whole['block_accesses'])} block accesses, "
+        f"working set {words.size(whole['working_set_bytes'])}, {words.duration(whole['span_ns'])}"
+    )
+    output.say()
+    for tenant in tenants:
+        bad = tenant.get("skipped_bad", 0)
+        if bad:
+            output.note(f"{tenant['name']}: {words.count(bad)} malformed records skipped")
+            for example in tenant.get("skipped_examples", [])[:SKIPPED_SHOWN]:
+                output.note(f"  {example}")
+
+
+def _single(case: dict[str, Any]) -> None:
+    keys = [key for key in case["settings"] if key != summary.CAPACITY]
+    title = f"{summary.label(case, keys)}, {words.size(summary.capacity_bytes(case))}"
+    lines = [*case["tenants"], {"name": "all", **case["total"]}]
+    several = len(case["tenants"]) > 1
+    lines = lines if several else lines[-1:]
+    output.table(
+        title,
+        [
+            Column("tenant", [str(line["name"]) for line in lines], numeric=False),
+            Column("accesses", [words.count(line["accesses"]) for line in lines]),
+            *_measures(lines, mark=False),
+            Column("occupancy", [_blocks(case, line, "occupancy_blocks") for line in lines]),
+            Column("quota", [_blocks(case, line, "quota_blocks") for line in lines]),
+        ],
+    )
+
+
+def _blocks(case: dict[str, Any], line: dict[str, Any], key: str) -> str:
+    blocks = line.get(key)
+    return words.NOTHING if blocks is None else words.size(int(blocks) * int(case["block_bytes"]))
+
+
+def _measures(lines: list[dict[str, Any]], mark: bool) -> list[Column]:
+    highest = {"hit ratio": "hit_ratio", "read hit ratio": "read_hit_ratio"}
+    lowest = {"write-backs": "writebacks", "cache writes": "cache_writes"}
+    if any("mean_response_ns" in line for line in lines):
+        lowest["mean response"] = "mean_response_ns"
+    columns = []
+    for header, key in (highest | lowest).items():
+        values = [line.get(key) for line in lines]
+        best = summary.best_index(values, header in highest) if mark else set()
+        columns.append(Column(header, [_shown(key, value) for value in values], best=best))
+    return columns
+
+
+def _shown(key: str, value: float | None) -> str:
+    if key.endswith("ratio"):
+        return words.ratio(value)
+    return words.duration(value) if key.endswith("_ns") else words.count(value)
+
+
+def _pivot(pivot: summary.Pivot) -> None:
+    columns = [Column("policy", pivot.policies, numeric=False)]
+    for index, partition in enumerate(pivot.partitions):
+        values = [line[index] for line in pivot.ratios]
+        best = summary.best_index(values, highest=True)
+        columns.append(Column(partition, [words.ratio(value) for value in values], best=best))
+    output.table(f"{pivot.title}: hit ratio by policy and partition", columns)
+
+
+def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> None:
+    cases = ranking.cases
+    totals = [case["total"] for case in cases]
+    columns = [Column("", [str(rank) for rank in range(1, len(cases) + 1)])]
+    for header, key in (("policy", summary.POLICY), ("partition", summary.PARTITION)):
+        columns.append(Column(header, [summary.value(c, key) for c in cases], numeric=False))
+    columns += _measures(totals, mark=True)
+    names = [tenant["name"] for tenant in document["tenants"]]
+    if 1 < len(names) <= TENANT_COLUMNS:
+        for index, name in enumerate(names):
+            values = [case["tenants"][index]["hit_ratio"] for case in cases]
+            best = summary.best_index(values, highest=True)
+            columns.append(Column(name, [words.ratio(v) for v in values], best=best))
+    output.table(f"{ranking.title}: ranked by hit ratio", columns)
+    if ranking.left_out:
+        output.say(f"{words.count(ranking.left_out)} more below; --json and --report have all\n")

@@ -1,0 +1,158 @@
+"""The command `mrc`: how the miss ratio falls with cache size.
+
+For: curves of a stack's tenants or of one trace, as a table with a small plot. Must never know: how
+curves are made.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from cachewright import api, words
+from cachewright.cli import options, output, plots
+from cachewright.cli.output import Column
+from cachewright.cli.progress import progress
+from cachewright.spec import is_stack_path
+
+ROWS = 12
+VERIFY_SIZES = 3
+
+
+def mrc(
+    source: Path,
+    *,
+    policy: str = "lru",
+    method: str = "auto",
+    rate: float | None = None,
+    size: int | None = None,
+    sizes: str | None = None,
+    points: int = 64,
+    salts: int = 0,
+    windows: int = 0,
+    verify: Annotated[int | None, Parameter(negative=())] = None,
+    small: str = "escalate",
+    block: str = "4KiB",
+    set: options.Set = (),  # type: ignore[assignment]
+    threads: int = 0,
+    json: options.Json = False,
+    trace: options.TraceArgs | None = None,
+) -> None:
+    """Show miss-ratio curves of a stack's tenants or of one trace.
+
+    Parameters
+    ----------
+    source
+        A stack file (TOML) or a trace.
+    policy
+        Policies with commas (`lru,s3-fifo`).
+    method
+        auto, exact, shards, shards-size or mini.
+    rate
+        Share of blocks sampled by shards and mini, as in 0.01.
+    size
+        Most blocks sampled by shards-size.
+    sizes
+        Cache sizes with commas (`16MiB,1%wss`); chosen when left out.
+    points
+        How many sizes to choose.
+    salts
+        Samplings for the confidence interval; 0 leaves the number to the method.
+    windows
+        Also a curve for each of so many windows of time.
+    verify
+        Compare with exact simulations at so many sizes (3 is usual).
+    small
+        When the scaled cache is too small: escalate (sample more) or refuse.
+    block
+        Cache block of a trace; a stack has its own.
+    set
+        Change a setting of the stack as KEY=VALUE, as often as needed.
+    threads
+        Threads to use; 0 uses every core.
+    json
+        Print the curves as JSON.
+
+    """
+    of_stack = is_stack_path(source)
+    with progress() as on_progress:
+        curves = api.mrc(
+            source,
+            options.comma_list(policy),
+            method=method,
+            rate=rate,
+            size=size,
+            sizes=options.comma_list(sizes),
+            points=points,
+            salts=salts,
+            windows=windows,
+            verify=verify or 0,
+            small=small,
+            block=block,
+            settings=options.settings(list(set)),
+            trace=None if of_stack else (trace or options.TraceArgs()).options(),
+            threads=threads,
+            progress=on_progress,
+        )
+    if json:
+        output.print_json(curves.document)
+        return
+    _show(curves.document)
+
+
+def _show(document: dict[str, Any]) -> None:
+    block = int(document["block_bytes"])
+    for curve in document["curves"]:
+        _curve(curve, block)
+    if document.get("verify"):
+        _verify(document["verify"], block)
+
+
+def _curve(curve: dict[str, Any], block: int) -> None:
+    how = str(curve["method"])
+    if float(curve["rate"]) < 1.0:
+        how += f" at rate {words.significant(curve['rate'])}, {curve['salts']} samplings"
+    window = "" if curve["window"] is None else f", window {curve['window'] + 1}"
+    title = f"{curve['tenant']}{window}: {curve['policy']}, {how}; "
+    title += f"{words.count(curve['accesses'])} accesses to {words.count(curve['distinct'])} blocks"
+    for remark in curve.get("notes", []):
+        output.note(f"{curve['tenant']}, {curve['policy']}: {remark}")
+    points = _thinned([p for p in curve["points"] if p[0] > 0])
+    columns = [
+        Column("size", [words.size(p[0] * block) for p in points]),
+        Column("blocks", [words.count(p[0]) for p in points]),
+        Column("miss ratio", [words.ratio(p[1]) for p in points]),
+    ]
+    if any(p[2] is not None for p in points):
+        columns.append(Column("interval", [_interval(p) for p in points]))
+    columns.append(Column("", [plots.bar(p[1]) for p in points], numeric=False))
+    output.table(title, columns)
+
+
+def _interval(point: list[Any]) -> str:
+    low, high = point[2], point[3]
+    return words.NOTHING if low is None else f"{words.ratio(low)} to {words.ratio(high)}"
+
+
+def _thinned(points: list[Any]) -> list[Any]:
+    """Return at most `ROWS` points, first and last among them, evenly spaced."""
+    if len(points) <= ROWS:
+        return points
+    step = (len(points) - 1) / (ROWS - 1)
+    return [points[round(index * step)] for index in range(ROWS)]
+
+
+def _verify(checks: list[dict[str, Any]], block: int) -> None:
+    output.table(
+        "compared with exact simulation",
+        [
+            Column("tenant", [c["tenant"] for c in checks], numeric=False),
+            Column("policy", [c["policy"] for c in checks], numeric=False),
+            Column("size", [words.size(c["size_blocks"] * block) for c in checks]),
+            Column("curve", [words.ratio(c["curve"]) for c in checks]),
+            Column("exact", [words.ratio(c["exact"]) for c in checks]),
+            Column("error", [words.ratio(c["error"]) for c in checks]),
+        ],
+    )

@@ -1,0 +1,123 @@
+"""Options that several commands share, and how their text is read.
+
+For: one spelling and one sentence per option. Must never know: what a setting means; the experiment
+room checks keys, values and units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from cachewright._native import SpecError
+from cachewright.spec import TraceOptions
+
+_OPENERS = {"[": "]", "{": "}", "(": ")"}
+_QUOTES = "\"'"
+
+Set = Annotated[list[str], Parameter(name="--set", negative=())]
+Json = Annotated[bool, Parameter(name="--json", negative=())]
+
+
+@Parameter(name="*")
+@dataclass
+class TraceArgs:
+    """How to open a trace."""
+
+    format: str | None = None
+    """Format of the trace (`list formats`); recognised from the content when left out."""
+
+    on_bad_record: Literal["fail", "skip"] = "fail"
+    """What to do with a malformed record: stop, or count it and go on."""
+
+    option: Annotated[list[str], Parameter(negative=())] = field(default_factory=list)
+    """An option of the format as KEY=VALUE, as often as needed."""
+
+    volume: str | None = None
+    """Only this volume of the trace."""
+
+    def options(self) -> TraceOptions:
+        """Return the same for the API. Errors: `SpecError` for an option without `=`."""
+        pairs = dict(split_pair(text, "--option") for text in self.option)
+        return TraceOptions(self.format, self.on_bad_record, pairs, self.volume)
+
+
+@Parameter(name="*")
+@dataclass
+class RunArgs:
+    """How to run a stack and where its result goes."""
+
+    set: Set = field(default_factory=list)
+    """Change a setting as KEY=VALUE (`--set cache.capacity=64MiB`), as often as needed."""
+
+    out: Path | None = None
+    """Folder for result.json and series.parquet; cases found there are not run again."""
+
+    fresh: Annotated[bool, Parameter(negative=())] = False
+    """Run every case even if the folder holds its result."""
+
+    report: Annotated[bool, Parameter(negative=())] = False
+    """Also write report.html into the folder (`results/NAME` if no folder is named)."""
+
+    figures: str | None = None
+    """Also write each figure of the report as files: svg, png, pdf, or several with commas."""
+
+    threads: int = 0
+    """Threads to use; 0 uses every core."""
+
+    json: Json = False
+    """Print the result document instead of tables."""
+
+
+def split_pair(text: str, option: str) -> tuple[str, str]:
+    """Split KEY=VALUE. Errors: `SpecError` when there is no `=` or no key."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise SpecError(f"{option}: found `{text}`, expected KEY=VALUE")
+    return key.strip(), value.strip()
+
+
+def settings(texts: list[str]) -> dict[str, str]:
+    """Return the pairs of `--set`; of one key given twice the last holds."""
+    return dict(split_pair(text, "--set") for text in texts)
+
+
+def vary(texts: list[str]) -> dict[str, list[str]]:
+    """Return the pairs of `--vary KEY=V1,V2,...`; a key given twice adds its values."""
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        key, value = split_pair(text, "--vary")
+        found.setdefault(key, []).extend(split_values(value))
+    if any(not value for values in found.values() for value in values):
+        raise SpecError(f"--vary: found an empty value in `{' '.join(texts)}`, expected KEY=V1,V2")
+    return found
+
+
+def split_values(text: str) -> list[str]:
+    """Split at commas that stand in no bracket and no quotation.
+
+    >>> split_values('lru,{ name = "s3-fifo", small_share = 0.2 },arc')
+    ['lru', '{ name = "s3-fifo", small_share = 0.2 }', 'arc']
+    """
+    parts, start, depth, quote = [], 0, 0, ""
+    for index, char in enumerate(text):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in _QUOTES:
+            quote = char
+        elif char in _OPENERS:
+            depth += 1
+        elif char in _OPENERS.values():
+            depth -= 1
+        elif char == "," and depth == 0:
+            parts.append(text[start:index].strip())
+            start = index + 1
+    return [*parts, text[start:].strip()]
+
+
+def comma_list(text: str | None) -> list[str]:
+    """Split a plain comma-separated option; nothing gives an empty list."""
+    return [part.strip() for part in text.split(",")] if text else []

@@ -1,0 +1,105 @@
+"""What the command line shows: tables with the best marked, sentences, errors.
+
+For: one look of every command. Must never know: how results are made. Tables and results go to
+standard output, everything else to standard error. The best value of a column is bold and carries a
+`*`, so that it shows without colour; colours follow the terminal and `NO_COLOR`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PIPE_WIDTH = 400
+BEST = "*"
+
+
+def out() -> Console:
+    """Return standard output as a console; wide when it is not a terminal, so nothing is cut."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    return Console(width=width, highlight=False, markup=False, emoji=False)
+
+
+def say(sentence: str = "") -> None:
+    """Print a line to standard output as it is."""
+    print(sentence)
+
+
+def note(sentence: str) -> None:
+    """Print a remark to standard error."""
+    print(f"note: {sentence}", file=sys.stderr)
+
+
+def error(sentence: str) -> None:
+    """Print `error: ` and the sentence to standard error."""
+    sys.stdout.flush()
+    if not sys.stderr.isatty():
+        print(f"error: {sentence}", file=sys.stderr)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    line = Text.assemble(("error: ", "bold red"), sentence)
+    Console(stderr=True, highlight=False).print(line, soft_wrap=True)
+
+
+def print_json(document: Any) -> None:
+    """Print a document as indented JSON."""
+    print(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+@dataclass
+class Column:
+    """One column: its header, whether it holds numbers, and the rows to mark as best."""
+
+    header: str
+    cells: list[str]
+    numeric: bool = True
+    best: Collection[int] = field(default_factory=tuple)
+
+
+def table(title: str, columns: Sequence[Column]) -> None:
+    """Print columns of equal length side by side under `title`."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in columns:
+        suffix = " " if column.best else ""
+        header = Text(column.header + suffix)
+        drawn.add_column(
+            header, justify="right" if column.numeric else "left", no_wrap=len(column.header) < 12
+        )
+    for row in range(len(columns[0].cells)):
+        drawn.add_row(*(_cell(column, row) for column in columns))
+    console = out()
+    if title:
+        console.print(Text(title, style="bold"), soft_wrap=True)
+    console.print(drawn)
+
+
+def _cell(column: Column, row: int) -> Any:
+    from rich.text import Text
+
+    text = column.cells[row]
+    if not column.best:
+        return Text(text, overflow="fold")
+    if row in column.best:
+        return Text(text + BEST, style="bold", overflow="fold")
+    return Text(text + " ", overflow="fold")
+
+
+def facts(pairs: Sequence[tuple[str, str]]) -> None:
+    """Print names and values in two aligned columns."""
+    width = max((len(name) for name, _ in pairs), default=0)
+    for name, value in pairs:
+        say(f"{name:<{width}}  {value}".rstrip())

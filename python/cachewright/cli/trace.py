@@ -1,0 +1,300 @@
+"""The commands `trace info|convert|head|slice|merge|synth`.
+
+For: looking at traces and making new ones, whatever their format. Must never know: any format.
+Times of `slice` count from the trace's first request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+from cyclopts import App, Parameter
+
+from cachewright import _native, api, traces, words
+from cachewright.cli import info as info_view
+from cachewright.cli import options, output
+from cachewright.cli.options import TraceArgs
+from cachewright.cli.progress import progress
+
+T = TypeVar("T")
+
+app = App(name="trace", help="Look at block traces and make new ones.")
+
+To = Annotated[str, Parameter(name=["--to", "--to-format"])]
+ToOption = Annotated[list[str], Parameter(name="--to-option", negative=())]
+
+
+@app.command
+def info(
+    path: Path, *, block: str = "4KiB", json: options.Json = False, trace: TraceArgs | None = None
+) -> None:
+    """Show what a trace holds: requests, sizes, rate, working set, re-use.
+
+    Parameters
+    ----------
+    path
+        The trace.
+    block
+        Unit of working set and re-use distances.
+    json
+        Print all numbers as JSON.
+
+    """
+    how = (trace or TraceArgs()).options()
+    with progress() as on_progress:
+        document = api.info(
+            path,
+            block=block,
+            format=how.format,
+            on_bad_record=how.on_bad_record,
+            options=how.options,
+            volume=how.volume,
+            progress=on_progress,
+        )
+    if json:
+        output.print_json(document)
+        return
+    info_view.show(document)
+
+
+@app.command
+def head(
+    path: Path,
+    *,
+    count: Annotated[int, Parameter(name=["--count", "-n"])] = 10,
+    trace: TraceArgs | None = None,
+) -> None:
+    """Show the first requests.
+
+    Parameters
+    ----------
+    path
+        The trace.
+    count
+        How many.
+
+    """
+    how = (trace or TraceArgs()).options()
+    reader = traces.open_trace(path, how)
+    selection = traces.Selection(first=_natural("--count", count), volume=how.volume)
+    rows: list[tuple[str, ...]] = [("time_ns", "op", "offset_bytes", "length_bytes", "volume")]
+    for columns in traces.select(reader, selection, max(1, min(count, traces.BATCH))):
+        time_ns, offset, length, op, volume = (column.tolist() for column in columns)
+        names = reader.volumes()
+        rows += [
+            (str(t), traces.OPS[o], str(a), str(b), names[v])
+            for t, o, a, b, v in zip(time_ns, op, offset, length, volume, strict=True)
+        ]
+    widths = [max(len(row[index]) for row in rows) for index in range(4)]
+    for t, o, a, b, v in rows:
+        output.say(f"{t:>{widths[0]}}  {o:<{widths[1]}}  {a:>{widths[2]}}  {b:>{widths[3]}}  {v}")
+    _skipped(*reader.skipped())
+
+
+@app.command
+def convert(
+    source: Path,
+    target: Path,
+    *,
+    to: To = traces.NATIVE_FORMAT,
+    to_option: ToOption = (),  # type: ignore[assignment]
+    trace: TraceArgs | None = None,
+) -> None:
+    """Write a trace in another format.
+
+    Parameters
+    ----------
+    source
+        The trace.
+    target
+        The file to write.
+    to
+        Format of the file to write (`list formats`).
+    to_option
+        An option of that format as KEY=VALUE, as often as needed.
+
+    """
+    how = (trace or TraceArgs()).options()
+    selection = traces.Selection(volume=how.volume)
+    _copy(lambda: traces.open_trace(source, how), target, to, to_option, selection)
+
+
+@app.command(name="slice")
+def slice_(
+    source: Path,
+    target: Path,
+    *,
+    from_: Annotated[str, Parameter(name="--from")] = "0s",
+    to_time: Annotated[str | None, Parameter(name="--to")] = None,
+    first: int | None = None,
+    to_format: str = traces.NATIVE_FORMAT,
+    to_option: ToOption = (),  # type: ignore[assignment]
+    trace: TraceArgs | None = None,
+) -> None:
+    """Write a part of a trace.
+
+    Parameters
+    ----------
+    source
+        The trace.
+    target
+        The file to write.
+    from_
+        Leave out requests before this time (`10s`).
+    to_time
+        Leave out requests from this time on (`60s`).
+    first
+        Keep at most so many requests.
+    to_format
+        Format of the file to write (`list formats`).
+    to_option
+        An option of that format as KEY=VALUE, as often as needed.
+
+    """
+    how = (trace or TraceArgs()).options()
+    selection = traces.Selection(
+        from_ns=_native.parse_duration(from_),
+        to_ns=None if to_time is None else _native.parse_duration(to_time),
+        first=None if first is None else _natural("--first", first),
+        volume=how.volume,
+    )
+    _copy(lambda: traces.open_trace(source, how), target, to_format, to_option, selection)
+
+
+@app.command
+def merge(
+    *paths: Path,
+    start: Annotated[list[str], Parameter(negative=())] = (),  # type: ignore[assignment]
+    scale: Annotated[list[str], Parameter(negative=())] = (),  # type: ignore[assignment]
+    to: To = traces.NATIVE_FORMAT,
+    to_option: ToOption = (),  # type: ignore[assignment]
+    trace: TraceArgs | None = None,
+) -> None:
+    """Write several traces as one, ordered by time; each starts at zero.
+
+    Parameters
+    ----------
+    paths
+        The traces, then the file to write. A trace's NAME is its file name up to the first dot.
+    start
+        When a trace starts, as NAME=10s.
+    scale
+        Factor on a trace's times, as NAME=0.5 for twice as fast.
+    to
+        Format of the file to write (`list formats`).
+    to_option
+        An option of that format as KEY=VALUE, as often as needed.
+
+    """
+    if len(paths) < 2:
+        raise _native.SpecError(
+            f"found {len(paths)} paths, expected the traces and then the file to write"
+        )
+    how = (trace or TraceArgs()).options()
+    names = _names(list(paths[:-1]))
+    starts = _by_name(list(start), "--start", names, _native.parse_duration)
+    scales = _by_name(list(scale), "--scale", names, _factor)
+    inputs = [
+        traces.MergeInput(path, name, starts.get(name, 0), scales.get(name, 1.0))
+        for path, name in zip(paths, names, strict=False)
+    ]
+    selection = traces.Selection(volume=how.volume)
+    _copy(lambda: traces.merger(inputs, how), paths[-1], to, to_option, selection)
+
+
+@app.command
+def synth(
+    spec: Path,
+    target: Path,
+    *,
+    seed: int | None = None,
+    to: To = traces.NATIVE_FORMAT,
+    to_option: ToOption = (),  # type: ignore[assignment]
+) -> None:
+    """Make a trace from a description of its tenants.
+
+    Parameters
+    ----------
+    spec
+        The description (TOML).
+    target
+        The file to write.
+    seed
+        Another seed than the description's.
+    to
+        Format of the file to write (`list formats`).
+    to_option
+        An option of that format as KEY=VALUE, as often as needed.
+
+    """
+    _copy(lambda: traces.synthetic(spec, seed), target, to, to_option, traces.Selection())
+
+
+def _copy(
+    source: Callable[[], traces.ColumnSource],
+    target: Path,
+    to: str,
+    to_option: list[str],
+    selection: traces.Selection,
+) -> None:
+    pairs = dict(options.split_pair(text, "--to-option") for text in to_option)
+    with progress() as on_progress:
+        written = traces.copy(
+            source(), target, selection=selection, format=to, options=pairs, progress=on_progress
+        )
+    _skipped(written.skipped_bad, written.skipped_irrelevant, written.skipped_examples)
+    if written.left_out:
+        output.note(f"{words.count(written.left_out)} requests left out: `{to}` has no such kind")
+    size = words.size(target.stat().st_size)
+    output.say(f"{target}: {words.count(written.requests)} requests, {size}")
+
+
+def _skipped(bad: int, irrelevant: int, examples: list[str]) -> None:
+    if irrelevant:
+        output.note(f"{words.count(irrelevant)} records skipped that carry no request")
+    if bad:
+        output.note(f"{words.count(bad)} malformed records skipped")
+        for example in examples:
+            output.note(f"  {example}")
+
+
+def _natural(option: str, number: int) -> int:
+    if number < 0:
+        raise _native.SpecError(f"{option}: found {number}, expected 0 or more")
+    return number
+
+
+def _names(paths: list[Path]) -> list[str]:
+    """Return a name of its own for each path."""
+    found: list[str] = []
+    for path in paths:
+        stem = path.name.split(".")[0] or "trace"
+        name, number = stem, 1
+        while name in found:
+            number += 1
+            name = f"{stem}-{number}"
+        found.append(name)
+    return found
+
+
+def _factor(text: str) -> float:
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = 0.0
+    if not 0.0 < factor < float("inf"):
+        raise _native.SpecError(f"--scale: found `{text}`, expected a number above 0")
+    return factor
+
+
+def _by_name(
+    texts: list[str], option: str, names: list[str], read: Callable[[str], T]
+) -> dict[str, T]:
+    pairs = [options.split_pair(text, option) for text in texts]
+    for name, _ in pairs:
+        if name not in names:
+            known = ", ".join(names)
+            raise _native.SpecError(f"{option}: found `{name}`, expected one of {known}")
+    return {name: read(value) for name, value in pairs}

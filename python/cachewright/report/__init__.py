@@ -1,0 +1,42 @@
+"""The HTML report of a result, and its figures as files.
+
+For: `write_report`. Must never know: how results are made. The page is one file without scripts or
+links, so that it opens offline and prints; figures are SVG drawn once by Vega-Lite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cachewright._native import RunError
+from cachewright.report import figures as drawn
+from cachewright.report.page import page
+
+if TYPE_CHECKING:
+    from cachewright.result import Result
+
+FIGURE_FOLDER = "figures"
+__all__ = ["write_report"]
+
+
+def write_report(result: Result, path: Path, kinds: Sequence[str] = ()) -> Path:
+    """Write the report to `path`, and every figure in each of `kinds` beside it.
+
+    Errors: `RunError` when a file cannot be written.
+    """
+    figures = drawn.all_figures(result)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page(result, figures), encoding="utf-8")
+        if kinds:
+            folder = path.parent / FIGURE_FOLDER
+            folder.mkdir(exist_ok=True)
+            for figure in figures:
+                for kind in kinds:
+                    figure.save(folder / f"{figure.name}.{kind}")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise RunError(f"{error.filename or path}: {reason}") from None
+    return path

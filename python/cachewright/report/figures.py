@@ -1,0 +1,219 @@
+"""Which figures a result has, and how a chart becomes inline SVG or a file.
+
+For: choosing what is worth drawing. Must never know: HTML around it. Inline figures take the page's
+text colour, so that one drawing serves light and dark; values show as tool tips without a script.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cachewright import summary, words
+from cachewright.report import charts
+
+if TYPE_CHECKING:
+    import altair as alt
+
+    from cachewright.result import Result
+
+INK, LINE, PAPER = "#123456", "#654321", "#fefefe"
+SERIES_CASES = 3
+PNG_SCALE = 2.0
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One chart: the name of its files, a title and a sentence on how to read it."""
+
+    name: str
+    title: str
+    caption: str
+    chart: alt.TopLevelMixin
+
+    def inline_svg(self) -> str:
+        """Return the chart as SVG in the page's colours with tool tips."""
+        svg = _svg(charts.themed(self.chart, INK, LINE, PAPER))
+        svg = svg.replace(INK, "currentColor").replace(LINE, "var(--line)")
+        svg = svg.replace(PAPER, "var(--paper)")
+        return _TIP.sub(_with_title, svg)
+
+    def save(self, path: Path) -> None:
+        """Write the chart as SVG, PNG or PDF, as the path's suffix says; dark ink on white."""
+        chart = charts.themed(self.chart, "#222222", "#d0d0d0", "#ffffff")
+        kind = path.suffix.removeprefix(".")
+        if kind == "svg":
+            path.write_text(_svg(chart), encoding="utf-8")
+            return
+        buffer = io.BytesIO()
+        chart.save(buffer, format=kind, scale_factor=PNG_SCALE if kind == "png" else 1.0)
+        path.write_bytes(buffer.getvalue())
+
+
+_TIP = re.compile(r'<path aria-label="([^"]*)"([^>]*?)(/>|>\s*</path>)')
+
+
+def _with_title(match: re.Match[str]) -> str:
+    label, rest = match.group(1), match.group(2)
+    return f'<path aria-label="{label}"{rest}><title>{label}</title></path>'
+
+
+def _svg(chart: Any) -> str:
+    buffer = io.StringIO()
+    chart.save(buffer, format="svg")
+    return buffer.getvalue()
+
+
+def all_figures(result: Result) -> list[Figure]:
+    """Return the figures that the result has data for, in the order of the report."""
+    makers: list[Callable[[Result], Figure | None]] = [
+        _capacity,
+        _policies,
+        _tenants,
+        _curves,
+        _hits_over_time,
+        _occupancy,
+    ]
+    return [figure for make in makers if (figure := make(result)) is not None]
+
+
+def _capacity(result: Result) -> Figure | None:
+    cases = result.document["cases"]
+    if len({summary.capacity_bytes(case) for case in cases}) < 2:
+        return None
+    return Figure(
+        "hit-ratio-by-capacity",
+        "Hit ratio by cache size",
+        "One line per policy; one panel per partition.",
+        charts.by_capacity(_case_rows(result)),
+    )
+
+
+def _policies(result: Result) -> Figure | None:
+    cases = result.document["cases"]
+    if len({summary.value(case, summary.POLICY) for case in cases}) < 2:
+        return None
+    best = summary.best_case(result.document)
+    same = summary.capacity_bytes(best)
+    rows = [row for row in _case_rows(result) if row["capacity_bytes"] == same]
+    return Figure(
+        "hit-ratio-by-policy",
+        f"Policies at {words.size(same)}",
+        "Hit ratio of each policy; one mark per partition. The axis does not start at zero.",
+        charts.by_policy(rows),
+    )
+
+
+def _tenants(result: Result) -> Figure | None:
+    document = result.document
+    if len(document["tenants"]) < 2 or len(document["cases"]) < 2:
+        return None
+    rows = [
+        {"case": label, "tenant": tenant["name"], "hit_ratio": tenant["hit_ratio"]}
+        for case, label in _chosen(result, charts.TENANT_CASES)
+        for tenant in case["tenants"]
+    ]
+    return Figure(
+        "hit-ratio-by-tenant",
+        "What each tenant gets",
+        "Hit ratio per tenant in the best cases and the worst of the same cache size.",
+        charts.by_tenant(rows),
+    )
+
+
+def _curves(result: Result) -> Figure | None:
+    curves = result.document.get("curves", [])
+    cases = result.document["cases"]
+    if not curves or not cases:
+        return None
+    block = int(cases[0]["block_bytes"])
+    rows = [
+        {
+            "tenant": curve["tenant"],
+            "size_bytes": size * block,
+            "size": words.size(size * block),
+            "miss_ratio": miss,
+        }
+        for curve in curves
+        for size, miss, *_ in curve["points"]
+        if size > 0
+    ]
+    sizes = sorted({summary.capacity_bytes(case) for case in cases})
+    return Figure(
+        "miss-ratio-curves",
+        "Miss-ratio curves",
+        "Exact LRU, each tenant alone and all together; vertical lines are the cache sizes run.",
+        charts.miss_ratio_curves(rows, sizes),
+    )
+
+
+def _hits_over_time(result: Result) -> Figure | None:
+    rows = _series_rows(result)
+    if not rows:
+        return None
+    return Figure(
+        "hit-ratio-over-time",
+        "Hit ratio over time",
+        "Per tenant, in windows of equal length.",
+        charts.hits_over_time(rows),
+    )
+
+
+def _occupancy(result: Result) -> Figure | None:
+    rows = _series_rows(result)
+    if not rows:
+        return None
+    return Figure(
+        "occupancy-over-time",
+        "Cache held by each tenant",
+        "Blocks held at the end of each window, as a size; the dashed line is the quota.",
+        charts.occupancy(rows),
+    )
+
+
+def _case_rows(result: Result) -> list[dict[str, Any]]:
+    return [
+        {
+            "policy": summary.value(case, summary.POLICY),
+            "partition": summary.value(case, summary.PARTITION),
+            "capacity_bytes": summary.capacity_bytes(case),
+            "capacity": words.size(summary.capacity_bytes(case)),
+            "hit_ratio": case["total"]["hit_ratio"],
+        }
+        for case in result.document["cases"]
+    ]
+
+
+def _chosen(result: Result, count: int) -> list[tuple[dict[str, Any], str]]:
+    """Return the best cases of the best one's group and the worst of it, with labels."""
+    document = result.document
+    best = summary.best_case(document)
+    group = next(cases for _, cases in summary.groups(document) if best in cases)
+    ranked = sorted(group, key=lambda c: (-summary.hit_ratio(c), c["case"]))
+    picked = ranked if len(ranked) <= count else [*ranked[: count - 1], ranked[-1]]
+    size = words.size(summary.capacity_bytes(best))
+    keys = [key for key in document["varied"] if key != summary.CAPACITY]
+    return [(c, f"{summary.label(c, keys)} ({size})" if keys else size) for c in picked]
+
+
+def _series_rows(result: Result) -> list[dict[str, Any]]:
+    import polars as pl
+
+    picked = _chosen(result, SERIES_CASES)
+    labels = {case["case"]: label for case, label in picked}
+    block = int(picked[0][0]["block_bytes"])
+    frame = result.series.filter(
+        pl.col("case").is_in(list(labels)) & (pl.col("tenant") != "all")
+    ).select(
+        pl.col("case").replace_strict(labels, return_dtype=pl.String),
+        (pl.col("time_ns") / 1e9).alias("seconds"),
+        "tenant",
+        "hit_ratio",
+        (pl.col("occupancy_blocks") * block).alias("occupancy_bytes"),
+        (pl.col("quota_blocks") * block).alias("quota_bytes"),
+    )
+    return frame.to_dicts()

@@ -1,0 +1,228 @@
+"""The report as one HTML page: conclusion, tables, figures, workload, settings.
+
+For: everything between figures and browser. Must never know: how figures are drawn. No script, no
+link, no font or image from elsewhere; light and dark follow the reader's system.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from cachewright import summary, words
+from cachewright.report.style import STYLE
+
+if TYPE_CHECKING:
+    from cachewright.report.figures import Figure
+    from cachewright.result import Result
+
+TENANT_COLUMNS = 8
+
+
+def page(result: Result, figures: Sequence[Figure]) -> str:
+    """Return the whole page."""
+    document = result.document
+    several = len(document["cases"]) > 1
+    parts = [
+        f"<h1>{escape(result.name)}</h1>",
+        f'<p class="lead">{escape(_workload_sentence(document))}</p>',
+        _headline(document),
+        *([_pivot(p) for p in summary.pivots(document) if len(p.partitions) > 1]),
+        *(_figure(figure) for figure in figures),
+        *([_ranking(document, ranking) for ranking in summary.rankings(document)]),
+        _best_tenants(document, several),
+        _workload(document),
+        _settings(document),
+        f"<footer>Cachewright {escape(str(document['cachewright']))}</footer>",
+    ]
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escape(result.name)}: cache report</title>\n<style>{STYLE}</style>\n</head>\n"
+        "<body>\n<main>\n" + "\n".join(part for part in parts if part) + "\n</main>\n</body>\n"
+        "</html>\n"
+    )
+
+
+def _workload_sentence(document: dict[str, Any]) -> str:
+    whole = document["workload"]
+    number = len(document["tenants"])
+    return (
+        f"{number} {'tenant' if number == 1 else 'tenants'}, {words.count(whole['requests'])} "
+        f"requests, {words.count(whole['block_accesses'])} block accesses, "
+        f"working set {words.size(whole['working_set_bytes'])}, "
+        f"{words.duration(whole['span_ns'])} of trace"
+    )
+
+
+def _headline(document: dict[str, Any]) -> str:
+    best = summary.best_case(document)
+    tiles = [
+        ("hit ratio", words.percent(best["total"]["hit_ratio"])),
+        ("read hit ratio", words.percent(best["total"]["read_hit_ratio"])),
+        ("cache writes", words.count(best["total"]["cache_writes"])),
+        ("write-backs", words.count(best["total"]["writebacks"])),
+    ]
+    if best["total"].get("mean_response_ns") is not None:
+        tiles.append(("mean response", words.duration(best["total"]["mean_response_ns"])))
+    drawn = "".join(
+        f"<div><b>{escape(value)}</b><span>{name}</span></div>" for name, value in tiles
+    )
+    keys = document["varied"] or list(best["settings"])
+    what = "Best of " + words.count(len(document["cases"])) + " combinations: "
+    what = what if len(document["cases"]) > 1 else "One case: "
+    return (
+        f'<section class="best"><p>{what}<strong>{escape(summary.label(best, keys))}</strong></p>'
+        f'<div class="tiles">{drawn}</div></section>'
+    )
+
+
+def _figure(figure: Figure) -> str:
+    return (
+        f'<section><h2>{escape(figure.title)}</h2><p class="note">{escape(figure.caption)}</p>'
+        f'<div class="figure">{figure.inline_svg()}</div></section>'
+    )
+
+
+def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int) -> str:
+    def cell(tag: str, index: int, content: str) -> str:
+        kind = "" if index < text_columns else ' class="n"'
+        return f"<{tag}{kind}>{content}</{tag}>"
+
+    head = "".join(cell("th", index, escape(name)) for index, name in enumerate(headers))
+    body = "".join(
+        "<tr>" + "".join(cell("td", index, item) for index, item in enumerate(row)) + "</tr>"
+        for row in rows
+    )
+    return (
+        f'<div class="wide"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _marked(shown: Sequence[str], best: set[int]) -> list[str]:
+    return [
+        f'<b class="top">{escape(text)}</b>' if index in best else escape(text)
+        for index, text in enumerate(shown)
+    ]
+
+
+def _pivot(pivot: summary.Pivot) -> str:
+    columns = [
+        _marked(
+            [words.ratio(line[index]) for line in pivot.ratios],
+            summary.best_index([line[index] for line in pivot.ratios], highest=True),
+        )
+        for index in range(len(pivot.partitions))
+    ]
+    names = [escape(policy) for policy in pivot.policies]
+    rows = [list(row) for row in zip(names, *columns, strict=True)]
+    title = f"Hit ratio by policy and partition, {pivot.title}"
+    return (
+        f"<section><h2>{escape(title)}</h2>"
+        + _table(["policy", *pivot.partitions], rows, 1)
+        + ("</section>")
+    )
+
+
+def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> str:
+    cases = ranking.cases
+    if len(document["cases"]) < 2:
+        return ""
+    headers = ["", "policy", "partition"]
+    columns = [
+        [str(rank) for rank in range(1, len(cases) + 1)],
+        [escape(summary.value(case, summary.POLICY)) for case in cases],
+        [escape(summary.value(case, summary.PARTITION)) for case in cases],
+    ]
+    measures: list[tuple[str, list[float], bool]] = [
+        (name, [case["total"][key] for case in cases], key.endswith("ratio"))
+        for name, key in (
+            ("hit ratio", "hit_ratio"),
+            ("read hit ratio", "read_hit_ratio"),
+            ("write-backs", "writebacks"),
+            ("cache writes", "cache_writes"),
+        )
+    ]
+    names = [tenant["name"] for tenant in document["tenants"]]
+    if 1 < len(names) <= TENANT_COLUMNS:
+        measures += [
+            (name, [case["tenants"][index]["hit_ratio"] for case in cases], True)
+            for index, name in enumerate(names)
+        ]
+    for name, values, is_ratio in measures:
+        headers.append(name)
+        shown = [words.ratio(v) if is_ratio else words.count(v) for v in values]
+        columns.append(_marked(shown, summary.best_index(values, is_ratio)))
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    more = f'<p class="note">{ranking.left_out} more below these.</p>' if ranking.left_out else ""
+    title = f"Ranked, {ranking.title}"
+    return f"<section><h2>{escape(title)}</h2>{_table(headers, rows, 3)}{more}</section>"
+
+
+def _best_tenants(document: dict[str, Any], several: bool) -> str:
+    best = summary.best_case(document)
+    block = int(best["block_bytes"])
+    rows = [
+        [
+            escape(str(line["name"])),
+            words.count(line["accesses"]),
+            words.ratio(line["hit_ratio"]),
+            words.ratio(line["read_hit_ratio"]),
+            words.count(line["writebacks"]),
+            words.count(line["cache_writes"]),
+            _held(line.get("occupancy_blocks"), block),
+            _held(line.get("quota_blocks"), block),
+        ]
+        for line in [*best["tenants"], {"name": "all", **best["total"]}]
+    ]
+    headers = ["tenant", "accesses", "hit ratio", "read hit ratio", "write-backs", "cache writes"]
+    title = "Tenants in the best case" if several else "Tenants"
+    headers += ["held at the end", "quota at the end"]
+    return f"<section><h2>{title}</h2>{_table(headers, rows, 1)}</section>"
+
+
+def _held(blocks: int | None, block: int) -> str:
+    return words.NOTHING if blocks is None else words.size(blocks * block)
+
+
+def _workload(document: dict[str, Any]) -> str:
+    rows = [
+        [
+            escape(str(t["name"])),
+            escape(str(t["trace"])),
+            escape(str(t["format"])),
+            words.count(t["requests"]),
+            words.percent(t["reads"] / t["requests"] if t["requests"] else None),
+            words.size(t["read_bytes"]),
+            words.size(t["write_bytes"]),
+            words.count(t["distinct_blocks"]),
+            words.duration(t["span_ns"]),
+            words.count(t.get("skipped_bad", 0)),
+            words.count(t.get("skipped_irrelevant", 0)),
+            words.count(t.get("out_of_order", 0)),
+        ]
+        for t in document["tenants"]
+    ]
+    headers = ["tenant", "trace", "format", "requests", "reads", "read", "written"]
+    headers += ["distinct blocks", "span", "malformed, skipped", "no request, skipped"]
+    headers += ["out of order"]
+    examples = [
+        f"<li>{escape(str(t['name']))}: {escape(str(example))}</li>"
+        for t in document["tenants"]
+        if t.get("skipped_bad")
+        for example in t.get("skipped_examples", [])
+    ]
+    listed = f'<ul class="note">{"".join(examples)}</ul>' if examples else ""
+    return f"<section><h2>Workload</h2>{_table(headers, rows, 3)}{listed}</section>"
+
+
+def _settings(document: dict[str, Any]) -> str:
+    text = json.dumps(document["spec"], indent=2, ensure_ascii=False)
+    return (
+        "<section><h2>Settings in full</h2><details><summary>show</summary>"
+        f"<pre>{escape(text)}</pre></details></section>"
+    )

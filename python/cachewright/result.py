@@ -1,0 +1,222 @@
+"""What a run gave: the result document and the same as polars frames.
+
+For: `Result` and `Curves`, built from the documents of the experiment room or read back from a
+result folder. Must never know: how to run, how to draw. Units: bytes, blocks, nanoseconds, ratios
+in 0..1.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cachewright import words
+from cachewright._native import SpecError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from cachewright.spec import PathLike
+
+ALL_TENANTS = 0xFFFF_FFFF
+RESULT_FILE = "result.json"
+_SERIES = ("case", "window", "time_ns", "tenant", "accesses", "hits")
+_SERIES_BLOCKS = ("occupancy_blocks", "quota_blocks")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What `run`, `compare` and `simulate` return.
+
+    `document` is the whole result as in `result.json`; `path` is the result folder, if one was
+    written. The frames are made when first asked for.
+    """
+
+    document: dict[str, Any]
+    path: Path | None = None
+
+    @staticmethod
+    def load(path: PathLike) -> Result:
+        """Read a result folder back. Errors: `SpecError` when there is no readable result."""
+        folder = Path(path)
+        file = folder / RESULT_FILE
+        try:
+            return Result(json.loads(file.read_text(encoding="utf-8")), folder)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise SpecError(f"{file}: {reason}; expected a result folder") from None
+        except ValueError as error:
+            raise SpecError(f"{file}: {error}, expected a result document (JSON)") from None
+
+    @property
+    def name(self) -> str:
+        """The stack's name."""
+        return str(self.document["name"])
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The stack in full, with every default resolved."""
+        return dict(self.document["spec"])
+
+    @property
+    def varied(self) -> list[str]:
+        """The dotted keys that differ between cases."""
+        return list(self.document["varied"])
+
+    @cached_property
+    def cases(self) -> pl.DataFrame:
+        """One row per case: `case`, its settings by dotted key, capacity and all counts."""
+        rows = [
+            {**_case_keys(case), **_capacity(case), **case["total"]}
+            for case in self.document["cases"]
+        ]
+        return _frame(rows)
+
+    @cached_property
+    def tenants(self) -> pl.DataFrame:
+        """One row per case and tenant: the case's settings, `tenant`, all counts, quota."""
+        rows = [
+            {**_case_keys(case), "tenant": tenant["name"], **_without_name(tenant)}
+            for case in self.document["cases"]
+            for tenant in case["tenants"]
+        ]
+        return _frame(rows)
+
+    @cached_property
+    def workload(self) -> pl.DataFrame:
+        """One row per tenant: requests by kind, bytes, distinct blocks, span, skipped records."""
+        rows = [
+            {**tenant, "skipped_examples": "\n".join(tenant.get("skipped_examples", []))}
+            for tenant in self.document["tenants"]
+        ]
+        return _frame(rows)
+
+    @cached_property
+    def curves(self) -> pl.DataFrame:
+        """Exact LRU miss-ratio curves: `tenant` (or `all`), `size_blocks`, `miss_ratio`."""
+        import polars as pl
+
+        rows = [
+            (curve["tenant"], int(point[0]), float(point[1]))
+            for curve in self.document.get("curves", [])
+            for point in curve["points"]
+        ]
+        schema = {"tenant": pl.String, "size_blocks": pl.UInt64, "miss_ratio": pl.Float64}
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+    @cached_property
+    def series(self) -> pl.DataFrame:
+        """Counts per window of time, case and tenant.
+
+        Columns: `case`, `window`, `time_ns` (its end), `tenant`, `accesses`, `hits`, `hit_ratio`
+        (null in an idle window), `occupancy_blocks`, `quota_blocks`.
+        """
+        import polars as pl
+
+        names = [tenant["name"] for tenant in self.document["tenants"]]
+        codes = [*range(len(names)), ALL_TENANTS]
+        frame = self._series_rows()
+        return frame.with_columns(
+            pl.col("tenant").replace_strict(codes, [*names, "all"], return_dtype=pl.String),
+            hit_ratio=pl.when(pl.col("accesses") > 0).then(pl.col("hits") / pl.col("accesses")),
+        ).select(*_SERIES, "hit_ratio", *_SERIES_BLOCKS)
+
+    def _series_rows(self) -> pl.DataFrame:
+        import polars as pl
+
+        file = self.document.get("series")
+        if file is not None and self.path is not None:
+            return pl.read_parquet(self.path / file)
+        kinds = {"case": pl.UInt32, "window": pl.UInt32, "tenant": pl.UInt32}
+        schema = {name: kinds.get(name, pl.UInt64) for name in (*_SERIES, *_SERIES_BLOCKS)}
+        rows = self.document.get("series_rows", [])
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+    def best(self) -> dict[str, Any]:
+        """Return the case document with the highest hit ratio."""
+        from cachewright import summary
+
+        return summary.best_case(self.document)
+
+    def report(self, path: PathLike, figures: Sequence[str] = ()) -> Path:
+        """Write a self-contained HTML report to `path` and return it.
+
+        `figures` names formats (`svg`, `png`, `pdf`) in which every figure is also written to a
+        folder `figures` beside the report.
+        """
+        from cachewright.report import write_report
+
+        return write_report(self, Path(path), figures)
+
+    def __repr__(self) -> str:
+        best = self.document["cases"] and self.best()
+        top = f", best hit ratio {words.ratio(best['total']['hit_ratio'])}" if best else ""
+        return f"Result({self.name!r}, {len(self.document['cases'])} cases{top})"
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What `mrc` returns: miss-ratio curves per tenant and policy."""
+
+    document: dict[str, Any]
+
+    @cached_property
+    def points(self) -> pl.DataFrame:
+        """One row per point of every curve.
+
+        Columns: `tenant`, `policy`, `window`, `method`, `rate`, `size_blocks`, `size_bytes`,
+        `miss_ratio` and its confidence interval `low`..`high` (null when exact).
+        """
+        block = int(self.document["block_bytes"])
+        rows = [
+            {
+                **{key: curve[key] for key in ("tenant", "policy", "window", "method", "rate")},
+                "size_blocks": int(size),
+                "size_bytes": int(size) * block,
+                "miss_ratio": miss,
+                "low": low,
+                "high": high,
+            }
+            for curve in self.document["curves"]
+            for size, miss, low, high in curve["points"]
+        ]
+        return _frame(rows)
+
+    @cached_property
+    def verify(self) -> pl.DataFrame:
+        """Curves against exact simulation; empty unless asked for.
+
+        Columns: `tenant`, `policy`, `size_blocks`, `curve`, `exact`, `error`.
+        """
+        return _frame(self.document.get("verify", []))
+
+    def __repr__(self) -> str:
+        return f"Curves({self.document['name']!r}, {len(self.document['curves'])} curves)"
+
+
+def _case_keys(case: dict[str, Any]) -> dict[str, Any]:
+    settings = {key: words.setting(item) for key, item in case["settings"].items()}
+    return {"case": case["case"], **settings}
+
+
+def _capacity(case: dict[str, Any]) -> dict[str, Any]:
+    blocks, block = int(case["capacity_blocks"]), int(case["block_bytes"])
+    return {
+        "capacity_blocks": blocks,
+        "block_bytes": block,
+        "capacity_bytes": blocks * block,
+    }
+
+
+def _without_name(tenant: dict[str, Any]) -> dict[str, Any]:
+    return {key: item for key, item in tenant.items() if key != "name"}
+
+
+def _frame(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
+    import polars as pl
+
+    return pl.DataFrame(list(rows), infer_schema_length=None)

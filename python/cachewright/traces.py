@@ -1,0 +1,189 @@
+"""The verbs on whole traces: convert, slice and merge, a batch at a time.
+
+For: traces larger than memory, as numpy columns. Must never know: any format, or polars. Columns
+are `time_ns` (nanoseconds in the trace's own epoch), `offset_bytes`, `length_bytes`, `op` (index
+into `OPS`) and `volume` (index into the source's `volumes()`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cachewright import _native
+from cachewright.spec import PathLike, TraceOptions
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from cachewright.types import Columns, Progress
+
+OPS = ("read", "write", "trim", "flush")
+BATCH = 1 << 18
+NATIVE_FORMAT = "parquet"
+SYNTHETIC_FORMAT = "synth"
+VOLUME_COLUMN = 4
+
+
+class ColumnSource(Protocol):
+    """What gives requests by columns: a reader or a merger."""
+
+    def read(self, limit: int) -> Columns:
+        """Return the next requests; empty columns at the end."""
+
+    def volumes(self) -> list[str]:
+        """Return the names of the volumes met so far."""
+
+    def skipped(self) -> tuple[int, int, list[str]]:
+        """Return how many records were left out, with examples."""
+
+    def requests_hint(self) -> int | None:
+        """Return how many requests are to come, if known."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """What became of the requests of a written trace."""
+
+    requests: int
+    left_out: int
+    skipped_bad: int = 0
+    skipped_irrelevant: int = 0
+    skipped_examples: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which requests to keep: times since the trace's first request, and how many at most."""
+
+    from_ns: int = 0
+    to_ns: int | None = None
+    first: int | None = None
+    volume: str | None = None
+
+
+@dataclass(frozen=True)
+class MergeInput:
+    """One trace of a merge: where it starts on the merged clock and how its times are scaled."""
+
+    path: PathLike
+    name: str
+    start_ns: int = 0
+    time_scale: float = 1.0
+    format: str | None = None
+
+
+def open_trace(path: PathLike, trace: TraceOptions | None = None) -> _native.TraceReader:
+    """Open a trace for reading by columns. Errors: `TraceError`, `SpecError`."""
+    how = trace or TraceOptions()
+    return _native.TraceReader(os.fspath(path), how.format, how.on_bad_record, dict(how.options))
+
+
+def copy(
+    source: ColumnSource,
+    path: PathLike,
+    *,
+    selection: Selection | None = None,
+    format: str = NATIVE_FORMAT,
+    options: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> Written:
+    """Write what `source` gives, a batch at a time, and return how much that was."""
+    writer = _native.TraceWriter(os.fspath(path), format, dict(options or {}))
+    hint, read = source.requests_hint(), 0
+
+    def note(count: int) -> None:
+        nonlocal read
+        read += count
+        if progress is not None and progress("writing", read, hint) is False:
+            raise _native.RunError("cancelled by the progress call-back")
+
+    for columns in select(source, selection or Selection(), BATCH, note):
+        writer.write(*columns, source.volumes())
+    requests, left_out = writer.finish()
+    return Written(requests, left_out, *source.skipped())
+
+
+def merger(inputs: Sequence[MergeInput], trace: TraceOptions | None = None) -> _native.TraceMerger:
+    """Open several traces as one, ordered by time; volumes become `NAME/VOLUME`."""
+    how = trace or TraceOptions()
+    rows = [
+        (i.name, os.fspath(i.path), i.format or how.format, i.time_scale, i.start_ns)
+        for i in inputs
+    ]
+    return _native.TraceMerger(rows, how.on_bad_record, dict(how.options))
+
+
+def synthetic(path: PathLike, seed: int | None = None) -> _native.TraceReader:
+    """Open the seeded tenants described in a TOML file as a trace. Errors: `SpecError`."""
+    options = {} if seed is None else {"seed": str(seed)}
+    return open_trace(path, TraceOptions(SYNTHETIC_FORMAT, options=options))
+
+
+def select(
+    source: ColumnSource,
+    selection: Selection,
+    batch: int,
+    note: Callable[[int], None] | None = None,
+) -> Iterator[Columns]:
+    """Yield the selected requests of `source`; `note` gets the count of every batch read.
+
+    Times count from the first request read, whatever its volume. Errors: `SpecError` when the
+    trace has no such volume.
+    """
+    origin: int | None = None
+    left, matched = selection.first, selection.volume is None
+    while left is None or left > 0:
+        limit = batch if left is None or selection != Selection(first=left) else min(batch, left)
+        columns = source.read(limit)
+        if len(columns[0]) == 0:
+            break
+        if note is not None:
+            note(len(columns[0]))
+        origin = int(columns[0][0]) if origin is None else origin
+        matched = matched or selection.volume in source.volumes()
+        columns = _kept(columns, selection, origin, source.volumes())
+        if left is not None:
+            columns = _head(columns, left)
+            left -= len(columns[0])
+        if len(columns[0]) > 0:
+            yield columns
+    if not matched:
+        known = ", ".join(f"`{name}`" for name in source.volumes()[:10])
+        raise _native.SpecError(f"found no volume `{selection.volume}`, expected one of {known}")
+
+
+def _kept(columns: Columns, selection: Selection, origin: int, volumes: list[str]) -> Columns:
+    import numpy as np
+
+    keep: np.ndarray[Any, np.dtype[np.bool_]] | None = None
+    if selection.from_ns > 0:
+        keep = columns[0] >= origin + selection.from_ns
+    if selection.to_ns is not None:
+        before = columns[0] < origin + selection.to_ns
+        keep = before if keep is None else keep & before
+    if selection.volume is not None:
+        wanted = volumes.index(selection.volume) if selection.volume in volumes else -1
+        same = columns[VOLUME_COLUMN].astype(np.int64) == wanted
+        keep = same if keep is None else keep & same
+    if keep is None or bool(keep.all()):
+        return columns
+    return (
+        columns[0][keep],
+        columns[1][keep],
+        columns[2][keep],
+        columns[3][keep],
+        columns[4][keep],
+    )
+
+
+def _head(columns: Columns, count: int) -> Columns:
+    return (
+        columns[0][:count],
+        columns[1][:count],
+        columns[2][:count],
+        columns[3][:count],
+        columns[4][:count],
+    )

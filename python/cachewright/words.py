@@ -1,0 +1,79 @@
+"""Numbers as people read them: counts, sizes, durations and ratios with sensible precision.
+
+For: every table, chart and message of the package. Must never know: what the numbers mean.
+Units: bytes and nanoseconds come in, text goes out; `nothing` stands for an absent value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+NOTHING = "-"
+
+_BINARY = (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10))
+_TIMES = ((3_600e9, "h"), (60e9, "min"), (1e9, "s"), (1e6, "ms"), (1e3, "us"))
+
+
+def significant(number: float, digits: int = 3) -> str:
+    """Return `number` with `digits` significant digits, without exponent or trailing zeros."""
+    if number == 0:
+        return "0"
+    text = f"{number:.{digits}g}"
+    if "e" in text:
+        return f"{float(text):,.0f}" if abs(number) >= 1 else f"{float(text):f}".rstrip("0")
+    return text
+
+
+def count(number: float | None) -> str:
+    """Return a count with thousands separated: `1,234,567`."""
+    return NOTHING if number is None else f"{number:,.0f}"
+
+
+def size(size_bytes: float | None) -> str:
+    """Return a size in the largest binary unit that keeps it at or above one: `1.5GiB`."""
+    if size_bytes is None:
+        return NOTHING
+    for unit, shift in _BINARY:
+        if size_bytes >= 1 << shift:
+            scaled = size_bytes / (1 << shift)
+            return (
+                f"{scaled:.0f}{unit}" if scaled == int(scaled) else f"{significant(scaled)}{unit}"
+            )
+    return f"{size_bytes:.0f}B"
+
+
+def duration(time_ns: float | None) -> str:
+    """Return a duration in the largest unit that keeps it at or above one: `2.5s`."""
+    if time_ns is None:
+        return NOTHING
+    for scale, unit in _TIMES:
+        if time_ns >= scale:
+            return f"{significant(time_ns / scale)}{unit}"
+    return f"{time_ns:.0f}ns"
+
+
+def ratio(value: float | None) -> str:
+    """Return a ratio with four decimals: `0.6123`."""
+    return NOTHING if value is None else f"{value:.4f}"
+
+
+def percent(value: float | None) -> str:
+    """Return a ratio as a percentage with one decimal: `61.2%`."""
+    return NOTHING if value is None else f"{100 * value:.1f}%"
+
+
+def setting(value: Any) -> str:
+    """Return a setting's value as one short label; a table gives its name, then its keys."""
+    if isinstance(value, Mapping):
+        rest = {key: item for key, item in value.items() if key != "name"}
+        inner = ", ".join(f"{key}={setting(item)}" for key, item in rest.items())
+        name = str(value.get("name", ""))
+        return f"{name}({inner})" if inner else name
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return significant(value, 6)
+    if isinstance(value, list):
+        return ", ".join(setting(item) for item in value)
+    return str(value)

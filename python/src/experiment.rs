@@ -1,0 +1,103 @@
+//! The experiment room: check, run, mrc, info.
+//!
+//! For: passing stack text and options in and documents out. Must never know: any key of a stack or
+//! of a document.
+
+use crate::errors::of_experiment;
+use crate::work;
+use cachewright_experiment::{ExperimentError, InfoOptions, MrcOptions, RunOptions};
+use pyo3::prelude::*;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+type Pairs = Vec<(String, String)>;
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(check, module)?)?;
+    module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_function(wrap_pyfunction!(mrc, module)?)?;
+    module.add_function(wrap_pyfunction!(info, module)?)
+}
+
+fn text(done: Result<Value, ExperimentError>) -> PyResult<String> {
+    done.map(|document| document.to_string()).map_err(of_experiment)
+}
+
+/// The resolved settings of a stack.
+#[pyfunction]
+fn check(py: Python<'_>, stack: &str, origin: PathBuf, settings: Pairs) -> PyResult<String> {
+    text(py.detach(|| cachewright_experiment::check(stack, &origin, &settings)))
+}
+
+/// Runs every combination of `vary`.
+#[pyfunction]
+#[pyo3(signature = (stack, origin, settings, vary, *, threads, out, fresh, progress))]
+#[allow(clippy::too_many_arguments)]
+fn run(
+    py: Python<'_>,
+    stack: &str,
+    origin: PathBuf,
+    settings: Pairs,
+    vary: Vec<(String, Vec<String>)>,
+    threads: usize,
+    out: Option<PathBuf>,
+    fresh: bool,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let options = RunOptions { vary, set: settings, threads, out, fresh };
+    text(work::run(py, progress, |note| {
+        cachewright_experiment::run(stack, &origin, &options, note)
+    })?)
+}
+
+/// Miss-ratio curves of a stack's tenants.
+#[pyfunction]
+#[pyo3(signature = (stack, origin, settings, *, policies, method, rate, size, sizes, points, salts,
+                    windows, verify, small, threads, progress))]
+#[allow(clippy::too_many_arguments)]
+fn mrc(
+    py: Python<'_>,
+    stack: &str,
+    origin: PathBuf,
+    settings: Pairs,
+    policies: Vec<String>,
+    method: String,
+    rate: Option<f64>,
+    size: Option<usize>,
+    sizes: Vec<String>,
+    points: usize,
+    salts: usize,
+    windows: usize,
+    verify: usize,
+    small: String,
+    threads: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let set = settings;
+    let options = MrcOptions {
+        policies, method, rate, size, sizes, points, salts, windows, verify, small, set, threads,
+    };
+    text(work::run(py, progress, |note| {
+        cachewright_experiment::mrc(stack, &origin, &options, note)
+    })?)
+}
+
+/// What a trace holds.
+#[pyfunction]
+#[pyo3(signature = (path, format, on_bad_record, options, *, block, volume, progress))]
+#[allow(clippy::too_many_arguments)]
+fn info(
+    py: Python<'_>,
+    path: PathBuf,
+    format: Option<String>,
+    on_bad_record: &str,
+    options: std::collections::BTreeMap<String, String>,
+    block: String,
+    volume: Option<String>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let open = crate::trace::open_options(format, on_bad_record, options)?;
+    let options = InfoOptions { open, block, volume };
+    let path: &Path = &path;
+    text(work::run(py, progress, |note| cachewright_experiment::info(path, &options, note))?)
+}

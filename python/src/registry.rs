@@ -1,0 +1,92 @@
+//! The registries as JSON: policies, partitions, formats; and the readers of quantities.
+//!
+//! For: `list` commands, and checks that need no run. Must never know: any name. Each entry is
+//! `{name, doc, source, needs, settings: [{name, doc, unit, default, low, high}]}`.
+
+use crate::errors::SpecError;
+use cachewright_types::SettingSpec;
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(policies, module)?)?;
+    module.add_function(wrap_pyfunction!(partitions, module)?)?;
+    module.add_function(wrap_pyfunction!(formats, module)?)?;
+    module.add_function(wrap_pyfunction!(parse_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(parse_duration, module)?)
+}
+
+/// The replacement policies.
+#[pyfunction]
+fn policies() -> String {
+    use cachewright_policy::registry::{Need, entries, setting_specs};
+    let list = entries().into_iter().map(|entry| {
+        let needs: Vec<&str> = entry
+            .needs
+            .iter()
+            .map(|need| match need {
+                Need::Future => "future",
+            })
+            .collect();
+        let specs = setting_specs(entry.name).unwrap_or_default();
+        json!({"name": entry.name, "doc": entry.doc, "source": entry.source, "needs": needs,
+               "settings": settings(&specs)})
+    });
+    Value::from_iter(list).to_string()
+}
+
+/// The partitioners.
+#[pyfunction]
+fn partitions() -> String {
+    use cachewright_partition::registry::{entries, setting_specs};
+    let list = entries().into_iter().map(|entry| {
+        let needs: Vec<&str> = entry.needs.iter().map(|need| need.word()).collect();
+        let specs = setting_specs(entry.name).unwrap_or_default();
+        json!({"name": entry.name, "doc": entry.doc, "source": entry.source, "needs": needs,
+               "settings": settings(&specs)})
+    });
+    Value::from_iter(list).to_string()
+}
+
+/// The trace formats, those that can only be written last; `reads` and `writes` say which is
+/// possible.
+#[pyfunction]
+fn formats() -> String {
+    use cachewright_trace::formats::OptionSpec;
+    use cachewright_trace::write::WRITE_FORMATS;
+    let options = |specs: &[OptionSpec]| {
+        Value::from_iter(
+            specs
+                .iter()
+                .map(|spec| json!({"name": spec.key, "doc": spec.doc, "default": spec.default})),
+        )
+    };
+    let list = cachewright_trace::FORMATS.iter().map(|entry| {
+        let writer = WRITE_FORMATS.iter().find(|writer| writer.name == entry.name);
+        json!({"name": entry.name, "doc": entry.doc, "source": entry.source, "needs": [],
+               "settings": options(entry.options), "writes": writer.is_some(),
+               "write_settings": options(writer.map_or(&[], |writer| writer.options))})
+    });
+    Value::from_iter(list).to_string()
+}
+
+fn settings(specs: &[SettingSpec]) -> Value {
+    Value::from_iter(specs.iter().map(|spec| {
+        json!({"name": spec.name, "doc": spec.doc, "unit": spec.unit, "default": spec.default,
+               "low": spec.low, "high": spec.high})
+    }))
+}
+
+/// Bytes of a size with a unit, such as `4KiB`.
+#[pyfunction]
+fn parse_bytes(text: &str) -> PyResult<u64> {
+    let bytes = cachewright_types::parse_bytes(text);
+    bytes.map(|bytes| bytes.0).map_err(|error| SpecError::new_err(error.to_string()))
+}
+
+/// Nanoseconds of a duration with a unit, such as `250us`.
+#[pyfunction]
+fn parse_duration(text: &str) -> PyResult<u64> {
+    let time = cachewright_types::parse_duration(text);
+    time.map(|time| time.0).map_err(|error| SpecError::new_err(error.to_string()))
+}
