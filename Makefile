@@ -14,7 +14,8 @@ BENCH_REQUESTS ?= 20000000
 # What `make demo` runs.
 DEMO_STACK := specs/demo.toml
 DEMO_OUT := demo
-DEMO_POLICIES := lru,fifo,clock,lfu,arc,larc,2q,lirs,sieve,s3-fifo,smq,access-frequency,belady
+DEMO_POLICIES := lru,fifo,clock,sieve,lfu,lfu-aging,s3-fifo,s3-fifo-2024,arc,larc,2q,lirs,smq,$(strip \
+	)access-frequency,belady,belady-bypass
 DEMO_PARTITIONS := shared,equal,static,hull
 DEMO_CAPACITIES := 64MiB,128MiB,256MiB
 DEMO = $(BIN)/cachewright compare $(DEMO_STACK) --vary policy=$(DEMO_POLICIES) \
@@ -59,15 +60,15 @@ test-python: develop ## the Python tests alone
 
 fmt: $(INSTALLED) ## format all sources
 	cargo fmt --all
-	$(BIN)/ruff format python benches .ci/count
+	$(BIN)/ruff format --config python/pyproject.toml python benches scripts .ci/count
 
 fmt-check: $(INSTALLED) ## check the format of all sources
 	cargo fmt --all --check
-	$(BIN)/ruff format --check python benches .ci/count
+	$(BIN)/ruff format --config python/pyproject.toml --check python benches scripts .ci/count
 
 lint: $(INSTALLED) ## clippy and ruff, warnings denied
 	cargo clippy --workspace --all-targets --profile $(TEST_PROFILE) -- -D warnings
-	$(BIN)/ruff check --config python/pyproject.toml python benches .ci/count
+	$(BIN)/ruff check --config python/pyproject.toml python benches scripts .ci/count
 
 types: develop ## type checks of the Python package, and its stubs against the extension
 	cd python && ../$(BIN)/mypy

@@ -1,0 +1,54 @@
+"""One measurement of Cachewright in a process of its own, printed as one line of JSON.
+
+For: `peers.py`, which starts it with the interpreter that has the package. Must never know: the
+other side. CPU time is that of the whole process (all threads) from opening the trace on.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+
+import cachewright
+
+
+def stack_of(path: str, policy: str, blocks: int) -> dict[str, object]:
+    """Return a stack of one tenant with one block per request."""
+    return {
+        "cache": {"capacity": f"{blocks} blocks", "policy": policy},
+        "replay": {"blocks": "unit"},
+        "tenant": [{"name": "trace", "trace": path, "format": "oracle-general"}],
+    }
+
+
+def simulate(path: str, policies: list[str], sizes: list[int]) -> list[float]:
+    """Run all policies at all sizes over one trace pass; return the miss ratios in that order."""
+    vary = {"policy": policies, "capacity": [f"{size} blocks" for size in sizes]}
+    stack = stack_of(path, policies[0], sizes[0])
+    cases = cachewright.compare(stack, vary, threads=1).document["cases"]
+    return [case["total"]["misses"] / case["total"]["accesses"] for case in cases]
+
+
+def curve(path: str) -> list[float]:
+    """Compute the exact LRU curve of all sizes in one pass; return the miss ratios of its points."""
+    curves = cachewright.mrc(stack_of(path, "lru", 1), method="exact", threads=1)
+    return [float(ratio) for ratio in curves.points["miss_ratio"]]
+
+
+def main() -> None:
+    """Read `TRACE POLICY,... SIZE,...` or `TRACE curve` and print seconds, MiB, miss ratios."""
+    path, what = sys.argv[1:3]
+    begin = time.process_time()
+    if what == "curve":
+        ratios = curve(path)
+    else:
+        ratios = simulate(path, what.split(","), [int(size) for size in sys.argv[3].split(",")])
+    seconds = time.process_time() - begin
+    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"cpu_s": seconds, "peak_mib": peak_mib, "miss_ratios": ratios}))
+
+
+if __name__ == "__main__":
+    main()
