@@ -5,7 +5,7 @@
 
 use super::{OPTIONS, next_field};
 use crate::fields::BLANKS;
-use crate::formats::{bad_option, option};
+use crate::formats::{bad_option, option, shown};
 use crate::text::{is_header, whole_lines};
 use crate::units::{ADDRESS_UNITS, TIME_UNITS, TimeUnit, address_unit_bytes};
 use crate::{OpenOptions, TraceError};
@@ -324,9 +324,11 @@ fn column_at(part: &str, place: &str, names: &[String]) -> Result<u32, TraceErro
         Some(index) => Ok(index as u32 + 1),
         None => {
             let expected = match nearest(&wanted, names.iter().map(String::as_str)) {
-                Some(near) => format!("a name of the header; nearest is `{near}`"),
+                Some(near) => {
+                    format!("a name of the header; nearest is `{}`", shown(near.as_bytes()))
+                }
                 None if names.is_empty() => "a number, because there is no header".to_owned(),
-                None => format!("a name of the header: {}", names.join(", ")),
+                None => format!("a name of the header: {}", shown(names.join(", ").as_bytes())),
             };
             Err(bad_option("columns", part, expected))
         }
