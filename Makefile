@@ -14,8 +14,11 @@ BENCH_REQUESTS ?= 20000000
 # What `make demo` runs.
 DEMO_STACK := specs/demo.toml
 DEMO_OUT := demo
-DEMO_POLICIES := lru,fifo,clock,sieve,lfu,lfu-aging,s3-fifo,s3-fifo-2024,arc,larc,2q,lirs,smq,$(strip \
-	)access-frequency,belady,belady-bypass
+comma := ,
+empty :=
+space := $(empty) $(empty)
+DEMO_POLICIES := $(subst $(space),$(comma),$(strip lru fifo clock sieve lfu lfu-aging s3-fifo \
+	s3-fifo-2024 arc larc 2q lirs smq access-frequency belady belady-bypass))
 DEMO_PARTITIONS := shared,equal,static,hull
 DEMO_CAPACITIES := 64MiB,128MiB,256MiB
 DEMO = $(BIN)/cachewright compare $(DEMO_STACK) --vary policy=$(DEMO_POLICIES) \

@@ -32,7 +32,7 @@ def simulate(path: str, policies: list[str], sizes: list[int]) -> list[float]:
 
 
 def curve(path: str) -> list[float]:
-    """Compute the exact LRU curve of all sizes in one pass; return the miss ratios of its points."""
+    """Compute the exact LRU curve of all sizes in one pass; return its miss ratios."""
     curves = cachewright.mrc(stack_of(path, "lru", 1), method="exact", threads=1)
     return [float(ratio) for ratio in curves.points["miss_ratio"]]
 
