@@ -4,7 +4,7 @@
 //! recording. Must never know: how a case is run.
 
 use crate::ExperimentError;
-use crate::spec::Spec;
+use crate::spec::{Spec, full_key};
 use cachewright_policy::Need;
 use cachewright_types::Size;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub struct Case {
     pub index: usize,
     /// The full spec of this combination.
     pub spec: Spec,
-    /// The keys varied and this case's values, as written.
+    /// The keys varied, in full, and this case's values, as written.
     pub varied: Vec<(String, String)>,
 }
 
@@ -33,7 +33,7 @@ pub fn expand(
         let mut remainder = index;
         let mut varied = Vec::with_capacity(vary.len());
         for (key, values) in vary.iter().rev() {
-            varied.push((key.clone(), values[remainder % values.len()].clone()));
+            varied.push((full_key(key), values[remainder % values.len()].clone()));
             remainder /= values.len();
         }
         varied.reverse();

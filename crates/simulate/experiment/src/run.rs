@@ -10,6 +10,7 @@ use crate::progress::{OnProgress, Progress, with_threads};
 use crate::record::{Recorded, record};
 use crate::result::{case_json, curve_points, workload_json};
 use crate::series::{self, Rows};
+use crate::spec::full_key;
 use crate::store::Store;
 use crate::{ExperimentError, Spec, VERSION};
 use cachewright_curve::{CurveSet, Method};
@@ -271,7 +272,7 @@ impl Run<'_> {
     fn finish(mut self, spec: &Spec, options: &RunOptions) -> Result<Value, ExperimentError> {
         self.rows.sort_by_key(|(case, row)| (*case, row.window, row.tenant));
         let [tenants, workload, curves] = self.head.take().unwrap_or_default();
-        let varied: Vec<&str> = options.vary.iter().map(|(key, _)| key.as_str()).collect();
+        let varied: Vec<String> = options.vary.iter().map(|(key, _)| full_key(key)).collect();
         let cases: Vec<Value> = self.answers.into_iter().flatten().collect();
         let mut result = json!({
             "cachewright": VERSION,

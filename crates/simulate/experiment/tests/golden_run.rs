@@ -45,7 +45,7 @@ fn every_policy_misses_exactly_as_often_as_the_reference() {
     for (at, (policy, misses)) in GOLDEN.iter().enumerate() {
         for (size, expected) in misses.iter().enumerate() {
             let case = &result["cases"][at * 3 + size];
-            assert_eq!(case["settings"]["policy"], *policy);
+            assert_eq!(case["settings"]["cache.policy"], *policy);
             assert_eq!(total(case, "misses"), *expected, "{policy} at size {size}");
             assert_eq!(total(case, "accesses"), 200_000);
         }

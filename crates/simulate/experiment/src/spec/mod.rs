@@ -9,7 +9,7 @@ mod resolved;
 mod section;
 mod tenant;
 
-pub use overrides::apply;
+pub use overrides::{apply, full_key};
 pub use tenant::TenantSpec;
 
 use crate::ExperimentError;
