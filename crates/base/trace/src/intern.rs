@@ -24,7 +24,10 @@ const AHEAD: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum InternError {
     /// More distinct blocks than [`BlockId`] tells apart.
-    #[error("found more than {} distinct blocks, expected at most that many; use a larger block size", BlockId::LIMIT)]
+    #[error(
+        "found more than {} distinct blocks, expected at most that many; use a larger block size",
+        BlockId::LIMIT
+    )]
     TooManyBlocks,
     /// A space number outside the dense range.
     #[error("found space {0}, expected below {limit} (tenants and their volumes)", limit = Interner::SPACES_LIMIT)]

@@ -15,6 +15,7 @@ pub mod native;
 pub mod next_use;
 pub mod reader;
 pub mod source;
+pub mod synth;
 mod text;
 mod units;
 pub mod write;

@@ -194,13 +194,7 @@ mod tests {
 
     fn listed(times_and_volumes: &[(u64, u32)]) -> Box<dyn TraceReader> {
         let records = times_and_volumes.iter().enumerate().map(|(index, &(time_ns, volume))| {
-            Record {
-                time_ns,
-                offset_bytes: index as u64,
-                length_bytes: 1,
-                op: Op::Read,
-                volume,
-            }
+            Record { time_ns, offset_bytes: index as u64, length_bytes: 1, op: Op::Read, volume }
         });
         let most = times_and_volumes.iter().map(|(_, volume)| volume + 1).max().unwrap_or(0);
         Box::new(Listed {
@@ -237,8 +231,7 @@ mod tests {
     #[test]
     fn times_that_run_backwards_are_clamped_and_counted() {
         let times = [(50, 0), (40, 0), (70, 0), (60, 0), (70, 0)];
-        let mut workload =
-            Workload::open(vec![TenantInput::reader("a", listed(&times))]).unwrap();
+        let mut workload = Workload::open(vec![TenantInput::reader("a", listed(&times))]).unwrap();
         assert_eq!(all(&mut workload, 9).time_ns, [0, 0, 20, 20, 20]);
         assert_eq!(workload.out_of_order(0), Some(2));
         assert_eq!(workload.out_of_order(1), None);
@@ -246,8 +239,7 @@ mod tests {
 
     #[test]
     fn or_sorted_when_asked() {
-        let mut input =
-            TenantInput::reader("a", listed(&[(50, 0), (40, 0), (70, 0), (40, 0)]));
+        let mut input = TenantInput::reader("a", listed(&[(50, 0), (40, 0), (70, 0), (40, 0)]));
         input.sort = true;
         let mut workload = Workload::open(vec![input]).unwrap();
         let batch = all(&mut workload, 9);

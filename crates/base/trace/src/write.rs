@@ -38,6 +38,8 @@ pub trait TraceWriter: Send {
     fn finish(self: Box<Self>) -> Result<Written, TraceError>;
 }
 
+type Create = fn(&Path, &BTreeMap<String, String>) -> Result<Box<dyn TraceWriter>, TraceError>;
+
 /// What is known of one format that can be written.
 #[derive(Clone, Copy)]
 pub struct WriteEntry {
@@ -47,7 +49,7 @@ pub struct WriteEntry {
     pub doc: &'static str,
     /// The keys it accepts.
     pub options: &'static [OptionSpec],
-    create: fn(&Path, &BTreeMap<String, String>) -> Result<Box<dyn TraceWriter>, TraceError>,
+    create: Create,
 }
 
 /// Every format that can be written.
@@ -103,3 +105,6 @@ pub fn create_writer(
         None => (entry.create)(path, options),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,6 +26,11 @@ pub mod systor17;
 pub mod tencent;
 pub mod vscsi;
 
+#[cfg(test)]
+mod damage;
+#[cfg(test)]
+mod golden;
+
 use crate::source::Source;
 use crate::{Batch, OpenOptions, Skipped, TraceError, TraceReader};
 use cachewright_types::nearest;
@@ -85,6 +90,7 @@ pub static FORMATS: &[FormatEntry] = &[
     oracle_general::ENTRY,
     oracle_general::OP_NS_ENTRY,
     parquet::ENTRY,
+    crate::synth::ENTRY,
 ];
 
 /// Opens the trace at `path` in the format named by `options`, or recognised from its content.

@@ -233,9 +233,9 @@ impl TraceReader for OracleGeneral {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::testing::{options, record};
-    use crate::formats::open_bytes;
     use crate::binary::testing::{bad_bytes, read_bytes};
+    use crate::formats::open_bytes;
+    use crate::formats::testing::{options, record};
     use crate::{OnBadRecord, recognise_bytes};
 
     fn plain(records: &[(u32, u64, u32, i64)]) -> Vec<u8> {

@@ -9,14 +9,12 @@
 mod column;
 
 use self::column::Column;
-use super::FormatEntry;
+use super::{FormatEntry, shown};
 use crate::binary::ADDRESS_LIMIT_BYTES;
 use crate::error::BadRecord;
 use crate::native::{self, COLUMNS, OP, VOLUME};
 use crate::source::RandomAccess;
-use crate::{
-    Batch, OnBadRecord, OpenOptions, Record, Skipped, Source, TraceError, TraceReader,
-};
+use crate::{Batch, OnBadRecord, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
 use cachewright_types::Op;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::collections::HashMap;
@@ -233,7 +231,9 @@ impl ParquetReader {
         }
         let number = values.volume[index];
         let volume = match &mut self.numbering {
-            Volumes::Named => u32::try_from(number).ok().filter(|v| (*v as usize) < self.volumes.len()),
+            Volumes::Named => {
+                u32::try_from(number).ok().filter(|v| (*v as usize) < self.volumes.len())
+            }
             Volumes::Numbered(known) => match known.get(&number) {
                 Some(volume) => Some(*volume),
                 None => u32::try_from(self.volumes.len()).ok().inspect(|volume| {
@@ -324,8 +324,9 @@ fn leaves(file: &dyn FileReader) -> Result<[Option<usize>; 5], String> {
             Some(leaf) => column::check(&schema.column(*leaf))?,
             None if name == VOLUME => {}
             None => {
-                let names: Vec<String> =
-                    schema.columns().iter().take(20).map(|c| c.path().string()).collect();
+                let name_of = |path: String| shown(path.as_bytes());
+                let columns = schema.columns().iter().take(20);
+                let names: Vec<String> = columns.map(|c| name_of(c.path().string())).collect();
                 let hint = if name == OP { " (0 read, 1 write, 2 trim, 3 flush)" } else { "" };
                 return Err(format!("no column `{name}`{hint} among `{}`", names.join("`, `")));
             }

@@ -93,9 +93,12 @@ impl Hashed {
         for (slot, block) in first.iter_mut().zip(blocks) {
             *slot = self.slots[self.home(*block)];
         }
-        ids.extend(first.iter().zip(blocks).map(|(slot, block)| {
-            if slot.ends(*block) { slot.id } else { self.get(*block) }
-        }));
+        ids.extend(
+            first
+                .iter()
+                .zip(blocks)
+                .map(|(slot, block)| if slot.ends(*block) { slot.id } else { self.get(*block) }),
+        );
     }
 
     /// Stores a block that is not there yet; the table must not be full.

@@ -18,19 +18,13 @@ const BYTES_FREE: u64 = 1 << 20;
 const WORTH_MOVING: usize = 1 << 14;
 
 /// See the head of this file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Paged {
     /// Page of each run of 1024 blocks; 0 for none.
     directory: Vec<u32>,
     /// Pages one after another; [`NONE`] where no block was seen.
     numbers: Vec<u32>,
     len: usize,
-}
-
-impl Default for Paged {
-    fn default() -> Paged {
-        Paged { directory: Vec::new(), numbers: Vec::new(), len: 0 }
-    }
 }
 
 fn cost_bytes(directory_entries: u64, pages: u64) -> u64 {

@@ -2,6 +2,9 @@
 //!
 //! For: `volume,opcode,offset,length,timestamp` lines without a header; opcodes R, W, T (trim) and
 //! F (flush); bytes; microseconds, nanoseconds cut off. Must never know: readers.
+//!
+//! The format's volumes are numbers: where all names are, they stay; where none is, volumes are
+//! numbered from 0 in order of appearance; a trace with both kinds is refused.
 
 use super::atomic::AtomicFile;
 use super::{TraceWriter, Written};
@@ -17,6 +20,10 @@ const GATHERED: usize = 1 << 16;
 pub struct CsvWriter {
     file: AtomicFile,
     lines: Vec<u8>,
+    /// What is written for each volume.
+    volumes: Vec<String>,
+    /// Whether volumes keep their names, once one is known.
+    keeps_names: Option<bool>,
     requests: u64,
 }
 
@@ -24,7 +31,30 @@ impl CsvWriter {
     /// Starts a file that will be called `path`. Errors: the operating system's.
     pub fn create(path: &Path) -> Result<CsvWriter, TraceError> {
         let file = AtomicFile::create(path)?;
-        Ok(CsvWriter { file, lines: Vec::with_capacity(2 * GATHERED), requests: 0 })
+        Ok(CsvWriter {
+            file,
+            lines: Vec::with_capacity(2 * GATHERED),
+            volumes: Vec::new(),
+            keeps_names: None,
+            requests: 0,
+        })
+    }
+
+    /// Takes up volumes not met before. Errors: names of both kinds.
+    fn name_volumes(&mut self, volumes: &[String]) -> Result<(), TraceError> {
+        for name in volumes.iter().skip(self.volumes.len()) {
+            let is_number = name.parse::<u64>().is_ok_and(|number| number.to_string() == *name);
+            if *self.keeps_names.get_or_insert(is_number) != is_number {
+                return Err(TraceError::Option {
+                    key: "format".to_owned(),
+                    found: format!("alibaba for volumes of which only some are numbers, `{name}`"),
+                    expected: "`parquet`, which keeps all names".to_owned(),
+                });
+            }
+            let number = self.volumes.len().to_string();
+            self.volumes.push(if is_number { name.clone() } else { number });
+        }
+        Ok(())
     }
 
     fn drain(&mut self) -> Result<(), TraceError> {
@@ -45,18 +75,9 @@ fn opcode(op: Op) -> u8 {
 
 impl TraceWriter for CsvWriter {
     fn write(&mut self, batch: &Batch, volumes: &[String]) -> Result<(), TraceError> {
-        for volume in volumes {
-            if volume.is_empty() || volume.contains([',', '"', '\n', '\r']) {
-                return Err(TraceError::Option {
-                    key: "format".to_owned(),
-                    found: format!("alibaba for volume `{}`", volume.escape_debug()),
-                    expected: "volume names without comma, quote or line end; write `parquet`"
-                        .to_owned(),
-                });
-            }
-        }
+        self.name_volumes(volumes)?;
         for record in batch.iter() {
-            self.lines.extend_from_slice(volumes[record.volume as usize].as_bytes());
+            self.lines.extend_from_slice(self.volumes[record.volume as usize].as_bytes());
             self.lines.extend_from_slice(&[b',', opcode(record.op), b',']);
             let rest = writeln!(
                 self.lines,

@@ -82,7 +82,7 @@ impl OracleGeneralWriter {
             let what = format!("length {} B", record.length_bytes);
             return Err(self.refuse(what, "at most 4294967295 B"));
         };
-        if record.offset_bytes % self.unit_bytes != 0 {
+        if !record.offset_bytes.is_multiple_of(self.unit_bytes) {
             let what = format!("offset {} B", record.offset_bytes);
             return Err(self.refuse(what, "a multiple of `address_unit` (try `address_unit=1B`)"));
         }

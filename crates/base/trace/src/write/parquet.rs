@@ -158,8 +158,8 @@ impl ParquetWriter {
         }
         let names = serde_json::to_string(&self.volumes)
             .map_err(|error| ParquetError::External(Box::new(error)))?;
-        for (key, value) in [(native::VERSION_KEY, native::VERSION.to_owned()),
-            (native::VOLUMES_KEY, names)]
+        for (key, value) in
+            [(native::VERSION_KEY, native::VERSION.to_owned()), (native::VOLUMES_KEY, names)]
         {
             self.writer.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
         }

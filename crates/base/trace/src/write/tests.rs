@@ -1,0 +1,120 @@
+//! Tests of all writers: round trips, refusals, and that errors lose nothing.
+
+use super::*;
+use crate::binary::testing::directory;
+use crate::formats::testing::record;
+use crate::{OpenOptions, Record, open};
+use cachewright_types::Op;
+
+fn batch(records: &[Record]) -> Batch {
+    let mut batch = Batch::default();
+    records.iter().for_each(|record| batch.push(*record));
+    batch
+}
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// What comes back of a trace written in two pieces, and what the writer said.
+fn there_and_back(
+    format: &str,
+    records: &[Record],
+    volumes: &[&str],
+) -> Result<(Vec<Record>, Vec<String>, Written), TraceError> {
+    let directory = directory();
+    let path = directory.path().join("trace");
+    std::fs::write(&path, "old").unwrap();
+    let mut writer = create_writer(format, &path, &BTreeMap::new())?;
+    let (first, second) = records.split_at(records.len() / 2);
+    let volumes = names(volumes);
+    for part in [first, second] {
+        if let Err(error) = writer.write(&batch(part), &volumes) {
+            drop(writer);
+            assert_eq!(std::fs::read(&path).unwrap(), b"old");
+            assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+            return Err(error);
+        }
+    }
+    let written = writer.finish()?;
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "no temporary file");
+    let mut reader = open(&path, &OpenOptions::default())?;
+    let mut read = Batch::default();
+    while reader.read(&mut read, 2)? > 0 {}
+    Ok((read.iter().collect(), reader.volumes().to_vec(), written))
+}
+
+fn all_kinds() -> Vec<Record> {
+    vec![
+        record(1_000, Op::Read, 4096, 512, 0),
+        record(2_000, Op::Write, 0, 8192, 1),
+        record(2_000, Op::Trim, 1 << 40, 1 << 30, 1),
+        record(3_000, Op::Flush, 0, 0, 0),
+    ]
+}
+
+#[test]
+fn parquet_and_csv_keep_every_request() {
+    for format in ["parquet", "alibaba", "csv"] {
+        let (read, volumes, written) = there_and_back(format, &all_kinds(), &["7", "300"]).unwrap();
+        assert_eq!(read, all_kinds(), "{format}");
+        assert_eq!(volumes, ["7", "300"]);
+        assert_eq!(written, Written { requests: 4, left_out: 0 });
+    }
+}
+
+#[test]
+fn csv_numbers_volumes_that_have_names() {
+    let (_, volumes, _) = there_and_back("csv", &all_kinds(), &["web.3", "hm.0"]).unwrap();
+    assert_eq!(volumes, ["0", "1"]);
+    let error = there_and_back("csv", &all_kinds(), &["7", "hm.0"]).unwrap_err().to_string();
+    assert!(error.contains("`hm.0`") && error.contains("`parquet`"), "{error}");
+}
+
+#[test]
+fn oracle_general_knows_the_next_access() {
+    let directory = directory();
+    let path = directory.path().join("trace");
+    let mut writer = create_writer("oracle-general", &path, &BTreeMap::new()).unwrap();
+    let at =
+        |time_s: u64, op, sector: u64| record(time_s * 1_000_000_000, op, sector * 512, 512, 0);
+    let records =
+        [at(5, Op::Read, 7), at(5, Op::Write, 9), at(6, Op::Flush, 0), at(7, Op::Read, 7)];
+    writer.write(&batch(&records), &names(&["a"])).unwrap();
+    assert_eq!(writer.finish().unwrap(), Written { requests: 3, left_out: 1 });
+    let bytes = std::fs::read(&path).unwrap();
+    let next: Vec<i64> = bytes
+        .chunks_exact(24)
+        .map(|record| i64::from_le_bytes(record[16..].try_into().unwrap()))
+        .collect();
+    assert_eq!(next, [3, -1, -1], "1-based numbers");
+
+    let bad = [
+        (
+            vec![at(1, Op::Read, 1), record(1, Op::Read, 512, 512, 1)],
+            "a second volume in request 2",
+        ),
+        (vec![record(1, Op::Read, 513, 512, 0)], "offset 513 B"),
+        (vec![record(1, Op::Read, 512, 1 << 32, 0)], "length 4294967296 B"),
+        (vec![at(1 << 32, Op::Read, 1)], "time 4294967296000000000 ns"),
+    ];
+    for (records, expected) in bad {
+        let error = there_and_back("oracle-general", &records, &["a", "b"]).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn unknown_names_are_refused_with_the_nearest() {
+    let path = Path::new("unused");
+    let error = create_writer("parqet", path, &BTreeMap::new()).err().unwrap().to_string();
+    assert!(error.contains("nearest is `parquet`"), "{error}");
+    let option = |key: &str, value: &str| BTreeMap::from([(key.to_owned(), value.to_owned())]);
+    let error = create_writer("parquet", path, &option("compresion", "lz4")).err().unwrap();
+    assert!(error.to_string().contains("nearest is `compression`"), "{error}");
+    let error = create_writer("parquet", path, &option("compression", "gzip")).err().unwrap();
+    assert!(error.to_string().contains("`none`, `lz4` or `zstd`"), "{error}");
+    assert!(create_writer("csv", path, &option("x", "1")).is_err());
+    let missing = Path::new("/nonexistent-directory/trace");
+    assert!(create_writer("csv", missing, &BTreeMap::new()).is_err());
+}
