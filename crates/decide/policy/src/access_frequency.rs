@@ -11,8 +11,8 @@
 //! is higher (ties stay out), and enters freely while there is room. Counts of blocks not resident
 //! are kept for the most recently missed or evicted ones only. All counts are halved at regular
 //! intervals; a count of 0 outside the cache is forgotten. Not taken over: Azor's priority of file
-//! system metadata and Hystor's weighting by request size, which a policy of unit blocks cannot see.
-//! Unit: blocks and accesses. Counts stop at 255.
+//! system metadata and Hystor's weighting by request size, which a policy of unit blocks cannot
+//! see. Unit: blocks and accesses. Counts stop at 255.
 
 use crate::links::Links;
 use crate::registry::{Entry, Registered};

@@ -2,11 +2,11 @@
 //!
 //! For: few writes into flash: what is asked for once never gets in. Must never know: engines,
 //! tenants, time. Source: Huang, Wei, Chen et al., MSST'13, "Improving flash-based disk cache with
-//! Lazy Adaptive Replacement", Alg. 1 (and ACM TOS 12(2), 2016). The ghost queue's length Cr
-//! starts at 0.1 C, shrinks by C/(C - Cr) at every hit and grows by C/Cr at every miss (a hit in the
-//! ghost queue is a miss), within [0.1 C, 0.9 C]. It is real-valued here as in the paper. Beyond the
-//! paper: at least one ghost is kept, else caches below 2 blocks would never admit. As in the paper,
-//! a cache that is not full admits no sooner. Unit: blocks.
+//! Lazy Adaptive Replacement", Alg. 1 (and ACM TOS 12(2), 2016). The ghost queue's length Cr starts
+//! at 0.1 C, shrinks by C/(C - Cr) at every hit and grows by C/Cr at every miss (a hit in the ghost
+//! queue is a miss), within [0.1 C, 0.9 C]. It is real-valued here as in the paper. Beyond the
+//! paper: at least one ghost is kept, else caches below 2 blocks would never admit. As in the
+//! paper, a cache that is not full admits no sooner. Unit: blocks.
 
 use crate::links::Links;
 use crate::registry::{Entry, Registered};

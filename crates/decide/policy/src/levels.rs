@@ -1,9 +1,9 @@
 //! A queue of 64 levels: what is used climbs, and the levels are evened out at times.
 //!
-//! For: the three queues of `smq`. Must never know: caches, regions, periods. Source: struct queue of
-//! Linux `drivers/md/dm-cache-policy-smq.c`. Each level is a list in order of use; climbing swaps
-//! places with the oldest entry of the level reached, so that levels keep their lengths. The lists
-//! are 64 neighbours of a [`Links`] that several queues may share.
+//! For: the three queues of `smq`. Must never know: caches, regions, periods. Source: struct queue
+//! of Linux `drivers/md/dm-cache-policy-smq.c`. Each level is a list in order of use; climbing
+//! swaps places with the oldest entry of the level reached, so that levels keep their lengths. The
+//! lists are 64 neighbours of a [`Links`] that several queues may share.
 
 use crate::links::Links;
 use cachewright_types::BlockId;
@@ -103,8 +103,8 @@ impl LevelQueue {
         if above == 0 || level >= below { None } else { links.tail(self.first + level) }
     }
 
-    /// An entry was used: it climbs `jump` levels (at most to the top) and becomes the newest there;
-    /// the oldest entry of that level takes its place.
+    /// An entry was used: it climbs `jump` levels (at most to the top) and becomes the newest
+    /// there; the oldest entry of that level takes its place.
     pub fn requeue<T: Levelled, const L: usize>(
         &mut self,
         links: &mut Links<T, L>,

@@ -1,26 +1,28 @@
 //! smq: the stochastic multiqueue of Linux's dm-cache, in pure form.
 //!
 //! For: comparing with what Linux ships. Must never know: engines, tenants, time. Source:
-//! `drivers/md/dm-cache-policy-smq.c` of the mainline kernel (since 4.12). Three queues of 64 levels:
-//! missed regions (the hotspot queue), clean blocks, dirty blocks. A miss makes its region climb; it
-//! is promoted when its region stands at the promote level or above. A hit makes a block climb one
-//! level, at most once per cache period. The share of misses whose region was in the top quarter of
-//! the hotspot queue tells how well the queue foresees: poorly (below 1/16) promotes only from level
-//! 48 and lets regions climb 4 levels at a time, fairly (below 1/8) from level 32 and 2 levels, well
-//! everything and 1 level. New blocks start at the top level; levels are evened out at the end of
-//! each period. Nothing is drawn at random there nor here, whatever the name; the seed is unused.
+//! `drivers/md/dm-cache-policy-smq.c` of the mainline kernel (since 4.12). Three queues of 64
+//! levels: missed regions (the hotspot queue), clean blocks, dirty blocks. A miss makes its region
+//! climb; it is promoted when its region stands at the promote level or above. A hit makes a block
+//! climb one level, at most once per cache period. The share of misses whose region was in the top
+//! quarter of the hotspot queue tells how well the queue foresees: poorly (below 1/16) promotes
+//! only from level 48 and lets regions climb 4 levels at a time, fairly (below 1/8) from level 32
+//! and 2 levels, well everything and 1 level. New blocks start at the top level; levels are evened
+//! out at the end of each period. Nothing is drawn at random there nor here, whatever the name; the
+//! seed is unused.
 //!
 //! Deviations, because a policy has neither clock nor worker threads: a second is `tick` accesses
 //! (hotspot period 1 s, cache period 10 s); promotion and demotion happen at the access that wants
 //! them (the kernel demotes at one miss and promotes at a later one); sentinels, which keep a dirty
 //! block from being cleaned within seconds, are left out; full-block writes get no short cut. As in
-//! the kernel the victim is the oldest clean block of the lower half of the levels; if there is none
-//! a dirty one is cleaned and leaves at once; if all are clean and in the upper half nothing is
-//! promoted. A write makes a block dirty in the eyes of this policy only, whatever the engine's write
-//! mode; `idle` cleans all at each tick, as dm-cache does when the disks rest. Ids are numbers of
-//! first appearance, not addresses, so a region is one block unless `region_blocks` says otherwise
-//! (dm-cache: 16 blocks, a quarter as many regions as blocks cached, hence as much history); an id
-//! given to another block within a region of several inherits the region's level. Unit: blocks.
+//! the kernel the victim is the oldest clean block of the lower half of the levels; if there is
+//! none a dirty one is cleaned and leaves at once; if all are clean and in the upper half nothing
+//! is promoted. A write makes a block dirty in the eyes of this policy only, whatever the engine's
+//! write mode; `idle` cleans all at each tick, as dm-cache does when the disks rest. Ids are
+//! numbers of first appearance, not addresses, so a region is one block unless `region_blocks` says
+//! otherwise (dm-cache: 16 blocks, a quarter as many regions as blocks cached, hence as much
+//! history); an id given to another block within a region of several inherits the region's level.
+//! Unit: blocks.
 
 use crate::levels::{LEVELS, LevelQueue, Levelled};
 use crate::links::Links;
@@ -402,8 +404,8 @@ mod tests {
         smq.reserve_ids(80);
         let admit = |victim: Option<u32>| vec![Verdict::Admit { evicted: victim.map(BlockId) }];
         // Before the first tick nothing is promoted. The 64th access ticks first: no miss was
-        // foreseen, so promote from level 48 and climb by 4. 63 regions are evened out: one at level
-        // 56, 62 over 56 levels (two each on the lowest 6). The oldest stay lowest.
+        // foreseen, so promote from level 48 and climb by 4. 63 regions are evened out: one at
+        // level 56, 62 over 56 levels (two each on the lowest 6). The oldest stay lowest.
         assert!(feed(&mut smq, 0..64, false).iter().all(|verdict| *verdict == Verdict::Bypass));
         assert_eq!(
             [0, 1, 11, 12, 53, 61, 62, 63].map(|id| region_level(&smq, id)),

@@ -11,6 +11,7 @@ use models_b::ghosts::{ArcLists, CountTable, LazyQueues, TwoQueues};
 use models_b::lirs::LirsTables;
 use models_b::smq::Multiqueue;
 use models_b::{Model, Outcome};
+use std::collections::BTreeSet;
 
 const CAPACITIES: [usize; 9] = [1, 2, 3, 5, 10, 17, 37, 64, 130];
 
@@ -107,6 +108,56 @@ fn smq_is_three_queues_of_levels() {
     assert!(agree("smq", &regions, |c| Multiqueue::new(c, 35, 3, false)) > 1_000);
     let idle = [("tick", Value::Int(50)), ("idle", Value::Bool(true))];
     assert!(agree("smq", &idle, |c| Multiqueue::new(c, 50, 1, true)) > 1_000);
+}
+
+/// The registry's property tests use default settings, under which `smq` hardly ticks and counts
+/// are hardly halved within their few hundred steps; here both happen all the time.
+#[test]
+fn short_periods_survive_resizes_and_removals() {
+    let smq = [("tick", Value::Int(16)), ("region_blocks", Value::Int(2))];
+    let idle = [("tick", Value::Int(8)), ("idle", Value::Bool(true))];
+    let counts = [("halve_every", Value::Float(1.5)), ("history", Value::Float(1.0))];
+    let left: Vec<usize> = [("smq", &smq), ("smq", &idle), ("access-frequency", &counts)]
+        .map(|(name, settings)| shaken(name, settings))
+        .into();
+    assert!(left.iter().all(|count| *count > 500), "{left:?} blocks left");
+}
+
+/// Accesses, resizes and removals at random, with every verdict checked against the contents;
+/// returns how many blocks left.
+fn shaken(name: &str, settings: &[(&str, Value); 2]) -> usize {
+    let pairs = settings.clone().map(|(key, value)| (key.to_owned(), value));
+    let mut rng = Seed(23).derive(name).rng();
+    let mut policy = boxed(name, &pairs, 20, Seed(0)).unwrap();
+    policy.reserve_ids(300);
+    let mut held = BTreeSet::new();
+    let mut left = 0;
+    for block in zipf_blocks(&mut rng, 30_000, 300) {
+        match rng.below(400) {
+            0 => {
+                let mut evicted = Vec::new();
+                policy.resize(rng.below(60) as u32, &mut evicted);
+                assert!(evicted.iter().all(|victim| held.remove(victim)), "{name}");
+            }
+            1..8 => {
+                assert_eq!(policy.remove(block), held.remove(&block), "{name}");
+                assert!(!policy.tracks(block), "{name}");
+            }
+            draw => match policy.access(Access { write: draw % 2 == 0, ..Access::read(block) }) {
+                Verdict::Hit => assert!(held.contains(&block), "{name}"),
+                Verdict::Bypass => assert!(!held.contains(&block), "{name}"),
+                Verdict::Admit { evicted } => {
+                    left += usize::from(evicted.is_some());
+                    assert!(evicted.is_none_or(|victim| held.remove(&victim)), "{name}");
+                    assert!(held.insert(block), "{name}");
+                }
+            },
+        }
+        assert_eq!(policy.len() as usize, held.len(), "{name}");
+        assert!(held.iter().all(|block| policy.contains(*block)), "{name}");
+        assert_eq!(policy.audit(), Ok(()), "{name}");
+    }
+    left
 }
 
 /// libCacheSim's count at the one size where `lirs-libcachesim` differs from it.

@@ -1,7 +1,7 @@
 //! A model of smq: 64 queues per level queue, everything found by searching.
 //!
-//! For: `agree_b.rs`. Source: Linux `drivers/md/dm-cache-policy-smq.c`, with the deviations that the
-//! policy's header names. Queues run from oldest (front) to newest (back).
+//! For: `agree_b.rs`. Source: Linux `drivers/md/dm-cache-policy-smq.c`, with the deviations that
+//! the policy's header names. Queues run from oldest (front) to newest (back).
 
 use super::{Model, Outcome, take};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
