@@ -7,7 +7,7 @@
 //! Removal is lazy: the entry stays and the block's count of stale entries grows. Entries of one
 //! block leave in the order they came, so the first ones to reach the tail are the stale ones.
 //! Stale entries never outnumber live ones by more than [`SLACK`]. All operations are amortised
-//! O(1), and no per-block memory is used until the first removal.
+//! O(1); 2 bytes per id once something has been removed, none before.
 
 use cachewright_types::BlockId;
 
@@ -26,7 +26,7 @@ pub struct Queue {
     /// Stale entries in the ring.
     dead: u32,
     /// Stale entries of each block; empty until the first removal.
-    stale: Vec<u8>,
+    stale: Vec<u16>,
 }
 
 impl Queue {
@@ -71,7 +71,7 @@ impl Queue {
         if self.stale.len() <= block.index() {
             self.stale.resize(block.index() + 1, 0);
         }
-        if self.stale[block.index()] == u8::MAX || self.dead > self.len() + SLACK {
+        if self.stale[block.index()] == u16::MAX || self.dead > self.len() + SLACK {
             self.compact();
         }
         self.stale[block.index()] += 1;
@@ -119,28 +119,38 @@ impl Queue {
         }
     }
 
-    /// Makes room for one entry: by dropping stale ones if there are many, else by doubling.
+    /// Makes room: by dropping stale entries and, if that frees less than a fifth, by doubling.
     #[cold]
     fn grow(&mut self) {
-        let blocks = self.blocks();
-        let room = (blocks.len() + blocks.len() / 4 + 1).next_power_of_two().max(16);
-        self.replace(&blocks, room.max(if self.dead == 0 { 2 * self.ring.len() } else { 0 }));
+        self.compact();
+        let live = self.len() as usize;
+        if live + live / 4 >= self.ring.len() {
+            let room = (2 * self.ring.len()).max(16);
+            let mut ring: Vec<u32> = self.blocks().iter().map(|block| block.0).collect();
+            ring.resize(room, 0);
+            (self.ring, self.tail, self.head) = (ring, 0, live as u32);
+        }
     }
 
+    /// Drops the stale entries and closes the gaps.
     #[cold]
     fn compact(&mut self) {
-        let blocks = self.blocks();
-        self.replace(&blocks, self.ring.len());
-    }
-
-    fn replace(&mut self, blocks: &[BlockId], room: usize) {
-        self.ring.clear();
-        self.ring.extend(blocks.iter().map(|block| block.0));
-        self.ring.resize(room, 0);
-        self.tail = 0;
-        self.head = blocks.len() as u32;
-        self.stale.fill(0);
-        self.dead = 0;
+        let (mut from, mut to) = (self.tail, self.tail);
+        while from != self.head && self.dead > 0 {
+            let block = BlockId(self.ring[self.slot(from)]);
+            from = from.wrapping_add(1);
+            if !self.was_stale(block) {
+                let kept = self.slot(to);
+                self.ring[kept] = block.0;
+                to = to.wrapping_add(1);
+            }
+        }
+        while from != self.head {
+            let (kept, entry) = (self.slot(to), self.slot(from));
+            self.ring[kept] = self.ring[entry];
+            (from, to) = (from.wrapping_add(1), to.wrapping_add(1));
+        }
+        self.head = to;
     }
 }
 
