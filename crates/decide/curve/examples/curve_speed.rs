@@ -78,6 +78,8 @@ fn main() {
         exact = Some(timed("exact", None, || {
             let mut stack = StackDistance::new();
             stack.access_all(&stream, false);
+            let bytes = stack.memory_bytes() as f64 / f64::from(stack.distinct());
+            println!("exact: {bytes:.1} bytes per distinct block");
             Curves::exact(stack.histogram()).all
         }));
     }

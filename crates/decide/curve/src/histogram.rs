@@ -103,12 +103,9 @@ impl Histogram {
             .fold([0; 2], |sum, (_, both)| [sum[0] + both[0], sum[1] + both[1]])
     }
 
-    /// Forgets all counts and keeps the memory.
-    pub fn clear(&mut self) {
-        self.counts.fill([0; 2]);
-        self.carries.clear();
-        self.cold = [0; 2];
-        self.accesses = [0; 2];
+    /// Bytes held.
+    pub fn memory_bytes(&self) -> usize {
+        self.counts.capacity() * 8 + self.carries.capacity() * 8
     }
 }
 

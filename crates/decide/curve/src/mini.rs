@@ -7,7 +7,8 @@
 //! at which the small cache or the sampled working set would be below the minimum is doubled until
 //! it is not, or refused, size by size; above 1/2 it becomes 1, which is the exact simulation.
 //! Several samples give an interval. A setting of the policy that counts accesses of the stream
-//! (its unit is `accesses`) is scaled by the rate as well. Sizes in blocks.
+//! (its unit is `accesses`) is scaled by the rate as well. Policies that need the future have their
+//! sampled accesses kept, 12 bytes each. Sizes in blocks.
 
 use crate::sample::{Circle, mean_and_half_width, threshold};
 use crate::shards::{Index, new_index};

@@ -36,6 +36,12 @@ impl Slots {
         self.live
     }
 
+    /// Bytes held.
+    pub fn memory_bytes(&self) -> usize {
+        let coarse: usize = self.coarse.iter().map(Vec::capacity).sum();
+        self.words.capacity() * 8 + self.fine.capacity() * FAN * 2 + coarse * FAN * 4
+    }
+
     /// Whether the next slot does not exist.
     #[inline(always)]
     pub fn is_full(&self) -> bool {

@@ -124,6 +124,15 @@ impl StackDistance {
         true
     }
 
+    /// Bytes held, everything included.
+    pub fn memory_bytes(&self) -> usize {
+        let holes = self.holes.capacity() * 4 + self.found.capacity() * 8;
+        self.latest.capacity() * 4
+            + holes
+            + self.slots.memory_bytes()
+            + self.histogram.memory_bytes()
+    }
+
     /// Checks that every block in the stack has a set slot of its own, slowly.
     pub fn audit(&self) -> Result<(), String> {
         let mut used: Vec<u32> = self.latest.iter().copied().filter(|&s| s != NONE).collect();

@@ -1,6 +1,8 @@
 //! Miniature simulation: near the full simulation of every registered policy, exact at rate 1,
 //! and raised or refused where the small cache would say nothing.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use cachewright_curve::mini::rate_for;

@@ -147,3 +147,26 @@ fn a_window_counts_only_itself_but_remembers_the_stack() {
     assert_eq!((second.cold(), second.accesses()), ([0, 0], [0, 1]));
     assert_eq!(second.hits(2), [0, 1]);
 }
+
+#[test]
+fn a_million_blocks_stay_exact_within_sixteen_bytes_each() {
+    const BLOCKS: u32 = 1_000_000;
+    let mut rng = Seed(9).rng();
+    let draw = |_| BlockId((f64::from(BLOCKS) * rng.unit() * rng.unit()) as u32);
+    let first: Vec<BlockId> = (0..BLOCKS).map(BlockId).collect();
+    let then: Vec<BlockId> = (0..2_000_000).map(draw).collect();
+    let mut stack = StackDistance::new();
+    let mut cache = registry::boxed("lru", &[], 123_456, Seed(1)).unwrap();
+    cache.reserve_ids(BLOCKS as usize);
+    let mut misses = 0_u64;
+    for part in [first, then] {
+        stack.access_all(&part, false);
+        for block in part {
+            misses += u64::from(cache.access(Access::read(block)) != Verdict::Hit);
+        }
+    }
+    let bytes = stack.memory_bytes() as f64 / f64::from(stack.distinct());
+    assert!(bytes <= 16.0, "{bytes} bytes per block");
+    assert_eq!(Curves::exact(stack.histogram()).all.misses(123_456), misses as f64);
+    assert_eq!(stack.audit(), Ok(()));
+}

@@ -15,7 +15,7 @@ const WINDOW: usize = 30_000;
 fn stream(windows: usize) -> Vec<(TenantId, BlockId)> {
     let (mut first, mut second) = (Zipf::new(4_000, Seed(1)), Zipf::new(9_000, Seed(2)));
     let draw = |i: usize| {
-        if i % 3 == 0 { (TenantId(0), first.draw()) } else { (TenantId(1), second.draw()) }
+        if i.is_multiple_of(3) { (TenantId(0), first.draw()) } else { (TenantId(1), second.draw()) }
     };
     (0..windows * WINDOW).map(draw).collect()
 }

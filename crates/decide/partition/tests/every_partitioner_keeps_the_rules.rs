@@ -1,5 +1,7 @@
 //! Rules every registered partitioner keeps, whatever it is shown.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use cachewright_curve::{Curve, Provenance};
 use cachewright_partition::{Need, Partitioner, Quotas, TenantView, registry};
 use cachewright_types::Seed;

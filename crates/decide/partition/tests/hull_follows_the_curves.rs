@@ -1,5 +1,7 @@
 //! What `hull` does with curves: worked cases of its settings.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use cachewright_curve::{Curve, Provenance};
 use cachewright_partition::{Quotas, TenantView, boxed};
 use cachewright_types::{Seed, Value};
