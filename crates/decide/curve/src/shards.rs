@@ -4,7 +4,7 @@
 //! Source: Waldspurger, Park, Garthwaite, Ahmad, FAST'15: fixed rate (section 3.2), fixed size
 //! (3.3), and the SHARDS-adj correction (3.4): the accesses by which the sample differs from its
 //! expectation count as hits at the shortest distance. Ours averages several samples, see
-//! [`crate::sample`], and so carries an interval. A distance of d sampled blocks stands for d/rate
+//! `sample.rs`, and so carries an interval. A distance of d sampled blocks stands for d/rate
 //! blocks. Weights are in accesses of the whole stream.
 
 use crate::curve::MIN_SCALED_BLOCKS;
