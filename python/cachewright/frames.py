@@ -111,13 +111,14 @@ def to_frame(columns: Columns, volumes: Sequence[str]) -> pl.DataFrame:
     import polars as pl
 
     time_ns, offset_bytes, length_bytes, op, volume = columns
+    kinds = pl.Series(OPS, dtype=pl.Enum(OPS))
     names = pl.Series(list(volumes), dtype=pl.String).cast(pl.Categorical)
     return pl.DataFrame(
         {
             "time_ns": time_ns,
             "offset_bytes": offset_bytes,
             "length_bytes": length_bytes,
-            "op": pl.Series(op).cast(pl.Enum(OPS)),
+            "op": kinds.gather(pl.Series(op)),
             "volume": names.gather(pl.Series(volume)),
         }
     )

@@ -168,13 +168,13 @@ class Curves:
     def points(self) -> pl.DataFrame:
         """One row per point of every curve.
 
-        Columns: `tenant`, `policy`, `window`, `method`, `rate`, `size_blocks`, `size_bytes`,
+        Columns: `tenant`, `policy`, `window`, `method`, `size_blocks`, `size_bytes`,
         `miss_ratio` and its confidence interval `low`..`high` (null when exact).
         """
         block = int(self.document["block_bytes"])
         rows = [
             {
-                **{key: curve[key] for key in ("tenant", "policy", "window", "method", "rate")},
+                **{key: curve[key] for key in ("tenant", "policy", "window", "method")},
                 "size_blocks": int(size),
                 "size_bytes": int(size) * block,
                 "miss_ratio": miss,

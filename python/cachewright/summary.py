@@ -2,15 +2,20 @@
 
 For: the tables of the terminal and of the report, from a result document. Must never know: how they
 are drawn, or polars (the command line starts without it). Units: ratios in 0..1, blocks.
+
+A policy that reads the future (the registry says which) is a bound, not a choice: it is shown and
+ranked, but never called best.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from cachewright import words
+from cachewright import _native, words
 
 POLICY = "cache.policy"
 PARTITION = "cache.partition"
@@ -26,14 +31,15 @@ Case = dict[str, Any]
 class Pivot:
     """Hit ratios of policies (rows) by partition (columns), all else equal.
 
-    `ratios[row][column]` is None where the combination was not run; `best` is (row, column).
+    `ratios[row][column]` is None where the combination was not run; `best` gives the best row of
+    each column.
     """
 
     title: str
     policies: list[str]
     partitions: list[str]
     ratios: list[list[float | None]]
-    best: tuple[int, int] | None
+    best: list[set[int]]
 
 
 @dataclass(frozen=True)
@@ -50,9 +56,36 @@ def hit_ratio(case: Case) -> float:
     return float(case["total"]["hit_ratio"])
 
 
+@cache
+def bounds() -> frozenset[str]:
+    """Return the names of the policies that need the future."""
+    return frozenset(e["name"] for e in json.loads(_native.policies()) if "future" in e["needs"])
+
+
+def is_bound(case: Case) -> bool:
+    """Return whether the case's policy reads the future."""
+    return value(case, POLICY).split("(")[0] in bounds()
+
+
+def policy_label(case: Case) -> str:
+    """Return the case's policy, told apart when it is only a bound."""
+    return value(case, POLICY) + (" (bound)" if is_bound(case) else "")
+
+
 def best_case(document: Document) -> Case:
-    """Return the case with the highest hit ratio; the smaller cache, then the first, when equal."""
-    return min(document["cases"], key=lambda c: (-hit_ratio(c), capacity_bytes(c), c["case"]))
+    """Return the case to choose: the highest hit ratio, bounds only when there is nothing else.
+
+    When equal, the smaller cache, then the first case.
+    """
+    return min(
+        document["cases"],
+        key=lambda c: (is_bound(c), -hit_ratio(c), capacity_bytes(c), c["case"]),
+    )
+
+
+def choices(cases: Sequence[Case], values: Sequence[float | None]) -> list[float | None]:
+    """Return `values` with those of bounds left out, for marking the best."""
+    return [None if is_bound(case) else v for case, v in zip(cases, values, strict=True)]
 
 
 def capacity_bytes(case: Case) -> int:
@@ -109,20 +142,21 @@ def pivots(document: Document) -> list[Pivot]:
 
 def _pivot(title: str, cases: list[Case]) -> Pivot:
     partitions = ordered(cases, PARTITION)
-    cells = {(value(c, POLICY), value(c, PARTITION)): hit_ratio(c) for c in cases}
-    policies = ordered(cases, POLICY)
-    policies.sort(key=lambda policy: -max(cells.get((policy, p), -1.0) for p in partitions))
-    policies = policies[:SHOWN]
-    ratios = [[cells.get((policy, p)) for p in partitions] for policy in policies]
-    filled = [
-        (ratio, -row, -column)
-        for row, line in enumerate(ratios)
-        for column, ratio in enumerate(line)
-        if ratio is not None
-    ]
-    top = max(filled, default=None)
-    best = None if top is None else (-top[1], -top[2])
+    cells = {(policy_label(c), value(c, PARTITION)): c for c in cases}
+    found = {policy: [cells.get((policy, p)) for p in partitions] for policy, _ in cells}
+    tops = {policy: max(_ratio(c) or 0.0 for c in line) for policy, line in found.items()}
+    policies = sorted(found, key=lambda policy: -tops[policy])[:SHOWN]
+    ratios = [[_ratio(c) for c in found[policy]] for policy in policies]
+    best = []
+    for column in range(len(partitions)):
+        line = [found[policy][column] for policy in policies]
+        values = [None if c is None or is_bound(c) else hit_ratio(c) for c in line]
+        best.append(best_index(values, highest=True))
     return Pivot(title, policies, partitions, ratios, best)
+
+
+def _ratio(case: Case | None) -> float | None:
+    return None if case is None else hit_ratio(case)
 
 
 def rankings(document: Document) -> list[Ranking]:

@@ -6,6 +6,7 @@ Units: bytes and nanoseconds come in, text goes out; `nothing` stands for an abs
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from typing import Any
 
@@ -70,6 +71,8 @@ def setting(value: Any) -> str:
         inner = ", ".join(f"{key}={setting(item)}" for key, item in rest.items())
         name = str(value.get("name", ""))
         return f"{name}({inner})" if inner else name
+    if isinstance(value, str) and value.startswith("{"):
+        return setting(_table(value))
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
@@ -77,3 +80,11 @@ def setting(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(setting(item) for item in value)
     return str(value)
+
+
+def _table(text: str) -> Any:
+    """Return an inline TOML table, or the text where it is none."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return f" {text}".strip("{}")

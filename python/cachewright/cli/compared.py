@@ -37,11 +37,18 @@ def conclusion(document: dict[str, Any]) -> str:
     best = summary.best_case(document)
     keys = document["varied"]
     line = f"best: {summary.label(best, keys)}: hit ratio {words.ratio(summary.hit_ratio(best))}"
-    for _, cases in summary.groups(document):
-        if best in cases and len(cases) > 1:
-            worst = min(cases, key=lambda c: (summary.hit_ratio(c), -c["case"]))
-            gain = summary.hit_ratio(best) - summary.hit_ratio(worst)
-            line += f", {words.ratio(gain)} above {summary.label(worst, keys)}"
+    others = [c for _, cases in summary.groups(document) if best in cases for c in cases]
+    real = [c for c in others if not summary.is_bound(c)]
+    worst = min(real or others, key=lambda c: (summary.hit_ratio(c), -c["case"]))
+    if worst is not best:
+        gain = summary.hit_ratio(best) - summary.hit_ratio(worst)
+        line += f", {words.ratio(gain)} above {summary.label(worst, keys)}"
+    ahead = [c for c in others if summary.is_bound(c) and c is not best]
+    if ahead:
+        most = max(ahead, key=summary.hit_ratio)
+        line += (
+            f"; the bound {summary.label(most, keys)} has {words.ratio(summary.hit_ratio(most))}"
+        )
     return line
 
 
@@ -74,7 +81,7 @@ def _single(case: dict[str, Any]) -> None:
         [
             Column("tenant", [str(line["name"]) for line in lines], numeric=False),
             Column("accesses", [words.count(line["accesses"]) for line in lines]),
-            *_measures(lines, mark=False),
+            *_measures(lines),
             Column("occupancy", [_blocks(case, line, "occupancy_blocks") for line in lines]),
             Column("quota", [_blocks(case, line, "quota_blocks") for line in lines]),
         ],
@@ -86,7 +93,9 @@ def _blocks(case: dict[str, Any], line: dict[str, Any], key: str) -> str:
     return words.NOTHING if blocks is None else words.size(int(blocks) * int(case["block_bytes"]))
 
 
-def _measures(lines: list[dict[str, Any]], mark: bool) -> list[Column]:
+def _measures(
+    lines: list[dict[str, Any]], cases: list[dict[str, Any]] | None = None
+) -> list[Column]:
     highest = {"hit ratio": "hit_ratio", "read hit ratio": "read_hit_ratio"}
     lowest = {"write-backs": "writebacks", "cache writes": "cache_writes"}
     if any("mean_response_ns" in line for line in lines):
@@ -94,7 +103,9 @@ def _measures(lines: list[dict[str, Any]], mark: bool) -> list[Column]:
     columns = []
     for header, key in (highest | lowest).items():
         values = [line.get(key) for line in lines]
-        best = summary.best_index(values, header in highest) if mark else set()
+        best: set[int] = set()
+        if cases is not None:
+            best = summary.best_index(summary.choices(cases, values), header in highest)
         columns.append(Column(header, [_shown(key, value) for value in values], best=best))
     return columns
 
@@ -108,9 +119,8 @@ def _shown(key: str, value: float | None) -> str:
 def _pivot(pivot: summary.Pivot) -> None:
     columns = [Column("policy", pivot.policies, numeric=False)]
     for index, partition in enumerate(pivot.partitions):
-        values = [line[index] for line in pivot.ratios]
-        best = summary.best_index(values, highest=True)
-        columns.append(Column(partition, [words.ratio(value) for value in values], best=best))
+        shown = [words.ratio(line[index]) for line in pivot.ratios]
+        columns.append(Column(partition, shown, best=pivot.best[index]))
     output.table(f"{pivot.title}: hit ratio by policy and partition", columns)
 
 
@@ -118,14 +128,15 @@ def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> None:
     cases = ranking.cases
     totals = [case["total"] for case in cases]
     columns = [Column("", [str(rank) for rank in range(1, len(cases) + 1)])]
-    for header, key in (("policy", summary.POLICY), ("partition", summary.PARTITION)):
-        columns.append(Column(header, [summary.value(c, key) for c in cases], numeric=False))
-    columns += _measures(totals, mark=True)
+    columns.append(Column("policy", [summary.policy_label(c) for c in cases], numeric=False))
+    partitions = [summary.value(c, summary.PARTITION) for c in cases]
+    columns.append(Column("partition", partitions, numeric=False))
+    columns += _measures(totals, cases)
     names = [tenant["name"] for tenant in document["tenants"]]
     if 1 < len(names) <= TENANT_COLUMNS:
         for index, name in enumerate(names):
             values = [case["tenants"][index]["hit_ratio"] for case in cases]
-            best = summary.best_index(values, highest=True)
+            best = summary.best_index(summary.choices(cases, values), highest=True)
             columns.append(Column(name, [words.ratio(v) for v in values], best=best))
     output.table(f"{ranking.title}: ranked by hit ratio", columns)
     if ranking.left_out:

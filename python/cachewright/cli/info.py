@@ -16,8 +16,8 @@ VOLUMES = 20
 
 def show(document: dict[str, Any]) -> None:
     """Print a trace's description."""
-    output.facts([("trace", str(document["path"])), ("format", str(document["format"]))])
-    output.facts(_facts(document))
+    named = [("trace", str(document["path"])), ("format", str(document["format"]))]
+    output.facts([*named, *_facts(document)])
     _skipped(document)
     output.say()
     _plots(document)
@@ -82,13 +82,22 @@ def _plots(document: dict[str, Any]) -> None:
         output.say(
             f"re-use distances     {plots.spark([d[1] for d in distances])}  {low} to {high}"
         )
-    curve = [point for point in document["reuse"].get("lru_miss_ratio", []) if point[0] > 0]
+    curve = _at_powers(document["reuse"].get("lru_miss_ratio", []))
     if curve:
         low, high = (words.size(point[0] * block) for point in (curve[0], curve[-1]))
         first, last = (words.ratio(point[1]) for point in (curve[0], curve[-1]))
         drawn = plots.spark([point[1] for point in curve])
         output.say(f"lru miss ratio       {drawn}  {first} at {low} to {last} at {high}")
     output.say()
+
+
+def _at_powers(curve: list[Any]) -> list[tuple[int, float]]:
+    """Return the curve at powers of two up to its end, one point per character of the plot."""
+    if not curve:
+        return []
+    sizes = [1 << k for k in range(int(curve[-1][0]).bit_length() + 1)]
+    steps = [max((p for p in curve if p[0] <= size), key=lambda p: p[0]) for size in sizes]
+    return [(size, float(point[1])) for size, point in zip(sizes, steps, strict=True)]
 
 
 def _span(document: dict[str, Any]) -> str:

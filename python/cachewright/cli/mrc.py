@@ -111,14 +111,14 @@ def _show(document: dict[str, Any]) -> None:
 
 
 def _curve(curve: dict[str, Any], block: int) -> None:
-    how = str(curve["method"])
-    if float(curve["rate"]) < 1.0:
-        how += f" at rate {words.significant(curve['rate'])}, {curve['salts']} samplings"
     window = "" if curve["window"] is None else f", window {curve['window'] + 1}"
-    title = f"{curve['tenant']}{window}: {curve['policy']}, {how}; "
+    title = f"{curve['tenant']}{window}: {curve['policy']}, {curve['method']}; "
     title += f"{words.count(curve['accesses'])} accesses to {words.count(curve['distinct'])} blocks"
     for remark in curve.get("notes", []):
         output.note(f"{curve['tenant']}, {curve['policy']}: {remark}")
+    if curve.get("trusted_from_blocks"):
+        size = words.size(curve["trusted_from_blocks"] * block)
+        output.note(f"{curve['tenant']}, {curve['policy']}: sizes below {size} are uncertain")
     points = _thinned([p for p in curve["points"] if p[0] > 0])
     columns = [
         Column("size", [words.size(p[0] * block) for p in points]),

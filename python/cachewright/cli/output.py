@@ -40,6 +40,7 @@ def note(sentence: str) -> None:
 
 def error(sentence: str) -> None:
     """Print `error: ` and the sentence to standard error."""
+    sentence = sentence.rstrip()
     sys.stdout.flush()
     if not sys.stderr.isatty():
         print(f"error: {sentence}", file=sys.stderr)
@@ -72,7 +73,7 @@ def table(title: str, columns: Sequence[Column]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
         suffix = " " if column.best else ""
         header = Text(column.header + suffix)
@@ -85,6 +86,7 @@ def table(title: str, columns: Sequence[Column]) -> None:
     if title:
         console.print(Text(title, style="bold"), soft_wrap=True)
     console.print(drawn)
+    say()
 
 
 def _cell(column: Column, row: int) -> Any:

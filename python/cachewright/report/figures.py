@@ -178,7 +178,7 @@ def _occupancy(result: Result) -> Figure | None:
 def _case_rows(result: Result) -> list[dict[str, Any]]:
     return [
         {
-            "policy": summary.value(case, summary.POLICY),
+            "policy": summary.policy_label(case),
             "partition": summary.value(case, summary.PARTITION),
             "capacity_bytes": summary.capacity_bytes(case),
             "capacity": words.size(summary.capacity_bytes(case)),

@@ -112,10 +112,7 @@ def _marked(shown: Sequence[str], best: set[int]) -> list[str]:
 
 def _pivot(pivot: summary.Pivot) -> str:
     columns = [
-        _marked(
-            [words.ratio(line[index]) for line in pivot.ratios],
-            summary.best_index([line[index] for line in pivot.ratios], highest=True),
-        )
+        _marked([words.ratio(line[index]) for line in pivot.ratios], pivot.best[index])
         for index in range(len(pivot.partitions))
     ]
     names = [escape(policy) for policy in pivot.policies]
@@ -135,7 +132,7 @@ def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> str:
     headers = ["", "policy", "partition"]
     columns = [
         [str(rank) for rank in range(1, len(cases) + 1)],
-        [escape(summary.value(case, summary.POLICY)) for case in cases],
+        [escape(summary.policy_label(case)) for case in cases],
         [escape(summary.value(case, summary.PARTITION)) for case in cases],
     ]
     measures: list[tuple[str, list[float], bool]] = [
@@ -156,7 +153,8 @@ def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> str:
     for name, values, is_ratio in measures:
         headers.append(name)
         shown = [words.ratio(v) if is_ratio else words.count(v) for v in values]
-        columns.append(_marked(shown, summary.best_index(values, is_ratio)))
+        best = summary.best_index(summary.choices(cases, values), is_ratio)
+        columns.append(_marked(shown, best))
     rows = [list(row) for row in zip(*columns, strict=True)]
     more = f'<p class="note">{ranking.left_out} more below these.</p>' if ranking.left_out else ""
     title = f"Ranked, {ranking.title}"

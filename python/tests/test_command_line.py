@@ -1,0 +1,283 @@
+"""The command line as a newcomer meets it: help everywhere, errors that say what to do.
+
+For: `cachewright.cli`. Must never know: how results are made.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import Command
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cachewright.cli import options
+
+COMMANDS = [
+    [],
+    ["run"],
+    ["compare"],
+    ["mrc"],
+    ["check"],
+    ["report"],
+    ["list"],
+    ["list", "policies"],
+    ["list", "partitions"],
+    ["list", "formats"],
+    ["trace"],
+    ["trace", "info"],
+    ["trace", "head"],
+    ["trace", "convert"],
+    ["trace", "slice"],
+    ["trace", "merge"],
+    ["trace", "synth"],
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_command_has_help(folder: Path, command: Command, words: list[str]) -> None:
+    answer = command(*words, "--help")
+    assert answer.status == 0
+    assert "Usage" in answer.out
+    assert answer.err == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["rn"], ["unknown command", "run"]),
+        (["run"], ["stack", "--help"]),
+        (["run", "nowhere.toml"], ["nowhere.toml", "no such file"]),
+        (["run", "stack.toml", "--what"], ["--what"]),
+        (["run", "stack.toml", "--threads", "many"], ["many"]),
+        (["run", "stack.toml", "--threads", "-1"], ["threads", "-1"]),
+        (["run", "stack.toml", "--set", "capacity"], ["--set", "`capacity`", "KEY=VALUE"]),
+        (["run", "stack.toml", "--set", "capacity=64"], ["capacity", "`64`", "unit"]),
+        (["run", "stack.toml", "--set", "capacity=64MB4"], ["`64MB4`", "MiB"]),
+        (["run", "stack.toml", "--set", "policy=s3fifo"], ["`s3fifo`", "nearest is `s3-fifo`"]),
+        (["run", "stack.toml", "--set", "partition=shard"], ["`shard`", "nearest is `shared`"]),
+        (["run", "stack.toml", "--set", "cache.capcity=1MiB"], ["capcity", "`capacity`"]),
+        (["compare", "stack.toml"], ["--vary"]),
+        (["compare", "stack.toml", "--vary", "policy=lru,lruu"], ["`lruu`", "`lru`"]),
+        (["compare", "stack.toml", "--vary", "policy=lru,"], ["empty value"]),
+        (["mrc", "stack.toml", "--method", "shard"], ["`shard`", "shards"]),
+        (["check", "a.csv"], ["a.csv"]),
+        (["report", "nowhere"], ["nowhere", "result"]),
+        (["trace", "info", "nowhere.csv"], ["nowhere.csv", "no such file"]),
+        (["trace", "info", "stack.toml"], ["stack.toml", "format"]),
+        (["trace", "info", "a.csv", "--format", "alibba"], ["`alibaba`"]),
+        (["trace", "info", "a.csv", "--volume", "7"], ["`7`", "1"]),
+        (["trace", "head", "a.csv", "--volume", "7"], ["`7`", "`1`"]),
+        (["trace", "slice", "a.csv", "x", "--from", "10"], ["`10`", "unit"]),
+        (["trace", "convert", "a.csv", "x", "--to", "parket"], ["`parket`", "parquet"]),
+        (["trace", "merge", "a.csv"], ["1 paths"]),
+        (["trace", "merge", "a.csv", "x", "--start", "c=1s"], ["`c`", "a"]),
+        (["trace", "merge", "a.csv", "x", "--scale", "a=-1"], ["`-1`"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_a_wrong_command_is_refused_in_one_sentence(
+    stack: Path, command: Command, words: list[str], expected: list[str]
+) -> None:
+    answer = command(*words)
+    assert answer.status == 2, answer.err
+    assert answer.err.startswith("error: ")
+    assert answer.err.count("\n") == 1 or "parse error at line" in answer.err
+    assert answer.err[7] == answer.err[7].lower()
+    for part in expected:
+        assert part.lower() in answer.err.lower()
+    assert answer.out == ""
+    assert not (stack.parent / "x").exists()
+
+
+def test_a_malformed_record_is_named_or_skipped(traces: Path, command: Command) -> None:
+    good = (traces / "a.csv").read_text()
+    (traces / "bad.csv").write_text(good + "1,R,-4096,4096,9\n" + good)
+    answer = command("trace", "info", "bad.csv")
+    assert answer.status == 2
+    assert "line 4001, column 3" in answer.err
+    assert "-4096" in answer.err
+    skipped = command("trace", "info", "bad.csv", "--on-bad-record", "skip")
+    assert skipped.status == 0
+    assert "1 malformed records skipped" in skipped.err
+    assert "line 4001" in skipped.err
+
+
+def test_run_shows_tenants(stack: Path, command: Command) -> None:
+    answer = command("run", "stack.toml")
+    assert answer.status == 0, answer.err
+    assert answer.out.startswith("two: 2 tenants, 8,000 requests, ")
+    lines = [line.split() for line in answer.out.splitlines()]
+    assert [words[0] for words in lines if words and words[0] in "a b all"] == ["a", "b", "all"]
+    assert list(stack.parent.glob("results")) == []
+
+
+def test_compare_marks_the_best_and_writes_a_result(stack: Path, command: Command) -> None:
+    words = ["compare", "stack.toml", "--vary", "policy=lru,fifo,belady", "--vary"]
+    words += ["partition=shared,equal", "--vary", "capacity=256KiB,512KiB", "--out", "r"]
+    answer = command(*words)
+    assert answer.status == 0, answer.err
+    assert "capacity 256KiB: hit ratio by policy and partition" in answer.out
+    assert "capacity 512KiB: ranked by hit ratio" in answer.out
+    best = [line for line in answer.out.splitlines() if line.startswith("best: ")]
+    assert len(best) == 1
+    assert "lru, equal, 512KiB" in best[0]
+    assert "the bound belady, shared, 512KiB" in best[0]
+    lines = answer.out.splitlines()
+    assert any(re.match(r"3 +lru +equal +0\.\d{4}\*", line) for line in lines)
+    assert not any("*" in line for line in lines if "belady (bound)" in line)
+    assert (stack.parent / "r" / "result.json").exists()
+    again = command(*words, "--json")
+    document = json.loads(again.out)
+    assert len(document["cases"]) == 12
+    shown = command("report", "r")
+    assert shown.status == 0
+    assert (stack.parent / "r" / "report.html").exists()
+
+
+def test_a_report_without_a_folder_goes_to_results(stack: Path, command: Command) -> None:
+    answer = command("run", "stack.toml", "--figures", "svg")
+    assert answer.status == 0, answer.err
+    assert "report: results/two/report.html" in answer.out
+    assert list((stack.parent / "results/two/figures").glob("*.svg"))
+    wrong = command("run", "stack.toml", "--figures", "gif")
+    assert wrong.status == 2
+    assert "`gif`" in wrong.err
+
+
+def test_check_prints_defaults(stack: Path, command: Command) -> None:
+    answer = command("check", "stack.toml", "--set", "cache.capacity=1MiB")
+    assert answer.status == 0
+    pairs = dict(line.split(maxsplit=1) for line in answer.out.splitlines() if " " in line)
+    assert pairs["cache.capacity"] == "1MiB"
+    assert pairs["cache.block"] == "4KiB"
+    assert pairs["tenant[2].name"] == "b"
+    document = json.loads(command("check", "stack.toml", "--json").out)
+    assert document["cache"]["capacity"] == "512KiB"
+
+
+def test_mrc_of_a_trace_and_of_a_stack(stack: Path, command: Command) -> None:
+    answer = command("mrc", "a.csv", "--points", "5")
+    assert answer.status == 0, answer.err
+    assert "miss ratio" in answer.out
+    words = ["mrc", "stack.toml", "--policy", "fifo", "--method", "exact", "--sizes"]
+    document = json.loads(command(*words, "128KiB,512KiB", "--json").out)
+    names = {curve["tenant"] for curve in document["curves"]}
+    assert {"a", "b"} <= names
+    verified = command("mrc", "a.csv", "--sizes", "128KiB,512KiB", "--verify", "2")
+    assert "compared with exact simulation" in verified.out
+
+
+def test_list_shows_every_entry_and_its_settings(folder: Path, command: Command) -> None:
+    for kind, known in (("policies", "lru"), ("partitions", "hull"), ("formats", "alibaba")):
+        entries = json.loads(command("list", kind, "--json").out)
+        brief, full = command("list", kind).out, command("list", kind, "-v").out
+        assert known in brief
+        for entry in entries:
+            assert entry["name"] in brief
+            assert entry["doc"][:30] in full
+            for setting in entry["settings"]:
+                assert setting["name"] in full
+
+
+def test_trace_commands_fit_together(traces: Path, command: Command) -> None:
+    assert command("trace", "convert", "a.csv", "a.parquet").status == 0
+    first, second = (command("trace", "head", p, "-n", "5").out for p in ("a.csv", "a.parquet"))
+    assert first == second
+    assert len(first.splitlines()) == 6
+    sliced = ("trace", "slice", "a.csv", "s.csv", "--from", "1s", "--to", "2s")
+    assert command(*sliced, "--to-format", "alibaba").status == 0
+    lines = (traces / "s.csv").read_text().splitlines()
+    assert lines == (traces / "a.csv").read_text().splitlines()[1000:2000]
+    assert command("trace", "slice", "a.csv", "f.parquet", "--first", "7").status == 0
+    assert len(command("trace", "head", "f.parquet").out.splitlines()) == 8
+    merged = command("trace", "merge", "a.csv", "b.csv", "m.parquet", "--start", "b=1s")
+    assert "8,000 requests" in merged.out
+    info = json.loads(command("trace", "info", "m.parquet", "--json").out)
+    assert {volume["name"] for volume in info["volumes"]} == {"a/1", "b/2"}
+    assert info["span_ns"] == 3_999_000_000 + 1_000_000_000
+    assert "requests over time" in command("trace", "info", "a.csv").out
+
+
+def test_synth_is_seeded(folder: Path, command: Command) -> None:
+    (folder / "s.toml").write_text(
+        '[synth]\nseed = 1\n[[tenant]]\nname = "t"\ncount = 50\nsize = "4KiB"\n'
+        'arrival = { kind = "poisson", rate = "1000/s" }\nread_share = 0.5\n'
+        'pattern = { kind = "zipf", span = "400KiB", alpha = 1.0 }\n'
+    )
+    texts = []
+    for seed in ("1", "1", "2"):
+        answer = command("trace", "synth", "s.toml", "o", "--seed", seed, "--to", "alibaba")
+        assert answer.status == 0, answer.err
+        assert answer.out.startswith("o: 50 requests, ")
+        texts.append((folder / "o").read_bytes())
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_starting_is_fast_and_piping_is_quiet(stack: Path) -> None:
+    begun = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "cachewright", "--help"], capture_output=True, text=True, check=True
+    )
+    assert time.perf_counter() - begun < 2.0
+    assert "\x1b" not in done.stdout
+    imported = subprocess.run(
+        [sys.executable, "-c", "import sys, cachewright.cli; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert not {"polars", "altair", "vl_convert"} & set(imported)
+    ended = subprocess.run(
+        f"{sys.executable} -m cachewright trace head a.csv -n 4000 | head -1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout.split()[0] == "time_ns"
+    assert ended.stderr == ""
+
+
+def test_colours_are_off_when_asked(stack: Path) -> None:
+    for extra, coloured in (({"NO_COLOR": "1"}, False), ({}, True)):
+        env = {**os.environ, "TERM": "xterm-256color", **extra}
+        if coloured:
+            env.pop("NO_COLOR", None)
+        main, worker = pty.openpty()
+        subprocess.run(
+            [sys.executable, "-m", "cachewright", "run", "nowhere.toml"],
+            stdout=worker,
+            stderr=worker,
+            env=env,
+            check=False,
+        )
+        os.close(worker)
+        shown = os.read(main, 65536).decode()
+        os.close(main)
+        assert "error: " in shown.replace("\x1b[0m", "").replace("\x1b[1;31m", "")
+        assert ("\x1b[1;31m" in shown) == coloured
+
+
+@given(st.lists(st.text("abc{}[]()=\"' ,.0", max_size=12), min_size=1, max_size=4))
+def test_splitting_values_loses_nothing(parts: list[str]) -> None:
+    text = ",".join(parts)
+    assert ",".join(options.split_values(text)).replace(" ", "") == text.replace(" ", "")
+
+
+def test_values_split_outside_brackets() -> None:
+    text = 'lru,{ name = "s3-fifo", small_share = 0.2 },[1,2],"a,b"'
+    assert options.split_values(text) == [
+        "lru",
+        '{ name = "s3-fifo", small_share = 0.2 }',
+        "[1,2]",
+        '"a,b"',
+    ]

@@ -1,0 +1,98 @@
+"""The report: one file that opens offline, with everything in it.
+
+For: `cachewright.report`. Must never know: how results are made.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from recorded import result_document
+
+from cachewright import RunError
+from cachewright.result import Result
+
+NAMESPACES = {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+
+
+class _Tags(HTMLParser):
+    """Collects open tags and whether all are closed in order."""
+
+    VOID = frozenset({"meta", "br", "link", "img", "input", "hr"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.add(tag)
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_the_page_stands_alone(tmp_path: Path, single: bool) -> None:
+    path = Result(result_document(single)).report(tmp_path / "deep" / "report.html")
+    text = path.read_text(encoding="utf-8")
+    assert set(re.findall(r"\w+://[^\s\"'<>)]+", text)) <= NAMESPACES
+    assert not re.search(r"(src|href)=\"(?!#)", text)
+    tags = _Tags()
+    tags.feed(text)
+    assert tags.open == []
+    assert not {"script", "link", "img", "iframe"} & tags.seen
+    assert len(text) < 5_000_000
+    assert "prefers-color-scheme: dark" in text
+    assert "mixed &lt;tenants&gt;" in text
+    assert "<tenants>" not in text
+
+
+def test_the_page_says_what_was_found(tmp_path: Path) -> None:
+    text = Result(result_document()).report(tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "Best of 18 combinations: <strong>s3-fifo, hull, 128MiB</strong>" in text
+    for heading in (
+        "Hit ratio by cache size",
+        "Policies at 128MiB",
+        "What each tenant gets",
+        "Miss-ratio curves",
+        "Hit ratio over time",
+        "Cache held by each tenant",
+        "Workload",
+        "Settings in full",
+    ):
+        assert f"<h2>{heading}</h2>" in text
+    assert "line 3, column 2: found `&lt;x&gt;`, expected R or W" in text
+    assert text.count("<svg") == 6
+    assert "<title>" in text.split("<svg")[1]
+    assert "#123456" not in text
+    assert "currentColor" in text
+
+
+def test_a_result_without_curves_or_windows_has_a_page(tmp_path: Path) -> None:
+    document = copy.deepcopy(result_document(single=True))
+    document["curves"], document["series_rows"] = [], []
+    text = Result(document).report(tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "<svg" not in text
+    assert "<h2>Tenants</h2>" in text
+
+
+def test_figures_are_written_in_every_format(tmp_path: Path) -> None:
+    Result(result_document()).report(tmp_path / "r.html", ["svg", "png", "pdf"])
+    starts = {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF"}
+    for kind, start in starts.items():
+        files = sorted((tmp_path / "figures").glob(f"*.{kind}"))
+        assert len(files) == 6
+        assert all(file.read_bytes().startswith(start) for file in files)
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="file"):
+        Result(result_document(single=True)).report(tmp_path / "file" / "r.html")
