@@ -26,6 +26,7 @@ DEMO = $(BIN)/cachewright compare $(DEMO_STACK) --vary policy=$(DEMO_POLICIES) \
 	--report --out $(DEMO_OUT)
 
 SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
 START := $(shell date +%s)
 step = printf '\n== %s  (%d s)\n' "$(1)" "$$(( $$(date +%s) - $(START) ))"
 # Runs $(2), shows it and keeps it with its exit status in the log of $(1).
@@ -124,6 +125,6 @@ $(INSTALLED): python/pyproject.toml scripts/requirements.py
 # The extension; again only when a Rust source changed.
 $(EXTENSION): $(INSTALLED) $(RUST_SOURCES)
 	@$(call step,building the extension ($(EXTENSION_PROFILE) profile))
-	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --quiet \
-		--profile $(EXTENSION_PROFILE) --manifest-path python/Cargo.toml
+	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --profile $(EXTENSION_PROFILE) \
+		--manifest-path python/Cargo.toml | grep -v '^Requirement already satisfied'
 	@rm -f $(VENV)/.extension-* && touch $@
