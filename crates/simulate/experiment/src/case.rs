@@ -112,6 +112,12 @@ impl Case {
         Ok(needs)
     }
 
+    /// Whether anything ends at a time: a window, an interval, or the trace's own order per tenant.
+    pub fn needs_times(&self) -> bool {
+        let replay = &self.spec.replay;
+        replay.closed || replay.windows > 0 || self.spec.cache.partition.name != "shared"
+    }
+
     /// Whether the partitioner reads curves.
     pub fn needs_curves(&self) -> bool {
         let name = &self.spec.cache.partition.name;

@@ -92,7 +92,7 @@ pub fn mrc(
     let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
     check(&spec, options).map_err(refuse)?;
     with_threads(options.threads, || {
-        let recorded = record(&spec, progress)?;
+        let recorded = record(&spec, options.windows > 0, progress)?;
         let job = Job { spec: &spec, options, recorded: &recorded, origin, progress };
         job.run()
     })

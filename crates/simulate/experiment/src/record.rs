@@ -33,8 +33,13 @@ fn input(tenant: &TenantSpec) -> TenantInput {
     input
 }
 
-/// Reads every tenant's trace into memory as block accesses.
-pub fn record(spec: &Spec, progress: OnProgress<'_>) -> Result<Recorded, ExperimentError> {
+/// Reads every tenant's trace into memory as block accesses; `times` says whether their arrivals
+/// are wanted.
+pub fn record(
+    spec: &Spec,
+    times: bool,
+    progress: OnProgress<'_>,
+) -> Result<Recorded, ExperimentError> {
     let mut workload = open(spec)?;
     let total = workload.requests_hint();
     let recorder = Recorder::new(
@@ -43,6 +48,7 @@ pub fn record(spec: &Spec, progress: OnProgress<'_>) -> Result<Recorded, Experim
         spec.cache.trim,
         spec.replay.max_accesses,
     );
+    let recorder = if times { recorder } else { recorder.without_times() };
     let tell = |done| progress(Progress { stage: "reading traces", done, total });
     let recording = recorder.record(&mut workload, tell)?;
     let tenants: Result<Vec<Value>, ExperimentError> =

@@ -116,10 +116,12 @@ impl Run<'_> {
     /// Runs the cases that share a recording.
     fn group(&mut self, group: Vec<&Case>) -> Result<(), ExperimentError> {
         let Some(first) = group.first().copied() else { return Ok(()) };
-        let recorded = record(&first.spec, self.progress)?;
+        let times = group.iter().any(|case| case.needs_times());
+        let recorded = record(&first.spec, times, self.progress)?;
         let mut lru = Vec::new();
         if self.head.is_none() {
-            lru = lru_lanes(&first.spec);
+            lru = if first.spec.replay.curves { lru_lanes(&first.spec) } else { Vec::new() };
+            self.set_head(&recorded, first, &[]);
         }
         let mut open = Vec::new();
         let fingerprint = if self.store.keeps() { recorded.recording.fingerprint() } else { 0 };

@@ -27,7 +27,7 @@ impl BlockStream {
         progress: OnProgress<'_>,
     ) -> Result<BlockStream, ExperimentError> {
         let spec = Spec::parse(text, origin, set)?;
-        let recording = record(&spec, progress)?.recording;
+        let recording = record(&spec, false, progress)?.recording;
         let tenants = spec.tenants.iter().map(|tenant| tenant.name.clone()).collect();
         let case = Case { index: 0, spec, varied: Vec::new() };
         let capacity_blocks = case.capacity_blocks(recording.distinct, origin)?;

@@ -8,6 +8,7 @@ use super::{Space, WorkloadBatch};
 use crate::formats::open;
 use crate::{Batch, OpenOptions, Skipped, TraceError, TraceReader};
 use cachewright_types::{Nanos, nearest};
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// Requests read from a trace at a time.
@@ -149,22 +150,50 @@ impl Input {
         };
         let range = self.next..self.next + due.min(max);
         self.next = range.end;
+        self.number_spaces(tenant, range.clone(), batch, spaces);
+        batch.tenant.resize(batch.tenant.len() + range.len(), tenant);
+        if batch.op.is_empty() && range.len() == self.buffer.len() {
+            std::mem::swap(&mut batch.time_ns, &mut self.buffer.time_ns);
+            std::mem::swap(&mut batch.offset_bytes, &mut self.buffer.offset_bytes);
+            std::mem::swap(&mut batch.length_bytes, &mut self.buffer.length_bytes);
+            std::mem::swap(&mut batch.op, &mut self.buffer.op);
+            self.buffer.clear();
+            self.next = 0;
+            return Ok(range.len());
+        }
         batch.time_ns.extend_from_slice(&self.buffer.time_ns[range.clone()]);
         batch.offset_bytes.extend_from_slice(&self.buffer.offset_bytes[range.clone()]);
         batch.length_bytes.extend_from_slice(&self.buffer.length_bytes[range.clone()]);
         batch.op.extend_from_slice(&self.buffer.op[range.clone()]);
-        batch.tenant.resize(batch.tenant.len() + range.len(), tenant);
+        Ok(range.len())
+    }
+
+    /// Appends the spaces of buffered requests, numbering volumes at first sight.
+    fn number_spaces(
+        &mut self,
+        tenant: u16,
+        range: Range<usize>,
+        batch: &mut WorkloadBatch,
+        spaces: &mut Vec<Space>,
+    ) {
         self.spaces.resize(self.reader.volumes().len(), UNSEEN);
-        for &volume in &self.buffer.volume[range.clone()] {
+        let volumes = &self.buffer.volume[range];
+        let mut number = |volume: u32| {
             let space = &mut self.spaces[volume as usize];
             if *space == UNSEEN {
                 *space = spaces.len() as u32;
                 let volume = self.reader.volumes()[volume as usize].clone();
                 spaces.push(Space { tenant, volume });
             }
-            batch.space.push(*space);
+            *space
+        };
+        match volumes {
+            [first, rest @ ..] if rest.iter().all(|volume| volume == first) => {
+                let space = number(*first);
+                batch.space.resize(batch.space.len() + volumes.len(), space);
+            }
+            _ => batch.space.extend(volumes.iter().map(|volume| number(*volume))),
         }
-        Ok(range.len())
     }
 
     pub(super) fn skipped(&self) -> &Skipped {
@@ -208,7 +237,17 @@ impl Input {
     /// Puts the buffer's times on the workload's clock, moving up those that run backwards.
     fn order_times(&mut self) {
         let origin_ns = self.origin_ns.unwrap_or(0);
-        for time_ns in &mut self.buffer.time_ns {
+        let times = &mut self.buffer.time_ns;
+        // The common case, in loops without dependencies: in order, at the trace's own speed.
+        let first = times.first().copied().unwrap_or(self.latest_ns);
+        if self.time_scale == 1.0 && first >= self.latest_ns && times.is_sorted() {
+            self.latest_ns = times.last().copied().unwrap_or(self.latest_ns);
+            for time_ns in times {
+                *time_ns = self.start_ns.saturating_add(time_ns.saturating_sub(origin_ns));
+            }
+            return;
+        }
+        for time_ns in times {
             self.out_of_order += u64::from(*time_ns < self.latest_ns);
             self.latest_ns = self.latest_ns.max(*time_ns);
             let since = self.latest_ns.saturating_sub(origin_ns);

@@ -64,6 +64,8 @@ pub struct ReplaySpec {
     pub hit_time: Nanos,
     /// Duration of a miss (closed loop).
     pub miss_time: Nanos,
+    /// Measure every tenant's exact LRU curve beside the caches.
+    pub curves: bool,
     /// Bound on the block accesses kept in memory.
     pub max_accesses: u64,
 }
@@ -162,6 +164,7 @@ impl ReplaySpec {
             "think_time",
             "hit_time",
             "miss_time",
+            "curves",
             "max_accesses",
         ];
         let section = top.table("replay", &keys)?;
@@ -174,6 +177,7 @@ impl ReplaySpec {
             think_time: section.duration("think_time", Nanos(0))?,
             hit_time: section.duration("hit_time", Nanos(100_000))?,
             miss_time: section.duration("miss_time", Nanos(5_000_000))?,
+            curves: section.boolean("curves", true)?,
             max_accesses: section.whole("max_accesses", 1 << 30, 1..=u64::from(u32::MAX - 1))?,
         })
     }

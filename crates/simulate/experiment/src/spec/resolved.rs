@@ -32,6 +32,7 @@ impl Spec {
                 "think_time": self.replay.think_time.to_string(),
                 "hit_time": self.replay.hit_time.to_string(),
                 "miss_time": self.replay.miss_time.to_string(),
+                "curves": self.replay.curves,
                 "max_accesses": self.replay.max_accesses,
             },
             "tenant": tenants,
