@@ -44,11 +44,20 @@ class Pivot:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Cases from the best hit ratio down, all else but policy and partition equal."""
+    """Cases that differ only in policy and partition, the best first.
+
+    The first `shown` are for people: the best bound, then choices by hit ratio. `cases` holds all,
+    so that the best of a column is the best of all.
+    """
 
     title: str
     cases: list[Case]
-    left_out: int
+    shown: int
+
+    def best(self, values: Sequence[float | None], highest: bool) -> set[int]:
+        """Return the shown places of the best value among choices; `values` is by case."""
+        found = best_index(choices(self.cases, values), highest)
+        return {place for place in found if place < self.shown}
 
 
 def hit_ratio(case: Case) -> float:
@@ -160,13 +169,16 @@ def _ratio(case: Case | None) -> float | None:
 
 
 def rankings(document: Document) -> list[Ranking]:
-    """Return every group ranked by hit ratio; long ones cut, `left_out` says by how many."""
+    """Return every group ranked by hit ratio; long ones show their best."""
     grouped = groups(document)
     shown = max(SHOWN // max(len(grouped), 1), SHOWN_PER_GROUP)
     result = []
     for title, cases in grouped:
         ranked = sorted(cases, key=lambda c: (-hit_ratio(c), c["case"]))
-        result.append(Ranking(title, ranked[:shown], max(len(ranked) - shown, 0)))
+        if len(ranked) > shown:
+            bound = next((case for case in ranked if is_bound(case)), None)
+            ranked.sort(key=lambda c: (c is not bound, is_bound(c)))
+        result.append(Ranking(title, ranked, min(shown, len(ranked))))
     return result
 
 

@@ -93,9 +93,7 @@ def _blocks(case: dict[str, Any], line: dict[str, Any], key: str) -> str:
     return words.NOTHING if blocks is None else words.size(int(blocks) * int(case["block_bytes"]))
 
 
-def _measures(
-    lines: list[dict[str, Any]], cases: list[dict[str, Any]] | None = None
-) -> list[Column]:
+def _measures(lines: list[dict[str, Any]], ranking: summary.Ranking | None = None) -> list[Column]:
     highest = {"hit ratio": "hit_ratio", "read hit ratio": "read_hit_ratio"}
     lowest = {"write-backs": "writebacks", "cache writes": "cache_writes"}
     if any("mean_response_ns" in line for line in lines):
@@ -104,8 +102,9 @@ def _measures(
     for header, key in (highest | lowest).items():
         values = [line.get(key) for line in lines]
         best: set[int] = set()
-        if cases is not None:
-            best = summary.best_index(summary.choices(cases, values), header in highest)
+        if ranking is not None:
+            best = ranking.best(values, header in highest)
+            values = values[: ranking.shown]
         columns.append(Column(header, [_shown(key, value) for value in values], best=best))
     return columns
 
@@ -125,19 +124,19 @@ def _pivot(pivot: summary.Pivot) -> None:
 
 
 def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> None:
-    cases = ranking.cases
-    totals = [case["total"] for case in cases]
+    cases = ranking.cases[: ranking.shown]
     columns = [Column("", [str(rank) for rank in range(1, len(cases) + 1)])]
     columns.append(Column("policy", [summary.policy_label(c) for c in cases], numeric=False))
     partitions = [summary.value(c, summary.PARTITION) for c in cases]
     columns.append(Column("partition", partitions, numeric=False))
-    columns += _measures(totals, cases)
+    columns += _measures([case["total"] for case in ranking.cases], ranking)
     names = [tenant["name"] for tenant in document["tenants"]]
     if 1 < len(names) <= TENANT_COLUMNS:
         for index, name in enumerate(names):
-            values = [case["tenants"][index]["hit_ratio"] for case in cases]
-            best = summary.best_index(summary.choices(cases, values), highest=True)
-            columns.append(Column(name, [words.ratio(v) for v in values], best=best))
+            values = [case["tenants"][index]["hit_ratio"] for case in ranking.cases]
+            shown = [words.ratio(v) for v in values[: ranking.shown]]
+            columns.append(Column(name, shown, best=ranking.best(values, highest=True)))
     output.table(f"{ranking.title}: ranked by hit ratio", columns)
-    if ranking.left_out:
-        output.say(f"{words.count(ranking.left_out)} more below; --json and --report have all\n")
+    left_out = len(ranking.cases) - ranking.shown
+    if left_out:
+        output.say(f"{words.count(left_out)} more not shown; --json and --out have all\n")

@@ -13,8 +13,8 @@ import altair as alt
 
 Rows = list[dict[str, Any]]
 
-PANEL_WIDTH, PANEL_HEIGHT = 300, 190
-WIDE_WIDTH = 620
+PANEL_WIDTH, PANEL_HEIGHT = 370, 190
+WIDE_WIDTH = 780
 COLUMNS = 2
 TENANT_CASES = 6
 # Okabe and Ito's colours for all kinds of sight, without black; readable on light and dark.
@@ -29,6 +29,8 @@ SIZE_LABEL = (
     "datum.value >= 1048576 ? format(datum.value / 1048576, '.3~r') + 'MiB' : "
     "datum.value >= 1024 ? format(datum.value / 1024, '.3~r') + 'KiB' : datum.value + 'B'"
 )
+
+_RATIO = alt.Tooltip("hit_ratio:Q", format=".4f")
 
 
 def themed(chart: Any, ink: str, line: str, paper: str) -> Any:
@@ -76,24 +78,23 @@ def by_capacity(rows: Rows) -> Any:
     """Hit ratio against cache size; a line per policy, a panel per partition."""
     sizes = sorted({row["capacity_bytes"] for row in rows})
     partitions = list(dict.fromkeys(row["partition"] for row in rows))
-    base = alt.Chart(_data(rows)).encode(
-        x=alt.X("capacity_bytes:Q")
-        .scale(type="log", base=2, nice=False)
-        .axis(_size_axis("cache size", sizes)),
-        y=alt.Y("hit_ratio:Q").scale(zero=False).title("hit ratio"),
-        color=alt.Color("policy:N").sort(None).title("policy"),
-        tooltip=["policy:N", "partition:N", "capacity:N", alt.Tooltip("hit_ratio:Q", format=".4f")],
+    lines = (
+        alt.Chart(_data(rows))
+        .mark_line(strokeWidth=1.6, point=alt.OverlayMarkDef(filled=True, size=45, opacity=1))
+        .encode(
+            x=alt.X("capacity_bytes:Q")
+            .scale(type="log", base=2, nice=False)
+            .axis(_size_axis("cache size", sizes)),
+            y=alt.Y("hit_ratio:Q").scale(zero=False).title("hit ratio"),
+            color=alt.Color("policy:N").sort(None).title("policy"),
+            shape=alt.Shape("policy:N").sort(None).scale(range=SHAPES).legend(None),
+            tooltip=["policy:N", "partition:N", "capacity:N", _RATIO],
+        )
+        .properties(width=PANEL_WIDTH, height=PANEL_HEIGHT + 40)
     )
-    lines = base.mark_line(strokeWidth=1.6)
-    marks = base.mark_point(filled=True, size=40, opacity=1).encode(
-        shape=alt.Shape("policy:N").sort(None).scale(range=SHAPES).title("policy")
-    )
-    layered = (lines + marks).properties(width=PANEL_WIDTH, height=PANEL_HEIGHT + 40)
     if len(partitions) == 1:
-        return layered.properties(width=WIDE_WIDTH)
-    return layered.facet(
-        facet=alt.Facet("partition:N").sort(partitions).title(None), columns=COLUMNS
-    )
+        return lines.properties(width=WIDE_WIDTH)
+    return lines.facet(facet=alt.Facet("partition:N").sort(partitions).title(None), columns=COLUMNS)
 
 
 def by_policy(rows: Rows) -> Any:
@@ -104,12 +105,12 @@ def by_policy(rows: Rows) -> Any:
     order = sorted(best, key=lambda policy: -best[policy])
     base = alt.Chart(_data(rows)).encode(
         y=alt.Y("policy:N").sort(order).title(None).axis(grid=True),
-        x=alt.X("hit_ratio:Q").scale(zero=False, nice=True).title("hit ratio"),
+        x=alt.X("hit_ratio:Q").scale(zero=False, nice=True).axis(tickCount=10).title("hit ratio"),
     )
     marks = base.mark_point(filled=True, size=80, opacity=0.9).encode(
         color=alt.Color("partition:N").sort(None).title("partition"),
         shape=alt.Shape("partition:N").sort(None).scale(range=SHAPES).title("partition"),
-        tooltip=["policy:N", "partition:N", alt.Tooltip("hit_ratio:Q", format=".4f")],
+        tooltip=["policy:N", "partition:N", _RATIO],
     )
     return marks.properties(width=WIDE_WIDTH, height=alt.Step(22))
 
@@ -119,12 +120,12 @@ def by_tenant(rows: Rows) -> Any:
     cases = list(dict.fromkeys(row["case"] for row in rows))
     base = alt.Chart(_data(rows)).encode(
         y=alt.Y("case:N").sort(cases).title(None).axis(grid=True, labelLimit=260),
-        x=alt.X("hit_ratio:Q").scale(domain=[0, 1]).title("hit ratio"),
+        x=alt.X("hit_ratio:Q").scale(domain=[0, 1]).axis(tickCount=10).title("hit ratio"),
     )
     marks = base.mark_point(filled=True, size=80, opacity=0.9).encode(
         color=alt.Color("tenant:N").sort(None).title("tenant"),
         shape=alt.Shape("tenant:N").sort(None).scale(range=SHAPES).title("tenant"),
-        tooltip=["case:N", "tenant:N", alt.Tooltip("hit_ratio:Q", format=".4f")],
+        tooltip=["case:N", "tenant:N", _RATIO],
     )
     return marks.properties(width=WIDE_WIDTH - 120, height=alt.Step(24))
 

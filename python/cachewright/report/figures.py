@@ -138,7 +138,7 @@ def _curves(result: Result) -> Figure | None:
             "size": words.size(size * block),
             "miss_ratio": miss,
         }
-        for curve in curves
+        for curve in sorted(curves, key=lambda curve: curve["tenant"] == "all")
         for size, miss, *_ in curve["points"]
         if size > 0
     ]
@@ -189,21 +189,30 @@ def _case_rows(result: Result) -> list[dict[str, Any]]:
 
 
 def _chosen(result: Result, count: int) -> list[tuple[dict[str, Any], str]]:
-    """Return the best cases of the best one's group and the worst of it, with labels."""
+    """Return the best choices of the best one's group and the worst of it, with labels."""
     document = result.document
     best = summary.best_case(document)
     group = next(cases for _, cases in summary.groups(document) if best in cases)
-    ranked = sorted(group, key=lambda c: (-summary.hit_ratio(c), c["case"]))
+    real = [case for case in group if not summary.is_bound(case)] or group
+    ranked = sorted(real, key=lambda c: (-summary.hit_ratio(c), c["case"]))
     picked = ranked if len(ranked) <= count else [*ranked[: count - 1], ranked[-1]]
     size = words.size(summary.capacity_bytes(best))
     keys = [key for key in document["varied"] if key != summary.CAPACITY]
     return [(c, f"{summary.label(c, keys)} ({size})" if keys else size) for c in picked]
 
 
+def _best_of_partitions(result: Result) -> list[tuple[dict[str, Any], str]]:
+    """Return the best choice of each partition at the best size, if there are several."""
+    best: dict[str, tuple[dict[str, Any], str]] = {}
+    for case, label in _chosen(result, len(result.document["cases"])):
+        best.setdefault(summary.value(case, summary.PARTITION), (case, label))
+    return list(best.values())[:SERIES_CASES] if len(best) > 1 else []
+
+
 def _series_rows(result: Result) -> list[dict[str, Any]]:
     import polars as pl
 
-    picked = _chosen(result, SERIES_CASES)
+    picked = _best_of_partitions(result) or _chosen(result, SERIES_CASES)
     labels = {case["case"]: label for case, label in picked}
     block = int(picked[0][0]["block_bytes"])
     frame = result.series.filter(
@@ -216,4 +225,5 @@ def _series_rows(result: Result) -> list[dict[str, Any]]:
         (pl.col("occupancy_blocks") * block).alias("occupancy_bytes"),
         (pl.col("quota_blocks") * block).alias("quota_bytes"),
     )
-    return frame.to_dicts()
+    order = list(labels.values())
+    return sorted(frame.to_dicts(), key=lambda row: order.index(row["case"]))

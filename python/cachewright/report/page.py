@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from cachewright.result import Result
 
 TENANT_COLUMNS = 8
+_MEASURES = (
+    ("hit ratio", "hit_ratio"),
+    ("read hit ratio", "read_hit_ratio"),
+    ("write-backs", "writebacks"),
+    ("cache writes", "cache_writes"),
+)
 
 
 def page(result: Result, figures: Sequence[Figure]) -> str:
@@ -29,7 +35,9 @@ def page(result: Result, figures: Sequence[Figure]) -> str:
         f"<h1>{escape(result.name)}</h1>",
         f'<p class="lead">{escape(_workload_sentence(document))}</p>',
         _headline(document),
+        '<div class="row">',
         *([_pivot(p) for p in summary.pivots(document) if len(p.partitions) > 1]),
+        "</div>",
         *(_figure(figure) for figure in figures),
         *([_ranking(document, ranking) for ranking in summary.rankings(document)]),
         _best_tenants(document, several),
@@ -117,7 +125,7 @@ def _pivot(pivot: summary.Pivot) -> str:
     ]
     names = [escape(policy) for policy in pivot.policies]
     rows = [list(row) for row in zip(names, *columns, strict=True)]
-    title = f"Hit ratio by policy and partition, {pivot.title}"
+    title = f"Hit ratio, {pivot.title}"
     return (
         f"<section><h2>{escape(title)}</h2>"
         + _table(["policy", *pivot.partitions], rows, 1)
@@ -126,23 +134,19 @@ def _pivot(pivot: summary.Pivot) -> str:
 
 
 def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> str:
-    cases = ranking.cases
     if len(document["cases"]) < 2:
         return ""
+    cases = ranking.cases
+    shown = cases[: ranking.shown]
     headers = ["", "policy", "partition"]
     columns = [
-        [str(rank) for rank in range(1, len(cases) + 1)],
-        [escape(summary.policy_label(case)) for case in cases],
-        [escape(summary.value(case, summary.PARTITION)) for case in cases],
+        [str(rank) for rank in range(1, len(shown) + 1)],
+        [escape(summary.policy_label(case)) for case in shown],
+        [escape(summary.value(case, summary.PARTITION)) for case in shown],
     ]
     measures: list[tuple[str, list[float], bool]] = [
         (name, [case["total"][key] for case in cases], key.endswith("ratio"))
-        for name, key in (
-            ("hit ratio", "hit_ratio"),
-            ("read hit ratio", "read_hit_ratio"),
-            ("write-backs", "writebacks"),
-            ("cache writes", "cache_writes"),
-        )
+        for name, key in _MEASURES
     ]
     names = [tenant["name"] for tenant in document["tenants"]]
     if 1 < len(names) <= TENANT_COLUMNS:
@@ -152,11 +156,11 @@ def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> str:
         ]
     for name, values, is_ratio in measures:
         headers.append(name)
-        shown = [words.ratio(v) if is_ratio else words.count(v) for v in values]
-        best = summary.best_index(summary.choices(cases, values), is_ratio)
-        columns.append(_marked(shown, best))
+        texts = [words.ratio(v) if is_ratio else words.count(v) for v in values]
+        columns.append(_marked(texts[: ranking.shown], ranking.best(values, is_ratio)))
     rows = [list(row) for row in zip(*columns, strict=True)]
-    more = f'<p class="note">{ranking.left_out} more below these.</p>' if ranking.left_out else ""
+    left_out = len(cases) - len(shown)
+    more = f'<p class="note">{left_out} more are in result.json.</p>' if left_out else ""
     title = f"Ranked, {ranking.title}"
     return f"<section><h2>{escape(title)}</h2>{_table(headers, rows, 3)}{more}</section>"
 

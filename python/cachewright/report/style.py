@@ -25,6 +25,7 @@ p { margin: 0 0 10px; }
 .tiles div { display: flex; flex-direction: column; }
 .tiles b { font-size: 22px; font-variant-numeric: tabular-nums; }
 .tiles span { color: var(--soft); font-size: 13px; }
+.row { display: flex; flex-wrap: wrap; gap: 0 56px; }
 .wide, .figure { overflow-x: auto; }
 .figure svg { display: block; max-width: 100%; height: auto; }
 table { border-collapse: collapse; font-size: 13.5px; font-variant-numeric: tabular-nums; }
