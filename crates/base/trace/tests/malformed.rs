@@ -322,6 +322,10 @@ fn names_and_keys_that_do_not_exist_are_refused_with_the_nearest() {
     let expected = "`format`: found `alibabba`, expected a known format; nearest is `alibaba`";
     assert_eq!(message("alibabba", None), expected);
     assert!(message("zzzzzzzzz", None).contains("expected one of alibaba, tencent"));
+    let strange = "`format`: found `a\\u{1b}[0m\\u{202e}`, expected one of";
+    assert!(message("a\u{1b}[0m\u{202e}", None).starts_with(strange), "harmless to a terminal");
+    let strange = message("csv", Some("a\u{7}"));
+    assert!(strange.starts_with("`a\\u{7}`: found `Q`"), "found by fuzzing: {strange}");
     assert!(message("blkparse", Some("events")).ends_with("nearest is `event`"));
     assert!(message("alibaba", Some("event")).contains("format `alibaba` has no options"));
 }

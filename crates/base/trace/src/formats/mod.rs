@@ -122,13 +122,12 @@ pub fn recognise_bytes(bytes: &[u8]) -> Result<&'static FormatEntry, TraceError>
 
 /// The format called `name`. Errors: unknown, with the nearest known name.
 pub fn find(name: &str) -> Result<&'static FormatEntry, TraceError> {
-    FORMATS.iter().find(|entry| entry.name == name).ok_or_else(|| TraceError::Option {
-        key: "format".to_owned(),
-        found: name.to_owned(),
-        expected: match nearest(name, FORMATS.iter().map(|entry| entry.name)) {
+    FORMATS.iter().find(|entry| entry.name == name).ok_or_else(|| {
+        let expected = match nearest(name, FORMATS.iter().map(|entry| entry.name)) {
             Some(near) => format!("a known format; nearest is `{near}`"),
             None => format!("one of {}", known()),
-        },
+        };
+        bad_option("format", name, expected)
     })
 }
 
@@ -154,7 +153,7 @@ fn described(entry: &FormatEntry, options: &OpenOptions) -> String {
         .iter()
         .map(|spec| (spec.key, option(options, entry.options, spec.key)))
         .filter(|(_, value)| !value.is_empty())
-        .map(|(key, value)| format!("{key}={value}"))
+        .map(|(key, value)| format!("{key}={}", shown(value.as_bytes())))
         .collect();
     if values.is_empty() {
         return entry.name.to_owned();
@@ -215,7 +214,7 @@ fn check_key(entry: &FormatEntry, key: &str, value: &str) -> Result<(), TraceErr
         None if all.is_empty() => format!("no such key: format `{}` has no options", entry.name),
         None => format!("an option of format `{}`: {}", entry.name, all.join(", ")),
     };
-    Err(TraceError::Option { key: key.to_owned(), found: value.to_owned(), expected })
+    Err(bad_option(key, value, expected))
 }
 
 /// The value of option `key`: the user's, or the default of `specs`.
@@ -226,16 +225,18 @@ pub(crate) fn option<'a>(options: &'a OpenOptions, specs: &[OptionSpec], key: &s
 
 /// The refusal of the value `found` of option `key`.
 pub(crate) fn bad_option(key: &str, found: &str, expected: impl Into<String>) -> TraceError {
-    TraceError::Option { key: key.to_owned(), found: found.to_owned(), expected: expected.into() }
+    let (key, found) = (shown(key.as_bytes()), shown(found.as_bytes()));
+    TraceError::Option { key, found, expected: expected.into() }
 }
 
-/// `bytes` as shown in messages: at most 60 characters, nothing that controls a terminal.
+/// `bytes` as shown in messages: at most 60 characters, nothing that controls a terminal or turns
+/// the direction of text.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     const LONGEST: usize = 60;
     let text: String = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * LONGEST)])
         .chars()
         .flat_map(|c| {
-            let plain = !c.is_control() && c != char::REPLACEMENT_CHARACTER;
+            let plain = c.is_ascii_graphic() || c == ' ' || c.is_alphanumeric();
             let escaped = (!plain).then(|| c.escape_default());
             plain.then_some(c).into_iter().chain(escaped.into_iter().flatten())
         })
