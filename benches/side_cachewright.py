@@ -18,7 +18,7 @@ def stack_of(path: str, policy: str, blocks: int) -> dict[str, object]:
     """Return a stack of one tenant with one block per request."""
     return {
         "cache": {"capacity": f"{blocks} blocks", "policy": policy},
-        "replay": {"blocks": "unit"},
+        "replay": {"blocks": "unit", "curves": False},
         "tenant": [{"name": "trace", "trace": path, "format": "oracle-general"}],
     }
 
