@@ -1,0 +1,63 @@
+//! What must hold of a trace reader on any bytes.
+//!
+//! For: the fuzz targets beside it, one per family of readers. Must never know: a reader's insides.
+//! `cargo fuzz run -s none TARGET seeds/TARGET` works on stable Rust (no sanitizer: the house has no
+//! `unsafe`; what is sought is panics, endless loops and memory out of proportion).
+
+use cachewright_trace::{Batch, OnBadRecord, OpenOptions, open_bytes};
+
+/// More requests than this are not read, because a description of synthetic ones may be endless.
+const MOST_REQUESTS: usize = 20_000;
+const NAME: &str = "fuzzed-input";
+
+/// The options `pairs` for `format` (recognised when nothing), skipping bad records or not.
+pub fn options(format: Option<&str>, pairs: &[(&str, &str)], skip: bool) -> OpenOptions {
+    let pair = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+    OpenOptions {
+        format: format.map(str::to_owned),
+        on_bad_record: if skip { OnBadRecord::Skip } else { OnBadRecord::Fail },
+        format_options: pairs.iter().map(pair).collect(),
+    }
+}
+
+/// Reads `bytes` in two ways and panics unless both agree and all is as promised.
+pub fn check(bytes: &[u8], options: &OpenOptions) {
+    let many = read(bytes, options, 1_000);
+    if bytes.len() < 2_000 {
+        assert_eq!(many, read(bytes, options, 1), "reading by one or by many");
+    }
+}
+
+/// Reads to the end or the first error, which is returned in words.
+fn read(bytes: &[u8], options: &OpenOptions, at_once: usize) -> (Batch, Option<String>) {
+    let mut batch = Batch::default();
+    let mut reader = match open_bytes(NAME, bytes, options) {
+        Ok(reader) => reader,
+        Err(error) => return (batch, Some(checked(error.to_string()))),
+    };
+    let mut error = None;
+    while error.is_none() && batch.len() < MOST_REQUESTS {
+        let before = batch.len();
+        match reader.read(&mut batch, at_once) {
+            Ok(0) => break,
+            Ok(count) => assert!(count <= at_once && batch.len() == before + count),
+            Err(refusal) => error = Some(checked(refusal.to_string())),
+        }
+    }
+    let (volumes, skipped) = (reader.volumes(), reader.skipped());
+    for record in batch.iter() {
+        let end = record.offset_bytes.checked_add(record.length_bytes);
+        assert!(end.is_some_and(|end| end <= 1 << 63), "{record:?}");
+        assert!((record.volume as usize) < volumes.len(), "{record:?}");
+    }
+    assert!(skipped.examples.len() as u64 <= skipped.bad);
+    skipped.examples.iter().for_each(|example| drop(checked(example.to_string())));
+    (batch, error)
+}
+
+/// `message`, if it can be shown.
+fn checked(message: String) -> String {
+    assert!(!message.chars().any(char::is_control), "{message:?}");
+    assert!(message.chars().count() < 4_000, "{message}");
+    message
+}
