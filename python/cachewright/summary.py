@@ -22,6 +22,8 @@ PARTITION = "cache.partition"
 CAPACITY = "cache.capacity"
 SHOWN = 20
 SHOWN_PER_GROUP = 3
+# Cutting fewer cases than this would hide more than it saves.
+SLACK = 3
 
 Document = dict[str, Any]
 Case = dict[str, Any]
@@ -175,10 +177,12 @@ def rankings(document: Document) -> list[Ranking]:
     result = []
     for title, cases in grouped:
         ranked = sorted(cases, key=lambda c: (-hit_ratio(c), c["case"]))
-        if len(ranked) > shown:
+        if len(ranked) > shown + SLACK:
             bound = next((case for case in ranked if is_bound(case)), None)
             ranked.sort(key=lambda c: (c is not bound, is_bound(c)))
-        result.append(Ranking(title, ranked, min(shown, len(ranked))))
+            result.append(Ranking(title, ranked, shown))
+        else:
+            result.append(Ranking(title, ranked, len(ranked)))
     return result
 
 

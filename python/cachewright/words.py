@@ -31,6 +31,11 @@ def count(number: float | None) -> str:
     return NOTHING if number is None else f"{number:,.0f}"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a count with its noun: `1 request`, `2,000 requests`."""
+    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+
+
 def size(size_bytes: float | None) -> str:
     """Return a size in the largest binary unit that keeps it at or above one: `1.5GiB`."""
     if size_bytes is None:
@@ -52,6 +57,21 @@ def duration(time_ns: float | None) -> str:
         if time_ns >= scale:
             return f"{significant(time_ns / scale)}{unit}"
     return f"{time_ns:.0f}ns"
+
+
+def clock(seconds: float) -> str:
+    """Return whole seconds as `m:ss` or `h:mm:ss`."""
+    minutes, rest = divmod(round(max(seconds, 0.0)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def short(number: float) -> str:
+    """Return a count with three digits and a letter: `12.3M`, `850k`."""
+    for scale, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= scale:
+            return f"{significant(number / scale)}{letter}"
+    return significant(number)
 
 
 def ratio(value: float | None) -> str:

@@ -9,6 +9,7 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -107,7 +108,7 @@ def test_a_malformed_record_is_named_or_skipped(traces: Path, command: Command) 
     assert "-4096" in answer.err
     skipped = command("trace", "info", "bad.csv", "--on-bad-record", "skip")
     assert skipped.status == 0
-    assert "1 malformed records skipped" in skipped.err
+    assert "1 malformed record skipped" in skipped.err
     assert "line 4001" in skipped.err
 
 
@@ -245,6 +246,25 @@ def test_starting_is_fast_and_piping_is_quiet(stack: Path) -> None:
     )
     assert ended.stdout.split()[0] == "time_ns"
     assert ended.stderr == ""
+
+
+def test_an_interrupt_stops_a_run_with_one_sentence(traces: Path) -> None:
+    long = "".join(f"1,R,{(n * 7919) % 999983 * 4096},4096,{n}\n" for n in range(1_000_000))
+    Path("long.csv").write_text(long)
+    (traces / "long.toml").write_text(
+        '[cache]\ncapacity = "1%wss"\n[[tenant]]\nname = "t"\ntrace = "long.csv"\n'
+    )
+    words = ["compare", "long.toml", "--vary", "policy=" + ",".join(["lru", "arc", "lirs"] * 20)]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "cachewright", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(1.5)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=20)
+    assert (running.returncode, out, err) == (1, "", "error: interrupted\n")
 
 
 def test_colours_are_off_when_asked(stack: Path) -> None:

@@ -23,6 +23,7 @@ app = App(
     help="Design, simulate and run multi-tenant flash caches.",
     version=_native.__version__,
     help_format="markdown",
+    suppress_keyboard_interrupt=False,
 )
 app.command(run.run)
 app.command(run.compare)

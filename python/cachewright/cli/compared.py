@@ -55,9 +55,9 @@ def conclusion(document: dict[str, Any]) -> str:
 def _workload(document: dict[str, Any]) -> None:
     whole = document["workload"]
     tenants = document["tenants"]
-    plural = "tenant" if len(tenants) == 1 else "tenants"
     output.say(
-        f"{document['name']}: {len(tenants)} {plural}, {words.count(whole['requests'])} requests, "
+        f"{document['name']}: {words.counted(len(tenants), 'tenant')}, "
+        f"{words.counted(whole['requests'], 'request')}, "
         f"{words.count(whole['block_accesses'])} block accesses, "
         f"working set {words.size(whole['working_set_bytes'])}, {words.duration(whole['span_ns'])}"
     )
@@ -65,7 +65,7 @@ def _workload(document: dict[str, Any]) -> None:
     for tenant in tenants:
         bad = tenant.get("skipped_bad", 0)
         if bad:
-            output.note(f"{tenant['name']}: {words.count(bad)} malformed records skipped")
+            output.note(f"{tenant['name']}: {words.counted(bad, 'malformed record')} skipped")
             for example in tenant.get("skipped_examples", [])[:SKIPPED_SHOWN]:
                 output.note(f"  {example}")
 

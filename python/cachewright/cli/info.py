@@ -57,12 +57,12 @@ def _facts(d: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _skipped(document: dict[str, Any]) -> None:
     if document.get("out_of_order"):
-        output.note(f"{words.count(document['out_of_order'])} requests earlier than one before")
+        output.note(f"{words.counted(document['out_of_order'], 'request')} earlier than one before")
     if document.get("skipped_irrelevant"):
-        found = words.count(document["skipped_irrelevant"])
-        output.note(f"{found} records skipped that carry no request")
+        found = words.counted(document["skipped_irrelevant"], "record")
+        output.note(f"{found} skipped, no request in it")
     if document.get("skipped_bad"):
-        output.note(f"{words.count(document['skipped_bad'])} malformed records skipped")
+        output.note(f"{words.counted(document['skipped_bad'], 'malformed record')} skipped")
         for example in document.get("skipped_examples", []):
             output.note(f"  {example}")
 

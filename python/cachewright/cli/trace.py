@@ -246,16 +246,18 @@ def _copy(
         )
     _skipped(written.skipped_bad, written.skipped_irrelevant, written.skipped_examples)
     if written.left_out:
-        output.note(f"{words.count(written.left_out)} requests left out: `{to}` has no such kind")
+        output.note(
+            f"{words.counted(written.left_out, 'request')} left out: `{to}` has no such kind"
+        )
     size = words.size(target.stat().st_size)
-    output.say(f"{target}: {words.count(written.requests)} requests, {size}")
+    output.say(f"{target}: {words.counted(written.requests, 'request')}, {size}")
 
 
 def _skipped(bad: int, irrelevant: int, examples: list[str]) -> None:
     if irrelevant:
-        output.note(f"{words.count(irrelevant)} records skipped that carry no request")
+        output.note(f"{words.counted(irrelevant, 'record')} skipped, no request in it")
     if bad:
-        output.note(f"{words.count(bad)} malformed records skipped")
+        output.note(f"{words.counted(bad, 'malformed record')} skipped")
         for example in examples:
             output.note(f"  {example}")
 

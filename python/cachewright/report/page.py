@@ -57,10 +57,10 @@ def page(result: Result, figures: Sequence[Figure]) -> str:
 
 def _workload_sentence(document: dict[str, Any]) -> str:
     whole = document["workload"]
-    number = len(document["tenants"])
     return (
-        f"{number} {'tenant' if number == 1 else 'tenants'}, {words.count(whole['requests'])} "
-        f"requests, {words.count(whole['block_accesses'])} block accesses, "
+        f"{words.counted(len(document['tenants']), 'tenant')}, "
+        f"{words.counted(whole['requests'], 'request')}, "
+        f"{words.count(whole['block_accesses'])} block accesses, "
         f"working set {words.size(whole['working_set_bytes'])}, "
         f"{words.duration(whole['span_ns'])} of trace"
     )
