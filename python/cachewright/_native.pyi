@@ -12,6 +12,29 @@ from numpy.typing import NDArray
 
 from cachewright.types import Columns, Progress
 
+__all__ = [
+    "BlockStream",
+    "Error",
+    "PolicyError",
+    "RunError",
+    "SpecError",
+    "TraceError",
+    "TraceMerger",
+    "TraceReader",
+    "TraceWriter",
+    "__version__",
+    "check",
+    "formats",
+    "info",
+    "mrc",
+    "parse_bytes",
+    "parse_duration",
+    "partitions",
+    "policies",
+    "recognise",
+    "run",
+]
+
 __version__: str
 
 class Error(Exception): ...

@@ -167,13 +167,13 @@ def simulate(
 
 def mrc(
     spec: SpecLike,
-    policies: Sequence[str] = ("lru",),
+    policies: Sequence[str] = (),
     *,
     method: str = "auto",
     rate: float | None = None,
     size: int | None = None,
     sizes: Sequence[str] = (),
-    points: int = 64,
+    points: int = 0,
     salts: int = 0,
     windows: int = 0,
     verify: int = 0,
@@ -187,12 +187,14 @@ def mrc(
     """Return how the miss ratio falls with cache size, per tenant and for all together.
 
     `spec` is a stack, or the path of a trace (then `block` and `trace` say how to read it).
-    `method` is `exact`, `shards` (sampling at `rate`), `shards-size` (at most `size` blocks
-    sampled), `mini` (a scaled-down simulation of any policy) or `auto`. Approximate curves carry a
-    confidence interval from `salts` samplings; when the scaled cache is too small they sample more
+    `policies` are names, or none for the stack's own (`lru` for a trace). `method` is `exact`,
+    `shards` (sampling at `rate`), `shards-size` (at most `size` blocks sampled), `mini` (a
+    scaled-down simulation of any policy) or `auto`. Approximate curves carry a confidence interval
+    from `salts` samplings; when the scaled cache is too small they sample more
     (`small="escalate"`) or refuse (`"refuse"`). `sizes` are cache sizes with units, else `points`
-    sizes are chosen. `windows` also gives a curve per window of time; `verify` compares with that
-    many exact simulations. Errors: `SpecError`, `TraceError`, `RunError`.
+    sizes are chosen (0 leaves it to the method, as for `salts`). `windows` gives a curve per
+    window of time instead of one for the whole trace; `verify` compares with that many exact
+    simulations. Errors: `SpecError`, `TraceError`, `RunError`.
     """
     if isinstance(spec, Mapping) or is_stack_path(spec):
         stack = load(spec)

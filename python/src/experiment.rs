@@ -75,7 +75,18 @@ fn mrc(
 ) -> PyResult<String> {
     let set = settings;
     let options = MrcOptions {
-        policies, method, rate, size, sizes, points, salts, windows, verify, small, set, threads,
+        policies,
+        method,
+        rate,
+        size,
+        sizes,
+        points,
+        salts,
+        windows,
+        verify,
+        small,
+        set,
+        threads,
     };
     text(work::run(py, progress, |note| {
         cachewright_experiment::mrc(stack, &origin, &options, note)

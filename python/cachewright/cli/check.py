@@ -12,7 +12,7 @@ from cachewright import api, words
 from cachewright.cli import options, output
 
 
-def check(stack: Path, *, set: options.Set = (), json: options.Json = False) -> None:  # type: ignore[assignment]
+def check(stack: Path, *, set: options.Set = None, json: options.Json = False) -> None:
     """Validate a stack file and print its settings with every default.
 
     Parameters
@@ -25,7 +25,7 @@ def check(stack: Path, *, set: options.Set = (), json: options.Json = False) -> 
         Print the settings as JSON.
 
     """
-    document = api.check(stack, settings=options.settings(list(set)))
+    document = api.check(stack, settings=options.settings(set))
     if json:
         output.print_json(document)
         return

@@ -6,8 +6,9 @@ curves are made.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from cyclopts import Parameter
 
@@ -18,24 +19,48 @@ from cachewright.cli.progress import progress
 from cachewright.spec import is_stack_path
 
 ROWS = 12
-VERIFY_SIZES = 3
+
+
+@Parameter(name="*")
+@dataclass
+class CurveArgs:
+    """How curves are made."""
+
+    method: str = "auto"
+    """auto, exact, shards, shards-size or mini."""
+
+    rate: float | None = None
+    """Share of blocks sampled by shards and mini, as in 0.01."""
+
+    size: int | None = None
+    """Most blocks sampled by shards-size."""
+
+    sizes: str | None = None
+    """Cache sizes with commas (`16MiB,1%wss`); chosen when left out."""
+
+    points: int = 0
+    """How many sizes to choose; 0 leaves it to the method."""
+
+    salts: int = 0
+    """Samplings for the confidence interval; 0 leaves it to the method."""
+
+    windows: int = 0
+    """Curves for so many windows of time instead of one for the whole trace."""
+
+    verify: int = 0
+    """Compare with exact simulations at so many sizes (3 is usual)."""
+
+    small: str = "escalate"
+    """When the scaled cache is too small: escalate (sample more) or refuse."""
 
 
 def mrc(
     source: Path,
     *,
-    policy: str = "lru",
-    method: str = "auto",
-    rate: float | None = None,
-    size: int | None = None,
-    sizes: str | None = None,
-    points: int = 64,
-    salts: int = 0,
-    windows: int = 0,
-    verify: Annotated[int | None, Parameter(negative=())] = None,
-    small: str = "escalate",
+    policy: str | None = None,
+    curve: CurveArgs | None = None,
     block: str = "4KiB",
-    set: options.Set = (),  # type: ignore[assignment]
+    set: options.Set = None,
     threads: int = 0,
     json: options.Json = False,
     trace: options.TraceArgs | None = None,
@@ -47,25 +72,7 @@ def mrc(
     source
         A stack file (TOML) or a trace.
     policy
-        Policies with commas (`lru,s3-fifo`).
-    method
-        auto, exact, shards, shards-size or mini.
-    rate
-        Share of blocks sampled by shards and mini, as in 0.01.
-    size
-        Most blocks sampled by shards-size.
-    sizes
-        Cache sizes with commas (`16MiB,1%wss`); chosen when left out.
-    points
-        How many sizes to choose.
-    salts
-        Samplings for the confidence interval; 0 leaves the number to the method.
-    windows
-        Also a curve for each of so many windows of time.
-    verify
-        Compare with exact simulations at so many sizes (3 is usual).
-    small
-        When the scaled cache is too small: escalate (sample more) or refuse.
+        Policies with commas (`lru,s3-fifo`); the stack's own when left out.
     block
         Cache block of a trace; a stack has its own.
     set
@@ -76,23 +83,24 @@ def mrc(
         Print the curves as JSON.
 
     """
-    of_stack = is_stack_path(source)
+    how = curve or CurveArgs()
+    of_trace = None if is_stack_path(source) else (trace or options.TraceArgs()).options()
     with progress() as on_progress:
         curves = api.mrc(
             source,
             options.comma_list(policy),
-            method=method,
-            rate=rate,
-            size=size,
-            sizes=options.comma_list(sizes),
-            points=points,
-            salts=salts,
-            windows=windows,
-            verify=verify or 0,
-            small=small,
+            method=how.method,
+            rate=how.rate,
+            size=how.size,
+            sizes=options.comma_list(how.sizes),
+            points=how.points,
+            salts=how.salts,
+            windows=how.windows,
+            verify=how.verify,
+            small=how.small,
             block=block,
-            settings=options.settings(list(set)),
-            trace=None if of_stack else (trace or options.TraceArgs()).options(),
+            settings=options.settings(set),
+            trace=of_trace,
             threads=threads,
             progress=on_progress,
         )

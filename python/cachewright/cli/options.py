@@ -6,7 +6,7 @@ room checks keys, values and units.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,7 +18,8 @@ from cachewright.spec import TraceOptions
 _OPENERS = {"[": "]", "{": "}", "(": ")"}
 _QUOTES = "\"'"
 
-Set = Annotated[list[str], Parameter(name="--set", negative=())]
+Words = Annotated[list[str] | None, Parameter(negative=())]
+Set = Annotated[list[str] | None, Parameter(name="--set", negative=())]
 Json = Annotated[bool, Parameter(name="--json", negative=())]
 
 
@@ -33,7 +34,7 @@ class TraceArgs:
     on_bad_record: Literal["fail", "skip"] = "fail"
     """What to do with a malformed record: stop, or count it and go on."""
 
-    option: Annotated[list[str], Parameter(negative=())] = field(default_factory=list)
+    option: Words = None
     """An option of the format as KEY=VALUE, as often as needed."""
 
     volume: str | None = None
@@ -41,7 +42,7 @@ class TraceArgs:
 
     def options(self) -> TraceOptions:
         """Return the same for the API. Errors: `SpecError` for an option without `=`."""
-        pairs = dict(split_pair(text, "--option") for text in self.option)
+        pairs = dict(split_pair(text, "--option") for text in self.option or ())
         return TraceOptions(self.format, self.on_bad_record, pairs, self.volume)
 
 
@@ -50,7 +51,7 @@ class TraceArgs:
 class RunArgs:
     """How to run a stack and where its result goes."""
 
-    set: Set = field(default_factory=list)
+    set: Set = None
     """Change a setting as KEY=VALUE (`--set cache.capacity=64MiB`), as often as needed."""
 
     out: Path | None = None
@@ -80,9 +81,9 @@ def split_pair(text: str, option: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def settings(texts: list[str]) -> dict[str, str]:
+def settings(texts: list[str] | None) -> dict[str, str]:
     """Return the pairs of `--set`; of one key given twice the last holds."""
-    return dict(split_pair(text, "--set") for text in texts)
+    return dict(split_pair(text, "--set") for text in texts or ())
 
 
 def vary(texts: list[str]) -> dict[str, list[str]]:

@@ -35,6 +35,7 @@ def say(sentence: str = "") -> None:
 
 def note(sentence: str) -> None:
     """Print a remark to standard error."""
+    sys.stdout.flush()
     print(f"note: {sentence}", file=sys.stderr)
 
 

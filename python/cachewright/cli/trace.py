@@ -23,7 +23,7 @@ T = TypeVar("T")
 app = App(name="trace", help="Look at block traces and make new ones.")
 
 To = Annotated[str, Parameter(name=["--to", "--to-format"])]
-ToOption = Annotated[list[str], Parameter(name="--to-option", negative=())]
+ToOption = Annotated[list[str] | None, Parameter(name="--to-option", negative=())]
 
 
 @app.command
@@ -99,7 +99,7 @@ def convert(
     target: Path,
     *,
     to: To = traces.NATIVE_FORMAT,
-    to_option: ToOption = (),  # type: ignore[assignment]
+    to_option: ToOption = None,
     trace: TraceArgs | None = None,
 ) -> None:
     """Write a trace in another format.
@@ -130,7 +130,7 @@ def slice_(
     to_time: Annotated[str | None, Parameter(name="--to")] = None,
     first: int | None = None,
     to_format: str = traces.NATIVE_FORMAT,
-    to_option: ToOption = (),  # type: ignore[assignment]
+    to_option: ToOption = None,
     trace: TraceArgs | None = None,
 ) -> None:
     """Write a part of a trace.
@@ -166,10 +166,10 @@ def slice_(
 @app.command
 def merge(
     *paths: Path,
-    start: Annotated[list[str], Parameter(negative=())] = (),  # type: ignore[assignment]
-    scale: Annotated[list[str], Parameter(negative=())] = (),  # type: ignore[assignment]
+    start: options.Words = None,
+    scale: options.Words = None,
     to: To = traces.NATIVE_FORMAT,
-    to_option: ToOption = (),  # type: ignore[assignment]
+    to_option: ToOption = None,
     trace: TraceArgs | None = None,
 ) -> None:
     """Write several traces as one, ordered by time; each starts at zero.
@@ -194,8 +194,8 @@ def merge(
         )
     how = (trace or TraceArgs()).options()
     names = _names(list(paths[:-1]))
-    starts = _by_name(list(start), "--start", names, _native.parse_duration)
-    scales = _by_name(list(scale), "--scale", names, _factor)
+    starts = _by_name(start or [], "--start", names, _native.parse_duration)
+    scales = _by_name(scale or [], "--scale", names, _factor)
     inputs = [
         traces.MergeInput(path, name, starts.get(name, 0), scales.get(name, 1.0))
         for path, name in zip(paths, names, strict=False)
@@ -211,7 +211,7 @@ def synth(
     *,
     seed: int | None = None,
     to: To = traces.NATIVE_FORMAT,
-    to_option: ToOption = (),  # type: ignore[assignment]
+    to_option: ToOption = None,
 ) -> None:
     """Make a trace from a description of its tenants.
 
@@ -236,10 +236,10 @@ def _copy(
     source: Callable[[], traces.ColumnSource],
     target: Path,
     to: str,
-    to_option: list[str],
+    to_option: list[str] | None,
     selection: traces.Selection,
 ) -> None:
-    pairs = dict(options.split_pair(text, "--to-option") for text in to_option)
+    pairs = dict(options.split_pair(text, "--to-option") for text in to_option or ())
     with progress() as on_progress:
         written = traces.copy(
             source(), target, selection=selection, format=to, options=pairs, progress=on_progress
