@@ -30,7 +30,7 @@ pub enum InternError {
     )]
     TooManyBlocks,
     /// A space number outside the dense range.
-    #[error("found space {0}, expected below {limit} (tenants and their volumes)", limit = Interner::SPACES_LIMIT)]
+    #[error("found {0} volumes, expected below {limit}", limit = Interner::SPACES_LIMIT)]
     TooManySpaces(u32),
 }
 
@@ -278,7 +278,9 @@ mod tests {
 
         #[test]
         fn a_batch_is_its_blocks_one_by_one(
-            blocks in prop::collection::vec(block(), 0..600), first in block(), count in 0_u64..9_000
+            blocks in prop::collection::vec(block(), 0..600),
+            first in block(),
+            count in 0_u64..9_000
         ) {
             let (mut whole, mut single) = (Interner::new(), Interner::new());
             let mut ids = vec![7];

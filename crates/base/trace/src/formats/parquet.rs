@@ -16,7 +16,7 @@ use crate::native::{self, COLUMNS, OP, VOLUME};
 use crate::source::RandomAccess;
 use crate::{Batch, OnBadRecord, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
 use cachewright_types::Op;
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -76,10 +76,10 @@ struct ParquetReader {
     failed: bool,
 }
 
-/// Runs a call into the Parquet library. It reports damage as errors, but it is not proven free of
-/// panics on arbitrary bytes (its decoders index and assert); a trace file is untrusted, so this
-/// edge turns a panic into the same error. State touched by the call is not used afterwards: the
-/// reader is marked as failed.
+/// Runs a call into the Parquet library. It reports most damage as errors, but some by a panic: its
+/// decoders panic on a page that refers to a dictionary that is not there, which cannot be told
+/// before the page is decoded. A trace file is untrusted, so this edge turns a panic into the same
+/// error. State touched by the call is not used afterwards: the reader is marked as failed.
 fn guarded<T>(
     path: &std::path::Path,
     call: impl FnOnce() -> Result<T, String>,
@@ -93,25 +93,47 @@ fn guarded<T>(
     })
 }
 
+/// Reads the directory at the end of the file; also says how long the file is.
+fn parsed<R: ChunkReader + 'static>(
+    path: &std::path::Path,
+    bytes: R,
+) -> Result<(Box<dyn FileReader>, u64), TraceError> {
+    let len = bytes.len();
+    guarded(path, || {
+        let reader = SerializedFileReader::new(bytes).map_err(|error| error.to_string())?;
+        Ok((Box::new(reader) as Box<dyn FileReader>, len))
+    })
+}
+
+/// Refuses a directory that points outside the file, which the library would panic on.
+fn sound(file: &dyn FileReader, len: u64) -> Result<(), String> {
+    for group in file.metadata().row_groups() {
+        for column in group.columns() {
+            let start = column.dictionary_page_offset().unwrap_or(0);
+            let place = (start, column.data_page_offset(), column.compressed_size());
+            let inside = |value: i64| u64::try_from(value).is_ok_and(|value| value <= len);
+            if !(inside(place.0) && inside(place.1) && inside(place.2)) {
+                let name = shown(column.column_path().string().as_bytes());
+                return Err(format!("column `{name}` at {place:?} in a file of {len} bytes"));
+            }
+        }
+    }
+    Ok(())
+}
+
 impl ParquetReader {
     fn open(source: Source, options: &OpenOptions) -> Result<ParquetReader, TraceError> {
         let path = source.path().to_owned();
-        let file = match source.into_random_access()? {
-            RandomAccess::File(file) => guarded(&path, || {
-                let reader = SerializedFileReader::new(file).map_err(|e| e.to_string())?;
-                Ok(Box::new(reader) as Box<dyn FileReader>)
-            })?,
-            RandomAccess::Memory(bytes) => guarded(&path, || {
-                let bytes = bytes::Bytes::from(bytes);
-                let reader = SerializedFileReader::new(bytes).map_err(|e| e.to_string())?;
-                Ok(Box::new(reader) as Box<dyn FileReader>)
-            })?,
+        let (file, len) = match source.into_random_access()? {
+            RandomAccess::File(file) => parsed(&path, file)?,
+            RandomAccess::Memory(bytes) => parsed(&path, bytes::Bytes::from(bytes))?,
         };
         let refuse = |found: String, expected: &str| TraceError::File {
             path: path.clone(),
             found,
             expected: expected.to_owned(),
         };
+        sound(file.as_ref(), len).map_err(|found| refuse(found, COMPLETE))?;
         let leaves = leaves(file.as_ref())
             .map_err(|found| refuse(found, "the columns of docs/trace-format.md"))?;
         let names = names(file.as_ref())
