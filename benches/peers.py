@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "target" / "peers"
 PEER_PYTHON = KEPT / "venv" / "bin" / "python"
 PEER_WHEEL = "libcachesim==0.3.5"
+SIDES = {"cachewright": "side_cachewright.py", "libcachesim": "side_libcachesim.py"}
 # Ours under the name that has their definition; see side_libcachesim.py.
 POLICIES = ["lru", "fifo", "clock", "sieve", "arc", "2q", "lfu"]
 POLICIES += ["s3-fifo-2024", "lirs-libcachesim", "belady"]
@@ -70,7 +71,7 @@ def install_peer() -> bool:
 
 def measure(python: Path | str, side: str, *arguments: str) -> Measured | None:
     """Run one side in a process; nothing when it fails, with its last line on stderr."""
-    command = [str(python), str(ROOT / "benches" / f"side_{side}.py"), *arguments]
+    command = [str(python), str(ROOT / "benches" / SIDES[side]), *arguments]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]

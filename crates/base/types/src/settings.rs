@@ -1,8 +1,8 @@
 //! Settings declared once: name, unit, range, default and sentence in one place.
 //!
-//! For: the `settings!` macro and the checked reading of its values. Must never know: files. A value
-//! comes from a stack file, the command line or Python as a [`Value`]; unknown keys, wrong kinds and
-//! values out of range are refused with what was found and what was expected.
+//! For: the `settings!` macro and the checked reading of its values. Must never know: files. A
+//! value comes from a stack file, the command line or Python as a [`Value`]; unknown keys, wrong
+//! kinds and values out of range are refused with what was found and what was expected.
 
 use thiserror::Error;
 

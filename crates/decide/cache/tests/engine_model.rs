@@ -102,7 +102,11 @@ fn follow(plan: &Plan, op: Op, mode: WriteMode, held: &mut BTreeMap<(u16, u64), 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn moves_account_for_every_block(steps in steps(), mode in 0..4_usize, shared in any::<bool>()) {
+    fn moves_account_for_every_block(
+        steps in steps(),
+        mode in 0..4_usize,
+        shared in any::<bool>(),
+    ) {
         for entry in entries() {
             let replay = Replay { steps: &steps, mode: WriteMode::ALL[mode], shared };
             visit(entry.name, &[], replay).expect("defaults are valid");

@@ -102,26 +102,29 @@ fn main() {
         });
     }
     for policy in ["lru", "s3-fifo"] {
-        let name = format!("mini-{policy}");
-        if !wanted(&name) || registry::entry(policy).is_err() {
-            continue;
+        if wanted(&format!("mini-{policy}")) && registry::entry(policy).is_ok() {
+            miniature(policy, blocks, &stream);
         }
-        for sizes in [vec![10_000, 100_000], vec![20_000, 50_000, 100_000, 200_000, 500_000]] {
-            let title = format!("{name}, {} sizes", sizes.len());
-            let settings = MiniSettings::default();
-            let mini = MiniSim::new(policy, &[], &sizes, u64::from(blocks), &settings, Seed(7));
-            let Ok(mut mini) = mini else { continue };
-            println!("{title}: rates {:?}", mini.rates());
-            let curve = timed(&title, None, || {
-                stream.iter().for_each(|&block| mini.access(block, false));
-                mini.take_curves().all
-            });
-            for size in sizes {
-                let (low, high) = curve.interval(size);
-                let ratio = |misses: f64| misses / curve.accesses() as f64;
-                let truth = ratio(simulated(policy, size, blocks, &stream) as f64);
-                println!("  {size}: {:.4}..{:.4}, full {truth:.4}", ratio(low), ratio(high));
-            }
+    }
+}
+
+/// Times miniature simulations of a policy and prints them beside full ones.
+fn miniature(policy: &str, blocks: u32, stream: &[BlockId]) {
+    for sizes in [vec![10_000, 100_000], vec![20_000, 50_000, 100_000, 200_000, 500_000]] {
+        let title = format!("mini-{policy}, {} sizes", sizes.len());
+        let settings = MiniSettings::default();
+        let mini = MiniSim::new(policy, &[], &sizes, u64::from(blocks), &settings, Seed(7));
+        let Ok(mut mini) = mini else { continue };
+        println!("{title}: rates {:?}", mini.rates());
+        let curve = timed(&title, None, || {
+            stream.iter().for_each(|&block| mini.access(block, false));
+            mini.take_curves().all
+        });
+        for size in sizes {
+            let (low, high) = curve.interval(size);
+            let ratio = |misses: f64| misses / curve.accesses() as f64;
+            let truth = ratio(simulated(policy, size, blocks, stream) as f64);
+            println!("  {size}: {:.4}..{:.4}, full {truth:.4}", ratio(low), ratio(high));
         }
     }
 }

@@ -1,8 +1,8 @@
 //! FIFO: the block that came first leaves first; hits change nothing.
 //!
 //! For: the simplest queue. Must never know: recency. Source: Belady, IBM Systems Journal 5(2),
-//! 1966. Unit: blocks. A hit reads one byte; only a miss touches the queue. Memory: 1 byte per id, 4
-//! to 8 per resident block.
+//! 1966. Unit: blocks. A hit reads one byte; only a miss touches the queue. Memory: 1 byte per id,
+//! 4 to 8 per resident block.
 
 use crate::queue::Queue;
 use crate::registry::{Entry, Registered};

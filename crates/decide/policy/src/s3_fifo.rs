@@ -12,13 +12,13 @@
 //! | new block before the first eviction | small | main once small has its share |
 //! | promoted block finds main beyond its share | main evicts | nothing |
 //!
-//! Both: 2-bit counters, cleared by promotion (section 4.1 of the paper); promotion at 2 hits in the
-//! small queue ("freq > 1"); a ghost hit goes to main and its entry is dropped. "M is full" is read
-//! as beyond its share, so that main can use all of it. One departure: where
-//! Algorithm 1 has main evict for a promoted block and then goes on to evict from the small queue
-//! as well, we stop, because one block has left and one place was asked for. (Up to 423 of the
-//! evictions of the golden synthetic trace take two blocks if one does not stop; no miss count
-//! changes at any of its seven sizes.)
+//! Both: 2-bit counters, cleared by promotion (section 4.1 of the paper); promotion at 2 hits in
+//! the small queue ("freq > 1"); a ghost hit goes to main and its entry is dropped. "M is full"
+//! is read as beyond its share, so that main can use all of it. One departure: where Algorithm 1
+//! has main evict for a promoted block and then goes on to evict from the small queue as well, we
+//! stop, because one block has left and one place was asked for. (Up to 423 of the evictions of
+//! the golden synthetic trace take two blocks if one does not stop; no miss count changes at any
+//! of its seven sizes.)
 
 use crate::queue::Queue;
 use crate::registry::{Entry, Registered};

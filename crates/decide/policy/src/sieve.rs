@@ -7,8 +7,8 @@
 //! The queue is held as two queues cut at the hand: `ahead` (from the hand to the newest block)
 //! and `behind` (from the oldest block to the hand). A step of the hand pops `ahead`; a spared
 //! block is pushed to `behind`; when the hand passes the newest block the two change roles, which
-//! puts it back at the oldest. So a block spared in its place costs two neighbouring writes. Memory:
-//! 1 byte per id, 8 to 16 per resident block.
+//! puts it back at the oldest. So a block spared in its place costs two neighbouring writes.
+//! Memory: 1 byte per id, 8 to 16 per resident block.
 
 use crate::queue::Queue;
 use crate::registry::{Entry, Registered};

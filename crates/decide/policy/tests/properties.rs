@@ -26,7 +26,8 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let ids = 0..DISTINCT as u32;
     let step = prop_oneof![
-        20 => (ids.clone(), any::<bool>()).prop_map(|(id, write)| Step::Access(id * id / 64, write)),
+        20 => (ids.clone(), any::<bool>())
+            .prop_map(|(id, write)| Step::Access(id * id / 64, write)),
         20 => (ids.clone(), any::<bool>()).prop_map(|(id, write)| Step::Access(id, write)),
         3 => ids.prop_map(Step::Remove),
         1 => (0_u32..24).prop_map(Step::Resize),
@@ -122,7 +123,11 @@ fn extremes(name: &str) -> Vec<Vec<(String, Value)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 100,
+        failure_persistence: None,
+        ..Default::default()
+    })]
 
     #[test]
     fn verdicts_agree_with_the_contents(

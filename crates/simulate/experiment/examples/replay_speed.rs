@@ -21,7 +21,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("found other arguments, expected TRACE SIZES POLICIES".into());
     };
     let text = format!(
-        "[cache]\ncapacity = \"1 blocks\"\n[replay]\nblocks = \"unit\"\nwindows = 0\ncurves = false\n\
+        "[cache]\ncapacity = \"1 blocks\"\n[replay]\nblocks = \"unit\"\nwindows = 0\n\
+         curves = false\n\
          [[tenant]]\ntrace = \"{trace}\"\nformat = \"oracle-general\"\n\
          options = {{ address_unit = \"object\" }}\n"
     );

@@ -1,0 +1,102 @@
+//! What was simulated is what runs: the replay over dense ids and the live cache over a sparse
+//! index make the same decisions, request by request, for every policy and write mode.
+
+use cachewright_cache::{Cache, Engine, Move, Plan, Quotas, WriteMode};
+use cachewright_policy::{Need, PolicyVisitor, Registered, entries, visit};
+use cachewright_system::{BlockKind, EngineLane, Lane, Recorder, Recording};
+use cachewright_trace::merge::{TenantInput, Workload, WorkloadBatch};
+use cachewright_trace::{OpenOptions, formats};
+use cachewright_types::{Bytes, Nanos, Request, Seed, TenantId};
+
+/// Two tenants with reads, writes, trims and flushes of one to three blocks.
+fn trace(seed: u64, blocks: u64) -> Vec<u8> {
+    let mut rng = Seed(seed).rng();
+    let mut text = String::new();
+    for i in 0..8000_u64 {
+        let u = rng.unit();
+        let block = (u * u * u * blocks as f64) as u64;
+        let length = 512 * (1 + rng.below(24));
+        let offset = block * 4096 + 512 * rng.below(8);
+        let line = match rng.below(100) {
+            0..55 => format!("1,R,{offset},{length},{i}\n"),
+            55..95 => format!("1,W,{offset},{length},{i}\n"),
+            95..99 => format!("1,T,{offset},{},{i}\n", length * 4),
+            _ => format!("1,F,0,0,{i}\n"),
+        };
+        text += &line;
+    }
+    text.into_bytes()
+}
+
+fn workload() -> Workload {
+    let tenant = |name: &str, seed, blocks| {
+        let bytes = trace(seed, blocks);
+        let reader = formats::open_bytes(name, &bytes, &OpenOptions::default()).unwrap();
+        TenantInput::reader(name, reader)
+    };
+    Workload::open(vec![tenant("a", 1, 3000), tenant("b", 2, 300)]).unwrap()
+}
+
+struct Both<'a> {
+    recording: &'a Recording,
+    requests: &'a WorkloadBatch,
+    mode: WriteMode,
+    quotas: Quotas,
+}
+
+impl PolicyVisitor for Both<'_> {
+    type Output = ();
+
+    fn visit<P: Registered>(self, settings: P::Settings) {
+        let name = P::ENTRY.name;
+        let make = |_, capacity| P::new(capacity, &settings, Seed(9));
+        let engine = Engine::new(2, &self.quotas, self.mode, make);
+        let mut lane = EngineLane::new(engine, self.recording);
+        lane.replay(self.recording, 0..self.recording.len(), &[]);
+        let mut live = Cache::new(Engine::new(2, &self.quotas, self.mode, make), 12);
+        let mut plan = Plan::default();
+        let mut written_back = 0;
+        for at in 0..self.requests.len() {
+            let request = Request {
+                time: Nanos(self.requests.time_ns[at]),
+                offset: Bytes(self.requests.offset_bytes[at]),
+                length: Bytes(self.requests.length_bytes[at]),
+                op: self.requests.op[at],
+                tenant: TenantId(self.requests.tenant[at]),
+            };
+            live.on(&request, &mut plan);
+            let is_back = |step: &&Move| matches!(step, Move::WriteBack(_));
+            written_back += plan.moves.iter().filter(is_back).count() as u64;
+        }
+        for tenant in [TenantId(0), TenantId(1)] {
+            let (simulated, lived) = (lane.engine().counts(tenant), live.engine().counts(tenant));
+            assert_eq!(simulated, lived, "{name}, {:?}, {:?}", self.mode, self.quotas);
+        }
+        assert_eq!(lane.engine().dirty_blocks(), live.engine().dirty_blocks());
+        let counted: u64 =
+            [0, 1].map(|tenant| live.engine().counts(TenantId(tenant)).writebacks).iter().sum();
+        assert_eq!(written_back, counted, "{name}: every write-back is a move of some plan");
+        live.engine().audit().unwrap();
+        lane.engine().audit().unwrap();
+        let distinct = self.recording.distinct as usize;
+        assert!(live.ids() < distinct, "{name}: {} live ids of {distinct} blocks", live.ids());
+    }
+}
+
+#[test]
+fn dense_replay_and_live_cache_decide_alike() {
+    let recorder = Recorder::new(2, BlockKind::Split { shift: 12 }, true, u64::MAX);
+    let recording = recorder.record(&mut workload(), |_| true).unwrap();
+    let mut requests = WorkloadBatch::default();
+    let mut stream = workload();
+    while stream.read(&mut requests, 1 << 20).unwrap() > 0 {}
+    let quotas = [Quotas::Shared(120), Quotas::PerTenant(vec![90, 30])];
+    for entry in entries().into_iter().filter(|entry| !entry.needs.contains(&Need::Future)) {
+        for mode in WriteMode::ALL {
+            for quotas in quotas.clone() {
+                let both = Both { recording: &recording, requests: &requests, mode, quotas };
+                visit(entry.name, &[], both).unwrap();
+            }
+        }
+    }
+}
