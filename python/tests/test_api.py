@@ -80,6 +80,14 @@ def test_curves_agree_with_runs(traces: Path) -> None:
     assert curves.verify["error"].abs().max() == 0
 
 
+def test_approximate_curves_carry_their_interval(traces: Path) -> None:
+    points = cachewright.mrc("a.csv", method="shards", rate=0.3).points
+    assert points["low"].null_count() == 0
+    inside = (pl.col("low") <= pl.col("miss_ratio")) & (pl.col("miss_ratio") <= pl.col("high"))
+    assert points.select(inside.all()).item()
+    assert points.select(pl.col("low", "high").is_between(0, 1).all()).row(0) == (True, True)
+
+
 def test_info_counts_a_trace(traces: Path) -> None:
     info = cachewright.info("a.csv")
     frame = cachewright.read_trace("a.csv")

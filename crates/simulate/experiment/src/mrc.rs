@@ -369,11 +369,13 @@ impl Job<'_> {
             curve.resampled(knots).sizes().to_vec()
         };
         let banded = curve.band().is_some();
+        let accesses = curve.accesses().max(1) as f64;
         sizes
             .into_iter()
             .map(|size| {
                 let (low, high) = curve.interval(size);
-                let band = |end| if banded { Some(end) } else { None };
+                let ratio = |misses: f64| (misses / accesses).clamp(0.0, 1.0);
+                let band = |end| if banded { Some(ratio(end)) } else { None };
                 json!([size, curve.miss_ratio(size), band(low), band(high)])
             })
             .collect()
