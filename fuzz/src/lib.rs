@@ -1,8 +1,8 @@
 //! What must hold of a trace reader on any bytes.
 //!
 //! For: the fuzz targets beside it, one per family of readers. Must never know: a reader's insides.
-//! `cargo fuzz run -s none TARGET seeds/TARGET` works on stable Rust (no sanitizer: the house has no
-//! `unsafe`; what is sought is panics, endless loops and memory out of proportion).
+//! `cargo fuzz run -s none TARGET corpus/TARGET seeds/TARGET` works on stable Rust (no sanitizer:
+//! the house has no `unsafe`; what is sought is panics, endless loops and memory out of proportion).
 
 use cachewright_trace::{Batch, OnBadRecord, OpenOptions, open_bytes};
 
@@ -20,11 +20,18 @@ pub fn options(format: Option<&str>, pairs: &[(&str, &str)], skip: bool) -> Open
     }
 }
 
-/// Reads `bytes` in two ways and panics unless both agree and all is as promised.
+/// Reads `bytes` in two ways and panics unless both agree and all is as promised. Where a format
+/// decodes whole columns, damage may show earlier when more is read at once: then the requests
+/// before an error are not compared.
 pub fn check(bytes: &[u8], options: &OpenOptions) {
     let many = read(bytes, options, 1_000);
     if bytes.len() < 2_000 {
-        assert_eq!(many, read(bytes, options, 1), "reading by one or by many");
+        let single = read(bytes, options, 1);
+        let by_columns = options.format.as_deref() == Some("parquet");
+        if by_columns && many.1.is_some() && single.1.is_some() {
+            return;
+        }
+        assert_eq!(many, single, "reading by many or by one");
     }
 }
 

@@ -1,7 +1,8 @@
 //! Malformed input, for every format in the table: a clear error or a counted skip, never a panic.
 //!
-//! For: truncation at every byte, garbage, flipped bits, empty files, negative numbers, times out of
-//! order, far offsets, mixed line ends, damaged compression. Must never know: a reader's insides.
+//! For: truncation at every byte, garbage, flipped bits, empty files, negative numbers, times out
+//! of order, far offsets, mixed line ends, damaged compression. Must never know: readers' insides.
+#![allow(clippy::expect_used, clippy::panic)]
 
 mod samples;
 
@@ -89,7 +90,7 @@ fn garbage_is_an_error_for_every_format() {
     for length in [1, 7, 100, 5_000, 200_000] {
         let garbage: Vec<u8> = (0..length).map(|_| rng.next_u64() as u8).collect();
         for entry in FORMATS {
-            // Records of plain integers accept many bytes; there, no panic is all that can be asked.
+            // Records of plain integers accept many bytes; there, no panic is all one can ask.
             let integers = record_bytes(entry.name).is_some();
             for on_bad_record in [Fail, Skip] {
                 let outcome = read(Some(entry.name), &garbage, on_bad_record);
@@ -179,6 +180,17 @@ fn nothing_after_a_bad_line_is_lost() {
             }
         }
     }
+}
+
+/// Found by fuzzing: words after the first record were taken for a header if one read saw both.
+#[test]
+fn only_the_first_line_can_be_a_header() {
+    let text = b"3,R,0,4096,1\nnames,of,columns\n3,R,0,4096,2\n";
+    let outcome = read(Some("alibaba"), text, Skip);
+    assert_eq!((outcome.records.len(), outcome.bad), (2, 1));
+    let headed = [b"names,of,columns\n", text.as_slice()].concat();
+    let outcome = read(Some("alibaba"), &headed, Skip);
+    assert_eq!((outcome.records.len(), outcome.bad), (2, 1));
 }
 
 #[test]

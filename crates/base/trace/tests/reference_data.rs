@@ -2,6 +2,7 @@
 //!
 //! For: recognition, kinds and volumes on real files. Must never know: a reader's insides. The
 //! numbers are those of `traces/public/README.md` and of the JSON files beside our captures.
+#![allow(clippy::expect_used, clippy::panic)]
 
 use cachewright_trace::{Batch, OpenOptions, open, recognise};
 use std::path::{Path, PathBuf};
