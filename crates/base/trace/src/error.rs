@@ -23,8 +23,7 @@ pub struct BadRecord {
 
 impl fmt::Display for BadRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (what, column) =
-            if self.is_line { ("line", "column") } else { ("record", "byte") };
+        let (what, column) = if self.is_line { ("line", "column") } else { ("record", "byte") };
         write!(
             f,
             "{what} {}, {column} {}: found `{}`, expected {}",
@@ -63,7 +62,11 @@ pub enum TraceError {
         expected: String,
     },
     /// No format fits the content.
-    #[error("{path}: the format was not recognised from the content{detail}; name it with `format`, one of {known}", path = path.display())]
+    #[error(
+        "{path}: the format was not recognised from the content{detail}; \
+         name it with `format`, one of {known}",
+        path = path.display()
+    )]
     Unrecognised {
         /// The file.
         path: PathBuf,

@@ -132,7 +132,7 @@ impl<'a, const D: u8> Fields<'a, D> {
         ticks.checked_mul(unit_ns).ok_or_else(|| self.fault(expected))
     }
 
-    /// The next field as a decimal number of units of `unit_ns`; digits beyond a nanosecond are cut.
+    /// The next field as a decimal number of units of `unit_ns`, cut to whole nanoseconds.
     #[inline]
     pub(crate) fn time_ns(&mut self, unit_ns: u64, expected: &'static str) -> Result<u64, Fault> {
         let field = self.word(expected)?;

@@ -183,25 +183,21 @@ impl<P: LineParser> TraceReader for TextReader<P> {
                         self.refusals.skipped.irrelevant += u64::from(!line.is_empty());
                         continue;
                     }
-                    Err(fault) => self.refusals.refuse(&self.parser, line, fault),
-                },
-                Some(Line::TooLong(beginning)) => Some(BadRecord {
-                    position: 0,
-                    is_line: true,
-                    column: 1,
-                    found: shown(beginning),
-                    expected: TOO_LONG.to_owned(),
-                }),
-            };
-            self.refusals.at_beginning &= refused.is_none() && count == 0;
-            if let Some(record) = refused {
-                let record = BadRecord { position: self.lines.number(), ..record };
-                match self.refusals.on_bad_record {
-                    OnBadRecord::Skip => self.refusals.skipped.count_bad(record),
-                    OnBadRecord::Fail => {
-                        let path = self.lines.stream().path().to_owned();
-                        return Err(TraceError::Record { path, record });
+                    Err(fault) => {
+                        self.refusals.at_beginning &= count == 0;
+                        self.refusals.refuse(&self.parser, line, fault)
                     }
+                },
+                Some(Line::TooLong(beginning)) => Some(bad_line(1, shown(beginning), TOO_LONG)),
+            };
+            let Some(record) = refused else { continue };
+            let record = BadRecord { position: self.lines.number(), ..record };
+            self.refusals.at_beginning = false;
+            match self.refusals.on_bad_record {
+                OnBadRecord::Skip => self.refusals.skipped.count_bad(record),
+                OnBadRecord::Fail => {
+                    let path = self.lines.stream().path().to_owned();
+                    return Err(TraceError::Record { path, record });
                 }
             }
         }
@@ -235,15 +231,15 @@ impl Refusals {
             self.skipped.irrelevant += 1;
             return None;
         }
-        Some(BadRecord {
-            position: 0,
-            is_line: true,
-            column: u64::from(fault.column),
-            found: nth_field(line, parser.delimiter(), fault.column)
-                .map_or("end of line".to_owned(), shown),
-            expected: fault.expected.to_owned(),
-        })
+        let found = nth_field(line, parser.delimiter(), fault.column);
+        let found = found.map_or("end of line".to_owned(), shown);
+        Some(bad_line(u64::from(fault.column), found, fault.expected))
     }
+}
+
+/// A bad line whose number is not yet known.
+fn bad_line(column: u64, found: String, expected: &str) -> BadRecord {
+    BadRecord { position: 0, is_line: true, column, found, expected: expected.to_owned() }
 }
 
 /// Whether `line` names columns: several printable words, none of them a number.

@@ -51,7 +51,8 @@ pub(crate) const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         key: "delimiter",
         default: "auto",
-        doc: "comma, semicolon, tab, blanks (runs of them), or one character; auto: by the first line",
+        doc: "comma, semicolon, tab, blanks (runs of them), one character, or auto: by the first \
+              line",
     },
     OptionSpec {
         key: "header",
