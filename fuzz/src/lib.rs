@@ -1,8 +1,8 @@
 //! What must hold of a trace reader on any bytes.
 //!
 //! For: the fuzz targets beside it, one per family of readers. Must never know: a reader's insides.
-//! `cargo fuzz run -s none TARGET corpus/TARGET seeds/TARGET` works on stable Rust (no sanitizer:
-//! the house has no `unsafe`; what is sought is panics, endless loops and memory out of proportion).
+//! `cargo fuzz run -s none TARGET fuzz/corpus/TARGET fuzz/seeds/TARGET` works on stable Rust. No
+//! sanitizer: the house has no `unsafe`; what is sought is panics, endless loops, wasted memory.
 
 use cachewright_trace::{Batch, OnBadRecord, OpenOptions, open_bytes};
 
