@@ -359,4 +359,20 @@ mod tests {
         assert_eq!(column(Op::Write, (1 << 54) - 1, 2), Err(2), "the end does not fit");
         assert_eq!(column(Op::Trim, 0, 0), Err(3), "zero length");
     }
+
+    proptest::proptest! {
+        /// A slow model: the digits without the point as one integer, scaled by 128-bit integers.
+        #[test]
+        fn decimals_agree_with_big_integers(
+            integer in 0_u64..10_000_000_000, fraction in "[0-9]{0,15}", unit in 0_usize..5
+        ) {
+            let (numerator, denominator) =
+                [(1_u64, 1_000_u64), (1, 1), (100, 1), (1_000, 1), (1_000_000_000, 1)][unit];
+            let digits: u128 = format!("{integer}{fraction}").parse().expect("digits");
+            let scale = 10_u128.pow(fraction.len() as u32) * u128::from(denominator);
+            let expected = u64::try_from(digits * u128::from(numerator) / scale).ok();
+            let field = format!("{integer}.{fraction}");
+            proptest::prop_assert_eq!(decimal(field.as_bytes(), numerator, denominator), expected);
+        }
+    }
 }
