@@ -182,6 +182,23 @@ fn nothing_after_a_bad_line_is_lost() {
     }
 }
 
+/// The seeds of the fuzz target, among them what fuzzing found (`found-...`).
+#[test]
+fn damaged_parquet_found_by_fuzzing_is_refused_in_harmless_words() {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fuzz/seeds/trace_parquet");
+    let mut found = 0;
+    for file in std::fs::read_dir(seeds).expect("is in the repository") {
+        let path = file.expect("can be listed").path();
+        let bytes = std::fs::read(&path).expect("can be read");
+        let outcome = read(Some("parquet"), &bytes, Skip);
+        check("parquet", &outcome);
+        let is_damaged = path.to_string_lossy().contains("found-");
+        assert_eq!(outcome.error.is_some(), is_damaged, "{}", path.display());
+        found += u32::from(is_damaged);
+    }
+    assert!(found > 0);
+}
+
 /// Found by fuzzing: words after the first record were taken for a header if one read saw both.
 #[test]
 fn only_the_first_line_can_be_a_header() {

@@ -229,22 +229,27 @@ pub(crate) fn bad_option(key: &str, found: &str, expected: impl Into<String>) ->
     TraceError::Option { key, found, expected: expected.into() }
 }
 
-/// `bytes` as shown in messages: at most 60 characters, nothing that controls a terminal or turns
-/// the direction of text.
+/// `bytes` as shown in messages: at most 60 characters, all harmless.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     const LONGEST: usize = 60;
-    let text: String = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * LONGEST)])
-        .chars()
-        .flat_map(|c| {
-            let plain = c.is_ascii_graphic() || c == ' ' || c.is_alphanumeric();
-            let escaped = (!plain).then(|| c.escape_default());
-            plain.then_some(c).into_iter().chain(escaped.into_iter().flatten())
-        })
-        .collect();
+    let text = harmless(&String::from_utf8_lossy(&bytes[..bytes.len().min(4 * LONGEST)]));
     if text.chars().count() <= LONGEST && bytes.len() <= 4 * LONGEST {
         return text;
     }
     text.chars().take(LONGEST - 3).chain("...".chars()).collect()
+}
+
+/// `text` with whatever controls a terminal or turns the direction of text escaped.
+pub(crate) fn harmless(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_graphic() || c == ' ' || c.is_alphanumeric();
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match is_plain(c) {
+            true => escaped.push(c),
+            false => escaped.extend(c.escape_default()),
+        }
+    }
+    escaped
 }
 
 /// Refuses a trace that ends without one request: then the file is not what it was taken for,

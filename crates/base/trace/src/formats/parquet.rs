@@ -9,7 +9,7 @@
 mod column;
 
 use self::column::Column;
-use super::{FormatEntry, shown};
+use super::{FormatEntry, harmless, shown};
 use crate::binary::ADDRESS_LIMIT_BYTES;
 use crate::error::BadRecord;
 use crate::native::{self, COLUMNS, OP, VOLUME};
@@ -88,7 +88,7 @@ fn guarded<T>(
         .unwrap_or_else(|_| Err("the decoder gave up on a contradiction".to_owned()));
     result.map_err(|reason| TraceError::File {
         path: path.to_owned(),
-        found: format!("damaged Parquet ({reason})"),
+        found: format!("damaged Parquet ({})", harmless(&reason)),
         expected: COMPLETE.to_owned(),
     })
 }
