@@ -10,7 +10,7 @@ from typing import Any
 
 from cachewright import summary, words
 from cachewright.cli import output
-from cachewright.cli.output import Column
+from cachewright.cli.tables import Column, table
 from cachewright.result import Result
 
 TENANT_COLUMNS = 6
@@ -76,7 +76,7 @@ def _single(case: dict[str, Any]) -> None:
     lines = [*case["tenants"], {"name": "all", **case["total"]}]
     several = len(case["tenants"]) > 1
     lines = lines if several else lines[-1:]
-    output.table(
+    table(
         title,
         [
             Column("tenant", [str(line["name"]) for line in lines], numeric=False),
@@ -120,7 +120,7 @@ def _pivot(pivot: summary.Pivot) -> None:
     for index, partition in enumerate(pivot.partitions):
         shown = [words.ratio(line[index]) for line in pivot.ratios]
         columns.append(Column(partition, shown, best=pivot.best[index]))
-    output.table(f"{pivot.title}: hit ratio by policy and partition", columns)
+    table(f"{pivot.title}: hit ratio by policy and partition", columns)
 
 
 def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> None:
@@ -136,7 +136,7 @@ def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> None:
             values = [case["tenants"][index]["hit_ratio"] for case in ranking.cases]
             shown = [words.ratio(v) for v in values[: ranking.shown]]
             columns.append(Column(name, shown, best=ranking.best(values, highest=True)))
-    output.table(f"{ranking.title}: ranked by hit ratio", columns)
+    table(f"{ranking.title}: ranked by hit ratio", columns)
     left_out = len(ranking.cases) - ranking.shown
     if left_out:
         output.say(f"{words.count(left_out)} more not shown; --json and --out have all\n")

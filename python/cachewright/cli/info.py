@@ -9,7 +9,7 @@ from typing import Any
 
 from cachewright import words
 from cachewright.cli import output, plots
-from cachewright.cli.output import Column
+from cachewright.cli.tables import Column, table
 
 VOLUMES = 20
 
@@ -106,7 +106,7 @@ def _span(document: dict[str, Any]) -> str:
 
 def _volumes(volumes: list[dict[str, Any]]) -> None:
     shown = sorted(volumes, key=lambda v: -v["requests"])[:VOLUMES]
-    output.table(
+    table(
         "volumes",
         [
             Column("volume", [str(v["name"]) for v in shown], numeric=False),

@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 
 from cachewright import api, words
 from cachewright.cli import options, output
-from cachewright.cli.output import Column
+from cachewright.cli.tables import Column, table
 
 app = App(name="list", help="Show what can stand in a stack file.")
 
@@ -74,7 +74,7 @@ def _show(entries: list[dict[str, Any]], verbose: bool, json: bool) -> None:
         if any(entry.get("needs") for entry in entries):
             needs = [", ".join(entry.get("needs", [])) for entry in entries]
             columns.append(Column("needs", needs, numeric=False))
-        output.table("", columns)
+        table("", columns)
         return
     for entry in entries:
         _entry(entry)
@@ -97,7 +97,7 @@ def _entry(entry: dict[str, Any]) -> None:
         Column("unit", [str(s.get("unit", "")) for s in settings], numeric=False),
         Column("", [s["doc"] for s in settings], numeric=False),
     ]
-    output.table("", columns)
+    table("", columns)
 
 
 def _value(setting: dict[str, Any], key: str) -> str:

@@ -14,8 +14,8 @@ from cyclopts import Parameter
 
 from cachewright import api, words
 from cachewright.cli import options, output, plots
-from cachewright.cli.output import Column
 from cachewright.cli.progress import progress
+from cachewright.cli.tables import Column, table
 from cachewright.spec import is_stack_path
 
 ROWS = 12
@@ -136,7 +136,7 @@ def _curve(curve: dict[str, Any], block: int) -> None:
     if any(p[2] is not None for p in points):
         columns.append(Column("interval", [_interval(p) for p in points]))
     columns.append(Column("", [plots.bar(p[1]) for p in points], numeric=False))
-    output.table(title, columns)
+    table(title, columns)
 
 
 def _interval(point: list[Any]) -> str:
@@ -153,7 +153,7 @@ def _thinned(points: list[Any]) -> list[Any]:
 
 
 def _verify(checks: list[dict[str, Any]], block: int) -> None:
-    output.table(
+    table(
         "compared with exact simulation",
         [
             Column("tenant", [c["tenant"] for c in checks], numeric=False),

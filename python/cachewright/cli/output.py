@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 PIPE_WIDTH = 400
-BEST = "*"
 
 
 def out() -> Console:
@@ -56,49 +54,6 @@ def error(sentence: str) -> None:
 def print_json(document: Any) -> None:
     """Print a document as indented JSON."""
     print(json.dumps(document, indent=2, ensure_ascii=False))
-
-
-@dataclass
-class Column:
-    """One column: its header, whether it holds numbers, and the rows to mark as best."""
-
-    header: str
-    cells: list[str]
-    numeric: bool = True
-    best: Collection[int] = field(default_factory=tuple)
-
-
-def table(title: str, columns: Sequence[Column]) -> None:
-    """Print columns of equal length side by side under `title`."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for column in columns:
-        suffix = " " if column.best else ""
-        header = Text(column.header + suffix)
-        drawn.add_column(
-            header, justify="right" if column.numeric else "left", no_wrap=len(column.header) < 12
-        )
-    for row in range(len(columns[0].cells)):
-        drawn.add_row(*(_cell(column, row) for column in columns))
-    console = out()
-    if title:
-        console.print(Text(title, style="bold"), soft_wrap=True)
-    console.print(drawn)
-    say()
-
-
-def _cell(column: Column, row: int) -> Any:
-    from rich.text import Text
-
-    text = column.cells[row]
-    if not column.best:
-        return Text(text, overflow="fold")
-    if row in column.best:
-        return Text(text + BEST, style="bold", overflow="fold")
-    return Text(text + " ", overflow="fold")
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> None:

@@ -1,0 +1,50 @@
+"""Tables at any width: nothing is cut, numbers align, the best is marked.
+
+For: `cachewright.cli.tables`. Must never know: what tables show.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from cachewright.cli import output
+from cachewright.cli.tables import Column, table
+
+
+def _columns() -> list[Column]:
+    return [
+        Column("", ["1", "2"]),
+        Column("policy", ["arc", "s3-fifo"], numeric=False),
+        Column("hit ratio", ["0.5012", "0.4999"], best={0}),
+        Column("read hit ratio", ["0.6012", "0.6999"], best={1}),
+        *(Column(f"tenant-{n}", [f"0.{n}001", f"0.{n}002"]) for n in range(8)),
+    ]
+
+
+@given(st.integers(30, 200))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_every_cell_is_there_at_any_width(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: int
+) -> None:
+    monkeypatch.setattr(output, "out", lambda: Console(width=width, highlight=False))
+    table("title", _columns())
+    out = capsys.readouterr().out
+    for column in _columns():
+        for word in [*column.header.split(), *column.cells]:
+            assert word in out
+    assert "0.5012*" in out
+    assert "0.6999*" in out
+    assert out.count("*") == 2
+    assert max(map(len, out.splitlines())) <= width
+
+
+def test_numbers_align_with_and_without_a_mark(capsys: pytest.CaptureFixture[str]) -> None:
+    table("title", _columns()[:3])
+    lines = capsys.readouterr().out.splitlines()
+    ends = {re.search(r"\d\.\d{4}", line).end() for line in lines if "0." in line}  # type: ignore[union-attr]
+    assert len(ends) == 1
