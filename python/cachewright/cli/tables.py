@@ -89,22 +89,24 @@ def _draw(columns: Sequence[Column], wrapped: bool) -> None:
     headers = [column.header.split() if wrapped else [column.header] for column in columns]
     lines = max(map(len, headers))
     for column, words in zip(columns, headers, strict=True):
-        suffix = " " * len(BEST) if column.best else ""
         full = [""] * (lines - len(words)) + words
-        drawn.add_column(
-            Text("\n".join(word + suffix for word in full)),
-            justify="right" if column.numeric else "left",
-            no_wrap=not column.is_long,
-        )
+        header = Text("\n".join(_aligned(column, word, wrapped) for word in full))
+        drawn.add_column(header, no_wrap=not column.is_long)
     for row in range(len(columns[0].cells)):
-        drawn.add_row(*(_cell(column, row) for column in columns))
+        drawn.add_row(*(_cell(column, row, wrapped) for column in columns))
     output.out().print(drawn)
 
 
-def _cell(column: Column, row: int) -> Text:
+def _aligned(column: Column, text: str, wrapped: bool) -> str:
+    """Return a number's text at the right, room for the mark after it (rich strips that)."""
+    room = len(BEST) if column.best else 0
+    return text.rjust(column.width(wrapped) - room) if column.numeric else text
+
+
+def _cell(column: Column, row: int, wrapped: bool) -> Text:
     from rich.text import Text
 
-    text = column.cells[row]
+    text = _aligned(column, column.cells[row], wrapped)
     if row in column.best:
         return Text(text + BEST, style="bold", overflow="fold")
-    return Text(text + (" " * len(BEST) if column.best else ""), overflow="fold")
+    return Text(text, overflow="fold")

@@ -187,7 +187,7 @@ def occupancy(rows: Rows) -> Any:
     top = max(max(row["occupancy_bytes"], row["quota_bytes"]) for row in rows)
     step = 1 << max(0, max(int(top) // 4, 1).bit_length() - 1)
     ticks = list(range(0, int(top) + step, step))
-    y = alt.Y("occupancy_bytes:Q").axis(_size_axis("held", ticks))
+    y = alt.Y("occupancy_bytes:Q").axis(_size_axis("cache held", ticks))
     base = _over_time(rows)
     held = base.mark_line(strokeWidth=1.4).encode(y=y)
     quota = base.mark_line(strokeWidth=1, strokeDash=[4, 3], opacity=0.8).encode(
