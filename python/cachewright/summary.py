@@ -138,12 +138,11 @@ def groups(document: Document) -> list[tuple[str, list[Case]]]:
 
 
 def _group_title(case: Case, keys: Sequence[str]) -> str:
-    named = [f"{key.removeprefix('cache.')} {value(case, key)}" for key in keys]
-    if CAPACITY not in keys:
-        named.insert(0, f"capacity {value(case, CAPACITY)}")
-    elif not value(case, CAPACITY).endswith("B"):
-        named.append(f"({words.size(capacity_bytes(case))})")
-    return " ".join(named) if len(named) <= 2 else ", ".join(named)
+    capacity = value(case, CAPACITY)
+    relative = "" if capacity.endswith("B") else f" ({words.size(capacity_bytes(case))})"
+    others = [key for key in keys if key != CAPACITY]
+    named = [f"{key.removeprefix('cache.')}={value(case, key)}" for key in others]
+    return ", ".join([f"capacity {capacity}{relative}", *named])
 
 
 def pivots(document: Document) -> list[Pivot]:

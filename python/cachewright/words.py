@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 NOTHING = "-"
+# From this share of a unit on, three digits round up to one of it.
+ROUNDS_UP = 0.9995
 
 _BINARY = (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10))
 _TIMES = ((3_600e9, "h"), (60e9, "min"), (1e9, "s"), (1e6, "ms"), (1e3, "us"))
@@ -41,8 +43,8 @@ def size(size_bytes: float | None) -> str:
     if size_bytes is None:
         return NOTHING
     for unit, shift in _BINARY:
-        if size_bytes >= 1 << shift:
-            scaled = size_bytes / (1 << shift)
+        scaled = size_bytes / (1 << shift)
+        if scaled >= ROUNDS_UP:
             return (
                 f"{scaled:.0f}{unit}" if scaled == int(scaled) else f"{significant(scaled)}{unit}"
             )
@@ -54,7 +56,7 @@ def duration(time_ns: float | None) -> str:
     if time_ns is None:
         return NOTHING
     for scale, unit in _TIMES:
-        if time_ns >= scale:
+        if time_ns >= scale * ROUNDS_UP:
             return f"{significant(time_ns / scale)}{unit}"
     return f"{time_ns:.0f}ns"
 

@@ -198,6 +198,7 @@ def test_words_read_well() -> None:
     assert [words.duration(t) for t in (0, 999, 1500, 2.5e9, 90e9)] == [
         "0ns", "999ns", "1.5us", "2.5s", "1.5min",
     ]  # fmt: skip
+    assert (words.duration(999_999_999), words.size((1 << 20) - 1)) == ("1s", "1MiB")
     assert words.count(1234567) == "1,234,567"
     assert words.setting('{ name = "s3-fifo", small_share = 0.2 }') == "s3-fifo(small_share=0.2)"
     assert summary.best_index([0.1, 0.3, None, 0.3], highest=True) == {1, 3}

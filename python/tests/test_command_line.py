@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Command
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cachewright.cli import options
@@ -79,6 +79,7 @@ def test_every_command_has_help(folder: Path, command: Command, words: list[str]
         (["trace", "head", "a.csv", "--volume", "7"], ["`7`", "`1`"]),
         (["trace", "slice", "a.csv", "x", "--from", "10"], ["`10`", "unit"]),
         (["trace", "convert", "a.csv", "x", "--to", "parket"], ["`parket`", "parquet"]),
+        (["trace", "head", "a.csv", "b.csv"], ["found `b.csv`", "nothing more"]),
         (["trace", "merge", "a.csv"], ["1 paths"]),
         (["trace", "merge", "a.csv", "x", "--start", "c=1s"], ["`c`", "a"]),
         (["trace", "merge", "a.csv", "x", "--scale", "a=-1"], ["`-1`"]),
@@ -254,14 +255,16 @@ def test_an_interrupt_stops_a_run_with_one_sentence(traces: Path) -> None:
     (traces / "long.toml").write_text(
         '[cache]\ncapacity = "1%wss"\n[[tenant]]\nname = "t"\ntrace = "long.csv"\n'
     )
-    words = ["compare", "long.toml", "--vary", "policy=" + ",".join(["lru", "arc", "lirs"] * 20)]
+    words = ["compare", "long.toml", "--vary", "policy=" + ",".join(["lru", "arc", "lirs"] * 300)]
     running = subprocess.Popen(
-        [sys.executable, "-m", "cachewright", *words],
+        [sys.executable, "-m", "cachewright", *words, "--out", "r"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(1.5)
+    limit = time.monotonic() + 60
+    while not Path("r").exists() and time.monotonic() < limit:
+        time.sleep(0.05)
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=20)
     assert (running.returncode, out, err) == (1, "", "error: interrupted\n")
@@ -285,6 +288,30 @@ def test_colours_are_off_when_asked(stack: Path) -> None:
         os.close(main)
         assert "error: " in shown.replace("\x1b[0m", "").replace("\x1b[1;31m", "")
         assert ("\x1b[1;31m" in shown) == coloured
+
+
+WORDS = [
+    *{word for words in COMMANDS for word in words},
+    *["stack.toml", "a.csv", "b.csv", "out.parquet", ".", "", "-", "--", "-n", "-1", "1e9", "0"],
+    *["--vary", "policy=lru", "capacity=1B", "--set", "cache.block=3KiB", "=", "--out", "--json"],
+    *["--from", "1s", "--to", "--volume", "1", "--on-bad-record", "skip", "--format", "csv"],
+    *["--method", "exact", "--rate", "2", "--sizes", "1%wss", "--windows", "3", "-v", "\x00é"],
+]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=7))
+@settings(
+    max_examples=120,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+def test_no_command_line_ends_in_a_traceback(
+    stack: Path, command: Command, words: list[str]
+) -> None:
+    answer = command(*words)
+    assert answer.status in (0, 1, 2)
+    assert answer.status == 0 or answer.err.splitlines()[-1] != ""
+    assert "Traceback" not in answer.err
 
 
 @given(st.lists(st.text("abc{}[]()=\"' ,.0", max_size=12), min_size=1, max_size=4))

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, UnusedCliTokensError
 
 from cachewright import _native
 from cachewright.cli import check, listing, mrc, output, run, trace
@@ -68,7 +68,9 @@ def status_of(arguments: Sequence[str]) -> int:
 
 def usage_sentence(error: CycloptsError) -> str:
     """Return what was wrong with the command as one sentence in lower case."""
-    text = " ".join(str(error).split()).rstrip(".").replace('"', "`")
     chain = " ".join(error.command_chain or ())
-    where = f"cachewright {chain} --help" if chain else "cachewright --help"
-    return f"{text[:1].lower()}{text[1:]}; see `{where}`"
+    where = f"see `cachewright {chain} --help`" if chain else "see `cachewright --help`"
+    if isinstance(error, UnusedCliTokensError):
+        return f"found `{' '.join(error.unused_tokens or ())}`, expected nothing more; {where}"
+    text = " ".join(str(error).split()).rstrip(".").replace('"', "`")
+    return f"{text[:1].lower()}{text[1:]}; {where}"

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 TENANT_COLUMNS = 8
 _MEASURES = (
-    ("hit ratio", "hit_ratio"),
-    ("read hit ratio", "read_hit_ratio"),
-    ("write-backs", "writebacks"),
-    ("cache writes", "cache_writes"),
+    ("hit ratio", "hit_ratio", words.ratio),
+    ("read hit ratio", "read_hit_ratio", words.ratio),
+    ("write-backs", "writebacks", words.count),
+    ("cache writes", "cache_writes", words.count),
+    ("mean response", "mean_response_ns", words.duration),
 )
 
 
@@ -144,20 +145,19 @@ def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> str:
         [escape(summary.policy_label(case)) for case in shown],
         [escape(summary.value(case, summary.PARTITION)) for case in shown],
     ]
-    measures: list[tuple[str, list[float], bool]] = [
-        (name, [case["total"][key] for case in cases], key.endswith("ratio"))
-        for name, key in _MEASURES
-    ]
+    for name, key, show in _MEASURES:
+        values = [case["total"].get(key) for case in cases]
+        if any(value is not None for value in values):
+            headers.append(name)
+            best = ranking.best(values, highest=key.endswith("ratio"))
+            columns.append(_marked([show(v) for v in values[: ranking.shown]], best))
     names = [tenant["name"] for tenant in document["tenants"]]
     if 1 < len(names) <= TENANT_COLUMNS:
-        measures += [
-            (name, [case["tenants"][index]["hit_ratio"] for case in cases], True)
-            for index, name in enumerate(names)
-        ]
-    for name, values, is_ratio in measures:
-        headers.append(name)
-        texts = [words.ratio(v) if is_ratio else words.count(v) for v in values]
-        columns.append(_marked(texts[: ranking.shown], ranking.best(values, is_ratio)))
+        for index, name in enumerate(names):
+            ratios = [case["tenants"][index]["hit_ratio"] for case in cases]
+            headers.append(name)
+            texts = [words.ratio(v) for v in ratios[: ranking.shown]]
+            columns.append(_marked(texts, ranking.best(ratios, highest=True)))
     rows = [list(row) for row in zip(*columns, strict=True)]
     left_out = len(cases) - len(shown)
     more = f'<p class="note">{left_out} more are in result.json.</p>' if left_out else ""
