@@ -23,7 +23,7 @@ fn recorded(texts: &[&str]) -> Recording {
 
 #[test]
 fn two_tenants_worked_by_hand() {
-    // a: reads blocks 0 and 1 (half each), writes block 1, trims 0..2 at 30 us (only 0 and 1 known).
+    // a: reads blocks 0 and 1 (half each), writes block 1, trims 0..2 at 30 us (0 and 1 known).
     let a = "1,R,2048,4096,0\n1,W,4096,4096,10\n1,T,0,12288,30\n";
     // b: its block 1 is another block; flushes are counted and leave nothing.
     let b = "1,R,4096,512,0\n1,F,0,0,5\n1,R,4096,512,20\n";

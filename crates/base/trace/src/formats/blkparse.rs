@@ -174,7 +174,8 @@ mod tests {
     use super::*;
     use crate::formats::testing::{bad, bad_with, options, read_all, read_with, record};
 
-    const TEXT: &str = "  8,16   5        1     0.000000000 18615  A   R 4446456 + 256 <- (8,17) 32\n\
+    const TEXT: &str = "\
+  8,16   5        1     0.000000000 18615  A   R 4446456 + 256 <- (8,17) 32\n\
   8,16   5        2     0.000001850 18615  Q   R 1444645666 + 256 [java]\n\
   8,16   5        0     0.000012990     0  m   N cfq18615S / insert_request\n\
   8,16   5        4     0.000008750 18615  P   N [java]\n\

@@ -27,9 +27,9 @@ pub mod tencent;
 pub mod vscsi;
 
 #[cfg(test)]
-mod damage;
+mod damage_tests;
 #[cfg(test)]
-mod golden;
+mod golden_tests;
 
 use crate::source::Source;
 use crate::{Batch, OpenOptions, Skipped, TraceError, TraceReader};
