@@ -88,7 +88,8 @@ check-generated: ## check that the pages made from the code are fresh
 	cargo xtask generate --check
 
 bench: develop ## speed and memory beside libCacheSim; writes benches/peers.md
-	$(BIN)/python benches/peers.py --requests $(BENCH_REQUESTS) --out benches/peers.md
+	$(BIN)/python benches/peers.py --requests $(BENCH_REQUESTS) --out benches/peers.md \
+		--sample ../shared/traces/public/cloudphysics-libcachesim/cloudPhysicsIO.oracleGeneral.bin.zst
 
 bench-smoke: develop ## the same at a small size, Cachewright alone, nothing written
 	$(BIN)/python benches/peers.py --requests 200000 --blocks 10000 --no-peer

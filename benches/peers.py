@@ -44,19 +44,24 @@ class Measured:
     miss_ratios: list[float]
 
 
+def next_access(ids: np.ndarray) -> np.ndarray:
+    """Return for each access the 1-based index of the next one of the same id, -1 for none."""
+    order = np.argsort(ids, kind="stable")
+    again = ids[order][1:] == ids[order][:-1]
+    following = np.full(len(ids), -1, np.int64)
+    following[order[:-1][again]] = order[1:][again] + 1
+    return following
+
+
 def make_trace(path: Path, requests: int, blocks: int) -> None:
     """Write Zipf(1.0) requests as oracleGeneral, with the next access as its definition asks."""
     random = np.random.default_rng(SEED)
     weights = np.cumsum(1 / np.arange(1, blocks + 1))
     scattered = random.permutation(blocks).astype(np.uint64)
     ids = scattered[np.searchsorted(weights / weights[-1], random.random(requests))]
-    order = np.argsort(ids, kind="stable")
-    again = ids[order][1:] == ids[order][:-1]
-    following = np.full(requests, -1, np.int64)
-    following[order[:-1][again]] = order[1:][again] + 1
     records = np.zeros(requests, RECORD)
     records["time"] = np.arange(requests) // 1000
-    records["id"], records["size"], records["next"] = ids + 1, 1, following
+    records["id"], records["size"], records["next"] = ids + 1, 1, next_access(ids)
     path.parent.mkdir(parents=True, exist_ok=True)
     records.tofile(path)
 
@@ -131,26 +136,51 @@ class Table:
         print(self.lines[-1], flush=True)
 
 
+def split_sample(sample: Path, path: Path) -> int:
+    """Write each aligned 4 KiB block of a trace's requests as one record; return how many."""
+    import cachewright
+
+    frame = cachewright.read_trace(sample, format="oracle-general")
+    offset = frame["offset_bytes"].to_numpy()
+    first, last = offset // 4096, (offset + frame["length_bytes"].to_numpy() - 1) // 4096
+    counts = (last - first + 1).astype(np.int64)
+    starts = np.repeat(first, counts)
+    within = np.arange(len(starts)) - np.repeat(np.cumsum(counts) - counts, counts)
+    records = np.zeros(len(starts), dtype=RECORD)
+    records["time"] = np.repeat(frame["time_ns"].to_numpy() // 10**9, counts)
+    records["id"], records["size"] = starts + within.astype(np.uint64), 4096
+    records["next"] = next_access(records["id"])
+    records.tofile(path)
+    return len(records)
+
+
 class Comparison:
     """One trace and both sides."""
 
-    def __init__(self, trace: Path, requests: int, with_peer: bool) -> None:
+    def __init__(self, trace: Path, requests: int, with_peer: bool, runs: int = 1) -> None:
         self.trace, self.requests, self.with_peer = trace, requests, with_peer
+        self.runs = runs
+
+    def _median(self, python: Path | str, side: str, *arguments: str) -> Measured | None:
+        """Return the run of median CPU time of so many."""
+        done = [measure(python, side, str(self.trace), *arguments) for _ in range(self.runs)]
+        good = sorted((run for run in done if run), key=lambda run: run.cpu_s)
+        return good[len(good) // 2] if good else None
 
     def ours(self, *arguments: str) -> Measured | None:
         """Measure Cachewright."""
-        return measure(sys.executable, "cachewright", str(self.trace), *arguments)
+        return self._median(sys.executable, "cachewright", *arguments)
 
     def theirs(self, *arguments: str) -> Measured | None:
         """Measure libCacheSim, if it takes part."""
         if not self.with_peer:
             return None
-        return measure(PEER_PYTHON, "libcachesim", str(self.trace), *arguments)
+        return self._median(PEER_PYTHON, "libcachesim", *arguments)
 
-    def single(self, sizes: list[int]) -> Table:
+    def single(self, sizes: list[int], trace: str) -> Table:
         """One policy and one size per process: decoding and simulation, end to end."""
         columns = ("policy", "blocks", "ours M/s", "theirs M/s", "ratio", "misses", "theirs")
-        table = Table("One policy, one size, decoding included", *columns)
+        table = Table(f"One policy, one size, decoding included: {trace}", *columns)
         for size in sizes:
             for policy in POLICIES:
                 ours, theirs = self.ours(policy, str(size)), self.theirs(policy, str(size))
@@ -234,6 +264,7 @@ def main() -> int:
     parser.add_argument("--requests", type=int, default=20_000_000)
     parser.add_argument("--blocks", type=int, default=1_000_000)
     parser.add_argument("--no-peer", action="store_true", help="measure Cachewright alone")
+    parser.add_argument("--sample", type=Path, help="an oracleGeneral trace to split and replay")
     parser.add_argument("--out", type=Path, help="where the page goes; nowhere when left out")
     arguments = parser.parse_args()
     begin = time.monotonic()
@@ -246,10 +277,16 @@ def main() -> int:
     sizes = [arguments.blocks // 100, arguments.blocks // 10]
     sweep = [arguments.blocks * step // (10 * SWEEP_SIZES) for step in range(1, SWEEP_SIZES + 1)]
     tables = [
-        comparison.single(sizes),
+        comparison.single(sizes, "Zipf"),
         comparison.many(sizes, sweep),
         comparison.memory(sizes[0], arguments.blocks // 2),
     ]
+    if arguments.sample and arguments.sample.exists():
+        split = KEPT / "sample.oracleGeneral"
+        blocks = split_sample(arguments.sample, split)
+        sample = Comparison(split, blocks, with_peer, runs=5)
+        title = f"the sample in {blocks:,} blocks of 4 KiB, median of 5"
+        tables.append(sample.single([16_384, 131_072], title))
     if arguments.out:
         lines = [heading(arguments), *(line for table in tables for line in table.lines)]
         arguments.out.write_text("\n".join(lines) + "\n", encoding="utf-8")

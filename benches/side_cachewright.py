@@ -18,8 +18,15 @@ def stack_of(path: str, policy: str, blocks: int) -> dict[str, object]:
     """Return a stack of one tenant with one block per request."""
     return {
         "cache": {"capacity": f"{blocks} blocks", "policy": policy},
-        "replay": {"blocks": "unit", "curves": False},
-        "tenant": [{"name": "trace", "trace": path, "format": "oracle-general"}],
+        "replay": {"blocks": "unit", "curves": False, "windows": 0},
+        "tenant": [
+            {
+                "name": "trace",
+                "trace": path,
+                "format": "oracle-general",
+                "options": {"address_unit": "object"},
+            }
+        ],
     }
 
 
