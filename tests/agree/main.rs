@@ -1,5 +1,6 @@
 //! What was simulated is what runs: the replay over dense ids and the live cache over a sparse
 //! index make the same decisions, request by request, for every policy and write mode.
+#![allow(clippy::unwrap_used)] // a failed test may panic
 
 use cachewright_cache::{Cache, Engine, Move, Plan, Quotas, WriteMode};
 use cachewright_policy::{Need, PolicyVisitor, Registered, entries, visit};

@@ -1,5 +1,6 @@
 //! Counts of whole runs on real traces: the reference simulator's on a public sample (when the
 //! reference data is present), and our own, pinned, on the bundled traces.
+#![allow(clippy::unwrap_used)] // a failed test may panic
 
 use cachewright_experiment::{RunOptions, run};
 use cachewright_tests::{reference_data, root};

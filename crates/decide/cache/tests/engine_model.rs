@@ -59,7 +59,7 @@ impl PolicyVisitor for Replay<'_> {
             };
             cache.on(&request, &mut plan);
             follow(&plan, step.op, self.mode, &mut held);
-            cache.engine().audit().expect("engine invariants");
+            assert_eq!(cache.engine().audit(), Ok(()));
             let dirty = held.values().filter(|dirty| **dirty).count() as u64;
             assert_eq!(cache.engine().dirty_blocks(), dirty);
             for tenant in 0..2 {

@@ -46,10 +46,11 @@ impl Plan<'_> {
         ExperimentError::Spec { origin: self.origin.to_owned(), message }
     }
 
-    fn engine<P: Registered>(&self, control: &mut Control, settings: &P::Settings) -> EngineLane<P>
-    where
-        P: Registered,
-    {
+    fn engine<P: Registered>(
+        &self,
+        control: &mut Control,
+        settings: &P::Settings,
+    ) -> EngineLane<P> {
         let spec = &self.case.spec;
         let seed = spec.seed.derive("policy");
         let quotas = control.first();

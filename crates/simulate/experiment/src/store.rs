@@ -4,6 +4,7 @@
 //! an answer means. A key is made of the version, the resolved settings and the traces' identity;
 //! a changed input has another key, so stale answers are never used.
 
+use crate::series::Rows;
 use crate::{ExperimentError, VERSION};
 use cachewright_system::Row;
 use cachewright_types::seed::mix;
@@ -41,11 +42,7 @@ impl Store {
     }
 
     /// The answer kept under `key`, under the case's number of today.
-    pub fn load(
-        &self,
-        key: &str,
-        case: usize,
-    ) -> Result<Option<(Value, Vec<(u32, Row)>)>, ExperimentError> {
+    pub fn load(&self, key: &str, case: usize) -> Result<Option<(Value, Rows)>, ExperimentError> {
         let Some(cases) = self.cases.as_ref().filter(|_| !self.fresh) else { return Ok(None) };
         let path = cases.join(format!("{key}.json"));
         let text = match std::fs::read_to_string(&path) {

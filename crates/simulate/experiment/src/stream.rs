@@ -54,7 +54,7 @@ impl BlockStream {
             }
             ids.push(self.recording.ids[at]);
             flags.push(self.recording.flags[at] & WRITE);
-            tenants.push(self.recording.tenants.get(at).copied().unwrap_or_default());
+            tenants.push(self.recording.tenant_at(at).0);
         }
         ids.len()
     }

@@ -64,8 +64,7 @@ pub fn requests_by_tenant(recording: &Recording) -> Vec<Vec<u32>> {
     let mut requests = vec![Vec::new(); recording.totals.len()];
     for request in 0..recording.times_ns.len() {
         let start = recording.accesses_of(request).start;
-        let tenant = recording.tenants.get(start).copied().unwrap_or_default();
-        requests[usize::from(tenant)].push(request as u32);
+        requests[recording.tenant_at(start).index()].push(request as u32);
     }
     requests
 }

@@ -61,16 +61,17 @@ impl Lane for CurveLane {
     fn replay(&mut self, recording: &Recording, range: Range<usize>, _: &[u32]) {
         let whose = self.whose;
         let ids = recording.ids_for(whose == Whose::All);
+        let block_at = |at: usize| BlockId(ids[at]);
         let mut warm = 0;
         for start in range.clone().step_by(STRIDE) {
             let end = (start + STRIDE).min(range.end);
             for at in end..(end + STRIDE).min(range.end) {
                 if whose.counts(recording, at) {
-                    warm ^= self.set.touch(ONLY, BlockId(ids[at]));
+                    warm ^= self.set.touch(ONLY, block_at(at));
                 }
             }
             for at in (start..end).filter(|at| whose.counts(recording, *at)) {
-                let (block, flags) = (BlockId(ids[at]), recording.flags[at]);
+                let (block, flags) = (block_at(at), recording.flags[at]);
                 if flags & TRIM != 0 {
                     self.set.remove(ONLY, block);
                 } else {

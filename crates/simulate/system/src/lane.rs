@@ -85,7 +85,7 @@ impl<P: Policy> EngineLane<P> {
         let ids = recording.ids_for(self.engine.is_shared());
         let mut all_hit = true;
         for at in range {
-            let tenant = TenantId(recording.tenants.get(at).copied().unwrap_or_default());
+            let tenant = recording.tenant_at(at);
             self.step(BlockId(ids[at]), tenant, recording.flags[at] & !LAST, NEVER);
             all_hit = self.all_hit;
             if recording.flags[at] & (LAST | TRIM) == LAST {
@@ -99,17 +99,18 @@ impl<P: Policy> EngineLane<P> {
     /// The loop for any recording.
     fn replay_any(&mut self, recording: &Recording, range: Range<usize>, next_use: &[u32]) {
         let ids = recording.ids_for(self.engine.is_shared());
-        let tenant_at =
-            |at: usize| TenantId(recording.tenants.get(at).copied().unwrap_or_default());
+        let at_of = |at: usize| (recording.tenant_at(at), BlockId(ids[at]));
         let mut warm = 0;
         for start in range.clone().step_by(STRIDE) {
             let end = (start + STRIDE).min(range.end);
             for at in end..(end + STRIDE).min(range.end) {
-                warm ^= self.engine.touch(tenant_at(at), BlockId(ids[at]));
+                let (tenant, block) = at_of(at);
+                warm ^= self.engine.touch(tenant, block);
             }
             for at in start..end {
                 let next_use = next_use.get(at).copied().unwrap_or(NEVER);
-                self.step(BlockId(ids[at]), tenant_at(at), recording.flags[at], next_use);
+                let (tenant, block) = at_of(at);
+                self.step(block, tenant, recording.flags[at], next_use);
             }
         }
         std::hint::black_box(warm);

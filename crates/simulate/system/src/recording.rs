@@ -8,7 +8,7 @@ use cachewright_trace::TraceError;
 use cachewright_trace::intern::{InternError, Interner};
 use cachewright_trace::merge::{Workload, WorkloadBatch};
 use cachewright_trace::next_use::{NEVER, next_uses};
-use cachewright_types::Op;
+use cachewright_types::{Op, TenantId};
 use std::ops::Range;
 use thiserror::Error;
 
@@ -139,6 +139,12 @@ impl Recording {
         } else {
             self.starts[request] as usize
         }
+    }
+
+    /// Whose access it is.
+    #[inline(always)]
+    pub fn tenant_at(&self, position: usize) -> TenantId {
+        TenantId(self.tenants.get(position).copied().unwrap_or_default())
     }
 
     /// The ids a cache uses: dense over all tenants when it is shared, per tenant otherwise.

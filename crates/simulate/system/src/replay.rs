@@ -7,7 +7,7 @@
 use crate::lane::{Lane, LaneResult};
 use crate::recording::{RecordError, Recording, TRIM, WRITE};
 use cachewright_curve::{CurveSet, Curves};
-use cachewright_types::{BlockId, TenantId};
+use cachewright_types::BlockId;
 use rayon::prelude::*;
 
 /// Accesses replayed through every lane before the next ones: their ids stay in the processor's
@@ -67,16 +67,16 @@ impl Cuts {
 /// Each interval's curves, per tenant, as `set` measures them.
 pub fn interval_curves(recording: &Recording, cuts: &Cuts, mut set: CurveSet) -> Vec<Vec<Curves>> {
     let ids = recording.ids_for(false);
+    let block_at = |at: usize| BlockId(ids[at]);
     let mut intervals = Vec::new();
     let mut from = 0;
     for cut in cuts.cuts.iter().filter(|cut| cut.interval.is_some()) {
         for at in from..cut.at {
-            let tenant = TenantId(recording.tenants.get(at).copied().unwrap_or_default());
-            let flags = recording.flags[at];
+            let (tenant, flags) = (recording.tenant_at(at), recording.flags[at]);
             if flags & TRIM != 0 {
-                set.remove(tenant, BlockId(ids[at]));
+                set.remove(tenant, block_at(at));
             } else {
-                set.access(tenant, BlockId(ids[at]), flags & WRITE != 0);
+                set.access(tenant, block_at(at), flags & WRITE != 0);
             }
         }
         from = cut.at;

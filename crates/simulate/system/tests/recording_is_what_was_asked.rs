@@ -1,4 +1,5 @@
 //! A recording holds every block of every request, numbered densely, in order of time.
+#![allow(clippy::unwrap_used)] // a failed test may panic
 
 use cachewright_system::recording::{LAST, TRIM, WRITE};
 use cachewright_system::{BlockKind, Cuts, RecordError, Recorder, Recording};
