@@ -1,0 +1,353 @@
+//! The translation layer: host writes in, programs, moves and erases out.
+//!
+//! For: the path of one host write, open superblocks, trim, counters. Must never know: what a
+//! scheme thinks (it asks), what flash costs (it tells a [`Sink`]). Units: pages. Invariants
+//! (audited): each mapped page has one valid copy; pages written = valid + invalid per superblock;
+//! on a drive of fixed size at least one superblock is free at any moment and `reserve_blocks` are
+//! when a host page is placed. Reclaim stands in `ftl/collect.rs`, the audit in `ftl/audit.rs`.
+
+mod audit;
+mod collect;
+
+use crate::blocks::Blocks;
+use crate::geometry::{STREAM_LIMIT, Space};
+use crate::mapping::{Mapping, UNMAPPED};
+use crate::reclaim::Named;
+use crate::separation::{HostRequest, Invalidated, Registered, Separation, Stream, Write};
+use crate::sink::{Address, Sink};
+use crate::{Counts, FtlError, Geometry, NEVER};
+use std::collections::VecDeque;
+
+/// Pages whose entries are loaded together ahead of their writes.
+const TOUCH_AHEAD: usize = 64;
+
+/// The open superblock of a stream: addresses left to write.
+#[derive(Clone, Copy, Debug, Default)]
+struct Head {
+    next: u32,
+    end: u32,
+}
+
+/// What starts reclaim, in the units of the hot path.
+#[derive(Clone, Copy, Debug)]
+enum Trigger {
+    Reserve { blocks: u32 },
+    GarbageShare { share: f64 },
+}
+
+/// A drive under one separation.
+pub struct Ftl<S> {
+    geometry: Geometry,
+    separation: S,
+    reclaim: Named,
+    mapping: Mapping,
+    blocks: Blocks,
+    heads: Vec<Head>,
+    /// Free superblocks; the one free for longest is opened first, which levels wear.
+    free: VecDeque<u32>,
+    trigger: Trigger,
+    least_invalid: u32,
+    /// Pages written by the host.
+    clock: u64,
+    mapped_pages: u32,
+    /// Invalid pages in sealed superblocks.
+    garbage_pages: u64,
+    /// Pages in superblocks, valid or not.
+    stored_pages: u64,
+    counts: Counts,
+    /// Valid pages of the victim at hand, with their offsets.
+    moving: Vec<(u32, u32)>,
+    /// Keeps the loads of `touch` alive.
+    touched: u32,
+}
+
+impl<S: Separation> Ftl<S> {
+    /// An empty drive. Errors: limits of the geometry, no room beside the data.
+    pub fn new(geometry: Geometry, separation: S, reclaim: Named) -> Result<Ftl<S>, FtlError>
+    where
+        S: Registered,
+    {
+        Ftl::with_name(geometry, separation, S::ENTRY.name, reclaim)
+    }
+
+    /// As [`Ftl::new`], for a separation outside the registry; `name` is for messages.
+    pub fn with_name(
+        geometry: Geometry,
+        separation: S,
+        name: &'static str,
+        reclaim: Named,
+    ) -> Result<Ftl<S>, FtlError> {
+        let streams = separation.streams();
+        if streams == 0 || streams > STREAM_LIMIT {
+            let (separation, found, limit) = (name, streams, STREAM_LIMIT);
+            return Err(FtlError::Streams { separation, found, limit });
+        }
+        let meta_pages = separation.meta_pages();
+        geometry.check(streams, meta_pages)?;
+        let data_pages = geometry.block_pages - meta_pages;
+        let (trigger, least_invalid, count) = match geometry.space {
+            Space::Fixed { blocks, reserve_blocks, .. } => {
+                (Trigger::Reserve { blocks: reserve_blocks }, 0, blocks)
+            }
+            Space::GarbageShare { share } => {
+                let least = (share * f64::from(data_pages)).ceil() as u32;
+                (Trigger::GarbageShare { share }, least.max(1), 0)
+            }
+        };
+        let mut ftl = Ftl {
+            mapping: Mapping::new(geometry.logical_pages, geometry.address_bits()),
+            blocks: Blocks::new(data_pages, reclaim.policy.orders_by_invalid()),
+            geometry,
+            separation,
+            reclaim,
+            heads: vec![Head::default(); streams as usize],
+            free: VecDeque::new(),
+            trigger,
+            least_invalid,
+            clock: 0,
+            mapped_pages: 0,
+            garbage_pages: 0,
+            stored_pages: 0,
+            counts: Counts::default(),
+            moving: Vec::new(),
+            touched: 0,
+        };
+        (0..count).for_each(|_| ftl.grow());
+        if let Trigger::GarbageShare { .. } = trigger {
+            (0..streams).for_each(|stream| ftl.open(Stream(stream as u8)));
+        }
+        Ok(ftl)
+    }
+
+    /// Announces a request of the host to the separation; its pages follow with [`Ftl::write`].
+    #[inline(always)]
+    pub fn begin(&mut self, request: &HostRequest) {
+        self.separation.on_request(request, self.clock);
+    }
+
+    /// Writes one page of a request. `lifetime` is for separations that need the future
+    /// ([`NEVER`] otherwise). Errors: a page beyond the end; a drive that reclaim cannot free.
+    #[inline(always)]
+    pub fn write<K: Sink>(
+        &mut self,
+        page: u32,
+        lifetime: u32,
+        sink: &mut K,
+    ) -> Result<(), FtlError> {
+        if let Trigger::Reserve { blocks } = self.trigger
+            && (self.free.len() as u32) < blocks
+        {
+            self.make_room(blocks, sink)?;
+        }
+        let old = self.mapping.at(page)?;
+        self.clock += 1;
+        self.counts.user_pages += 1;
+        let rewrite = old != UNMAPPED;
+        if rewrite {
+            self.invalidate(page, old, false);
+        }
+        let (clock, mapped_pages) = (self.clock, self.mapped_pages);
+        let write = Write { page, clock, rewrite, mapped_pages, lifetime };
+        let stream = self.separation.place_user(&write);
+        if S::READS_META && self.separation.meta_read() && rewrite {
+            self.counts.meta_reads += 1;
+            sink.read_meta(self.mapping.split(old));
+        }
+        self.mapped_pages += u32::from(!rewrite);
+        self.stored_pages += 1;
+        let at = self.append(stream, page, sink);
+        sink.program(page, self.mapping.split(at));
+        Ok(())
+    }
+
+    /// Ends a request. Space that is limited by its share of garbage is reclaimed here.
+    #[inline(always)]
+    pub fn end<K: Sink>(&mut self, sink: &mut K) {
+        if let Trigger::GarbageShare { share } = self.trigger
+            && self.garbage_pages as f64 / self.stored_pages as f64 > share
+        {
+            self.clean_one(sink);
+        }
+    }
+
+    /// Writes pages, each a request of its own, at full speed: the entries of the next pages are
+    /// loaded together ahead of their writes. `lifetimes` is empty or as long as `pages`. Errors:
+    /// as [`Ftl::write`]; the pages before the one at fault are written.
+    pub fn write_each<K: Sink>(
+        &mut self,
+        pages: &[u32],
+        lifetimes: &[u32],
+        sink: &mut K,
+    ) -> Result<(), FtlError> {
+        for (index, chunk) in pages.chunks(TOUCH_AHEAD).enumerate() {
+            let mut touched = 0_u32;
+            for page in chunk {
+                touched = touched.wrapping_add(self.mapping.touch(*page));
+                touched = touched.wrapping_add(self.separation.touch(*page));
+            }
+            self.touched = self.touched.wrapping_add(touched);
+            for (offset, page) in chunk.iter().enumerate() {
+                let lifetime = lifetimes.get(index * TOUCH_AHEAD + offset).copied();
+                self.begin(&HostRequest { first_page: *page, pages: 1, write: true });
+                self.write(*page, lifetime.unwrap_or(NEVER), sink)?;
+                self.end(sink);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes one request of several pages. Errors: as [`Ftl::write`]; nothing is written if the
+    /// request passes the end of the drive.
+    pub fn write_request<K: Sink>(
+        &mut self,
+        first_page: u32,
+        pages: u32,
+        sink: &mut K,
+    ) -> Result<(), FtlError> {
+        let range = self.range(first_page, pages)?;
+        self.begin(&HostRequest { first_page, pages, write: true });
+        for page in range {
+            self.write(page, NEVER, sink)?;
+        }
+        self.end(sink);
+        Ok(())
+    }
+
+    /// Forgets pages that the host no longer needs. Errors: a page beyond the end.
+    pub fn trim(&mut self, first_page: u32, pages: u32) -> Result<(), FtlError> {
+        for page in self.range(first_page, pages)? {
+            let old = self.mapping.at(page)?;
+            if old != UNMAPPED {
+                self.invalidate(page, old, true);
+                self.mapping.unmap(page);
+                self.mapped_pages -= 1;
+                self.counts.trimmed_pages += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn range(&self, first_page: u32, pages: u32) -> Result<std::ops::Range<u32>, FtlError> {
+        let end = u64::from(first_page) + u64::from(pages);
+        if end <= u64::from(self.mapping.pages()) {
+            Ok(first_page..end as u32)
+        } else {
+            Err(self.mapping.beyond_end(end - 1))
+        }
+    }
+
+    /// Counts the old copy of a page as invalid.
+    #[inline(always)]
+    fn invalidate(&mut self, page: u32, old: u32, trimmed: bool) {
+        let Address { block, offset } = self.mapping.split(old);
+        let sealed = self.blocks.invalidate(block);
+        self.garbage_pages += u64::from(sealed);
+        if S::WATCHES_INVALIDATION {
+            let (block, clock) = (&self.blocks.get(block), self.clock);
+            self.separation.on_invalidate(&Invalidated { page, offset, block, clock, trimmed });
+        }
+    }
+
+    /// Puts a page at the end of a stream and returns the address.
+    #[inline(always)]
+    fn append<K: Sink>(&mut self, stream: Stream, page: u32, sink: &mut K) -> u32 {
+        let stream = stream.index().min(self.heads.len() - 1);
+        let mut head = self.heads[stream];
+        if head.next == head.end {
+            self.open(Stream(stream as u8));
+            head = self.heads[stream];
+        }
+        let at = head.next;
+        self.heads[stream].next = at + 1;
+        self.mapping.place(page, at);
+        if at + 1 == head.end {
+            self.seal(Stream(stream as u8), sink);
+        }
+        at
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn open(&mut self, stream: Stream) {
+        if self.free.is_empty() {
+            self.grow();
+        }
+        if let Some(block) = self.free.pop_front() {
+            self.blocks.open(block, stream, self.clock);
+            let next = self.mapping.first(block);
+            let head = Head { next, end: next + self.blocks.data_pages() };
+            self.heads[stream.index()] = head;
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn seal<K: Sink>(&mut self, stream: Stream, sink: &mut K) {
+        let last = self.heads[stream.index()].end - 1;
+        let block = self.mapping.split(last).block;
+        self.heads[stream.index()] = Head::default();
+        self.blocks.seal(block, self.clock);
+        self.garbage_pages += u64::from(self.blocks.invalid(block));
+        for offset in self.blocks.data_pages()..self.geometry.block_pages {
+            self.counts.meta_pages += 1;
+            sink.program_meta(Address { block, offset });
+        }
+        self.separation.on_seal(&self.blocks.get(block));
+        if let Trigger::GarbageShare { .. } = self.trigger {
+            self.open(stream);
+        }
+    }
+
+    /// Adds a free superblock.
+    fn grow(&mut self) {
+        let block = self.blocks.grow();
+        self.mapping.grow();
+        self.free.push_back(block);
+    }
+
+    /// What the drive has done so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Pages written by the host so far.
+    pub fn clock(&self) -> u64 {
+        self.clock
+    }
+
+    /// The size of the drive.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Logical pages that hold data.
+    pub fn mapped_pages(&self) -> u32 {
+        self.mapped_pages
+    }
+
+    /// Free superblocks.
+    pub fn free_blocks(&self) -> u32 {
+        self.free.len() as u32
+    }
+
+    /// The superblocks, to look at (wear, classes).
+    pub fn blocks(&self) -> &Blocks {
+        &self.blocks
+    }
+
+    /// The separation, to look at.
+    pub fn separation(&self) -> &S {
+        &self.separation
+    }
+
+    /// The separation, to be given a model or asked for a dataset between writes.
+    pub fn separation_mut(&mut self) -> &mut S {
+        &mut self.separation
+    }
+
+    /// Where a page lies; nothing if it holds no data. Errors: a page beyond the end.
+    pub fn locate(&self, page: u32) -> Result<Option<Address>, FtlError> {
+        let at = self.mapping.at(page)?;
+        Ok(Some(at).filter(|at| *at != UNMAPPED).map(|at| self.mapping.split(at)))
+    }
+}

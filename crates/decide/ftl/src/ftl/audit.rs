@@ -1,0 +1,79 @@
+//! The check of every invariant of a drive.
+//!
+//! For: tests, fuzzing and simulation. Must never know: anything that `ftl` does not. Slow: it
+//! looks at every page.
+
+use super::{Ftl, Trigger};
+use crate::blocks::State;
+use crate::mapping::UNMAPPED;
+use crate::separation::Separation;
+use crate::sink::Address;
+
+impl<S: Separation> Ftl<S> {
+    /// Checks every invariant. The error says which one is broken and how.
+    pub fn audit(&self) -> Result<(), String> {
+        self.blocks.audit()?;
+        self.separation.audit()?;
+        let stored = self.audit_blocks()?;
+        if stored != self.stored_pages {
+            return Err(format!("{stored} pages are stored, {} are counted", self.stored_pages));
+        }
+        let mut mapped = 0;
+        for page in 0..self.mapping.pages() {
+            let at = self.mapping.at(page).map_err(|error| error.to_string())?;
+            if at == UNMAPPED {
+                continue;
+            }
+            mapped += 1;
+            if self.mapping.page_at(at) != page {
+                let Address { block, offset } = self.mapping.split(at);
+                return Err(format!("page {page} maps to {block}:{offset}, which is another's"));
+            }
+        }
+        if mapped != self.mapped_pages {
+            return Err(format!("{mapped} pages are mapped, {} are counted", self.mapped_pages));
+        }
+        let free = self.free.len();
+        if let Trigger::Reserve { .. } = self.trigger
+            && free == 0
+        {
+            return Err("no superblock is free".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Checks states and counts of superblocks; returns the pages they store.
+    fn audit_blocks(&self) -> Result<u64, String> {
+        let (mut stored, mut garbage, mut free) = (0, 0, 0);
+        for id in 0..self.blocks.len() {
+            let block = self.blocks.get(id);
+            let state = self.blocks.state(id);
+            let written = match state {
+                State::Free => 0,
+                State::Sealed => block.pages,
+                State::Open => {
+                    let head = self.heads[block.stream.index()];
+                    if head.end != self.mapping.first(id) + block.pages {
+                        return Err(format!("superblock {id} is open, no stream writes to it"));
+                    }
+                    head.next - self.mapping.first(id)
+                }
+            };
+            let valid = self.mapping.valid_in(id, written);
+            if valid + block.invalid != written {
+                let invalid = block.invalid;
+                return Err(format!("superblock {id}: {valid} + {invalid} of {written} pages"));
+            }
+            stored += u64::from(written);
+            garbage += if state == State::Sealed { u64::from(block.invalid) } else { 0 };
+            free += usize::from(state == State::Free);
+        }
+        if garbage != self.garbage_pages {
+            return Err(format!("{garbage} pages of garbage, {} counted", self.garbage_pages));
+        }
+        if free != self.free.len() {
+            return Err(format!("{free} superblocks are free, {} are listed", self.free.len()));
+        }
+        Ok(stored)
+    }
+}

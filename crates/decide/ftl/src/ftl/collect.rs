@@ -1,0 +1,136 @@
+//! Reclaim: victims are chosen, emptied and erased.
+//!
+//! For: watermarks, the choice between separation and reclaim policy, the moves. Must never know:
+//! how either decides. Units: superblocks, pages. A victim's valid pages always find room: one
+//! superblock is free, and pages join another stream when their own would need one more.
+
+use super::{Ftl, Trigger};
+use crate::geometry::Space;
+use crate::reclaim::Round;
+use crate::separation::{Choice, Moved, Separation, Stream};
+use crate::sink::{Address, Sink};
+use crate::{Block, FtlError};
+
+impl<S: Separation> Ftl<S> {
+    /// Cleans until so many superblocks are free.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn make_room<K: Sink>(
+        &mut self,
+        reserve: u32,
+        sink: &mut K,
+    ) -> Result<(), FtlError> {
+        let limit = 8 * self.blocks.len() + 64;
+        let mut rounds = 0;
+        while (self.free.len() as u32) < reserve {
+            if rounds == limit || !self.clean_one(sink) {
+                let (free, reclaim) = (self.free.len() as u32, self.reclaim.name);
+                return Err(FtlError::Full { free, reserve, reclaim, rounds });
+            }
+            rounds += 1;
+        }
+        Ok(())
+    }
+
+    /// Work of idle time: cleans at most `most` superblocks while fewer are free than the
+    /// background watermark; returns how many it cleaned. Superblocks without an invalid page are
+    /// left alone. Nothing is done in space that is limited by its share of garbage.
+    pub fn clean_idle<K: Sink>(&mut self, most: u32, sink: &mut K) -> u32 {
+        let Space::Fixed { idle_blocks, .. } = self.geometry.space else { return 0 };
+        let mut cleaned = 0;
+        while cleaned < most
+            && (self.free.len() as u32) < idle_blocks
+            && self.garbage_pages > 0
+            && self.clean_one(sink)
+        {
+            cleaned += 1;
+        }
+        cleaned
+    }
+
+    /// Empties and erases one victim; false if there is none.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn clean_one<K: Sink>(&mut self, sink: &mut K) -> bool {
+        match self.choose() {
+            Some(victim) => {
+                self.empty(victim, sink);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn choose(&mut self) -> Option<u32> {
+        let free = self.free.len() as u32;
+        let streams = match self.separation.choose_victim(&mut self.blocks, free, self.clock) {
+            Choice::Block(block) if self.blocks.is_sealed(block) => return Some(block),
+            Choice::Among(streams) => streams,
+            Choice::Any | Choice::Block(_) => u64::MAX,
+        };
+        self.blocks.settle();
+        let round = Round {
+            blocks: &self.blocks,
+            clock: self.clock,
+            streams,
+            least_invalid: self.least_invalid,
+            short_lived: self.separation.short_lived(),
+        };
+        let found = self.reclaim.policy.choose(&round);
+        if found.is_some() || streams == u64::MAX {
+            return found;
+        }
+        self.reclaim.policy.choose(&Round { streams: u64::MAX, ..round })
+    }
+
+    /// Moves the valid pages of a sealed superblock, in the order of offsets, and erases it.
+    fn empty<K: Sink>(&mut self, victim: u32, sink: &mut K) {
+        let block = self.blocks.get(victim);
+        self.separation.on_collect(&block, self.clock);
+        self.blocks.withdraw(victim);
+        let mut moving = std::mem::take(&mut self.moving);
+        self.mapping.gather(victim, block.pages, &mut moving);
+        for (page, offset) in &moving {
+            self.relocate(&block, *page, *offset, sink);
+        }
+        self.counts.moved_pages += moving.len() as u64;
+        self.counts.collections += 1;
+        self.counts.reclaimed_pages += u64::from(block.invalid);
+        self.garbage_pages -= u64::from(block.invalid);
+        self.stored_pages -= u64::from(block.invalid);
+        self.moving = moving;
+        self.blocks.erase(victim);
+        self.free.push_back(victim);
+        sink.erase(victim);
+        self.separation.on_erase(&block, self.clock);
+    }
+
+    #[inline(always)]
+    fn relocate<K: Sink>(&mut self, victim: &Block, page: u32, offset: u32, sink: &mut K) {
+        let moved = Moved { page, offset, victim, clock: self.clock };
+        let mut stream = self.separation.place_moved(&moved);
+        let head = self.heads[stream.index().min(self.heads.len() - 1)];
+        if head.next == head.end && self.free.is_empty() {
+            stream = self.any_room(stream);
+        }
+        let at = self.append(stream, page, sink);
+        sink.relocate(page, Address { block: victim.id, offset }, self.mapping.split(at));
+    }
+
+    /// A stream whose superblock has room, for a page that would need a superblock when none is
+    /// free: the highest, which holds the pages believed to stay longest. Space without end needs
+    /// no such help.
+    #[cold]
+    #[inline(never)]
+    fn any_room(&mut self, wanted: Stream) -> Stream {
+        if let Trigger::GarbageShare { .. } = self.trigger {
+            return wanted;
+        }
+        let heads = self.heads.iter();
+        let Some(stream) = heads.clone().rposition(|head| head.next != head.end) else {
+            return wanted;
+        };
+        self.counts.misplaced_pages += 1;
+        Stream(stream as u8)
+    }
+}

@@ -1,0 +1,32 @@
+//! Flash translation: where a page lives, which pages share a superblock, which is cleaned next.
+//!
+//! For: page mapping over superblocks, and the two decisions on it: [`Separation`] (the stream of a
+//! page) and [`Reclaim`] (the victim). Must never know: time, dies, channels, files, threads. What
+//! flash has to do is told to a [`Sink`], which an SSD model prices and a live store performs.
+//! Units: pages; the clock counts pages written by the host and nothing else. Source: the common
+//! frame of SepBIT (FAST'22), MiDAS (FAST'24) and Shiro (section II).
+
+pub mod blocks;
+pub mod counts;
+pub mod error;
+pub mod ftl;
+pub mod geometry;
+mod lists;
+mod mapping;
+pub mod reclaim;
+pub mod registry;
+pub mod separation;
+pub mod sink;
+
+pub use blocks::{Block, Blocks};
+pub use counts::Counts;
+pub use error::FtlError;
+pub use ftl::Ftl;
+pub use geometry::{Geometry, Space};
+pub use reclaim::{Reclaim, Round};
+pub use registry::{Entry, Need};
+pub use separation::{Choice, HostRequest, Invalidated, Moved, Separation, Stream, Write};
+pub use sink::{Address, NoSink, Sink};
+
+/// A lifetime when the page is never written again, or when that is not known.
+pub const NEVER: u32 = u32::MAX;

@@ -1,0 +1,130 @@
+//! Reclaim: which superblock is cleaned next.
+//!
+//! For: the seam [`Reclaim`], its registry and the making of a policy by name. Must never know: the
+//! mapping, flash, which separation runs. A policy is asked once per victim, so it stands behind a
+//! `dyn`; its scan over superblocks is compiled for its own score. Units: pages; ages on the clock
+//! of host page writes. Adding a policy is one file and one line in `reclaims!` below.
+
+pub mod greedy;
+
+use crate::blocks::{Block, Blocks};
+use crate::registry::{Entry, unknown};
+use crate::separation::ShortLived;
+use crate::{FtlError, Geometry};
+use cachewright_types::settings::Settings;
+use cachewright_types::{Seed, SettingSpec, Value};
+
+/// What a policy may look at when it picks a victim.
+#[derive(Clone, Copy, Debug)]
+pub struct Round<'a> {
+    /// All superblocks; only sealed ones may be picked.
+    pub blocks: &'a Blocks,
+    /// The clock.
+    pub clock: u64,
+    /// Streams to pick from, a bit each.
+    pub streams: u64,
+    /// Invalid pages that a victim must have at least.
+    pub least_invalid: u32,
+    /// What the separation knows of its classes.
+    pub short_lived: ShortLived,
+}
+
+impl Round<'_> {
+    /// Whether a superblock may be picked in this round.
+    #[inline(always)]
+    pub fn admits(&self, block: &Block) -> bool {
+        block.sealed
+            && block.invalid >= self.least_invalid
+            && self.streams & block.stream.mask() != 0
+    }
+}
+
+/// A policy that picks victims.
+pub trait Reclaim: Send {
+    /// The worth of cleaning a superblock; the highest above 0 is cleaned, the lowest index first
+    /// among equals.
+    fn score(&self, block: &Block, round: &Round<'_>) -> f64;
+
+    /// Whether [`Blocks::by_invalid`] must be kept in order.
+    fn orders_by_invalid(&self) -> bool {
+        false
+    }
+
+    /// The victim, or nothing if no superblock is worth it.
+    fn choose(&mut self, round: &Round<'_>) -> Option<u32> {
+        let (mut best, mut victim) = (0.0, None);
+        for block in round.blocks.sealed() {
+            if round.admits(&block) {
+                let score = self.score(&block, round);
+                if score > best {
+                    (best, victim) = (score, Some(block.id));
+                }
+            }
+        }
+        victim
+    }
+}
+
+/// A policy that stands in the registry.
+pub trait Registered: Reclaim + Sized + 'static {
+    /// Its settings, with defaults as in its source.
+    type Settings: Settings;
+    /// Its facts.
+    const ENTRY: Entry;
+    /// The policy for an empty drive.
+    fn new(geometry: &Geometry, settings: &Self::Settings, seed: Seed) -> Self;
+}
+
+/// A policy with the name it is registered under.
+pub struct Named {
+    /// The name.
+    pub name: &'static str,
+    /// The policy.
+    pub policy: Box<dyn Reclaim>,
+}
+
+macro_rules! reclaims {
+    ($($policy:ty),* $(,)?) => {
+        /// Every reclaim policy, in the order of tables.
+        pub fn entries() -> Vec<&'static Entry> {
+            vec![$(&<$policy as Registered>::ENTRY),*]
+        }
+
+        /// The settings of a policy, or nothing if there is no such policy.
+        pub fn setting_specs(name: &str) -> Option<Vec<SettingSpec>> {
+            $(if <$policy as Registered>::ENTRY.name == name {
+                return Some(<$policy as Registered>::Settings::specs());
+            })*
+            None
+        }
+
+        /// The policy registered as `name`, with its checked settings.
+        pub fn by_name(
+            name: &str,
+            pairs: &[(String, Value)],
+            geometry: &Geometry,
+            seed: Seed,
+        ) -> Result<Named, FtlError> {
+            $(if <$policy as Registered>::ENTRY.name == name {
+                let name = <$policy as Registered>::ENTRY.name;
+                let settings = <$policy as Registered>::Settings::from_pairs(pairs);
+                let settings = settings
+                    .map_err(|error| FtlError::Setting { stage: "reclaim", name, error })?;
+                let policy = Box::new(<$policy as Registered>::new(geometry, &settings, seed));
+                return Ok(Named { name, policy });
+            })*
+            Err(unknown("reclaim", name, &entries()))
+        }
+    };
+}
+
+reclaims! {
+    greedy::Greedy,
+}
+
+/// The entry registered as `name`.
+pub fn entry(name: &str) -> Result<&'static Entry, FtlError> {
+    let entries = entries();
+    let found = entries.iter().find(|entry| entry.name == name).copied();
+    found.ok_or_else(|| unknown("reclaim", name, &entries))
+}

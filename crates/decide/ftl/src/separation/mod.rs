@@ -1,0 +1,245 @@
+//! Separation: which pages share a superblock.
+//!
+//! For: the seam [`Separation`], its registry and static dispatch by name. Must never know: the
+//! mapping, flash. Units: pages; moments and ages on the clock of host page writes, which counts a
+//! write before it is placed. Adding a scheme is one file and one line in `separations!` below.
+//!
+//! Order of calls for one host write: reclaim if due; clock + 1; `on_invalidate` for the old copy;
+//! `place_user`; `on_seal` if the superblock is now full. For one victim: `choose_victim`;
+//! `on_collect`; `place_moved` for each valid page in the order of offsets; `on_erase`.
+
+pub mod none;
+
+use crate::blocks::{Block, Blocks};
+use crate::registry::{Entry, unknown};
+use crate::{FtlError, Geometry};
+use cachewright_types::settings::Settings;
+use cachewright_types::{Seed, SettingSpec, Value};
+
+/// A stream: pages placed on one stream fill the same superblock one after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Stream(pub u8);
+
+impl Stream {
+    /// The index into per-stream arrays.
+    #[inline(always)]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// The set that holds only this stream.
+    #[inline(always)]
+    pub fn mask(self) -> u64 {
+        1 << (self.0 & 63)
+    }
+}
+
+/// One request of the host, before its pages are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostRequest {
+    /// First page.
+    pub first_page: u32,
+    /// Number of pages.
+    pub pages: u32,
+    /// Whether it writes; reads reach only this hook.
+    pub write: bool,
+}
+
+/// One page written by the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// The page.
+    pub page: u32,
+    /// The clock, with this write counted.
+    pub clock: u64,
+    /// Whether the page was mapped before.
+    pub rewrite: bool,
+    /// Mapped pages of the drive, this one not counted if it is new.
+    pub mapped_pages: u32,
+    /// Pages the host writes until this page is written again, this write not counted
+    /// ([`crate::NEVER`] if it is not or that is unknown). Read only under [`crate::Need::Future`].
+    pub lifetime: u32,
+}
+
+/// One valid page of a victim.
+#[derive(Clone, Copy, Debug)]
+pub struct Moved<'a> {
+    /// The page.
+    pub page: u32,
+    /// Its offset in the victim.
+    pub offset: u32,
+    /// The victim as it was when it was chosen.
+    pub victim: &'a Block,
+    /// The clock.
+    pub clock: u64,
+}
+
+/// The old copy of a page that was overwritten or trimmed.
+#[derive(Clone, Copy, Debug)]
+pub struct Invalidated<'a> {
+    /// The page.
+    pub page: u32,
+    /// Offset of the old copy.
+    pub offset: u32,
+    /// The superblock it lies in, the copy already counted as invalid.
+    pub block: &'a Block,
+    /// The clock, with the overwriting page counted.
+    pub clock: u64,
+    /// Whether it was trimmed rather than overwritten.
+    pub trimmed: bool,
+}
+
+/// Who picks the victim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// The reclaim policy, among all sealed superblocks.
+    Any,
+    /// The reclaim policy, among those of a set of streams (bit per stream); among all if it finds
+    /// none there.
+    Among(u64),
+    /// This superblock; if it is not sealed, as [`Choice::Any`].
+    Block(u32),
+}
+
+/// What reclaim may know of a separation's classes (Shiro's equation 1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShortLived {
+    /// Streams whose pages are believed to be overwritten soon, a bit each.
+    pub streams: u64,
+    /// Lifetime in pages below which a page counts as short-lived.
+    pub threshold: u64,
+}
+
+/// A scheme that gives each page its stream. The streams returned must be below `streams()`; a
+/// higher one is taken as the last.
+pub trait Separation: Send {
+    /// Whether `on_invalidate` is called; costs a look at the superblock per overwrite.
+    const WATCHES_INVALIDATION: bool = false;
+    /// Whether `meta_read` is called after each host write.
+    const READS_META: bool = false;
+
+    /// Streams in use, `1..=64`; constant.
+    fn streams(&self) -> u32;
+
+    /// Pages at the end of each superblock for the scheme's own metadata; constant. They count as
+    /// flash writes.
+    fn meta_pages(&self) -> u32 {
+        0
+    }
+
+    /// A request of the host begins.
+    #[inline(always)]
+    fn on_request(&mut self, _request: &HostRequest, _clock: u64) {}
+
+    /// The stream of a page written by the host.
+    fn place_user(&mut self, write: &Write) -> Stream;
+
+    /// The stream of a valid page of a victim.
+    fn place_moved(&mut self, page: &Moved<'_>) -> Stream;
+
+    /// A copy became invalid through the host.
+    #[inline(always)]
+    fn on_invalidate(&mut self, _gone: &Invalidated<'_>) {}
+
+    /// Whether the last `place_user` had to read metadata from flash (only under `READS_META`).
+    fn meta_read(&mut self) -> bool {
+        false
+    }
+
+    /// Who picks the next victim, while `free` superblocks are free.
+    fn choose_victim(&mut self, _blocks: &mut Blocks, _free: u32, _clock: u64) -> Choice {
+        Choice::Any
+    }
+
+    /// A victim is about to be emptied.
+    fn on_collect(&mut self, _victim: &Block, _clock: u64) {}
+
+    /// A victim was emptied and erased.
+    fn on_erase(&mut self, _victim: &Block, _clock: u64) {}
+
+    /// A superblock is full.
+    fn on_seal(&mut self, _block: &Block) {}
+
+    /// Classes for reclaim policies that ask.
+    fn short_lived(&self) -> ShortLived {
+        ShortLived::default()
+    }
+
+    /// State kept per logical page, in bytes; flash pages of metadata not counted.
+    fn metadata_bytes_per_page(&self) -> f64;
+
+    /// Loads a page's state ahead of its use; the value means nothing.
+    #[inline(always)]
+    fn touch(&self, _page: u32) -> u32 {
+        0
+    }
+
+    /// Checks every invariant, slowly.
+    fn audit(&self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// A separation that stands in the registry.
+pub trait Registered: Separation + Sized + 'static {
+    /// Its settings, with defaults as in its source.
+    type Settings: Settings;
+    /// Its facts.
+    const ENTRY: Entry;
+    /// The scheme for an empty drive.
+    fn new(geometry: &Geometry, settings: &Self::Settings, seed: Seed) -> Self;
+}
+
+/// Code that runs once the name of a separation has become its type.
+pub trait SeparationVisitor {
+    /// What the code returns.
+    type Output;
+    /// Called with the separation's type and checked settings.
+    fn visit<S: Registered>(self, settings: S::Settings) -> Self::Output;
+}
+
+macro_rules! separations {
+    ($($scheme:ty),* $(,)?) => {
+        /// Every separation, in the order of tables.
+        pub fn entries() -> Vec<&'static Entry> {
+            vec![$(&<$scheme as Registered>::ENTRY),*]
+        }
+
+        /// The settings of a separation, or nothing if there is no such scheme.
+        pub fn setting_specs(name: &str) -> Option<Vec<SettingSpec>> {
+            $(if <$scheme as Registered>::ENTRY.name == name {
+                return Some(<$scheme as Registered>::Settings::specs());
+            })*
+            None
+        }
+
+        /// Runs `visitor` with the type registered as `name` and its checked settings.
+        pub fn visit<V: SeparationVisitor>(
+            name: &str,
+            pairs: &[(String, Value)],
+            visitor: V,
+        ) -> Result<V::Output, FtlError> {
+            $(if <$scheme as Registered>::ENTRY.name == name {
+                let settings = <$scheme as Registered>::Settings::from_pairs(pairs);
+                let settings = settings.map_err(|error| FtlError::Setting {
+                    stage: "separation",
+                    name: <$scheme as Registered>::ENTRY.name,
+                    error,
+                })?;
+                return Ok(visitor.visit::<$scheme>(settings));
+            })*
+            Err(unknown("separation", name, &entries()))
+        }
+    };
+}
+
+separations! {
+    none::None,
+}
+
+/// The entry registered as `name`.
+pub fn entry(name: &str) -> Result<&'static Entry, FtlError> {
+    let entries = entries();
+    let found = entries.iter().find(|entry| entry.name == name).copied();
+    found.ok_or_else(|| unknown("separation", name, &entries))
+}

@@ -1,0 +1,40 @@
+//! What flash has to do, told as it is decided.
+//!
+//! For: the one way out of the translation layer. Must never know: who performs it. A model of an
+//! SSD prices these moves, a live store performs them, studies of write amplification ignore them
+//! at no cost. Order matters: a page is programmed before the superblock of its old copy is erased.
+
+/// A physical page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Address {
+    /// Superblock.
+    pub block: u32,
+    /// Page within it.
+    pub offset: u32,
+}
+
+/// The receiver of moves. Every method does nothing unless it is overridden.
+pub trait Sink {
+    /// A page from the host is programmed.
+    #[inline(always)]
+    fn program(&mut self, _page: u32, _to: Address) {}
+    /// A valid page of a victim is read and programmed elsewhere.
+    #[inline(always)]
+    fn relocate(&mut self, _page: u32, _from: Address, _to: Address) {}
+    /// A page of the separation's own metadata is programmed.
+    #[inline(always)]
+    fn program_meta(&mut self, _to: Address) {}
+    /// A page of the separation's own metadata is read for a host write; the metadata lies in this
+    /// superblock and belongs to the page at this offset.
+    #[inline(always)]
+    fn read_meta(&mut self, _of: Address) {}
+    /// A superblock is erased; nothing valid is left in it.
+    #[inline(always)]
+    fn erase(&mut self, _block: u32) {}
+}
+
+/// Nobody listens.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoSink;
+
+impl Sink for NoSink {}
