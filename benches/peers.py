@@ -136,6 +136,14 @@ class Table:
         print(self.lines[-1], flush=True)
 
 
+def make_scan(path: Path, blocks: int) -> None:
+    """Write one request for each of so many blocks, in scattered order."""
+    records = np.zeros(blocks, RECORD)
+    records["id"] = np.random.default_rng(SEED).permutation(blocks) + 1
+    records["size"], records["next"] = 1, -1
+    records.tofile(path)
+
+
 def split_sample(sample: Path, path: Path) -> int:
     """Write each aligned 4 KiB block of a trace's requests as one record; return how many."""
     import cachewright
@@ -210,18 +218,6 @@ class Comparison:
         self._row(table, "exact lru curve, all sizes", self.ours("curve"), theirs)
         return table
 
-    def memory(self, small: int, large: int) -> Table:
-        """Bytes per resident block: peak of a large cache less that of a small one."""
-        table = Table("Memory per resident block, bytes", "policy", "ours", "theirs")
-        for policy in POLICIES[:4]:
-            cells = []
-            for side in (self.ours, self.theirs):
-                few, many = side(policy, str(small)), side(policy, str(large))
-                grown = (many.peak_mib - few.peak_mib) * 2**20 if few and many else None
-                cells.append("-" if grown is None else f"{grown / (large - small):.0f}")
-            table.row(policy, *cells)
-        return table
-
     def _both(self, table: Table, what: str, *arguments: str) -> None:
         self._row(table, what, self.ours(*arguments), self.theirs(*arguments))
 
@@ -230,6 +226,29 @@ class Comparison:
         seconds = ["-" if side is None else f"{side.cpu_s:.2f}" for side in (ours, theirs)]
         peaks = ["-" if side is None else f"{side.peak_mib:.0f}" for side in (ours, theirs)]
         table.row(what, *seconds, ratio(ours, theirs), *peaks)
+
+
+def memory(small: int, with_peer: bool) -> Table:
+    """Bytes per resident block, everything included: how the peak grows with a cache that fills.
+
+    Two traces ask once for each of so many scattered blocks; the cache holds them all.
+    """
+    table = Table("Memory per resident block, bytes", "policy", "ours", "theirs")
+    large = 5 * small
+    scans = {}
+    for blocks in (small, large):
+        path = KEPT / f"scan-{blocks}.oracleGeneral"
+        make_scan(path, blocks)
+        scans[blocks] = Comparison(path, blocks, with_peer)
+    for policy in POLICIES[:4]:
+        cells = []
+        for side in ("ours", "theirs"):
+            peaks = [getattr(scans[blocks], side)(policy, str(blocks)) for blocks in scans]
+            few, many = (peak.peak_mib if peak else None for peak in peaks)
+            known = few is not None and many is not None
+            cells.append(f"{(many - few) * 2**20 / (large - small):.0f}" if known else "-")
+        table.row(policy, *cells)
+    return table
 
 
 def heading(arguments: argparse.Namespace) -> str:
@@ -263,6 +282,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--requests", type=int, default=20_000_000)
     parser.add_argument("--blocks", type=int, default=1_000_000)
+    parser.add_argument("--runs", type=int, default=3, help="runs of each cell, the median shown")
     parser.add_argument("--no-peer", action="store_true", help="measure Cachewright alone")
     parser.add_argument("--sample", type=Path, help="an oracleGeneral trace to split and replay")
     parser.add_argument("--out", type=Path, help="where the page goes; nowhere when left out")
@@ -273,13 +293,13 @@ def main() -> int:
     if not trace.exists():
         print(f"making {trace.relative_to(ROOT)}", flush=True)
         make_trace(trace, arguments.requests, arguments.blocks)
-    comparison = Comparison(trace, arguments.requests, with_peer)
+    comparison = Comparison(trace, arguments.requests, with_peer, arguments.runs)
     sizes = [arguments.blocks // 100, arguments.blocks // 10]
     sweep = [arguments.blocks * step // (10 * SWEEP_SIZES) for step in range(1, SWEEP_SIZES + 1)]
     tables = [
         comparison.single(sizes, "Zipf"),
         comparison.many(sizes, sweep),
-        comparison.memory(sizes[0], arguments.blocks // 2),
+        memory(arguments.blocks, with_peer),
     ]
     if arguments.sample and arguments.sample.exists():
         split = KEPT / "sample.oracleGeneral"

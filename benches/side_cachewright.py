@@ -7,7 +7,6 @@ other side. CPU time is that of the whole process (all threads) from opening the
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import time
 
@@ -44,6 +43,13 @@ def curve(path: str) -> list[float]:
     return [float(ratio) for ratio in curves.points["miss_ratio"]]
 
 
+def peak_memory_mib() -> float:
+    """Return the peak of this program's memory; `ru_maxrss` would count the parent's too."""
+    with open("/proc/self/status", encoding="ascii") as status:
+        lines = dict(line.split(":", 1) for line in status)
+    return float(lines["VmHWM"].split()[0]) / 1024
+
+
 def main() -> None:
     """Read `TRACE POLICY,... SIZE,...` or `TRACE curve` and print seconds, MiB, miss ratios."""
     path, what = sys.argv[1:3]
@@ -53,7 +59,7 @@ def main() -> None:
     else:
         ratios = simulate(path, what.split(","), [int(size) for size in sys.argv[3].split(",")])
     seconds = time.process_time() - begin
-    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak_mib = peak_memory_mib()
     print(json.dumps({"cpu_s": seconds, "peak_mib": peak_mib, "miss_ratios": ratios}))
 
 
