@@ -1,0 +1,327 @@
+//! What a model is: architecture, features, scales and test vector.
+//!
+//! For: the nouns that the JSON in a model file spells, and the tensors that follow from them. Must
+//! never know: files, forward passes. Names and gate order follow PyTorch's `nn.GRU`, `nn.LSTM` and
+//! `nn.Linear`, so that a `state_dict` drops in.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::ModelError;
+
+/// The version of the description this crate reads and writes.
+pub const VERSION: u32 = 1;
+/// Most inputs, units of a layer, or outputs of a head; the int8 arithmetic relies on it.
+pub const MAX_WIDTH: usize = 1024;
+/// Most recurrent layers.
+pub const MAX_RECURRENT_LAYERS: usize = 3;
+/// Most hidden layers of an MLP.
+pub const MAX_DENSE_LAYERS: usize = 8;
+/// Most heads.
+pub const MAX_HEADS: usize = 8;
+/// Most steps of a test vector.
+pub const MAX_TEST_STEPS: usize = 4096;
+
+/// What the layers before the heads are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Gated recurrent unit (Cho et al., EMNLP'14), with PyTorch's reset gate after the product.
+    Gru,
+    /// Long short-term memory (Hochreiter, Schmidhuber 1997; Gers et al. 2000), no peepholes.
+    Lstm,
+    /// Dense layers with ReLU.
+    Mlp,
+    /// No hidden layer: the heads see the inputs.
+    Logistic,
+}
+
+impl Kind {
+    /// The name in a model file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Gru => "gru",
+            Kind::Lstm => "lstm",
+            Kind::Mlp => "mlp",
+            Kind::Logistic => "logistic",
+        }
+    }
+
+    /// The kind of this name.
+    pub fn from_name(name: &str) -> Result<Kind, ModelError> {
+        [Kind::Gru, Kind::Lstm, Kind::Mlp, Kind::Logistic]
+            .into_iter()
+            .find(|kind| kind.name() == name)
+            .ok_or_else(|| ModelError::UnknownArchitecture { found: name.to_owned() })
+    }
+
+    /// Gates of one unit: 3 for GRU, 4 for LSTM, 0 for what carries no state.
+    pub fn gates(self) -> usize {
+        match self {
+            Kind::Gru => 3,
+            Kind::Lstm => 4,
+            Kind::Mlp | Kind::Logistic => 0,
+        }
+    }
+
+    /// Whether a state is carried from step to step.
+    pub fn is_recurrent(self) -> bool {
+        self.gates() > 0
+    }
+}
+
+/// One dense layer on top: `outputs` numbers, without a non-linearity.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Head {
+    /// What its tensors' names begin with: `fc` for `fc.weight` and `fc.bias`.
+    pub name: String,
+    /// Numbers it gives.
+    pub outputs: usize,
+}
+
+/// The shape of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Architecture {
+    /// What the layers are.
+    pub kind: Kind,
+    /// Numbers per step that go in.
+    pub inputs: usize,
+    /// Units of each layer, first layer first; empty for logistic.
+    pub hidden: Vec<usize>,
+    /// The dense layers on top, in the order of the outputs.
+    pub heads: Vec<Head>,
+}
+
+impl Architecture {
+    /// Outputs of all heads together.
+    pub fn outputs(&self) -> usize {
+        self.heads.iter().map(|head| head.outputs).sum()
+    }
+
+    /// Numbers the heads see.
+    pub fn head_inputs(&self) -> usize {
+        self.hidden.last().copied().unwrap_or(self.inputs)
+    }
+
+    /// Numbers layer `layer` sees.
+    pub fn layer_inputs(&self, layer: usize) -> usize {
+        if layer == 0 { self.inputs } else { self.hidden[layer - 1] }
+    }
+
+    /// Numbers of hidden state carried from step to step: all layers, first layer first.
+    pub fn state_len(&self) -> usize {
+        if self.kind.is_recurrent() { self.hidden.iter().sum() } else { 0 }
+    }
+
+    /// Numbers of cell state carried: as many as hidden for LSTM, none for others.
+    pub fn cell_len(&self) -> usize {
+        if self.kind == Kind::Lstm { self.state_len() } else { 0 }
+    }
+
+    /// Names and shapes of the tensors that hold the weights, in f32.
+    pub fn tensors(&self) -> Vec<(String, Vec<usize>)> {
+        let mut tensors = Vec::new();
+        for (layer, units) in self.hidden.iter().copied().enumerate() {
+            let inputs = self.layer_inputs(layer);
+            if self.kind.is_recurrent() {
+                let rows = self.kind.gates() * units;
+                tensors.push((format!("weight_ih_l{layer}"), vec![rows, inputs]));
+                tensors.push((format!("weight_hh_l{layer}"), vec![rows, units]));
+                tensors.push((format!("bias_ih_l{layer}"), vec![rows]));
+                tensors.push((format!("bias_hh_l{layer}"), vec![rows]));
+            } else {
+                tensors.push((format!("hidden.{layer}.weight"), vec![units, inputs]));
+                tensors.push((format!("hidden.{layer}.bias"), vec![units]));
+            }
+        }
+        for Head { name, outputs } in &self.heads {
+            tensors.push((format!("{name}.weight"), vec![*outputs, self.head_inputs()]));
+            tensors.push((format!("{name}.bias"), vec![*outputs]));
+        }
+        tensors
+    }
+
+    /// Checks every size against its limit.
+    pub fn check(&self) -> Result<(), ModelError> {
+        let width = |what: String, found: usize| {
+            if (1..=MAX_WIDTH).contains(&found) {
+                return Ok(());
+            }
+            Err(ModelError::size(what, found, format!("1 to {MAX_WIDTH}")))
+        };
+        width("inputs".to_owned(), self.inputs)?;
+        for (layer, units) in self.hidden.iter().enumerate() {
+            width(format!("units of layer {layer}"), *units)?;
+        }
+        let (least, most) = match self.kind {
+            Kind::Gru | Kind::Lstm => (1, MAX_RECURRENT_LAYERS),
+            Kind::Mlp => (1, MAX_DENSE_LAYERS),
+            Kind::Logistic => (0, 0),
+        };
+        if !(least..=most).contains(&self.hidden.len()) {
+            let what = format!("hidden layers of {}", self.kind.name());
+            return Err(ModelError::size(what, self.hidden.len(), format!("{least} to {most}")));
+        }
+        if !(1..=MAX_HEADS).contains(&self.heads.len()) {
+            return Err(ModelError::size("heads", self.heads.len(), format!("1 to {MAX_HEADS}")));
+        }
+        for head in &self.heads {
+            width(format!("outputs of head `{}`", head.name), head.outputs)?;
+        }
+        let mut names: Vec<String> = self.tensors().into_iter().map(|(name, _)| name).collect();
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            let message = format!("found two tensors called `{}`, expected one", pair[0]);
+            return Err(ModelError::Description(message));
+        }
+        Ok(())
+    }
+}
+
+/// How a feature becomes an input: `(feature - mean) / deviation`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Normalisation {
+    /// One per input, in the feature's unit.
+    pub mean: Vec<f32>,
+    /// One per input, in the feature's unit, above 0.
+    pub deviation: Vec<f32>,
+}
+
+impl Normalisation {
+    /// Inputs that are features as they are.
+    pub fn none(inputs: usize) -> Normalisation {
+        Normalisation { mean: vec![0.0; inputs], deviation: vec![1.0; inputs] }
+    }
+
+    /// Checks lengths and signs.
+    pub fn check(&self, inputs: usize) -> Result<(), ModelError> {
+        for (what, numbers) in [("mean", &self.mean), ("deviation", &self.deviation)] {
+            if numbers.len() != inputs {
+                return Err(ModelError::size(
+                    format!("normalisation.{what}"),
+                    numbers.len(),
+                    inputs,
+                ));
+            }
+            let wrong = |x: &&f32| !x.is_finite() || (what == "deviation" && **x <= 0.0);
+            if let Some(found) = numbers.iter().find(wrong).copied() {
+                let expected = "finite numbers, deviations above 0";
+                let what = format!("normalisation.{what}");
+                return Err(ModelError::Number { what, found, expected });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The scales of an int8 model that belong to activations; those of weights are tensors.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quantisation {
+    /// Per input: what one unit of the int8 input stands for, after normalisation.
+    pub input_scales: Vec<f32>,
+    /// Per hidden layer of an MLP: what one unit of its int8 output stands for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden_scales: Vec<f32>,
+    /// Per layer of an LSTM: fractional bits of the 16-bit cell state, 8 to 12.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cell_bits: Vec<u32>,
+}
+
+impl Quantisation {
+    /// Checks lengths, signs and ranges.
+    pub fn check(&self, architecture: &Architecture) -> Result<(), ModelError> {
+        let layers = architecture.hidden.len();
+        let of = |kind: Kind| if architecture.kind == kind { layers } else { 0 };
+        let lengths = [
+            ("input_scales", self.input_scales.len(), architecture.inputs),
+            ("hidden_scales", self.hidden_scales.len(), of(Kind::Mlp)),
+            ("cell_bits", self.cell_bits.len(), of(Kind::Lstm)),
+        ];
+        for (what, found, expected) in lengths {
+            if found != expected {
+                return Err(ModelError::size(format!("quantisation.{what}"), found, expected));
+            }
+        }
+        let scales = self.input_scales.iter().chain(&self.hidden_scales);
+        if let Some(found) = scales.copied().find(|scale| !scale.is_normal() || *scale <= 0.0) {
+            let what = "quantisation scale".to_owned();
+            return Err(ModelError::Number { what, found, expected: "a normal number above 0" });
+        }
+        if let Some(bits) = self.cell_bits.iter().find(|bits| !(8..=12).contains(*bits)) {
+            return Err(ModelError::size("quantisation.cell_bits", *bits as usize, "8 to 12"));
+        }
+        Ok(())
+    }
+}
+
+/// A sequence from a zero state, and what the model gave for it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestVector {
+    /// Per step: the features before normalisation.
+    pub inputs: Vec<Vec<f32>>,
+    /// Per step: the outputs of all heads in their order.
+    pub outputs: Vec<Vec<f32>>,
+}
+
+impl TestVector {
+    /// Checks lengths.
+    pub fn check(&self, architecture: &Architecture) -> Result<(), ModelError> {
+        let steps = self.inputs.len();
+        if !(1..=MAX_TEST_STEPS).contains(&steps) {
+            let expected = format!("1 to {MAX_TEST_STEPS}");
+            return Err(ModelError::size("steps of the test vector", steps, expected));
+        }
+        if self.outputs.len() != steps {
+            return Err(ModelError::size("test_vector.outputs", self.outputs.len(), steps));
+        }
+        let wrong = |rows: &[Vec<f32>], width: usize| {
+            rows.iter().map(Vec::len).find(|length| *length != width)
+        };
+        if let Some(found) = wrong(&self.inputs, architecture.inputs) {
+            return Err(ModelError::size("a step of inputs", found, architecture.inputs));
+        }
+        if let Some(found) = wrong(&self.outputs, architecture.outputs()) {
+            return Err(ModelError::size("a step of outputs", found, architecture.outputs()));
+        }
+        Ok(())
+    }
+}
+
+/// What a model file says beside its weights.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Description {
+    /// The shape.
+    pub architecture: Architecture,
+    /// A name per input, in order.
+    pub features: Vec<String>,
+    /// From features to inputs.
+    pub normalisation: Normalisation,
+    /// Facts of whoever trained it, such as a threshold; never read here.
+    pub notes: BTreeMap<String, String>,
+}
+
+impl Description {
+    /// A description with features called `x0`, `x1`, ... that are taken as they are.
+    pub fn plain(architecture: Architecture) -> Description {
+        Description {
+            features: (0..architecture.inputs).map(|input| format!("x{input}")).collect(),
+            normalisation: Normalisation::none(architecture.inputs),
+            notes: BTreeMap::new(),
+            architecture,
+        }
+    }
+
+    /// Checks all but the weights.
+    pub fn check(&self) -> Result<(), ModelError> {
+        self.architecture.check()?;
+        if self.features.len() != self.architecture.inputs {
+            let inputs = self.architecture.inputs;
+            return Err(ModelError::size("features", self.features.len(), inputs));
+        }
+        self.normalisation.check(self.architecture.inputs)
+    }
+}

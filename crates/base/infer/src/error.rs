@@ -1,0 +1,138 @@
+//! What can be wrong with a model, its file or a call.
+//!
+//! For: errors as values, each with what was found and what was expected. Must never know: which
+//! scheme asked, paths (the caller who opened the file adds its name).
+
+use cachewright_types::nearest;
+use thiserror::Error;
+
+/// What is wrong with a model or with a call to it.
+#[derive(Clone, Debug, Error, PartialEq)]
+pub enum ModelError {
+    /// The bytes are no safetensors file.
+    #[error("found bytes that are no safetensors file ({0}), expected a model file")]
+    Container(String),
+    /// The metadata key is missing.
+    #[error("found no metadata key `{key}`, expected it to hold the model's description")]
+    NoDescription {
+        /// The key.
+        key: &'static str,
+    },
+    /// The description is not JSON of the expected fields.
+    #[error("metadata `cachewright`: {0}")]
+    Description(String),
+    /// The description is of another version.
+    #[error("metadata `cachewright`: found version {found}, expected {expected}")]
+    Version {
+        /// In the file.
+        found: u32,
+        /// What this program reads.
+        expected: u32,
+    },
+    /// No such architecture.
+    #[error(
+        "metadata `cachewright`: found architecture kind `{found}`, expected one of gru, lstm, \
+         mlp, logistic{}", suggestion(.found)
+    )]
+    UnknownArchitecture {
+        /// In the file.
+        found: String,
+    },
+    /// A size that is zero, too large or does not fit another.
+    #[error("{what}: found {found}, expected {expected}")]
+    Size {
+        /// The part of the description, or of the call.
+        what: String,
+        /// The size found.
+        found: usize,
+        /// The sizes that are right.
+        expected: String,
+    },
+    /// A number that is not finite or has the wrong sign.
+    #[error("{what}: found {found}, expected {expected}")]
+    Number {
+        /// The part of the model.
+        what: String,
+        /// The number found.
+        found: f32,
+        /// The numbers that are right.
+        expected: &'static str,
+    },
+    /// A tensor that the architecture needs is not in the file.
+    #[error("found no tensor `{name}`, expected it with shape {shape:?}")]
+    MissingTensor {
+        /// Its name.
+        name: String,
+        /// The shape the architecture gives it.
+        shape: Vec<usize>,
+    },
+    /// A tensor that the architecture does not have.
+    #[error("found a tensor `{name}` that the architecture does not have{}", did_you_mean(.near))]
+    UnknownTensor {
+        /// Its name.
+        name: String,
+        /// The nearest name the architecture has.
+        near: Option<String>,
+    },
+    /// A tensor of another shape.
+    #[error("tensor `{name}`: found shape {found:?}, expected {expected:?}")]
+    Shape {
+        /// Its name.
+        name: String,
+        /// In the file.
+        found: Vec<usize>,
+        /// What the architecture gives it.
+        expected: Vec<usize>,
+    },
+    /// A tensor of another number type.
+    #[error("tensor `{name}`: found numbers of type {found}, expected {expected}")]
+    Type {
+        /// Its name.
+        name: String,
+        /// In the file.
+        found: String,
+        /// What this kind of model has.
+        expected: &'static str,
+    },
+    /// The model is not of the precision asked for.
+    #[error("found {found} model, expected {expected}")]
+    Precision {
+        /// In the file.
+        found: &'static str,
+        /// What was asked for.
+        expected: &'static str,
+    },
+    /// The forward pass does not give the file's own outputs.
+    #[error(
+        "test vector, step {step}, output {output}: found {found} by computing, expected {expected}"
+    )]
+    NotReproduced {
+        /// Step of the sequence, from 0.
+        step: usize,
+        /// Output among all heads, from 0.
+        output: usize,
+        /// What the forward pass gave.
+        found: f32,
+        /// What the file says.
+        expected: f32,
+    },
+    /// An instruction set this processor does not have.
+    #[error("found no {0} on this processor, expected one of those that `Isa::available` lists")]
+    NoSuchIsa(&'static str),
+}
+
+impl ModelError {
+    /// The error of a size that is not what it should be.
+    pub(crate) fn size(what: impl Into<String>, found: usize, expected: impl ToString) -> Self {
+        ModelError::Size { what: what.into(), found, expected: expected.to_string() }
+    }
+}
+
+fn suggestion(found: &str) -> String {
+    let names = ["gru", "lstm", "mlp", "logistic"];
+    did_you_mean(&nearest(found, names).map(str::to_owned))
+}
+
+fn did_you_mean(near: &Option<String>) -> String {
+    near.as_ref().map(|name| format!(" (nearest: `{name}`)")).unwrap_or_default()
+}

@@ -1,0 +1,161 @@
+//! The model file: one safetensors container.
+//!
+//! For: bytes to [`StoredModel`] and back. Must never know: paths, forward passes. The layout is
+//! drawn in docs/model-file.md. Invariant: the same model gives the same bytes; any bytes give a
+//! model or an error.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use safetensors::tensor::{Dtype, SafeTensors, TensorView, View, serialize};
+use serde::{Deserialize, Serialize};
+
+use crate::description::{
+    Architecture, Description, Head, Kind, Normalisation, Quantisation, TestVector, VERSION,
+};
+use crate::error::ModelError;
+use crate::stored::{Numbers, StoredModel, Tensor};
+
+/// The one key of the container's metadata.
+pub const METADATA_KEY: &str = "cachewright";
+
+/// The JSON under [`METADATA_KEY`].
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Json {
+    version: u32,
+    architecture: JsonArchitecture,
+    features: Vec<String>,
+    normalisation: Normalisation,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    quantisation: Option<Quantisation>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    notes: BTreeMap<String, String>,
+    test_vector: TestVector,
+}
+
+/// [`Architecture`] with the kind as text, so that an unknown one has an error of its own.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JsonArchitecture {
+    kind: String,
+    inputs: usize,
+    hidden: Vec<usize>,
+    heads: Vec<Head>,
+}
+
+/// Just the version, read first.
+#[derive(Deserialize)]
+struct JsonVersion {
+    version: u32,
+}
+
+impl StoredModel {
+    /// Reads a model file; every part is checked but the test vector, which the forward passes
+    /// replay ([`crate::FloatModel::load`], [`crate::Int8Model::load`]).
+    pub fn from_bytes(bytes: &[u8]) -> Result<StoredModel, ModelError> {
+        let container =
+            |error: safetensors::SafeTensorError| ModelError::Container(error.to_string());
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(container)?;
+        let text = header.metadata().as_ref().and_then(|map| map.get(METADATA_KEY));
+        let text = text.ok_or(ModelError::NoDescription { key: METADATA_KEY })?;
+        let json = parse(text)?;
+        let views = SafeTensors::deserialize(bytes).map_err(container)?;
+        let mut tensors = BTreeMap::new();
+        for (name, view) in views.iter() {
+            tensors.insert(name.to_owned(), read_tensor(name, &view)?);
+        }
+        let architecture = Architecture {
+            kind: Kind::from_name(&json.architecture.kind)?,
+            inputs: json.architecture.inputs,
+            hidden: json.architecture.hidden,
+            heads: json.architecture.heads,
+        };
+        let stored = StoredModel {
+            description: Description {
+                architecture,
+                features: json.features,
+                normalisation: json.normalisation,
+                notes: json.notes,
+            },
+            quantisation: json.quantisation,
+            tensors,
+            test_vector: json.test_vector,
+        };
+        stored.check()?;
+        Ok(stored)
+    }
+
+    /// The bytes of the model's file.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, ModelError> {
+        self.check()?;
+        let Description { architecture, features, normalisation, notes } = self.description.clone();
+        let json = Json {
+            version: VERSION,
+            architecture: JsonArchitecture {
+                kind: architecture.kind.name().to_owned(),
+                inputs: architecture.inputs,
+                hidden: architecture.hidden,
+                heads: architecture.heads,
+            },
+            features,
+            normalisation,
+            quantisation: self.quantisation.clone(),
+            notes,
+            test_vector: self.test_vector.clone(),
+        };
+        let text = serde_json::to_string(&json)
+            .map_err(|error| ModelError::Description(error.to_string()))?;
+        let metadata = [(METADATA_KEY.to_owned(), text)].into_iter().collect();
+        serialize(&self.tensors, Some(metadata))
+            .map_err(|error| ModelError::Container(error.to_string()))
+    }
+}
+
+fn parse(text: &str) -> Result<Json, ModelError> {
+    let wrong = |error: serde_json::Error| ModelError::Description(error.to_string());
+    let JsonVersion { version } = serde_json::from_str(text).map_err(wrong)?;
+    if version != VERSION {
+        return Err(ModelError::Version { found: version, expected: VERSION });
+    }
+    serde_json::from_str(text).map_err(wrong)
+}
+
+fn read_tensor(name: &str, view: &TensorView<'_>) -> Result<Tensor, ModelError> {
+    let numbers = match view.dtype() {
+        Dtype::F32 => {
+            let (chunks, _) = view.data().as_chunks::<4>();
+            Numbers::F32(chunks.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+        }
+        Dtype::I8 => Numbers::I8(view.data().iter().map(|byte| byte.cast_signed()).collect()),
+        other => {
+            let (name, found) = (name.to_owned(), other.to_string());
+            return Err(ModelError::Type { name, found, expected: "F32 or I8" });
+        }
+    };
+    Ok(Tensor { shape: view.shape().to_vec(), numbers })
+}
+
+impl View for &Tensor {
+    fn dtype(&self) -> Dtype {
+        match self.numbers {
+            Numbers::F32(_) => Dtype::F32,
+            Numbers::I8(_) => Dtype::I8,
+        }
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        Cow::Owned(match &self.numbers {
+            Numbers::F32(numbers) => numbers.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Numbers::I8(numbers) => numbers.iter().map(|x| x.cast_unsigned()).collect(),
+        })
+    }
+
+    fn data_len(&self) -> usize {
+        self.bytes()
+    }
+}

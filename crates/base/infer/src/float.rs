@@ -1,0 +1,283 @@
+//! The forward pass in single precision.
+//!
+//! For: GRU, LSTM, MLP and logistic models, one step at a time with the state held by the caller,
+//! or whole sequences. Must never know: quantisation, caches. Equations are PyTorch's (`nn.GRU`,
+//! `nn.LSTM`, `nn.Linear`); in GRU the reset gate multiplies the product with its bias. Invariant:
+//! the same bits on every machine.
+
+use crate::description::{Architecture, Kind, Normalisation};
+use crate::error::ModelError;
+use crate::float_loops::FloatMatrix;
+use crate::simd::{Isa, Kernels};
+use crate::stored::StoredModel;
+
+/// Largest difference from a stored output, per unit of max(1, |output|), that still counts as
+/// reproduced: what orders of summation may differ by.
+pub const TOLERANCE: f32 = 1e-5;
+
+/// State carried from step to step: hidden numbers of type `H`, and for LSTM cells of type `C`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State<H, C> {
+    /// Hidden state of all layers, first layer first.
+    pub hidden: Vec<H>,
+    /// Cell state of all layers; empty but for LSTM.
+    pub cell: Vec<C>,
+}
+
+impl<H: Clone + Default, C: Clone + Default> State<H, C> {
+    /// The state before the first step.
+    pub fn zero(architecture: &Architecture) -> State<H, C> {
+        State {
+            hidden: vec![H::default(); architecture.state_len()],
+            cell: vec![C::default(); architecture.cell_len()],
+        }
+    }
+}
+
+/// State of a [`FloatModel`].
+pub type FloatState = State<f32, f32>;
+
+#[derive(Clone, Debug)]
+enum Layer {
+    Recurrent { input: FloatMatrix, hidden: FloatMatrix },
+    Dense(FloatMatrix),
+}
+
+/// A model that computes in f32. Shared freely between threads; what changes is in the caller's
+/// state and [`FloatScratch`].
+#[derive(Clone, Debug)]
+pub struct FloatModel {
+    architecture: Architecture,
+    mean: Vec<f32>,
+    inverse_deviation: Vec<f32>,
+    layers: Vec<Layer>,
+    heads: Vec<FloatMatrix>,
+    kernels: Kernels,
+}
+
+/// Room for intermediate results of one thread; made once, so that no step allocates.
+#[derive(Clone, Debug)]
+pub struct FloatScratch {
+    inputs: Vec<f32>,
+    from_input: Vec<f32>,
+    from_hidden: Vec<f32>,
+    outputs: Vec<f32>,
+}
+
+/// What each layer gave, for the quantiser's calibration.
+pub(crate) trait Watch {
+    /// The inputs after normalisation.
+    fn inputs(&mut self, inputs: &[f32]);
+    /// Cell state of an LSTM layer, output of an MLP layer.
+    fn layer(&mut self, layer: usize, numbers: &[f32]);
+}
+
+/// Watches nothing.
+struct Unwatched;
+
+impl Watch for Unwatched {
+    fn inputs(&mut self, _: &[f32]) {}
+    fn layer(&mut self, _: usize, _: &[f32]) {}
+}
+
+impl FloatModel {
+    /// The model of stored f32 weights, on the fastest kernels of this processor. The test vector
+    /// is not replayed.
+    pub fn new(stored: &StoredModel) -> Result<FloatModel, ModelError> {
+        stored.check()?;
+        if stored.is_int8() {
+            return Err(ModelError::Precision { found: "an int8", expected: "an f32 model" });
+        }
+        let architecture = stored.description.architecture.clone();
+        let matrix = |weight: String, bias: String| {
+            Ok::<_, ModelError>(FloatMatrix::new(stored.f32s(&weight)?, stored.f32s(&bias)?))
+        };
+        let mut layers = Vec::new();
+        for layer in 0..architecture.hidden.len() {
+            layers.push(if architecture.kind.is_recurrent() {
+                Layer::Recurrent {
+                    input: matrix(format!("weight_ih_l{layer}"), format!("bias_ih_l{layer}"))?,
+                    hidden: matrix(format!("weight_hh_l{layer}"), format!("bias_hh_l{layer}"))?,
+                }
+            } else {
+                let name = format!("hidden.{layer}");
+                Layer::Dense(matrix(format!("{name}.weight"), format!("{name}.bias"))?)
+            });
+        }
+        let mut heads = Vec::new();
+        for head in &architecture.heads {
+            heads.push(matrix(format!("{}.weight", head.name), format!("{}.bias", head.name))?);
+        }
+        let Normalisation { mean, deviation } = stored.description.normalisation.clone();
+        let inverse_deviation = deviation.iter().map(|deviation| 1.0 / deviation).collect();
+        let kernels = Kernels::best();
+        Ok(FloatModel { architecture, mean, inverse_deviation, layers, heads, kernels })
+    }
+
+    /// Reads a model file and replays its test vector.
+    pub fn load(bytes: &[u8]) -> Result<FloatModel, ModelError> {
+        let stored = StoredModel::from_bytes(bytes)?;
+        let model = FloatModel::new(&stored)?;
+        let outputs = model.replay(&stored.test_vector.inputs)?;
+        for (step, (found, expected)) in outputs.iter().zip(&stored.test_vector.outputs).enumerate()
+        {
+            for (output, (found, expected)) in found.iter().zip(expected).enumerate() {
+                let allowed = TOLERANCE * expected.abs().max(1.0);
+                let near = (found - expected).abs() <= allowed;
+                if !near {
+                    let (found, expected) = (*found, *expected);
+                    return Err(ModelError::NotReproduced { step, output, found, expected });
+                }
+            }
+        }
+        Ok(model)
+    }
+
+    /// The same model on another instruction set's kernels.
+    pub fn with_isa(mut self, isa: Isa) -> Result<FloatModel, ModelError> {
+        self.kernels = Kernels::new(isa)?;
+        Ok(self)
+    }
+
+    /// The shape.
+    pub fn architecture(&self) -> &Architecture {
+        &self.architecture
+    }
+
+    /// The state before the first step.
+    pub fn zero_state(&self) -> FloatState {
+        State::zero(&self.architecture)
+    }
+
+    /// Room for one thread.
+    pub fn scratch(&self) -> FloatScratch {
+        let architecture = &self.architecture;
+        let width = architecture.hidden.iter().copied().chain([architecture.inputs]).max();
+        let rows = architecture.kind.gates().max(1) * width.unwrap_or(0);
+        FloatScratch {
+            inputs: vec![0.0; width.unwrap_or(0)],
+            from_input: vec![0.0; rows],
+            from_hidden: vec![0.0; rows],
+            outputs: vec![0.0; architecture.outputs()],
+        }
+    }
+
+    /// One step: moves the state on and returns the outputs of all heads. `hidden` and `cell` have
+    /// the lengths of [`Architecture::state_len`] and [`Architecture::cell_len`]; `features` are
+    /// taken before normalisation.
+    pub fn step<'s>(
+        &self,
+        scratch: &'s mut FloatScratch,
+        hidden: &mut [f32],
+        cell: &mut [f32],
+        features: &[f32],
+    ) -> Result<&'s [f32], ModelError> {
+        self.watched_step(scratch, (hidden, cell), features, &mut Unwatched)
+    }
+
+    pub(crate) fn watched_step<'s>(
+        &self,
+        scratch: &'s mut FloatScratch,
+        (mut hidden, mut cell): (&mut [f32], &mut [f32]),
+        features: &[f32],
+        watch: &mut impl Watch,
+    ) -> Result<&'s [f32], ModelError> {
+        let architecture = &self.architecture;
+        check_lengths(architecture, hidden.len(), cell.len(), features.len())?;
+        let normal = features.iter().zip(&self.mean).zip(&self.inverse_deviation);
+        for (input, ((feature, mean), inverse)) in scratch.inputs.iter_mut().zip(normal) {
+            *input = (feature - mean) * inverse;
+        }
+        watch.inputs(&scratch.inputs[..architecture.inputs]);
+        for (index, (layer, units)) in self.layers.iter().zip(&architecture.hidden).enumerate() {
+            let inputs = &scratch.inputs[..architecture.layer_inputs(index)];
+            match layer {
+                Layer::Recurrent { input, hidden: memory } => {
+                    let (own, later) = hidden.split_at_mut(*units);
+                    self.kernels.float_multiply(input, inputs, &mut scratch.from_input);
+                    self.kernels.float_multiply(memory, own, &mut scratch.from_hidden);
+                    let (from_input, from_hidden) = (&scratch.from_input, &scratch.from_hidden);
+                    if architecture.kind == Kind::Lstm {
+                        let (own_cell, later_cells) = cell.split_at_mut(*units);
+                        self.kernels.float_lstm(from_input, from_hidden, own_cell, own);
+                        watch.layer(index, own_cell);
+                        cell = later_cells;
+                    } else {
+                        self.kernels.float_gru(from_input, from_hidden, own);
+                    }
+                    scratch.inputs[..*units].copy_from_slice(own);
+                    hidden = later;
+                }
+                Layer::Dense(matrix) => {
+                    self.kernels.float_multiply(matrix, inputs, &mut scratch.from_input);
+                    for (next, sum) in scratch.inputs.iter_mut().zip(&scratch.from_input[..*units])
+                    {
+                        *next = sum.max(0.0);
+                    }
+                    watch.layer(index, &scratch.inputs[..*units]);
+                }
+            }
+        }
+        let mut outputs = scratch.outputs.as_mut_slice();
+        for head in &self.heads {
+            let (own, later) = outputs.split_at_mut(head.rows());
+            let inputs = &scratch.inputs[..architecture.head_inputs()];
+            self.kernels.float_multiply(head, inputs, own);
+            outputs = later;
+        }
+        Ok(&scratch.outputs)
+    }
+
+    /// A whole sequence from `state`, which moves on: features of all steps one after another in,
+    /// outputs of all steps one after another out.
+    pub fn run(&self, state: &mut FloatState, features: &[f32]) -> Result<Vec<f32>, ModelError> {
+        let steps = whole_steps(&self.architecture, features.len())?;
+        let mut scratch = self.scratch();
+        let mut outputs = Vec::with_capacity(steps * self.architecture.outputs());
+        for features in features.chunks_exact(self.architecture.inputs) {
+            let State { hidden, cell } = state;
+            outputs.extend_from_slice(self.step(&mut scratch, hidden, cell, features)?);
+        }
+        Ok(outputs)
+    }
+
+    /// The outputs of each step of a sequence from a zero state.
+    pub(crate) fn replay(&self, inputs: &[Vec<f32>]) -> Result<Vec<Vec<f32>>, ModelError> {
+        let (mut state, mut scratch) = (self.zero_state(), self.scratch());
+        let mut step = |features: &Vec<f32>| {
+            let State { hidden, cell } = &mut state;
+            Ok(self.step(&mut scratch, hidden, cell, features)?.to_vec())
+        };
+        inputs.iter().map(&mut step).collect()
+    }
+}
+
+/// Checks what a caller of a step hands in.
+#[inline]
+pub(crate) fn check_lengths(
+    architecture: &Architecture,
+    hidden: usize,
+    cell: usize,
+    inputs: usize,
+) -> Result<(), ModelError> {
+    let wrong = |what: &str, found, expected| Err(ModelError::size(what, found, expected));
+    if hidden != architecture.state_len() {
+        return wrong("numbers of hidden state", hidden, architecture.state_len());
+    }
+    if cell != architecture.cell_len() {
+        return wrong("numbers of cell state", cell, architecture.cell_len());
+    }
+    if inputs != architecture.inputs {
+        return wrong("features of a step", inputs, architecture.inputs);
+    }
+    Ok(())
+}
+
+/// How many whole steps a sequence of this length has.
+pub(crate) fn whole_steps(architecture: &Architecture, length: usize) -> Result<usize, ModelError> {
+    if length.is_multiple_of(architecture.inputs) {
+        return Ok(length / architecture.inputs);
+    }
+    let expected = format!("a multiple of {}", architecture.inputs);
+    Err(ModelError::size("features of a sequence", length, expected))
+}

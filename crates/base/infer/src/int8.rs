@@ -1,0 +1,401 @@
+//! The forward pass in 8-bit integers.
+//!
+//! For: the same models as `float`, with weights, inputs and hidden state in int8, gates by tables
+//! and a cell state of 16 bits. Must never know: how scales were found (see `quantise`), caches.
+//! Invariant: the same bits on every instruction set. Units: outputs are in Q12 (4096 is 1.0); the
+//! arithmetic is defined in `simd::scalar`.
+
+use crate::description::{Architecture, Kind, Normalisation};
+use crate::error::ModelError;
+use crate::float::{State, check_lengths, whole_steps};
+use crate::packed::{GROUP, GateScales, LANES, Lanes, PackedMatrix};
+use crate::simd::scalar::{SCALE_BITS, rescale};
+use crate::simd::{Isa, Kernels};
+use crate::squash::Q12_BITS;
+use crate::stored::StoredModel;
+
+/// 1.0 of an output.
+pub const OUTPUT_ONE: f32 = (1 << Q12_BITS) as f32;
+/// What one unit of hidden state stands for.
+pub const HIDDEN_SCALE: f32 = 1.0 / 127.0;
+/// Fractional bits of an MLP layer's output before it is rounded to int8.
+const DENSE_BITS: u32 = 8;
+/// Largest bias, in either direction.
+const MAX_BIAS: f64 = 16384.0;
+
+/// State of an [`Int8Model`]: one byte per unit, for LSTM two more per cell. A step writes hidden
+/// state of -127 to 127 and cells of -32767 to 32767.
+pub type Int8State = State<i8, i16>;
+
+/// A layer that is recurrent.
+#[derive(Clone, Debug)]
+struct Recurrent {
+    input: PackedMatrix,
+    hidden: PackedMatrix,
+    scales: GateScales,
+}
+
+/// A dense layer: `rescale(sum) + bias` in its output's unit.
+#[derive(Clone, Debug)]
+struct Dense {
+    matrix: PackedMatrix,
+    multipliers: Vec<i32>,
+    biases: Vec<i32>,
+}
+
+#[derive(Clone, Debug)]
+enum Layer {
+    Recurrent(Recurrent),
+    Dense(Dense),
+}
+
+/// A model that computes in int8. Shared freely between threads; what changes is in the caller's
+/// state and [`Int8Scratch`].
+#[derive(Clone, Debug)]
+pub struct Int8Model {
+    architecture: Architecture,
+    mean: Vec<f32>,
+    /// Per input: int8 units per unit of the feature.
+    units_per_feature: Vec<f32>,
+    layers: Vec<Layer>,
+    heads: Vec<Dense>,
+    kernels: Kernels,
+}
+
+/// Room for intermediate results of one thread; made once, so that no step allocates.
+#[derive(Clone, Debug)]
+pub struct Int8Scratch {
+    /// What the next layer sees, in groups, zero after its end.
+    inputs: Vec<[i8; GROUP]>,
+    hidden: Vec<[i8; LANES]>,
+    cell: Vec<[i16; LANES]>,
+    from_input: Vec<Lanes>,
+    from_hidden: Vec<Lanes>,
+    outputs: Vec<i32>,
+}
+
+impl Int8Model {
+    /// The model of stored int8 weights, on the fastest kernels of this processor. The test vector
+    /// is not replayed.
+    pub fn new(stored: &StoredModel) -> Result<Int8Model, ModelError> {
+        stored.check()?;
+        let Some(quantisation) = &stored.quantisation else {
+            return Err(ModelError::Precision { found: "an f32", expected: "an int8 model" });
+        };
+        let architecture = stored.description.architecture.clone();
+        let mut layers = Vec::new();
+        for (layer, units) in architecture.hidden.iter().copied().enumerate() {
+            layers.push(if architecture.kind.is_recurrent() {
+                let bits = quantisation.cell_bits.get(layer).copied().unwrap_or(Q12_BITS);
+                Layer::Recurrent(recurrent(stored, layer, units, bits)?)
+            } else {
+                let scale = f64::from(quantisation.hidden_scales[layer]);
+                let output = scale / f64::from(1 << DENSE_BITS);
+                Layer::Dense(dense(stored, &format!("hidden.{layer}"), output)?)
+            });
+        }
+        let mut heads = Vec::new();
+        for head in &architecture.heads {
+            heads.push(dense(stored, &head.name, 1.0 / f64::from(OUTPUT_ONE))?);
+        }
+        let Normalisation { mean, deviation } = stored.description.normalisation.clone();
+        let scales = deviation.iter().zip(&quantisation.input_scales);
+        let units_per_feature =
+            scales.map(|(deviation, scale)| 1.0 / (deviation * scale)).collect();
+        let kernels = Kernels::best();
+        Ok(Int8Model { architecture, mean, units_per_feature, layers, heads, kernels })
+    }
+
+    /// Reads a model file and replays its test vector, which must be reproduced exactly.
+    pub fn load(bytes: &[u8]) -> Result<Int8Model, ModelError> {
+        let stored = StoredModel::from_bytes(bytes)?;
+        let model = Int8Model::new(&stored)?;
+        let outputs = model.replay(&stored.test_vector.inputs)?;
+        for (step, (found, expected)) in outputs.iter().zip(&stored.test_vector.outputs).enumerate()
+        {
+            for (output, (found, expected)) in found.iter().zip(expected).enumerate() {
+                if found.to_bits() != expected.to_bits() {
+                    let (found, expected) = (*found, *expected);
+                    return Err(ModelError::NotReproduced { step, output, found, expected });
+                }
+            }
+        }
+        Ok(model)
+    }
+
+    /// The same model on another instruction set's kernels.
+    pub fn with_isa(mut self, isa: Isa) -> Result<Int8Model, ModelError> {
+        self.kernels = Kernels::new(isa)?;
+        Ok(self)
+    }
+
+    /// The instruction set in use.
+    pub fn isa(&self) -> Isa {
+        self.kernels.isa()
+    }
+
+    /// The shape.
+    pub fn architecture(&self) -> &Architecture {
+        &self.architecture
+    }
+
+    /// The state before the first step.
+    pub fn zero_state(&self) -> Int8State {
+        State::zero(&self.architecture)
+    }
+
+    /// Room for one thread.
+    pub fn scratch(&self) -> Int8Scratch {
+        let architecture = &self.architecture;
+        let hidden = architecture.hidden.iter().copied().max().unwrap_or(0);
+        let units = hidden.div_ceil(LANES);
+        let widest = architecture.heads.iter().map(|head| head.outputs).max().unwrap_or(0);
+        let blocks = (architecture.kind.gates().max(1) * units).max(widest.div_ceil(LANES));
+        let groups = architecture.inputs.div_ceil(GROUP).max(units * LANES / GROUP);
+        Int8Scratch {
+            inputs: vec![[0; GROUP]; groups],
+            hidden: vec![[0; LANES]; units],
+            cell: vec![[0; LANES]; units],
+            from_input: vec![Lanes::default(); blocks],
+            from_hidden: vec![Lanes::default(); blocks],
+            outputs: vec![0; architecture.outputs()],
+        }
+    }
+
+    /// Turns features (before normalisation) into int8 inputs: rounded half to even, clamped to
+    /// +-127; what is not a number becomes 0.
+    #[inline]
+    pub fn quantise_inputs(&self, features: &[f32], inputs: &mut [i8]) {
+        // Adding and taking away 1.5 * 2^23 rounds to the nearest integer, ties to even.
+        const ROUND: f32 = 12_582_912.0;
+        let scales = self.mean.iter().zip(&self.units_per_feature);
+        for ((input, feature), (mean, units)) in inputs.iter_mut().zip(features).zip(scales) {
+            let exact = ((feature - mean) * units).clamp(-127.0, 127.0);
+            *input = ((exact + ROUND) - ROUND) as i8;
+        }
+    }
+
+    /// One step from features, as [`crate::FloatModel::step`]; outputs are in Q12.
+    #[inline]
+    pub fn step<'s>(
+        &self,
+        scratch: &'s mut Int8Scratch,
+        hidden: &mut [i8],
+        cell: &mut [i16],
+        features: &[f32],
+    ) -> Result<&'s [i32], ModelError> {
+        check_lengths(&self.architecture, hidden.len(), cell.len(), features.len())?;
+        self.quantise_inputs(features, scratch.inputs.as_flattened_mut());
+        self.layers_and_heads(scratch, hidden, cell);
+        Ok(&scratch.outputs)
+    }
+
+    /// One step from inputs that are int8 already, see [`Int8Model::quantise_inputs`].
+    #[inline]
+    pub fn step_quantised<'s>(
+        &self,
+        scratch: &'s mut Int8Scratch,
+        hidden: &mut [i8],
+        cell: &mut [i16],
+        inputs: &[i8],
+    ) -> Result<&'s [i32], ModelError> {
+        check_lengths(&self.architecture, hidden.len(), cell.len(), inputs.len())?;
+        scratch.inputs.as_flattened_mut()[..inputs.len()].copy_from_slice(inputs);
+        self.layers_and_heads(scratch, hidden, cell);
+        Ok(&scratch.outputs)
+    }
+
+    /// From `scratch.inputs` to `scratch.outputs`; lengths were checked.
+    fn layers_and_heads(
+        &self,
+        scratch: &mut Int8Scratch,
+        mut hidden: &mut [i8],
+        mut cell: &mut [i16],
+    ) {
+        scratch.inputs.as_flattened_mut()[self.architecture.inputs..].fill(0);
+        for (layer, units) in self.layers.iter().zip(&self.architecture.hidden) {
+            match layer {
+                Layer::Recurrent(layer) => {
+                    let (own, later) = hidden.split_at_mut(*units);
+                    let (own_cell, later_cells) = cell.split_at_mut((*units).min(cell.len()));
+                    self.recurrent(layer, scratch, own, own_cell);
+                    (hidden, cell) = (later, later_cells);
+                }
+                Layer::Dense(layer) => self.dense(layer, scratch),
+            }
+        }
+        let mut outputs = scratch.outputs.as_mut_slice();
+        for head in &self.heads {
+            let (own, later) = outputs.split_at_mut(head.biases.len());
+            let sums = &mut scratch.from_input[..head.matrix.blocks()];
+            self.kernels.multiply(&head.matrix, &scratch.inputs, sums);
+            let sums = sums.iter().flat_map(|lanes| lanes.0);
+            for ((output, sum), (multiplier, bias)) in
+                own.iter_mut().zip(sums).zip(head.multipliers.iter().zip(&head.biases))
+            {
+                *output = rescale(sum, *multiplier).wrapping_add(*bias);
+            }
+            outputs = later;
+        }
+    }
+
+    /// One recurrent layer; its new hidden state becomes `scratch.inputs`.
+    fn recurrent(
+        &self,
+        layer: &Recurrent,
+        scratch: &mut Int8Scratch,
+        own: &mut [i8],
+        own_cell: &mut [i16],
+    ) {
+        let units = own.len().div_ceil(LANES);
+        let hidden = &mut scratch.hidden[..units];
+        let padded = hidden.as_flattened_mut();
+        padded[..own.len()].copy_from_slice(own);
+        padded[own.len()..].fill(0);
+        let blocks = layer.input.blocks();
+        let (from_input, from_hidden) =
+            (&mut scratch.from_input[..blocks], &mut scratch.from_hidden[..blocks]);
+        self.kernels.multiply(&layer.input, &scratch.inputs, from_input);
+        let (memory, _) = padded.as_chunks::<GROUP>();
+        self.kernels.multiply(&layer.hidden, memory, from_hidden);
+        let sums: [&[Lanes]; 2] = [from_input, from_hidden];
+        if self.architecture.kind == Kind::Lstm {
+            let cell = &mut scratch.cell[..units];
+            let padded_cell = cell.as_flattened_mut();
+            padded_cell[..own_cell.len()].copy_from_slice(own_cell);
+            padded_cell[own_cell.len()..].fill(0);
+            self.kernels.lstm(&layer.scales, sums, cell, hidden);
+            own_cell.copy_from_slice(&cell.as_flattened()[..own_cell.len()]);
+        } else {
+            self.kernels.gru(&layer.scales, sums, hidden);
+        }
+        let padded = hidden.as_flattened();
+        own.copy_from_slice(&padded[..own.len()]);
+        scratch.inputs.as_flattened_mut()[..padded.len()].copy_from_slice(padded);
+    }
+
+    /// One layer of an MLP; its output becomes `scratch.inputs`.
+    fn dense(&self, layer: &Dense, scratch: &mut Int8Scratch) {
+        let sums = &mut scratch.from_input[..layer.matrix.blocks()];
+        self.kernels.multiply(&layer.matrix, &scratch.inputs, sums);
+        let inputs = scratch.inputs.as_flattened_mut();
+        let sums = sums.iter().flat_map(|lanes| lanes.0);
+        let scales = layer.multipliers.iter().zip(&layer.biases);
+        for ((input, sum), (multiplier, bias)) in inputs.iter_mut().zip(sums).zip(scales) {
+            let fine = rescale(sum, *multiplier).wrapping_add(*bias);
+            let half = 1 << (DENSE_BITS - 1);
+            *input = (fine.wrapping_add(half) >> DENSE_BITS).clamp(0, 127) as i8;
+        }
+        inputs[layer.biases.len()..].fill(0);
+    }
+
+    /// A whole sequence from `state`, which moves on: features of all steps one after another in,
+    /// outputs (Q12) of all steps one after another out.
+    pub fn run(&self, state: &mut Int8State, features: &[f32]) -> Result<Vec<i32>, ModelError> {
+        let steps = whole_steps(&self.architecture, features.len())?;
+        let mut scratch = self.scratch();
+        let mut outputs = Vec::with_capacity(steps * self.architecture.outputs());
+        for features in features.chunks_exact(self.architecture.inputs) {
+            let State { hidden, cell } = state;
+            outputs.extend_from_slice(self.step(&mut scratch, hidden, cell, features)?);
+        }
+        Ok(outputs)
+    }
+
+    /// The outputs, as real numbers, of each step of a sequence from a zero state.
+    pub(crate) fn replay(&self, inputs: &[Vec<f32>]) -> Result<Vec<Vec<f32>>, ModelError> {
+        let (mut state, mut scratch) = (self.zero_state(), self.scratch());
+        let mut step = |features: &Vec<f32>| {
+            let State { hidden, cell } = &mut state;
+            let outputs = self.step(&mut scratch, hidden, cell, features)?;
+            Ok(outputs.iter().map(|output| *output as f32 / OUTPUT_ONE).collect())
+        };
+        inputs.iter().map(&mut step).collect()
+    }
+}
+
+/// `scale / unit` as a multiplier of [`SCALE_BITS`] fractional bits.
+fn multiplier(name: &str, scale: f32, unit: f64) -> Result<i32, ModelError> {
+    let exact = (f64::from(scale) / unit * f64::from(1 << SCALE_BITS)).round();
+    if exact <= f64::from(i32::MAX) {
+        return Ok(exact as i32);
+    }
+    let what = format!("tensor `{name}`");
+    Err(ModelError::Number { what, found: scale, expected: "a scale that fits 32 bits" })
+}
+
+/// `bias / unit`, rounded.
+fn fixed_bias(name: &str, bias: f64, unit: f64) -> Result<i32, ModelError> {
+    let fixed = (bias / unit).round();
+    if bias.abs() <= MAX_BIAS && fixed.abs() <= f64::from(1 << 30) {
+        return Ok(fixed as i32);
+    }
+    let (what, found) = (format!("tensor `{name}`"), bias as f32);
+    Err(ModelError::Number { what, found, expected: "a bias from -16384 to 16384" })
+}
+
+fn dense(stored: &StoredModel, name: &str, unit: f64) -> Result<Dense, ModelError> {
+    let (weight, scale, bias) =
+        (format!("{name}.weight"), format!("{name}.weight.scale"), format!("{name}.bias"));
+    let (weights, biases) = (stored.i8s(&weight)?, stored.f32s(&bias)?);
+    let rows = biases.len();
+    let scales = stored.f32s(&scale)?.iter();
+    Ok(Dense {
+        matrix: PackedMatrix::new(weights, weights.len() / rows, rows.div_ceil(LANES), |row| row),
+        multipliers: scales.map(|s| multiplier(&scale, *s, unit)).collect::<Result<_, _>>()?,
+        biases: biases
+            .iter()
+            .map(|b| fixed_bias(&bias, f64::from(*b), unit))
+            .collect::<Result<_, _>>()?,
+    })
+}
+
+fn recurrent(
+    stored: &StoredModel,
+    layer: usize,
+    units: usize,
+    cell_bits: u32,
+) -> Result<Recurrent, ModelError> {
+    let architecture = &stored.description.architecture;
+    let (gates, unit) = (architecture.kind.gates(), 1.0 / f64::from(OUTPUT_ONE));
+    let unit_blocks = units.div_ceil(LANES);
+    let blocks = gates * unit_blocks;
+    // Each gate begins a new block, so that a vector never spans two.
+    let place = |row: usize| row / units * unit_blocks * LANES + row % units;
+    let lanes = |count: usize| vec![Lanes::default(); count];
+    let put = |lanes: &mut [Lanes], row: usize, number: i32| {
+        lanes[row / LANES].0[row % LANES] = number;
+    };
+    let mut matrices = Vec::new();
+    for side in ["ih", "hh"] {
+        let name = format!("weight_{side}_l{layer}");
+        let (weights, scale) = (stored.i8s(&name)?, format!("{name}.scale"));
+        let mut multipliers = lanes(blocks);
+        for (row, number) in stored.f32s(&scale)?.iter().enumerate() {
+            put(&mut multipliers, place(row), multiplier(&scale, *number, unit)?);
+        }
+        let columns = weights.len() / (gates * units);
+        matrices.push((PackedMatrix::new(weights, columns, blocks, place), multipliers));
+    }
+    let mut scales = GateScales { bias: lanes(blocks), cell_bits, ..GateScales::default() };
+    let apart = architecture.kind == Kind::Gru;
+    scales.hidden_bias = lanes(if apart { unit_blocks } else { 0 });
+    let name = format!("bias_ih_l{layer}");
+    let of_hidden = stored.f32s(&format!("bias_hh_l{layer}"))?;
+    for (row, (a, b)) in stored.f32s(&name)?.iter().zip(of_hidden).enumerate() {
+        let (a, b) = (f64::from(*a), f64::from(*b));
+        if apart && row >= 2 * units {
+            put(&mut scales.bias, place(row), fixed_bias(&name, a, unit)?);
+            put(&mut scales.hidden_bias, row - 2 * units, fixed_bias(&name, b, unit)?);
+        } else {
+            put(&mut scales.bias, place(row), fixed_bias(&name, a + b, unit)?);
+        }
+    }
+    let mut sides = matrices.into_iter();
+    let (Some((input, from_input)), Some((hidden, from_hidden))) = (sides.next(), sides.next())
+    else {
+        return Err(ModelError::size("matrices of a recurrent layer", 0, 2));
+    };
+    (scales.input, scales.hidden) = (from_input, from_hidden);
+    Ok(Recurrent { input, hidden, scales })
+}

@@ -1,0 +1,53 @@
+//! Forward passes of small models, in f32 and int8, and the file they come in.
+//!
+//! For: GRU, LSTM, MLP and logistic models that were trained elsewhere; one step in O(1) with the
+//! state kept by the caller, or whole sequences. Must never know: caches, traces, training. A model
+//! is stored as PyTorch names it ([`StoredModel`]), computes as [`FloatModel`] or [`Int8Model`]
+//! and goes from one to the other by [`quantise()`].
+//!
+//! ```
+//! use cachewright_infer::{Architecture, Description, Head, Int8Model, Kind, StoredModel};
+//! use cachewright_infer::quantise;
+//!
+//! let heads = vec![Head { name: "fc".to_owned(), outputs: 2 }];
+//! let architecture = Architecture { kind: Kind::Gru, inputs: 1, hidden: vec![32], heads };
+//! let weights = architecture
+//!     .tensors()
+//!     .into_iter()
+//!     .map(|(name, shape)| (name, vec![0.1; shape.iter().product()]))
+//!     .collect();
+//! let sequence: Vec<f32> = (0..20).map(|step| step as f32 / 20.0).collect();
+//! let test_inputs = sequence.iter().map(|feature| vec![*feature]).collect();
+//! let stored = StoredModel::float(Description::plain(architecture), weights, test_inputs)?;
+//! let file = quantise(&stored, &[&sequence])?.to_bytes()?;
+//!
+//! let model = Int8Model::load(&file)?;
+//! let (mut scratch, mut page_state) = (model.scratch(), [0_i8; 32]);
+//! let outputs = model.step(&mut scratch, &mut page_state, &mut [], &[0.5])?;
+//! assert_eq!(outputs.len(), 2);
+//! # Ok::<(), cachewright_infer::ModelError>(())
+//! ```
+
+pub mod description;
+pub mod error;
+pub mod file;
+pub mod float;
+mod float_loops;
+pub mod int8;
+mod packed;
+pub mod quantise;
+#[allow(unsafe_code)]
+mod simd;
+pub mod squash;
+pub mod stored;
+
+pub use description::{
+    Architecture, Description, Head, Kind, Normalisation, Quantisation, TestVector,
+};
+pub use error::ModelError;
+pub use float::{FloatModel, FloatScratch, FloatState, State};
+pub use int8::{Int8Model, Int8Scratch, Int8State, OUTPUT_ONE};
+pub use quantise::quantise;
+pub use simd::Isa;
+pub use squash::{argmax, softmax};
+pub use stored::{Numbers, StoredModel, Tensor};

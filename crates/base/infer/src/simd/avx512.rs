@@ -1,0 +1,201 @@
+//! Kernels for x86-64 with AVX-512 (F, BW) and VNNI.
+//!
+//! For: sixteen 32-bit lanes at a time, the same bits as `scalar`. Must never know: models. The
+//! instruction `vpdpbusd` multiplies unsigned by signed bytes, so the input is moved up by 128 and
+//! each row begins at -128 times the sum of its weights.
+
+use std::arch::x86_64::*;
+
+use super::scalar::{HIDDEN_LIMIT, Q15_PER_UNIT, SCALE_BITS};
+use crate::packed::{GateScales, LANES, Lanes, Line, PANEL, PackedMatrix};
+use crate::squash::{SIGMOID, TANH, Table};
+
+/// `sums = matrix * x`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+pub fn multiply(matrix: &PackedMatrix, x: &[[i8; 4]], sums: &mut [Lanes]) {
+    const { assert!(PANEL == 4) };
+    for (first, lines, offsets) in matrix.panels() {
+        let sums = &mut sums[first..first + offsets.len()];
+        match offsets.len() {
+            1 => panel::<1>(lines, x, offsets, sums),
+            2 => panel::<2>(lines, x, offsets, sums),
+            3 => panel::<3>(lines, x, offsets, sums),
+            _ => panel::<4>(lines, x, offsets, sums),
+        }
+    }
+}
+
+/// One panel of `W` blocks. Even and odd groups of columns add up apart, so that twice as many
+/// independent chains hide the instruction's latency.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn panel<const W: usize>(lines: &[Line], x: &[[i8; 4]], offsets: &[Lanes], sums: &mut [Lanes]) {
+    let mut even = [_mm512_setzero_si512(); W];
+    let mut odd = [_mm512_setzero_si512(); W];
+    for (total, offset) in even.iter_mut().zip(offsets) {
+        *total = load(offset);
+    }
+    let (groups, _) = lines.as_chunks::<W>();
+    let (two_groups, last) = groups.as_chunks::<2>();
+    let (two_x, _) = x.as_chunks::<2>();
+    for (groups, x) in two_groups.iter().zip(two_x) {
+        add::<W>(&groups[0], x[0], &mut even);
+        add::<W>(&groups[1], x[1], &mut odd);
+    }
+    for (group, x) in last.iter().zip(&x[x.len().min(2 * two_groups.len())..]) {
+        add::<W>(group, *x, &mut even);
+    }
+    for ((even, odd), sum) in even.into_iter().zip(odd).zip(sums) {
+        store(_mm512_add_epi32(even, odd), sum);
+    }
+}
+
+/// Adds one group of four columns.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn add<const W: usize>(lines: &[Line; W], x: [i8; 4], totals: &mut [__m512i; W]) {
+    let x = i32::from_le_bytes(x.map(i8::cast_unsigned)) ^ i32::from_le_bytes([0x80; 4]);
+    let x = _mm512_set1_epi32(x);
+    for (line, total) in lines.iter().zip(totals) {
+        // SAFETY: `Line` is 64 bytes, aligned to 64, and borrowed.
+        let weights = unsafe { _mm512_load_si512(line.0.as_ptr().cast()) };
+        *total = _mm512_dpbusd_epi32(*total, x, weights);
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn load(lanes: &Lanes) -> __m512i {
+    // SAFETY: `Lanes` is 64 bytes, aligned to 64, and borrowed.
+    unsafe { _mm512_load_si512(lanes.0.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn store(value: __m512i, lanes: &mut Lanes) {
+    // SAFETY: `Lanes` is 64 bytes, aligned to 64, and exclusively borrowed.
+    unsafe { _mm512_store_si512(lanes.0.as_mut_ptr().cast(), value) };
+}
+
+/// Products of the even and of the odd lanes, 64 bits each.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn products(a: &Lanes, b: &Lanes) -> [__m512i; 2] {
+    let (a, b) = (load(a), load(b));
+    let odd = _mm512_mul_epi32(_mm512_srli_epi64::<32>(a), _mm512_srli_epi64::<32>(b));
+    [_mm512_mul_epi32(a, b), odd]
+}
+
+/// Even and odd 64-bit products, divided by 2^26 and rounded half up. The 32 bits kept are the same
+/// whether the shift is logical or arithmetic.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn rescaled([even, odd]: [__m512i; 2]) -> __m512i {
+    let half = _mm512_set1_epi64(1 << (SCALE_BITS - 1));
+    let even = _mm512_srli_epi64::<SCALE_BITS>(_mm512_add_epi64(even, half));
+    let odd = _mm512_slli_epi64::<{ 32 - SCALE_BITS }>(_mm512_add_epi64(odd, half));
+    _mm512_mask_blend_epi32(0b1010_1010_1010_1010, even, odd)
+}
+
+/// Block `index` of the gates before its non-linearity.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn gate(scales: &GateScales, sums: [&[Lanes]; 2], index: usize) -> __m512i {
+    let input = products(&sums[0][index], &scales.input[index]);
+    let hidden = products(&sums[1][index], &scales.hidden[index]);
+    let even = _mm512_add_epi64(input[0], hidden[0]);
+    let odd = _mm512_add_epi64(input[1], hidden[1]);
+    _mm512_add_epi32(rescaled([even, odd]), load(&scales.bias[index]))
+}
+
+/// The table's function of sixteen Q12 numbers, in Q15.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn squash(table: &Table, x: __m512i) -> __m512i {
+    let x = _mm512_min_epi32(x, _mm512_set1_epi32(32767));
+    let x = _mm512_max_epi32(x, _mm512_set1_epi32(-32768));
+    let x = _mm512_add_epi32(x, _mm512_set1_epi32(32768));
+    let segment = _mm512_srli_epi32::<8>(x);
+    // SAFETY: x is 0 to 65535, so a segment is 0 to 255 and inside the table of 256 entries.
+    let entry = unsafe { _mm512_i32gather_epi32::<4>(segment, table.0.as_ptr().cast()) };
+    let within = _mm512_and_si512(x, _mm512_set1_epi32(255));
+    let weights = _mm512_or_si512(within, _mm512_set1_epi32(256 << 16));
+    let value = _mm512_madd_epi16(entry, weights);
+    _mm512_srai_epi32::<8>(_mm512_add_epi32(value, _mm512_set1_epi32(128)))
+}
+
+/// The product of two Q15 numbers, in Q15, rounded half up.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn times(a: __m512i, b: __m512i) -> __m512i {
+    let product = _mm512_add_epi32(_mm512_mullo_epi32(a, b), _mm512_set1_epi32(1 << 14));
+    _mm512_srai_epi32::<15>(product)
+}
+
+/// Writes sixteen lanes of Q15 as int8.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn store_hidden(q15: __m512i, hidden: &mut [i8; LANES]) {
+    let limit = _mm512_set1_epi32(127);
+    let unit = _mm512_min_epi32(times(q15, limit), limit);
+    let unit = _mm512_max_epi32(unit, _mm512_set1_epi32(-127));
+    // SAFETY: sixteen bytes are written to an exclusively borrowed array of sixteen.
+    unsafe { _mm_storeu_si128(hidden.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(unit)) };
+}
+
+/// One GRU layer after its products.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+pub fn gru(scales: &GateScales, sums: [&[Lanes]; 2], hidden: &mut [[i8; LANES]]) {
+    let units = hidden.len();
+    for (unit, hidden) in hidden.iter_mut().enumerate() {
+        // SAFETY: sixteen bytes are read from a borrowed array of sixteen.
+        let state = unsafe { _mm_loadu_si128(hidden.as_ptr().cast()) };
+        let r = squash(&SIGMOID, gate(scales, sums, unit));
+        let z = squash(&SIGMOID, gate(scales, sums, units + unit));
+        let third = 2 * units + unit;
+        let a = rescaled(products(&sums[0][third], &scales.input[third]));
+        let a = _mm512_add_epi32(a, load(&scales.bias[third]));
+        let g = rescaled(products(&sums[1][third], &scales.hidden[third]));
+        let g = _mm512_add_epi32(g, load(&scales.hidden_bias[unit]));
+        let g = _mm512_min_epi32(g, _mm512_set1_epi32(HIDDEN_LIMIT));
+        let g = _mm512_max_epi32(g, _mm512_set1_epi32(-HIDDEN_LIMIT));
+        let n = squash(&TANH, _mm512_add_epi32(a, times(r, g)));
+        let unit_q15 = _mm512_set1_epi32(Q15_PER_UNIT);
+        let old = _mm512_mullo_epi32(_mm512_cvtepi8_epi32(state), unit_q15);
+        let step = times(z, _mm512_sub_epi32(old, n));
+        store_hidden(_mm512_add_epi32(n, step), hidden);
+    }
+}
+
+/// One LSTM layer after its products.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+pub fn lstm(
+    scales: &GateScales,
+    sums: [&[Lanes]; 2],
+    cell: &mut [[i16; LANES]],
+    hidden: &mut [[i8; LANES]],
+) {
+    let units = hidden.len();
+    let fraction = 15 - scales.cell_bits as i32;
+    let half_fraction = _mm512_set1_epi32(1 << (fraction - 1));
+    let (fraction, to_q12) =
+        (_mm_cvtsi32_si128(fraction), _mm_cvtsi32_si128(12 - scales.cell_bits as i32));
+    for (unit, (cell, hidden)) in cell.iter_mut().zip(hidden).enumerate() {
+        // SAFETY: 32 bytes are read from a borrowed array of sixteen 16-bit numbers.
+        let words = unsafe { _mm256_loadu_si256(cell.as_ptr().cast()) };
+        let i = squash(&SIGMOID, gate(scales, sums, unit));
+        let f = squash(&SIGMOID, gate(scales, sums, units + unit));
+        let g = squash(&TANH, gate(scales, sums, 2 * units + unit));
+        let o = squash(&SIGMOID, gate(scales, sums, 3 * units + unit));
+        let new = _mm512_add_epi32(_mm512_mullo_epi32(i, g), half_fraction);
+        let new = _mm512_sra_epi32(new, fraction);
+        let kept = _mm512_mullo_epi32(f, _mm512_cvtepi16_epi32(words));
+        let sum = _mm512_add_epi32(_mm512_add_epi32(kept, new), _mm512_set1_epi32(1 << 14));
+        let next = _mm512_min_epi32(_mm512_srai_epi32::<15>(sum), _mm512_set1_epi32(32767));
+        let next = _mm512_max_epi32(next, _mm512_set1_epi32(-32767));
+        // SAFETY: 32 bytes are written to an exclusively borrowed array of sixteen 16-bit numbers.
+        unsafe { _mm256_storeu_si256(cell.as_mut_ptr().cast(), _mm512_cvtepi32_epi16(next)) };
+        let level = squash(&TANH, _mm512_sll_epi32(next, to_q12));
+        store_hidden(times(o, level), hidden);
+    }
+}
