@@ -4,12 +4,14 @@
 //! policies, devices. Units are in the type or the last word of the name.
 
 pub mod ids;
+pub mod registry;
 pub mod request;
 pub mod seed;
 pub mod settings;
 pub mod units;
 
 pub use ids::{BlockId, TenantId};
+pub use registry::RegistryError;
 pub use request::{Op, Request};
 pub use seed::{Rng, Seed};
 pub use settings::{Setting, SettingError, SettingSpec, Value};

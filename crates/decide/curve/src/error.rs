@@ -3,7 +3,7 @@
 //! For: errors that name the size, what was found and what was needed. Must never know: files.
 //! Sizes are in blocks.
 
-use cachewright_policy::registry::PolicyError;
+use cachewright_types::RegistryError;
 use thiserror::Error;
 
 /// A curve, or a point of one, that cannot honestly be given.
@@ -51,5 +51,5 @@ pub enum CurveError {
     },
     /// The policy or one of its settings was refused.
     #[error(transparent)]
-    Policy(#[from] PolicyError),
+    Policy(#[from] RegistryError),
 }

@@ -11,7 +11,7 @@ pub mod share;
 pub mod shared;
 pub mod static_weights;
 
-pub use registry::{Entry, Need, PartitionError, Registered, boxed, entries, entry};
+pub use registry::{Entry, Need, Registered, boxed, entries, entry};
 
 use cachewright_curve::Curve;
 

@@ -1,0 +1,128 @@
+//! What the registries of all stages have in common.
+//!
+//! For: the facts of a scheme, the refusal of unknown names and settings, and the functions every
+//! table offers. Must never know: any scheme or stage. A stage lists its schemes once through
+//! [`registry!`](crate::registry!); adding a scheme is one file and one line there.
+
+use crate::settings::Settings;
+use crate::{SettingError, Value, nearest};
+use thiserror::Error;
+
+/// What a user can know of one scheme without reading code; `N` says what it may need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<N: 'static> {
+    /// The name in stack files.
+    pub name: &'static str,
+    /// One sentence in lower case.
+    pub doc: &'static str,
+    /// The paper or code it follows.
+    pub source: &'static str,
+    /// What must be provided before a run.
+    pub needs: &'static [N],
+}
+
+/// Why no scheme could be made from a name and settings.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum RegistryError {
+    /// No such name.
+    #[error("found {stage} `{name}`, expected one of {known}{hint}")]
+    Unknown {
+        /// What was looked for (`policy`, `partitioner`, ...).
+        stage: &'static str,
+        /// The name as found.
+        name: String,
+        /// All names.
+        known: String,
+        /// `; nearest is ...`, or empty.
+        hint: String,
+    },
+    /// A setting was refused.
+    #[error("{stage} `{name}`: {error}")]
+    Setting {
+        /// The stage.
+        stage: &'static str,
+        /// The scheme.
+        name: &'static str,
+        /// The refusal.
+        error: SettingError,
+    },
+    /// The run does not provide what the scheme needs.
+    #[error("{stage} `{name}` needs a {need} per tenant, found none")]
+    Needs {
+        /// The stage.
+        stage: &'static str,
+        /// The scheme.
+        name: &'static str,
+        /// The first need not met.
+        need: &'static str,
+    },
+}
+
+/// The entry called `name`.
+pub fn find<N>(
+    stage: &'static str,
+    name: &str,
+    entries: Vec<&'static Entry<N>>,
+) -> Result<&'static Entry<N>, RegistryError> {
+    let found = entries.iter().find(|entry| entry.name == name).copied();
+    found.ok_or_else(|| unknown(stage, name, &entries))
+}
+
+/// The refusal of a name that no entry has.
+pub fn unknown<N>(stage: &'static str, name: &str, entries: &[&'static Entry<N>]) -> RegistryError {
+    let names: Vec<&str> = entries.iter().map(|entry| entry.name).collect();
+    let hint = match nearest(name, names.iter().copied()) {
+        Some(near) => format!("; nearest is `{near}`"),
+        None => String::new(),
+    };
+    RegistryError::Unknown { stage, name: name.to_owned(), known: names.join(", "), hint }
+}
+
+/// A scheme's settings: its defaults with `pairs` set over them.
+pub fn settings<S: Settings>(
+    stage: &'static str,
+    name: &'static str,
+    pairs: &[(String, Value)],
+) -> Result<S, RegistryError> {
+    S::from_pairs(pairs).map_err(|error| RegistryError::Setting { stage, name, error })
+}
+
+/// Makes a stage's `entries`, `entry` and `setting_specs` from the list of its schemes. Where it
+/// stands, `Entry` is the stage's entry type and `Registered` its trait with `ENTRY` and `Settings`.
+#[macro_export]
+macro_rules! registry {
+    ($stage:literal: $($scheme:ty),* $(,)?) => {
+        /// Every scheme of this stage, in the order of tables.
+        pub fn entries() -> Vec<&'static Entry> {
+            vec![$(&<$scheme as Registered>::ENTRY),*]
+        }
+
+        /// The entry registered as `name`.
+        pub fn entry(name: &str) -> Result<&'static Entry, $crate::registry::RegistryError> {
+            $crate::registry::find($stage, name, entries())
+        }
+
+        /// The settings of a scheme, or nothing if there is no such scheme.
+        pub fn setting_specs(name: &str) -> Option<Vec<$crate::SettingSpec>> {
+            $(if <$scheme as Registered>::ENTRY.name == name {
+                type Scheme = <$scheme as Registered>::Settings;
+                return Some(<Scheme as $crate::settings::Settings>::specs());
+            })*
+            None
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static ENTRY: Entry<()> = Entry { name: "lru", doc: "", source: "", needs: &[] };
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_nearest() {
+        let error = find("policy", "lruu", vec![&ENTRY]).unwrap_err().to_string();
+        assert_eq!(error, "found policy `lruu`, expected one of lru; nearest is `lru`");
+        assert_eq!(find("policy", "lru", vec![&ENTRY]), Ok(&ENTRY));
+    }
+}
