@@ -214,6 +214,12 @@ class Comparison:
         self._both(table, "lru x 8 sizes", "lru", ",".join(map(str, sweep)))
         ours = self.ours(",".join(SWEEP_POLICIES), ",".join(map(str, sweep)))
         self._row(table, f"{len(SWEEP_POLICIES)} policies x {len(sweep)} sizes", ours, None)
+        for size in sizes:
+            ours = self.ours("python", str(size))
+            title = (
+                f"fifo in Python on numpy batches, {size} blocks ({speed(ours, self.requests)} M/s)"
+            )
+            self._row(table, title, ours, None)
         theirs = peer_curve(self.trace) if self.with_peer else None
         self._row(table, "exact lru curve, all sizes", self.ours("curve"), theirs)
         return table

@@ -43,6 +43,14 @@ def curve(path: str) -> list[float]:
     return [float(ratio) for ratio in curves.points["miss_ratio"]]
 
 
+def in_python(path: str, size: int) -> list[float]:
+    """Run a policy written in Python (FIFO on numpy batches); return its miss ratio."""
+    from cachewright.examples import Fifo
+
+    done = cachewright.simulate_python(Fifo, stack_of(path, "fifo", size), f"{size} blocks")
+    return [1 - done.hit_ratio]
+
+
 def peak_memory_mib() -> float:
     """Return the peak of this program's memory; `ru_maxrss` would count the parent's too."""
     with open("/proc/self/status", encoding="ascii") as status:
@@ -51,11 +59,13 @@ def peak_memory_mib() -> float:
 
 
 def main() -> None:
-    """Read `TRACE POLICY,... SIZE,...` or `TRACE curve` and print seconds, MiB, miss ratios."""
+    """Read `TRACE POLICY,... SIZE,...`, `TRACE curve` or `TRACE python SIZE`; print what it took."""
     path, what = sys.argv[1:3]
     begin = time.process_time()
     if what == "curve":
         ratios = curve(path)
+    elif what == "python":
+        ratios = in_python(path, int(sys.argv[3]))
     else:
         ratios = simulate(path, what.split(","), [int(size) for size in sys.argv[3].split(",")])
     seconds = time.process_time() - begin

@@ -88,7 +88,7 @@ pub fn settings<S: Settings>(
 }
 
 /// Makes a stage's `entries`, `entry` and `setting_specs` from the list of its schemes. Where it
-/// stands, `Entry` is the stage's entry type and `Registered` its trait with `ENTRY` and `Settings`.
+/// stands, `Entry` is the stage's entry type, `Registered` its trait with `ENTRY` and `Settings`.
 #[macro_export]
 macro_rules! registry {
     ($stage:literal: $($scheme:ty),* $(,)?) => {
