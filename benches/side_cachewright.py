@@ -59,7 +59,7 @@ def peak_memory_mib() -> float:
 
 
 def main() -> None:
-    """Read `TRACE POLICY,... SIZE,...`, `TRACE curve` or `TRACE python SIZE`; print what it took."""
+    """Read `TRACE POLICY,... SIZE,...`, `TRACE curve` or `TRACE python SIZE`; print the cost."""
     path, what = sys.argv[1:3]
     begin = time.process_time()
     if what == "curve":
