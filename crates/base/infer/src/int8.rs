@@ -321,7 +321,11 @@ fn multiplier(name: &str, scale: f32, unit: f64) -> Result<i32, ModelError> {
         return Ok(exact as i32);
     }
     let what = format!("tensor `{name}`");
-    Err(ModelError::Number { what, found: scale, expected: "a scale that fits 32 bits" })
+    Err(ModelError::Number {
+        what,
+        found: scale,
+        expected: "a scale whose multiplier fits 32 bits",
+    })
 }
 
 /// `bias / unit`, rounded.

@@ -19,6 +19,8 @@ const TEST_STEPS: usize = 16;
 const LARGEST: f32 = 127.0;
 /// Scale of something that was always 0.
 const UNUSED_SCALE: f32 = 1.0 / LARGEST;
+/// Least ratio of an MLP layer's output scale to its rows' scales; multipliers fit 32 bits above 8.
+const LEAST_UNITS_PER_SCALE: f32 = 16.0;
 /// How much wider than seen a cell may become.
 const MARGIN: f32 = 2.0;
 
@@ -31,7 +33,8 @@ const MARGIN: f32 = 2.0;
 pub fn quantise(stored: &StoredModel, calibration: &[&[f32]]) -> Result<StoredModel, ModelError> {
     let model = FloatModel::new(stored)?;
     let ranges = Ranges::of(&model, calibration)?;
-    let quantisation = ranges.quantisation(model.architecture().kind);
+    let mut quantisation = ranges.quantisation(model.architecture().kind);
+    raise_hidden_scales(stored, &mut quantisation)?;
     let mut tensors = BTreeMap::new();
     for (name, tensor) in &stored.tensors {
         let (&[rows, _], Numbers::F32(weights)) = (tensor.shape.as_slice(), &tensor.numbers) else {
@@ -147,6 +150,22 @@ fn column_scales(architecture: &Architecture, quantisation: &Quantisation, name:
     }
     let columns = architecture.tensors().into_iter().find(|(known, _)| known == name);
     vec![HIDDEN_SCALE; columns.map_or(0, |(_, shape)| shape[1])]
+}
+
+/// Makes the outputs of an MLP's layer coarse enough for the fixed-point format where all seen were
+/// far below what a single weight can contribute (such as a layer that was never active).
+fn raise_hidden_scales(
+    stored: &StoredModel,
+    quantisation: &mut Quantisation,
+) -> Result<(), ModelError> {
+    for layer in 0..quantisation.hidden_scales.len() {
+        let name = format!("hidden.{layer}.weight");
+        let columns = column_scales(&stored.description.architecture, quantisation, &name);
+        let (scales, _) = quantise_rows(stored.f32s(&name)?, &columns);
+        let least = scales.into_iter().fold(0.0, f32::max) * LEAST_UNITS_PER_SCALE;
+        quantisation.hidden_scales[layer] = quantisation.hidden_scales[layer].max(least);
+    }
+    Ok(())
 }
 
 /// Per row a scale and the int8 weights: weight times its column's scale is the row's scale times

@@ -13,6 +13,9 @@ mod avx512;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 
+#[cfg(test)]
+mod agree;
+
 use crate::error::ModelError;
 use crate::float_loops::{self, FloatMatrix};
 use crate::packed::{GateScales, Lanes, PackedMatrix};
