@@ -3,16 +3,18 @@
 //! For: `mrc`: choosing how each curve is measured, one pass for all of them, and verification by
 //! exact simulation at a few sizes. Must never know: how curves are drawn. Sizes are in blocks.
 
+mod options;
+
+pub use options::MrcOptions;
+
 use crate::progress::{OnProgress, Progress, with_threads};
 use crate::record::{Recorded, record};
 use crate::{ExperimentError, Spec};
-use cachewright_curve::{
-    Curve, CurveSet, Method, MiniSettings, PolicyCurves, ShardsRateSettings, ShardsSizeSettings,
-};
+use cachewright_curve::{Curve, CurveSet, Curves, Method, MiniSettings, PolicyCurves};
 use cachewright_system::replay::{Shared, replay};
 use cachewright_system::{CurveLane, Cuts, Lane, LaneResult, Recording, Whose};
-use cachewright_types::settings::Settings;
-use cachewright_types::{Size, Value as Setting, nearest, parse_size};
+use cachewright_types::{Size, parse_size};
+use options::{check, policies};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -20,56 +22,6 @@ use std::path::Path;
 const MINI_POINTS: usize = 24;
 /// Points kept of a curve measured at all sizes when no number is given.
 const STACK_POINTS: usize = 200;
-const METHODS: [&str; 5] = ["auto", "exact", "shards", "shards-size", "mini"];
-
-/// What to measure.
-#[derive(Clone, Debug)]
-pub struct MrcOptions {
-    /// Policies; empty for the stack file's own.
-    pub policies: Vec<String>,
-    /// `auto` (LRU exactly, other policies by miniature simulation), `exact`, `shards`,
-    /// `shards-size` or `mini`.
-    pub method: String,
-    /// Sampling rate of `shards` and `mini`.
-    pub rate: Option<f64>,
-    /// Blocks per sample of `shards-size`.
-    pub size: Option<usize>,
-    /// Cache sizes as in a stack file; empty for sizes spread over the working set.
-    pub sizes: Vec<String>,
-    /// Points per curve; 0 for the default.
-    pub points: usize,
-    /// Samples averaged; 0 for the default.
-    pub salts: usize,
-    /// Time windows with a curve each; 0 for one curve of the whole trace.
-    pub windows: usize,
-    /// Sizes verified by exact simulation, per curve.
-    pub verify: usize,
-    /// What to do when a scaled cache is too small: `escalate` or `refuse`.
-    pub small: String,
-    /// Keys set over the stack file.
-    pub set: Vec<(String, String)>,
-    /// Threads; 0 for one per processor.
-    pub threads: usize,
-}
-
-impl Default for MrcOptions {
-    fn default() -> Self {
-        MrcOptions {
-            policies: Vec::new(),
-            method: "auto".to_owned(),
-            rate: None,
-            size: None,
-            sizes: Vec::new(),
-            points: 0,
-            salts: 0,
-            windows: 0,
-            verify: 0,
-            small: "escalate".to_owned(),
-            set: Vec::new(),
-            threads: 0,
-        }
-    }
-}
 
 /// One curve to be measured.
 struct Wanted {
@@ -98,37 +50,6 @@ pub fn mrc(
     })
 }
 
-fn check(spec: &Spec, options: &MrcOptions) -> Result<(), String> {
-    let one_of = |key: &str, found: &str, words: &[&str]| {
-        let hint = nearest(found, words.iter().copied());
-        let hint = hint.map_or(String::new(), |near| format!("; nearest is `{near}`"));
-        let expected = words.join(", ");
-        let message = format!("`{key}`: found `{found}`, expected one of {expected}{hint}");
-        if words.contains(&found) { Ok(()) } else { Err(message) }
-    };
-    one_of("method", &options.method, &METHODS)?;
-    one_of("small", &options.small, &["escalate", "refuse"])?;
-    for policy in &policies(spec, options) {
-        cachewright_policy::entry(policy).map_err(|error| error.to_string())?;
-        if policy != "lru" && options.method.starts_with("shards") {
-            return Err(format!(
-                "`method`: found `{}` for policy `{policy}`, expected `mini` or `exact` (SHARDS \
-                 measures LRU)",
-                options.method
-            ));
-        }
-    }
-    Ok(())
-}
-
-fn policies(spec: &Spec, options: &MrcOptions) -> Vec<String> {
-    if options.policies.is_empty() {
-        vec![spec.cache.policy.name.clone()]
-    } else {
-        options.policies.clone()
-    }
-}
-
 /// One call's inputs.
 struct Job<'a> {
     spec: &'a Spec,
@@ -147,7 +68,8 @@ impl Job<'_> {
         }
         let windows = self.options.windows as u32;
         let cuts = Cuts::new(&self.recorded.recording, 0, windows);
-        let results = self.replay("measuring curves", &cuts, &mut lanes)?;
+        let mut results = self.replay("measuring curves", &cuts, &mut lanes)?;
+        self.settle(&mut wanted, &mut results, &cuts)?;
         let verify = self.verify(&wanted, &results)?;
         let curves: Vec<Value> = wanted
             .iter()
@@ -231,9 +153,13 @@ impl Job<'_> {
         let by_window = self.options.windows > 0;
         let seed = self.spec.seed.derive(&format!("mrc/{}", wanted.tenant));
         let set = if wanted.stack {
-            CurveSet::new(1, &self.stack_method()?, seed)
+            CurveSet::new(
+                1,
+                &self.options.stack_method().map_err(|message| self.refuse(message))?,
+                seed,
+            )
         } else {
-            let settings = self.mini_settings()?;
+            let settings = self.options.mini_settings().map_err(|message| self.refuse(message))?;
             let distinct = u64::from(wanted.whose.distinct_blocks(self.recording()));
             note_escalation(wanted, distinct, &settings)?;
             self.mini(&wanted.policy, &wanted.sizes, settings, distinct, seed)?
@@ -255,41 +181,6 @@ impl Job<'_> {
         Ok(CurveSet::of_policy(&wanted, &[distinct], seed)?)
     }
 
-    fn stack_method(&self) -> Result<Method, ExperimentError> {
-        let pairs = self.pairs(&[("rate", self.options.rate.map(Setting::Float))]);
-        let size = self.options.size.map(|size| Setting::Int(size as i64));
-        let blocks = self.pairs(&[("max_blocks", size)]);
-        let settings = |error| self.refuse(format!("{error}"));
-        Ok(match self.options.method.as_str() {
-            "shards" => {
-                Method::ShardsRate(ShardsRateSettings::from_pairs(&pairs).map_err(settings)?)
-            }
-            "shards-size" => {
-                Method::ShardsSize(ShardsSizeSettings::from_pairs(&blocks).map_err(settings)?)
-            }
-            _ => Method::Exact,
-        })
-    }
-
-    fn mini_settings(&self) -> Result<MiniSettings, ExperimentError> {
-        let exact = self.options.method == "exact";
-        let rate = if exact { Some(1.0) } else { self.options.rate };
-        let escalate = self.options.small == "escalate";
-        let pairs = self.pairs(&[
-            ("rate", rate.map(Setting::Float)),
-            ("escalate", Some(Setting::Bool(escalate))),
-        ]);
-        MiniSettings::from_pairs(&pairs).map_err(|error| self.refuse(format!("{error}")))
-    }
-
-    /// The pairs given, with the number of samples if that is given.
-    fn pairs(&self, pairs: &[(&str, Option<Setting>)]) -> Vec<(String, Setting)> {
-        let salts = self.options.salts;
-        let salts = (salts > 0).then_some(("salts", Some(Setting::Int(salts as i64))));
-        let given = pairs.iter().cloned().chain(salts);
-        given.filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
-    }
-
     fn replay(
         &self,
         stage: &'static str,
@@ -301,6 +192,50 @@ impl Job<'_> {
         let total = Some(recording.len() as u64 * lanes.len() as u64);
         let tell = |done| (self.progress)(Progress { stage, done, total });
         Ok(replay(&shared, lanes, tell)?)
+    }
+
+    /// Deals with sampled LRU curves that do not speak for small sizes: asked for by size, they are
+    /// refused or measured exactly instead; else the small sizes are left out, with a note.
+    fn settle(
+        &self,
+        wanted: &mut [Wanted],
+        results: &mut [LaneResult],
+        cuts: &Cuts,
+    ) -> Result<(), ExperimentError> {
+        let mut again = Vec::new();
+        for (at, (one, result)) in wanted.iter_mut().zip(results.iter()).enumerate() {
+            let trusted = |curves: &&Curves| curves.all.trusted_from_blocks();
+            let Some(worst) = result.curves.iter().max_by_key(trusted) else { continue };
+            let (from, asked) = (trusted(&worst), !self.options.sizes.is_empty());
+            match one.sizes.first().filter(|size| one.stack && asked && **size < from) {
+                Some(size) if self.options.small == "refuse" => {
+                    worst.all.trusted_miss_ratio(*size)?;
+                }
+                Some(_) => {
+                    let note = "measured exactly: the sample speaks for no cache below";
+                    one.notes.push(format!("{note} {from} blocks"));
+                    again.push(at);
+                }
+                None if one.stack && !asked && from > 0 => {
+                    let note = "sizes below are left out, the sample does not speak for them:";
+                    one.notes.push(format!("{note} {from} blocks"));
+                }
+                None => {}
+            }
+        }
+        let by_window = self.options.windows > 0;
+        let exact = |at: &usize| {
+            let set = CurveSet::new(1, &Method::Exact, self.spec.seed);
+            Box::new(CurveLane::new(set, wanted[*at].whose, by_window)) as Box<dyn Lane>
+        };
+        let mut lanes: Vec<Box<dyn Lane>> = again.iter().map(exact).collect();
+        if !lanes.is_empty() {
+            let exact = self.replay("measuring exactly", cuts, &mut lanes)?;
+            for (at, result) in again.into_iter().zip(exact) {
+                results[at] = result;
+            }
+        }
+        Ok(())
     }
 
     /// Simulates each curve's policy exactly at a few of its sizes.
@@ -366,7 +301,9 @@ impl Job<'_> {
         let sizes = if !wanted.stack || !self.options.sizes.is_empty() {
             wanted.sizes.clone()
         } else {
-            curve.resampled(knots).sizes().to_vec()
+            let thin = curve.resampled(knots);
+            let trusted = |size: &u32| *size >= curve.trusted_from_blocks();
+            thin.sizes().iter().copied().filter(trusted).collect()
         };
         let banded = curve.band().is_some();
         let accesses = curve.accesses().max(1) as f64;

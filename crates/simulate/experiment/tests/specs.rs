@@ -136,6 +136,18 @@ fn curves_of_each_tenant_and_of_all() {
     let options = MrcOptions { method: "shards".into(), ..options };
     let error = mrc(&text, &folder.path.join("stack.toml"), &options, &quiet).unwrap_err();
     assert!(error.to_string().contains("SHARDS measures LRU"), "{error}");
+    let sampled = MrcOptions {
+        method: "shards".into(),
+        rate: Some(0.1),
+        sizes: vec!["10 blocks".into()],
+        ..MrcOptions::default()
+    };
+    let exactly = mrc(&text, &folder.path.join("stack.toml"), &sampled, &quiet).unwrap();
+    assert_eq!(exactly["curves"][0]["method"], "exact", "a size too small for the sample");
+    assert!(exactly["curves"][0]["notes"][0].as_str().unwrap().contains("measured exactly"));
+    let sampled = MrcOptions { small: "refuse".into(), ..sampled };
+    let error = mrc(&text, &folder.path.join("stack.toml"), &sampled, &quiet).unwrap_err();
+    assert!(error.to_string().contains("10 blocks"), "{error}");
     let refuse = MrcOptions {
         policies: vec!["fifo".into()],
         method: "mini".into(),

@@ -1,0 +1,258 @@
+//! Traces as what a drive is asked: writes, trims and reads of dense logical pages.
+//!
+//! For: one decode for all schemes. Must never know: separations, flash. A page that a write touches
+//! is written whole; a trim drops the pages that lie wholly inside it; reads keep the pages that are
+//! ever written. Units: pages. Memory: 12 bytes per request, 32 while the traces are read.
+
+use super::extents::Extents;
+use crate::progress::{OnProgress, Progress};
+use crate::record::input;
+use crate::spec::Spec;
+use crate::{ExperimentError, WaOptions};
+use cachewright_system::RecordError;
+use cachewright_trace::formats;
+use cachewright_trace::merge::{Workload, WorkloadBatch};
+use cachewright_types::Op;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Requests decoded at a time.
+const BATCH: usize = 8192;
+/// The most pages a drive can have.
+pub const PAGES_LIMIT: u64 = 1 << 31;
+
+/// One request in logical pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What is asked; never a flush.
+    pub op: Op,
+    /// First page.
+    pub first: u32,
+    /// Number of pages, at least 1.
+    pub pages: u32,
+}
+
+/// The requests of the load, if any, and of the run.
+#[derive(Clone, Debug, Default)]
+pub struct Script {
+    /// All requests.
+    pub steps: Vec<Step>,
+    /// Requests of the load; the run's follow.
+    pub load_steps: usize,
+    /// Pages written by the load.
+    pub load_pages: u64,
+    /// Pages written by the run.
+    pub run_pages: u64,
+    /// Distinct pages written by both.
+    pub working_pages: u32,
+    /// Facts of each tenant's trace and load.
+    pub tenants: Vec<Value>,
+    /// What a user should know of the input.
+    pub warnings: Vec<String>,
+}
+
+/// A request before pages are numbered.
+struct Raw {
+    op: Op,
+    space: u32,
+    first: u64,
+    end: u64,
+}
+
+/// Reading, across the load and the run.
+struct Reading<'a> {
+    shift: u32,
+    limit: u64,
+    /// (tenant, volume) by space; the load and the run share it.
+    spaces: Vec<(String, String)>,
+    written: Extents,
+    raws: Vec<Raw>,
+    pages: u64,
+    progress: OnProgress<'a>,
+}
+
+/// Reads a stack's traces, after those of `load` if there are any, as requests of `page` bytes.
+pub fn read(
+    spec: &Spec,
+    origin: &Path,
+    options: &WaOptions,
+    page_bytes: u64,
+    progress: OnProgress<'_>,
+) -> Result<Script, ExperimentError> {
+    let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    let mut reading = Reading {
+        shift: page_bytes.trailing_zeros(),
+        limit: spec.replay.max_accesses,
+        spaces: Vec::new(),
+        written: Extents::default(),
+        raws: Vec::new(),
+        pages: 0,
+        progress,
+    };
+    let mut script = Script::default();
+    let mut load = spec.clone();
+    load.tenants = loads(spec, &options.load).map_err(refuse)?;
+    if !load.tenants.is_empty() {
+        script.tenants = reading.add(&load, "load", "reading the load")?;
+    }
+    let (load_requests, load_pages) = (reading.raws.len(), reading.pages);
+    let load_spaces = reading.spaces.len();
+    script.tenants.extend(reading.add(spec, "run", "reading traces")?);
+    let run_pages = reading.pages - load_pages;
+    if run_pages == 0 {
+        return Err(refuse("found no write in the trace, expected some".to_owned()));
+    }
+    if !load.tenants.is_empty() && load_spaces < reading.spaces.len() {
+        let (tenant, volume) = &reading.spaces[load_spaces];
+        let text = format!("volume `{volume}` of `{tenant}` is not in the load: it starts empty");
+        script.warnings.push(text);
+    }
+    script.load_pages = load_pages;
+    script.run_pages = run_pages;
+    reading.number(&mut script, load_requests).map_err(refuse)?;
+    Ok(script)
+}
+
+/// The tenants with their load traces in place of their own: `PATH` for a stack of one tenant,
+/// `TENANT=PATH` for one of several.
+fn loads(spec: &Spec, load: &[String]) -> Result<Vec<crate::spec::TenantSpec>, String> {
+    let mut tenants = Vec::new();
+    for text in load {
+        let named = text.split_once('=').and_then(|(name, path)| {
+            let tenant = spec.tenants.iter().find(|tenant| tenant.name == name)?;
+            Some((tenant, path))
+        });
+        let (tenant, path) = match (named, spec.tenants.as_slice()) {
+            (Some(found), _) => found,
+            (None, [only]) => (only, text.as_str()),
+            (None, several) => {
+                let names: Vec<&str> = several.iter().map(|tenant| tenant.name.as_str()).collect();
+                let expected = names.join(", ");
+                return Err(format!(
+                    "`load`: found `{text}`, expected TENANT=PATH with a tenant of {expected}"
+                ));
+            }
+        };
+        let mut tenant = tenant.clone();
+        (tenant.trace, tenant.path) = (path.to_owned(), path.into());
+        tenants.push(tenant);
+    }
+    Ok(tenants)
+}
+
+impl Reading<'_> {
+    /// Reads the traces of a stack; returns their facts.
+    fn add(
+        &mut self,
+        spec: &Spec,
+        part: &str,
+        stage: &'static str,
+    ) -> Result<Vec<Value>, ExperimentError> {
+        let inputs = spec.tenants.iter().map(input).collect();
+        let mut workload = Workload::open(inputs)?;
+        let total = workload.requests_hint();
+        let mut counts = vec![[0_u64; 4]; spec.tenants.len()];
+        let mut known = Vec::new();
+        let mut batch = WorkloadBatch::default();
+        let mut done = 0;
+        loop {
+            batch.clear();
+            let count = workload.read(&mut batch, BATCH)?;
+            if count == 0 {
+                break;
+            }
+            for space in &workload.spaces()[known.len()..] {
+                let tenant = &workload.tenants()[usize::from(space.tenant)];
+                known.push(self.space(tenant, &space.volume));
+            }
+            for index in 0..batch.len() {
+                counts[usize::from(batch.tenant[index])][batch.op[index] as usize] += 1;
+                self.request(&batch, index, known[batch.space[index] as usize]);
+            }
+            if self.pages.max(self.raws.len() as u64) > self.limit {
+                return Err(RecordError::TooLong { limit: self.limit }.into());
+            }
+            done += count as u64;
+            if !(self.progress)(Progress { stage, done, total }) {
+                return Err(ExperimentError::Cancelled);
+            }
+        }
+        let facts = spec.tenants.iter().zip(&counts).enumerate().map(|(index, (tenant, counts))| {
+            let format = match &tenant.open.format {
+                Some(format) => format.clone(),
+                None => formats::recognise(&tenant.path)?.name.to_owned(),
+            };
+            let skipped = workload.skipped(index as u16).cloned().unwrap_or_default();
+            let examples: Vec<String> = skipped.examples.iter().map(ToString::to_string).collect();
+            Ok(json!({
+                "name": tenant.name,
+                "part": part,
+                "trace": tenant.trace,
+                "format": format,
+                "requests": counts.iter().sum::<u64>(),
+                "reads": counts[0],
+                "writes": counts[1],
+                "trims": counts[2],
+                "flushes": counts[3],
+                "skipped_bad": skipped.bad,
+                "skipped_irrelevant": skipped.irrelevant,
+                "skipped_examples": examples,
+            }))
+        });
+        facts.collect()
+    }
+
+    fn space(&mut self, tenant: &str, volume: &str) -> u32 {
+        let found = self.spaces.iter().position(|(t, v)| t == tenant && v == volume);
+        let index = found.unwrap_or_else(|| {
+            self.spaces.push((tenant.to_owned(), volume.to_owned()));
+            self.spaces.len() - 1
+        });
+        index as u32
+    }
+
+    fn request(&mut self, batch: &WorkloadBatch, index: usize, space: u32) {
+        let (op, offset) = (batch.op[index], batch.offset_bytes[index]);
+        let length = batch.length_bytes[index];
+        let (first, end) = match op {
+            Op::Flush => return,
+            Op::Trim => {
+                let end = offset.saturating_add(length) >> self.shift;
+                (offset.div_ceil(1 << self.shift), end)
+            }
+            Op::Read | Op::Write => {
+                let last = offset.saturating_add(length.max(1) - 1) >> self.shift;
+                (offset >> self.shift, last + 1)
+            }
+        };
+        if first >= end {
+            return;
+        }
+        if op == Op::Write {
+            self.pages = self.pages.saturating_add(end - first);
+            self.written.add(space, first, end);
+        }
+        self.raws.push(Raw { op, space, first, end });
+    }
+
+    /// Turns requests into steps over numbered pages. Errors: more pages than a drive can have.
+    fn number(mut self, script: &mut Script, load_requests: usize) -> Result<(), String> {
+        let pages = self.written.number().filter(|pages| *pages <= PAGES_LIMIT);
+        let Some(pages) = pages else {
+            let expected = "expected at most that many; a larger `page` makes fewer";
+            return Err(format!("found more than {PAGES_LIMIT} distinct pages, {expected}"));
+        };
+        script.working_pages = pages as u32;
+        for (index, raw) in self.raws.iter().enumerate() {
+            if index == load_requests {
+                script.load_steps = script.steps.len();
+            }
+            let numbers = self.written.numbers(raw.space, raw.first, raw.end);
+            if !numbers.is_empty() {
+                let (first, pages) = (numbers.start as u32, (numbers.end - numbers.start) as u32);
+                script.steps.push(Step { op: raw.op, first, pages });
+            }
+        }
+        Ok(())
+    }
+}
