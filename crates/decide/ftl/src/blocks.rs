@@ -18,7 +18,7 @@ pub(crate) enum State {
 }
 
 /// One superblock, as schemes see it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Block {
     /// Index; given again after an erase.
     pub id: u32,

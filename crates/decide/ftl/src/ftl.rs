@@ -75,7 +75,7 @@ impl<S: Separation> Ftl<S> {
         geometry: Geometry,
         separation: S,
         name: &'static str,
-        reclaim: Named,
+        mut reclaim: Named,
     ) -> Result<Ftl<S>, FtlError> {
         let streams = separation.streams();
         if streams == 0 || streams > STREAM_LIMIT {
@@ -85,6 +85,7 @@ impl<S: Separation> Ftl<S> {
         let meta_pages = separation.meta_pages();
         geometry.check(streams, meta_pages)?;
         let data_pages = geometry.block_pages - meta_pages;
+        reclaim.policy.prepare(data_pages);
         let (trigger, least_invalid, count) = match geometry.space {
             Space::Fixed { blocks, reserve_blocks, .. } => {
                 (Trigger::Reserve { blocks: reserve_blocks }, 0, blocks)
@@ -146,8 +147,8 @@ impl<S: Separation> Ftl<S> {
         if rewrite {
             self.invalidate(page, old, false);
         }
-        let (clock, mapped_pages) = (self.clock, self.mapped_pages);
-        let write = Write { page, clock, rewrite, mapped_pages, lifetime };
+        let (clock, live_pages) = (self.clock, self.stored_pages - self.garbage_pages);
+        let write = Write { page, clock, rewrite, live_pages, lifetime };
         let stream = self.separation.place_user(&write);
         if S::READS_META && self.separation.meta_read() && rewrite {
             self.counts.meta_reads += 1;

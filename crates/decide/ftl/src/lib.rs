@@ -17,6 +17,8 @@ pub mod reclaim;
 pub mod registry;
 pub mod separation;
 pub mod sink;
+pub mod theory;
+pub mod workload;
 
 pub use blocks::{Block, Blocks};
 pub use counts::Counts;

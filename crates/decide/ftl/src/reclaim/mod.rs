@@ -5,6 +5,10 @@
 //! `dyn`; its scan over superblocks is compiled for its own score. Units: pages; ages on the clock
 //! of host page writes. Adding a policy is one file and one line in `reclaims!` below.
 
+pub mod adjusted_greedy;
+pub mod cost_benefit;
+pub mod d_choices;
+pub mod fifo;
 pub mod greedy;
 
 use crate::blocks::{Block, Blocks};
@@ -29,7 +33,21 @@ pub struct Round<'a> {
     pub short_lived: ShortLived,
 }
 
-impl Round<'_> {
+impl<'a> Round<'a> {
+    /// A round over all superblocks, without conditions.
+    pub fn over(blocks: &'a Blocks, clock: u64) -> Round<'a> {
+        let short_lived = ShortLived::default();
+        Round { blocks, clock, streams: u64::MAX, least_invalid: 0, short_lived }
+    }
+
+    /// The place of a superblock among equals: as in a hash table of 64-bit numbers in Java, where
+    /// SepBIT's simulator keeps them, so that its counts are met exactly.
+    fn rank(&self, block: &Block) -> (u64, u64) {
+        let buckets = (u64::from(self.blocks.len()) * 4).div_ceil(3).next_power_of_two().max(16);
+        let number = block.number;
+        ((number ^ number >> 16) & (buckets - 1), number)
+    }
+
     /// Whether a superblock may be picked in this round.
     #[inline(always)]
     pub fn admits(&self, block: &Block) -> bool {
@@ -41,8 +59,7 @@ impl Round<'_> {
 
 /// A policy that picks victims.
 pub trait Reclaim: Send {
-    /// The worth of cleaning a superblock; the highest above 0 is cleaned, the lowest index first
-    /// among equals.
+    /// The worth of cleaning a superblock; the highest above 0 is cleaned.
     fn score(&self, block: &Block, round: &Round<'_>) -> f64;
 
     /// Whether [`Blocks::by_invalid`] must be kept in order.
@@ -50,19 +67,29 @@ pub trait Reclaim: Send {
         false
     }
 
+    /// Called once, before the first round, with the data pages of a full superblock.
+    fn prepare(&mut self, _data_pages: u32) {}
+
     /// The victim, or nothing if no superblock is worth it.
     fn choose(&mut self, round: &Round<'_>) -> Option<u32> {
-        let (mut best, mut victim) = (0.0, None);
-        for block in round.blocks.sealed() {
-            if round.admits(&block) {
-                let score = self.score(&block, round);
-                if score > best {
-                    (best, victim) = (score, Some(block.id));
-                }
+        best(self, round)
+    }
+}
+
+/// The superblock of the highest score above 0, by a look at every sealed one.
+#[inline(always)]
+pub fn best<R: Reclaim + ?Sized>(policy: &R, round: &Round<'_>) -> Option<u32> {
+    let (mut best, mut victim) = (0.0, None);
+    for block in round.blocks.sealed() {
+        if round.admits(&block) {
+            let score = policy.score(&block, round);
+            let first = |other: Block| round.rank(&block) < round.rank(&other);
+            if score > best || score == best && victim.is_some_and(first) {
+                (best, victim) = (score, Some(block));
             }
         }
-        victim
     }
+    victim.map(|block: Block| block.id)
 }
 
 /// A policy that stands in the registry.
@@ -120,6 +147,10 @@ macro_rules! reclaims {
 
 reclaims! {
     greedy::Greedy,
+    cost_benefit::CostBenefit,
+    fifo::Fifo,
+    adjusted_greedy::AdjustedGreedy,
+    d_choices::DChoices,
 }
 
 /// The entry registered as `name`.

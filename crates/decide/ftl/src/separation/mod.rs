@@ -8,7 +8,13 @@
 //! `place_user`; `on_seal` if the superblock is now full. For one victim: `choose_victim`;
 //! `on_collect`; `place_moved` for each valid page in the order of offsets; `on_erase`.
 
+pub mod dac;
+pub mod future;
+pub mod mida;
+pub mod multi_log;
 pub mod none;
+pub mod sepbit;
+pub mod two_region;
 
 use crate::blocks::{Block, Blocks};
 use crate::registry::{Entry, unknown};
@@ -54,10 +60,11 @@ pub struct Write {
     pub clock: u64,
     /// Whether the page was mapped before.
     pub rewrite: bool,
-    /// Mapped pages of the drive, this one not counted if it is new.
-    pub mapped_pages: u32,
-    /// Pages the host writes until this page is written again, this write not counted
-    /// ([`crate::NEVER`] if it is not or that is unknown). Read only under [`crate::Need::Future`].
+    /// Pages in superblocks without the invalid ones in sealed superblocks, this write not counted:
+    /// what SepBIT's simulator takes for the number of valid pages.
+    pub live_pages: u64,
+    /// By how much the clock grows until this page is written again ([`crate::NEVER`] if it is not
+    /// or that is unknown). Read only by schemes that declare [`crate::Need::Future`].
     pub lifetime: u32,
 }
 
@@ -235,6 +242,15 @@ macro_rules! separations {
 
 separations! {
     none::None,
+    two_region::TwoRegion,
+    dac::Dac,
+    multi_log::MultiLog,
+    mida::Mida,
+    sepbit::Sepbit<{ sepbit::WHOLE }>,
+    sepbit::Sepbit<{ sepbit::USER_ONLY }>,
+    sepbit::Sepbit<{ sepbit::MOVED_ONLY }>,
+    future::Future<false>,
+    future::Future<true>,
 }
 
 /// The entry registered as `name`.
@@ -242,4 +258,24 @@ pub fn entry(name: &str) -> Result<&'static Entry, FtlError> {
     let entries = entries();
     let found = entries.iter().find(|entry| entry.name == name).copied();
     found.ok_or_else(|| unknown("separation", name, &entries))
+}
+
+#[cfg(test)]
+pub(crate) mod fixtures {
+    use super::{Moved, Write};
+    use crate::{Block, Geometry, NEVER, Space};
+
+    /// 1024 logical pages, 64 to a superblock.
+    pub fn geometry() -> Geometry {
+        let space = Space::GarbageShare { share: 0.15 };
+        Geometry { logical_pages: 1024, block_pages: 64, space }
+    }
+
+    pub fn write(page: u32, clock: u64) -> Write {
+        Write { page, clock, rewrite: true, live_pages: 1024, lifetime: NEVER }
+    }
+
+    pub fn moved(page: u32, victim: &Block, clock: u64) -> Moved<'_> {
+        Moved { page, offset: 0, victim, clock }
+    }
 }

@@ -1,0 +1,64 @@
+//! Adjusted greedy: greedy with a discount on superblocks that are about to die by themselves.
+//!
+//! For: Shiro's victims. Must never know: how the short-lived class was found. Source: Shiro,
+//! equation 1: I / (1 + V T / C) for superblocks of the short-lived class, I for others; I and V
+//! are the shares of invalid and valid pages, T the lifetime threshold, C the pages written by the
+//! host since it was sealed (taken as at least 1). Under a separation without such a class it is
+//! greedy.
+
+use super::{Reclaim, Registered, Round};
+use crate::{Block, Entry, Geometry};
+use cachewright_types::Seed;
+use cachewright_types::settings::NoSettings;
+
+/// Equation 1.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AdjustedGreedy;
+
+impl Registered for AdjustedGreedy {
+    type Settings = NoSettings;
+    const ENTRY: Entry = Entry {
+        name: "adjusted-greedy",
+        doc: "greedy with a discount on superblocks of short-lived pages sealed of late",
+        source: "Sun et al., Shiro, equation 1",
+        needs: &[],
+    };
+
+    fn new(_: &Geometry, _: &NoSettings, _: Seed) -> Self {
+        AdjustedGreedy
+    }
+}
+
+impl Reclaim for AdjustedGreedy {
+    #[inline(always)]
+    fn score(&self, block: &Block, round: &Round<'_>) -> f64 {
+        let invalid = block.invalid_share();
+        if round.short_lived.streams & block.stream.mask() == 0 {
+            return invalid;
+        }
+        let since = (round.clock - block.sealed_at).max(1);
+        let wait = round.short_lived.threshold as f64 / since as f64;
+        invalid / (1.0 + block.valid_share() * wait)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::separation::{ShortLived, Stream};
+
+    /// I = 0.5, V = 0.5, T = 40: sealed 20 pages ago 0.5 / (1 + 0.5 * 2) = 0.25, sealed just now
+    /// 0.5 / (1 + 0.5 * 40); long-lived 0.5.
+    #[test]
+    fn equation_1() {
+        let blocks = crate::Blocks::new(10, false);
+        let short_lived = ShortLived { streams: Stream(1).mask(), threshold: 40 };
+        let round = Round { short_lived, ..Round::over(&blocks, 120) };
+        let long = Block { pages: 10, invalid: 5, sealed_at: 100, ..Block::default() };
+        let short = Block { stream: Stream(1), ..long };
+        let score = |block: Block| AdjustedGreedy.score(&block, &round);
+        assert_eq!(score(long), 0.5);
+        assert_eq!(score(short), 0.25);
+        assert_eq!(score(Block { sealed_at: 120, ..short }), 0.5 / 21.0);
+    }
+}

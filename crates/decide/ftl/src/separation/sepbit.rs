@@ -1,0 +1,185 @@
+//! SepBIT: blocks that replace a short-lived block are expected to be short-lived, and blocks that
+//! have lived long to live on; with its two ablations UW and GW.
+//!
+//! For: the best rule of FAST'22. Must never know: superblocks beyond the stream and age of a
+//! victim. Source: Wang et al., SepBIT, FAST'22, section 3, Algorithm 1, and its simulator. Units:
+//! pages. UW separates only pages of the host, GW only moved pages.
+//!
+//! The queue of recent pages that bounds the paper's index is kept as its length alone: pages enter
+//! it once per host write, so it holds a page if and only if the page's last write is no older than
+//! the queue is long. Memory: 4 bytes per page; last writes are kept modulo 2^32 pages (16 TiB of
+//! 4 KiB), beyond which an age is mistaken for a shorter one.
+
+use super::{Moved, Registered, Separation, Stream, Write};
+use crate::{Block, Entry, Geometry};
+use cachewright_types::Seed;
+
+cachewright_types::settings! {
+    /// The settings of SepBIT and its ablations; defaults are the paper's.
+    pub struct SepbitSettings {
+        /// superblocks of class 1 whose lifespans are averaged to the threshold l
+        averaged: u32 = 16, "superblocks", 1 ..= 65536;
+        /// ratio of neighbouring age thresholds of moved pages
+        ratio: f64 = 4.0, "ratio", 1.0 ..= 1024.0;
+        /// all classes together; fixed at 3 for `uw`
+        classes: u32 = 6, "classes", 4 ..= 64;
+    }
+}
+
+/// [`Sepbit`] whole.
+pub const WHOLE: u8 = 0;
+/// Only pages of the host are separated.
+pub const USER_ONLY: u8 = 1;
+/// Only moved pages are separated.
+pub const MOVED_ONLY: u8 = 2;
+
+/// SepBIT, or the part of it that `PART` names.
+#[derive(Clone, Debug)]
+pub struct Sepbit<const PART: u8> {
+    settings: SepbitSettings,
+    /// The clock at each page's last write by the host.
+    last: Vec<u32>,
+    /// The threshold l: mean lifespan of recently collected superblocks of class 1.
+    threshold: f64,
+    lifespans: u64,
+    collected: u32,
+    /// Pages in the queue of recent writes.
+    queue: u64,
+    /// Whether the victim at hand is of class 1.
+    from_first: bool,
+    /// Ages from which a moved page is in the next class.
+    bounds: Vec<f64>,
+}
+
+const fn entry(name: &'static str, doc: &'static str) -> Entry {
+    Entry { name, doc, source: "Wang et al., SepBIT, FAST'22, section 3 and Exp#5", needs: &[] }
+}
+
+impl<const PART: u8> Registered for Sepbit<PART> {
+    type Settings = SepbitSettings;
+    const ENTRY: Entry = match PART {
+        USER_ONLY => entry("uw", "sepbit for pages of the host only; moved pages share a stream"),
+        MOVED_ONLY => entry("gw", "sepbit for moved pages only; pages of the host share a stream"),
+        _ => entry("sepbit", "by the lifetime of the page overwritten and the age of pages moved"),
+    };
+
+    fn new(geometry: &Geometry, settings: &SepbitSettings, _: Seed) -> Self {
+        let mut sepbit = Sepbit {
+            settings: settings.clone(),
+            last: vec![0; geometry.logical_pages as usize],
+            threshold: f64::INFINITY,
+            lifespans: 0,
+            collected: 0,
+            queue: 0,
+            from_first: false,
+            bounds: Vec::new(),
+        };
+        sepbit.set_bounds();
+        sepbit
+    }
+}
+
+impl<const PART: u8> Sepbit<PART> {
+    /// The first class of moved pages by age.
+    const AGED: u32 = if PART == WHOLE { 3 } else { 1 };
+
+    fn set_bounds(&mut self) {
+        let steps = self.settings.classes - Self::AGED - 1;
+        let bound = |step: u32| self.threshold * self.settings.ratio.powi(step as i32);
+        self.bounds = (1..=steps).map(bound).collect();
+    }
+
+    #[inline(always)]
+    fn age(&self, page: u32, clock: u64) -> u32 {
+        (clock as u32).wrapping_sub(self.last[page as usize])
+    }
+}
+
+impl<const PART: u8> Separation for Sepbit<PART> {
+    fn streams(&self) -> u32 {
+        if PART == USER_ONLY { 3 } else { self.settings.classes }
+    }
+
+    #[inline(always)]
+    fn place_user(&mut self, write: &Write) -> Stream {
+        let lifespan = f64::from(self.age(write.page, write.clock));
+        self.last[write.page as usize] = write.clock as u32;
+        if PART == MOVED_ONLY {
+            return Stream(0);
+        }
+        let short = lifespan < self.threshold.min(self.queue as f64);
+        self.queue += 1;
+        if self.queue as f64 > self.threshold.min(write.live_pages as f64) {
+            self.queue -= 1;
+            self.queue -= u64::from(self.queue as f64 > self.threshold);
+        }
+        Stream(u8::from(!short))
+    }
+
+    #[inline(always)]
+    fn place_moved(&mut self, moved: &Moved<'_>) -> Stream {
+        if PART == USER_ONLY || PART == WHOLE && self.from_first {
+            return Stream(2);
+        }
+        let age = f64::from(self.age(moved.page, moved.clock));
+        let passed = self.bounds.iter().filter(|bound| age >= **bound).count();
+        Stream((Self::AGED as usize + passed) as u8)
+    }
+
+    fn on_collect(&mut self, victim: &Block, clock: u64) {
+        self.from_first = victim.stream == Stream(0);
+        if !self.from_first {
+            return;
+        }
+        self.lifespans += clock - victim.opened_at;
+        self.collected += 1;
+        if self.collected == self.settings.averaged {
+            self.threshold = self.lifespans as f64 / f64::from(self.collected);
+            (self.lifespans, self.collected) = (0, 0);
+            self.set_bounds();
+        }
+    }
+
+    fn metadata_bytes_per_page(&self) -> f64 {
+        4.0
+    }
+
+    #[inline(always)]
+    fn touch(&self, page: u32) -> u32 {
+        self.last.get(page as usize).copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{geometry, moved, write};
+    use super::*;
+
+    /// Threshold 10 after one superblock of class 1 that lived 10 pages. A page written at 20 and
+    /// again at 25 replaces a lifespan of 5 (class 1, here 0); then at 45 one of 20 (class 2).
+    #[test]
+    fn the_lifespan_of_the_old_copy_decides() {
+        let settings = SepbitSettings { averaged: 1, ..SepbitSettings::default() };
+        let mut sepbit = Sepbit::<WHOLE>::new(&geometry(), &settings, Seed(0));
+        (1..20).for_each(|clock| {
+            sepbit.place_user(&write(clock as u32, clock));
+        });
+        let first = Block { opened_at: 9, ..Block::default() };
+        sepbit.on_collect(&first, 19);
+        assert_eq!(sepbit.threshold, 10.0);
+        assert_eq!(sepbit.place_user(&write(0, 20)), Stream(1), "never written");
+        (21..25).for_each(|clock| {
+            sepbit.place_user(&write(3, clock));
+        });
+        assert_eq!(sepbit.place_user(&write(0, 25)), Stream(0));
+        (26..45).for_each(|clock| {
+            sepbit.place_user(&write(3, clock));
+        });
+        assert_eq!(sepbit.place_user(&write(0, 45)), Stream(1));
+        assert_eq!(sepbit.place_moved(&moved(0, &first, 50)), Stream(2), "moved from class 1");
+        let second = Block { stream: Stream(1), ..first };
+        sepbit.on_collect(&second, 50);
+        let class = |clock| sepbit.clone().place_moved(&moved(0, &second, clock)).0;
+        assert_eq!([84, 85, 204, 205].map(class), [3, 4, 4, 5], "ages 39, 40, 159, 160");
+    }
+}
