@@ -28,6 +28,9 @@ pub enum ExperimentError {
     /// A curve could not be measured as asked.
     #[error(transparent)]
     Curve(#[from] CurveError),
+    /// A drive could not go on.
+    #[error("{0}")]
+    Flash(String),
     /// A result could not be written or read.
     #[error("{path}: {message}", path = path.display())]
     Io {

@@ -17,6 +17,7 @@ pub mod series;
 pub mod spec;
 pub mod store;
 pub mod stream;
+pub mod wa;
 
 pub use error::ExperimentError;
 pub use info::{InfoOptions, info};
@@ -25,6 +26,7 @@ pub use progress::{OnProgress, Progress};
 pub use run::{RunOptions, check, run};
 pub use spec::Spec;
 pub use stream::BlockStream;
+pub use wa::{WaOptions, wa};
 
 /// The version written into results.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

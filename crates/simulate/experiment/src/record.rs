@@ -24,7 +24,8 @@ pub fn open(spec: &Spec) -> Result<Workload, ExperimentError> {
     Ok(Workload::open(inputs)?)
 }
 
-fn input(tenant: &TenantSpec) -> TenantInput {
+/// A tenant's trace as an input of a workload.
+pub fn input(tenant: &TenantSpec) -> TenantInput {
     let mut input = TenantInput::path(&tenant.name, &tenant.path, tenant.open.clone());
     input.volume = tenant.volume.clone();
     input.time_scale = tenant.time_scale;

@@ -66,10 +66,17 @@ impl Store {
 
     /// Writes `result.json`.
     pub fn write_result(&self, out: &Path, result: &Value) -> Result<(), ExperimentError> {
-        let path = out.join("result.json");
-        let text = serde_json::to_string_pretty(result).map_err(|error| failure(&path, &error))?;
-        write_whole(&path, &(text + "\n"))
+        write_document(&out.join("result.json"), result)
     }
+}
+
+/// Writes a document for people and programs; it appears whole or not at all.
+pub fn write_document(path: &Path, document: &Value) -> Result<(), ExperimentError> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| failure(folder, &error))?;
+    }
+    let text = serde_json::to_string_pretty(document).map_err(|error| failure(path, &error))?;
+    write_whole(path, &(text + "\n"))
 }
 
 fn columns_of(row: &Row) -> [u64; 7] {

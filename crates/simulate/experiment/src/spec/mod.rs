@@ -85,6 +85,16 @@ pub struct Spec {
     pub tenants: Vec<TenantSpec>,
 }
 
+impl Named {
+    /// A scheme as an option gives it: a bare name, or an inline table with `name` and settings.
+    /// `key` is the option, for messages.
+    pub fn from_option(key: &str, text: &str) -> Result<Named, String> {
+        let mut table = toml::Table::new();
+        apply(&mut table, key, text)?;
+        Section::new("", &table, &[key])?.named(key, "")
+    }
+}
+
 impl Spec {
     /// Reads a stack file's text; `origin` is its path, for messages and relative trace paths;
     /// `overrides` are `key=value` pairs set over it.

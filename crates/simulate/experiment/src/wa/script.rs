@@ -1,8 +1,8 @@
 //! Traces as what a drive is asked: writes, trims and reads of dense logical pages.
 //!
-//! For: one decode for all schemes. Must never know: separations, flash. A page that a write touches
-//! is written whole; a trim drops the pages that lie wholly inside it; reads keep the pages that are
-//! ever written. Units: pages. Memory: 12 bytes per request, 32 while the traces are read.
+//! For: one decode for all schemes. Must never know: separations, flash. A page that a write
+//! touches is written whole; a trim drops the pages that lie wholly inside it; reads keep the pages
+//! that are ever written. Units: pages. Memory: 12 bytes per request, 36 at the end of reading.
 
 use super::extents::Extents;
 use crate::progress::{OnProgress, Progress};
@@ -177,28 +177,30 @@ impl Reading<'_> {
                 return Err(ExperimentError::Cancelled);
             }
         }
-        let facts = spec.tenants.iter().zip(&counts).enumerate().map(|(index, (tenant, counts))| {
-            let format = match &tenant.open.format {
-                Some(format) => format.clone(),
-                None => formats::recognise(&tenant.path)?.name.to_owned(),
-            };
-            let skipped = workload.skipped(index as u16).cloned().unwrap_or_default();
-            let examples: Vec<String> = skipped.examples.iter().map(ToString::to_string).collect();
-            Ok(json!({
-                "name": tenant.name,
-                "part": part,
-                "trace": tenant.trace,
-                "format": format,
-                "requests": counts.iter().sum::<u64>(),
-                "reads": counts[0],
-                "writes": counts[1],
-                "trims": counts[2],
-                "flushes": counts[3],
-                "skipped_bad": skipped.bad,
-                "skipped_irrelevant": skipped.irrelevant,
-                "skipped_examples": examples,
-            }))
-        });
+        let facts =
+            spec.tenants.iter().zip(&counts).enumerate().map(|(index, (tenant, counts))| {
+                let format = match &tenant.open.format {
+                    Some(format) => format.clone(),
+                    None => formats::recognise(&tenant.path)?.name.to_owned(),
+                };
+                let skipped = workload.skipped(index as u16).cloned().unwrap_or_default();
+                let examples: Vec<String> =
+                    skipped.examples.iter().map(ToString::to_string).collect();
+                Ok(json!({
+                    "name": tenant.name,
+                    "part": part,
+                    "trace": tenant.trace,
+                    "format": format,
+                    "requests": counts.iter().sum::<u64>(),
+                    "reads": counts[0],
+                    "writes": counts[1],
+                    "trims": counts[2],
+                    "flushes": counts[3],
+                    "skipped_bad": skipped.bad,
+                    "skipped_irrelevant": skipped.irrelevant,
+                    "skipped_examples": examples,
+                }))
+            });
         facts.collect()
     }
 

@@ -1,8 +1,8 @@
 //! What each stream of a separation was given, and how long that lived.
 //!
-//! For: counts and lifetimes per stream, from the moves that the translation layer tells. Must never
-//! know: how streams are chosen. Units: pages; a lifetime is what is left of it when the page is
-//! placed. Bins are powers of two: bin 0 holds 0 and 1, bin b holds 2^(b-1)+1 to 2^b.
+//! For: counts and lifetimes per stream, from the moves that the translation layer tells. Must
+//! never know: how streams are chosen. Units: pages; a lifetime is what is left of it when the page
+//! is placed. Bins are powers of two: bin 0 holds 0 and 1, bin b holds 2^(b-1)+1 to 2^b.
 
 use cachewright_ftl::{Address, Blocks, NEVER, Sink};
 use serde_json::{Value, json};

@@ -1,0 +1,245 @@
+//! Write amplification of separations on a trace.
+//!
+//! For: `wa`: sizing a drive, replaying one trace on it under every scheme asked for, in parallel.
+//! Must never know: how results are drawn. The drive is scaled to the pages that the trace ever
+//! writes unless a capacity is given; the result says which. Units: pages; F are pages programmed
+//! to flash, U pages written by the host; `write_amplification` is F/U, `extra_writes` (F-U)/U, the
+//! measure of Shiro.
+
+mod drive;
+mod extents;
+mod lifetimes;
+mod plan;
+mod script;
+mod tally;
+
+use crate::progress::{OnProgress, Progress, with_threads};
+use crate::store::write_document;
+use crate::{ExperimentError, Spec, VERSION};
+use drive::{Case, Stop, Work};
+use plan::Plan;
+use rayon::prelude::*;
+use script::Script;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Drive writes below which a drive has hardly reached its steady state.
+const FEW_DRIVE_WRITES: f64 = 10.0;
+/// Drive writes of a loop when none are asked for.
+const LOOPED_DRIVE_WRITES: f64 = 10.0;
+/// Points of the series, about.
+const POINTS: f64 = 200.0;
+/// The file in the result folder.
+const RESULT: &str = "wa.json";
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct WaOptions {
+    /// Over-provisioning, each with `%`.
+    pub op: Vec<String>,
+    /// Separations by name or inline table, or `all`.
+    pub separations: Vec<String>,
+    /// Reclaim policies by name or inline table, or `all`.
+    pub reclaims: Vec<String>,
+    /// Size of a superblock, with unit.
+    pub superblock: String,
+    /// Size of a page, with unit.
+    pub page: String,
+    /// Logical size of the drive, or `auto`: what is ever written.
+    pub capacity: String,
+    /// Superblocks kept free for host writes.
+    pub reserve: u32,
+    /// Stop after so many drive writes.
+    pub drive_writes: Option<f64>,
+    /// Repeat the trace until then.
+    pub looped: bool,
+    /// Traces replayed first, uncounted: `PATH`, or `TENANT=PATH` for a stack of several tenants.
+    pub load: Vec<String>,
+    /// Keys set over the stack file.
+    pub set: Vec<(String, String)>,
+    /// Threads; 0 for one per processor.
+    pub threads: usize,
+    /// The result folder; nothing is written without one.
+    pub out: Option<PathBuf>,
+}
+
+impl Default for WaOptions {
+    fn default() -> Self {
+        WaOptions {
+            op: vec!["7%".to_owned()],
+            separations: vec!["all".to_owned()],
+            reclaims: vec!["cost-benefit".to_owned()],
+            superblock: "1MiB".to_owned(),
+            page: "4KiB".to_owned(),
+            capacity: "auto".to_owned(),
+            reserve: 4,
+            drive_writes: None,
+            looped: false,
+            load: Vec::new(),
+            set: Vec::new(),
+            threads: 0,
+            out: None,
+        }
+    }
+}
+
+/// Measures write amplification; the JSON is described in the package's documentation.
+pub fn wa(
+    text: &str,
+    origin: &Path,
+    options: &WaOptions,
+    progress: OnProgress<'_>,
+) -> Result<Value, ExperimentError> {
+    let spec = Spec::parse(text, origin, &options.set)?;
+    let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    let plan = Plan::new(options).map_err(refuse)?;
+    with_threads(options.threads, || {
+        let script = script::read(&spec, origin, options, plan.page_bytes, progress)?;
+        let logical_pages = plan.logical_pages(script.working_pages).map_err(refuse)?;
+        let cases = plan.cases(logical_pages, spec.seed);
+        let run = Run { options, plan: &plan, script: &script, logical_pages, progress };
+        let answers = run.cases(&cases, origin)?;
+        let result = run.json(&spec, answers);
+        if let Some(out) = &options.out {
+            write_document(&out.join(RESULT), &result)?;
+        }
+        Ok(result)
+    })
+}
+
+/// One call's inputs.
+struct Run<'a> {
+    options: &'a WaOptions,
+    plan: &'a Plan,
+    script: &'a Script,
+    logical_pages: u32,
+    progress: OnProgress<'a>,
+}
+
+impl Run<'_> {
+    /// Page writes to measure.
+    fn limit_pages(&self) -> u64 {
+        let drive = f64::from(self.logical_pages);
+        let asked = |writes: f64| ((writes * drive).ceil() as u64).max(1);
+        match (self.options.looped, self.options.drive_writes) {
+            (true, writes) => asked(writes.unwrap_or(LOOPED_DRIVE_WRITES)),
+            (false, Some(writes)) => asked(writes).min(self.script.run_pages),
+            (false, None) => self.script.run_pages,
+        }
+    }
+
+    fn drive_writes(&self) -> f64 {
+        self.limit_pages() as f64 / f64::from(self.logical_pages)
+    }
+
+    /// Replays every case, each on one thread.
+    fn cases(&self, cases: &[Case], origin: &Path) -> Result<Vec<Value>, ExperimentError> {
+        let script = self.script;
+        let looped = self.rounds() > 1.0;
+        let lifetimes = lifetimes::lifetimes(script, looped);
+        let (load_lifetimes, run_lifetimes) = lifetimes.split_at(script.load_pages as usize);
+        let (load, run) = script.steps.split_at(script.load_steps);
+        let limit_pages = self.limit_pages();
+        let parts = (POINTS / self.drive_writes()).round().clamp(1.0, 20.0);
+        let every_pages = ((f64::from(self.logical_pages) / parts) as u64).max(1);
+        let total = Some((script.load_pages + limit_pages) * cases.len() as u64);
+        let done = AtomicU64::new(0);
+        let tell = |news| {
+            let done = done.fetch_add(news, Ordering::Relaxed) + news;
+            (self.progress)(Progress { stage: "writing", done, total })
+        };
+        let work = Work {
+            load,
+            run,
+            load_lifetimes,
+            run_lifetimes,
+            limit_pages,
+            every_pages,
+            tell: &tell,
+        };
+        let answers = cases.par_iter().enumerate().map(|(index, case)| {
+            let answer = case.run(&work).map_err(|stop| failure(origin, case, stop))?;
+            Ok(self.case_json(index, case, answer))
+        });
+        // Collected in order first, so that the first case at fault is named on any schedule.
+        let answers: Vec<Result<Value, ExperimentError>> = answers.collect();
+        answers.into_iter().collect()
+    }
+
+    fn case_json(&self, index: usize, case: &Case, answer: Value) -> Value {
+        let mut found = json!({
+            "case": index,
+            "separation": plan::label(&case.separation),
+            "reclaim": plan::label(&case.reclaim),
+            "op": case.over_provisioning,
+            "bound": plan::is_bound(&case.separation),
+            "block_pages": case.geometry.block_pages,
+        });
+        if let (Value::Object(found), Value::Object(answer)) = (&mut found, answer) {
+            found.extend(answer);
+        }
+        found
+    }
+
+    /// How often the trace is replayed.
+    fn rounds(&self) -> f64 {
+        self.limit_pages() as f64 / self.script.run_pages as f64
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.script.warnings.clone();
+        warnings.extend(self.plan.warnings.iter().cloned());
+        let writes = self.drive_writes();
+        if writes < FEW_DRIVE_WRITES {
+            let expected = "expected at least 10 for a steady state";
+            warnings.push(format!("found {writes:.1} drive writes, {expected}"));
+        }
+        let rounds = self.rounds();
+        if rounds > 1.0 {
+            let word = "a repeated trace flatters schemes that learn or know the future";
+            warnings.push(format!("the trace was replayed {rounds:.1} times as asked; {word}"));
+        }
+        warnings
+    }
+
+    fn json(&self, spec: &Spec, cases: Vec<Value>) -> Value {
+        let (plan, script) = (self.plan, self.script);
+        json!({
+            "cachewright": VERSION,
+            "name": spec.name,
+            "page_bytes": plan.page_bytes,
+            "superblock_bytes": plan.page_bytes * u64::from(plan.block_pages),
+            "reserve_superblocks": self.options.reserve,
+            "logical_pages": self.logical_pages,
+            "working_pages": script.working_pages,
+            "scaled": plan.scaled(),
+            "load_pages": script.load_pages,
+            "trace_pages": script.run_pages,
+            "user_pages": self.limit_pages(),
+            "drive_writes": self.drive_writes(),
+            "looped": self.rounds() > 1.0,
+            "rounds": self.rounds(),
+            "tenants": script.tenants,
+            "cases": cases,
+            "warnings": self.warnings(),
+        })
+    }
+}
+
+/// A case's failure: wrong settings are the caller's, a drive that cannot go on is the run's.
+fn failure(origin: &Path, case: &Case, stop: Stop) -> ExperimentError {
+    let (separation, reclaim) = (plan::label(&case.separation), plan::label(&case.reclaim));
+    let scheme = format!("{separation}, {reclaim}, op {:.4}%", 100.0 * case.over_provisioning);
+    let scheme = scheme.replace(".0000%", "%");
+    match stop {
+        Stop::Cancelled => ExperimentError::Cancelled,
+        Stop::Flash(error) if matches!(*error, cachewright_ftl::FtlError::Full { .. }) => {
+            ExperimentError::Flash(format!("{scheme}: {error}"))
+        }
+        Stop::Flash(error) => ExperimentError::Spec {
+            origin: origin.to_owned(),
+            message: format!("{scheme}: {error}"),
+        },
+    }
+}

@@ -1,0 +1,207 @@
+//! The options of `wa`, checked, and the combinations they ask for.
+//!
+//! For: refusing in words before a trace is read. Must never know: traces, results. Units: pages;
+//! over-provisioning is a ratio.
+
+use super::WaOptions;
+use super::drive::Case;
+use super::script::PAGES_LIMIT;
+use crate::spec::Named;
+use cachewright_ftl::separation::{self, Registered, SeparationVisitor};
+use cachewright_ftl::{Geometry, Need, reclaim};
+use cachewright_types::{Seed, Size, Value, parse_bytes, parse_size};
+
+/// Checked options.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Pages of a superblock.
+    pub block_pages: u32,
+    /// What was left out and why.
+    pub warnings: Vec<String>,
+    ops: Vec<f64>,
+    separations: Vec<Named>,
+    reclaims: Vec<Named>,
+    capacity: Option<Size>,
+    reserve: u32,
+}
+
+impl Plan {
+    /// Checks names, settings and sizes.
+    pub fn new(options: &WaOptions) -> Result<Plan, String> {
+        let bytes = |key: &str, text: &str| {
+            parse_bytes(text).map(|bytes| bytes.0).map_err(|error| format!("`{key}`: {error}"))
+        };
+        let page_bytes = bytes("page", &options.page)?;
+        if !page_bytes.is_power_of_two() || !(512..=1 << 20).contains(&page_bytes) {
+            let found = &options.page;
+            return Err(format!(
+                "`page`: found `{found}`, expected a power of two from 512B to 1MiB"
+            ));
+        }
+        let superblock = bytes("superblock", &options.superblock)?;
+        let block_pages = superblock / page_bytes;
+        if superblock % page_bytes != 0 || !(2..=1 << 24).contains(&block_pages) {
+            let (found, page) = (&options.superblock, &options.page);
+            return Err(format!(
+                "`superblock`: found `{found}`, expected 2 to {} pages of {page}",
+                1 << 24
+            ));
+        }
+        let capacity = match options.capacity.as_str() {
+            "auto" => None,
+            text => Some(parse_size(text).map_err(|error| format!("`capacity`: {error}"))?),
+        };
+        if let Some(writes) = options.drive_writes.filter(|n| !(*n > 0.0 && *n <= 1e6)) {
+            return Err(format!("`drive_writes`: found {writes}, expected a number above 0"));
+        }
+        let mut plan = Plan {
+            page_bytes,
+            block_pages: block_pages as u32,
+            warnings: Vec::new(),
+            ops: options.op.iter().map(|text| percent(text)).collect::<Result<_, _>>()?,
+            separations: Vec::new(),
+            reclaims: Vec::new(),
+            capacity,
+            reserve: options.reserve,
+        };
+        plan.schemes(options)?;
+        Ok(plan)
+    }
+
+    fn schemes(&mut self, options: &WaOptions) -> Result<(), String> {
+        for text in &options.separations {
+            if text != "all" {
+                self.separations.push(Named::from_option("separation", text)?);
+                continue;
+            }
+            for entry in separation::entries() {
+                if entry.needs.contains(&Need::Model) {
+                    let name = entry.name;
+                    self.warnings.push(format!("`{name}` is left out: it needs a model"));
+                } else {
+                    self.separations.push(bare(entry.name));
+                }
+            }
+        }
+        for text in &options.reclaims {
+            if text == "all" {
+                self.reclaims.extend(reclaim::entries().iter().map(|entry| bare(entry.name)));
+            } else {
+                self.reclaims.push(Named::from_option("reclaim", text)?);
+            }
+        }
+        for (key, empty) in [
+            ("op", self.ops.is_empty()),
+            ("separation", self.separations.is_empty()),
+            ("reclaim", self.reclaims.is_empty()),
+        ] {
+            if empty {
+                return Err(format!("`{key}`: found nothing, expected at least one"));
+            }
+        }
+        // Names and settings are refused here, before a trace is read.
+        let geometry = Geometry::with_over_provisioning(1, self.block_pages, 1.0, 2);
+        for Named { name, pairs } in &self.separations {
+            separation::visit(name, pairs, Known).map_err(|error| error.to_string())?;
+        }
+        for Named { name, pairs } in &self.reclaims {
+            reclaim::by_name(name, pairs, &geometry, Seed(0)).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Whether the drive is as large as what is written.
+    pub fn scaled(&self) -> bool {
+        matches!(self.capacity, None | Some(Size::WorkingSetPercent(_)))
+    }
+
+    /// Logical pages of the drive for so many distinct written pages.
+    pub fn logical_pages(&self, working_pages: u32) -> Result<u32, String> {
+        let pages = match self.capacity {
+            None => u64::from(working_pages),
+            Some(Size::Bytes(bytes)) => bytes.0 / self.page_bytes,
+            Some(Size::Blocks(blocks)) => blocks,
+            Some(Size::WorkingSetPercent(percent)) => {
+                (f64::from(working_pages) * percent / 100.0).round() as u64
+            }
+        };
+        if (u64::from(working_pages)..=PAGES_LIMIT).contains(&pages) {
+            return Ok(pages as u32);
+        }
+        Err(format!(
+            "`capacity`: found {pages} pages, expected {working_pages} (what the trace writes) to \
+             {PAGES_LIMIT}"
+        ))
+    }
+
+    /// Every combination: over-provisioning, then separation, then reclaim.
+    pub fn cases(&self, logical_pages: u32, seed: Seed) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for op in &self.ops {
+            let geometry = Geometry::with_over_provisioning(
+                logical_pages,
+                self.block_pages,
+                *op,
+                self.reserve,
+            );
+            for separation in &self.separations {
+                for reclaim in &self.reclaims {
+                    cases.push(Case {
+                        separation: separation.clone(),
+                        reclaim: reclaim.clone(),
+                        over_provisioning: *op,
+                        geometry,
+                        seed,
+                    });
+                }
+            }
+        }
+        cases
+    }
+}
+
+/// Accepts whatever has a name and good settings.
+struct Known;
+
+impl SeparationVisitor for Known {
+    type Output = ();
+    fn visit<S: Registered>(self, _: S::Settings) {}
+}
+
+fn bare(name: &str) -> Named {
+    Named { name: name.to_owned(), pairs: Vec::new() }
+}
+
+/// A scheme in a few words: its name, then the settings given.
+pub fn label(named: &Named) -> String {
+    let pairs: Vec<String> = named
+        .pairs
+        .iter()
+        .map(|(key, value)| match value {
+            Value::Int(number) => format!("{key}={number}"),
+            Value::Float(number) => format!("{key}={number}"),
+            Value::Bool(flag) => format!("{key}={flag}"),
+            Value::Text(text) => format!("{key}={text}"),
+        })
+        .collect();
+    if pairs.is_empty() {
+        named.name.clone()
+    } else {
+        format!("{}({})", named.name, pairs.join(", "))
+    }
+}
+
+/// Whether a separation reads the future, so that it is a bound and not a choice.
+pub fn is_bound(named: &Named) -> bool {
+    separation::entry(&named.name).is_ok_and(|entry| entry.needs.contains(&Need::Future))
+}
+
+/// A share of the logical size, written with `%`.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim().strip_suffix('%').and_then(|number| number.trim().parse().ok());
+    let found = number.filter(|percent: &f64| (0.0..=1000.0).contains(percent));
+    let refuse = || format!("`op`: found `{text}`, expected a percentage such as `7%`");
+    found.map(|percent| percent / 100.0).ok_or_else(refuse)
+}
