@@ -183,7 +183,7 @@ impl FloatModel {
         watch: &mut impl Watch,
     ) -> Result<&'s [f32], ModelError> {
         let architecture = &self.architecture;
-        check_lengths(architecture, hidden.len(), cell.len(), features.len())?;
+        Lengths::of(architecture).check(hidden.len(), cell.len(), features.len())?;
         let normal = features.iter().zip(&self.mean).zip(&self.inverse_deviation);
         for (input, ((feature, mean), inverse)) in scratch.inputs.iter_mut().zip(normal) {
             *input = (feature - mean) * inverse;
@@ -252,25 +252,41 @@ impl FloatModel {
     }
 }
 
-/// Checks what a caller of a step hands in.
-#[inline]
-pub(crate) fn check_lengths(
-    architecture: &Architecture,
+/// What a caller of a step hands in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lengths {
     hidden: usize,
     cell: usize,
     inputs: usize,
-) -> Result<(), ModelError> {
-    let wrong = |what: &str, found, expected| Err(ModelError::size(what, found, expected));
-    if hidden != architecture.state_len() {
-        return wrong("numbers of hidden state", hidden, architecture.state_len());
+}
+
+impl Lengths {
+    pub(crate) fn of(architecture: &Architecture) -> Lengths {
+        Lengths {
+            hidden: architecture.state_len(),
+            cell: architecture.cell_len(),
+            inputs: architecture.inputs,
+        }
     }
-    if cell != architecture.cell_len() {
-        return wrong("numbers of cell state", cell, architecture.cell_len());
+
+    #[inline(always)]
+    pub(crate) fn check(self, hidden: usize, cell: usize, inputs: usize) -> Result<(), ModelError> {
+        if (hidden, cell, inputs) == (self.hidden, self.cell, self.inputs) {
+            return Ok(());
+        }
+        Err(self.wrong(hidden, cell, inputs))
     }
-    if inputs != architecture.inputs {
-        return wrong("features of a step", inputs, architecture.inputs);
+
+    #[cold]
+    fn wrong(self, hidden: usize, cell: usize, inputs: usize) -> ModelError {
+        if hidden != self.hidden {
+            return ModelError::size("numbers of hidden state", hidden, self.hidden);
+        }
+        if cell != self.cell {
+            return ModelError::size("numbers of cell state", cell, self.cell);
+        }
+        ModelError::size("features of a step", inputs, self.inputs)
     }
-    Ok(())
 }
 
 /// How many whole steps a sequence of this length has.

@@ -51,6 +51,20 @@ pub fn multiply(matrix: &FloatMatrix, x: &[f32], sums: &mut [f32]) {
     }
 }
 
+/// `(feature - mean) * units` as int8: rounded half to even, clamped to +-127; what is not a number
+/// becomes 0.
+#[inline(always)]
+pub fn to_int8(features: &[f32], mean: &[f32], units: &[f32], inputs: &mut [i8]) {
+    // Adding 1.5 * 2^23 rounds to the nearest integer and leaves it in the lowest bits.
+    const ROUND: f32 = 12_582_912.0;
+    let scales = mean.iter().zip(units);
+    for ((input, feature), (mean, units)) in inputs.iter_mut().zip(features).zip(scales) {
+        let exact = (feature - mean) * units;
+        let exact = if exact.is_nan() { 0.0 } else { exact.clamp(-127.0, 127.0) };
+        *input = (exact + ROUND).to_bits() as i8;
+    }
+}
+
 /// One GRU layer after its products (biases included): gates r, z, n.
 #[inline(always)]
 pub fn gru(from_input: &[f32], from_hidden: &[f32], hidden: &mut [f32]) {

@@ -7,7 +7,7 @@
 
 use crate::description::{Architecture, Kind, Normalisation};
 use crate::error::ModelError;
-use crate::float::{State, check_lengths, whole_steps};
+use crate::float::{Lengths, State, whole_steps};
 use crate::packed::{GROUP, GateScales, LANES, Lanes, PackedMatrix};
 use crate::simd::scalar::{SCALE_BITS, rescale};
 use crate::simd::{Isa, Kernels};
@@ -54,6 +54,7 @@ enum Layer {
 #[derive(Clone, Debug)]
 pub struct Int8Model {
     architecture: Architecture,
+    lengths: Lengths,
     mean: Vec<f32>,
     /// Per input: int8 units per unit of the feature.
     units_per_feature: Vec<f32>,
@@ -65,8 +66,9 @@ pub struct Int8Model {
 /// Room for intermediate results of one thread; made once, so that no step allocates.
 #[derive(Clone, Debug)]
 pub struct Int8Scratch {
-    /// What the next layer sees, in groups, zero after its end.
-    inputs: Vec<[i8; GROUP]>,
+    /// What the next layer sees.
+    inputs: Vec<[i8; LANES]>,
+    /// Hidden state of the layer at work, zero after its end.
     hidden: Vec<[i8; LANES]>,
     cell: Vec<[i16; LANES]>,
     from_input: Vec<Lanes>,
@@ -102,8 +104,8 @@ impl Int8Model {
         let scales = deviation.iter().zip(&quantisation.input_scales);
         let units_per_feature =
             scales.map(|(deviation, scale)| 1.0 / (deviation * scale)).collect();
-        let kernels = Kernels::best();
-        Ok(Int8Model { architecture, mean, units_per_feature, layers, heads, kernels })
+        let (lengths, kernels) = (Lengths::of(&architecture), Kernels::best());
+        Ok(Int8Model { architecture, lengths, mean, units_per_feature, layers, heads, kernels })
     }
 
     /// Reads a model file and replays its test vector, which must be reproduced exactly.
@@ -151,10 +153,10 @@ impl Int8Model {
         let units = hidden.div_ceil(LANES);
         let widest = architecture.heads.iter().map(|head| head.outputs).max().unwrap_or(0);
         let blocks = (architecture.kind.gates().max(1) * units).max(widest.div_ceil(LANES));
-        let groups = architecture.inputs.div_ceil(GROUP).max(units * LANES / GROUP);
+        let vectors = architecture.inputs.div_ceil(LANES).max(units);
         Int8Scratch {
-            inputs: vec![[0; GROUP]; groups],
-            hidden: vec![[0; LANES]; units],
+            inputs: vec![[0; LANES]; vectors],
+            hidden: vec![[0; LANES]; vectors],
             cell: vec![[0; LANES]; units],
             from_input: vec![Lanes::default(); blocks],
             from_hidden: vec![Lanes::default(); blocks],
@@ -166,13 +168,7 @@ impl Int8Model {
     /// +-127; what is not a number becomes 0.
     #[inline]
     pub fn quantise_inputs(&self, features: &[f32], inputs: &mut [i8]) {
-        // Adding and taking away 1.5 * 2^23 rounds to the nearest integer, ties to even.
-        const ROUND: f32 = 12_582_912.0;
-        let scales = self.mean.iter().zip(&self.units_per_feature);
-        for ((input, feature), (mean, units)) in inputs.iter_mut().zip(features).zip(scales) {
-            let exact = ((feature - mean) * units).clamp(-127.0, 127.0);
-            *input = ((exact + ROUND) - ROUND) as i8;
-        }
+        self.kernels.to_int8(features, &self.mean, &self.units_per_feature, inputs);
     }
 
     /// One step from features, as [`crate::FloatModel::step`]; outputs are in Q12.
@@ -184,7 +180,7 @@ impl Int8Model {
         cell: &mut [i16],
         features: &[f32],
     ) -> Result<&'s [i32], ModelError> {
-        check_lengths(&self.architecture, hidden.len(), cell.len(), features.len())?;
+        self.lengths.check(hidden.len(), cell.len(), features.len())?;
         self.quantise_inputs(features, scratch.inputs.as_flattened_mut());
         self.layers_and_heads(scratch, hidden, cell);
         Ok(&scratch.outputs)
@@ -199,20 +195,20 @@ impl Int8Model {
         cell: &mut [i16],
         inputs: &[i8],
     ) -> Result<&'s [i32], ModelError> {
-        check_lengths(&self.architecture, hidden.len(), cell.len(), inputs.len())?;
+        self.lengths.check(hidden.len(), cell.len(), inputs.len())?;
         scratch.inputs.as_flattened_mut()[..inputs.len()].copy_from_slice(inputs);
         self.layers_and_heads(scratch, hidden, cell);
         Ok(&scratch.outputs)
     }
 
-    /// From `scratch.inputs` to `scratch.outputs`; lengths were checked.
+    /// From `scratch.inputs` to `scratch.outputs`; lengths were checked. What lies after the inputs
+    /// of a matrix meets weights of zero.
     fn layers_and_heads(
         &self,
         scratch: &mut Int8Scratch,
         mut hidden: &mut [i8],
         mut cell: &mut [i16],
     ) {
-        scratch.inputs.as_flattened_mut()[self.architecture.inputs..].fill(0);
         for (layer, units) in self.layers.iter().zip(&self.architecture.hidden) {
             match layer {
                 Layer::Recurrent(layer) => {
@@ -228,7 +224,7 @@ impl Int8Model {
         for head in &self.heads {
             let (own, later) = outputs.split_at_mut(head.biases.len());
             let sums = &mut scratch.from_input[..head.matrix.blocks()];
-            self.kernels.multiply(&head.matrix, &scratch.inputs, sums);
+            self.kernels.multiply(&head.matrix, groups(&scratch.inputs), sums);
             let sums = sums.iter().flat_map(|lanes| lanes.0);
             for ((output, sum), (multiplier, bias)) in
                 own.iter_mut().zip(sums).zip(head.multipliers.iter().zip(&head.biases))
@@ -247,37 +243,31 @@ impl Int8Model {
         own: &mut [i8],
         own_cell: &mut [i16],
     ) {
+        let blocks = layer.input.blocks();
         let units = own.len().div_ceil(LANES);
         let hidden = &mut scratch.hidden[..units];
-        let padded = hidden.as_flattened_mut();
-        padded[..own.len()].copy_from_slice(own);
-        padded[own.len()..].fill(0);
-        let blocks = layer.input.blocks();
+        put(own, hidden);
         let (from_input, from_hidden) =
             (&mut scratch.from_input[..blocks], &mut scratch.from_hidden[..blocks]);
-        self.kernels.multiply(&layer.input, &scratch.inputs, from_input);
-        let (memory, _) = padded.as_chunks::<GROUP>();
-        self.kernels.multiply(&layer.hidden, memory, from_hidden);
-        let sums: [&[Lanes]; 2] = [from_input, from_hidden];
+        self.kernels.multiply(&layer.input, groups(&scratch.inputs), from_input);
+        self.kernels.multiply(&layer.hidden, groups(hidden), from_hidden);
+        let sums = [from_input, from_hidden];
         if self.architecture.kind == Kind::Lstm {
             let cell = &mut scratch.cell[..units];
-            let padded_cell = cell.as_flattened_mut();
-            padded_cell[..own_cell.len()].copy_from_slice(own_cell);
-            padded_cell[own_cell.len()..].fill(0);
+            put(own_cell, cell);
             self.kernels.lstm(&layer.scales, sums, cell, hidden);
-            own_cell.copy_from_slice(&cell.as_flattened()[..own_cell.len()]);
+            take(cell, own_cell);
         } else {
             self.kernels.gru(&layer.scales, sums, hidden);
         }
-        let padded = hidden.as_flattened();
-        own.copy_from_slice(&padded[..own.len()]);
-        scratch.inputs.as_flattened_mut()[..padded.len()].copy_from_slice(padded);
+        take(hidden, own);
+        std::mem::swap(&mut scratch.inputs, &mut scratch.hidden);
     }
 
     /// One layer of an MLP; its output becomes `scratch.inputs`.
     fn dense(&self, layer: &Dense, scratch: &mut Int8Scratch) {
         let sums = &mut scratch.from_input[..layer.matrix.blocks()];
-        self.kernels.multiply(&layer.matrix, &scratch.inputs, sums);
+        self.kernels.multiply(&layer.matrix, groups(&scratch.inputs), sums);
         let inputs = scratch.inputs.as_flattened_mut();
         let sums = sums.iter().flat_map(|lanes| lanes.0);
         let scales = layer.multipliers.iter().zip(&layer.biases);
@@ -286,7 +276,6 @@ impl Int8Model {
             let half = 1 << (DENSE_BITS - 1);
             *input = (fine.wrapping_add(half) >> DENSE_BITS).clamp(0, 127) as i8;
         }
-        inputs[layer.biases.len()..].fill(0);
     }
 
     /// A whole sequence from `state`, which moves on: features of all steps one after another in,
@@ -311,6 +300,37 @@ impl Int8Model {
             Ok(outputs.iter().map(|output| *output as f32 / OUTPUT_ONE).collect())
         };
         inputs.iter().map(&mut step).collect()
+    }
+}
+
+/// Vectors as groups of columns.
+#[inline(always)]
+fn groups(vectors: &[[i8; LANES]]) -> &[[i8; GROUP]] {
+    vectors.as_flattened().as_chunks().0
+}
+
+/// Copies numbers into whole vectors, zero after the end.
+#[inline(always)]
+fn put<T: Copy + Default>(numbers: &[T], vectors: &mut [[T; LANES]]) {
+    let (whole, rest) = numbers.as_chunks::<LANES>();
+    for (vector, numbers) in vectors.iter_mut().zip(whole) {
+        *vector = *numbers;
+    }
+    if let Some(last) = vectors.get_mut(whole.len()) {
+        *last = std::array::from_fn(|lane| rest.get(lane).copied().unwrap_or_default());
+    }
+}
+
+/// Copies numbers out of whole vectors.
+#[inline(always)]
+fn take<T: Copy>(vectors: &[[T; LANES]], numbers: &mut [T]) {
+    let (whole, rest) = numbers.as_chunks_mut::<LANES>();
+    let (of_whole, last) = vectors.split_at(whole.len().min(vectors.len()));
+    for (numbers, vector) in whole.iter_mut().zip(of_whole) {
+        *numbers = *vector;
+    }
+    for (number, lane) in rest.iter_mut().zip(last.as_flattened()) {
+        *number = *lane;
     }
 }
 

@@ -9,7 +9,7 @@ pub const LANES: usize = 16;
 /// Columns that are multiplied and added by one instruction.
 pub const GROUP: usize = 4;
 /// Blocks of 16 rows that a kernel works on at once.
-pub const PANEL: usize = 4;
+pub const PANEL: usize = 8;
 
 /// Sixteen 32-bit numbers, one per row of a block.
 #[repr(C, align(64))]
@@ -21,7 +21,7 @@ pub struct Lanes(pub [i32; LANES]);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line(pub [i8; LANES * GROUP]);
 
-/// An int8 matrix in lines, ordered by panel of (up to) four blocks, in it by group of columns, in
+/// An int8 matrix in lines, ordered by panel of (up to) eight blocks, in it by group of columns, in
 /// it by block: the order in which kernels read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedMatrix {
@@ -66,12 +66,31 @@ impl PackedMatrix {
         self.blocks
     }
 
-    /// The panels in order: their first block, their lines and their blocks' offsets. A panel of w
-    /// blocks has w lines per group of columns.
-    pub fn panels(&self) -> impl Iterator<Item = (usize, &[Line], &[Lanes])> {
-        let per_panel = (PANEL * self.groups).max(1);
-        let panels = self.lines.chunks(per_panel).zip(self.offsets.chunks(PANEL));
-        panels.enumerate().map(|(panel, (lines, offsets))| (panel * PANEL, lines, offsets))
+    /// The panels in order, each of (up to) [`PANEL`] blocks.
+    #[inline(always)]
+    pub fn panels(&self) -> Panels<'_> {
+        Panels { groups: self.groups, lines: &self.lines, offsets: &self.offsets }
+    }
+}
+
+/// Panels that are left. Each is its lines and its blocks' offsets; a panel of w blocks has w lines
+/// per group of columns.
+#[derive(Clone, Debug)]
+pub struct Panels<'m> {
+    groups: usize,
+    lines: &'m [Line],
+    offsets: &'m [Lanes],
+}
+
+impl<'m> Iterator for Panels<'m> {
+    type Item = (&'m [Line], &'m [Lanes]);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        let (offsets, later) = self.offsets.split_at(self.offsets.len().min(PANEL));
+        let (lines, later_lines) = self.lines.split_at_checked(offsets.len() * self.groups)?;
+        (self.lines, self.offsets) = (later_lines, later);
+        if offsets.is_empty() { None } else { Some((lines, offsets)) }
     }
 }
 
@@ -97,14 +116,14 @@ mod tests {
 
     #[test]
     fn every_weight_lands_in_its_panel() {
-        let (rows, columns) = (83, 7);
+        let (rows, columns) = (163, 7);
         let weights: Vec<i8> = (0..rows * columns).map(|i| (i % 120) as i8 - 60).collect();
-        let matrix = PackedMatrix::new(&weights, columns, 6, |row| row);
-        assert_eq!((matrix.blocks(), matrix.groups), (6, 2));
+        let matrix = PackedMatrix::new(&weights, columns, 11, |row| row);
+        assert_eq!((matrix.blocks(), matrix.groups), (11, 2));
         let mut seen = 0;
-        for (first, lines, offsets) in matrix.panels() {
+        for (panel, (lines, offsets)) in matrix.panels().enumerate() {
             for (at, line) in lines.iter().enumerate() {
-                let (group, block) = (at / offsets.len(), first + at % offsets.len());
+                let (group, block) = (at / offsets.len(), panel * PANEL + at % offsets.len());
                 for (byte, weight) in line.0.iter().enumerate() {
                     let (row, column) = (block * 16 + byte / 4, group * 4 + byte % 4);
                     let inside = row < rows && column < columns;

@@ -79,13 +79,15 @@ pub fn exp(x: f32) -> f32 {
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;
     let x = x.clamp(-87.0, 88.0);
-    let n = (x * std::f32::consts::LOG2_E + ROUND) - ROUND;
+    let shifted = x * std::f32::consts::LOG2_E + ROUND;
+    let n = shifted - ROUND;
     let r = x - n * LN2_HIGH - n * LN2_LOW;
     let mut p = 1.987_569_1e-4_f32;
     for coefficient in [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_6e-1, 0.5] {
         p = p * r + coefficient;
     }
-    let power = f32::from_bits(((n as i32 + 127) as u32) << 23);
+    // The lowest bits of `shifted` are n in two's complement: moved up, they are an exponent.
+    let power = f32::from_bits((shifted.to_bits() << 23).wrapping_add(127 << 23));
     (p * r * r + r + 1.0) * power
 }
 

@@ -1,5 +1,7 @@
 //! Model files come back as they were written; whatever is wrong with one is named, never a panic.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use cachewright_infer::{

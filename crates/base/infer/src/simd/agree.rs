@@ -71,12 +71,11 @@ proptest! {
         (scales, sums, units) in gates(3),
         state in prop::collection::vec(prop::array::uniform16(any::<i8>()), 3),
     ) {
-        let sums = [sums[0].as_slice(), sums[1].as_slice()];
         let mut expected = state[..units].to_vec();
-        scalar::gru(&scales, sums, &mut expected);
+        scalar::gru(&scales, sums.clone().each_mut().map(Vec::as_mut_slice), &mut expected);
         for kernels in kernels() {
             let mut found = state[..units].to_vec();
-            kernels.gru(&scales, sums, &mut found);
+            kernels.gru(&scales, sums.clone().each_mut().map(Vec::as_mut_slice), &mut found);
             prop_assert_eq!(&found, &expected, "{:?}", kernels.isa());
         }
     }
@@ -86,12 +85,11 @@ proptest! {
         (scales, sums, units) in gates(4),
         cells in prop::collection::vec(prop::array::uniform16(any::<i16>()), 3),
     ) {
-        let sums = [sums[0].as_slice(), sums[1].as_slice()];
         let (mut cell, mut hidden) = (cells[..units].to_vec(), vec![[0; LANES]; units]);
-        scalar::lstm(&scales, sums, &mut cell, &mut hidden);
+        scalar::lstm(&scales, sums.clone().each_mut().map(Vec::as_mut_slice), &mut cell, &mut hidden);
         for kernels in kernels() {
             let (mut own_cell, mut own) = (cells[..units].to_vec(), vec![[0; LANES]; units]);
-            kernels.lstm(&scales, sums, &mut own_cell, &mut own);
+            kernels.lstm(&scales, sums.clone().each_mut().map(Vec::as_mut_slice), &mut own_cell, &mut own);
             prop_assert_eq!(&own, &hidden, "{:?}", kernels.isa());
             prop_assert_eq!(&own_cell, &cell, "{:?}", kernels.isa());
         }

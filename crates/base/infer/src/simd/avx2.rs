@@ -5,11 +5,15 @@
 //! sum of two never saturates its 16 bits.
 
 use std::arch::x86_64::*;
+use std::ops::Range;
 
 use super::scalar::{HIDDEN_LIMIT, Q15_PER_UNIT, SCALE_BITS};
 use crate::float_loops::{self, FloatMatrix};
 use crate::packed::{GateScales, LANES, Lanes, Line, PANEL, PackedMatrix};
 use crate::squash::{SIGMOID, TANH, Table};
+
+/// Blocks at a time: their sums fill half of the sixteen registers.
+const PART: usize = 4;
 
 /// Sixteen lanes as two registers.
 type Pair = [__m256i; 2];
@@ -17,41 +21,53 @@ type Pair = [__m256i; 2];
 /// `sums = matrix * x`.
 #[target_feature(enable = "avx2")]
 pub fn multiply(matrix: &PackedMatrix, x: &[[i8; 4]], sums: &mut [Lanes]) {
-    const { assert!(PANEL == 4) };
-    for (first, lines, offsets) in matrix.panels() {
-        let sums = &mut sums[first..first + offsets.len()];
-        match offsets.len() {
-            1 => panel::<1>(lines, x, sums),
-            2 => panel::<2>(lines, x, sums),
-            3 => panel::<3>(lines, x, sums),
-            _ => panel::<4>(lines, x, sums),
+    for ((lines, offsets), sums) in matrix.panels().zip(sums.chunks_mut(PANEL)) {
+        let width = offsets.len();
+        for (part, sums) in sums.chunks_mut(PART).enumerate() {
+            let lines = &lines[(part * PART).min(lines.len())..];
+            match sums.len() {
+                1 => blocks::<1>(lines, width, x, sums),
+                2 => blocks::<2>(lines, width, x, sums),
+                3 => blocks::<3>(lines, width, x, sums),
+                _ => blocks::<4>(lines, width, x, sums),
+            }
         }
     }
 }
 
-/// One panel of `W` blocks.
+/// `W` blocks of a panel of `width`; `lines` begin with the first of these blocks.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn panel<const W: usize>(lines: &[Line], x: &[[i8; 4]], sums: &mut [Lanes]) {
+fn blocks<const W: usize>(lines: &[Line], width: usize, x: &[[i8; 4]], sums: &mut [Lanes]) {
     let ones = _mm256_set1_epi16(1);
     let mut totals = [[_mm256_setzero_si256(); 2]; W];
-    for (lines, x) in lines.as_chunks::<W>().0.iter().zip(x) {
+    for (lines, x) in lines.chunks(width).zip(x) {
+        let Some(lines) = lines.first_chunk::<W>() else { break };
         let x = _mm256_set1_epi32(i32::from_le_bytes(x.map(i8::cast_unsigned)));
         let magnitude = _mm256_abs_epi8(x);
-        for (line, total) in lines.iter().zip(&mut totals) {
-            for (weights, total) in bytes(line).into_iter().zip(total) {
-                let pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(weights, x));
-                *total = _mm256_add_epi32(*total, _mm256_madd_epi16(pairs, ones));
+        for block in 0..W {
+            let weights = bytes(&lines[block]);
+            for half in 0..2 {
+                let pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(weights[half], x));
+                let quads = _mm256_madd_epi16(pairs, ones);
+                totals[block][half] = _mm256_add_epi32(totals[block][half], quads);
             }
         }
     }
     for (total, sum) in totals.into_iter().zip(sums) {
-        // SAFETY: `Lanes` is 64 bytes, aligned to 64, and exclusively borrowed.
-        unsafe {
-            let to = sum.0.as_mut_ptr().cast::<__m256i>();
-            _mm256_store_si256(to, total[0]);
-            _mm256_store_si256(to.add(1), total[1]);
-        }
+        store(total, sum);
+    }
+}
+
+/// Writes sixteen lanes.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn store(pair: Pair, lanes: &mut Lanes) {
+    let to = lanes.0.as_mut_ptr().cast::<__m256i>();
+    // SAFETY: `Lanes` is 64 bytes, aligned to 64, and exclusively borrowed.
+    unsafe {
+        _mm256_store_si256(to, pair[0]);
+        _mm256_store_si256(to.add(1), pair[1]);
     }
 }
 
@@ -93,15 +109,30 @@ fn rescaled([even, odd]: Pair) -> __m256i {
     _mm256_blend_epi32::<0b1010_1010>(even, odd)
 }
 
-/// A gate before its non-linearity: half `half` of block `index`.
+/// These blocks of gates after their non-linearity, in place of the input's sums.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn gate(scales: &GateScales, sums: [&[Lanes]; 2], index: usize, half: usize) -> __m256i {
-    let input = products(load(&sums[0][index])[half], load(&scales.input[index])[half]);
-    let hidden = products(load(&sums[1][index])[half], load(&scales.hidden[index])[half]);
-    let even = _mm256_add_epi64(input[0], hidden[0]);
-    let odd = _mm256_add_epi64(input[1], hidden[1]);
-    _mm256_add_epi32(rescaled([even, odd]), load(&scales.bias[index])[half])
+fn squash_gates(
+    table: &Table,
+    scales: &GateScales,
+    sums: &mut [&mut [Lanes]; 2],
+    range: Range<usize>,
+) {
+    let [from_input, from_hidden] = sums;
+    let from_input = from_input[range.clone()].iter_mut().zip(&scales.input[range.clone()]);
+    let from_hidden = from_hidden[range.clone()].iter().zip(&scales.hidden[range.clone()]);
+    let all = from_input.zip(from_hidden).zip(&scales.bias[range]);
+    for (((input, input_scale), (hidden, hidden_scale)), bias) in all {
+        let bias = load(bias);
+        let mut gate = load(input);
+        for (half, gate) in gate.iter_mut().enumerate() {
+            let [even, odd] = products(*gate, load(input_scale)[half]);
+            let [hidden_even, hidden_odd] = products(load(hidden)[half], load(hidden_scale)[half]);
+            let both = [_mm256_add_epi64(even, hidden_even), _mm256_add_epi64(odd, hidden_odd)];
+            *gate = squash(table, _mm256_add_epi32(rescaled(both), bias[half]));
+        }
+        store(gate, input);
+    }
 }
 
 /// The table's function of eight Q12 numbers, in Q15.
@@ -131,7 +162,7 @@ fn times(a: __m256i, b: __m256i) -> __m256i {
 /// From Q15 to int8, still in 32-bit lanes.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn to_int8(q15: __m256i) -> __m256i {
+fn from_q15(q15: __m256i) -> __m256i {
     let limit = _mm256_set1_epi32(127);
     let unit = times(q15, limit);
     _mm256_max_epi32(_mm256_min_epi32(unit, limit), _mm256_set1_epi32(-127))
@@ -166,13 +197,13 @@ fn store_hidden(wide: Pair, hidden: &mut [i8; LANES]) {
 
 /// One GRU layer after its products.
 #[target_feature(enable = "avx2")]
-pub fn gru(scales: &GateScales, sums: [&[Lanes]; 2], hidden: &mut [[i8; LANES]]) {
+pub fn gru(scales: &GateScales, mut sums: [&mut [Lanes]; 2], hidden: &mut [[i8; LANES]]) {
     let units = hidden.len();
+    squash_gates(&SIGMOID, scales, &mut sums, 0..2 * units);
     for (unit, hidden) in hidden.iter_mut().enumerate() {
         let mut state = load_hidden(hidden);
         for (half, state) in state.iter_mut().enumerate() {
-            let r = squash(&SIGMOID, gate(scales, sums, unit, half));
-            let z = squash(&SIGMOID, gate(scales, sums, units + unit, half));
+            let (r, z) = (load(&sums[0][unit])[half], load(&sums[0][units + unit])[half]);
             let third = 2 * units + unit;
             let input = [&sums[0][third], &scales.input[third]].map(|lanes| load(lanes)[half]);
             let memory = [&sums[1][third], &scales.hidden[third]].map(|lanes| load(lanes)[half]);
@@ -185,7 +216,7 @@ pub fn gru(scales: &GateScales, sums: [&[Lanes]; 2], hidden: &mut [[i8; LANES]])
             let n = squash(&TANH, _mm256_add_epi32(a, times(r, g)));
             let old = _mm256_mullo_epi32(*state, _mm256_set1_epi32(Q15_PER_UNIT));
             let step = times(z, _mm256_sub_epi32(old, n));
-            *state = to_int8(_mm256_add_epi32(n, step));
+            *state = from_q15(_mm256_add_epi32(n, step));
         }
         store_hidden(state, hidden);
     }
@@ -195,11 +226,14 @@ pub fn gru(scales: &GateScales, sums: [&[Lanes]; 2], hidden: &mut [[i8; LANES]])
 #[target_feature(enable = "avx2")]
 pub fn lstm(
     scales: &GateScales,
-    sums: [&[Lanes]; 2],
+    mut sums: [&mut [Lanes]; 2],
     cell: &mut [[i16; LANES]],
     hidden: &mut [[i8; LANES]],
 ) {
     let units = hidden.len();
+    squash_gates(&SIGMOID, scales, &mut sums, 0..2 * units);
+    squash_gates(&TANH, scales, &mut sums, 2 * units..3 * units);
+    squash_gates(&SIGMOID, scales, &mut sums, 3 * units..4 * units);
     let fraction = 15 - scales.cell_bits as i32;
     let half_fraction = _mm256_set1_epi32(1 << (fraction - 1));
     let (fraction, to_q12) =
@@ -212,10 +246,8 @@ pub fn lstm(
         let mut memory = [_mm256_cvtepi16_epi32(low), _mm256_cvtepi16_epi32(high)];
         let mut state = [_mm256_setzero_si256(); 2];
         for (half, (memory, state)) in memory.iter_mut().zip(&mut state).enumerate() {
-            let i = squash(&SIGMOID, gate(scales, sums, unit, half));
-            let f = squash(&SIGMOID, gate(scales, sums, units + unit, half));
-            let g = squash(&TANH, gate(scales, sums, 2 * units + unit, half));
-            let o = squash(&SIGMOID, gate(scales, sums, 3 * units + unit, half));
+            let gate = |gate: usize| load(&sums[0][gate * units + unit])[half];
+            let (i, f, g, o) = (gate(0), gate(1), gate(2), gate(3));
             let new = _mm256_add_epi32(_mm256_mullo_epi32(i, g), half_fraction);
             let new = _mm256_sra_epi32(new, fraction);
             let sum = _mm256_add_epi32(_mm256_mullo_epi32(f, *memory), new);
@@ -223,7 +255,7 @@ pub fn lstm(
             let next = _mm256_min_epi32(next, _mm256_set1_epi32(32767));
             *memory = _mm256_max_epi32(next, _mm256_set1_epi32(-32767));
             let level = squash(&TANH, _mm256_sll_epi32(*memory, to_q12));
-            *state = to_int8(times(o, level));
+            *state = from_q15(times(o, level));
         }
         // SAFETY: 32 bytes are written to an exclusively borrowed array of sixteen 16-bit numbers.
         unsafe { _mm256_storeu_si256(cell.as_mut_ptr().cast(), narrow(memory)) };
@@ -247,4 +279,10 @@ pub fn float_gru(from_input: &[f32], from_hidden: &[f32], hidden: &mut [f32]) {
 #[target_feature(enable = "avx2")]
 pub fn float_lstm(from_input: &[f32], from_hidden: &[f32], cell: &mut [f32], hidden: &mut [f32]) {
     float_loops::lstm(from_input, from_hidden, cell, hidden);
+}
+
+/// [`float_loops::to_int8`] compiled for AVX2.
+#[target_feature(enable = "avx2")]
+pub fn to_int8(features: &[f32], mean: &[f32], units: &[f32], inputs: &mut [i8]) {
+    float_loops::to_int8(features, mean, units, inputs);
 }

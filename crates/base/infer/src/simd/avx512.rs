@@ -5,6 +5,7 @@
 //! each row begins at -128 times the sum of its weights.
 
 use std::arch::x86_64::*;
+use std::ops::Range;
 
 use super::scalar::{HIDDEN_LIMIT, Q15_PER_UNIT, SCALE_BITS};
 use crate::packed::{GateScales, LANES, Lanes, Line, PANEL, PackedMatrix};
@@ -13,14 +14,17 @@ use crate::squash::{SIGMOID, TANH, Table};
 /// `sums = matrix * x`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 pub fn multiply(matrix: &PackedMatrix, x: &[[i8; 4]], sums: &mut [Lanes]) {
-    const { assert!(PANEL == 4) };
-    for (first, lines, offsets) in matrix.panels() {
-        let sums = &mut sums[first..first + offsets.len()];
+    const { assert!(PANEL == 8) };
+    for ((lines, offsets), sums) in matrix.panels().zip(sums.chunks_mut(PANEL)) {
         match offsets.len() {
             1 => panel::<1>(lines, x, offsets, sums),
             2 => panel::<2>(lines, x, offsets, sums),
             3 => panel::<3>(lines, x, offsets, sums),
-            _ => panel::<4>(lines, x, offsets, sums),
+            4 => panel::<4>(lines, x, offsets, sums),
+            5 => panel::<5>(lines, x, offsets, sums),
+            6 => panel::<6>(lines, x, offsets, sums),
+            7 => panel::<7>(lines, x, offsets, sums),
+            _ => panel::<8>(lines, x, offsets, sums),
         }
     }
 }
@@ -30,37 +34,52 @@ pub fn multiply(matrix: &PackedMatrix, x: &[[i8; 4]], sums: &mut [Lanes]) {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn panel<const W: usize>(lines: &[Line], x: &[[i8; 4]], offsets: &[Lanes], sums: &mut [Lanes]) {
+    let (Some(offsets), Some(sums)) = (offsets.first_chunk::<W>(), sums.first_chunk_mut::<W>())
+    else {
+        return;
+    };
     let mut even = [_mm512_setzero_si512(); W];
     let mut odd = [_mm512_setzero_si512(); W];
-    for (total, offset) in even.iter_mut().zip(offsets) {
-        *total = load(offset);
+    for block in 0..W {
+        even[block] = load(&offsets[block]);
     }
     let (groups, _) = lines.as_chunks::<W>();
-    let (two_groups, last) = groups.as_chunks::<2>();
-    let (two_x, _) = x.as_chunks::<2>();
-    for (groups, x) in two_groups.iter().zip(two_x) {
-        add::<W>(&groups[0], x[0], &mut even);
-        add::<W>(&groups[1], x[1], &mut odd);
+    let (pairs, last) = groups.as_chunks::<2>();
+    let (x_pairs, x_last) = x.as_chunks::<2>();
+    for ([first, second], [x_first, x_second]) in pairs.iter().zip(x_pairs) {
+        let (x_first, x_second) = (moved_up(*x_first), moved_up(*x_second));
+        for block in 0..W {
+            even[block] = _mm512_dpbusd_epi32(even[block], x_first, weights(&first[block]));
+        }
+        for block in 0..W {
+            odd[block] = _mm512_dpbusd_epi32(odd[block], x_second, weights(&second[block]));
+        }
     }
-    for (group, x) in last.iter().zip(&x[x.len().min(2 * two_groups.len())..]) {
-        add::<W>(group, *x, &mut even);
+    let x_last = x_pairs.get(pairs.len()).map(|pair| &pair[0]).or(x_last.first());
+    for (group, x) in last.iter().zip(x_last) {
+        let x = moved_up(*x);
+        for block in 0..W {
+            odd[block] = _mm512_dpbusd_epi32(odd[block], x, weights(&group[block]));
+        }
     }
-    for ((even, odd), sum) in even.into_iter().zip(odd).zip(sums) {
-        store(_mm512_add_epi32(even, odd), sum);
+    for block in 0..W {
+        store(_mm512_add_epi32(even[block], odd[block]), &mut sums[block]);
     }
 }
 
-/// Adds one group of four columns.
+/// Four inputs plus 128, in every lane.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn add<const W: usize>(lines: &[Line; W], x: [i8; 4], totals: &mut [__m512i; W]) {
+fn moved_up(x: [i8; 4]) -> __m512i {
     let x = i32::from_le_bytes(x.map(i8::cast_unsigned)) ^ i32::from_le_bytes([0x80; 4]);
-    let x = _mm512_set1_epi32(x);
-    for (line, total) in lines.iter().zip(totals) {
-        // SAFETY: `Line` is 64 bytes, aligned to 64, and borrowed.
-        let weights = unsafe { _mm512_load_si512(line.0.as_ptr().cast()) };
-        *total = _mm512_dpbusd_epi32(*total, x, weights);
-    }
+    _mm512_set1_epi32(x)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn weights(line: &Line) -> __m512i {
+    // SAFETY: `Line` is 64 bytes, aligned to 64, and borrowed.
+    unsafe { _mm512_load_si512(line.0.as_ptr().cast()) }
 }
 
 #[inline]
@@ -97,15 +116,25 @@ fn rescaled([even, odd]: [__m512i; 2]) -> __m512i {
     _mm512_mask_blend_epi32(0b1010_1010_1010_1010, even, odd)
 }
 
-/// Block `index` of the gates before its non-linearity.
+/// These blocks of gates after their non-linearity, in place of the input's sums.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn gate(scales: &GateScales, sums: [&[Lanes]; 2], index: usize) -> __m512i {
-    let input = products(&sums[0][index], &scales.input[index]);
-    let hidden = products(&sums[1][index], &scales.hidden[index]);
-    let even = _mm512_add_epi64(input[0], hidden[0]);
-    let odd = _mm512_add_epi64(input[1], hidden[1]);
-    _mm512_add_epi32(rescaled([even, odd]), load(&scales.bias[index]))
+fn squash_gates(
+    table: &Table,
+    scales: &GateScales,
+    sums: &mut [&mut [Lanes]; 2],
+    range: Range<usize>,
+) {
+    let [from_input, from_hidden] = sums;
+    let from_input = from_input[range.clone()].iter_mut().zip(&scales.input[range.clone()]);
+    let from_hidden = from_hidden[range.clone()].iter().zip(&scales.hidden[range.clone()]);
+    let all = from_input.zip(from_hidden).zip(&scales.bias[range]);
+    for (((input, input_scale), (hidden, hidden_scale)), bias) in all {
+        let [even, odd] = products(input, input_scale);
+        let [hidden_even, hidden_odd] = products(hidden, hidden_scale);
+        let both = [_mm512_add_epi64(even, hidden_even), _mm512_add_epi64(odd, hidden_odd)];
+        store(squash(table, _mm512_add_epi32(rescaled(both), load(bias))), input);
+    }
 }
 
 /// The table's function of sixteen Q12 numbers, in Q15.
@@ -145,13 +174,13 @@ fn store_hidden(q15: __m512i, hidden: &mut [i8; LANES]) {
 
 /// One GRU layer after its products.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-pub fn gru(scales: &GateScales, sums: [&[Lanes]; 2], hidden: &mut [[i8; LANES]]) {
+pub fn gru(scales: &GateScales, mut sums: [&mut [Lanes]; 2], hidden: &mut [[i8; LANES]]) {
     let units = hidden.len();
+    squash_gates(&SIGMOID, scales, &mut sums, 0..2 * units);
     for (unit, hidden) in hidden.iter_mut().enumerate() {
         // SAFETY: sixteen bytes are read from a borrowed array of sixteen.
         let state = unsafe { _mm_loadu_si128(hidden.as_ptr().cast()) };
-        let r = squash(&SIGMOID, gate(scales, sums, unit));
-        let z = squash(&SIGMOID, gate(scales, sums, units + unit));
+        let (r, z) = (load(&sums[0][unit]), load(&sums[0][units + unit]));
         let third = 2 * units + unit;
         let a = rescaled(products(&sums[0][third], &scales.input[third]));
         let a = _mm512_add_epi32(a, load(&scales.bias[third]));
@@ -171,11 +200,14 @@ pub fn gru(scales: &GateScales, sums: [&[Lanes]; 2], hidden: &mut [[i8; LANES]])
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 pub fn lstm(
     scales: &GateScales,
-    sums: [&[Lanes]; 2],
+    mut sums: [&mut [Lanes]; 2],
     cell: &mut [[i16; LANES]],
     hidden: &mut [[i8; LANES]],
 ) {
     let units = hidden.len();
+    squash_gates(&SIGMOID, scales, &mut sums, 0..2 * units);
+    squash_gates(&TANH, scales, &mut sums, 2 * units..3 * units);
+    squash_gates(&SIGMOID, scales, &mut sums, 3 * units..4 * units);
     let fraction = 15 - scales.cell_bits as i32;
     let half_fraction = _mm512_set1_epi32(1 << (fraction - 1));
     let (fraction, to_q12) =
@@ -183,10 +215,7 @@ pub fn lstm(
     for (unit, (cell, hidden)) in cell.iter_mut().zip(hidden).enumerate() {
         // SAFETY: 32 bytes are read from a borrowed array of sixteen 16-bit numbers.
         let words = unsafe { _mm256_loadu_si256(cell.as_ptr().cast()) };
-        let i = squash(&SIGMOID, gate(scales, sums, unit));
-        let f = squash(&SIGMOID, gate(scales, sums, units + unit));
-        let g = squash(&TANH, gate(scales, sums, 2 * units + unit));
-        let o = squash(&SIGMOID, gate(scales, sums, 3 * units + unit));
+        let [i, f, g, o] = [0, 1, 2, 3].map(|gate| load(&sums[0][gate * units + unit]));
         let new = _mm512_add_epi32(_mm512_mullo_epi32(i, g), half_fraction);
         let new = _mm512_sra_epi32(new, fraction);
         let kept = _mm512_mullo_epi32(f, _mm512_cvtepi16_epi32(words));

@@ -135,9 +135,10 @@ impl Kernels {
         }
     }
 
-    /// One GRU layer after its products: `hidden` becomes the next hidden state.
+    /// One GRU layer after its products (of the input, of the hidden state), which are used up:
+    /// `hidden` becomes the next hidden state.
     #[inline]
-    pub fn gru(self, scales: &GateScales, sums: [&[Lanes]; 2], hidden: &mut [[i8; 16]]) {
+    pub fn gru(self, scales: &GateScales, sums: [&mut [Lanes]; 2], hidden: &mut [[i8; 16]]) {
         match self.isa {
             // SAFETY: `Kernels` exists only for instruction sets that were detected.
             #[cfg(target_arch = "x86_64")]
@@ -152,12 +153,13 @@ impl Kernels {
         }
     }
 
-    /// One LSTM layer after its products: `hidden` and `cell` become the next states.
+    /// One LSTM layer after its products, as [`Kernels::gru`]: `hidden` and `cell` become the next
+    /// states.
     #[inline]
     pub fn lstm(
         self,
         scales: &GateScales,
-        sums: [&[Lanes]; 2],
+        sums: [&mut [Lanes]; 2],
         cell: &mut [[i16; 16]],
         hidden: &mut [[i8; 16]],
     ) {
@@ -172,6 +174,17 @@ impl Kernels {
             #[cfg(target_arch = "aarch64")]
             Isa::Neon => unsafe { neon::lstm(scales, sums, cell, hidden) },
             _ => scalar::lstm(scales, sums, cell, hidden),
+        }
+    }
+
+    /// [`float_loops::to_int8`].
+    #[inline]
+    pub fn to_int8(self, features: &[f32], mean: &[f32], units: &[f32], inputs: &mut [i8]) {
+        match self.isa {
+            // SAFETY: as for `float_multiply`.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 | Isa::Avx512Vnni => unsafe { avx2::to_int8(features, mean, units, inputs) },
+            _ => float_loops::to_int8(features, mean, units, inputs),
         }
     }
 

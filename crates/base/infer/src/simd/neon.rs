@@ -7,7 +7,7 @@
 use std::arch::aarch64::*;
 
 use super::scalar::{HIDDEN_LIMIT, Q15_PER_UNIT, SCALE_BITS};
-use crate::packed::{GateScales, LANES, Lanes, Line, PackedMatrix};
+use crate::packed::{GateScales, LANES, Lanes, Line, PANEL, PackedMatrix};
 use crate::squash::{SIGMOID, TANH, Table};
 
 /// Sixteen lanes as four registers.
@@ -16,10 +16,9 @@ type Quad = [int32x4_t; 4];
 /// `sums = matrix * x`.
 #[target_feature(enable = "neon")]
 pub fn multiply(matrix: &PackedMatrix, x: &[[i8; 4]], sums: &mut [Lanes]) {
-    for (first, lines, offsets) in matrix.panels() {
-        let width = offsets.len();
-        for (block, sum) in sums[first..first + width].iter_mut().enumerate() {
-            let lines = lines.iter().skip(block).step_by(width);
+    for ((lines, offsets), sums) in matrix.panels().zip(sums.chunks_mut(PANEL)) {
+        for (block, sum) in sums.iter_mut().enumerate() {
+            let lines = lines.iter().skip(block).step_by(offsets.len());
             store(block_sums(lines, x), sum);
         }
     }
@@ -79,7 +78,7 @@ fn rescaled([low, high]: [int64x2_t; 2]) -> int32x4_t {
 /// Quarter `quarter` of block `index` of the gates before its non-linearity.
 #[inline]
 #[target_feature(enable = "neon")]
-fn gate(scales: &GateScales, sums: [&[Lanes]; 2], index: usize, quarter: usize) -> int32x4_t {
+fn gate(scales: &GateScales, sums: &[&mut [Lanes]; 2], index: usize, quarter: usize) -> int32x4_t {
     let input = products(load(&sums[0][index], quarter), load(&scales.input[index], quarter));
     let hidden = products(load(&sums[1][index], quarter), load(&scales.hidden[index], quarter));
     let both = [vaddq_s64(input[0], hidden[0]), vaddq_s64(input[1], hidden[1])];
@@ -116,14 +115,14 @@ fn to_int8(q15: int32x4_t) -> int32x4_t {
 
 /// One GRU layer after its products.
 #[target_feature(enable = "neon")]
-pub fn gru(scales: &GateScales, sums: [&[Lanes]; 2], hidden: &mut [[i8; LANES]]) {
+pub fn gru(scales: &GateScales, sums: [&mut [Lanes]; 2], hidden: &mut [[i8; LANES]]) {
     let units = hidden.len();
     for (unit, hidden) in hidden.iter_mut().enumerate() {
         let mut state = Lanes(hidden.map(i32::from));
         let mut next = [vdupq_n_s32(0); 4];
         for (quarter, next) in next.iter_mut().enumerate() {
-            let r = squash(&SIGMOID, gate(scales, sums, unit, quarter));
-            let z = squash(&SIGMOID, gate(scales, sums, units + unit, quarter));
+            let r = squash(&SIGMOID, gate(scales, &sums, unit, quarter));
+            let z = squash(&SIGMOID, gate(scales, &sums, units + unit, quarter));
             let third = 2 * units + unit;
             let part = |lanes: &[Lanes]| load(&lanes[third], quarter);
             let a = rescaled(products(part(sums[0]), part(&scales.input)));
@@ -145,7 +144,7 @@ pub fn gru(scales: &GateScales, sums: [&[Lanes]; 2], hidden: &mut [[i8; LANES]])
 #[target_feature(enable = "neon")]
 pub fn lstm(
     scales: &GateScales,
-    sums: [&[Lanes]; 2],
+    sums: [&mut [Lanes]; 2],
     cell: &mut [[i16; LANES]],
     hidden: &mut [[i8; LANES]],
 ) {
@@ -159,10 +158,10 @@ pub fn lstm(
         let mut next_memory = [vdupq_n_s32(0); 4];
         let mut state = [vdupq_n_s32(0); 4];
         for quarter in 0..4 {
-            let i = squash(&SIGMOID, gate(scales, sums, unit, quarter));
-            let f = squash(&SIGMOID, gate(scales, sums, units + unit, quarter));
-            let g = squash(&TANH, gate(scales, sums, 2 * units + unit, quarter));
-            let o = squash(&SIGMOID, gate(scales, sums, 3 * units + unit, quarter));
+            let i = squash(&SIGMOID, gate(scales, &sums, unit, quarter));
+            let f = squash(&SIGMOID, gate(scales, &sums, units + unit, quarter));
+            let g = squash(&TANH, gate(scales, &sums, 2 * units + unit, quarter));
+            let o = squash(&SIGMOID, gate(scales, &sums, 3 * units + unit, quarter));
             let new = vshlq_s32(vaddq_s32(vmulq_s32(i, g), half_fraction), fraction);
             let sum = vaddq_s32(vmulq_s32(f, load(&memory, quarter)), new);
             let next = vshrq_n_s32::<15>(vaddq_s32(sum, vdupq_n_s32(1 << 14)));

@@ -6,7 +6,7 @@
 //! arithmetic and rounds half up (half of the divisor is added first). Sums and products wrap;
 //! only a state that no step has made comes near that.
 
-use crate::packed::{GROUP, GateScales, LANES, Lanes, PackedMatrix};
+use crate::packed::{GROUP, GateScales, LANES, Lanes, PANEL, PackedMatrix};
 use crate::squash::{SIGMOID, TANH};
 
 /// Fractional bits of a multiplier in [`GateScales`].
@@ -19,8 +19,7 @@ pub const HIDDEN_LIMIT: i32 = 65535;
 
 /// `sums = matrix * x`.
 pub fn multiply(matrix: &PackedMatrix, x: &[[i8; 4]], sums: &mut [Lanes]) {
-    for (first, lines, offsets) in matrix.panels() {
-        let sums = &mut sums[first..first + offsets.len()];
+    for ((lines, offsets), sums) in matrix.panels().zip(sums.chunks_mut(PANEL)) {
         sums.fill(Lanes::default());
         for (lines, x) in lines.chunks_exact(offsets.len()).zip(x) {
             for (line, sums) in lines.iter().zip(sums.iter_mut()) {
@@ -64,7 +63,7 @@ fn to_int8(q15: i32) -> i8 {
 
 /// Gate `index` (a block of the sums) at `lane`, before its non-linearity.
 #[inline(always)]
-fn gate(scales: &GateScales, sums: [&[Lanes]; 2], index: usize, lane: usize) -> i32 {
+fn gate(scales: &GateScales, sums: &[&mut [Lanes]; 2], index: usize, lane: usize) -> i32 {
     let multipliers = [scales.input[index].0[lane], scales.hidden[index].0[lane]];
     rescale_both([sums[0][index].0[lane], sums[1][index].0[lane]], multipliers)
         .wrapping_add(scales.bias[index].0[lane])
@@ -74,12 +73,12 @@ fn gate(scales: &GateScales, sums: [&[Lanes]; 2], index: usize, lane: usize) -> 
 ///
 /// r = sigmoid, z = sigmoid, n = tanh(a + r g) where a comes from the input and g from the hidden
 /// state, clamped to +-[`HIDDEN_LIMIT`]; h' = n + z (h - n).
-pub fn gru(scales: &GateScales, sums: [&[Lanes]; 2], hidden: &mut [[i8; LANES]]) {
+pub fn gru(scales: &GateScales, sums: [&mut [Lanes]; 2], hidden: &mut [[i8; LANES]]) {
     let units = hidden.len();
     for (unit, hidden) in hidden.iter_mut().enumerate() {
         for (lane, hidden) in hidden.iter_mut().enumerate() {
-            let r = SIGMOID.at(gate(scales, sums, unit, lane));
-            let z = SIGMOID.at(gate(scales, sums, units + unit, lane));
+            let r = SIGMOID.at(gate(scales, &sums, unit, lane));
+            let z = SIGMOID.at(gate(scales, &sums, units + unit, lane));
             let third = 2 * units + unit;
             let a = rescale(sums[0][third].0[lane], scales.input[third].0[lane])
                 .wrapping_add(scales.bias[third].0[lane]);
@@ -98,7 +97,7 @@ pub fn gru(scales: &GateScales, sums: [&[Lanes]; 2], hidden: &mut [[i8; LANES]])
 /// c' = f c + i g, clamped to 16 bits without -32768; h' = o tanh(c').
 pub fn lstm(
     scales: &GateScales,
-    sums: [&[Lanes]; 2],
+    sums: [&mut [Lanes]; 2],
     cell: &mut [[i16; LANES]],
     hidden: &mut [[i8; LANES]],
 ) {
@@ -106,10 +105,10 @@ pub fn lstm(
     let bits = scales.cell_bits;
     for (unit, (cell, hidden)) in cell.iter_mut().zip(hidden).enumerate() {
         for (lane, (cell, hidden)) in cell.iter_mut().zip(hidden).enumerate() {
-            let i = SIGMOID.at(gate(scales, sums, unit, lane));
-            let f = SIGMOID.at(gate(scales, sums, units + unit, lane));
-            let g = TANH.at(gate(scales, sums, 2 * units + unit, lane));
-            let o = SIGMOID.at(gate(scales, sums, 3 * units + unit, lane));
+            let i = SIGMOID.at(gate(scales, &sums, unit, lane));
+            let f = SIGMOID.at(gate(scales, &sums, units + unit, lane));
+            let g = TANH.at(gate(scales, &sums, 2 * units + unit, lane));
+            let o = SIGMOID.at(gate(scales, &sums, 3 * units + unit, lane));
             let kept = f * i32::from(*cell);
             let next = shift(kept + shift(i * g, 15 - bits), 15).clamp(-32767, 32767);
             *cell = next as i16;

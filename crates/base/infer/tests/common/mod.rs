@@ -3,7 +3,7 @@
 //! For: the tests of this crate. Weights are uniform in +-1/sqrt(columns) times a gain, as PyTorch
 //! begins them (gain 1).
 
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used)]
 
 use cachewright_infer::{
     Architecture, Description, Head, Kind, Normalisation, StoredModel, quantise,
