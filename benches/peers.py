@@ -288,7 +288,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--requests", type=int, default=20_000_000)
     parser.add_argument("--blocks", type=int, default=1_000_000)
-    parser.add_argument("--runs", type=int, default=3, help="runs of each cell, the median shown")
+    parser.add_argument("--runs", type=int, default=3, help="runs of a policy at a size; the median is shown")
     parser.add_argument("--no-peer", action="store_true", help="measure Cachewright alone")
     parser.add_argument("--sample", type=Path, help="an oracleGeneral trace to split and replay")
     parser.add_argument("--out", type=Path, help="where the page goes; nowhere when left out")
@@ -300,11 +300,12 @@ def main() -> int:
         print(f"making {trace.relative_to(ROOT)}", flush=True)
         make_trace(trace, arguments.requests, arguments.blocks)
     comparison = Comparison(trace, arguments.requests, with_peer, arguments.runs)
+    once = Comparison(trace, arguments.requests, with_peer)
     sizes = [arguments.blocks // 100, arguments.blocks // 10]
     sweep = [arguments.blocks * step // (10 * SWEEP_SIZES) for step in range(1, SWEEP_SIZES + 1)]
     tables = [
         comparison.single(sizes, "Zipf"),
-        comparison.many(sizes, sweep),
+        once.many(sizes, sweep),
         memory(arguments.blocks, with_peer),
     ]
     if arguments.sample and arguments.sample.exists():
