@@ -288,7 +288,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--requests", type=int, default=20_000_000)
     parser.add_argument("--blocks", type=int, default=1_000_000)
-    parser.add_argument("--runs", type=int, default=3, help="runs of a policy at a size; the median is shown")
+    parser.add_argument(
+        "--runs", type=int, default=3, help="runs of a policy at a size; the median is shown"
+    )
     parser.add_argument("--no-peer", action="store_true", help="measure Cachewright alone")
     parser.add_argument("--sample", type=Path, help="an oracleGeneral trace to split and replay")
     parser.add_argument("--out", type=Path, help="where the page goes; nowhere when left out")
