@@ -14,6 +14,10 @@ fn kernels() -> Vec<Kernels> {
     Isa::available().into_iter().filter_map(|isa| Kernels::new(isa).ok()).collect()
 }
 
+fn parts(sums: &mut [Vec<Lanes>; 2]) -> [&mut [Lanes]; 2] {
+    sums.each_mut().map(Vec::as_mut_slice)
+}
+
 /// Sums as large as 1024 columns give; multipliers and biases over their whole range.
 fn gates(gates: usize) -> impl Strategy<Value = (GateScales, [Vec<Lanes>; 2], usize)> {
     (1..4_usize, 8..=12_u32).prop_flat_map(move |(units, cell_bits)| {
@@ -72,10 +76,10 @@ proptest! {
         state in prop::collection::vec(prop::array::uniform16(any::<i8>()), 3),
     ) {
         let mut expected = state[..units].to_vec();
-        scalar::gru(&scales, sums.clone().each_mut().map(Vec::as_mut_slice), &mut expected);
+        scalar::gru(&scales, parts(&mut sums.clone()), &mut expected);
         for kernels in kernels() {
             let mut found = state[..units].to_vec();
-            kernels.gru(&scales, sums.clone().each_mut().map(Vec::as_mut_slice), &mut found);
+            kernels.gru(&scales, parts(&mut sums.clone()), &mut found);
             prop_assert_eq!(&found, &expected, "{:?}", kernels.isa());
         }
     }
@@ -86,10 +90,10 @@ proptest! {
         cells in prop::collection::vec(prop::array::uniform16(any::<i16>()), 3),
     ) {
         let (mut cell, mut hidden) = (cells[..units].to_vec(), vec![[0; LANES]; units]);
-        scalar::lstm(&scales, sums.clone().each_mut().map(Vec::as_mut_slice), &mut cell, &mut hidden);
+        scalar::lstm(&scales, parts(&mut sums.clone()), &mut cell, &mut hidden);
         for kernels in kernels() {
             let (mut own_cell, mut own) = (cells[..units].to_vec(), vec![[0; LANES]; units]);
-            kernels.lstm(&scales, sums.clone().each_mut().map(Vec::as_mut_slice), &mut own_cell, &mut own);
+            kernels.lstm(&scales, parts(&mut sums.clone()), &mut own_cell, &mut own);
             prop_assert_eq!(&own, &hidden, "{:?}", kernels.isa());
             prop_assert_eq!(&own_cell, &cell, "{:?}", kernels.isa());
         }
