@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the model files with which `crates/base/infer` tests its forward passes.
+"""Write the model files with which `crates/base/infer` tests its forward passes.
 
 For: models whose test vectors were computed by JAX (and checked against PyTorch where that is
 installed), two of them trained on a toy task. Needs: jax, numpy, safetensors; torch is optional.
@@ -23,7 +23,7 @@ TOY_STEPS = 20
 
 
 def gru_cell(weights, layer, state, x):
-    """One step of PyTorch's `nn.GRU`; the state is (hidden,)."""
+    """Advance PyTorch's `nn.GRU` by one step; the state is (hidden,)."""
     (hidden,) = state
     from_input = weights[f"weight_ih_l{layer}"] @ x + weights[f"bias_ih_l{layer}"]
     from_hidden = weights[f"weight_hh_l{layer}"] @ hidden + weights[f"bias_hh_l{layer}"]
@@ -36,7 +36,7 @@ def gru_cell(weights, layer, state, x):
 
 
 def lstm_cell(weights, layer, state, x):
-    """One step of PyTorch's `nn.LSTM`; the state is (hidden, cell)."""
+    """Advance PyTorch's `nn.LSTM` by one step; the state is (hidden, cell)."""
     hidden, cell = state
     gates = weights[f"weight_ih_l{layer}"] @ x + weights[f"bias_ih_l{layer}"]
     gates += weights[f"weight_hh_l{layer}"] @ hidden + weights[f"bias_hh_l{layer}"]
@@ -46,11 +46,12 @@ def lstm_cell(weights, layer, state, x):
 
 
 def forward(shape, weights, inputs):
-    """Outputs of all heads for each step of one sequence of normalised inputs."""
+    """Return the outputs of all heads for each step of one sequence of normalised inputs."""
     recurrent = {"gru": (gru_cell, 1), "lstm": (lstm_cell, 2)}.get(shape["kind"])
     if recurrent:
         cell, parts = recurrent
         for layer, units in enumerate(shape["hidden"]):
+
             def step(state, x, layer=layer):
                 state = cell(weights, layer, state, x)
                 return state, state[0]
@@ -67,7 +68,7 @@ def forward(shape, weights, inputs):
 
 
 def torch_forward(shape, weights, inputs):
-    """The same by PyTorch's own modules, or None where it is not installed."""
+    """Return the same by PyTorch's own modules, or None where it is not installed."""
     try:
         import torch
     except ImportError:
@@ -92,7 +93,7 @@ def torch_forward(shape, weights, inputs):
 
 
 def initial(shape, rng):
-    """Weights uniform in +-1/sqrt(columns), by PyTorch's names."""
+    """Draw weights uniform in +-1/sqrt(columns), by PyTorch's names."""
     gates = {"gru": 3, "lstm": 4}.get(shape["kind"])
     sizes = {}
     before = shape["inputs"]
@@ -117,14 +118,17 @@ def initial(shape, rng):
 
 
 def architecture(kind, inputs, hidden, **heads):
-    """The description of a shape, as the file spells it."""
+    """Describe a shape as the file spells it."""
     listed = [{"name": name, "outputs": outputs} for name, outputs in heads.items()]
     return {"kind": kind, "inputs": inputs, "hidden": hidden, "heads": listed}
 
 
 def toy_sequences(rng, count):
-    """Features (u, v) in 0..15 and labels: whether the sum of (u - 7.5) * (v >= 8 ? 1 : -1),
-    shrunk to 0.8 before each step, is above 0."""
+    """Draw features (u, v) in 0..15 and their labels.
+
+    The label says whether the sum of (u - 7.5) * (v >= 8 ? 1 : -1), shrunk to 0.8 before each
+    step, is above 0.
+    """
     features = rng.integers(0, 16, (count, TOY_STEPS, 2)).astype(np.float32)
     signed = (features[..., 0] - 7.5) * np.where(features[..., 1] >= 8, 1.0, -1.0)
     labels = np.zeros((count, TOY_STEPS), dtype=np.int32)
@@ -136,7 +140,7 @@ def toy_sequences(rng, count):
 
 
 def train(shape, rng, steps=1500, batch=64, rate=5e-3):
-    """Weights trained on the toy task by Adam (Kingma, Ba, ICLR'15) with its usual constants."""
+    """Train weights on the toy task by Adam (Kingma, Ba, ICLR'15) with its usual constants."""
     weights = initial(shape, rng)
 
     def loss(weights, inputs, labels):
@@ -169,7 +173,7 @@ def train(shape, rng, steps=1500, batch=64, rate=5e-3):
 
 
 def write(folder, name, shape, weights, features, mean, deviation):
-    """One model file, with JAX's outputs as its test vector."""
+    """Write one model file, with JAX's outputs as its test vector."""
     mean = np.full(shape["inputs"], mean, dtype=np.float32)
     deviation = np.full(shape["inputs"], deviation, dtype=np.float32)
     inputs = (features - mean) / deviation
@@ -194,7 +198,7 @@ def write(folder, name, shape, weights, features, mean, deviation):
 
 
 def main() -> None:
-    """Writes every file."""
+    """Write every file."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(20)
