@@ -66,7 +66,7 @@ pub enum FtlError {
         /// Superblocks it cleaned in vain.
         rounds: u32,
     },
-    /// A scheme placed a page on a stream that it had not announced.
+    /// A scheme wants no stream, or more than there can be.
     #[error("`{separation}` needs {found} streams, expected 1..={limit}")]
     Streams {
         /// The scheme.

@@ -32,7 +32,7 @@ struct Head {
 #[derive(Clone, Copy, Debug)]
 enum Trigger {
     Reserve { blocks: u32 },
-    GarbageShare { share: f64 },
+    GarbageShare { share: f64, most_blocks: u32 },
 }
 
 /// A drive under one separation.
@@ -92,7 +92,8 @@ impl<S: Separation> Ftl<S> {
             }
             Space::GarbageShare { share } => {
                 let least = (share * f64::from(data_pages)).ceil() as u32;
-                (Trigger::GarbageShare { share }, least.max(1), 0)
+                let most_blocks = geometry.most_blocks(share, streams, meta_pages) as u32;
+                (Trigger::GarbageShare { share, most_blocks }, least.max(1), 0)
             }
         };
         let mut ftl = Ftl {
@@ -135,10 +136,16 @@ impl<S: Separation> Ftl<S> {
         lifetime: u32,
         sink: &mut K,
     ) -> Result<(), FtlError> {
-        if let Trigger::Reserve { blocks } = self.trigger
-            && (self.free.len() as u32) < blocks
-        {
-            self.make_room(blocks, sink)?;
+        match self.trigger {
+            Trigger::Reserve { blocks } if (self.free.len() as u32) < blocks => {
+                self.make_room(blocks, sink)?;
+            }
+            Trigger::GarbageShare { most_blocks, .. }
+                if self.blocks.len() > most_blocks && self.free.is_empty() =>
+            {
+                self.clean_one(sink);
+            }
+            _ => {}
         }
         let old = self.mapping.at(page)?;
         self.clock += 1;
@@ -164,7 +171,7 @@ impl<S: Separation> Ftl<S> {
     /// Ends a request. Space that is limited by its share of garbage is reclaimed here.
     #[inline(always)]
     pub fn end<K: Sink>(&mut self, sink: &mut K) {
-        if let Trigger::GarbageShare { share } = self.trigger
+        if let Trigger::GarbageShare { share, .. } = self.trigger
             && self.garbage_pages as f64 / self.stored_pages as f64 > share
         {
             self.clean_one(sink);

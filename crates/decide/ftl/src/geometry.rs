@@ -105,13 +105,20 @@ impl Geometry {
                 })
             }
             Space::GarbageShare { share } => {
+                let worst = self.most_blocks(share, streams, meta_pages);
                 let percent = (share * 100.0).clamp(0.0, 1e6) as u64;
                 let within = share > 0.0 && share <= 0.9;
                 range("per cent of garbage", if within { percent.max(1) } else { 1000 }, 1, 90)?;
-                let worst = ((data as f64 / (1.0 - share)) as u64) * 2 + u64::from(streams);
                 range("superblocks of data and garbage", worst, 1, block_limit)
             }
         }
+    }
+
+    /// Superblocks beyond which space without end is reclaimed before the request has ended: twice
+    /// what the data and the share of garbage fill. Only requests as large as the drive get there.
+    pub(crate) fn most_blocks(&self, share: f64, streams: u32, meta_pages: u32) -> u64 {
+        let data = self.logical_pages.div_ceil(self.block_pages - meta_pages);
+        (2.0 * f64::from(data) / (1.0 - share)) as u64 + 2 * u64::from(streams)
     }
 
     /// Bits of an address that count pages within a superblock.

@@ -101,6 +101,21 @@ fn trimmed_pages_hold_nothing_and_are_not_moved() {
     ftl.audit().unwrap();
 }
 
+/// Requests as large as the drive, in space without end: 10 superblocks of data, each request adds
+/// 10 and may clean one when it ends; beyond twice the usual size room is made before.
+#[test]
+fn space_without_end_stays_within_bounds() {
+    let space = Space::GarbageShare { share: 0.15 };
+    let geometry = Geometry { logical_pages: 20, block_pages: 2, space };
+    let greedy = by_name("greedy", &[], &geometry, Seed(0)).unwrap();
+    let mut ftl = Ftl::new(geometry, None, greedy).unwrap();
+    for _ in 0..100 {
+        ftl.write_request(0, 20, &mut NoSink).unwrap();
+    }
+    ftl.audit().unwrap();
+    assert_eq!(ftl.blocks().len(), 2 * 10 * 100 / 85 + 2 + 1);
+}
+
 #[test]
 fn a_page_beyond_the_end_is_refused() {
     let mut ftl = drive(None, 6, 6).unwrap();

@@ -118,7 +118,8 @@ impl Reclaim for CostBenefit {
             Since::Seal => block.sealed_at,
         };
         // A superblock filled just now is worth little, yet more than none at all.
-        let age = ((round.clock - since) as f64).max(0.5);
+        // Signed numbers become floats in one instruction, unsigned ones do not.
+        let age = ((round.clock - since) as i64 as f64).max(0.5);
         self.worth.get(block.invalid as usize).map_or(0.0, |worth| worth * age)
     }
 }

@@ -40,12 +40,16 @@ impl<'a> Round<'a> {
         Round { blocks, clock, streams: u64::MAX, least_invalid: 0, short_lived }
     }
 
-    /// The place of a superblock among equals: as in a hash table of 64-bit numbers in Java, where
-    /// SepBIT's simulator keeps them, so that its counts are met exactly.
-    fn rank(&self, block: &Block) -> (u64, u64) {
+    /// Whether one superblock comes before another of equal worth: in the order of a hash table of
+    /// 64-bit numbers in Java, where SepBIT's simulator keeps them, so that its counts are met.
+    #[cold]
+    fn leads(&self, one: u32, other: u32) -> bool {
         let buckets = (u64::from(self.blocks.len()) * 4).div_ceil(3).next_power_of_two().max(16);
-        let number = block.number;
-        ((number ^ number >> 16) & (buckets - 1), number)
+        let rank = |block: u32| {
+            let number = self.blocks.get(block).number;
+            ((number ^ number >> 16) & (buckets - 1), number)
+        };
+        rank(one) < rank(other)
     }
 
     /// Whether a superblock may be picked in this round.
@@ -80,16 +84,16 @@ pub trait Reclaim: Send {
 #[inline(always)]
 pub fn best<R: Reclaim + ?Sized>(policy: &R, round: &Round<'_>) -> Option<u32> {
     let (mut best, mut victim) = (0.0, None);
-    for block in round.blocks.sealed() {
+    for id in 0..round.blocks.len() {
+        let block = round.blocks.get(id);
         if round.admits(&block) {
             let score = policy.score(&block, round);
-            let first = |other: Block| round.rank(&block) < round.rank(&other);
-            if score > best || score == best && victim.is_some_and(first) {
-                (best, victim) = (score, Some(block));
+            if score > best || score == best && victim.is_some_and(|other| round.leads(id, other)) {
+                (best, victim) = (score, Some(id));
             }
         }
     }
-    victim.map(|block: Block| block.id)
+    victim
 }
 
 /// A policy that stands in the registry.
