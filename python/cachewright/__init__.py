@@ -21,6 +21,7 @@ from cachewright._native import (
 )
 
 if TYPE_CHECKING:
+    from cachewright.amplification import Amplification
     from cachewright.api import (
         check,
         compare,
@@ -28,9 +29,12 @@ if TYPE_CHECKING:
         list_formats,
         list_partitions,
         list_policies,
+        list_reclaims,
+        list_separations,
         mrc,
         run,
         simulate,
+        wa,
     )
     from cachewright.frames import read_trace, scan_trace, write_trace
     from cachewright.plugin import simulate_python
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from cachewright.spec import TraceOptions
 
 __all__ = [
+    "Amplification",
     "Curves",
     "Error",
     "PolicyError",
@@ -53,16 +58,20 @@ __all__ = [
     "list_formats",
     "list_partitions",
     "list_policies",
+    "list_reclaims",
+    "list_separations",
     "mrc",
     "read_trace",
     "run",
     "scan_trace",
     "simulate",
     "simulate_python",
+    "wa",
     "write_trace",
 ]
 
 _HOMES = {
+    "Amplification": "amplification",
     "Curves": "result",
     "Result": "result",
     "TraceOptions": "spec",

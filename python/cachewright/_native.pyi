@@ -31,8 +31,11 @@ __all__ = [
     "parse_duration",
     "partitions",
     "policies",
+    "reclaims",
     "recognise",
     "run",
+    "separations",
+    "wa",
 ]
 
 __version__: str
@@ -45,6 +48,8 @@ class PolicyError(Error): ...
 
 def policies() -> str: ...
 def partitions() -> str: ...
+def separations() -> str: ...
+def reclaims() -> str: ...
 def formats() -> str: ...
 def parse_bytes(text: str) -> int: ...
 def parse_duration(text: str) -> int: ...
@@ -76,6 +81,25 @@ def mrc(
     verify: int,
     small: str,
     threads: int,
+    progress: Progress | None,
+) -> str: ...
+def wa(
+    stack: str,
+    origin: str,
+    settings: Sequence[tuple[str, str]],
+    *,
+    op: Sequence[str],
+    separations: Sequence[str],
+    reclaims: Sequence[str],
+    superblock: str,
+    page: str,
+    capacity: str,
+    reserve: int,
+    drive_writes: float | None,
+    looped: bool,
+    load: Sequence[str],
+    threads: int,
+    out: str | None,
     progress: Progress | None,
 ) -> str: ...
 def info(

@@ -1,8 +1,8 @@
-"""The verbs of the package: check, run, compare, simulate, mrc, info, and what there is to choose.
+"""The verbs of the package: check, run, compare, simulate, mrc, wa, info, and what there is.
 
-For: calling the Rust rooms with Python values and giving `Result` and `Curves` back. Must never
-know: how anything is simulated, or which settings exist. Sizes and durations in settings are text
-with a unit (`64MiB`, `10%wss`, `250us`).
+For: calling the Rust rooms with Python values and giving `Result`, `Curves` and `Amplification`
+back. Must never know: how anything is simulated, or which settings exist. Sizes and durations in
+settings are text with a unit (`64MiB`, `10%wss`, `250us`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright import _native
+from cachewright.amplification import Amplification
 from cachewright.result import Curves, Result
 from cachewright.spec import (
     PathLike,
@@ -22,11 +23,11 @@ from cachewright.spec import (
     Stack,
     TraceOptions,
     is_stack_path,
-    load,
     of_trace,
     pairs,
     vary_pairs,
 )
+from cachewright.spec import load as load_stack
 
 if TYPE_CHECKING:
     from cachewright.types import Progress
@@ -42,7 +43,7 @@ def check(spec: SpecLike, *, settings: Settings | None = None) -> dict[str, Any]
     name, as in `{"cache.capacity": "64MiB"}`. Errors: `SpecError` naming key, value found and what
     was expected.
     """
-    stack = load(spec)
+    stack = load_stack(spec)
     document: dict[str, Any] = json.loads(_native.check(stack.text, stack.origin, pairs(settings)))
     return document
 
@@ -112,7 +113,7 @@ def run_cases(
     progress: Progress | None,
 ) -> Result:
     """Run a stack as given, or all combinations of `vary`; `run` and `compare` say the rest."""
-    stack = load(spec)
+    stack = load_stack(spec)
     return _run_stack(stack, vary, settings, out, threads, fresh, progress)
 
 
@@ -197,7 +198,7 @@ def mrc(
     simulations. Errors: `SpecError`, `TraceError`, `RunError`.
     """
     if isinstance(spec, Mapping) or is_stack_path(spec):
-        stack = load(spec)
+        stack = load_stack(spec)
     else:
         cache = {"capacity": ANY_CAPACITY, "block": block}
         stack = of_trace(spec, trace or TraceOptions(), cache)
@@ -219,6 +220,63 @@ def mrc(
         progress=progress,
     )
     return Curves(json.loads(text))
+
+
+def wa(
+    spec: SpecLike,
+    separations: Sequence[str] = ("all",),
+    *,
+    op: Sequence[str] = ("7%",),
+    reclaims: Sequence[str] = ("cost-benefit",),
+    superblock: str = "1MiB",
+    page: str = "4KiB",
+    capacity: str = "auto",
+    reserve: int = 4,
+    drive_writes: float | None = None,
+    loop: bool = False,
+    load: Sequence[PathLike] = (),
+    settings: Settings | None = None,
+    trace: TraceOptions | None = None,
+    out: PathLike | None = None,
+    threads: int = 0,
+    progress: Progress | None = None,
+) -> Amplification:
+    """Return the write amplification of separations on a stack's or a trace's writes.
+
+    `spec` is a stack, or the path of a trace (then `trace` says how to read it). Every combination
+    of `op` (over-provisioning, with `%`), `separations` and `reclaims` (names, inline tables such
+    as `{name = "fk", classes = 8}`, or `all`) is run on a drive of its own: as large as what is
+    ever written unless `capacity` is given, with `reserve` superblocks kept free. `load` is
+    replayed first and not counted (`TENANT=PATH` for a stack of several tenants). The run ends
+    after `drive_writes`, or with the trace; with `loop` the trace is repeated until then (10 if not
+    given). With `out` a folder with `wa.json` is written. Errors: `SpecError`, `TraceError`,
+    `RunError`.
+    """
+    if isinstance(spec, Mapping) or is_stack_path(spec):
+        stack = load_stack(spec)
+    else:
+        cache = {"capacity": ANY_CAPACITY, "block": page}
+        stack = of_trace(spec, trace or TraceOptions(), cache)
+    folder = None if out is None else Path(out)
+    text = _native.wa(
+        stack.text,
+        stack.origin,
+        pairs(settings),
+        op=list(op),
+        separations=list(separations),
+        reclaims=list(reclaims),
+        superblock=superblock,
+        page=page,
+        capacity=capacity,
+        reserve=_natural("reserve", reserve),
+        drive_writes=drive_writes,
+        looped=loop,
+        load=[os.fspath(path) for path in load],
+        threads=_natural("threads", threads),
+        out=None if folder is None else os.fspath(folder),
+        progress=progress,
+    )
+    return Amplification(json.loads(text), folder)
 
 
 def info(
@@ -256,6 +314,16 @@ def list_policies() -> list[dict[str, Any]]:
 def list_partitions() -> list[dict[str, Any]]:
     """Return the ways to split a cache: `name`, `doc`, `source`, `needs`, `settings`."""
     return _entries(_native.partitions())
+
+
+def list_separations() -> list[dict[str, Any]]:
+    """Return the separations of flash pages: `name`, `doc`, `source`, `needs`, `settings`."""
+    return _entries(_native.separations())
+
+
+def list_reclaims() -> list[dict[str, Any]]:
+    """Return the ways to pick a superblock to clean: `name`, `doc`, `source`, `settings`."""
+    return _entries(_native.reclaims())
 
 
 def list_formats() -> list[dict[str, Any]]:

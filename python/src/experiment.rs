@@ -1,11 +1,11 @@
-//! The experiment room: check, run, mrc, info.
+//! The experiment room: check, run, mrc, wa, info.
 //!
 //! For: passing stack text and options in and documents out. Must never know: any key of a stack or
 //! of a document.
 
 use crate::errors::of_experiment;
 use crate::work;
-use cachewright_experiment::{ExperimentError, InfoOptions, MrcOptions, RunOptions};
+use cachewright_experiment::{ExperimentError, InfoOptions, MrcOptions, RunOptions, WaOptions};
 use pyo3::prelude::*;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(mrc, module)?)?;
+    module.add_function(wrap_pyfunction!(wa, module)?)?;
     module.add_function(wrap_pyfunction!(info, module)?)
 }
 
@@ -90,6 +91,50 @@ fn mrc(
     };
     text(work::run(py, progress, |note| {
         cachewright_experiment::mrc(stack, &origin, &options, note)
+    })?)
+}
+
+/// Write amplification of separations.
+#[pyfunction]
+#[pyo3(signature = (stack, origin, settings, *, op, separations, reclaims, superblock, page,
+                    capacity, reserve, drive_writes, looped, load, threads, out, progress))]
+#[allow(clippy::too_many_arguments)]
+fn wa(
+    py: Python<'_>,
+    stack: &str,
+    origin: PathBuf,
+    settings: Pairs,
+    op: Vec<String>,
+    separations: Vec<String>,
+    reclaims: Vec<String>,
+    superblock: String,
+    page: String,
+    capacity: String,
+    reserve: u32,
+    drive_writes: Option<f64>,
+    looped: bool,
+    load: Vec<String>,
+    threads: usize,
+    out: Option<PathBuf>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let options = WaOptions {
+        op,
+        separations,
+        reclaims,
+        superblock,
+        page,
+        capacity,
+        reserve,
+        drive_writes,
+        looped,
+        load,
+        set: settings,
+        threads,
+        out,
+    };
+    text(work::run(py, progress, |note| {
+        cachewright_experiment::wa(stack, &origin, &options, note)
     })?)
 }
 

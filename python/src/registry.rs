@@ -1,4 +1,5 @@
-//! The registries as JSON: policies, partitions, formats; and the readers of quantities.
+//! The registries as JSON: policies, partitions, separations, reclaims, formats; and the readers of
+//! quantities.
 //!
 //! For: `list` commands, and checks that need no run. Must never know: any name. Each entry is
 //! `{name, doc, source, needs, settings: [{name, doc, unit, default, low, high}]}`.
@@ -11,6 +12,8 @@ use serde_json::{Value, json};
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(policies, module)?)?;
     module.add_function(wrap_pyfunction!(partitions, module)?)?;
+    module.add_function(wrap_pyfunction!(separations, module)?)?;
+    module.add_function(wrap_pyfunction!(reclaims, module)?)?;
     module.add_function(wrap_pyfunction!(formats, module)?)?;
     module.add_function(wrap_pyfunction!(parse_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(parse_duration, module)?)
@@ -46,6 +49,33 @@ fn partitions() -> String {
                "settings": settings(&specs)})
     });
     Value::from_iter(list).to_string()
+}
+
+/// The separations of flash pages by lifetime.
+#[pyfunction]
+fn separations() -> String {
+    use cachewright_ftl::separation::{entries, setting_specs};
+    let list = entries().into_iter();
+    Value::from_iter(list.map(|entry| flash(entry, setting_specs(entry.name)))).to_string()
+}
+
+/// The policies that pick the superblock to clean.
+#[pyfunction]
+fn reclaims() -> String {
+    use cachewright_ftl::reclaim::{entries, setting_specs};
+    let list = entries().into_iter();
+    Value::from_iter(list.map(|entry| flash(entry, setting_specs(entry.name)))).to_string()
+}
+
+fn flash(entry: &cachewright_ftl::Entry, specs: Option<Vec<SettingSpec>>) -> Value {
+    use cachewright_ftl::Need;
+    let word = |need: &Need| match need {
+        Need::Future => "future",
+        Need::Model => "model",
+    };
+    let needs: Vec<&str> = entry.needs.iter().map(word).collect();
+    json!({"name": entry.name, "doc": entry.doc, "source": entry.source, "needs": needs,
+           "settings": settings(&specs.unwrap_or_default())})
 }
 
 /// The trace formats, those that can only be written last; `reads` and `writes` say which is

@@ -32,7 +32,10 @@ COMMANDS = [
     ["list"],
     ["list", "policies"],
     ["list", "partitions"],
+    ["list", "separations"],
+    ["list", "reclaims"],
     ["list", "formats"],
+    ["wa"],
     ["trace"],
     ["trace", "info"],
     ["trace", "head"],
@@ -70,6 +73,18 @@ def test_every_command_has_help(folder: Path, command: Command, words: list[str]
         (["compare", "stack.toml", "--vary", "policy=lru,lruu"], ["`lruu`", "`lru`"]),
         (["compare", "stack.toml", "--vary", "policy=lru,"], ["empty value"]),
         (["mrc", "stack.toml", "--method", "shard"], ["`shard`", "shards"]),
+        (["wa", "a.csv", "--op", "7"], ["`op`", "`7`", "such as `7%`"]),
+        (
+            ["wa", "a.csv", "--op", "0%", "--superblock", "64KiB"],
+            ["over-provisioning", "expected at least"],
+        ),
+        (["wa", "a.csv"], ["`superblock`", "1MiB", "kept free", "smaller"]),
+        (["wa", "a.csv", "--separation", "sepbitt"], ["`sepbitt`", "nearest is `sepbit`"]),
+        (["wa", "a.csv", "--reclaim", "greedyy"], ["`greedyy`", "nearest is `greedy`"]),
+        (["wa", "a.csv", "--capacity", "1MiB"], ["`capacity`", "256 pages"]),
+        (["wa", "a.csv", "--load", "nowhere.csv"], ["nowhere.csv"]),
+        (["wa", "stack.toml", "--load", "a.csv"], ["TENANT=PATH", "a, b"]),
+        (["wa", "a.csv", "--figures", "gif"], ["--figures", "`gif`"]),
         (["check", "a.csv"], ["a.csv"]),
         (["report", "nowhere"], ["nowhere", "result"]),
         (["trace", "info", "nowhere.csv"], ["nowhere.csv", "no such file"]),
@@ -179,7 +194,13 @@ def test_mrc_of_a_trace_and_of_a_stack(stack: Path, command: Command) -> None:
 
 
 def test_list_shows_every_entry_and_its_settings(folder: Path, command: Command) -> None:
-    for kind, known in (("policies", "lru"), ("partitions", "hull"), ("formats", "alibaba")):
+    for kind, known in (
+        ("policies", "lru"),
+        ("partitions", "hull"),
+        ("separations", "sepbit"),
+        ("reclaims", "greedy"),
+        ("formats", "alibaba"),
+    ):
         entries = json.loads(command("list", kind, "--json").out)
         brief, full = command("list", kind).out, command("list", kind, "-v").out
         assert known in brief

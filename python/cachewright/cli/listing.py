@@ -1,4 +1,4 @@
-"""The command `list`: the policies, partitions and trace formats that exist.
+"""The command `list`: policies, partitions, separations, reclaims and trace formats.
 
 For: names as stack files use them, with sentences and, on request, sources and settings. Must never
 know: any name; the registries of the Rust rooms are the only place where they stand.
@@ -47,6 +47,36 @@ def partitions(*, verbose: Verbose = False, json: options.Json = False) -> None:
 
     """
     _show(api.list_partitions(), verbose, json)
+
+
+@app.command
+def separations(*, verbose: Verbose = False, json: options.Json = False) -> None:
+    """List the ways to choose which flash pages share a superblock.
+
+    Parameters
+    ----------
+    verbose
+        Also show sources and settings.
+    json
+        Print the registry as JSON.
+
+    """
+    _show(api.list_separations(), verbose, json)
+
+
+@app.command
+def reclaims(*, verbose: Verbose = False, json: options.Json = False) -> None:
+    """List the ways to pick the superblock to clean.
+
+    Parameters
+    ----------
+    verbose
+        Also show sources and settings.
+    json
+        Print the registry as JSON.
+
+    """
+    _show(api.list_reclaims(), verbose, json)
 
 
 @app.command

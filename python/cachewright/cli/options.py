@@ -17,6 +17,7 @@ from cachewright.spec import TraceOptions
 
 _OPENERS = {"[": "]", "{": "}", "(": ")"}
 _QUOTES = "\"'"
+FIGURE_KINDS = ("svg", "png", "pdf")
 
 Words = Annotated[list[str] | None, Parameter(negative=())]
 Set = Annotated[list[str] | None, Parameter(name="--set", negative=())]
@@ -95,6 +96,15 @@ def vary(texts: list[str]) -> dict[str, list[str]]:
     if any(not value for values in found.values() for value in values):
         raise SpecError(f"--vary: found an empty value in `{' '.join(texts)}`, expected KEY=V1,V2")
     return found
+
+
+def figure_kinds(text: str | None) -> list[str]:
+    """Return the kinds of figure files asked for. Errors: `SpecError` for an unknown one."""
+    kinds = comma_list(text)
+    unknown = [kind for kind in kinds if kind not in FIGURE_KINDS]
+    if unknown:
+        raise SpecError(f"--figures: found `{unknown[0]}`, expected svg, png or pdf")
+    return kinds
 
 
 def split_values(text: str) -> list[str]:

@@ -12,7 +12,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from cachewright import api
-from cachewright._native import SpecError
 from cachewright.cli import compared, options, output
 from cachewright.cli.progress import progress
 from cachewright.result import Result
@@ -94,10 +93,6 @@ def _run(stack: Path, vary: dict[str, list[str]], args: options.RunArgs) -> None
 
 
 def _write_report(result: Result, folder: Path, figures: str | None, quiet: bool = False) -> None:
-    kinds = options.comma_list(figures)
-    unknown = [kind for kind in kinds if kind not in ("svg", "png", "pdf")]
-    if unknown:
-        raise SpecError(f"--figures: found `{unknown[0]}`, expected svg, png or pdf")
-    path = result.report(folder / REPORT_FILE, kinds)
+    path = result.report(folder / REPORT_FILE, options.figure_kinds(figures))
     if not quiet:
         output.say(f"report: {path}")

@@ -1,7 +1,8 @@
 """The HTML report of a result, and its figures as files.
 
-For: `write_report`. Must never know: how results are made. The page is one file without scripts or
-links, so that it opens offline and prints; figures are SVG drawn once by Vega-Lite.
+For: `write_report`, `write_amplification_report`. Must never know: how results are made. The page
+is one file without scripts or links, so that it opens offline and prints; figures are SVG drawn
+once by Vega-Lite.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from cachewright.report import figures as drawn
 from cachewright.report.page import page
 
 if TYPE_CHECKING:
+    from cachewright.amplification import Amplification
+    from cachewright.report.figures import Figure
     from cachewright.result import Result
 
 FIGURE_FOLDER = "figures"
-__all__ = ["write_report"]
+__all__ = ["write_amplification_report", "write_report"]
 
 
 def write_report(result: Result, path: Path, kinds: Sequence[str] = ()) -> Path:
@@ -27,9 +30,26 @@ def write_report(result: Result, path: Path, kinds: Sequence[str] = ()) -> Path:
     Errors: `RunError` when a file cannot be written.
     """
     figures = drawn.all_figures(result)
+    return _write(page(result, figures), figures, path, kinds)
+
+
+def write_amplification_report(
+    result: Amplification, path: Path, kinds: Sequence[str] = ()
+) -> Path:
+    """Write the report of `wa` to `path`, and every figure in each of `kinds` beside it.
+
+    Errors: `RunError` when a file cannot be written.
+    """
+    from cachewright.report import amplified
+
+    figures = amplified.figures(result)
+    return _write(amplified.page(result, figures), figures, path, kinds)
+
+
+def _write(text: str, figures: Sequence[Figure], path: Path, kinds: Sequence[str]) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(page(result, figures), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
         if kinds:
             folder = path.parent / FIGURE_FOLDER
             folder.mkdir(exist_ok=True)

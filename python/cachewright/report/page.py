@@ -39,18 +39,23 @@ def page(result: Result, figures: Sequence[Figure]) -> str:
         '<div class="row">',
         *([_pivot(p) for p in summary.pivots(document) if len(p.partitions) > 1]),
         "</div>",
-        *(_figure(figure) for figure in figures),
+        *(figure_section(figure) for figure in figures),
         *([_ranking(document, ranking) for ranking in summary.rankings(document)]),
         _best_tenants(document, several),
         _workload(document),
         _settings(document),
         f"<footer>Cachewright {escape(str(document['cachewright']))}</footer>",
     ]
+    return whole_page(f"{result.name}: cache report", parts)
+
+
+def whole_page(title: str, parts: Sequence[str]) -> str:
+    """Return a page of these parts, the empty ones left out."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(result.name)}: cache report</title>\n<style>{STYLE}</style>\n</head>\n"
+        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n"
         "<body>\n<main>\n" + "\n".join(part for part in parts if part) + "\n</main>\n</body>\n"
         "</html>\n"
     )
@@ -89,14 +94,17 @@ def _headline(document: dict[str, Any]) -> str:
     )
 
 
-def _figure(figure: Figure) -> str:
+def figure_section(figure: Figure) -> str:
+    """Return a figure with its title and caption."""
     return (
         f'<section><h2>{escape(figure.title)}</h2><p class="note">{escape(figure.caption)}</p>'
         f'<div class="figure">{figure.inline_svg()}</div></section>'
     )
 
 
-def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int) -> str:
+def html_table(headers: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int) -> str:
+    """Return a table of cells that are HTML already; the first columns are text."""
+
     def cell(tag: str, index: int, content: str) -> str:
         kind = "" if index < text_columns else ' class="n"'
         return f"<{tag}{kind}>{content}</{tag}>"
@@ -112,7 +120,8 @@ def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], text_columns: 
     )
 
 
-def _marked(shown: Sequence[str], best: set[int]) -> list[str]:
+def marked(shown: Sequence[str], best: set[int]) -> list[str]:
+    """Return the cells of a column as HTML with the best of them marked."""
     return [
         f'<b class="top">{escape(text)}</b>' if index in best else escape(text)
         for index, text in enumerate(shown)
@@ -121,7 +130,7 @@ def _marked(shown: Sequence[str], best: set[int]) -> list[str]:
 
 def _pivot(pivot: summary.Pivot) -> str:
     columns = [
-        _marked([words.ratio(line[index]) for line in pivot.ratios], pivot.best[index])
+        marked([words.ratio(line[index]) for line in pivot.ratios], pivot.best[index])
         for index in range(len(pivot.partitions))
     ]
     names = [escape(policy) for policy in pivot.policies]
@@ -129,7 +138,7 @@ def _pivot(pivot: summary.Pivot) -> str:
     title = f"Hit ratio, {pivot.title}"
     return (
         f"<section><h2>{escape(title)}</h2>"
-        + _table(["policy", *pivot.partitions], rows, 1)
+        + html_table(["policy", *pivot.partitions], rows, 1)
         + ("</section>")
     )
 
@@ -150,19 +159,19 @@ def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> str:
         if any(value is not None for value in values):
             headers.append(name)
             best = ranking.best(values, highest=key.endswith("ratio"))
-            columns.append(_marked([show(v) for v in values[: ranking.shown]], best))
+            columns.append(marked([show(v) for v in values[: ranking.shown]], best))
     names = [tenant["name"] for tenant in document["tenants"]]
     if 1 < len(names) <= TENANT_COLUMNS:
         for index, name in enumerate(names):
             ratios = [case["tenants"][index]["hit_ratio"] for case in cases]
             headers.append(name)
             texts = [words.ratio(v) for v in ratios[: ranking.shown]]
-            columns.append(_marked(texts, ranking.best(ratios, highest=True)))
+            columns.append(marked(texts, ranking.best(ratios, highest=True)))
     rows = [list(row) for row in zip(*columns, strict=True)]
     left_out = len(cases) - len(shown)
     more = f'<p class="note">{left_out} more are in result.json.</p>' if left_out else ""
     title = f"Ranked, {ranking.title}"
-    return f"<section><h2>{escape(title)}</h2>{_table(headers, rows, 3)}{more}</section>"
+    return f"<section><h2>{escape(title)}</h2>{html_table(headers, rows, 3)}{more}</section>"
 
 
 def _best_tenants(document: dict[str, Any], several: bool) -> str:
@@ -184,7 +193,7 @@ def _best_tenants(document: dict[str, Any], several: bool) -> str:
     headers = ["tenant", "accesses", "hit ratio", "read hit ratio", "write-backs", "cache writes"]
     title = "Tenants in the best case" if several else "Tenants"
     headers += ["held at the end", "quota at the end"]
-    return f"<section><h2>{title}</h2>{_table(headers, rows, 1)}</section>"
+    return f"<section><h2>{title}</h2>{html_table(headers, rows, 1)}</section>"
 
 
 def _held(blocks: int | None, block: int) -> str:
@@ -219,7 +228,7 @@ def _workload(document: dict[str, Any]) -> str:
         for example in t.get("skipped_examples", [])
     ]
     listed = f'<ul class="note">{"".join(examples)}</ul>' if examples else ""
-    return f"<section><h2>Workload</h2>{_table(headers, rows, 3)}{listed}</section>"
+    return f"<section><h2>Workload</h2>{html_table(headers, rows, 3)}{listed}</section>"
 
 
 def _settings(document: dict[str, Any]) -> str:

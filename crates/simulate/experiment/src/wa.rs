@@ -97,7 +97,7 @@ pub fn wa(
     with_threads(options.threads, || {
         let script = script::read(&spec, origin, options, plan.page_bytes, progress)?;
         let logical_pages = plan.logical_pages(script.working_pages).map_err(refuse)?;
-        let cases = plan.cases(logical_pages, spec.seed);
+        let cases = plan.cases(logical_pages, spec.seed).map_err(refuse)?;
         let run = Run { options, plan: &plan, script: &script, logical_pages, progress };
         let answers = run.cases(&cases, origin)?;
         let result = run.json(&spec, answers);

@@ -189,6 +189,10 @@ fn what_cannot_be_is_refused_in_words() {
             &["separation `none`", "x"],
         ),
         (WaOptions { superblock: "6000B".to_owned(), ..base() }, &["`superblock`", "`6000B`"]),
+        (
+            WaOptions { superblock: "1MiB".to_owned(), ..base() },
+            &["`superblock`: found 1MiB, of which a drive of 64 pages has 0, expected more than"],
+        ),
         (WaOptions { page: "4000B".to_owned(), ..base() }, &["`page`", "power of two"]),
         (WaOptions { capacity: "64KiB".to_owned(), ..base() }, &["found 16 pages, expected 64"]),
         (WaOptions { capacity: "64".to_owned(), ..base() }, &["`capacity`", "unit"]),

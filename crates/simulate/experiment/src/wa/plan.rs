@@ -8,8 +8,8 @@ use super::drive::Case;
 use super::script::PAGES_LIMIT;
 use crate::spec::Named;
 use cachewright_ftl::separation::{self, Registered, SeparationVisitor};
-use cachewright_ftl::{Geometry, Need, reclaim};
-use cachewright_types::{Seed, Size, Value, parse_bytes, parse_size};
+use cachewright_ftl::{Geometry, Need, Space, reclaim};
+use cachewright_types::{Bytes, Seed, Size, Value, parse_bytes, parse_size};
 
 /// Checked options.
 #[derive(Clone, Debug)]
@@ -136,8 +136,9 @@ impl Plan {
         ))
     }
 
-    /// Every combination: over-provisioning, then separation, then reclaim.
-    pub fn cases(&self, logical_pages: u32, seed: Seed) -> Vec<Case> {
+    /// Every combination: over-provisioning, then separation, then reclaim. Errors: a drive of too
+    /// few superblocks.
+    pub fn cases(&self, logical_pages: u32, seed: Seed) -> Result<Vec<Case>, String> {
         let mut cases = Vec::new();
         for op in &self.ops {
             let geometry = Geometry::with_over_provisioning(
@@ -146,6 +147,7 @@ impl Plan {
                 *op,
                 self.reserve,
             );
+            self.check(&geometry)?;
             for separation in &self.separations {
                 for reclaim in &self.reclaims {
                     cases.push(Case {
@@ -158,7 +160,22 @@ impl Plan {
                 }
             }
         }
-        cases
+        Ok(cases)
+    }
+
+    /// Refuses a drive that is all reserve; finer limits are those of the translation layer.
+    fn check(&self, geometry: &Geometry) -> Result<(), String> {
+        let Space::Fixed { blocks, reserve_blocks, .. } = geometry.space else { return Ok(()) };
+        if blocks > reserve_blocks {
+            return Ok(());
+        }
+        let superblock = Bytes(self.page_bytes * u64::from(self.block_pages));
+        Err(format!(
+            "`superblock`: found {superblock}, of which a drive of {} pages has {blocks}, expected \
+             more than the {reserve_blocks} kept free: a smaller `superblock`, more `op`, or a \
+             larger `capacity`",
+            geometry.logical_pages
+        ))
     }
 }
 

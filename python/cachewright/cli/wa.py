@@ -1,0 +1,190 @@
+"""The command `wa`: write amplification of separations on one trace or stack.
+
+For: a table per over-provisioning, the best marked. Must never know: how it is measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from cachewright import amplification, api, words
+from cachewright.amplification import Amplification
+from cachewright.cli import options, output
+from cachewright.cli.progress import progress
+from cachewright.cli.tables import Column, table
+from cachewright.spec import is_stack_path
+from cachewright.summary import best_index
+
+REPORT_FILE = "report.html"
+RESULTS = Path("results")
+ON = Parameter(negative=())
+
+
+@Parameter(name="*")
+@dataclass
+class DriveArgs:
+    """The drive and how much is written to it."""
+
+    op: str = "7%"
+    """Over-provisioning, several with commas (`7%,28%`)."""
+
+    separation: str = "all"
+    """Separations with commas (`none,2r,sepbit`; see `list separations`), or all."""
+
+    reclaim: str = "cost-benefit"
+    """Ways to pick a victim, with commas (see `list reclaims`), or all."""
+
+    superblock: str = "1MiB"
+    """Size of a superblock, the unit of erasing."""
+
+    page: str = "4KiB"
+    """Size of a flash page."""
+
+    capacity: str = "auto"
+    """Logical size of the drive (`1GiB`, `150%wss`); auto is what is ever written."""
+
+    reserve: int = 4
+    """Superblocks kept free for writes of the host."""
+
+    drive_writes: float | None = None
+    """Stop after the drive was written so often."""
+
+    loop: Annotated[bool, ON] = False
+    """Repeat the trace until then (10 drive writes if not given)."""
+
+    load: options.Words = None
+    """A trace replayed first and not counted; TENANT=PATH for a stack of several tenants."""
+
+
+@Parameter(name="*")
+@dataclass
+class OutArgs:
+    """Where the result goes."""
+
+    out: Path | None = None
+    """Folder for wa.json."""
+
+    report: Annotated[bool, ON] = False
+    """Also write report.html into the folder (`results/NAME` if no folder is named)."""
+
+    figures: str | None = None
+    """Also write each figure of the report as files: svg, png, pdf, or several with commas."""
+
+    threads: int = 0
+    """Threads to use; 0 uses every core."""
+
+    json: options.Json = False
+    """Print the result document instead of tables."""
+
+
+def wa(
+    source: Path,
+    *,
+    drive: DriveArgs | None = None,
+    set: options.Set = None,
+    result: OutArgs | None = None,
+    trace: options.TraceArgs | None = None,
+) -> None:
+    """Show the write amplification of separations on a trace or a stack.
+
+    Parameters
+    ----------
+    source
+        A stack file (TOML) or a trace.
+    set
+        Change a setting of the stack as KEY=VALUE, as often as needed.
+
+    """
+    how, to = drive or DriveArgs(), result or OutArgs()
+    wants_report = to.report or to.figures is not None
+    kinds = options.figure_kinds(to.figures)
+    folder = to.out
+    if folder is None and wants_report:
+        folder = RESULTS / (source.name.split(".")[0] or "wa")
+    with progress() as on_progress:
+        found = api.wa(
+            source,
+            options.split_values(how.separation),
+            op=options.comma_list(how.op),
+            reclaims=options.split_values(how.reclaim),
+            superblock=how.superblock,
+            page=how.page,
+            capacity=how.capacity,
+            reserve=how.reserve,
+            drive_writes=how.drive_writes,
+            loop=how.loop,
+            load=how.load or [],
+            settings=options.settings(set),
+            trace=None if is_stack_path(source) else (trace or options.TraceArgs()).options(),
+            out=folder,
+            threads=to.threads,
+            progress=on_progress,
+        )
+    if to.json:
+        output.print_json(found.document)
+    else:
+        show(found)
+    if folder is not None and not to.json:
+        output.say(f"result: {folder}")
+    if folder is not None and wants_report:
+        path = found.report(folder / REPORT_FILE, kinds)
+        if not to.json:
+            output.say(f"report: {path}")
+
+
+def show(found: Amplification) -> None:
+    """Print everything worth knowing of a result."""
+    document = found.document
+    output.say(f"{document['name']}: {amplification.drive_sentence(document)}")
+    output.say()
+    for tenant in document["tenants"]:
+        if tenant["skipped_bad"]:
+            bad = words.counted(tenant["skipped_bad"], "malformed record")
+            output.note(f"{tenant['name']}: {bad} skipped")
+    for op, cases in amplification.by_op(document):
+        table(f"over-provisioning {words.percent(op)}", _columns(cases))
+    for warning in found.warnings:
+        output.note(warning)
+    for op, cases in amplification.by_op(document):
+        output.say(_conclusion(op, cases))
+
+
+def _columns(cases: list[dict[str, Any]]) -> list[Column]:
+    def numbers(header: str, key: str, show: Any, marked: bool = True) -> Column:
+        values = [case[key] for case in cases]
+        choices = [None if case["bound"] else case[key] for case in cases]
+        best = best_index(choices, highest=False) if marked else set()
+        return Column(header, [show(value) for value in values], best=best)
+
+    return [
+        Column("", [str(rank) for rank in range(1, len(cases) + 1)]),
+        Column("separation", [amplification.separation(c) for c in cases], numeric=False),
+        Column("reclaim", [c["reclaim"] for c in cases], numeric=False),
+        numbers("F/U", "write_amplification", words.ratio),
+        numbers("(F-U)/U", "extra_writes", words.ratio),
+        numbers("F/U, last drive write", "last_write_amplification", words.ratio),
+        numbers("moved pages", "moved_pages", words.count),
+        Column("erases per superblock", [_erases(c["erases"]) for c in cases]),
+        numbers("bytes per page", "metadata_bytes_per_page", words.significant, marked=False),
+        Column("streams", [words.count(c["streams_used"]) for c in cases]),
+    ]
+
+
+def _erases(erases: dict[str, float]) -> str:
+    return f"{erases['mean']:.1f} ±{erases['stddev']:.1f}"
+
+
+def _conclusion(op: float, cases: list[dict[str, Any]]) -> str:
+    best = amplification.best_case(cases)
+    value = words.ratio(best["write_amplification"])
+    line = f"best at {words.percent(op)}: {amplification.label(best)}: F/U {value}"
+    bounds = [case for case in cases if case["bound"] and case is not best]
+    if bounds:
+        lowest = amplification.best_case(bounds)
+        value = words.ratio(lowest["write_amplification"])
+        line += f"; the bound {lowest['separation']}, {lowest['reclaim']} has {value}"
+    return line
