@@ -14,6 +14,7 @@ pub mod mida;
 pub mod multi_log;
 pub mod none;
 pub mod sepbit;
+pub mod shiro;
 pub mod two_region;
 
 use crate::blocks::{Block, Blocks};
@@ -249,6 +250,9 @@ separations! {
     sepbit::Sepbit<{ sepbit::WHOLE }>,
     sepbit::Sepbit<{ sepbit::USER_ONLY }>,
     sepbit::Sepbit<{ sepbit::MOVED_ONLY }>,
+    shiro::Shiro<{ shiro::PAPER }>,
+    shiro::Shiro<{ shiro::NO_LEVELS }>,
+    shiro::Shiro<{ shiro::EXTENDED }>,
     future::Future<false>,
     future::Future<true>,
 }

@@ -1,0 +1,114 @@
+//! The light model that judges a candidate threshold.
+//!
+//! For: Algorithm 1's `LabelAndResample` and `TrainEvalLightModel`: logistic regression on a small
+//! balanced sample, its accuracy on a held-out fifth. Must never know: pages, windows. Units:
+//! accuracy in `[0, 1]`. Source: Shiro, section III-B, Algorithm 1. Cost: 4 M multiplications.
+
+use super::threshold::Observed;
+use cachewright_infer::squash::sigmoid;
+use cachewright_types::Seed;
+use cachewright_types::seed::Rng;
+
+/// Rows of each class in the sample that is learned.
+const TRAIN_PER_CLASS: usize = 800;
+/// Rows of each class in the sample that is judged.
+const TEST_PER_CLASS: usize = 200;
+/// Steps of gradient descent over the whole sample.
+const STEPS: usize = 60;
+/// Length of a step.
+const RATE: f32 = 1.0;
+
+/// How well a logistic regression tells lifetimes up to `threshold` from the others; 0 if there is
+/// no lifetime on one side to learn from or to judge by.
+pub fn accuracy(observed: &Observed<'_>, threshold: u32, seed: Seed) -> f64 {
+    let mut rng = seed.rng();
+    let Some((train, test)) = samples(observed, threshold, &mut rng) else { return 0.0 };
+    let weights = fit(observed, &train);
+    let right =
+        |&&(row, short): &&(usize, bool)| (logit(&weights, row_of(observed, row)) > 0.0) == short;
+    test.iter().filter(right).count() as f64 / test.len() as f64
+}
+
+type Sample = Vec<(usize, bool)>;
+
+/// Balanced samples, drawn with replacement, to learn from and to judge by; a fifth of the rows is
+/// held out before anything is drawn, so that none is in both.
+fn samples(observed: &Observed<'_>, threshold: u32, rng: &mut Rng) -> Option<(Sample, Sample)> {
+    let mut groups = [const { Vec::new() }; 4];
+    for (row, lifetime) in observed.lifetimes.iter().enumerate() {
+        let held_out = row % 5 == 4;
+        let short = *lifetime <= threshold;
+        groups[2 * usize::from(held_out) + usize::from(short)].push(row);
+    }
+    if groups.iter().any(Vec::is_empty) {
+        return None;
+    }
+    let mut draw = |groups: &[Vec<usize>], count: usize| {
+        let mut sample = Vec::with_capacity(2 * count);
+        for _ in 0..count {
+            for (group, short) in groups.iter().zip([false, true]) {
+                sample.push((group[rng.below(group.len() as u64) as usize], short));
+            }
+        }
+        sample
+    };
+    let train = draw(&groups[..2], TRAIN_PER_CLASS);
+    Some((train, draw(&groups[2..], TEST_PER_CLASS)))
+}
+
+fn row_of<'a>(observed: &Observed<'a>, row: usize) -> &'a [f32] {
+    observed.rows.get(row * observed.inputs..(row + 1) * observed.inputs).unwrap_or_default()
+}
+
+/// The logit of short; the last weight is the bias.
+fn logit(weights: &[f32], row: &[f32]) -> f32 {
+    let bias = weights.last().copied().unwrap_or(0.0);
+    weights.iter().zip(row).fold(bias, |sum, (weight, x)| sum + weight * x)
+}
+
+/// Gradient descent on the mean cross entropy, from zero.
+fn fit(observed: &Observed<'_>, sample: &[(usize, bool)]) -> Vec<f32> {
+    let mut weights = vec![0.0_f32; observed.inputs + 1];
+    let mut gradient = vec![0.0_f32; observed.inputs + 1];
+    for _ in 0..STEPS {
+        gradient.fill(0.0);
+        for &(row, short) in sample {
+            let row = row_of(observed, row);
+            let error = sigmoid(logit(&weights, row)) - f32::from(u8::from(short));
+            for (sum, x) in gradient.iter_mut().zip(row) {
+                *sum += error * x;
+            }
+            gradient[observed.inputs] += error;
+        }
+        for (weight, sum) in weights.iter_mut().zip(&gradient) {
+            *weight -= RATE * sum / sample.len() as f32;
+        }
+    }
+    weights
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_that_tells_is_learned_and_noise_is_not() {
+        let mut rng = Seed(5).rng();
+        let lifetimes: Vec<u32> = (0..1000).map(|_| rng.below(1000) as u32).collect();
+        let telling: Vec<f32> = lifetimes.iter().map(|l| *l as f32 / 1000.0).collect();
+        let noise: Vec<f32> = lifetimes.iter().map(|_| rng.unit() as f32).collect();
+        let judge = |rows: &[f32]| {
+            let (all, lifetimes) = (&lifetimes, &lifetimes);
+            accuracy(&Observed { all, lifetimes, inputs: 1, rows }, 300, Seed(1))
+        };
+        assert!(judge(&telling) > 0.85, "{}", judge(&telling));
+        assert!((0.4..0.6).contains(&judge(&noise)), "{}", judge(&noise));
+    }
+
+    #[test]
+    fn one_class_alone_cannot_be_judged() {
+        let observed = Observed { all: &[], lifetimes: &[5; 100], inputs: 1, rows: &[1.0; 100] };
+        assert_eq!(accuracy(&observed, 5, Seed(1)), 0.0);
+        assert_eq!(accuracy(&observed, 4, Seed(1)), 0.0);
+    }
+}

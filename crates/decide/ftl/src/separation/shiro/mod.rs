@@ -1,0 +1,435 @@
+//! Shiro: lifetimes learned inside the drive.
+//!
+//! For: the separation of user writes by a GRU that sees each page's history, and of moved pages by
+//! five levels. Must never know: files, threads, how a model is trained (it hands out a dataset at
+//! each window's end and takes a model back). Units: pages; the clock of host page writes. Source:
+//! P. Sun et al., "Shiro: Efficient and Accurate In-Storage Data Lifetime Separation for NAND Flash
+//! SSDs"; reclaim is `adjusted-greedy`, which asks for `short_lived`.
+//!
+//! Invariant: nothing looks ahead; a class depends on earlier requests only. Deviations: the fixed
+//! hierarchy moves pages unless `learn_moves` is set; the paper's agent did not beat the hierarchy
+//! it starts from. Prediction off the write's path changes no decision, so it is no setting here:
+//! an SSD model prices [`Statistics::predictions`] on or off the path.
+
+mod backprop;
+mod dataset;
+mod features;
+mod logistic;
+mod meta_cache;
+mod migration;
+mod pages;
+mod threshold;
+mod trainer;
+mod window;
+
+pub use dataset::{Confusion, Dataset, Label, evaluate};
+pub use features::{Encoding, Features};
+pub use pages::Class;
+pub use trainer::{NativeTrainer, TrainError, Trainer};
+
+use super::{HostRequest, Invalidated, Moved, Registered, Separation, ShortLived, Stream, Write};
+use crate::{Block, Entry, Geometry};
+use cachewright_infer::{Int8Model, Int8Scratch, StoredModel, argmax, quantise};
+use cachewright_types::{Seed, settings};
+use features::Tracker;
+use meta_cache::MetaCache;
+use migration::{Agent, LEVELS, Learning, Situation, USER_TYPES, hierarchical};
+use pages::{Pages, STAMP_BYTES, STATE_BYTES};
+use threshold::Threshold;
+use window::{Sampling, Window};
+
+/// As published.
+pub const PAPER: u8 = 0;
+/// All moved pages on one stream (the paper's ablation).
+pub const NO_LEVELS: u8 = 1;
+/// Labels wait for one more window before they are final, and a state from before the window is
+/// dropped: training series begin with the window, so that a page of long lifetimes is only ever
+/// learned from a zero state.
+pub const EXTENDED: u8 = 2;
+/// Bytes of metadata per page in flash: state and stamp.
+const ENTRY_BYTES: u32 = (STATE_BYTES + STAMP_BYTES) as u32;
+/// Steps of a dataset that calibrate the int8 model.
+const CALIBRATION_STEPS: usize = 2000;
+
+settings! {
+    /// The numbers of Shiro.
+    pub struct ShiroSettings {
+        /// bytes of a page, for meta pages, chunks and sequential runs
+        page_bytes: u32 = 16384, "bytes", 512 ..= 1048576;
+        /// host writes between two trainings, as a share of the drive
+        window_share: f64 = 0.05, "ratio", 0.001 ..= 4.0;
+        /// pages handed to the trainer, as a share of those written
+        sample_share: f64 = 0.1, "ratio", 0.001 ..= 1.0;
+        /// page writes handed to the trainer at least, on small drives
+        sample_steps: u32 = 4000, "pages", 0 ..= 1000000000;
+        /// most writes of a page in one training series; 1 also forgets states between writes
+        series_steps: u32 = 20, "writes", 1 ..= 1000;
+        /// whether inputs are logarithms of features rather than their hex digits
+        log_inputs: bool = false, "true or false", 0 ..= 1;
+        /// whether moved pages follow the Q-learning agent rather than the fixed hierarchy
+        learn_moves: bool = false, "true or false", 0 ..= 1;
+        /// share of a reward's difference that one update of the agent takes
+        learn_rate: f64 = 0.001, "ratio", 0.0 ..= 1.0;
+        /// decisions of the agent made at random
+        explore_share: f64 = 0.01, "ratio", 0.0 ..= 1.0;
+        /// meta pages held in memory, as a share of all
+        meta_cache_share: f64 = 0.01, "ratio", 0.0 ..= 1.0;
+    }
+}
+
+/// What a scheme did so far beside placing pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Steps of the model.
+    pub predictions: u64,
+    /// Windows that ended.
+    pub windows: u64,
+    /// Models that came into use.
+    pub trainings: u64,
+    /// Calls of the trainer that gave no usable model.
+    pub failures: u64,
+    /// Pages of metadata found in memory.
+    pub meta_hits: u64,
+    /// Pages of metadata read from flash.
+    pub meta_misses: u64,
+}
+
+/// A model in use.
+struct Deployed {
+    model: Int8Model,
+    scratch: Int8Scratch,
+}
+
+/// Shiro in one of its variants: [`PAPER`], [`NO_LEVELS`], [`EXTENDED`].
+pub struct Shiro<const VARIANT: u8> {
+    settings: ShiroSettings,
+    encoding: Encoding,
+    meta_pages: u32,
+    data_pages: u32,
+    tracker: Tracker,
+    pages: Pages,
+    window: Window,
+    window_pages: u32,
+    threshold: Threshold,
+    trainer: Option<Box<dyn Trainer>>,
+    deployed: Option<Deployed>,
+    agent: Option<Agent>,
+    cache: MetaCache,
+    /// Meta page of the copy being overwritten, unless it is still in memory.
+    wanted: Option<u32>,
+    missed: bool,
+    inputs: Vec<f32>,
+    last: Class,
+    statistics: Statistics,
+    error: Option<TrainError>,
+}
+
+impl<const VARIANT: u8> Shiro<VARIANT> {
+    fn empty(geometry: &Geometry, settings: &ShiroSettings, seed: Seed) -> Self {
+        let encoding = if settings.log_inputs { Encoding::Log } else { Encoding::Hex };
+        let meta_pages = meta_pages(geometry.block_pages, settings.page_bytes);
+        let data_pages = geometry.block_pages.saturating_sub(meta_pages).max(1);
+        let physical = f64::from(geometry.logical_pages) * (1.0 + geometry.over_provisioning());
+        let all_meta = physical / f64::from(data_pages) * f64::from(meta_pages);
+        let window_pages = f64::from(geometry.logical_pages) * settings.window_share;
+        let learning = Learning { rate: settings.learn_rate, explore: settings.explore_share };
+        let learns = VARIANT != NO_LEVELS && settings.learn_moves;
+        Shiro {
+            encoding,
+            meta_pages,
+            data_pages,
+            tracker: Tracker::new(geometry.logical_pages, settings.page_bytes),
+            pages: Pages::new(geometry.logical_pages),
+            window: Window::new(VARIANT == EXTENDED),
+            window_pages: (window_pages as u32).max(1),
+            threshold: Threshold::new(seed.derive("threshold")),
+            trainer: Some(Box::new(NativeTrainer::new(seed.derive("trainer")))),
+            deployed: None,
+            agent: learns.then(|| Agent::new(learning, seed.derive("moves"))),
+            cache: MetaCache::new((all_meta * settings.meta_cache_share) as u32, all_meta as u32),
+            wanted: None,
+            missed: false,
+            inputs: Vec::new(),
+            last: Class::Unseen,
+            statistics: Statistics::default(),
+            error: None,
+            settings: settings.clone(),
+        }
+    }
+
+    /// Takes another trainer, or none: the model in use then stays.
+    pub fn set_trainer(&mut self, trainer: Option<Box<dyn Trainer>>) {
+        self.trainer = trainer;
+    }
+
+    /// Puts a model to use; an f32 model is quantised by `calibration`, rows of inputs one after
+    /// another (all inputs at 1 are added, so that no digit saturates). Errors: a model of another
+    /// shape than these inputs, 32 bytes of state, 2 outputs (long, short).
+    pub fn install(&mut self, stored: &StoredModel, calibration: &[f32]) -> Result<(), TrainError> {
+        let inputs = self.encoding.inputs();
+        let shape = &stored.description.architecture;
+        let found = (shape.inputs, shape.state_len(), shape.cell_len(), shape.outputs());
+        if found != (inputs, STATE_BYTES, 0, 2) {
+            let words = |(inputs, state, cell, outputs)| {
+                format!("{inputs} inputs, {state} + {cell} bytes of state and {outputs} outputs")
+            };
+            let (found, expected) = (words(found), words((inputs, STATE_BYTES, 0, 2)));
+            return Err(TrainError::Shape { found, expected });
+        }
+        let quantised;
+        let int8 = if stored.is_int8() {
+            stored
+        } else {
+            quantised = quantise(stored, &[&vec![1.0; inputs], calibration])?;
+            &quantised
+        };
+        let model = Int8Model::new(int8)?;
+        self.deployed = Some(Deployed { scratch: model.scratch(), model });
+        self.statistics.trainings += 1;
+        Ok(())
+    }
+
+    /// The class given to the page placed last.
+    pub fn last_class(&self) -> Class {
+        self.last
+    }
+
+    /// Lifetimes up to this are short, once a window had lifetimes.
+    pub fn threshold(&self) -> Option<u32> {
+        self.threshold.value()
+    }
+
+    /// What was done so far.
+    pub fn statistics(&self) -> Statistics {
+        let (meta_hits, meta_misses) = (self.cache.hits, self.cache.misses);
+        Statistics { meta_hits, meta_misses, ..self.statistics }
+    }
+
+    /// Why the trainer gave no model when it last failed.
+    pub fn last_error(&self) -> Option<&TrainError> {
+        self.error.as_ref()
+    }
+
+    /// One step of the model: the page's state moves on, the class comes out.
+    #[inline]
+    fn predict(&mut self, page: u32, features: &Features) -> Class {
+        let Some(Deployed { model, scratch }) = &mut self.deployed else { return Class::Unseen };
+        let Some(state) = self.pages.state(page) else { return Class::Unseen };
+        let stale = VARIANT == EXTENDED && features.previous_lifetime > self.window_pages;
+        if stale || self.settings.series_steps == 1 {
+            *state = [0; STATE_BYTES];
+        }
+        self.inputs.clear();
+        self.encoding.append(features, &mut self.inputs);
+        self.statistics.predictions += 1;
+        // Shapes were checked when the model was installed, so that a step cannot fail.
+        match model.step(scratch, state, &mut [], &self.inputs) {
+            Ok(outputs) if argmax(outputs) == 1 => Class::Short,
+            Ok(_) => Class::Long,
+            Err(_) => Class::Unseen,
+        }
+    }
+
+    /// A window ends: threshold, dataset, model.
+    #[cold]
+    #[inline(never)]
+    fn end_window(&mut self) {
+        let number = self.statistics.windows;
+        self.statistics.windows += 1;
+        self.window.sort();
+        let lifetimes = self.window.lifetimes(self.encoding);
+        self.threshold.adjust(number, &lifetimes.observed());
+        if let Some(threshold) = self.threshold.value()
+            && let Some(mut trainer) = self.trainer.take()
+        {
+            if let Err(error) = self.train(trainer.as_mut(), number, threshold) {
+                self.statistics.failures += 1;
+                self.error = Some(error);
+            }
+            self.trainer = Some(trainer);
+        }
+        self.window.roll();
+        self.tracker.halve();
+    }
+
+    /// Hands the window out and puts the model that comes back to use.
+    fn train(
+        &mut self,
+        trainer: &mut dyn Trainer,
+        number: u64,
+        threshold: u32,
+    ) -> Result<(), TrainError> {
+        let sampling = Sampling {
+            share: self.settings.sample_share,
+            least_steps: self.settings.sample_steps,
+            series_steps: self.settings.series_steps,
+        };
+        let mut dataset = self.window.dataset(number, threshold, self.encoding, sampling);
+        dataset.first = self.deployed.is_none();
+        if dataset.labelled() == 0 {
+            return Ok(());
+        }
+        let model = trainer.train(&dataset)?;
+        let steps = dataset.labels.len().min(CALIBRATION_STEPS);
+        let calibration = dataset.rows.get(..steps * self.encoding.inputs());
+        self.install(&model, calibration.unwrap_or_default())
+    }
+
+    /// The meta page that holds the entry of a data page.
+    fn meta_page_of(&self, block: u32, offset: u32) -> u32 {
+        let entries = self.settings.page_bytes / ENTRY_BYTES;
+        block.saturating_mul(self.meta_pages).saturating_add(offset / entries.max(1))
+    }
+}
+
+/// Meta pages at the end of a superblock so that each data page has its entry.
+fn meta_pages(block_pages: u32, page_bytes: u32) -> u32 {
+    let entries = (page_bytes / ENTRY_BYTES).max(1);
+    block_pages.div_ceil(entries + 1)
+}
+
+impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
+    const WATCHES_INVALIDATION: bool = true;
+    const READS_META: bool = true;
+
+    fn streams(&self) -> u32 {
+        (USER_TYPES + if VARIANT == NO_LEVELS { 1 } else { LEVELS }) as u32
+    }
+
+    fn meta_pages(&self) -> u32 {
+        self.meta_pages
+    }
+
+    #[inline]
+    fn on_request(&mut self, request: &HostRequest, _clock: u64) {
+        self.tracker.on_request(request);
+    }
+
+    fn place_user(&mut self, write: &Write) -> Stream {
+        let &Write { page, clock, .. } = write;
+        self.missed = self.wanted.take().is_some_and(|meta| !self.cache.look_up(meta));
+        let age = self.pages.age(page, clock);
+        let features = self.tracker.features(page, age.unwrap_or(0));
+        self.window.write(page, age.is_none(), features);
+        // A first write has no history to judge by, but leaves a state.
+        let predicted = self.predict(page, &features);
+        let class = if age.is_some() { predicted } else { Class::Unseen };
+        self.pages.stamp(page, clock, class);
+        self.last = class;
+        if self.window.writes() >= self.window_pages {
+            self.end_window();
+        }
+        Stream(class.index())
+    }
+
+    fn place_moved(&mut self, moved: &Moved<'_>) -> Stream {
+        let victim_type = moved.victim.stream.0;
+        let level = match &mut self.agent {
+            _ if VARIANT == NO_LEVELS => 0,
+            Some(agent) => agent.level(&Situation {
+                age: self.pages.age(moved.page, moved.clock).unwrap_or(0),
+                valid_share: moved.victim.valid_share(),
+                victim_type,
+                class: self.pages.class(moved.page).index(),
+            }),
+            None => hierarchical(victim_type),
+        };
+        Stream((USER_TYPES + level) as u8)
+    }
+
+    fn on_invalidate(&mut self, gone: &Invalidated<'_>) {
+        if gone.trimmed {
+            self.pages.forget(gone.page);
+            self.window.trim(gone.page);
+        } else if gone.block.sealed {
+            self.wanted = Some(self.meta_page_of(gone.block.id, gone.offset));
+        }
+    }
+
+    fn meta_read(&mut self) -> bool {
+        std::mem::take(&mut self.missed)
+    }
+
+    fn on_collect(&mut self, victim: &Block, _clock: u64) {
+        if let Some(agent) = &mut self.agent {
+            agent.on_victim(victim.invalid_share());
+        }
+    }
+
+    fn on_erase(&mut self, victim: &Block, _clock: u64) {
+        let first = victim.id.saturating_mul(self.meta_pages);
+        (0..self.meta_pages).for_each(|meta| self.cache.forget(first.saturating_add(meta)));
+    }
+
+    fn short_lived(&self) -> ShortLived {
+        let threshold = u64::from(self.threshold.value().unwrap_or(0));
+        ShortLived { streams: Stream(Class::Short.index()).mask(), threshold }
+    }
+
+    fn metadata_bytes_per_page(&self) -> f64 {
+        let state = if self.settings.series_steps == 1 { 0 } else { STATE_BYTES };
+        (state + STAMP_BYTES) as f64
+    }
+
+    #[inline(always)]
+    fn touch(&self, page: u32) -> u32 {
+        self.pages.touch(page)
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        if self.window.writes() >= self.window_pages {
+            return Err(format!("{} writes in a window", self.window.writes()));
+        }
+        if self.data_pages.div_ceil((self.settings.page_bytes / ENTRY_BYTES).max(1))
+            > self.meta_pages
+        {
+            return Err(format!("{} data pages exceed their meta pages", self.data_pages));
+        }
+        self.cache.audit()
+    }
+}
+
+impl Registered for Shiro<PAPER> {
+    type Settings = ShiroSettings;
+    const ENTRY: Entry = Entry {
+        name: "shiro",
+        doc: "a GRU sorts user writes by lifetime, moved pages rise through five levels",
+        source: "Sun et al., Shiro (extends DAC'23), sections III and IV",
+        needs: &[],
+    };
+
+    fn new(geometry: &Geometry, settings: &ShiroSettings, seed: Seed) -> Self {
+        Shiro::empty(geometry, settings, seed)
+    }
+}
+
+impl Registered for Shiro<NO_LEVELS> {
+    type Settings = ShiroSettings;
+    const ENTRY: Entry = Entry {
+        name: "shiro-ng",
+        doc: "shiro with all moved pages on one stream",
+        source: "Sun et al., Shiro (extends DAC'23), section V-D",
+        needs: &[],
+    };
+
+    fn new(geometry: &Geometry, settings: &ShiroSettings, seed: Seed) -> Self {
+        Shiro::empty(geometry, settings, seed)
+    }
+}
+
+impl Registered for Shiro<EXTENDED> {
+    type Settings = ShiroSettings;
+    const ENTRY: Entry = Entry {
+        name: "shiro-x",
+        doc: "shiro whose labels wait one window and whose states last one window, as in training",
+        source: "variant of Cachewright after Sun et al., Shiro",
+        needs: &[],
+    };
+
+    fn new(geometry: &Geometry, settings: &ShiroSettings, seed: Seed) -> Self {
+        Shiro::empty(geometry, settings, seed)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+//! Tests of Shiro on a drive.
+
+use super::*;
+use crate::separation::Registered;
+use crate::{Ftl, NoSink, Space, reclaim};
+use cachewright_types::settings::Settings;
+use std::sync::{Arc, Mutex};
+
+const PAGES: u32 = 4096;
+
+fn settings() -> ShiroSettings {
+    ShiroSettings {
+        page_bytes: 4096,
+        window_share: 0.25,
+        sample_steps: 2000,
+        ..ShiroSettings::default()
+    }
+}
+
+fn drive<const VARIANT: u8>(settings: &ShiroSettings, seed: u64) -> Ftl<Shiro<VARIANT>>
+where
+    Shiro<VARIANT>: Registered<Settings = ShiroSettings>,
+{
+    let space = Space::Fixed { blocks: 90, reserve_blocks: 2, idle_blocks: 2 };
+    let geometry = Geometry { logical_pages: PAGES, block_pages: 64, space };
+    let scheme = Shiro::<VARIANT>::new(&geometry, settings, Seed(seed));
+    let greedy = reclaim::by_name("adjusted-greedy", &[], &geometry, Seed(seed)).unwrap();
+    Ftl::new(geometry, scheme, greedy).unwrap()
+}
+
+/// A fill, then a journal over 16 pages (overwritten every 32 writes) between random pages.
+fn page_of(write: u32, seed: u64) -> u32 {
+    match write.checked_sub(PAGES) {
+        None => write,
+        Some(n) if n % 2 == 0 => n / 2 % 16,
+        Some(n) => 64 + (cachewright_types::seed::mix(u64::from(n) ^ seed) % 4032) as u32,
+    }
+}
+
+/// Classes and addresses of so many writes.
+fn run<const VARIANT: u8>(
+    ftl: &mut Ftl<Shiro<VARIANT>>,
+    writes: u32,
+    page_of: impl Fn(u32) -> u32,
+) -> Vec<(Class, Option<crate::Address>)> {
+    let mut decisions = Vec::new();
+    for write in 0..writes {
+        let page = page_of(write);
+        if write % 5 == 0 {
+            ftl.begin(&HostRequest { first_page: page / 2, pages: 2, write: false });
+        }
+        ftl.write_request(page, 1, &mut NoSink).unwrap();
+        decisions.push((ftl.separation().last_class(), ftl.locate(page).unwrap()));
+    }
+    decisions
+}
+
+#[test]
+fn nothing_looks_ahead() {
+    for learn_moves in [false, true] {
+        let settings = ShiroSettings { learn_moves, ..settings() };
+        let cut = 5 * PAGES + 77;
+        let before = |write: u32| page_of(write, 1);
+        let after = |write: u32| if write < cut { page_of(write, 1) } else { write * 7 % PAGES };
+        let mut one = drive::<PAPER>(&settings, 3);
+        let mut other = drive::<PAPER>(&settings, 3);
+        let (a, b) = (run(&mut one, 7 * PAGES, before), run(&mut other, 7 * PAGES, after));
+        assert_eq!(a[..cut as usize], b[..cut as usize]);
+        assert_ne!(a, b, "the futures differ");
+        assert!(a[..cut as usize].iter().any(|(class, _)| *class == Class::Short));
+        assert_ne!(one.counts(), other.counts());
+    }
+}
+
+#[test]
+fn the_same_seed_decides_the_same() {
+    let decide = |seed| run(&mut drive::<PAPER>(&settings(), seed), 4 * PAGES, |w| page_of(w, 1));
+    assert_eq!(decide(3), decide(3));
+    assert_ne!(decide(3), decide(4));
+}
+
+#[test]
+fn it_tells_a_journal_from_random_pages() {
+    let mut ftl = drive::<EXTENDED>(&settings(), 1);
+    let decisions = run(&mut ftl, 9 * PAGES, |write| page_of(write, 1));
+    let late = &decisions[7 * PAGES as usize..];
+    let mut confusion = Confusion::default();
+    for (n, (class, _)) in late.iter().enumerate() {
+        confusion.add(*class == Class::Short, n % 2 == 0);
+    }
+    assert!(confusion.accuracy() > 0.95, "{confusion:?}");
+    let threshold = ftl.separation().threshold().unwrap();
+    assert!((32..1024).contains(&threshold), "{threshold}");
+    let mixed = {
+        let geometry = *ftl.geometry();
+        let greedy = reclaim::by_name("greedy", &[], &geometry, Seed(1)).unwrap();
+        let mut ftl = Ftl::new(geometry, crate::separation::none::None, greedy).unwrap();
+        for write in 0..9 * PAGES {
+            ftl.write_request(page_of(write, 1), 1, &mut NoSink).unwrap();
+        }
+        ftl.counts().moved_pages
+    };
+    let moved = ftl.counts().moved_pages;
+    assert!(moved < mixed, "moved {moved}, without separation {mixed}");
+    let statistics = ftl.separation().statistics();
+    assert_eq!((statistics.failures, ftl.separation().last_error()), (0, None));
+    assert_eq!(ftl.counts().meta_reads, statistics.meta_misses);
+    assert_eq!(ftl.audit(), Ok(()));
+}
+
+#[test]
+fn before_the_first_model_all_is_unseen() {
+    let mut ftl = drive::<PAPER>(&settings(), 1);
+    let decisions = run(&mut ftl, PAGES, |write| page_of(write, 1));
+    assert!(decisions.iter().all(|(class, _)| *class == Class::Unseen));
+    assert_eq!(ftl.separation().statistics().trainings, 0, "a fill has no lifetimes");
+    assert_eq!(ftl.separation().statistics().windows, 4);
+}
+
+#[test]
+fn metadata_fits_36_bytes_and_its_pages_the_superblock() {
+    // Paper: 16 KiB pages hold 455 entries; superblocks of 256, 512 and 1024 pages per block on 64
+    // dies lose 36, 72 and 144 pages.
+    for (block_pages, expected) in [(16384, 36), (32768, 72), (65536, 144)] {
+        assert_eq!(meta_pages(block_pages, 16384), expected);
+    }
+    assert_eq!(meta_pages(64, 4096), 1);
+    let ftl = drive::<PAPER>(&settings(), 1);
+    assert_eq!(ftl.separation().metadata_bytes_per_page(), 36.0);
+    let alone = drive::<PAPER>(&ShiroSettings { series_steps: 1, ..settings() }, 1);
+    assert_eq!(alone.separation().metadata_bytes_per_page(), 4.0);
+}
+
+#[test]
+fn variants_place_on_their_streams() {
+    let mut plain = drive::<NO_LEVELS>(&settings(), 1);
+    assert_eq!(plain.separation().streams(), 4);
+    run(&mut plain, 6 * PAGES, |write| page_of(write, 1));
+    assert_eq!(plain.audit(), Ok(()));
+    let mut alone = drive::<PAPER>(&ShiroSettings { series_steps: 1, ..settings() }, 1);
+    let decisions = run(&mut alone, 6 * PAGES, |write| page_of(write, 1));
+    assert!(decisions.iter().any(|(class, _)| *class == Class::Short));
+    let logs = ShiroSettings { log_inputs: true, ..settings() };
+    let decisions = run(&mut drive::<PAPER>(&logs, 1), 6 * PAGES, |write| page_of(write, 1));
+    assert!(decisions.iter().any(|(class, _)| *class == Class::Short));
+}
+
+/// Counts its calls, remembers first windows and fails from the third call on.
+struct Watching {
+    inner: NativeTrainer,
+    calls: Arc<Mutex<Vec<bool>>>,
+}
+
+impl Trainer for Watching {
+    fn train(&mut self, dataset: &Dataset) -> Result<StoredModel, TrainError> {
+        let mut calls = self.calls.lock().unwrap();
+        calls.push(dataset.first);
+        if calls.len() > 2 {
+            return Err(TrainError::Outside("out of reach".to_owned()));
+        }
+        self.inner.train(dataset)
+    }
+}
+
+#[test]
+fn a_trainer_from_outside_is_called_at_window_borders_and_may_fail() {
+    let mut ftl = drive::<PAPER>(&settings(), 1);
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let inner = NativeTrainer::new(Seed(1));
+    let watching = Watching { inner, calls: Arc::clone(&calls) };
+    ftl.separation_mut().set_trainer(Some(Box::new(watching)));
+    run(&mut ftl, 2 * PAGES, |write| page_of(write, 1));
+    let calls = calls.lock().unwrap();
+    assert_eq!(calls[..], [true, false, false, false]);
+    let statistics = ftl.separation().statistics();
+    assert_eq!(statistics.trainings, 2);
+    assert_eq!(statistics.failures, 2);
+    assert_eq!(statistics.windows, 8);
+    let error = ftl.separation().last_error().unwrap().to_string();
+    assert_eq!(error, "trainer: out of reach");
+    assert_ne!(ftl.separation().last_class(), Class::Unseen, "the old model stays");
+}
+
+#[test]
+fn a_given_model_works_without_a_trainer_and_a_wrong_one_is_refused() {
+    let mut taught = drive::<PAPER>(&settings(), 1);
+    let models = Arc::new(Mutex::new(None));
+    struct Keeping(NativeTrainer, Arc<Mutex<Option<StoredModel>>>);
+    impl Trainer for Keeping {
+        fn train(&mut self, dataset: &Dataset) -> Result<StoredModel, TrainError> {
+            let model = self.0.train(dataset)?;
+            *self.1.lock().unwrap() = Some(model.clone());
+            Ok(model)
+        }
+    }
+    let keeping = Keeping(NativeTrainer::new(Seed(1)), Arc::clone(&models));
+    taught.separation_mut().set_trainer(Some(Box::new(keeping)));
+    run(&mut taught, 2 * PAGES, |write| page_of(write, 1));
+    let model = models.lock().unwrap().take().unwrap();
+
+    let mut given = drive::<PAPER>(&settings(), 1);
+    given.separation_mut().set_trainer(None);
+    given.separation_mut().install(&model, &[]).unwrap();
+    let decisions = run(&mut given, 3 * PAGES, |write| page_of(write, 1));
+    assert!(decisions.iter().any(|(class, _)| *class == Class::Short));
+    assert_eq!(given.separation().statistics().trainings, 1);
+
+    let logs = ShiroSettings { log_inputs: true, ..settings() };
+    let error = drive::<PAPER>(&logs, 1).separation_mut().install(&model, &[]).unwrap_err();
+    let words = "model: found 22 inputs, 32 + 0 bytes of state and 2 outputs, expected 6 inputs";
+    assert!(error.to_string().starts_with(words), "{error}");
+}
+
+#[test]
+fn settings_are_checked() {
+    let pair = ("window_share".to_owned(), cachewright_types::Value::Float(9.0));
+    assert!(ShiroSettings::from_pairs(&[pair]).is_err());
+}

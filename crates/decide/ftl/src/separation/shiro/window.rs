@@ -1,0 +1,275 @@
+//! The writes of the window at hand, and what they teach once it is over.
+//!
+//! For: lifetimes for the threshold, labelled series for the trainer. Must never know: models, what
+//! comes after the window. Units: host page writes. Source: Shiro, section III-B and V-E. Settled
+//! here: a write that was not followed by another before the window ended is long; a series is cut
+//! into pieces of at most `series_steps`, and every step of a piece is labelled; a trim ends a
+//! lifetime as a write does. Memory: 28 bytes per write of a window (the host's, not the drive's).
+
+use super::dataset::{Dataset, Label};
+use super::features::{Encoding, Features};
+use super::threshold::Observed;
+use cachewright_types::seed::mix;
+
+/// Most rows handed to the light models.
+const MOST_ROWS: usize = 20_000;
+
+/// What happened to a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    FirstWrite,
+    Write,
+    Trim,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    page: u32,
+    /// Clock, counted from the start of the records.
+    at: u32,
+    event: Event,
+    features: Features,
+}
+
+/// Which part of a window is handed to the trainer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sampling {
+    /// Pages, as a share of all, chosen by hash.
+    pub share: f64,
+    /// Steps to be expected at least, if the window has them.
+    pub least_steps: u32,
+    /// Most steps of a series.
+    pub series_steps: u32,
+}
+
+/// Records one window; with `waits` also the one before, which then is the one that teaches.
+#[derive(Clone, Debug, Default)]
+pub struct Window {
+    waits: bool,
+    records: Vec<Record>,
+    /// Writes recorded.
+    writes: u32,
+    /// Writes of the window before among them.
+    before: u32,
+}
+
+/// Lifetimes within one window and rows for some of them.
+#[derive(Clone, Debug, Default)]
+pub struct Lifetimes {
+    all: Vec<u32>,
+    of_rows: Vec<u32>,
+    rows: Vec<f32>,
+    inputs: usize,
+}
+
+impl Lifetimes {
+    /// As the threshold takes them.
+    pub fn observed(&self) -> Observed<'_> {
+        let Lifetimes { all, of_rows, rows, inputs } = self;
+        Observed { all, lifetimes: of_rows, inputs: *inputs, rows }
+    }
+}
+
+impl Window {
+    /// Nothing recorded. With `waits` a window teaches one window later, when more of its lifetimes
+    /// have ended.
+    pub fn new(waits: bool) -> Window {
+        Window { waits, ..Window::default() }
+    }
+
+    /// A page is written; `first` if it held nothing before.
+    #[inline]
+    pub fn write(&mut self, page: u32, first: bool, features: Features) {
+        self.writes += 1;
+        let event = if first { Event::FirstWrite } else { Event::Write };
+        self.records.push(Record { page, at: self.writes, event, features });
+    }
+
+    /// A page is trimmed.
+    pub fn trim(&mut self, page: u32) {
+        let (at, features) = (self.writes, Features::default());
+        self.records.push(Record { page, at, event: Event::Trim, features });
+    }
+
+    /// Writes of the window at hand.
+    pub fn writes(&self) -> u32 {
+        self.writes - self.before
+    }
+
+    /// Begins the next window.
+    pub fn roll(&mut self) {
+        let past = if self.waits { self.before } else { self.writes };
+        self.records.retain(|record| record.at > past);
+        self.records.iter_mut().for_each(|record| record.at -= past);
+        self.writes -= past;
+        self.before = self.writes;
+    }
+
+    /// The last write that teaches.
+    fn end(&self) -> u32 {
+        if self.waits { self.before } else { self.writes }
+    }
+
+    /// Puts the records of each page together, in their order.
+    pub fn sort(&mut self) {
+        self.records.sort_by_key(|record| record.page);
+    }
+
+    /// Each record that teaches with the lifetime of the copy it wrote, if that is known to have
+    /// ended; after [`Window::sort`].
+    fn lives(&self) -> impl Iterator<Item = (&Record, Option<u32>)> {
+        let next = self.records.iter().skip(1).map(Some).chain([None]);
+        let own = self.records.iter().zip(next).filter(|(record, _)| record.at <= self.end());
+        own.map(|(record, next)| {
+            let next = next.filter(|next| next.page == record.page);
+            (record, next.map(|next| next.at - record.at))
+        })
+    }
+
+    /// The lifetimes that began within the window that teaches and have ended.
+    pub fn lifetimes(&self, encoding: Encoding) -> Lifetimes {
+        let mut found = Lifetimes { inputs: encoding.inputs(), ..Lifetimes::default() };
+        let stride = self.records.len() / MOST_ROWS + 1;
+        for (record, lifetime) in self.lives() {
+            let Some(lifetime) = lifetime.filter(|_| record.event != Event::Trim) else { continue };
+            if found.all.len().is_multiple_of(stride) {
+                encoding.append(&record.features, &mut found.rows);
+                found.of_rows.push(lifetime);
+            }
+            found.all.push(lifetime);
+        }
+        found
+    }
+
+    /// The labelled series of sampled pages. `number` is the window's.
+    pub fn dataset(
+        &self,
+        number: u64,
+        threshold: u32,
+        encoding: Encoding,
+        sampling: Sampling,
+    ) -> Dataset {
+        let enough = f64::from(sampling.least_steps) / f64::from(self.end().max(1));
+        let share = sampling.share.max(enough).min(1.0);
+        let limit = (share * 4_294_967_296.0) as u64;
+        let salt = mix(number);
+        let mut dataset = Dataset {
+            window: number,
+            first: false,
+            threshold,
+            encoding,
+            lengths: Vec::new(),
+            rows: Vec::new(),
+            labels: Vec::new(),
+        };
+        let (mut page, mut steps) = (None, 0);
+        for (record, lifetime) in self.lives() {
+            if mix(u64::from(record.page) ^ salt) >> 32 >= limit {
+                continue;
+            }
+            if record.event == Event::Trim {
+                page = None;
+                continue;
+            }
+            match dataset.lengths.last_mut() {
+                Some(length) if page == Some(record.page) && steps < sampling.series_steps => {
+                    *length += 1;
+                    steps += 1;
+                }
+                _ => {
+                    dataset.lengths.push(1);
+                    (page, steps) = (Some(record.page), 1);
+                }
+            }
+            encoding.append(&record.features, &mut dataset.rows);
+            dataset.labels.push(match lifetime {
+                _ if record.event == Event::FirstWrite => Label::Context,
+                Some(lifetime) if lifetime <= threshold => Label::Short,
+                _ => Label::Long,
+            });
+        }
+        dataset
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Sampling = Sampling { share: 1.0, least_steps: 0, series_steps: 20 };
+
+    /// Writes, in the order of the clock; a page above 100 stands for a trim of the page - 100.
+    fn window(pages: &[u32]) -> Window {
+        let mut window = Window::default();
+        let mut known = [false; 100];
+        for page in pages {
+            if *page > 100 {
+                window.trim(page - 100);
+                known[*page as usize - 100] = false;
+            } else {
+                window.write(*page, !known[*page as usize], Features::default());
+                known[*page as usize] = true;
+            }
+        }
+        window.sort();
+        window
+    }
+
+    #[test]
+    fn lifetimes_and_labels_of_a_worked_window() {
+        use Label::{Context, Long, Short};
+        // Page 1 is written at 1, 3, 4 and 8; page 2 at 2 and 7; page 3 at 5 and 6.
+        let window = window(&[1, 2, 1, 1, 3, 3, 2, 1]);
+        let lifetimes = window.lifetimes(Encoding::Log);
+        assert_eq!(lifetimes.all, [2, 1, 4, 5, 1]);
+        assert_eq!(lifetimes.observed().rows.len(), 5 * 6);
+        let dataset = window.dataset(0, 3, Encoding::Log, ALL);
+        assert_eq!(dataset.lengths, [4, 2, 2]);
+        let expected = [Context, Short, Long, Long, Context, Long, Context, Long];
+        assert_eq!(dataset.labels, expected, "the last write of each page is long");
+    }
+
+    #[test]
+    fn a_window_that_waits_knows_more_of_its_lifetimes() {
+        use Label::{Context, Long, Short};
+        let mut window = Window::new(true);
+        let write = |window: &mut Window, pages: [u32; 4], first| {
+            pages.iter().for_each(|page| window.write(*page, first, Features::default()));
+            window.sort();
+            let dataset = window.dataset(0, 4, Encoding::Log, ALL);
+            let lifetimes = window.lifetimes(Encoding::Log).all;
+            window.roll();
+            assert_eq!(window.writes(), 0);
+            (dataset.labels, lifetimes)
+        };
+        assert_eq!(write(&mut window, [1, 2, 3, 4], true), (vec![], vec![]));
+        assert_eq!(write(&mut window, [2, 1, 2, 2], false), (vec![Context; 4], vec![5, 3]));
+        // Page 1 of the second window is written again 4 later, page 2 after 2, 1 and never.
+        let third = write(&mut window, [5, 1, 6, 6], false);
+        assert_eq!(third, (vec![Short, Short, Short, Long], vec![4, 2, 1]));
+    }
+
+    #[test]
+    fn a_trim_ends_a_life_and_a_series() {
+        let window = window(&[1, 1, 2, 2, 101, 1, 1]);
+        assert_eq!(window.lifetimes(Encoding::Log).all, [1, 2, 1, 1]);
+        let dataset = window.dataset(0, 3, Encoding::Log, ALL);
+        assert_eq!(dataset.lengths, [2, 2, 2]);
+        use Label::{Context, Long, Short};
+        let expected = [Context, Short, Context, Long, Context, Long];
+        assert_eq!(dataset.labels, expected, "after a trim a page is new");
+    }
+
+    #[test]
+    fn series_are_capped_and_pages_sampled() {
+        let pages: Vec<u32> = (0..2000).map(|i| i % 50).collect();
+        let window = window(&pages);
+        let capped = window.dataset(0, 60, Encoding::Hex, Sampling { series_steps: 15, ..ALL });
+        assert_eq!(capped.lengths[..4], [15, 15, 10, 15]);
+        let tenth = Sampling { share: 0.1, ..ALL };
+        let steps = |sampling| window.dataset(3, 60, Encoding::Hex, sampling).labels.len();
+        assert!((40..500).contains(&steps(tenth)), "{}", steps(tenth));
+        assert_eq!(steps(Sampling { least_steps: 4000, ..tenth }), 2000);
+        assert_eq!(steps(tenth) % 40, 0, "a page is taken whole or not at all");
+    }
+}
