@@ -33,7 +33,7 @@ use cachewright_infer::{Int8Model, Int8Scratch, StoredModel, argmax, quantise};
 use cachewright_types::{Seed, settings};
 use features::Tracker;
 use meta_cache::MetaCache;
-use migration::{Agent, LEVELS, Learning, Situation, USER_TYPES, hierarchical};
+use migration::{Agent, LEVELS, Learning, Situation, USER_TYPES, by_age, hierarchical};
 use pages::{Pages, STAMP_BYTES, STATE_BYTES};
 use threshold::Threshold;
 use window::{Sampling, Window};
@@ -44,10 +44,8 @@ pub const PAPER: u8 = 0;
 pub const NO_LEVELS: u8 = 1;
 /// Labels wait for one more window before they are final, and a state from before the window is
 /// dropped: training series begin with the window, so that a page of long lifetimes is only ever
-/// learned from a zero state.
+/// learned from a zero state. Moved pages are placed by age.
 pub const EXTENDED: u8 = 2;
-/// Bytes of metadata per page in flash: state and stamp.
-const ENTRY_BYTES: u32 = (STATE_BYTES + STAMP_BYTES) as u32;
 /// Steps of a dataset that calibrate the int8 model.
 const CALIBRATION_STEPS: usize = 2000;
 
@@ -104,6 +102,8 @@ struct Deployed {
 pub struct Shiro<const VARIANT: u8> {
     settings: ShiroSettings,
     encoding: Encoding,
+    /// Entries of metadata in a page.
+    entries: u32,
     meta_pages: u32,
     data_pages: u32,
     tracker: Tracker,
@@ -127,7 +127,8 @@ pub struct Shiro<const VARIANT: u8> {
 impl<const VARIANT: u8> Shiro<VARIANT> {
     fn empty(geometry: &Geometry, settings: &ShiroSettings, seed: Seed) -> Self {
         let encoding = if settings.log_inputs { Encoding::Log } else { Encoding::Hex };
-        let meta_pages = meta_pages(geometry.block_pages, settings.page_bytes);
+        let entries = (settings.page_bytes / entry_bytes(settings) as u32).max(1);
+        let meta_pages = meta_pages(geometry.block_pages, entries);
         let data_pages = geometry.block_pages.saturating_sub(meta_pages).max(1);
         let physical = f64::from(geometry.logical_pages) * (1.0 + geometry.over_provisioning());
         let all_meta = physical / f64::from(data_pages) * f64::from(meta_pages);
@@ -136,6 +137,7 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
         let learns = VARIANT != NO_LEVELS && settings.learn_moves;
         Shiro {
             encoding,
+            entries,
             meta_pages,
             data_pages,
             tracker: Tracker::new(geometry.logical_pages, settings.page_bytes),
@@ -277,14 +279,17 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
 
     /// The meta page that holds the entry of a data page.
     fn meta_page_of(&self, block: u32, offset: u32) -> u32 {
-        let entries = self.settings.page_bytes / ENTRY_BYTES;
-        block.saturating_mul(self.meta_pages).saturating_add(offset / entries.max(1))
+        block.saturating_mul(self.meta_pages).saturating_add(offset / self.entries)
     }
 }
 
+/// Bytes of metadata per page in flash: stamp, and state unless each write is judged alone.
+fn entry_bytes(settings: &ShiroSettings) -> usize {
+    STAMP_BYTES + if settings.series_steps == 1 { 0 } else { STATE_BYTES }
+}
+
 /// Meta pages at the end of a superblock so that each data page has its entry.
-fn meta_pages(block_pages: u32, page_bytes: u32) -> u32 {
-    let entries = (page_bytes / ENTRY_BYTES).max(1);
+fn meta_pages(block_pages: u32, entries: u32) -> u32 {
     block_pages.div_ceil(entries + 1)
 }
 
@@ -332,6 +337,11 @@ impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
                 victim_type,
                 class: self.pages.class(moved.page).index(),
             }),
+            None if VARIANT == EXTENDED => by_age(
+                victim_type,
+                self.pages.age(moved.page, moved.clock).unwrap_or(0),
+                self.threshold.value().unwrap_or(1),
+            ),
             None => hierarchical(victim_type),
         };
         Stream((USER_TYPES + level) as u8)
@@ -367,8 +377,7 @@ impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
     }
 
     fn metadata_bytes_per_page(&self) -> f64 {
-        let state = if self.settings.series_steps == 1 { 0 } else { STATE_BYTES };
-        (state + STAMP_BYTES) as f64
+        entry_bytes(&self.settings) as f64
     }
 
     #[inline(always)]
@@ -380,9 +389,7 @@ impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
         if self.window.writes() >= self.window_pages {
             return Err(format!("{} writes in a window", self.window.writes()));
         }
-        if self.data_pages.div_ceil((self.settings.page_bytes / ENTRY_BYTES).max(1))
-            > self.meta_pages
-        {
+        if self.data_pages.div_ceil(self.entries) > self.meta_pages {
             return Err(format!("{} data pages exceed their meta pages", self.data_pages));
         }
         self.cache.audit()
@@ -421,7 +428,7 @@ impl Registered for Shiro<EXTENDED> {
     type Settings = ShiroSettings;
     const ENTRY: Entry = Entry {
         name: "shiro-x",
-        doc: "shiro whose labels wait one window and whose states last one window, as in training",
+        doc: "shiro with labels that wait one window, states that last one, and moved pages by age",
         source: "variant of Cachewright after Sun et al., Shiro",
         needs: &[],
     };

@@ -122,9 +122,9 @@ fn metadata_fits_36_bytes_and_its_pages_the_superblock() {
     // Paper: 16 KiB pages hold 455 entries; superblocks of 256, 512 and 1024 pages per block on 64
     // dies lose 36, 72 and 144 pages.
     for (block_pages, expected) in [(16384, 36), (32768, 72), (65536, 144)] {
-        assert_eq!(meta_pages(block_pages, 16384), expected);
+        assert_eq!(meta_pages(block_pages, 16384 / 36), expected);
     }
-    assert_eq!(meta_pages(64, 4096), 1);
+    assert_eq!(meta_pages(64, 4096 / 36), 1);
     let ftl = drive::<PAPER>(&settings(), 1);
     assert_eq!(ftl.separation().metadata_bytes_per_page(), 36.0);
     let alone = drive::<PAPER>(&ShiroSettings { series_steps: 1, ..settings() }, 1);
