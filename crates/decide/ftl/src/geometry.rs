@@ -105,10 +105,10 @@ impl Geometry {
                 })
             }
             Space::GarbageShare { share } => {
-                let worst = self.most_blocks(share, streams, meta_pages);
                 let percent = (share * 100.0).clamp(0.0, 1e6) as u64;
                 let within = share > 0.0 && share <= 0.9;
                 range("per cent of garbage", if within { percent.max(1) } else { 1000 }, 1, 90)?;
+                let worst = self.most_blocks(share, streams, meta_pages);
                 range("superblocks of data and garbage", worst, 1, block_limit)
             }
         }

@@ -2,6 +2,7 @@
 //!
 //! For: greedy, FIFO and d-choices at five sizes of over-provisioning, within 0.5 %. Must never
 //! know: separations beyond `none`. Units: ratios; over-provisioning is net of the free reserve.
+#![allow(clippy::unwrap_used)] // a failed test may panic
 
 use cachewright_ftl::reclaim::by_name;
 use cachewright_ftl::separation::none::None;

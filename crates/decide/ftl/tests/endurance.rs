@@ -2,6 +2,7 @@
 //!
 //! For: what short property tests do not reach: thousands of cleanings, worn superblocks, drives
 //! with hardly any room. Must never know: how schemes decide. Units: pages.
+#![allow(clippy::unwrap_used)] // a failed test may panic
 
 use cachewright_ftl::reclaim::by_name;
 use cachewright_ftl::separation::{self, Registered, SeparationVisitor, visit};

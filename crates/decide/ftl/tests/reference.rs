@@ -4,6 +4,7 @@
 //! with an independent simulator of drives of fixed size. Must never know: how schemes decide. The
 //! whole table takes minutes without optimisation; it is run by
 //! `cargo test --release -p cachewright-ftl --test reference -- --ignored --nocapture`.
+#![allow(clippy::unwrap_used)] // a failed test may panic
 
 use cachewright_ftl::reclaim::by_name;
 use cachewright_ftl::separation::future::lifetimes;

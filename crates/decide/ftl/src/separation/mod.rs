@@ -11,6 +11,7 @@
 pub mod dac;
 pub mod future;
 pub mod mida;
+pub mod midas;
 pub mod multi_log;
 pub mod none;
 pub mod sepbit;
@@ -247,6 +248,7 @@ separations! {
     dac::Dac,
     multi_log::MultiLog,
     mida::Mida,
+    midas::Midas,
     sepbit::Sepbit<{ sepbit::WHOLE }>,
     sepbit::Sepbit<{ sepbit::USER_ONLY }>,
     sepbit::Sepbit<{ sepbit::MOVED_ONLY }>,

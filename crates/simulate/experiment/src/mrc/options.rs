@@ -1,6 +1,7 @@
 //! What a call of `mrc` asks for, and what it may not ask for.
 //!
-//! For: the options, their checks, and the settings of each way to measure. Must never know: traces.
+//! For: the options, their checks, and the settings of each way to measure. Must never know:
+//! traces.
 
 use crate::Spec;
 use cachewright_curve::{Method, MiniSettings, ShardsRateSettings, ShardsSizeSettings};
