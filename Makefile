@@ -72,7 +72,8 @@ fmt-check: $(INSTALLED) ## check the format of all sources
 
 lint: $(INSTALLED) ## clippy and ruff, warnings denied
 	cargo clippy --workspace --all-targets --profile $(TEST_PROFILE) -- -D warnings
-	$(BIN)/ruff check --config python/pyproject.toml python benches scripts .ci/count
+	cd python && ../$(BIN)/ruff check .
+	$(BIN)/ruff check --config python/pyproject.toml benches scripts .ci/count
 
 types: develop ## type checks of the Python package, and its stubs against the extension
 	cd python && ../$(BIN)/mypy
