@@ -49,6 +49,8 @@ demo: develop ## compare every policy and partitioner on the bundled traces; end
 	@$(DEMO)
 
 test: develop ## set up and run every test; the last line counts them
+	@test -d "$${CACHEWRIGHT_SHARED:-../shared}/golden" || \
+		echo "skipped: comparisons that need the reference data (set CACHEWRIGHT_SHARED)"
 	@$(call step,Rust tests)
 	@$(call logged,rust,cargo test --workspace --profile $(TEST_PROFILE) --no-fail-fast)
 	@$(call step,Python tests)
