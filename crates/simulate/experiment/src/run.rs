@@ -21,7 +21,6 @@ use cachewright_system::{
 };
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes that the caches of one pass may take together; more caches take more passes over the
 /// recording.
@@ -123,7 +122,7 @@ impl Run<'_> {
             lru = if first.spec.replay.curves { lru_lanes(&first.spec) } else { Vec::new() };
             self.set_head(&recorded, first, &[]);
         }
-        let mut open = Vec::new();
+        let (mut open, mut requests) = (Vec::new(), None);
         let fingerprint = if self.store.keeps() { recorded.recording.fingerprint() } else { 0 };
         for case in group {
             let resolved = resolved(&case.spec, self.origin)?;
@@ -132,7 +131,9 @@ impl Run<'_> {
                 self.answers[case.index] = Some(answer);
                 self.rows.extend(rows);
             } else if case.spec.replay.closed {
-                self.closed(case, &recorded, &key)?;
+                let requests =
+                    requests.get_or_insert_with(|| requests_by_tenant(&recorded.recording));
+                self.closed(case, &recorded.recording, requests, &key)?;
             } else {
                 open.push((case, key));
             }
@@ -222,18 +223,15 @@ impl Run<'_> {
     fn closed(
         &mut self,
         case: &Case,
-        recorded: &Recorded,
+        recording: &Recording,
+        requests: &[Vec<u32>],
         key: &str,
     ) -> Result<(), ExperimentError> {
-        let recording = &recorded.recording;
         let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
-        let requests = requests_by_tenant(recording);
         let plan = Plan { case, recording, capacity_blocks, origin: self.origin };
         let total = Some(recording.times_ns.len() as u64);
-        let done = AtomicU64::new(0);
-        let (result, experience) = plan.run_closed(&requests, &mut |now| {
-            done.store(now, Ordering::Relaxed);
-            (self.progress)(Progress { stage: "replaying (closed loop)", done: now, total })
+        let (result, experience) = plan.run_closed(requests, &mut |done| {
+            (self.progress)(Progress { stage: "replaying (closed loop)", done, total })
         })?;
         self.answer(case, key, recording, result, Some(&experience))
     }

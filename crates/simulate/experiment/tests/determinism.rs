@@ -54,6 +54,29 @@ fn bytes_do_not_depend_on_threads_or_on_when_they_were_made() {
 }
 
 #[test]
+fn a_varied_seed_answers_as_it_does_alone() {
+    let folder = Folder::new("seeds");
+    folder.with("a.csv", &small_trace(1, 40_000, 20_000));
+    folder.with("b.csv", &small_trace(2, 40_000, 9_000));
+    let hits = |seeds: &[&str]| -> Vec<u64> {
+        let seeds = seeds.iter().map(|seed| (*seed).to_owned()).collect();
+        let options = RunOptions {
+            vary: vec![("seed".into(), seeds)],
+            set: vec![("partition".into(), "hull".into())],
+            ..RunOptions::default()
+        };
+        let stack = folder.path.join("stack.toml");
+        let result = run(STACK, &stack, &options, &quiet).unwrap();
+        let cases = result["cases"].as_array().unwrap().iter();
+        cases.map(|case| case["total"]["hits"].as_u64().unwrap()).collect()
+    };
+    let together = hits(&["1", "2", "3"]);
+    let alone: Vec<u64> = ["1", "2", "3"].iter().flat_map(|seed| hits(&[seed])).collect();
+    assert_eq!(together, alone);
+    assert!(together.windows(2).any(|pair| pair[0] != pair[1]), "the seed matters: {together:?}");
+}
+
+#[test]
 fn a_changed_trace_is_not_answered_from_the_past() {
     let folder = Folder::new("stale");
     folder.with("a.csv", &small_trace(1, 3000, 2000));
