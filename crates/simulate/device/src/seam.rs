@@ -1,0 +1,149 @@
+//! The seam every device model stands behind.
+//!
+//! For: commands in, completions out, time moved from outside. A device is a value: two of them
+//! never share state, and the same commands at the same times give the same completions. Must never
+//! know: who submits, or which model answers. Units: bytes, nanoseconds of simulated time.
+
+use cachewright_types::{Bytes, Nanos, Op, TenantId};
+
+/// One command to a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Returned with the completion; the device gives it no meaning.
+    pub tag: u64,
+    /// What is asked.
+    pub op: Op,
+    /// First byte on the device.
+    pub offset: Bytes,
+    /// Length; 0 for a flush.
+    pub length: Bytes,
+    /// Whose command it is: the submission queue of an SSD, the owner of shares and counters.
+    pub tenant: TenantId,
+}
+
+/// Where the time of a command went; the parts of [`Spent`], in the order of tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Part {
+    /// Waiting in a queue of the host interface or the device's scheduler.
+    Queue = 0,
+    /// On the link between host and device.
+    Link = 1,
+    /// In the device's memory: its transfer and the wait for it.
+    Dram = 2,
+    /// For an entry of the mapping table that had to be read from flash.
+    Map = 3,
+    /// Waiting for a channel, and on it.
+    Channel = 4,
+    /// Waiting for a die that works for another host command.
+    DieWait = 5,
+    /// Waiting for a die that cleans.
+    CleanWait = 6,
+    /// Sensing, programming or erasing flash.
+    Flash = 7,
+    /// Moving a disk's arm.
+    Seek = 8,
+    /// Waiting for a disk's sector to come round.
+    Rotation = 9,
+    /// Between medium and buffer of a disk.
+    Transfer = 10,
+}
+
+impl Part {
+    /// All parts, in the order of their numbers.
+    pub const ALL: [Part; 11] = [
+        Part::Queue,
+        Part::Link,
+        Part::Dram,
+        Part::Map,
+        Part::Channel,
+        Part::DieWait,
+        Part::CleanWait,
+        Part::Flash,
+        Part::Seek,
+        Part::Rotation,
+        Part::Transfer,
+    ];
+
+    /// The word used in tables and files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Part::Queue => "queue",
+            Part::Link => "link",
+            Part::Dram => "dram",
+            Part::Map => "map miss",
+            Part::Channel => "channel",
+            Part::DieWait => "die wait",
+            Part::CleanWait => "cleaning wait",
+            Part::Flash => "flash",
+            Part::Seek => "seek",
+            Part::Rotation => "rotation",
+            Part::Transfer => "transfer",
+        }
+    }
+}
+
+/// Nanoseconds of one command by [`Part`], along the path that ended last; they add up to the time
+/// between submission and completion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// By the number of the part.
+    pub parts_ns: [u64; Part::ALL.len()],
+}
+
+impl Spent {
+    /// Adds time to a part.
+    pub fn add(&mut self, part: Part, time_ns: u64) {
+        self.parts_ns[part as usize] += time_ns;
+    }
+
+    /// The time of a part.
+    pub fn of(&self, part: Part) -> u64 {
+        self.parts_ns[part as usize]
+    }
+
+    /// The sum of all parts.
+    pub fn total_ns(&self) -> u64 {
+        self.parts_ns.iter().sum()
+    }
+}
+
+/// One command done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The command's tag.
+    pub tag: u64,
+    /// When it was submitted.
+    pub submitted: Nanos,
+    /// When it was done.
+    pub finished: Nanos,
+    /// Where the time between went.
+    pub spent: Spent,
+}
+
+/// A device under simulated time.
+///
+/// The caller moves time: it submits at a time no earlier than the last one it named, and advances
+/// to times it chooses, usually [`Device::next_due`]. Nothing happens between calls.
+pub trait Device {
+    /// Bytes that can be addressed.
+    fn capacity(&self) -> Bytes;
+
+    /// Accepts a command at `now`. It completes exactly once, by an advance to its time. A command
+    /// beyond the capacity is the caller's fault: callers check it with [`Device::capacity`].
+    fn submit(&mut self, now: Nanos, command: Command);
+
+    /// When something next happens inside; nothing when the device is idle.
+    fn next_due(&self) -> Option<Nanos>;
+
+    /// Lets everything due at or before `now` happen, in order of time, and appends what completed,
+    /// in the order of completion.
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>);
+
+    /// Commands accepted and not yet completed.
+    fn outstanding(&self) -> usize;
+
+    /// Checks everything that must hold between calls. Errors: the first rule found broken, in
+    /// words. Slow; for tests and debug builds.
+    fn audit(&self) -> Result<(), String>;
+}
