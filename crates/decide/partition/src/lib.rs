@@ -9,6 +9,7 @@ pub mod hull;
 pub mod registry;
 pub mod share;
 pub mod shared;
+pub mod soft_qos;
 pub mod static_weights;
 
 pub use registry::{Entry, Need, Registered, boxed, entries, entry};
@@ -37,6 +38,8 @@ pub struct TenantView<'a> {
     pub curve: Option<&'a Curve>,
     /// The hit ratio promised to the tenant, for those who declare [`Need::Goal`].
     pub goal_hit_ratio: Option<f64>,
+    /// Hit ratios measured ahead of the run, by quota in blocks; empty without a profile.
+    pub profile: &'a [(u32, f64)],
 }
 
 /// A division of the cache.

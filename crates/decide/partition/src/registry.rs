@@ -71,6 +71,7 @@ partitioners! {
     crate::equal::Equal,
     crate::static_weights::Static,
     crate::hull::HullShares,
+    crate::soft_qos::SoftQos,
 }
 
 /// Checks before a run that all that `entry` needs is `provided`.

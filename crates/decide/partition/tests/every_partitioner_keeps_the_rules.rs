@@ -50,6 +50,7 @@ fn views(intervals: &[Interval]) -> Vec<TenantView<'_>> {
             occupancy_blocks: 0,
             curve: curve.as_ref(),
             goal_hit_ratio: Some(0.5),
+            profile: &[],
         }
     }
     intervals.iter().map(view).collect()
@@ -105,7 +106,8 @@ proptest! {
             .iter()
             .map(|intervals| order.iter().map(|&tenant| intervals[tenant].clone()).collect())
             .collect();
-        for entry in registry::entries() {
+        // `soft-qos` grants equal demands in the order of the tenants; its own test relabels others.
+        for entry in registry::entries().iter().filter(|entry| entry.name != "soft-qos") {
             let quotas = told(entry.name, &story, total);
             for (there, here) in quotas.iter().zip(&told(entry.name, &turned, total)) {
                 let (there, here) = (per_tenant(there), per_tenant(here));

@@ -22,6 +22,7 @@ fn tenant(curve: Option<&Curve>) -> TenantView<'_> {
         occupancy_blocks: 0,
         curve,
         goal_hit_ratio: None,
+        profile: &[],
     }
 }
 

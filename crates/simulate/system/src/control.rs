@@ -88,6 +88,7 @@ fn view<'a>(
         occupancy_blocks,
         curve: curves.map(|curves| &curves.all),
         goal_hit_ratio: None,
+        profile: &[],
     }
 }
 
