@@ -177,6 +177,11 @@ pub trait Separation: Send {
     /// State kept per logical page, in bytes; flash pages of metadata not counted.
     fn metadata_bytes_per_page(&self) -> f64;
 
+    /// The scheme as one that learns, if it does.
+    fn learner(&mut self) -> Option<&mut dyn shiro::Learner> {
+        None
+    }
+
     /// Loads a page's state ahead of its use; the value means nothing.
     #[inline(always)]
     fn touch(&self, _page: u32) -> u32 {

@@ -14,6 +14,7 @@
 mod backprop;
 mod dataset;
 mod features;
+mod learner;
 mod logistic;
 mod meta_cache;
 mod migration;
@@ -24,6 +25,7 @@ mod window;
 
 pub use dataset::{Confusion, Dataset, Label, evaluate};
 pub use features::{Encoding, Features};
+pub use learner::{Learner, THRESHOLD_NOTE};
 pub use pages::Class;
 pub use trainer::{NativeTrainer, TrainError, Trainer};
 
@@ -378,6 +380,10 @@ impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
 
     fn metadata_bytes_per_page(&self) -> f64 {
         entry_bytes(&self.settings) as f64
+    }
+
+    fn learner(&mut self) -> Option<&mut dyn Learner> {
+        Some(self)
     }
 
     #[inline(always)]

@@ -36,13 +36,14 @@ pub struct Threshold {
     value: Option<u32>,
     step: i32,
     direction: i32,
+    fixed: bool,
     seed: Seed,
 }
 
 impl Threshold {
     /// No threshold yet; `seed` draws the samples of the light models.
     pub fn new(seed: Seed) -> Threshold {
-        Threshold { value: None, step: FIRST_STEP, direction: 0, seed }
+        Threshold { value: None, step: FIRST_STEP, direction: 0, fixed: false, seed }
     }
 
     /// The threshold, once a window had lifetimes.
@@ -50,9 +51,14 @@ impl Threshold {
         self.value
     }
 
+    /// Takes a threshold for good: that of a model which is not trained any more.
+    pub fn fix(&mut self, value: u32) {
+        (self.value, self.fixed) = (Some(value), true);
+    }
+
     /// A window ended. A window with fewer than 32 lifetimes changes nothing.
     pub fn adjust(&mut self, window: u64, observed: &Observed<'_>) {
-        if observed.all.len() < LEAST_LIFETIMES {
+        if self.fixed || observed.all.len() < LEAST_LIFETIMES {
             return;
         }
         let mut sorted = observed.all.to_vec();
