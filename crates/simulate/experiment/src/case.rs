@@ -52,6 +52,7 @@ impl Case {
             let mut tenants = case.spec.tenants.clone();
             for tenant in &mut tenants {
                 tenant.weight = 1.0;
+                tenant.goal = None;
                 tenant.queue_depth = 1;
                 tenant.think_time = Default::default();
             }
@@ -122,8 +123,33 @@ impl Case {
 
     /// Whether the partitioner reads curves.
     pub fn needs_curves(&self) -> bool {
+        self.needs(cachewright_partition::Need::Curve)
+    }
+
+    /// Whether the partitioner needs this.
+    pub fn needs(&self, need: cachewright_partition::Need) -> bool {
         let name = &self.spec.cache.partition.name;
-        let curve = cachewright_partition::Need::Curve;
-        cachewright_partition::entry(name).is_ok_and(|entry| entry.needs.contains(&curve))
+        cachewright_partition::entry(name).is_ok_and(|entry| entry.needs.contains(&need))
+    }
+
+    /// Every tenant's goal as a hit ratio. Errors: a latency out of reach; no goal at all for a
+    /// partitioner that needs one (with some, those without are content with one block).
+    pub fn goals(&self, origin: &Path) -> Result<Vec<Option<f64>>, ExperimentError> {
+        let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+        let (hit, miss) = (self.spec.replay.hit_time, self.spec.replay.miss_time);
+        let goal = |(place, tenant): (usize, &crate::spec::TenantSpec)| {
+            let ratio = tenant.goal.map(|goal| goal.hit_ratio(hit, miss)).transpose();
+            ratio.map_err(|error| format!("`tenant[{}].goal_latency`: {error}", place + 1))
+        };
+        let goals: Result<Vec<_>, _> = self.spec.tenants.iter().enumerate().map(goal).collect();
+        let goals = goals.map_err(refuse)?;
+        if self.needs(cachewright_partition::Need::Goal) && goals.iter().all(Option::is_none) {
+            let name = &self.spec.cache.partition.name;
+            return Err(refuse(format!(
+                "`cache.partition`: `{name}` needs goals, found none; expected `goal_hit_ratio` or \
+                 `goal_latency` in at least one `[[tenant]]`"
+            )));
+        }
+        Ok(goals)
     }
 }

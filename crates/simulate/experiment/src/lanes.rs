@@ -11,7 +11,8 @@ use cachewright_curve::windows::Method;
 use cachewright_policy::{PolicyVisitor, Registered};
 use cachewright_system::closed::{ClosedLoop, Experience, Pace};
 use cachewright_system::control::{Control, Tenant};
-use cachewright_system::{EngineLane, Lane, LaneResult, RecordError, Recording};
+use cachewright_system::{EngineLane, Lane, LaneResult, RecordError, Recording, profile};
+use cachewright_types::TenantId;
 use std::path::Path;
 
 /// A case with all that is needed to build its lane.
@@ -30,16 +31,39 @@ impl Plan<'_> {
     fn control(&self) -> Result<Control, ExperimentError> {
         let spec = &self.case.spec;
         let partition = &spec.cache.partition;
-        let tenants: Vec<Tenant> = spec
-            .tenants
-            .iter()
-            .map(|tenant| Tenant { name: tenant.name.clone(), weight: tenant.weight })
-            .collect();
+        let tenants = self.tenants()?;
         let seed = spec.seed.derive("partition");
         let partitioner =
             cachewright_partition::boxed(&partition.name, &partition.pairs, tenants.len(), seed)
                 .map_err(|error| self.refuse(format!("`cache.partition`: {error}")))?;
         Ok(Control::new(partitioner, tenants, self.capacity_blocks))
+    }
+
+    /// What the partitioner is told: goals as hit ratios, and profiles if it works towards goals.
+    fn tenants(&self) -> Result<Vec<Tenant>, ExperimentError> {
+        let goals = self.case.goals(self.origin)?;
+        let profiled = self.case.needs(cachewright_partition::Need::Goal);
+        let tenant = |(place, goal): (usize, Option<f64>)| {
+            let spec = &self.case.spec.tenants[place];
+            let (name, weight) = (spec.name.clone(), spec.weight);
+            let profile = if profiled { self.profile(place)? } else { Vec::new() };
+            Ok(Tenant { name, weight, goal_hit_ratio: goal, profile })
+        };
+        goals.into_iter().enumerate().map(tenant).collect()
+    }
+
+    /// Hit ratios of a tenant's head, alone under the policy, at 1 block, half the cache and all.
+    fn profile(&self, place: usize) -> Result<Vec<(u32, f64)>, ExperimentError> {
+        let spec = &self.case.spec;
+        let tenant = TenantId(place as u16);
+        let head = profile::head_of(self.recording, tenant, spec.replay.profile_share);
+        let mut sizes = vec![1, self.capacity_blocks / 2, self.capacity_blocks];
+        sizes.dedup();
+        let alone = Alone { plan: self, head: &head, sizes: &sizes };
+        let policy = &spec.cache.policy;
+        let ratios = cachewright_policy::visit(&policy.name, &policy.pairs, alone)
+            .map_err(|error| self.refuse(format!("`cache.policy`: {error}")))?;
+        Ok(sizes.into_iter().zip(ratios).collect())
     }
 
     fn refuse(&self, message: String) -> ExperimentError {
@@ -103,6 +127,24 @@ impl Plan<'_> {
             interval_ns: spec.replay.interval.0,
             windows: spec.replay.windows,
         }
+    }
+}
+
+struct Alone<'a> {
+    plan: &'a Plan<'a>,
+    head: &'a Recording,
+    sizes: &'a [u32],
+}
+
+impl PolicyVisitor for Alone<'_> {
+    type Output = Vec<f64>;
+
+    fn visit<P: Registered>(self, settings: P::Settings) -> Vec<f64> {
+        let (seed, mode) =
+            (self.plan.case.spec.seed.derive("profile"), self.plan.case.spec.cache.write);
+        let make = |capacity| P::new(capacity, &settings, seed);
+        let alone = |&size| profile::hit_ratio_alone(self.head, size, mode, make);
+        self.sizes.iter().map(alone).collect()
     }
 }
 

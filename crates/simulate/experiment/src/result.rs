@@ -12,12 +12,13 @@ use serde_json::{Map, Value, json};
 /// Points kept of a curve in a result.
 pub const CURVE_POINTS: usize = 200;
 
-/// What one case found.
+/// What one case found; `goals` are hit ratios by tenant, judged over the whole run.
 pub fn case_json(
     case: &Case,
     capacity_blocks: u32,
     lane: &LaneResult,
     experience: Option<&[Experience]>,
+    goals: &[Option<f64>],
 ) -> Value {
     let effect = case.spec.cache.write.effect();
     let mut total = Counts::default();
@@ -40,6 +41,10 @@ pub fn case_json(
             let mut map = Map::new();
             map.insert("name".into(), case.spec.tenants[index].name.clone().into());
             map.append(&mut counts_json(counts, effect));
+            if let Some(goal) = goals.get(index).copied().flatten() {
+                map.insert("goal_hit_ratio".into(), goal.into());
+                map.insert("goal_met".into(), (counts.hit_ratio() >= goal).into());
+            }
             map.insert("quota_blocks".into(), lane.quota_blocks[index].into());
             map.insert("occupancy_blocks".into(), lane.occupancy_blocks[index].into());
             if let Some(one) = experience.and_then(|experience| experience.get(index)) {

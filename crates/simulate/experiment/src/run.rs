@@ -87,6 +87,7 @@ pub fn run(
     for case in &cases {
         resolved(&case.spec, origin)?;
         case.needs_future(origin)?;
+        case.goals(origin)?;
     }
     with_threads(options.threads, || {
         let mut left: Vec<&Case> = cases.iter().collect();
@@ -246,7 +247,8 @@ impl Run<'_> {
         experience: Option<&[cachewright_system::closed::Experience]>,
     ) -> Result<(), ExperimentError> {
         let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
-        let answer = case_json(case, capacity_blocks, &result, experience);
+        let answer =
+            case_json(case, capacity_blocks, &result, experience, &case.goals(self.origin)?);
         self.store.save(key, &answer, &result.rows)?;
         self.answers[case.index] = Some(answer);
         let index = case.index as u32;

@@ -40,6 +40,9 @@ fn wrong_settings_are_refused_by_key_with_what_was_expected() {
         (("tenant.b.start", "1s"), "found tenant `b`, expected one of a"),
         (("tenant.a.trace", "none.csv"), "expected a trace"),
         (("tenant.a.time_scale", "0"), "expected a number above 0"),
+        (("tenant.a.goal_hit_ratio", "85"), "expected a ratio from 0 to 1"),
+        (("tenant.a.goal_latency", "5ms"), "expected at least 100us (`replay.hit_time`)"),
+        (("partition", "soft-qos"), "needs goals, found none; expected `goal_hit_ratio`"),
     ];
     for ((key, value), expected) in cases {
         let error = refusal(&[(key, value)]);
@@ -50,6 +53,31 @@ fn wrong_settings_are_refused_by_key_with_what_was_expected() {
     assert!(error.contains("needs the future"), "{error}");
     let error = refusal(&[("replay.blocks", "unit"), ("capacity", "64KiB")]);
     assert!(error.contains("unit blocks have no size"), "{error}");
+}
+
+#[test]
+fn goals_reach_the_partitioner_and_are_judged_over_the_whole_run() {
+    let folder = folder("goals");
+    folder.with("b.csv", &small_trace(6, 4000, 500));
+    let stack = "[cache]\ncapacity = \"400 blocks\"\npartition = \"soft-qos\"\n[replay]\n\
+                 interval = \"1ms\"\n[[tenant]]\nname = \"a\"\ntrace = \"a.csv\"\n\
+                 goal_hit_ratio = 0.6\n[[tenant]]\nname = \"b\"\ntrace = \"b.csv\"\n\
+                 goal_latency = \"4.95ms\"\n";
+    let origin = folder.path.join("stack.toml");
+    let result = run(stack, &origin, &RunOptions::default(), &quiet).unwrap();
+    let tenants = result["cases"][0]["tenants"].as_array().unwrap();
+    for tenant in tenants {
+        let (goal, ratio) = (&tenant["goal_hit_ratio"], tenant["hit_ratio"].as_f64().unwrap());
+        let met = ratio >= goal.as_f64().unwrap();
+        assert_eq!(tenant["goal_met"], Value::Bool(met), "{tenant}");
+    }
+    // 4.95 ms of 0.1 ms and 5 ms: one hit in 98.
+    let goal = tenants[1]["goal_hit_ratio"].as_f64().unwrap();
+    assert!((goal - 0.05 / 4.9).abs() < 1e-9, "{goal}");
+    // Who needs little leaves the rest to who needs more.
+    let quota = |at: usize| tenants[at]["quota_blocks"].as_u64().unwrap();
+    assert!(quota(0) > 3 * quota(1), "{} {}", quota(0), quota(1));
+    assert_eq!(tenants[0]["goal_met"], Value::Bool(true), "{}", tenants[0]);
 }
 
 #[test]

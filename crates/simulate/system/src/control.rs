@@ -17,6 +17,10 @@ pub struct Tenant {
     pub name: String,
     /// The weight in the stack file.
     pub weight: f64,
+    /// The hit ratio promised to it.
+    pub goal_hit_ratio: Option<f64>,
+    /// Hit ratios measured ahead of the run, by quota in blocks.
+    pub profile: Vec<(u32, f64)>,
 }
 
 /// A partitioner with what it needs to remember between intervals.
@@ -87,8 +91,8 @@ fn view<'a>(
         quota_blocks,
         occupancy_blocks,
         curve: curves.map(|curves| &curves.all),
-        goal_hit_ratio: None,
-        profile: &[],
+        goal_hit_ratio: tenant.goal_hit_ratio,
+        profile: &tenant.profile,
     }
 }
 

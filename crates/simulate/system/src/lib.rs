@@ -8,6 +8,7 @@ pub mod closed;
 pub mod control;
 pub mod curve_lane;
 pub mod lane;
+pub mod profile;
 pub mod recording;
 pub mod replay;
 pub mod series;

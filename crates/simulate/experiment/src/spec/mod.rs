@@ -4,11 +4,13 @@
 //! key is declared once, here; unknown keys are refused with the nearest known one. `check` prints
 //! the resolved form.
 
+mod goal;
 mod overrides;
 mod resolved;
 mod section;
 mod tenant;
 
+pub use goal::Goal;
 pub use overrides::{apply, full_key};
 pub use tenant::TenantSpec;
 
@@ -64,6 +66,9 @@ pub struct ReplaySpec {
     pub hit_time: Nanos,
     /// Duration of a miss (closed loop).
     pub miss_time: Nanos,
+    /// Share of each tenant's accesses, from its first, with which a partitioner that needs goals
+    /// is profiled ahead of the run.
+    pub profile_share: f64,
     /// Measure every tenant's exact LRU curve beside the caches.
     pub curves: bool,
     /// Bound on the block accesses kept in memory.
@@ -174,6 +179,7 @@ impl ReplaySpec {
             "think_time",
             "hit_time",
             "miss_time",
+            "profile_share",
             "curves",
             "max_accesses",
         ];
@@ -187,6 +193,7 @@ impl ReplaySpec {
             think_time: section.duration("think_time", Nanos(0))?,
             hit_time: section.duration("hit_time", Nanos(100_000))?,
             miss_time: section.duration("miss_time", Nanos(5_000_000))?,
+            profile_share: section.share("profile_share", 0.1)?,
             curves: section.boolean("curves", true)?,
             max_accesses: section.whole("max_accesses", 1 << 30, 1..=u64::from(u32::MAX - 1))?,
         })

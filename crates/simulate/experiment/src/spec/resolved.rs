@@ -2,7 +2,7 @@
 //!
 //! For: `check`, the result file and telling cases apart. Must never know: who reads it.
 
-use super::{Named, Spec, TenantSpec};
+use super::{Goal, Named, Spec, TenantSpec};
 use cachewright_trace::OnBadRecord;
 use cachewright_types::{Seed, SettingSpec};
 use serde_json::{Map, Value, json};
@@ -32,6 +32,7 @@ impl Spec {
                 "think_time": self.replay.think_time.to_string(),
                 "hit_time": self.replay.hit_time.to_string(),
                 "miss_time": self.replay.miss_time.to_string(),
+                "profile_share": self.replay.profile_share,
                 "curves": self.replay.curves,
                 "max_accesses": self.replay.max_accesses,
             },
@@ -41,6 +42,11 @@ impl Spec {
 }
 
 fn tenant(tenant: &TenantSpec) -> Value {
+    let (ratio, latency) = match tenant.goal {
+        Some(Goal::HitRatio(ratio)) => (Some(ratio), None),
+        Some(Goal::Latency(time)) => (None, Some(time.to_string())),
+        None => (None, None),
+    };
     let skip = tenant.open.on_bad_record == OnBadRecord::Skip;
     json!({
         "name": tenant.name,
@@ -52,6 +58,8 @@ fn tenant(tenant: &TenantSpec) -> Value {
         "sort": tenant.sort,
         "on_bad_record": if skip { "skip" } else { "fail" },
         "weight": tenant.weight,
+        "goal_hit_ratio": ratio,
+        "goal_latency": latency,
         "options": tenant.open.format_options,
         "queue_depth": tenant.queue_depth,
         "think_time": tenant.think_time.to_string(),

@@ -102,6 +102,15 @@ impl<'a> Section<'a> {
             .ok_or_else(|| self.refuse(name, value, "a number above 0"))
     }
 
+    /// A ratio from 0 to 1.
+    pub fn share(&self, name: &str, default: f64) -> Result<f64, String> {
+        let Some(value) = self.get(name) else { return Ok(default) };
+        let number = value.as_float().or(value.as_integer().map(|number| number as f64));
+        number
+            .filter(|ratio| (0.0..=1.0).contains(ratio))
+            .ok_or_else(|| self.refuse(name, value, "a ratio from 0 to 1"))
+    }
+
     /// true or false.
     pub fn boolean(&self, name: &str, default: bool) -> Result<bool, String> {
         let Some(value) = self.get(name) else { return Ok(default) };

@@ -2,8 +2,8 @@
 //!
 //! For: which trace (or volume of one) each tenant replays and how. Must never know: formats.
 
-use super::ReplaySpec;
 use super::section::Section;
+use super::{Goal, ReplaySpec};
 use cachewright_trace::{OnBadRecord, OpenOptions};
 use cachewright_types::Nanos;
 use std::collections::BTreeMap;
@@ -30,13 +30,15 @@ pub struct TenantSpec {
     pub sort: bool,
     /// Share under `static`.
     pub weight: f64,
+    /// What it was promised, for partitioners that keep promises.
+    pub goal: Option<Goal>,
     /// Requests under way (closed loop).
     pub queue_depth: u32,
     /// Pause after an answer (closed loop).
     pub think_time: Nanos,
 }
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 14] = [
     "name",
     "trace",
     "format",
@@ -46,6 +48,8 @@ const KEYS: [&str; 12] = [
     "sort",
     "on_bad_record",
     "weight",
+    "goal_hit_ratio",
+    "goal_latency",
     "options",
     "queue_depth",
     "think_time",
@@ -111,6 +115,7 @@ fn one(
         start: section.duration("start", Nanos(0))?,
         sort: section.boolean("sort", false)?,
         weight: section.positive("weight", 1.0)?,
+        goal: Goal::from_section(section)?,
         queue_depth: section.whole("queue_depth", depth, 1..=65_536)? as u32,
         think_time: section.duration("think_time", replay.think_time)?,
     })

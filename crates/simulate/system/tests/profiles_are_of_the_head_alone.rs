@@ -1,0 +1,49 @@
+//! A profile is what a tenant's head alone would have hit, and nothing of the others.
+#![allow(clippy::unwrap_used)] // a failed test may panic
+
+use cachewright_cache::WriteMode;
+use cachewright_policy::Registered;
+use cachewright_policy::lru::Lru;
+use cachewright_system::profile::{head_of, hit_ratio_alone};
+use cachewright_system::{BlockKind, Recorder, Recording};
+use cachewright_trace::merge::{TenantInput, Workload};
+use cachewright_trace::{OpenOptions, formats};
+use cachewright_types::settings::NoSettings;
+use cachewright_types::{Seed, TenantId};
+
+fn recorded(texts: &[String]) -> Recording {
+    let tenants = texts.iter().enumerate().map(|(index, text)| {
+        let options = OpenOptions { format: Some("alibaba".into()), ..OpenOptions::default() };
+        let reader = formats::open_bytes("inline", text.as_bytes(), &options).unwrap();
+        TenantInput::reader(&format!("t{index}"), reader)
+    });
+    let mut workload = Workload::open(tenants.collect()).unwrap();
+    let recorder = Recorder::new(texts.len(), BlockKind::Split { shift: 12 }, true, 1 << 20);
+    recorder.record(&mut workload, |_| true).unwrap()
+}
+
+fn reads(blocks: impl Iterator<Item = u64>) -> String {
+    let line = |(time, block): (usize, u64)| format!("1,R,{},4096,{time}\n", block * 4096);
+    blocks.enumerate().map(line).collect()
+}
+
+fn profile(recording: &Recording, tenant: u16, share: f64, blocks: u32) -> f64 {
+    let head = head_of(recording, TenantId(tenant), share);
+    let make = |capacity| Lru::new(capacity, &NoSettings {}, Seed(1));
+    hit_ratio_alone(&head, blocks, WriteMode::WriteBack, make)
+}
+
+#[test]
+fn a_loop_of_four_blocks_hits_from_four_blocks_on() {
+    // The first half walks around four blocks, the second never comes back.
+    let a = reads((0..40).map(|at| at % 4).chain(100..140));
+    let b = reads((0..80).map(|at| at * 7));
+    let recording = recorded(&[a, b]);
+    assert_eq!(profile(&recording, 0, 0.5, 3), 0.0);
+    assert_eq!(profile(&recording, 0, 0.5, 4), 36.0 / 40.0);
+    assert_eq!(profile(&recording, 0, 1.0, 4), 36.0 / 80.0);
+    assert_eq!(profile(&recording, 1, 1.0, 100), 0.0);
+    assert_eq!(head_of(&recording, TenantId(1), 0.1).len(), 8);
+    assert_eq!(profile(&recording, 0, 0.0, 4), 0.0);
+    assert!(head_of(&recording, TenantId(9), 1.0).is_empty());
+}
