@@ -2,13 +2,14 @@
 //!
 //! For: `wa`: sizing a drive, replaying one trace on it under every scheme asked for, in parallel.
 //! Must never know: how results are drawn. The drive is scaled to the pages that the trace ever
-//! writes unless a capacity is given; the result says which. Units: pages; F are pages programmed
+//! writes, or to those live at once, unless a capacity is given; the result says which. Units: pages; F are pages programmed
 //! to flash, U pages written by the host; `write_amplification` is F/U, `extra_writes` (F-U)/U, the
 //! measure of Shiro.
 
 mod drive;
 mod extents;
 mod lifetimes;
+mod live;
 mod plan;
 mod script;
 mod tally;
@@ -46,7 +47,8 @@ pub struct WaOptions {
     pub superblock: String,
     /// Size of a page, with unit.
     pub page: String,
-    /// Logical size of the drive, or `auto`: what is ever written.
+    /// Logical size of the drive, or `auto`: what is ever written, or `live`: the most that is live
+    /// at once, with page numbers that recycle after trims.
     pub capacity: String,
     /// Superblocks kept free for host writes.
     pub reserve: u32,
@@ -96,9 +98,28 @@ pub fn wa(
     let plan = Plan::new(options).map_err(refuse)?;
     with_threads(options.threads, || {
         let script = script::read(&spec, origin, options, plan.page_bytes, progress)?;
-        let logical_pages = plan.logical_pages(script.working_pages).map_err(refuse)?;
+        let live_pages = live::peak(&script, options.looped);
+        let (working_pages, trace_pages) = (script.working_pages, script.run_pages);
+        let logical_pages = plan.logical_pages(working_pages, live_pages).map_err(refuse)?;
         let cases = plan.cases(logical_pages, spec.seed).map_err(refuse)?;
-        let run = Run { options, plan: &plan, script: &script, logical_pages, progress };
+        let limit_pages = limit_pages(options, logical_pages, trace_pages);
+        let script = if plan.recycles() {
+            check_length(limit_pages, spec.replay.max_accesses).map_err(refuse)?;
+            live::recycled(script, live_pages, limit_pages)
+        } else {
+            script
+        };
+        let run = Run {
+            options,
+            plan: &plan,
+            script: &script,
+            logical_pages,
+            working_pages,
+            live_pages,
+            trace_pages,
+            limit_pages,
+            progress,
+        };
         let answers = run.cases(&cases, origin)?;
         let result = run.json(&spec, answers);
         if let Some(out) = &options.out {
@@ -108,39 +129,57 @@ pub fn wa(
     })
 }
 
+/// Page writes to measure, of a trace of `trace_pages`.
+fn limit_pages(options: &WaOptions, logical_pages: u32, trace_pages: u64) -> u64 {
+    let drive = f64::from(logical_pages);
+    let asked = |writes: f64| ((writes * drive).ceil() as u64).max(1);
+    match (options.looped, options.drive_writes) {
+        (true, writes) => asked(writes.unwrap_or(LOOPED_DRIVE_WRITES)),
+        (false, Some(writes)) => asked(writes).min(trace_pages),
+        (false, None) => trace_pages,
+    }
+}
+
+/// Refuses a loop whose repetitions, numbered anew each, would not fit into memory.
+fn check_length(pages: u64, most: u64) -> Result<(), String> {
+    if pages <= most {
+        return Ok(());
+    }
+    let expected = "expected at most `replay.max_accesses`";
+    Err(format!("`drive_writes`: found {pages} page writes, {expected} ({most}) under `live`"))
+}
+
 /// One call's inputs.
 struct Run<'a> {
     options: &'a WaOptions,
     plan: &'a Plan,
     script: &'a Script,
     logical_pages: u32,
+    /// Distinct pages that the trace writes.
+    working_pages: u32,
+    /// The most pages live at once.
+    live_pages: u32,
+    /// Pages that the trace writes, replayed once.
+    trace_pages: u64,
+    /// Page writes to measure.
+    limit_pages: u64,
     progress: OnProgress<'a>,
 }
 
 impl Run<'_> {
-    /// Page writes to measure.
-    fn limit_pages(&self) -> u64 {
-        let drive = f64::from(self.logical_pages);
-        let asked = |writes: f64| ((writes * drive).ceil() as u64).max(1);
-        match (self.options.looped, self.options.drive_writes) {
-            (true, writes) => asked(writes.unwrap_or(LOOPED_DRIVE_WRITES)),
-            (false, Some(writes)) => asked(writes).min(self.script.run_pages),
-            (false, None) => self.script.run_pages,
-        }
-    }
-
     fn drive_writes(&self) -> f64 {
-        self.limit_pages() as f64 / f64::from(self.logical_pages)
+        self.limit_pages as f64 / f64::from(self.logical_pages)
     }
 
     /// Replays every case, each on one thread.
     fn cases(&self, cases: &[Case], origin: &Path) -> Result<Vec<Value>, ExperimentError> {
         let script = self.script;
-        let looped = self.rounds() > 1.0;
+        // Numbers that recycle come with all repetitions written out.
+        let looped = self.rounds() > 1.0 && !self.plan.recycles();
         let lifetimes = lifetimes::lifetimes(script, looped);
         let (load_lifetimes, run_lifetimes) = lifetimes.split_at(script.load_pages as usize);
         let (load, run) = script.steps.split_at(script.load_steps);
-        let limit_pages = self.limit_pages();
+        let limit_pages = self.limit_pages;
         let parts = (POINTS / self.drive_writes()).round().clamp(1.0, 20.0);
         let every_pages = ((f64::from(self.logical_pages) / parts) as u64).max(1);
         let total = Some((script.load_pages + limit_pages) * cases.len() as u64);
@@ -184,7 +223,7 @@ impl Run<'_> {
 
     /// How often the trace is replayed.
     fn rounds(&self) -> f64 {
-        self.limit_pages() as f64 / self.script.run_pages as f64
+        self.limit_pages as f64 / self.trace_pages as f64
     }
 
     fn warnings(&self) -> Vec<String> {
@@ -212,11 +251,13 @@ impl Run<'_> {
             "superblock_bytes": plan.page_bytes * u64::from(plan.block_pages),
             "reserve_superblocks": self.options.reserve,
             "logical_pages": self.logical_pages,
-            "working_pages": script.working_pages,
+            "working_pages": self.working_pages,
+            "live_pages": self.live_pages,
+            "capacity": self.options.capacity,
             "scaled": plan.scaled(),
             "load_pages": script.load_pages,
-            "trace_pages": script.run_pages,
-            "user_pages": self.limit_pages(),
+            "trace_pages": self.trace_pages,
+            "user_pages": self.limit_pages,
             "drive_writes": self.drive_writes(),
             "looped": self.rounds() > 1.0,
             "rounds": self.rounds(),

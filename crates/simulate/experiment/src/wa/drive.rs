@@ -124,41 +124,60 @@ impl<S: Separation> Drive<S> {
         end: u64,
     ) -> Result<(), Stop> {
         let mut lifetimes = lifetimes.iter();
-        for step in steps {
-            let request = HostRequest {
-                first_page: step.first,
-                pages: step.pages,
-                write: step.op == Op::Write,
-            };
+        for (index, step) in steps.iter().enumerate() {
+            let rest = &steps[index + 1..];
+            if !step.continues {
+                self.begin(step, rest);
+            }
             match step.op {
                 Op::Trim => self.ftl.trim(step.first, step.pages)?,
-                Op::Read | Op::Flush => self.ftl.begin(&request),
+                Op::Read | Op::Flush => {}
                 Op::Write => {
-                    self.ftl.begin(&request);
                     let left = end.saturating_sub(self.ftl.clock()).min(u64::from(step.pages));
                     for page in step.first..step.first + left as u32 {
                         let lifetime = lifetimes.next().copied();
                         self.write(page, lifetime.unwrap_or(cachewright_ftl::NEVER))?;
                     }
-                    self.ftl.end(&mut self.tally);
-                    self.tally.settle(self.ftl.blocks(), self.ftl.clock());
-                    if self.ftl.clock() >= end {
+                    let done = self.ftl.clock() >= end;
+                    if done || !rest.first().is_some_and(|next| next.continues) {
+                        self.ftl.end(&mut self.tally);
+                        self.tally.settle(self.ftl.blocks(), self.ftl.clock());
+                    }
+                    if done {
                         break;
                     }
                 }
             }
-            let news = self.ftl.clock() - self.told;
-            if news >= TELL_EVERY {
-                self.told += news;
-                if !(work.tell)(news) {
-                    return Err(Stop::Cancelled);
-                }
+            self.report(work)?;
+        }
+        Ok(())
+    }
+
+    /// Announces a request that begins with `step` and goes on in those steps of `rest` that
+    /// continue it.
+    fn begin(&mut self, step: &Step, rest: &[Step]) {
+        let parts = rest.iter().take_while(|next| next.continues);
+        let pages = parts.fold(step.pages, |sum, part| sum.saturating_add(part.pages));
+        if step.op != Op::Trim {
+            let write = step.op == Op::Write;
+            self.ftl.begin(&HostRequest { first_page: step.first, pages, write });
+        }
+    }
+
+    /// Tells progress and takes a sample when they are due.
+    #[inline(always)]
+    fn report(&mut self, work: &Work<'_>) -> Result<(), Stop> {
+        let news = self.ftl.clock() - self.told;
+        if news >= TELL_EVERY {
+            self.told += news;
+            if !(work.tell)(news) {
+                return Err(Stop::Cancelled);
             }
-            if self.ftl.clock() >= self.next_sample {
-                self.samples.push(self.ftl.counts());
-                while self.next_sample <= self.ftl.clock() {
-                    self.next_sample += work.every_pages;
-                }
+        }
+        if self.ftl.clock() >= self.next_sample {
+            self.samples.push(self.ftl.counts());
+            while self.next_sample <= self.ftl.clock() {
+                self.next_sample += work.every_pages;
             }
         }
         Ok(())

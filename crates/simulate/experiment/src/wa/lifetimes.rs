@@ -37,17 +37,16 @@ struct Backward {
 impl Backward {
     fn over(&mut self, steps: &[Step], store: &mut impl FnMut(u64, u32)) {
         for step in steps.iter().rev() {
-            let range = step.first as usize..(step.first + step.pages) as usize;
             match step.op {
                 Op::Write => {
-                    for end in self.ends[range].iter_mut().rev() {
+                    for end in self.ends[step.range()].iter_mut().rev() {
                         let lifetime = *end - self.clock;
                         store(self.clock, u32::try_from(lifetime).unwrap_or(NEVER));
                         *end = self.clock;
                         self.clock -= 1;
                     }
                 }
-                Op::Trim => self.ends[range].fill(self.clock),
+                Op::Trim => self.ends[step.range()].fill(self.clock),
                 Op::Read | Op::Flush => {}
             }
         }
@@ -59,7 +58,7 @@ mod tests {
     use super::*;
 
     fn step(op: Op, first: u32, pages: u32) -> Step {
-        Step { op, first, pages }
+        Step { op, continues: false, first, pages }
     }
 
     /// Load: 0 1 2. Run: 1, trim of 0..2, 2 0.

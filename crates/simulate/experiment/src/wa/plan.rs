@@ -11,6 +11,17 @@ use cachewright_ftl::separation::{self, Registered, SeparationVisitor};
 use cachewright_ftl::{Geometry, Need, Space, reclaim};
 use cachewright_types::{Bytes, Seed, Size, Value, parse_bytes, parse_size};
 
+/// How large the drive is.
+#[derive(Clone, Copy, Debug)]
+enum Capacity {
+    /// As large as what is ever written.
+    Written,
+    /// As large as what is live at once.
+    Live,
+    /// As asked.
+    Of(Size),
+}
+
 /// Checked options.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -23,7 +34,7 @@ pub struct Plan {
     ops: Vec<f64>,
     separations: Vec<Named>,
     reclaims: Vec<Named>,
-    capacity: Option<Size>,
+    capacity: Capacity,
     reserve: u32,
 }
 
@@ -50,8 +61,11 @@ impl Plan {
             ));
         }
         let capacity = match options.capacity.as_str() {
-            "auto" => None,
-            text => Some(parse_size(text).map_err(|error| format!("`capacity`: {error}"))?),
+            "auto" => Capacity::Written,
+            "live" => Capacity::Live,
+            text => Capacity::Of(parse_size(text).map_err(|error| {
+                format!("`capacity`: {error}; `auto` and `live` follow the trace")
+            })?),
         };
         if let Some(writes) = options.drive_writes.filter(|n| !(*n > 0.0 && *n <= 1e6)) {
             return Err(format!("`drive_writes`: found {writes}, expected a number above 0"));
@@ -112,27 +126,35 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether the drive is as large as what is written.
+    /// Whether the drive is as large as what is written, or live.
     pub fn scaled(&self) -> bool {
-        matches!(self.capacity, None | Some(Size::WorkingSetPercent(_)))
+        !matches!(self.capacity, Capacity::Of(Size::Bytes(_) | Size::Blocks(_)))
     }
 
-    /// Logical pages of the drive for so many distinct written pages.
-    pub fn logical_pages(&self, working_pages: u32) -> Result<u32, String> {
+    /// Whether trimmed pages give their numbers to others.
+    pub fn recycles(&self) -> bool {
+        matches!(self.capacity, Capacity::Live)
+    }
+
+    /// Logical pages of the drive for so many distinct written pages, of which so many are live at
+    /// once.
+    pub fn logical_pages(&self, working_pages: u32, live_pages: u32) -> Result<u32, String> {
         let pages = match self.capacity {
-            None => u64::from(working_pages),
-            Some(Size::Bytes(bytes)) => bytes.0 / self.page_bytes,
-            Some(Size::Blocks(blocks)) => blocks,
-            Some(Size::WorkingSetPercent(percent)) => {
+            Capacity::Written => u64::from(working_pages),
+            Capacity::Live => u64::from(live_pages),
+            Capacity::Of(Size::Bytes(bytes)) => bytes.0 / self.page_bytes,
+            Capacity::Of(Size::Blocks(blocks)) => blocks,
+            Capacity::Of(Size::WorkingSetPercent(percent)) => {
                 (f64::from(working_pages) * percent / 100.0).round() as u64
             }
         };
-        if (u64::from(working_pages)..=PAGES_LIMIT).contains(&pages) {
+        let least = if self.recycles() { live_pages } else { working_pages };
+        if (u64::from(least)..=PAGES_LIMIT).contains(&pages) {
             return Ok(pages as u32);
         }
         Err(format!(
             "`capacity`: found {pages} pages, expected {working_pages} (what the trace writes) to \
-             {PAGES_LIMIT}"
+             {PAGES_LIMIT}, or `live` for the {live_pages} that are live at once"
         ))
     }
 

@@ -2,7 +2,8 @@
 //!
 //! For: one decode for all schemes. Must never know: separations, flash. A page that a write
 //! touches is written whole; a trim drops the pages that lie wholly inside it; reads keep the pages
-//! that are ever written. Units: pages. Memory: 12 bytes per request, 36 at the end of reading.
+//! that are ever written. Pages are numbered by address (see `live.rs` for numbers that recycle).
+//! Units: pages. Memory: 12 bytes per request, 36 at the end of reading.
 
 use super::extents::Extents;
 use crate::progress::{OnProgress, Progress};
@@ -14,6 +15,7 @@ use cachewright_trace::formats;
 use cachewright_trace::merge::{Workload, WorkloadBatch};
 use cachewright_types::Op;
 use serde_json::{Value, json};
+use std::ops::Range;
 use std::path::Path;
 
 /// Requests decoded at a time.
@@ -21,15 +23,24 @@ const BATCH: usize = 8192;
 /// The most pages a drive can have.
 pub const PAGES_LIMIT: u64 = 1 << 31;
 
-/// One request in logical pages.
+/// One request in logical pages, or a part of one whose pages do not follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// What is asked; never a flush.
     pub op: Op,
+    /// Whether the step belongs to the request of the step before it.
+    pub continues: bool,
     /// First page.
     pub first: u32,
     /// Number of pages, at least 1.
     pub pages: u32,
+}
+
+impl Step {
+    /// The pages, as indices.
+    pub fn range(&self) -> Range<usize> {
+        self.first as usize..self.first as usize + self.pages as usize
+    }
 }
 
 /// The requests of the load, if any, and of the run.
@@ -43,7 +54,7 @@ pub struct Script {
     pub load_pages: u64,
     /// Pages written by the run.
     pub run_pages: u64,
-    /// Distinct pages written by both.
+    /// Numbers of logical pages: distinct pages written by both, or the most live at once.
     pub working_pages: u32,
     /// Facts of each tenant's trace and load.
     pub tenants: Vec<Value>,
@@ -252,7 +263,7 @@ impl Reading<'_> {
             let numbers = self.written.numbers(raw.space, raw.first, raw.end);
             if !numbers.is_empty() {
                 let (first, pages) = (numbers.start as u32, (numbers.end - numbers.start) as u32);
-                script.steps.push(Step { op: raw.op, first, pages });
+                script.steps.push(Step { op: raw.op, continues: false, first, pages });
             }
         }
         Ok(())
