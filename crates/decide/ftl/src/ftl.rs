@@ -161,6 +161,11 @@ impl<S: Separation> Ftl<S> {
             self.counts.meta_reads += 1;
             sink.read_meta(self.mapping.split(old));
         }
+        if S::PREDICTS
+            && let Some(waits) = self.separation.predicted()
+        {
+            sink.predict(page, waits);
+        }
         self.mapped_pages += u32::from(!rewrite);
         self.stored_pages += 1;
         let at = self.append(stream, page, sink);

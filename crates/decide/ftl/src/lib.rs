@@ -27,6 +27,7 @@ pub use ftl::Ftl;
 pub use geometry::{Geometry, Space};
 pub use reclaim::{Reclaim, Round};
 pub use registry::{Entry, Need};
+pub use separation::learning::{Classification, Confusion, Part, Statistics};
 pub use separation::{Choice, HostRequest, Invalidated, Moved, Separation, Stream, Write};
 pub use sink::{Address, NoSink, Sink};
 

@@ -28,6 +28,10 @@ pub trait Sink {
     /// superblock and belongs to the page at this offset.
     #[inline(always)]
     fn read_meta(&mut self, _of: Address) {}
+    /// The separation took a step of its model for a page written by the host, who waits for it if
+    /// `waits`.
+    #[inline(always)]
+    fn predict(&mut self, _page: u32, _waits: bool) {}
     /// A superblock is erased; nothing valid is left in it.
     #[inline(always)]
     fn erase(&mut self, _block: u32) {}

@@ -10,6 +10,7 @@
 
 pub mod dac;
 pub mod future;
+pub mod learning;
 pub mod mida;
 pub mod midas;
 pub mod multi_log;
@@ -23,6 +24,7 @@ use crate::registry::{Entry, unknown};
 use crate::{FtlError, Geometry};
 use cachewright_types::settings::Settings;
 use cachewright_types::{Seed, SettingSpec, Value};
+use learning::{Classification, Statistics};
 
 /// A stream: pages placed on one stream fill the same superblock one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -126,6 +128,8 @@ pub trait Separation: Send {
     const WATCHES_INVALIDATION: bool = false;
     /// Whether `meta_read` is called after each host write.
     const READS_META: bool = false;
+    /// Whether `predicted` is called after each host write.
+    const PREDICTS: bool = false;
 
     /// Streams in use, `1..=64`; constant.
     fn streams(&self) -> u32;
@@ -168,6 +172,23 @@ pub trait Separation: Send {
 
     /// A superblock is full.
     fn on_seal(&mut self, _block: &Block) {}
+
+    /// Whether the last `place_user` took a step of a model (only under `PREDICTS`), and if so
+    /// whether the host's write waited for it.
+    #[inline(always)]
+    fn predicted(&mut self) -> Option<bool> {
+        None
+    }
+
+    /// What came of the scheme's predictions of lifetimes; nothing if it makes none.
+    fn classification(&self) -> Option<Classification> {
+        None
+    }
+
+    /// What the scheme did to learn; nothing if it does not.
+    fn learning(&self) -> Option<Statistics> {
+        None
+    }
 
     /// Classes for reclaim policies that ask.
     fn short_lived(&self) -> ShortLived {

@@ -4,6 +4,7 @@
 //! model is trained. Units: steps; shares in `[0, 1]`. Source: Shiro, section III-B and table V.
 
 use super::features::Encoding;
+use crate::separation::learning::Confusion;
 use cachewright_infer::{FloatModel, Int8Model, ModelError, StoredModel, argmax};
 
 /// What is known of a page write once its window is over.
@@ -72,62 +73,6 @@ impl Dataset {
     }
 }
 
-/// Predictions against what came; short is the positive class.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Confusion {
-    /// Predicted short, was short.
-    pub short_right: u64,
-    /// Predicted short, was long.
-    pub short_wrong: u64,
-    /// Predicted long, was long.
-    pub long_right: u64,
-    /// Predicted long, was short.
-    pub long_wrong: u64,
-}
-
-impl Confusion {
-    /// Counts one prediction.
-    pub fn add(&mut self, predicted_short: bool, was_short: bool) {
-        let counter = match (predicted_short, was_short) {
-            (true, true) => &mut self.short_right,
-            (true, false) => &mut self.short_wrong,
-            (false, false) => &mut self.long_right,
-            (false, true) => &mut self.long_wrong,
-        };
-        *counter += 1;
-    }
-
-    /// Predictions.
-    pub fn total(&self) -> u64 {
-        self.short_right + self.short_wrong + self.long_right + self.long_wrong
-    }
-
-    /// Share of right predictions; 0 of none.
-    pub fn accuracy(&self) -> f64 {
-        ratio(self.short_right + self.long_right, self.total())
-    }
-
-    /// Share of those predicted short that were; 0 of none.
-    pub fn precision(&self) -> f64 {
-        ratio(self.short_right, self.short_right + self.short_wrong)
-    }
-
-    /// Share of the short that were predicted so; 0 of none.
-    pub fn recall(&self) -> f64 {
-        ratio(self.short_right, self.short_right + self.long_wrong)
-    }
-
-    /// Harmonic mean of precision and recall.
-    pub fn f1(&self) -> f64 {
-        let twice = 2 * self.short_right;
-        ratio(twice, twice + self.short_wrong + self.long_wrong)
-    }
-}
-
-fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
-}
-
 /// A model, f32 or int8, on the labelled steps of a dataset; each series begins with a zero state.
 /// Errors: a model that computes on other inputs.
 pub fn evaluate(stored: &StoredModel, dataset: &Dataset) -> Result<Confusion, ModelError> {
@@ -165,16 +110,6 @@ pub fn evaluate(stored: &StoredModel, dataset: &Dataset) -> Result<Confusion, Mo
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn measures_of_a_worked_table() {
-        let counts = Confusion { short_right: 6, short_wrong: 2, long_right: 9, long_wrong: 3 };
-        assert_eq!(counts.accuracy(), 0.75);
-        assert_eq!(counts.precision(), 0.75);
-        assert!((counts.recall() - 2.0 / 3.0).abs() < 1e-12);
-        assert!((counts.f1() - 12.0 / 17.0).abs() < 1e-12);
-        assert_eq!(Confusion::default().f1(), 0.0);
-    }
 
     #[test]
     fn series_follow_one_another() {

@@ -15,6 +15,8 @@ const RUN_REQUESTS: usize = 32;
 const RUN_BYTES: u64 = 128 << 10;
 /// Hex digits per feature: lifetime, length, sequential, chunk writes, chunk reads, write share.
 const DIGITS: [usize; 6] = [8, 3, 1, 4, 4, 2];
+/// Digits of all features.
+pub const HEX_INPUTS: usize = 22;
 
 /// The features of one page write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +33,25 @@ pub struct Features {
     pub chunk_reads: u16,
     /// Writes among recent requests, 255 for all.
     pub write_share: u8,
+}
+
+impl Features {
+    /// The hex digits of all features, each from 0 to 15, in the order of [`Encoding::Hex`].
+    #[inline]
+    pub fn hex_digits(&self) -> [u8; HEX_INPUTS] {
+        let length = self.request_pages.min(0xFFF);
+        let sequential = u32::from(self.sequential);
+        let writes = u64::from(self.chunk_writes);
+        let low = u64::from(self.previous_lifetime)
+            | u64::from(length | sequential << 12) << 32
+            | writes << 48;
+        let high = u32::from(self.chunk_reads) | u32::from(self.write_share) << 16;
+        let mut digits = [0; HEX_INPUTS];
+        let (first, last) = digits.split_at_mut(16);
+        first.iter_mut().enumerate().for_each(|(i, digit)| *digit = (low >> (4 * i) & 15) as u8);
+        last.iter_mut().enumerate().for_each(|(i, digit)| *digit = (high >> (4 * i) & 15) as u8);
+        digits
+    }
 }
 
 /// How features become inputs in `[0, 1]`.
@@ -221,7 +242,8 @@ mod tests {
         assert_eq!(digits[..8], lifetime);
         assert_eq!(digits[8..], [15, 15, 15, 1, 0, 1, 0, 0, 0, 0, 0, 0, 1, 15]);
         assert_eq!(inputs.len(), Encoding::Hex.inputs());
-        assert_eq!(Encoding::Hex.names().len(), 22);
+        assert_eq!(Encoding::Hex.names().len(), HEX_INPUTS);
+        assert_eq!(features.hex_digits().map(u32::from)[..], digits[..]);
     }
 
     #[test]

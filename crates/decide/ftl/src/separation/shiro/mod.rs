@@ -8,10 +8,12 @@
 //!
 //! Invariant: nothing looks ahead; a class depends on earlier requests only. Deviations: the fixed
 //! hierarchy moves pages unless `learn_moves` is set; the paper's agent did not beat the hierarchy
-//! it starts from. Prediction off the write's path changes no decision, so it is no setting here:
-//! an SSD model prices [`Statistics::predictions`] on or off the path.
+//! it starts from. Whether a write waits for its prediction (`synchronous`) changes no decision, as
+//! a page is classified before it leaves the buffer either way; it is counted and told to the sink,
+//! where a device model prices it.
 
 mod backprop;
+mod classifier;
 mod dataset;
 mod features;
 mod learner;
@@ -23,16 +25,19 @@ mod threshold;
 mod trainer;
 mod window;
 
-pub use dataset::{Confusion, Dataset, Label, evaluate};
+pub use super::learning::{Classification, Confusion, Statistics};
+pub use dataset::{Dataset, Label, evaluate};
 pub use features::{Encoding, Features};
 pub use learner::{Learner, THRESHOLD_NOTE};
 pub use pages::Class;
 pub use trainer::{NativeTrainer, TrainError, Trainer};
 
+use super::learning::Scores;
 use super::{HostRequest, Invalidated, Moved, Registered, Separation, ShortLived, Stream, Write};
 use crate::{Block, Entry, Geometry};
-use cachewright_infer::{Int8Model, Int8Scratch, StoredModel, argmax, quantise};
+use cachewright_infer::StoredModel;
 use cachewright_types::{Seed, settings};
+use classifier::Classifier;
 use features::Tracker;
 use meta_cache::MetaCache;
 use migration::{Agent, LEVELS, Learning, Situation, USER_TYPES, by_age, hierarchical};
@@ -66,6 +71,8 @@ settings! {
         series_steps: u32 = 20, "writes", 1 ..= 1000;
         /// whether inputs are logarithms of features rather than their hex digits
         log_inputs: bool = false, "true or false", 0 ..= 1;
+        /// whether a write waits for its prediction: the same decisions, another latency
+        synchronous: bool = false, "true or false", 0 ..= 1;
         /// whether moved pages follow the Q-learning agent rather than the fixed hierarchy
         learn_moves: bool = false, "true or false", 0 ..= 1;
         /// share of a reward's difference that one update of the agent takes
@@ -75,29 +82,6 @@ settings! {
         /// meta pages held in memory, as a share of all
         meta_cache_share: f64 = 0.01, "ratio", 0.0 ..= 1.0;
     }
-}
-
-/// What a scheme did so far beside placing pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
-    /// Steps of the model.
-    pub predictions: u64,
-    /// Windows that ended.
-    pub windows: u64,
-    /// Models that came into use.
-    pub trainings: u64,
-    /// Calls of the trainer that gave no usable model.
-    pub failures: u64,
-    /// Pages of metadata found in memory.
-    pub meta_hits: u64,
-    /// Pages of metadata read from flash.
-    pub meta_misses: u64,
-}
-
-/// A model in use.
-struct Deployed {
-    model: Int8Model,
-    scratch: Int8Scratch,
 }
 
 /// Shiro in one of its variants: [`PAPER`], [`NO_LEVELS`], [`EXTENDED`].
@@ -114,13 +98,15 @@ pub struct Shiro<const VARIANT: u8> {
     window_pages: u32,
     threshold: Threshold,
     trainer: Option<Box<dyn Trainer>>,
-    deployed: Option<Deployed>,
+    deployed: Option<Classifier>,
+    scores: Scores,
     agent: Option<Agent>,
     cache: MetaCache,
     /// Meta page of the copy being overwritten, unless it is still in memory.
     wanted: Option<u32>,
     missed: bool,
-    inputs: Vec<f32>,
+    /// Whether the last write took a step of the model.
+    stepped: bool,
     last: Class,
     statistics: Statistics,
     error: Option<TrainError>,
@@ -149,11 +135,12 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
             threshold: Threshold::new(seed.derive("threshold")),
             trainer: Some(Box::new(NativeTrainer::new(seed.derive("trainer")))),
             deployed: None,
+            scores: Scores::new((window_pages as u32).max(1)),
             agent: learns.then(|| Agent::new(learning, seed.derive("moves"))),
             cache: MetaCache::new((all_meta * settings.meta_cache_share) as u32, all_meta as u32),
             wanted: None,
             missed: false,
-            inputs: Vec::new(),
+            stepped: false,
             last: Class::Unseen,
             statistics: Statistics::default(),
             error: None,
@@ -170,25 +157,7 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
     /// another (all inputs at 1 are added, so that no digit saturates). Errors: a model of another
     /// shape than these inputs, 32 bytes of state, 2 outputs (long, short).
     pub fn install(&mut self, stored: &StoredModel, calibration: &[f32]) -> Result<(), TrainError> {
-        let inputs = self.encoding.inputs();
-        let shape = &stored.description.architecture;
-        let found = (shape.inputs, shape.state_len(), shape.cell_len(), shape.outputs());
-        if found != (inputs, STATE_BYTES, 0, 2) {
-            let words = |(inputs, state, cell, outputs)| {
-                format!("{inputs} inputs, {state} + {cell} bytes of state and {outputs} outputs")
-            };
-            let (found, expected) = (words(found), words((inputs, STATE_BYTES, 0, 2)));
-            return Err(TrainError::Shape { found, expected });
-        }
-        let quantised;
-        let int8 = if stored.is_int8() {
-            stored
-        } else {
-            quantised = quantise(stored, &[&vec![1.0; inputs], calibration])?;
-            &quantised
-        };
-        let model = Int8Model::new(int8)?;
-        self.deployed = Some(Deployed { scratch: model.scratch(), model });
+        self.deployed = Some(Classifier::new(stored, self.encoding, calibration)?);
         self.statistics.trainings += 1;
         Ok(())
     }
@@ -217,20 +186,24 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
     /// One step of the model: the page's state moves on, the class comes out.
     #[inline]
     fn predict(&mut self, page: u32, features: &Features) -> Class {
-        let Some(Deployed { model, scratch }) = &mut self.deployed else { return Class::Unseen };
+        let Some(classifier) = &mut self.deployed else { return Class::Unseen };
         let Some(state) = self.pages.state(page) else { return Class::Unseen };
         let stale = VARIANT == EXTENDED && features.previous_lifetime > self.window_pages;
         if stale || self.settings.series_steps == 1 {
             *state = [0; STATE_BYTES];
         }
-        self.inputs.clear();
-        self.encoding.append(features, &mut self.inputs);
         self.statistics.predictions += 1;
-        // Shapes were checked when the model was installed, so that a step cannot fail.
-        match model.step(scratch, state, &mut [], &self.inputs) {
-            Ok(outputs) if argmax(outputs) == 1 => Class::Short,
-            Ok(_) => Class::Long,
-            Err(_) => Class::Unseen,
+        self.statistics.waited_predictions += u64::from(self.settings.synchronous);
+        self.stepped = true;
+        classifier.classify(state, features)
+    }
+
+    /// Judges the prediction made at the last write of a page, whose copy ends now.
+    #[inline]
+    fn judge(&mut self, page: u32, clock: u64) {
+        let class = self.pages.class(page);
+        if let (Some(age), true) = (self.pages.age(page, clock), class != Class::Unseen) {
+            self.scores.ended(clock - u64::from(age), class == Class::Short, age);
         }
     }
 
@@ -298,6 +271,7 @@ fn meta_pages(block_pages: u32, entries: u32) -> u32 {
 impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
     const WATCHES_INVALIDATION: bool = true;
     const READS_META: bool = true;
+    const PREDICTS: bool = true;
 
     fn streams(&self) -> u32 {
         (USER_TYPES + if VARIANT == NO_LEVELS { 1 } else { LEVELS }) as u32
@@ -315,6 +289,7 @@ impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
     fn place_user(&mut self, write: &Write) -> Stream {
         let &Write { page, clock, .. } = write;
         self.missed = self.wanted.take().is_some_and(|meta| !self.cache.look_up(meta));
+        self.judge(page, clock);
         let age = self.pages.age(page, clock);
         let features = self.tracker.features(page, age.unwrap_or(0));
         self.window.write(page, age.is_none(), features);
@@ -323,6 +298,9 @@ impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
         let class = if age.is_some() { predicted } else { Class::Unseen };
         self.pages.stamp(page, clock, class);
         self.last = class;
+        if let (Some(threshold), true) = (self.threshold.value(), class != Class::Unseen) {
+            self.scores.predicted(clock, threshold, class == Class::Short);
+        }
         if self.window.writes() >= self.window_pages {
             self.end_window();
         }
@@ -351,6 +329,7 @@ impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
 
     fn on_invalidate(&mut self, gone: &Invalidated<'_>) {
         if gone.trimmed {
+            self.judge(gone.page, gone.clock);
             self.pages.forget(gone.page);
             self.window.trim(gone.page);
         } else if gone.block.sealed {
@@ -371,6 +350,19 @@ impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
     fn on_erase(&mut self, victim: &Block, _clock: u64) {
         let first = victim.id.saturating_mul(self.meta_pages);
         (0..self.meta_pages).for_each(|meta| self.cache.forget(first.saturating_add(meta)));
+    }
+
+    #[inline]
+    fn predicted(&mut self) -> Option<bool> {
+        std::mem::take(&mut self.stepped).then_some(self.settings.synchronous)
+    }
+
+    fn classification(&self) -> Option<Classification> {
+        Some(self.scores.classification())
+    }
+
+    fn learning(&self) -> Option<Statistics> {
+        Some(self.statistics())
     }
 
     fn short_lived(&self) -> ShortLived {

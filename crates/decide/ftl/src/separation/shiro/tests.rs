@@ -108,6 +108,66 @@ fn it_tells_a_journal_from_random_pages() {
     assert_eq!(ftl.audit(), Ok(()));
 }
 
+/// Notes the steps of the model that a write waited for and those it did not.
+#[derive(Default)]
+struct Steps([u64; 2]);
+
+impl crate::Sink for Steps {
+    fn predict(&mut self, _: u32, waits: bool) {
+        self.0[usize::from(waits)] += 1;
+    }
+}
+
+#[test]
+fn predictions_are_judged_as_a_second_look_at_the_trace_would() {
+    let mut ftl = drive::<PAPER>(&settings(), 2);
+    let writes = 6 * PAGES;
+    let mut last = vec![None; PAGES as usize];
+    let mut lifetimes = vec![crate::NEVER; writes as usize];
+    for write in 0..writes {
+        let before = last[page_of(write, 1) as usize].replace(write);
+        if let Some(before) = before {
+            lifetimes[before as usize] = write - before;
+        }
+    }
+    let (mut expected, mut short) = (Confusion::default(), 0);
+    for write in 0..writes {
+        let threshold = ftl.separation().threshold();
+        ftl.write_request(page_of(write, 1), 1, &mut NoSink).unwrap();
+        let class = ftl.separation().last_class();
+        if let (Some(threshold), true) = (threshold, class != Class::Unseen) {
+            expected.add(class == Class::Short, lifetimes[write as usize] <= threshold);
+            short += u64::from(class == Class::Short);
+        }
+    }
+    let found = ftl.separation().classification().unwrap();
+    assert_eq!(found.total(), expected);
+    assert!(short > 1000 && expected.accuracy() > 0.8, "{expected:?}");
+    let windows = ftl.separation().statistics().windows as usize;
+    assert!((windows / 2..=windows + 1).contains(&found.parts.len()), "{}", found.parts.len());
+    assert!(found.parts.is_sorted_by(|a, b| a.from < b.from));
+}
+
+#[test]
+fn waiting_for_a_prediction_is_counted_and_changes_no_decision() {
+    let mut runs = [false, true].map(|synchronous| {
+        let settings = ShiroSettings { synchronous, ..settings() };
+        let (mut ftl, mut steps) = (drive::<PAPER>(&settings, 1), Steps::default());
+        (0..4 * PAGES).for_each(|write| {
+            ftl.write_request(page_of(write, 1), 1, &mut steps).unwrap();
+        });
+        (ftl.counts(), ftl.separation().learning().unwrap(), steps.0)
+    });
+    let [beside, within] = &runs;
+    assert!(beside.1.predictions > 1000);
+    assert_eq!((beside.0, beside.1.predictions), (within.0, within.1.predictions));
+    assert_eq!((beside.1.waited_predictions, beside.2), (0, [beside.1.predictions, 0]));
+    let waited = within.1.waited_predictions;
+    assert_eq!((waited, within.2), (within.1.predictions, [0, waited]));
+    runs[1].1.waited_predictions = 0;
+    assert_eq!(runs[0].1, runs[1].1);
+}
+
 #[test]
 fn before_the_first_model_all_is_unseen() {
     let mut ftl = drive::<PAPER>(&settings(), 1);
