@@ -1,0 +1,326 @@
+//! The capacity planner: the smallest cache that meets every tenant's goal, and its split.
+//!
+//! For: `plan`. What each tenant needs alone, and what each partitioner needs for all of them, both
+//! by replaying the whole workload at sizes that close in on the answer. Must never know: how
+//! answers are drawn. Units: blocks; hit ratios from 0 to 1. The question is the one Patrick et al.
+//! answer in section V ("the smallest cache size that is able to satisfy the QoS").
+//!
+//! A size counts when every goal is met there over the whole run; the search takes goals to stay
+//! met at larger sizes, which holds for LRU in partitions of fixed size. Where a measured size
+//! says otherwise, the answer carries a warning.
+
+use crate::case::{Case, expand};
+use crate::lanes::{Plan, interval_meter};
+use crate::progress::{OnProgress, Progress, with_threads};
+use crate::record::record;
+use crate::{ExperimentError, Spec, VERSION};
+use cachewright_measure::Counts;
+use cachewright_policy::{PolicyVisitor, Registered};
+use cachewright_system::closed::requests_by_tenant;
+use cachewright_system::replay::{Shared, replay};
+use cachewright_system::{Cuts, LaneResult, Recording, interval_curves, profile};
+use cachewright_types::TenantId;
+use rayon::prelude::*;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Sizes tried between two replays of the workload.
+const SIZES: u32 = 8;
+
+/// What to plan.
+#[derive(Clone, Debug)]
+pub struct PlanOptions {
+    /// Partitioners to size the cache for.
+    pub partitions: Vec<String>,
+    /// Keys set over the stack file.
+    pub set: Vec<(String, String)>,
+    /// The answer is at most so much too large, as a share of it.
+    pub precision: f64,
+    /// Threads; 0 for one per processor.
+    pub threads: usize,
+}
+
+impl Default for PlanOptions {
+    fn default() -> Self {
+        let partitions = ["soft-qos", "equal", "shared"].map(str::to_owned).to_vec();
+        PlanOptions { partitions, set: Vec::new(), precision: 0.01, threads: 0 }
+    }
+}
+
+/// Plans the cache of a stack file; the JSON is described in the package's documentation. Errors:
+/// a tenant without a goal, and anything wrong with the stack.
+pub fn plan(
+    text: &str,
+    origin: &Path,
+    options: &PlanOptions,
+    progress: OnProgress<'_>,
+) -> Result<Value, ExperimentError> {
+    let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    if !(options.precision > 0.0 && options.precision <= 1.0) {
+        let found = options.precision;
+        return Err(refuse(format!("`precision`: found {found}, expected a share above 0, to 1")));
+    }
+    let spec = Spec::parse(text, origin, &options.set)?;
+    let first = expand(text, origin, &options.set, &[])?.swap_remove(0);
+    let mut goals = Vec::new();
+    for (goal, tenant) in first.goals(origin)?.into_iter().zip(&spec.tenants) {
+        goals.push(goal.ok_or_else(|| {
+            let expected = "`goal_hit_ratio` or `goal_latency` for every tenant of a plan";
+            refuse(format!("tenant `{}`: found no goal, expected {expected}", tenant.name))
+        })?);
+    }
+    first.needs_future(origin)?;
+    for name in &options.partitions {
+        let overrides = with(&options.set, "cache.partition", name);
+        let case = expand(text, origin, &overrides, &[])?.swap_remove(0);
+        case.spec.resolved().map_err(refuse)?;
+    }
+    with_threads(options.threads, || {
+        let recorded = record(&spec, true, progress)?;
+        let recording = &recorded.recording;
+        let planner = Planner { text, origin, options, recording, goals: &goals, progress };
+        let alone = planner.alone(&spec)?;
+        let smallest: Option<u64> = alone.iter().map(|need| need.0.map(u64::from)).sum();
+        let tenants = spec.tenants.iter().zip(&goals).zip(&alone);
+        let tenants: Vec<Value> = tenants
+            .map(|((tenant, goal), (need, best))| {
+                json!({"name": tenant.name, "goal_hit_ratio": goal, "alone_blocks": need,
+                       "best_hit_ratio": best})
+            })
+            .collect();
+        let sized: Result<Vec<Value>, _> =
+            options.partitions.iter().map(|name| planner.size(name)).collect();
+        Ok(json!({
+            "cachewright": VERSION,
+            "name": spec.name,
+            "spec": spec.resolved().map_err(refuse)?,
+            "block_bytes": spec.cache.block.0,
+            "precision": options.precision,
+            "tenants": tenants,
+            "smallest_blocks": smallest,
+            "partitions": sized?,
+        }))
+    })
+}
+
+fn with(set: &[(String, String)], key: &str, value: &str) -> Vec<(String, String)> {
+    let mut set = set.to_vec();
+    set.push((key.to_owned(), value.to_owned()));
+    set
+}
+
+/// One call's inputs.
+struct Planner<'a> {
+    text: &'a str,
+    origin: &'a Path,
+    options: &'a PlanOptions,
+    recording: &'a Recording,
+    goals: &'a [f64],
+    progress: OnProgress<'a>,
+}
+
+/// What a size gave.
+#[derive(Clone, Debug, PartialEq)]
+struct Tried {
+    met: bool,
+    hit_ratios: Vec<f64>,
+    quota_blocks: Vec<u32>,
+}
+
+impl Planner<'_> {
+    /// Each tenant's smallest cache of its own, if any size meets its goal, and the hit ratio of
+    /// one that holds all it touches.
+    fn alone(&self, spec: &Spec) -> Result<Vec<(Option<u32>, f64)>, ExperimentError> {
+        let stage = "sizing each tenant alone";
+        if !(self.progress)(Progress { stage, done: 0, total: None }) {
+            return Err(ExperimentError::Cancelled);
+        }
+        let need = |(place, &goal): (usize, &f64)| {
+            let head = profile::head_of(self.recording, TenantId(place as u16), 1.0);
+            let visitor = Alone { head: &head, spec, goal };
+            let policy = &spec.cache.policy;
+            cachewright_policy::visit(&policy.name, &policy.pairs, visitor).map_err(|error| {
+                let message = format!("`cache.policy`: {error}");
+                ExperimentError::Spec { origin: self.origin.to_owned(), message }
+            })
+        };
+        self.goals.par_iter().enumerate().map(need).collect()
+    }
+
+    /// The smallest cache under one partitioner.
+    fn size(&self, partition: &str) -> Result<Value, ExperimentError> {
+        let mut tried: BTreeMap<u32, Tried> = BTreeMap::new();
+        let most = self.most();
+        // Below `low` some goal is not met; at `high` all are.
+        let (mut low, mut high) = (0, most);
+        tried.insert(most, self.tried(partition, &[most])?.swap_remove(0));
+        let reached = tried.get(&most).is_some_and(|end| end.met);
+        while reached && !self.settled(low, high) {
+            let sizes = between(low, high);
+            for (size, answer) in sizes.iter().zip(self.tried(partition, &sizes)?) {
+                tried.insert(*size, answer);
+            }
+            (low, high) = bracket(&tried, most);
+        }
+        let found = tried.get(&high).filter(|_| reached);
+        let broken = tried.range(high..).find(|(_, answer)| reached && !answer.met);
+        let warning = broken.map(|(size, _)| format!("goals are not met at {size} blocks"));
+        let points: Vec<Value> = tried
+            .iter()
+            .map(|(size, answer)| json!([size, answer.met, answer.hit_ratios]))
+            .collect();
+        Ok(json!({
+            "partition": partition,
+            "smallest_blocks": found.map(|_| high),
+            "quota_blocks": found.map(|answer| &answer.quota_blocks),
+            "hit_ratios": found.or(tried.get(&most)).map(|answer| &answer.hit_ratios),
+            "warning": warning,
+            "tried": points,
+        }))
+    }
+
+    /// A size beyond which nobody gains: equal shares of it hold all that is touched.
+    fn most(&self) -> u32 {
+        let totals = &self.recording.totals;
+        let touched: u64 = totals.iter().map(|totals| u64::from(totals.distinct_blocks)).sum();
+        (touched * totals.len() as u64).clamp(1, u64::from(u32::MAX >> 1)) as u32
+    }
+
+    /// Whether the answer between two sizes is as precise as asked for.
+    fn settled(&self, low: u32, high: u32) -> bool {
+        high - low <= 1 || f64::from(high - low) <= self.options.precision * f64::from(high)
+    }
+
+    /// Replays the workload at several sizes at once.
+    fn tried(&self, partition: &str, sizes: &[u32]) -> Result<Vec<Tried>, ExperimentError> {
+        let set = with(&self.options.set, "cache.partition", partition);
+        let values = sizes.iter().map(|size| format!("{size} blocks")).collect();
+        let vary = [("cache.capacity".to_owned(), values)];
+        let cases = expand(self.text, self.origin, &set, &vary)?;
+        let results = match cases.first() {
+            Some(case) if case.spec.replay.closed => self.closed(&cases)?,
+            Some(case) => self.open(&cases, case)?,
+            None => Vec::new(),
+        };
+        Ok(results.into_iter().map(|result| self.judge(&result)).collect())
+    }
+
+    fn lane_plan<'c>(&'c self, case: &'c Case) -> Result<Plan<'c>, ExperimentError> {
+        let capacity_blocks = case.capacity_blocks(self.recording.distinct, self.origin)?;
+        Ok(Plan { case, recording: self.recording, capacity_blocks, origin: self.origin })
+    }
+
+    fn open(&self, cases: &[Case], first: &Case) -> Result<Vec<LaneResult>, ExperimentError> {
+        let recording = self.recording;
+        let lanes: Result<Vec<_>, _> =
+            cases.iter().map(|case| self.lane_plan(case)?.lane()).collect();
+        let mut lanes = lanes?;
+        let cuts = Cuts::new(recording, first.spec.replay.interval.0, 0);
+        let meter = first.needs_curves().then(|| interval_meter(first));
+        let curves = meter.map(|meter| interval_curves(recording, &cuts, meter));
+        let future = first.needs_future(self.origin)?;
+        let next_use = if future { recording.next_uses() } else { None };
+        let shared = Shared {
+            recording,
+            next_use: next_use.as_deref().unwrap_or_default(),
+            cuts: &cuts,
+            curves: curves.as_deref().unwrap_or_default(),
+        };
+        let total = Some(recording.len() as u64 * lanes.len() as u64);
+        let tell = |done| (self.progress)(Progress { stage: "trying sizes", done, total });
+        Ok(replay(&shared, &mut lanes, tell)?)
+    }
+
+    fn closed(&self, cases: &[Case]) -> Result<Vec<LaneResult>, ExperimentError> {
+        let requests = requests_by_tenant(self.recording);
+        let total = Some(self.recording.times_ns.len() as u64);
+        let stage = "trying sizes (closed loop)";
+        let one = |case: &Case| {
+            let mut tell = |done| (self.progress)(Progress { stage, done, total });
+            Ok(self.lane_plan(case)?.run_closed(&requests, &mut tell)?.0)
+        };
+        cases.par_iter().map(one).collect()
+    }
+
+    fn judge(&self, result: &LaneResult) -> Tried {
+        let hit_ratios: Vec<f64> = result.counts.iter().map(Counts::hit_ratio).collect();
+        let met = hit_ratios.iter().zip(self.goals).all(|(ratio, goal)| ratio >= goal);
+        Tried { met, hit_ratios, quota_blocks: result.quota_blocks.clone() }
+    }
+}
+
+/// The largest size known not to meet the goals below the smallest that does.
+fn bracket(tried: &BTreeMap<u32, Tried>, most: u32) -> (u32, u32) {
+    let high = tried.iter().find(|(_, answer)| answer.met).map_or(most, |(size, _)| *size);
+    let low = tried.range(..high).next_back().map_or(0, |(size, _)| *size);
+    (low, high)
+}
+
+/// Up to [`SIZES`] sizes strictly between two, in equal ratios while they are far apart.
+fn between(low: u32, high: u32) -> Vec<u32> {
+    let (from, to) = (f64::from(low.max(1)), f64::from(high));
+    let step = |part: u32| {
+        let share = f64::from(part) / f64::from(SIZES + 1);
+        if to > 2.0 * from { from * (to / from).powf(share) } else { from + (to - from) * share }
+    };
+    let mut sizes: Vec<u32> = (1..=SIZES).map(|part| step(part).round() as u32).collect();
+    if low == 0 {
+        sizes.push(1);
+    }
+    sizes.retain(|size| *size > low && *size < high);
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
+/// The search for one tenant's own cache, by halving.
+struct Alone<'a> {
+    head: &'a Recording,
+    spec: &'a Spec,
+    goal: f64,
+}
+
+impl PolicyVisitor for Alone<'_> {
+    type Output = (Option<u32>, f64);
+
+    fn visit<P: Registered>(self, settings: P::Settings) -> (Option<u32>, f64) {
+        let (seed, mode) = (self.spec.seed.derive("policy"), self.spec.cache.write);
+        let make = |capacity| P::new(capacity, &settings, seed);
+        let ratio = |size: u32| profile::hit_ratio_alone(self.head, size, mode, make);
+        let most = self.head.distinct.max(1);
+        let best = ratio(most);
+        if best < self.goal {
+            return (None, best);
+        }
+        let (mut low, mut high) = (0, most);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if ratio(middle) >= self.goal { high = middle } else { low = middle }
+        }
+        (Some(high), best)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_close_in_from_both_ends() {
+        assert_eq!(between(0, 2), [1]);
+        assert_eq!(between(10, 11), [0; 0]);
+        let wide = between(0, 100_000);
+        assert!(wide.len() == 9 && wide[0] == 1 && wide.windows(2).all(|w| w[0] < w[1]));
+        let near = between(1000, 1090);
+        assert_eq!(near, [1010, 1020, 1030, 1040, 1050, 1060, 1070, 1080]);
+    }
+
+    #[test]
+    fn the_bracket_is_the_first_size_that_meets_all() {
+        let tried = |met| Tried { met, hit_ratios: Vec::new(), quota_blocks: Vec::new() };
+        let sizes = [(1, false), (5, false), (9, true), (20, false), (30, true)];
+        let tried: BTreeMap<u32, Tried> = sizes.map(|(size, met)| (size, tried(met))).into();
+        assert_eq!(bracket(&tried, 30), (5, 9));
+    }
+}
