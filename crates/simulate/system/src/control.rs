@@ -8,7 +8,7 @@ use cachewright_curve::Curves;
 use cachewright_measure::{Counts, ratio};
 use cachewright_partition::{Partitioner, TenantView};
 use cachewright_policy::Policy;
-use cachewright_types::TenantId;
+use cachewright_types::{BlockId, TenantId};
 
 /// What a partitioner is told of a tenant that does not change while running.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,8 +53,14 @@ impl Control {
         engine_quotas(self.partitioner.divide(&views, self.total_blocks), self.total_blocks)
     }
 
-    /// Divides anew at the end of an interval whose curves are `curves` (empty: none measured).
-    pub fn divide<P: Policy>(&mut self, engine: &mut Engine<P>, curves: &[Curves]) {
+    /// Divides anew at the end of an interval whose curves are `curves` (empty: none measured);
+    /// blocks that leave are told to `left` as in [`Engine::set_quotas`].
+    pub fn divide<P: Policy>(
+        &mut self,
+        engine: &mut Engine<P>,
+        curves: &[Curves],
+        left: &mut dyn FnMut(usize, BlockId, bool),
+    ) {
         let ids = || (0..self.tenants.len()).map(|tenant| TenantId(tenant as u16));
         let now: Vec<Counts> = ids().map(|id| *engine.counts(id)).collect();
         let views: Vec<TenantView> = ids()
@@ -67,7 +73,7 @@ impl Control {
             .collect();
         let divided = self.partitioner.divide(&views, self.total_blocks);
         let quotas = engine_quotas(divided, self.total_blocks);
-        let kept = engine.set_quotas(&quotas, &mut |_, _, _| {});
+        let kept = engine.set_quotas(&quotas, left);
         debug_assert!(kept, "a partitioner keeps to one kind of quotas");
         self.before = now;
     }

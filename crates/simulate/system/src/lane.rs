@@ -6,6 +6,7 @@
 use crate::control::Control;
 use crate::recording::{LAST, Recording, TRIM, WRITE};
 use crate::series::{ALL_TENANTS, Row};
+use crate::watch::{Watcher, tell};
 use cachewright_cache::{BlockAccess, Engine};
 use cachewright_curve::Curves;
 use cachewright_measure::Counts;
@@ -49,6 +50,7 @@ pub struct LaneResult {
 pub struct EngineLane<P> {
     engine: Engine<P>,
     control: Option<Control>,
+    watcher: Option<Box<dyn Watcher>>,
     rows: Vec<Row>,
     window_start: Vec<Counts>,
     /// Whether every block of the current request has hit so far.
@@ -67,12 +69,24 @@ impl<P: Policy> EngineLane<P> {
             engine.reserve_ids(pool, ids as usize);
         }
         let window_start = vec![Counts::default(); recording.totals.len()];
-        EngineLane { engine, control: None, rows: Vec::new(), window_start, all_hit: true }
+        EngineLane {
+            engine,
+            control: None,
+            watcher: None,
+            rows: Vec::new(),
+            window_start,
+            all_hit: true,
+        }
     }
 
     /// The same lane with quotas divided anew at every interval.
     pub fn with_control(self, control: Control) -> Self {
         EngineLane { control: Some(control), ..self }
+    }
+
+    /// The same lane, telling what happens to cached blocks.
+    pub fn with_watcher(self, watcher: Option<Box<dyn Watcher>>) -> Self {
+        EngineLane { watcher, ..self }
     }
 
     /// The engine, to look at.
@@ -120,11 +134,17 @@ impl<P: Policy> EngineLane<P> {
     #[inline(always)]
     fn step(&mut self, block: BlockId, tenant: TenantId, flags: u8, next_use: u32) {
         if flags & TRIM != 0 {
-            self.engine.discard(tenant, block);
+            let (cached, _) = self.engine.discard(tenant, block);
+            if let Some(watcher) = self.watcher.as_mut().filter(|_| cached) {
+                watcher.left(self.engine.pool_of(tenant), block);
+            }
             return;
         }
         let write = flags & WRITE != 0;
         let outcome = self.engine.access(BlockAccess { block, tenant, write, next_use });
+        if let Some(watcher) = &mut self.watcher {
+            tell(watcher.as_mut(), self.engine.pool_of(tenant), block, write, outcome);
+        }
         self.all_hit &= outcome.verdict == Verdict::Hit;
         if flags & LAST != 0 {
             self.engine.count_request(tenant, self.all_hit);
@@ -154,7 +174,7 @@ impl<P: Policy> EngineLane<P> {
 
 impl<P: Policy> Lane for EngineLane<P> {
     fn replay(&mut self, recording: &Recording, range: Range<usize>, next_use: &[u32]) {
-        if recording.plain && recording.tenants.is_empty() {
+        if recording.plain && recording.tenants.is_empty() && self.watcher.is_none() {
             let next_use = next_use.get(range.clone()).unwrap_or_default();
             self.replay_plain(&recording.ids[range], next_use);
         } else {
@@ -164,7 +184,12 @@ impl<P: Policy> Lane for EngineLane<P> {
 
     fn end_interval(&mut self, curves: &[Curves]) {
         if let Some(control) = &mut self.control {
-            control.divide(&mut self.engine, curves);
+            let watcher = &mut self.watcher;
+            control.divide(&mut self.engine, curves, &mut |pool, block, _| {
+                if let Some(watcher) = watcher {
+                    watcher.left(pool, block);
+                }
+            });
         }
     }
 
@@ -204,6 +229,9 @@ impl<P: Policy> Lane for EngineLane<P> {
     }
 
     fn finish(&mut self) -> LaneResult {
+        if let Some(watcher) = &mut self.watcher {
+            watcher.finish();
+        }
         let tenants = || (0..self.window_start.len()).map(|tenant| TenantId(tenant as u16));
         LaneResult {
             counts: tenants().map(|tenant| *self.engine.counts(tenant)).collect(),

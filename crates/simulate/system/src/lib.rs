@@ -12,6 +12,7 @@ pub mod profile;
 pub mod recording;
 pub mod replay;
 pub mod series;
+pub mod watch;
 
 pub use control::Control;
 pub use curve_lane::{CurveLane, Whose};
@@ -19,3 +20,4 @@ pub use lane::{EngineLane, Lane, LaneResult};
 pub use recording::{BlockKind, RecordError, Recorder, Recording, TenantTotals};
 pub use replay::{Cut, Cuts, interval_curves, replay};
 pub use series::Row;
+pub use watch::Watcher;
