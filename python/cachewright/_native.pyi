@@ -27,6 +27,7 @@ __all__ = [
     "formats",
     "info",
     "mrc",
+    "plan",
     "parse_bytes",
     "parse_duration",
     "partitions",
@@ -80,6 +81,16 @@ def mrc(
     windows: int,
     verify: int,
     small: str,
+    threads: int,
+    progress: Progress | None,
+) -> str: ...
+def plan(
+    stack: str,
+    origin: str,
+    settings: Sequence[tuple[str, str]],
+    *,
+    partitions: Sequence[str],
+    precision: float,
     threads: int,
     progress: Progress | None,
 ) -> str: ...

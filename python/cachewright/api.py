@@ -1,4 +1,4 @@
-"""The verbs of the package: check, run, compare, simulate, mrc, wa, info, and what there is.
+"""The verbs of the package: check, run, compare, simulate, mrc, plan, wa, info, and what there is.
 
 For: calling the Rust rooms with Python values and giving `Result`, `Curves` and `Amplification`
 back. Must never know: how anything is simulated, or which settings exist. Sizes and durations in
@@ -220,6 +220,37 @@ def mrc(
         progress=progress,
     )
     return Curves(json.loads(text))
+
+
+def plan(
+    spec: SpecLike,
+    partitions: Sequence[str] = ("soft-qos", "equal", "shared"),
+    *,
+    precision: float = 0.01,
+    settings: Settings | None = None,
+    threads: int = 0,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Return the smallest cache that meets the goals of every tenant of a stack.
+
+    The document names `smallest_blocks` (each tenant alone in a cache just large enough, added
+    up), `tenants` (goal, blocks needed alone, best hit ratio there is) and `partitions`: for each
+    partitioner the smallest cache under which the replay meets all goals, its quotas at the end,
+    the hit ratios, and the sizes tried. A size that cannot be reached is `None`. `precision` is
+    the share by which an answer may be too large. Errors: `SpecError`, `TraceError`, `RunError`.
+    """
+    stack = load_stack(spec)
+    text = _native.plan(
+        stack.text,
+        stack.origin,
+        pairs(settings),
+        partitions=list(partitions),
+        precision=precision,
+        threads=_natural("threads", threads),
+        progress=progress,
+    )
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 def wa(

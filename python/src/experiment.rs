@@ -1,11 +1,11 @@
-//! The experiment room: check, run, mrc, wa, info.
+//! The experiment room: check, run, mrc, plan, wa, info.
 //!
 //! For: passing stack text and options in and documents out. Must never know: any key of a stack or
 //! of a document.
 
 use crate::errors::of_experiment;
 use crate::work;
-use cachewright_experiment::{ExperimentError, InfoOptions, MrcOptions, RunOptions, WaOptions};
+use cachewright_experiment::{ExperimentError, InfoOptions, MrcOptions, PlanOptions, RunOptions, WaOptions};
 use pyo3::prelude::*;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(mrc, module)?)?;
+    module.add_function(wrap_pyfunction!(plan, module)?)?;
     module.add_function(wrap_pyfunction!(wa, module)?)?;
     module.add_function(wrap_pyfunction!(info, module)?)
 }
@@ -91,6 +92,26 @@ fn mrc(
     };
     text(work::run(py, progress, |note| {
         cachewright_experiment::mrc(stack, &origin, &options, note)
+    })?)
+}
+
+/// The smallest cache that meets a stack's goals.
+#[pyfunction]
+#[pyo3(signature = (stack, origin, settings, *, partitions, precision, threads, progress))]
+#[allow(clippy::too_many_arguments)]
+fn plan(
+    py: Python<'_>,
+    stack: &str,
+    origin: PathBuf,
+    settings: Pairs,
+    partitions: Vec<String>,
+    precision: f64,
+    threads: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let options = PlanOptions { partitions, set: settings, precision, threads };
+    text(work::run(py, progress, |note| {
+        cachewright_experiment::plan(stack, &origin, &options, note)
     })?)
 }
 

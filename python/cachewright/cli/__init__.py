@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, UnusedCliTokensError
 
 from cachewright import _native
-from cachewright.cli import check, listing, mrc, output, run, trace, wa
+from cachewright.cli import check, listing, mrc, output, plan, run, trace, wa
 
 DONE, FAILED, WRONG = 0, 1, 2
 
@@ -28,6 +28,7 @@ app = App(
 app.command(run.run)
 app.command(run.compare)
 app.command(mrc.mrc)
+app.command(plan.plan)
 app.command(wa.wa)
 app.command(check.check)
 app.command(listing.app)

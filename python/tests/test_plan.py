@@ -1,0 +1,59 @@
+"""The command `plan` and `cachewright.plan`.
+
+For: `cachewright.cli.plan`. Must never know: how sizes are tried.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Command
+
+import cachewright
+
+
+@pytest.fixture
+def stack(traces: Path) -> Path:
+    """Return a stack of two loops: 20 blocks and 50 blocks."""
+    for name, blocks, laps in (("loop20", 20, 50), ("loop50", 50, 20)):
+        rows = [f"1,R,{n % blocks * 4096},4096,{n * 10}" for n in range(blocks * laps)]
+        (traces / f"{name}.csv").write_text("\n".join(rows) + "\n")
+    tenants = "".join(
+        f'[[tenant]]\nname = "{name}"\ntrace = "{name}.csv"\ngoal_hit_ratio = 0.5\n'
+        for name in ("loop20", "loop50")
+    )
+    path = traces / "plan.toml"
+    path.write_text(f'[cache]\ncapacity = "1MiB"\n[replay]\ninterval = "1ms"\n{tenants}')
+    return path
+
+
+def test_plan_names_what_each_needs_alone_and_together(stack: Path, command: Command) -> None:
+    answer = command("plan", str(stack), "--precision", "0.000001")
+    assert answer.status == 0, answer.err
+    assert "together: 280KiB" in answer.out
+    lines = {line.split()[0]: line for line in answer.out.splitlines() if line.split()}
+    assert "80KiB" in lines["loop20"] and "200KiB" in lines["loop50"]
+    assert "400KiB" in lines["equal"] and "1.43 x" in lines["equal"]
+    document = json.loads(command("plan", str(stack), "--partition", "equal", "--json").out)
+    assert [tenant["alone_blocks"] for tenant in document["tenants"]] == [20, 50]
+    assert document["partitions"][0]["quota_blocks"] == [50, 50]
+
+
+def test_plan_says_when_a_goal_is_beyond_any_cache(stack: Path, command: Command) -> None:
+    words = ["plan", str(stack), "--set", "tenant.loop50.goal_hit_ratio=0.99"]
+    answer = command(*words)
+    assert answer.status == 0, answer.err
+    assert "some goal is beyond any cache" in answer.out
+    assert "no size" in answer.out
+
+
+def test_plan_refuses_a_stack_without_goals(traces: Path, command: Command) -> None:
+    stack = traces / "bare.toml"
+    stack.write_text('[cache]\ncapacity = "1MiB"\n[[tenant]]\nname = "a"\ntrace = "a.csv"\n')
+    answer = command("plan", str(stack))
+    assert answer.status == 2
+    assert "tenant `a`: found no goal" in answer.err
+    with pytest.raises(cachewright.SpecError, match="found no goal"):
+        cachewright.plan(stack)
