@@ -121,6 +121,12 @@ impl Blocks {
         self.opened += 1;
     }
 
+    /// Counts pages of an open superblock that never held data as invalid.
+    pub(crate) fn waste(&mut self, block: u32, pages: u32) {
+        debug_assert_eq!(self.info[block as usize].state, State::Open);
+        self.invalid[block as usize] += pages;
+    }
+
     pub(crate) fn seal(&mut self, block: u32, clock: u64) {
         let info = &mut self.info[block as usize];
         debug_assert_eq!(info.state, State::Open);

@@ -8,10 +8,11 @@
 
 mod audit;
 mod collect;
+mod fill;
 
 use crate::blocks::Blocks;
 use crate::geometry::{STREAM_LIMIT, Space};
-use crate::mapping::{Mapping, UNMAPPED};
+use crate::mapping::{Mapping, Table, UNMAPPED};
 use crate::reclaim::Named;
 use crate::separation::{HostRequest, Invalidated, Registered, Separation, Stream, Write};
 use crate::sink::{Address, Sink};
@@ -35,12 +36,12 @@ enum Trigger {
     GarbageShare { share: f64, most_blocks: u32 },
 }
 
-/// A drive under one separation.
-pub struct Ftl<S> {
+/// A drive under one separation, its mapping in one kind of table.
+pub struct Ftl<S, M = Mapping> {
     geometry: Geometry,
     separation: S,
     reclaim: Named,
-    mapping: Mapping,
+    mapping: M,
     blocks: Blocks,
     heads: Vec<Head>,
     /// Free superblocks; the one free for longest is opened first, which levels wear.
@@ -75,8 +76,20 @@ impl<S: Separation> Ftl<S> {
         geometry: Geometry,
         separation: S,
         name: &'static str,
-        mut reclaim: Named,
+        reclaim: Named,
     ) -> Result<Ftl<S>, FtlError> {
+        Ftl::on_table(geometry, separation, name, reclaim)
+    }
+}
+
+impl<S: Separation, M: Table> Ftl<S, M> {
+    /// An empty drive whose mapping is kept in a table of kind `M`.
+    fn on_table(
+        geometry: Geometry,
+        separation: S,
+        name: &'static str,
+        mut reclaim: Named,
+    ) -> Result<Ftl<S, M>, FtlError> {
         let streams = separation.streams();
         if streams == 0 || streams > STREAM_LIMIT {
             let (separation, found, limit) = (name, streams, STREAM_LIMIT);
@@ -97,7 +110,7 @@ impl<S: Separation> Ftl<S> {
             }
         };
         let mut ftl = Ftl {
-            mapping: Mapping::new(geometry.logical_pages, geometry.address_bits()),
+            mapping: M::new(geometry.logical_pages, geometry.address_bits()),
             blocks: Blocks::new(data_pages, reclaim.policy.orders_by_invalid()),
             geometry,
             separation,

@@ -1,8 +1,11 @@
 //! Logical page to physical page and back.
 //!
-//! For: two `u32` arrays. Must never know: superblocks' states, streams. A physical page is valid
-//! if and only if its logical page maps back to it, so no bitmap is kept. Units: pages; an address
-//! is `superblock << bits | offset`. Memory: 4 bytes per logical and per physical page.
+//! For: the seam [`Table`] and its plain form, two `u32` arrays. Must never know: superblocks'
+//! states, streams. A physical page is valid if and only if its logical page maps back to it, so no
+//! bitmap is kept. Units: pages; an address is `superblock << bits | offset`. Memory: 4 bytes per
+//! logical and per physical page; `lazy` keeps a drive that was filled at once in less.
+
+pub mod lazy;
 
 use crate::FtlError;
 use crate::sink::Address;
@@ -10,7 +13,71 @@ use crate::sink::Address;
 /// The address of a page that is not mapped.
 pub const UNMAPPED: u32 = u32::MAX;
 
-/// Both directions.
+/// Both directions of a mapping. Only [`Table::at`] may be asked for a page beyond the end.
+pub trait Table: Send {
+    /// Nothing is mapped, no superblocks.
+    fn new(logical_pages: u32, bits: u32) -> Self;
+    /// Adds one superblock of physical pages.
+    fn grow(&mut self);
+    /// Logical pages.
+    fn pages(&self) -> u32;
+    /// Bits of an address that count pages within a superblock.
+    fn bits(&self) -> u32;
+    /// The address of a logical page, or [`UNMAPPED`]; that also beyond the end.
+    fn touch(&self, page: u32) -> u32;
+    /// The page last written to an address, or [`UNMAPPED`].
+    fn page_at(&self, at: u32) -> u32;
+    /// Maps a page to an address.
+    fn place(&mut self, page: u32, at: u32);
+    /// Unmaps a page.
+    fn unmap(&mut self, page: u32);
+
+    /// The address of a logical page, or [`UNMAPPED`]. Errors: a page beyond the end.
+    #[inline(always)]
+    fn at(&self, page: u32) -> Result<u32, FtlError> {
+        if page < self.pages() { Ok(self.touch(page)) } else { Err(self.beyond_end(page.into())) }
+    }
+
+    /// The refusal of a page that the drive does not have.
+    #[cold]
+    fn beyond_end(&self, page: u64) -> FtlError {
+        FtlError::BeyondEnd { page, pages: self.pages() }
+    }
+
+    /// Superblock and offset of an address.
+    #[inline(always)]
+    fn split(&self, at: u32) -> Address {
+        Address { block: at >> self.bits(), offset: at & ((1 << self.bits()) - 1) }
+    }
+
+    /// The first address of a superblock.
+    #[inline(always)]
+    fn first(&self, block: u32) -> u32 {
+        block << self.bits()
+    }
+
+    /// Valid pages among the first `pages` of a superblock.
+    fn valid_in(&self, block: u32, pages: u32) -> u32 {
+        let first = self.first(block);
+        let addresses = first..first + pages;
+        addresses.filter(|at| self.touch(self.page_at(*at)) == *at).count() as u32
+    }
+
+    /// Writes the valid pages among the first `pages` of a superblock to `valid`, with their
+    /// offsets, in the order of offsets.
+    fn gather(&self, block: u32, pages: u32, valid: &mut Vec<(u32, u32)>) {
+        let first = self.first(block);
+        valid.clear();
+        for offset in 0..pages {
+            let page = self.page_at(first + offset);
+            if self.touch(page) == first + offset {
+                valid.push((page, offset));
+            }
+        }
+    }
+}
+
+/// Two arrays.
 #[derive(Clone, Debug)]
 pub struct Mapping {
     /// Physical address of each logical page.
@@ -20,84 +87,56 @@ pub struct Mapping {
     bits: u32,
 }
 
-impl Mapping {
-    /// Nothing is mapped.
-    pub fn new(logical_pages: u32, bits: u32) -> Mapping {
+impl Table for Mapping {
+    fn new(logical_pages: u32, bits: u32) -> Mapping {
         Mapping { forward: vec![UNMAPPED; logical_pages as usize], back: Vec::new(), bits }
     }
 
-    /// Adds one superblock of physical pages.
-    pub fn grow(&mut self) {
+    fn grow(&mut self) {
         self.back.resize(self.back.len() + (1 << self.bits), UNMAPPED);
     }
 
-    /// Logical pages.
-    pub fn pages(&self) -> u32 {
+    #[inline(always)]
+    fn pages(&self) -> u32 {
         self.forward.len() as u32
     }
 
-    /// The address of a logical page, or [`UNMAPPED`].
     #[inline(always)]
-    pub fn at(&self, page: u32) -> Result<u32, FtlError> {
+    fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    #[inline(always)]
+    fn touch(&self, page: u32) -> u32 {
+        self.forward.get(page as usize).copied().unwrap_or(UNMAPPED)
+    }
+
+    #[inline(always)]
+    fn page_at(&self, at: u32) -> u32 {
+        self.back.get(at as usize).copied().unwrap_or(UNMAPPED)
+    }
+
+    #[inline(always)]
+    fn place(&mut self, page: u32, at: u32) {
+        self.back[at as usize] = page;
+        self.forward[page as usize] = at;
+    }
+
+    #[inline(always)]
+    fn unmap(&mut self, page: u32) {
+        self.forward[page as usize] = UNMAPPED;
+    }
+
+    #[inline(always)]
+    fn at(&self, page: u32) -> Result<u32, FtlError> {
         match self.forward.get(page as usize) {
             Some(at) => Ok(*at),
             None => Err(self.beyond_end(u64::from(page))),
         }
     }
 
-    /// The refusal of a page that the drive does not have.
-    #[cold]
-    pub fn beyond_end(&self, page: u64) -> FtlError {
-        FtlError::BeyondEnd { page, pages: self.pages() }
-    }
-
-    /// Loads the entry of a page ahead of its use; the value means nothing.
-    #[inline(always)]
-    pub fn touch(&self, page: u32) -> u32 {
-        self.forward.get(page as usize).copied().unwrap_or(UNMAPPED)
-    }
-
-    /// Maps a page to an address.
-    #[inline(always)]
-    pub fn place(&mut self, page: u32, at: u32) {
-        self.back[at as usize] = page;
-        self.forward[page as usize] = at;
-    }
-
-    /// Unmaps a page.
-    #[inline(always)]
-    pub fn unmap(&mut self, page: u32) {
-        self.forward[page as usize] = UNMAPPED;
-    }
-
-    /// Superblock and offset of an address.
-    #[inline(always)]
-    pub fn split(&self, at: u32) -> Address {
-        Address { block: at >> self.bits, offset: at & ((1 << self.bits) - 1) }
-    }
-
-    /// The first address of a superblock.
-    #[inline(always)]
-    pub fn first(&self, block: u32) -> u32 {
-        block << self.bits
-    }
-
-    /// The page last written to an address.
-    pub fn page_at(&self, at: u32) -> u32 {
-        self.back.get(at as usize).copied().unwrap_or(UNMAPPED)
-    }
-
-    /// Valid pages among the first `pages` of a superblock.
-    pub fn valid_in(&self, block: u32, pages: u32) -> u32 {
-        let first = self.first(block);
-        let addresses = first..first + pages;
-        addresses.filter(|at| self.touch(self.page_at(*at)) == *at).count() as u32
-    }
-
-    /// Writes the valid pages among the first `pages` of a superblock to `valid`, with their
-    /// offsets, in the order of offsets. The loads do not wait for each other, and nothing branches
-    /// on what they find.
-    pub fn gather(&self, block: u32, pages: u32, valid: &mut Vec<(u32, u32)>) {
+    /// The loads do not wait for each other, and nothing branches on what they find.
+    fn gather(&self, block: u32, pages: u32, valid: &mut Vec<(u32, u32)>) {
         let first = self.first(block);
         valid.resize(pages as usize, (0, 0));
         let mut count = 0;

@@ -5,11 +5,11 @@
 
 use super::{Ftl, Trigger};
 use crate::blocks::State;
-use crate::mapping::UNMAPPED;
+use crate::mapping::{Table, UNMAPPED};
 use crate::separation::Separation;
 use crate::sink::Address;
 
-impl<S: Separation> Ftl<S> {
+impl<S: Separation, M: Table> Ftl<S, M> {
     /// Checks every invariant. The error says which one is broken and how.
     pub fn audit(&self) -> Result<(), String> {
         self.blocks.audit()?;

@@ -6,12 +6,13 @@
 
 use super::{Ftl, Trigger};
 use crate::geometry::Space;
+use crate::mapping::Table;
 use crate::reclaim::Round;
 use crate::separation::{Choice, Moved, Separation, Stream};
 use crate::sink::{Address, Sink};
 use crate::{Block, FtlError};
 
-impl<S: Separation> Ftl<S> {
+impl<S: Separation, M: Table> Ftl<S, M> {
     /// Cleans until so many superblocks are free.
     #[cold]
     #[inline(never)]
@@ -46,6 +47,16 @@ impl<S: Separation> Ftl<S> {
             cleaned += 1;
         }
         cleaned
+    }
+
+    /// Empties and erases a superblock of the caller's choice, as wear levelling does; false, and
+    /// nothing is done, if it is not sealed or no superblock is free to take its pages.
+    pub fn clean<K: Sink>(&mut self, block: u32, sink: &mut K) -> bool {
+        let able = self.blocks.is_sealed(block) && !self.free.is_empty();
+        if able {
+            self.empty(block, sink);
+        }
+        able
     }
 
     /// Empties and erases one victim; false if there is none.

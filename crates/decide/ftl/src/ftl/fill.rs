@@ -1,0 +1,69 @@
+//! A drive that begins filled.
+//!
+//! For: steady state without the writes that lead to it. Must never know: how a table stores it.
+//! Units: pages and superblocks. Schemes are told of every filled superblock when it is sealed, and
+//! of no page: what they learn from single writes begins with the first write after.
+
+use super::{Ftl, Head};
+use crate::mapping::Table;
+use crate::mapping::lazy::{Fill, Lazy};
+use crate::reclaim::Named;
+use crate::separation::{Registered, Separation, Stream};
+use crate::{FtlError, Geometry};
+use std::sync::Arc;
+
+impl<S: Separation> Ftl<S, Lazy> {
+    /// A drive of fixed size whose first logical pages lie where `fill` puts them: all on the first
+    /// stream, whose open superblock has `skipped` pages without data (so that drives that share a
+    /// rule do not clean in step). Errors: as [`Ftl::new`]; more superblocks or pages than the
+    /// drive has beside the open ones and one that is free, superblocks of another size.
+    pub fn filled(
+        geometry: Geometry,
+        separation: S,
+        reclaim: Named,
+        fill: &Arc<Fill>,
+        skipped: u32,
+    ) -> Result<Ftl<S, Lazy>, FtlError>
+    where
+        S: Registered,
+    {
+        let mut ftl: Ftl<S, Lazy> = Ftl::on_table(geometry, separation, S::ENTRY.name, reclaim)?;
+        let (blocks, free) = (fill.blocks(), ftl.free.len() as u32);
+        let most = free.saturating_sub(ftl.heads.len() as u32 + 1);
+        let block_pages = ftl.blocks.data_pages();
+        for (what, found, low, high) in [
+            ("filled superblocks", blocks, 0, most),
+            ("filled pages", fill.pages(), 0, geometry.logical_pages),
+            ("data pages in a filled superblock", fill.block_pages(), block_pages, block_pages),
+        ] {
+            if !(low..=high).contains(&found) {
+                let (found, expected) = (u64::from(found), format!("{low}..={high}"));
+                return Err(FtlError::Geometry { what, found, expected });
+            }
+        }
+        for block in 0..blocks {
+            ftl.free.pop_front();
+            let invalid = block_pages - fill.valid(block).min(block_pages);
+            ftl.blocks.open(block, Stream(0), ftl.clock);
+            ftl.clock += u64::from(block_pages);
+            ftl.blocks.waste(block, invalid);
+            ftl.blocks.seal(block, ftl.clock);
+            ftl.stored_pages += u64::from(block_pages);
+            ftl.garbage_pages += u64::from(invalid);
+            ftl.separation.on_seal(&ftl.blocks.get(block));
+        }
+        ftl.mapped_pages = fill.pages();
+        ftl.mapping.fill(Arc::clone(fill));
+        let skipped = skipped.min(block_pages - 1);
+        if skipped > 0
+            && let Some(block) = ftl.free.pop_front()
+        {
+            ftl.blocks.open(block, Stream(0), ftl.clock);
+            ftl.blocks.waste(block, skipped);
+            ftl.stored_pages += u64::from(skipped);
+            let first = ftl.mapping.first(block);
+            ftl.heads[0] = Head { next: first + skipped, end: first + block_pages };
+        }
+        Ok(ftl)
+    }
+}

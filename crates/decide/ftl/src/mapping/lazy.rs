@@ -1,0 +1,303 @@
+//! A mapping that begins filled by a rule and keeps only what was written since.
+//!
+//! For: drives of hundreds of gigabytes in steady state within milliseconds and megabytes. Must
+//! never know: superblocks' states, streams. The rule ([`Fill`]) puts the first `pages` logical
+//! pages, in an order that an affine map shuffles, into the first superblocks, each with a set
+//! number of valid pages spread evenly; both directions of it are computed, not stored. A group of
+//! 16 logical pages, or a superblock, is stored once a page of it is placed. Units: pages.
+
+use super::{Table, UNMAPPED};
+use std::sync::Arc;
+
+/// Logical pages stored together: one cache line.
+const GROUP: usize = 16;
+/// Ranks per entry of the guide to superblocks.
+const GUIDE: u32 = 64;
+
+/// What the rule puts where. Many drives may share one.
+#[derive(Clone, Debug)]
+pub struct Fill {
+    /// Valid pages before each superblock, and all of them at the end.
+    before: Vec<u32>,
+    /// The superblock that holds rank `64 i`.
+    guide: Vec<u32>,
+    block_pages: u32,
+    factor: u64,
+    inverse: u64,
+}
+
+impl Fill {
+    /// Superblocks of `block_pages` with so many valid pages each (at most `block_pages`), first
+    /// sealed first; the logical pages are as many as there are valid ones.
+    pub fn new(block_pages: u32, valid: &[u32]) -> Fill {
+        let mut before = Vec::with_capacity(valid.len() + 1);
+        let mut sum = 0;
+        for count in valid {
+            before.push(sum);
+            sum += (*count).min(block_pages);
+        }
+        before.push(sum);
+        let mut guide = Vec::new();
+        let mut block = 0;
+        for rank in (0..sum).step_by(GUIDE as usize) {
+            while before[block as usize + 1] <= rank {
+                block += 1;
+            }
+            guide.push(block);
+        }
+        let (factor, inverse) = shuffle(u64::from(sum.max(1)));
+        Fill { before, guide, block_pages, factor, inverse }
+    }
+
+    /// A drive in the steady state of uniform writes under FIFO, or greedy in the limit of large
+    /// superblocks: valid shares fall from 1 to p with the age of the superblock, `v(x) = p^x`,
+    /// where `(p - 1) / ln p` is the share of valid pages in all `blocks`. Source: Menon and
+    /// Stockmeyer'95; Desnoyers, SYSTOR'12. `pages` beyond the room of the blocks are left out.
+    pub fn steady(block_pages: u32, blocks: u32, pages: u32) -> Fill {
+        let room = u64::from(block_pages) * u64::from(blocks);
+        let pages = u64::from(pages).min(room) as f64;
+        let share = pages / (room.max(1)) as f64;
+        let p = victim_share(share);
+        // Valid pages in the newest x of all superblocks, as a share of all of them.
+        let newest = |x: f64| if p > 0.999_999 { x } else { (p.powf(x) - 1.0) / (p - 1.0) };
+        let up_to = |block: u32| (pages * newest(f64::from(block) / f64::from(blocks))).round();
+        let mut valid: Vec<u32> =
+            (0..blocks).map(|block| (up_to(block + 1) - up_to(block)) as u32).collect();
+        valid.reverse();
+        Fill::new(block_pages, &valid)
+    }
+
+    /// Superblocks that hold pages by the rule.
+    pub fn blocks(&self) -> u32 {
+        self.before.len() as u32 - 1
+    }
+
+    /// Data pages of a superblock.
+    pub fn block_pages(&self) -> u32 {
+        self.block_pages
+    }
+
+    /// Logical pages that hold data by the rule.
+    pub fn pages(&self) -> u32 {
+        self.before[self.before.len() - 1]
+    }
+
+    /// Valid pages of a superblock; 0 for one beyond the rule.
+    pub fn valid(&self, block: u32) -> u32 {
+        let block = block as usize;
+        if block + 1 < self.before.len() { self.before[block + 1] - self.before[block] } else { 0 }
+    }
+
+    /// Superblock and offset of a logical page below [`Fill::pages`].
+    #[inline]
+    fn place_of(&self, page: u32) -> (u32, u32) {
+        let rank = (u64::from(page) * self.factor % u64::from(self.pages())) as u32;
+        let mut block = self.guide[(rank / GUIDE) as usize] as usize;
+        while self.before[block + 1] <= rank {
+            block += 1;
+        }
+        let valid = self.before[block + 1] - self.before[block];
+        let nth = u64::from(rank - self.before[block]);
+        (block as u32, (nth * u64::from(self.block_pages) / u64::from(valid)) as u32)
+    }
+
+    /// The logical page at an offset of a superblock, if one is.
+    fn page_at(&self, block: u32, offset: u32) -> Option<u32> {
+        let valid = u64::from(self.valid(block));
+        let size = u64::from(self.block_pages);
+        let nth = (u64::from(offset) * valid).div_ceil(size);
+        if nth >= valid || nth * size / valid != u64::from(offset) {
+            return None;
+        }
+        let rank = u64::from(self.before[block as usize]) + nth;
+        Some((rank * self.inverse % u64::from(self.pages())) as u32)
+    }
+}
+
+/// The valid share of a victim under FIFO when so much of the space is valid.
+fn victim_share(valid: f64) -> f64 {
+    let (mut low, mut high) = (0.0_f64, 1.0_f64);
+    for _ in 0..100 {
+        let p = 0.5 * (low + high);
+        if (p - 1.0) / p.ln() < valid { low = p } else { high = p }
+    }
+    low
+}
+
+/// A factor near the golden section of `count` without a common divisor, and its inverse.
+fn shuffle(count: u64) -> (u64, u64) {
+    let mut factor = ((count as f64 * 0.618_033_988_749_895) as u64).max(1);
+    loop {
+        if let Some(inverse) = inverse(factor, count) {
+            return (factor, inverse);
+        }
+        factor = factor % count + 1;
+    }
+}
+
+/// The inverse of `factor` modulo `count`, if there is one; 0 modulo 1.
+fn inverse(factor: u64, count: u64) -> Option<u64> {
+    let (mut a, mut b) = (factor as i64, count as i64);
+    let (mut x, mut y) = (1_i64, 0_i64);
+    while b != 0 {
+        let quotient = a / b;
+        (a, b) = (b, a - quotient * b);
+        (x, y) = (y, x - quotient * y);
+    }
+    (a == 1).then(|| x.rem_euclid(count as i64) as u64)
+}
+
+/// A table that stores what differs from a rule.
+#[derive(Clone, Debug)]
+pub struct Lazy {
+    fill: Option<Arc<Fill>>,
+    pages: u32,
+    bits: u32,
+    /// Index of each group of logical pages in `stored`.
+    groups: Vec<u32>,
+    stored: Vec<[u32; GROUP]>,
+    /// Index of each superblock in `written`.
+    blocks: Vec<u32>,
+    /// Pages written to stored superblocks, one superblock after another.
+    written: Vec<u32>,
+}
+
+impl Lazy {
+    /// Fills an untouched table by a rule.
+    pub(crate) fn fill(&mut self, fill: Arc<Fill>) {
+        self.fill = Some(fill);
+    }
+
+    fn by_rule(&self, page: u32) -> u32 {
+        match &self.fill {
+            Some(fill) if page < fill.pages() => {
+                let (block, offset) = fill.place_of(page);
+                block << self.bits | offset
+            }
+            _ => UNMAPPED,
+        }
+    }
+
+    /// The stored group of a page, stored now if it was not.
+    #[inline]
+    fn group(&mut self, page: u32) -> &mut [u32; GROUP] {
+        let group = page as usize / GROUP;
+        if self.groups[group] == UNMAPPED {
+            let first = (group * GROUP) as u32;
+            let entries = std::array::from_fn(|index| self.by_rule(first + index as u32));
+            self.groups[group] = self.stored.len() as u32;
+            self.stored.push(entries);
+        }
+        &mut self.stored[self.groups[group] as usize]
+    }
+}
+
+impl Table for Lazy {
+    fn new(logical_pages: u32, bits: u32) -> Lazy {
+        let groups = vec![UNMAPPED; (logical_pages as usize).div_ceil(GROUP)];
+        let (stored, blocks, written) = (Vec::new(), Vec::new(), Vec::new());
+        Lazy { fill: None, pages: logical_pages, bits, groups, stored, blocks, written }
+    }
+
+    fn grow(&mut self) {
+        self.blocks.push(UNMAPPED);
+    }
+
+    #[inline(always)]
+    fn pages(&self) -> u32 {
+        self.pages
+    }
+
+    #[inline(always)]
+    fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    #[inline]
+    fn touch(&self, page: u32) -> u32 {
+        match self.groups.get(page as usize / GROUP) {
+            Some(group) if *group != UNMAPPED => {
+                self.stored[*group as usize][page as usize % GROUP]
+            }
+            _ => self.by_rule(page),
+        }
+    }
+
+    fn page_at(&self, at: u32) -> u32 {
+        let (block, offset) = (at >> self.bits, at & ((1 << self.bits) - 1));
+        match self.blocks.get(block as usize) {
+            Some(stored) if *stored != UNMAPPED => {
+                self.written[(*stored as usize) << self.bits | offset as usize]
+            }
+            _ => {
+                let fill = self.fill.as_ref();
+                fill.and_then(|fill| fill.page_at(block, offset)).unwrap_or(UNMAPPED)
+            }
+        }
+    }
+
+    #[inline]
+    fn place(&mut self, page: u32, at: u32) {
+        let (block, offset) = (at >> self.bits, at & ((1 << self.bits) - 1));
+        if self.blocks[block as usize] == UNMAPPED {
+            self.blocks[block as usize] = (self.written.len() >> self.bits) as u32;
+            self.written.resize(self.written.len() + (1 << self.bits), UNMAPPED);
+        }
+        let stored = self.blocks[block as usize] as usize;
+        self.written[stored << self.bits | offset as usize] = page;
+        self.group(page)[page as usize % GROUP] = at;
+    }
+
+    fn unmap(&mut self, page: u32) {
+        self.group(page)[page as usize % GROUP] = UNMAPPED;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_directions_of_a_rule_agree() {
+        for (block_pages, blocks, pages) in
+            [(256, 484, 97_000), (7, 3, 20), (64, 10, 1), (64, 4, 0)]
+        {
+            let fill = Fill::steady(block_pages, blocks, pages);
+            assert_eq!(fill.pages(), pages);
+            for page in 0..pages {
+                let (block, offset) = fill.place_of(page);
+                assert_eq!(fill.page_at(block, offset), Some(page));
+            }
+            let found = (0..blocks).flat_map(|b| (0..block_pages).map(move |o| (b, o)));
+            assert_eq!(found.filter(|(b, o)| fill.page_at(*b, *o).is_some()).count() as u32, pages);
+        }
+    }
+
+    /// Valid shares fall with age from 1 to p = 0.6067 where 0.787 of the space is valid.
+    #[test]
+    fn a_steady_drive_has_the_shares_of_the_mean_field() {
+        let fill = Fill::steady(256, 484, (0.787 * 256.0 * 484.0) as u32);
+        assert_eq!(fill.valid(483), 256);
+        assert!((154..=157).contains(&fill.valid(0)), "{}", fill.valid(0));
+        assert!((0..483).all(|block| fill.valid(block) <= fill.valid(block + 1) + 1));
+    }
+
+    #[test]
+    fn a_page_placed_leaves_its_neighbours_where_they_were() {
+        let mut table = Lazy::new(1000, 4);
+        (0..80).for_each(|_| table.grow());
+        table.fill(Arc::new(Fill::steady(16, 70, 900)));
+        let before: Vec<u32> = (0..1000).map(|page| table.touch(page)).collect();
+        table.place(33, 75 << 4);
+        table.unmap(34);
+        for page in 0..1000 {
+            match page {
+                33 => assert_eq!(table.touch(33), 75 << 4),
+                34 => assert_eq!(table.touch(34), UNMAPPED),
+                _ => assert_eq!(table.touch(page), before[page as usize]),
+            }
+        }
+        assert_eq!(table.page_at(75 << 4), 33);
+        assert_eq!(table.page_at(before[33]), 33, "the old copy names it still");
+    }
+}
