@@ -1,0 +1,340 @@
+//! The host interface: commands in, requests for the drive's inside out, completions back.
+//!
+//! For: queues per tenant, the messages a command costs on the link, fetching by arbitration, and
+//! where its time went. Must never know: pages, caches, flash. Units: bytes, nanoseconds.
+//! Source: NVMe as MQSim models it (Tavakkol et al., FAST'18, 4.2): doorbell, fetch of the entry,
+//! fetch of a write's data, data of a read, completion entry, doorbell of the completion queue; on
+//! SATA the frames of native command queuing. Invariants (audited): a tenant has at most its queue
+//! depth under way, the drive works on at most `command_slots`, every command is in one place.
+//! Differences: the host keeps count of commands under way per tenant instead of free entries of
+//! two rings; the entry of the completion queue is always free in time. No allocation per command.
+
+mod arbiter;
+mod protocol;
+mod queues;
+
+pub use arbiter::Arbiter;
+pub use protocol::Protocol;
+
+use super::link::Wire;
+use super::params::{Interface, SsdParams};
+use crate::{Command, Completion, Part, Spent};
+use cachewright_types::{Bytes, Nanos, Op};
+use queues::{Queues, Waiting};
+
+/// Commands that native command queuing can tell apart.
+pub const SATA_SLOTS: u32 = 32;
+/// The wire towards the drive; on SATA the only one.
+const DOWN: usize = 0;
+/// The wire towards the host.
+const UP: usize = 1;
+
+/// A command inside the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Slot(pub u32);
+
+/// One tenant's access to the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// Commands it may have under way.
+    pub queue_depth: u32,
+    /// Bursts it is served in one round of weighted arbitration; at least 1.
+    pub weight: u32,
+}
+
+/// What arrives at an end of the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Arrival {
+    /// At the drive: a command was announced.
+    Doorbell,
+    /// At the host: the drive asks for the entry.
+    EntryRequest,
+    /// At the drive: the entry.
+    Entry,
+    /// At the host: the drive asks for the data of a write.
+    DataRequest,
+    /// At the drive: that data.
+    Data,
+    /// At the host: the command is done.
+    Completion,
+    /// In the drive: the controller has worked on the command.
+    Worked,
+}
+
+type Message = (Arrival, Slot);
+
+/// A command from its submission to its completion.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    command: Command,
+    submitted_ns: u64,
+    /// Up to when `spent` accounts for the time.
+    marked_ns: u64,
+    spent: Spent,
+}
+
+impl Pending {
+    fn mark(&mut self, now_ns: u64, part: Part) {
+        self.spent.add(part, now_ns - self.marked_ns);
+        self.marked_ns = now_ns;
+    }
+}
+
+/// The host interface of one drive.
+#[derive(Clone, Debug)]
+pub struct Host {
+    protocol: Protocol,
+    wires: [Wire<Message>; 2],
+    /// The controller, which works on one command at a time.
+    controller: Wire<Message>,
+    command_ns: u64,
+    queues: Queues,
+    pending: Vec<Pending>,
+    /// Slots free for reuse.
+    free: Vec<Slot>,
+    outstanding: usize,
+}
+
+impl Host {
+    /// An idle interface for one port per tenant (at least one; a drive without a list has one of
+    /// the full depth).
+    pub fn new(params: &SsdParams, ports: &[Port]) -> Host {
+        Host {
+            protocol: Protocol::new(params),
+            wires: [Wire::default(), Wire::default()],
+            controller: Wire::default(),
+            command_ns: params.command_time.0,
+            queues: Queues::new(params, ports),
+            pending: Vec::new(),
+            free: Vec::new(),
+            outstanding: 0,
+        }
+    }
+
+    /// Accepts a command. Its tenant must have a port.
+    pub fn submit(&mut self, now: Nanos, command: Command) {
+        let submitted_ns = now.0;
+        let pending =
+            Pending { command, submitted_ns, marked_ns: submitted_ns, spent: Spent::default() };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.pending[slot.0 as usize] = pending;
+                slot
+            }
+            None => {
+                self.pending.push(pending);
+                Slot(self.pending.len() as u32 - 1)
+            }
+        };
+        self.outstanding += 1;
+        if self.queues.enter(command.tenant.index(), slot) {
+            self.announce(now.0, slot);
+        }
+    }
+
+    /// The command in a slot.
+    #[inline]
+    pub fn command(&self, slot: Slot) -> &Command {
+        &self.pending[slot.0 as usize].command
+    }
+
+    /// When something next arrives.
+    #[inline]
+    pub fn next_due(&self) -> Option<Nanos> {
+        let [down, up] = &self.wires;
+        let dues = [down.next_due(), up.next_due(), self.controller.next_due()];
+        dues.into_iter().flatten().min().map(Nanos)
+    }
+
+    /// Lets everything that arrives by `now` arrive, in the order of time. Commands whose data the
+    /// drive now has are appended to `arrived`; those done to `done`.
+    pub fn advance(&mut self, now: Nanos, arrived: &mut Vec<Slot>, done: &mut Vec<Completion>) {
+        while let Some(due) = self.next_due().filter(|due| *due <= now) {
+            for wire in [DOWN, UP] {
+                while let Some(message) = self.wires[wire].receive(due.0) {
+                    self.arrive(due.0, message, arrived, done);
+                }
+            }
+            while let Some((_, slot)) = self.controller.receive(due.0) {
+                self.pending[slot.0 as usize].mark(due.0, Part::Queue);
+                arrived.push(slot);
+            }
+        }
+    }
+
+    /// The inside of the drive has done the command: data and completion go to the host. `spent`
+    /// is the time since the command arrived there.
+    pub fn finish(&mut self, now: Nanos, slot: Slot, spent: &Spent) {
+        let pending = &mut self.pending[slot.0 as usize];
+        for part in Part::ALL {
+            pending.spent.add(part, spent.of(part));
+        }
+        pending.marked_ns += spent.total_ns();
+        debug_assert_eq!(pending.marked_ns, now.0, "time inside the drive adds up");
+        pending.marked_ns = now.0;
+        let Command { op, length, tenant, .. } = pending.command;
+        let read_bytes = if op == Op::Read { length } else { Bytes(0) };
+        let up = self.up();
+        for time_ns in self.protocol.data_to_host(read_bytes) {
+            self.wires[up].occupy(now.0, time_ns);
+        }
+        self.queues.leave(tenant.index());
+        self.fetch(now.0);
+        self.wires[up].send(now.0, self.protocol.completion_ns, (Arrival::Completion, slot));
+    }
+
+    /// Commands accepted and not yet completed.
+    pub fn outstanding(&self) -> usize {
+        self.outstanding
+    }
+
+    /// Time in which the wires to the drive and to the host carried something (SATA: both the
+    /// same).
+    pub fn link_busy(&self) -> [Nanos; 2] {
+        [DOWN, self.up()].map(|wire| Nanos(self.wires[wire].busy_ns()))
+    }
+
+    /// The wire that carries messages towards the host.
+    fn up(&self) -> usize {
+        match self.protocol.interface {
+            Interface::Nvme => UP,
+            Interface::Sata => DOWN,
+        }
+    }
+
+    /// The host tells the drive of a command (NVMe), or offers it to be sent (SATA).
+    fn announce(&mut self, now_ns: u64, slot: Slot) {
+        self.pending[slot.0 as usize].mark(now_ns, Part::Queue);
+        match self.protocol.interface {
+            Interface::Nvme => {
+                self.wires[DOWN].send(now_ns, self.protocol.doorbell_ns, (Arrival::Doorbell, slot));
+            }
+            Interface::Sata => {
+                self.post(slot);
+                self.fetch(now_ns);
+            }
+        }
+    }
+
+    fn post(&mut self, slot: Slot) {
+        let tenant = self.command(slot).tenant.index();
+        self.queues.post(tenant, slot);
+    }
+
+    /// The drive takes up commands while it has slots for them.
+    fn fetch(&mut self, now_ns: u64) {
+        while let Some(slot) = self.queues.take() {
+            self.pending[slot.0 as usize].mark(now_ns, Part::Queue);
+            match self.protocol.interface {
+                Interface::Nvme => {
+                    let message = (Arrival::EntryRequest, slot);
+                    self.wires[UP].send(now_ns, self.protocol.request_ns, message);
+                }
+                Interface::Sata => {
+                    let message = (Arrival::Entry, slot);
+                    self.wires[DOWN].send(now_ns, self.protocol.entry_ns, message);
+                }
+            }
+        }
+    }
+
+    fn arrive(
+        &mut self,
+        now_ns: u64,
+        (arrival, slot): Message,
+        arrived: &mut Vec<Slot>,
+        done: &mut Vec<Completion>,
+    ) {
+        match arrival {
+            Arrival::Doorbell => {
+                self.pending[slot.0 as usize].mark(now_ns, Part::Link);
+                self.post(slot);
+                self.fetch(now_ns);
+            }
+            Arrival::EntryRequest => {
+                self.wires[DOWN].send(now_ns, self.protocol.entry_ns, (Arrival::Entry, slot));
+            }
+            Arrival::Entry => self.entry(now_ns, slot, arrived),
+            Arrival::DataRequest => {
+                let Command { op, length, .. } = *self.command(slot);
+                let time_ns = self.protocol.data_to_drive(op, length);
+                self.wires[DOWN].send(now_ns, time_ns, (Arrival::Data, slot));
+            }
+            Arrival::Data => {
+                self.pending[slot.0 as usize].mark(now_ns, Part::Link);
+                self.work(now_ns, slot, arrived);
+            }
+            Arrival::Completion => self.complete(now_ns, slot, done),
+            Arrival::Worked => {}
+        }
+    }
+
+    /// A command is in the drive; the data of a write must follow it.
+    fn entry(&mut self, now_ns: u64, slot: Slot, arrived: &mut Vec<Slot>) {
+        let Command { op, length, .. } = *self.command(slot);
+        if self.protocol.interface == Interface::Sata {
+            self.wires[DOWN].occupy(now_ns, self.protocol.release_ns);
+        }
+        if !self.protocol.fetches_data(op, length) {
+            self.pending[slot.0 as usize].mark(now_ns, Part::Link);
+            return self.work(now_ns, slot, arrived);
+        }
+        match self.protocol.interface {
+            Interface::Nvme => {
+                let message = (Arrival::DataRequest, slot);
+                self.wires[UP].send(now_ns, self.protocol.request_ns, message);
+            }
+            Interface::Sata => {
+                self.wires[DOWN].occupy(now_ns, self.protocol.request_ns);
+                let time_ns = self.protocol.data_to_drive(op, length);
+                self.wires[DOWN].send(now_ns, time_ns, (Arrival::Data, slot));
+            }
+        }
+    }
+
+    /// The controller works on the command, then hands it on.
+    fn work(&mut self, now_ns: u64, slot: Slot, arrived: &mut Vec<Slot>) {
+        if self.command_ns == 0 {
+            arrived.push(slot);
+        } else {
+            self.controller.send(now_ns, self.command_ns, (Arrival::Worked, slot));
+        }
+    }
+
+    fn complete(&mut self, now_ns: u64, slot: Slot, done: &mut Vec<Completion>) {
+        let pending = &mut self.pending[slot.0 as usize];
+        pending.mark(now_ns, Part::Link);
+        let Pending { command, submitted_ns, spent, .. } = *pending;
+        debug_assert_eq!(spent.total_ns(), now_ns - submitted_ns, "the parts add up");
+        let (submitted, finished) = (Nanos(submitted_ns), Nanos(now_ns));
+        done.push(Completion { tag: command.tag, submitted, finished, spent });
+        self.free.push(slot);
+        self.outstanding -= 1;
+        if self.protocol.interface == Interface::Nvme {
+            self.wires[DOWN].occupy(now_ns, self.protocol.doorbell_ns);
+        }
+        if let Waiting::Enters(next) = self.queues.completed(command.tenant.index()) {
+            self.announce(now_ns, next);
+        }
+    }
+
+    /// Checks every invariant. Errors: the first found broken.
+    pub fn audit(&self) -> Result<(), String> {
+        for wire in self.wires.iter().chain([&self.controller]) {
+            wire.audit()?;
+        }
+        let used = self.pending.len() - self.free.len();
+        if used != self.outstanding {
+            return Err(format!("{used} slots are used for {} commands", self.outstanding));
+        }
+        let mut seen = vec![false; self.pending.len()];
+        for slot in self.free.iter().copied().chain(self.queues.slots()) {
+            let seen = seen.get_mut(slot.0 as usize);
+            match seen {
+                Some(seen) if !*seen => *seen = true,
+                _ => return Err(format!("the command of slot {} is in two places", slot.0)),
+            }
+        }
+        self.queues.audit(self.outstanding)
+    }
+}

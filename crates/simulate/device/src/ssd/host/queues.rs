@@ -1,0 +1,166 @@
+//! The tenants' queues: who waits where, and how much is under way.
+//!
+//! For: the bounds on commands under way, per tenant and for the drive. Must never know: messages,
+//! time. Unit: commands. Invariants (audited): bounds hold; nothing waits beside a free place.
+
+use super::arbiter::Candidate;
+use super::{Arbiter, Port, SATA_SLOTS, Slot};
+use crate::ssd::params::{Interface, SsdParams};
+use std::collections::VecDeque;
+
+/// One tenant's commands.
+#[derive(Clone, Debug)]
+struct Queue {
+    port: Port,
+    /// In the host, because as many as may be are under way.
+    held: VecDeque<Slot>,
+    /// Announced and not yet fetched, with their places in the order of arrival.
+    posted: VecDeque<(u64, Slot)>,
+    /// Announced and not yet completed.
+    under_way: u32,
+    /// Fetched and not yet done inside the drive.
+    inside: u32,
+}
+
+/// What follows from a completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// A command held back may now be announced.
+    Enters(Slot),
+    /// None is held back.
+    Nothing,
+}
+
+/// All tenants' queues.
+#[derive(Clone, Debug)]
+pub struct Queues {
+    queues: Vec<Queue>,
+    arbiter: Arbiter,
+    fetch_size: u32,
+    slots: u32,
+    inside: u32,
+    posted: u64,
+    arrivals: u64,
+}
+
+impl Queues {
+    /// Empty queues, one per port; without ports one of the drive's queue depth.
+    pub fn new(params: &SsdParams, ports: &[Port]) -> Queues {
+        let depth = params.queue_depth;
+        let alone = [Port { queue_depth: depth, weight: 1 }];
+        let ports = if ports.is_empty() { &alone } else { ports };
+        let queue = |port: &Port| Queue {
+            port: Port { queue_depth: port.queue_depth.clamp(1, depth), ..*port },
+            held: VecDeque::new(),
+            posted: VecDeque::new(),
+            under_way: 0,
+            inside: 0,
+        };
+        let slots = match params.interface {
+            Interface::Nvme => params.command_slots,
+            Interface::Sata => params.command_slots.min(SATA_SLOTS),
+        };
+        Queues {
+            queues: ports.iter().map(queue).collect(),
+            arbiter: Arbiter::new(params.arbitration, params.arbitration_burst),
+            fetch_size: params.fetch_size,
+            slots,
+            inside: 0,
+            posted: 0,
+            arrivals: 0,
+        }
+    }
+
+    /// Takes in a command; whether it may be announced at once. Otherwise it is held back.
+    pub fn enter(&mut self, tenant: usize, slot: Slot) -> bool {
+        let queue = &mut self.queues[tenant];
+        let may = queue.under_way < queue.port.queue_depth;
+        if may {
+            queue.under_way += 1;
+        } else {
+            queue.held.push_back(slot);
+        }
+        may
+    }
+
+    /// An announced command waits to be fetched.
+    pub fn post(&mut self, tenant: usize, slot: Slot) {
+        self.queues[tenant].posted.push_back((self.arrivals, slot));
+        self.arrivals += 1;
+        self.posted += 1;
+    }
+
+    /// The command that the drive takes up next, if it has room for one.
+    pub fn take(&mut self) -> Option<Slot> {
+        if self.posted == 0 || self.inside >= self.slots {
+            return None;
+        }
+        let (queues, fetch_size) = (&self.queues, self.fetch_size);
+        let of = |index: usize| {
+            let queue: &Queue = &queues[index];
+            let arrival = queue.posted.front().filter(|_| queue.inside < fetch_size);
+            Candidate { arrival: arrival.map(|(place, _)| *place), weight: queue.port.weight }
+        };
+        let index = self.arbiter.pick(queues.len(), of)?;
+        let queue = &mut self.queues[index];
+        let (_, slot) = queue.posted.pop_front()?;
+        queue.inside += 1;
+        self.inside += 1;
+        self.posted -= 1;
+        Some(slot)
+    }
+
+    /// A command of the tenant is done inside the drive.
+    pub fn leave(&mut self, tenant: usize) {
+        self.queues[tenant].inside -= 1;
+        self.inside -= 1;
+    }
+
+    /// The host has seen a command of the tenant complete.
+    pub fn completed(&mut self, tenant: usize) -> Waiting {
+        let queue = &mut self.queues[tenant];
+        match queue.held.pop_front() {
+            Some(slot) => Waiting::Enters(slot),
+            None => {
+                queue.under_way -= 1;
+                Waiting::Nothing
+            }
+        }
+    }
+
+    /// All commands that wait, held back or posted.
+    pub fn slots(&self) -> impl Iterator<Item = Slot> + '_ {
+        let posted = |queue: &Queue| queue.posted.iter().map(|(_, slot)| *slot).collect::<Vec<_>>();
+        self.queues.iter().flat_map(move |queue| {
+            queue.held.iter().copied().chain(posted(queue)).collect::<Vec<_>>()
+        })
+    }
+
+    /// Checks the bounds and counts, of `outstanding` commands in all.
+    pub fn audit(&self, outstanding: usize) -> Result<(), String> {
+        let (mut inside, mut posted, mut all) = (0, 0, 0);
+        for (tenant, queue) in self.queues.iter().enumerate() {
+            let Queue { port, under_way, .. } = queue;
+            if *under_way > port.queue_depth || queue.inside > self.fetch_size {
+                return Err(format!("tenant {tenant}: {under_way} commands under way, too many"));
+            }
+            if !queue.held.is_empty() && *under_way < port.queue_depth {
+                return Err(format!("tenant {tenant}: commands are held back without need"));
+            }
+            let known = queue.posted.len() as u32 + queue.inside;
+            if known > *under_way {
+                return Err(format!("tenant {tenant}: {known} commands of {under_way} under way"));
+            }
+            inside += queue.inside;
+            posted += queue.posted.len() as u64;
+            all += queue.held.len() + *under_way as usize;
+        }
+        if inside != self.inside || inside > self.slots || posted != self.posted {
+            return Err(format!("{inside} commands inside and {posted} posted, counted otherwise"));
+        }
+        if all != outstanding {
+            return Err(format!("{all} commands in the queues, {outstanding} outstanding"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,16 @@
+//! What an SSD is made of: its parameters, their checks, and what the parts make of them.
+//!
+//! For: the one table from which stack files, errors and docs come ([`SsdParams`]), the refusal of
+//! impossible drives, and the settings of the flash back-end. Must never know: stack files. Units:
+//! bytes, nanoseconds, counts.
+
+mod check;
+mod kinds;
+mod table;
+
+pub use crate::parameters::{Parameter, Parameters, Quantity};
+pub use kinds::{
+    Arbitration, Capacity, CellKind, ChannelGroups, ChannelTiming, Fill, Interface, MapSharing,
+    Mapping, PlaneOrder, Scheme, Suspend, UnwrittenReads,
+};
+pub use table::SsdParams;
