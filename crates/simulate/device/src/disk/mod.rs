@@ -1,0 +1,270 @@
+//! A disk with moving heads.
+//!
+//! For: what a command costs: the wait in the queue, the arm's way, the rotation and the transfer.
+//! Must never know: caches, tenants. Units: bytes, sectors, nanoseconds. Sources: Ruemmler and
+//! Wilkes, IEEE Computer 27(3), 1994; the settings name theirs.
+//!
+//! A command that needs the medium goes through seek (and choice of head), rotation, transfer; the
+//! link runs beside the transfer, being faster. A read held by the track buffer takes the link
+//! alone and overtakes what waits for the arm. Writes are answered when they are on the medium, so
+//! a flush has nothing to do. The angle of the platters follows from the time alone.
+
+mod buffer;
+mod geometry;
+mod queue;
+mod seek;
+mod settings;
+
+pub use queue::Schedule;
+pub use settings::{CHEETAH_9LP, DiskSettings};
+
+use crate::seam::{Command, Completion, Device, Part, Spent};
+use buffer::TrackBuffer;
+use cachewright_types::{Bytes, Nanos, Op, SettingError};
+use geometry::{Geometry, Place};
+use queue::{Queue, Waiting};
+use seek::SeekCurve;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A command under the heads.
+#[derive(Clone, Copy, Debug)]
+struct Active {
+    tag: u64,
+    submitted_ns: u64,
+    finish_ns: u64,
+    spent: Spent,
+}
+
+/// A command that needs no arm: when it ends, its number in order of submission, the rest.
+type Quick = Reverse<(u64, u64, u64, u64, u64)>;
+
+/// A disk.
+#[derive(Clone, Debug)]
+pub struct Disk {
+    geometry: Geometry,
+    curve: SeekCurve,
+    sector_bytes: u64,
+    head_switch_ns: u64,
+    link_bytes_per_s: f64,
+    queue: Queue,
+    buffer: TrackBuffer,
+    active: Option<Active>,
+    quick: BinaryHeap<Quick>,
+    quick_count: u64,
+    link_free_ns: u64,
+    /// Where the arm and the chosen head are.
+    cylinder: u64,
+    head: u64,
+}
+
+impl Disk {
+    /// An idle disk, the arm at the outermost cylinder. Errors: figures of seeks that no curve
+    /// meets, an inner rate above the outer one.
+    pub fn new(settings: &DiskSettings) -> Result<Disk, SettingError> {
+        let geometry = Geometry::new(&settings.shape()?);
+        let weight = |share: f64| geometry.track_at(share) as f64;
+        let curve = SeekCurve::fit(settings.seeks(), geometry.cylinders(), weight)
+            .map_err(|bounds| settings.refuse_average(bounds))?;
+        let sector_bytes = u64::from(settings.sector_bytes);
+        let segment = settings.buffer.0 / u64::from(settings.segments.max(1)) / sector_bytes;
+        let ahead = settings.read_ahead.0 / sector_bytes;
+        Ok(Disk {
+            curve,
+            sector_bytes,
+            head_switch_ns: settings.head_switch.0,
+            link_bytes_per_s: settings.link_mb_per_s * 1e6,
+            queue: Queue::new(
+                settings.schedule,
+                settings.queue_depth as usize,
+                settings.age_limit.0,
+            ),
+            buffer: TrackBuffer::new(settings.segments as usize, segment, ahead),
+            active: None,
+            quick: BinaryHeap::new(),
+            quick_count: 0,
+            link_free_ns: 0,
+            cylinder: 0,
+            head: 0,
+            geometry,
+        })
+    }
+
+    /// The time of one revolution, rounded to a nanosecond.
+    pub fn revolution_ns(&self) -> u64 {
+        self.geometry.revolution_ns()
+    }
+
+    /// The time for `length` bytes from `offset` on to pass under the heads.
+    pub fn transfer_ns(&self, offset: Bytes, length: Bytes) -> u64 {
+        let (first, end) = self.sectors_of(offset.0, length.0);
+        self.geometry.pass_ns(first, end - first)
+    }
+
+    fn sectors_of(&self, offset: u64, length: u64) -> (u64, u64) {
+        let last = self.geometry.sectors() - 1;
+        let first = (offset / self.sector_bytes).min(last);
+        let end = offset.saturating_add(length).div_ceil(self.sector_bytes);
+        (first, end.clamp(first + 1, last + 1))
+    }
+
+    /// Ends a command without the arm after `bytes` have gone over the link.
+    fn finish_quickly(&mut self, command: &Command, submitted_ns: u64, now_ns: u64, bytes: u64) {
+        let time_ns = (bytes as f64 * 1e9 / self.link_bytes_per_s).round() as u64;
+        let start_ns = now_ns.max(self.link_free_ns);
+        let finish_ns = start_ns + time_ns;
+        self.link_free_ns = finish_ns;
+        let count = self.quick_count;
+        self.quick_count += 1;
+        self.quick.push(Reverse((finish_ns, count, command.tag, submitted_ns, time_ns)));
+    }
+
+    /// The way to a place from where the arm is.
+    fn way_ns(&self, place: &Place) -> u64 {
+        match place.cylinder.abs_diff(self.cylinder) {
+            0 if place.head == self.head => 0,
+            0 => self.head_switch_ns,
+            crossed => self.curve.time_ns(crossed),
+        }
+    }
+
+    /// The time until a waiting command's first sector is under its head.
+    fn access_ns(&self, waiting: &Waiting, now_ns: u64) -> u64 {
+        let (first, end) = (waiting.first, waiting.end);
+        if waiting.command.op == Op::Read
+            && let Some(arrives) = self.buffer.arrives_ns(&self.geometry, first, end, now_ns)
+        {
+            return arrives.saturating_sub(now_ns + self.geometry.pass_ns(first, end - first));
+        }
+        let place = self.geometry.place(first);
+        let way_ns = self.way_ns(&place);
+        way_ns + self.geometry.wait_ns(place.angle, now_ns + way_ns)
+    }
+
+    /// Serves what waits, the arm being free at `now_ns`.
+    fn dispatch(&mut self, now_ns: u64) {
+        while self.active.is_none() {
+            let mut queue = std::mem::replace(&mut self.queue, Queue::new(Schedule::Fifo, 1, 0));
+            let access = |one: &Waiting| self.access_ns(one, now_ns);
+            let next = queue.take(now_ns, self.cylinder, access);
+            self.queue = queue;
+            let Some(next) = next else { return };
+            let read = next.command.op == Op::Read;
+            if read && self.buffer.hit(&self.geometry, next.first, next.end, now_ns) {
+                let bytes = next.command.length.0;
+                self.finish_quickly(&next.command, next.submitted_ns, now_ns, bytes);
+            } else {
+                self.active = Some(self.begin(&next, now_ns));
+            }
+        }
+    }
+
+    /// Sends the arm, or lets the stream go on.
+    fn begin(&mut self, next: &Waiting, now_ns: u64) -> Active {
+        let (first, end) = (next.first, next.end);
+        let read = next.command.op == Op::Read;
+        let mut spent = Spent::default();
+        spent.add(Part::Queue, now_ns - next.submitted_ns);
+        let streaming = self.buffer.arrives_ns(&self.geometry, first, end, now_ns);
+        let finish_ns = if let Some(finish_ns) = streaming.filter(|_| read) {
+            self.buffer.serve(end, &self.geometry);
+            let finish_ns = finish_ns.max(now_ns);
+            spent.add(Part::Transfer, finish_ns - now_ns);
+            finish_ns
+        } else {
+            self.stop_stream(now_ns);
+            let place = self.geometry.place(first);
+            let way_ns = self.way_ns(&place);
+            let wait_ns = self.geometry.wait_ns(place.angle, now_ns + way_ns);
+            let pass_ns = self.geometry.pass_ns(first, end - first);
+            spent.add(Part::Seek, way_ns);
+            spent.add(Part::Rotation, wait_ns);
+            spent.add(Part::Transfer, pass_ns);
+            let from_ns = now_ns + way_ns + wait_ns;
+            if read {
+                self.buffer.start(first, end, from_ns, &self.geometry);
+            } else {
+                self.buffer.invalidate(first, end);
+            }
+            from_ns + pass_ns
+        };
+        self.move_to(end - 1);
+        Active { tag: next.command.tag, submitted_ns: next.submitted_ns, finish_ns, spent }
+    }
+
+    /// Ends reading ahead; the arm is where that has brought it.
+    fn stop_stream(&mut self, now_ns: u64) {
+        if let Some(sector) = self.buffer.stop(&self.geometry, now_ns) {
+            self.move_to(sector);
+        }
+    }
+
+    fn move_to(&mut self, sector: u64) {
+        let place = self.geometry.place(sector);
+        (self.cylinder, self.head) = (place.cylinder, place.head);
+    }
+
+    fn complete_quick(&mut self, done: &mut Vec<Completion>) {
+        if let Some(Reverse((finish_ns, _, tag, submitted_ns, link_ns))) = self.quick.pop() {
+            let mut spent = Spent::default();
+            spent.add(Part::Link, link_ns);
+            spent.add(Part::Queue, finish_ns - submitted_ns - link_ns);
+            let (submitted, finished) = (Nanos(submitted_ns), Nanos(finish_ns));
+            done.push(Completion { tag, submitted, finished, spent });
+        }
+    }
+}
+
+impl Device for Disk {
+    fn capacity(&self) -> Bytes {
+        Bytes(self.geometry.sectors() * self.sector_bytes)
+    }
+
+    fn submit(&mut self, now: Nanos, command: Command) {
+        let (first, end) = self.sectors_of(command.offset.0, command.length.0);
+        let data = matches!(command.op, Op::Read | Op::Write) && command.length.0 > 0;
+        let mut held = || self.buffer.hit(&self.geometry, first, end, now.0);
+        if !data {
+            self.finish_quickly(&command, now.0, now.0, 0);
+        } else if command.op == Op::Read && held() {
+            self.finish_quickly(&command, now.0, now.0, command.length.0);
+        } else {
+            let cylinder = self.geometry.place(first).cylinder;
+            self.queue.push(Waiting { command, submitted_ns: now.0, first, end, cylinder });
+            self.dispatch(now.0);
+        }
+    }
+
+    fn next_due(&self) -> Option<Nanos> {
+        let quick = self.quick.peek().map(|Reverse(quick)| quick.0);
+        let active = self.active.map(|active| active.finish_ns);
+        quick.into_iter().chain(active).min().map(Nanos)
+    }
+
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        while let Some(due) = self.next_due().filter(|due| *due <= now) {
+            if self.quick.peek().is_some_and(|Reverse(quick)| quick.0 == due.0) {
+                self.complete_quick(done);
+            } else if let Some(active) = self.active.take() {
+                let (submitted, finished) = (Nanos(active.submitted_ns), due);
+                let Active { tag, spent, .. } = active;
+                done.push(Completion { tag, submitted, finished, spent });
+                self.dispatch(due.0);
+            }
+        }
+    }
+
+    fn outstanding(&self) -> usize {
+        self.queue.len() + self.quick.len() + usize::from(self.active.is_some())
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        if self.active.is_none() && self.queue.len() > 0 {
+            return Err(format!("{} commands wait for an idle arm", self.queue.len()));
+        }
+        if self.cylinder >= self.geometry.cylinders() {
+            return Err(format!("the arm is at cylinder {}", self.cylinder));
+        }
+        self.buffer.audit()
+    }
+}

@@ -1,0 +1,192 @@
+//! Every device by name: models with their settings, and presets of published devices.
+//!
+//! For: stack files, tables and documentation. Must never know: who uses a device. Adding a model
+//! is one line in [`MODELS`], a preset of it one more.
+
+use crate::disk::{CHEETAH_9LP, Disk, DiskSettings};
+use crate::fixed::{FixedLatency, FixedSettings};
+use crate::null::{Null, NullSettings};
+use crate::ram::{Ram, RamSettings};
+use crate::seam::Device;
+use crate::parameters::{Parameter, Parameters};
+use cachewright_types::{SettingError, Value, nearest};
+use thiserror::Error;
+
+/// A device behind its seam.
+pub type AnyDevice = Box<dyn Device + Send>;
+
+/// What can be named as a device's `model`.
+pub struct Model {
+    /// The name in stack files.
+    pub name: &'static str,
+    /// One sentence in lower case.
+    pub doc: &'static str,
+    /// Where its parameters come from.
+    pub source: &'static str,
+    /// What it sets over the defaults.
+    preset: &'static [(&'static str, &'static str)],
+    table: fn() -> Vec<Parameter>,
+    values: Make<Resolved>,
+    build: Make<AnyDevice>,
+}
+
+/// Makes something of parameters set over the defaults.
+type Make<T> = fn(&[(String, Value)]) -> Result<T, SettingError>;
+
+/// Every parameter of a device with its value as text of a stack file.
+pub type Resolved = Vec<(&'static str, String)>;
+
+/// Why no device could be made.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ModelError {
+    /// No such name.
+    #[error("found `{name}`, expected one of {known}{hint}")]
+    Unknown {
+        /// The name as found.
+        name: String,
+        /// All names.
+        known: String,
+        /// `; nearest is ...`, or empty.
+        hint: String,
+    },
+    /// A parameter was refused.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+}
+
+/// Parameters with `pairs` set over the defaults.
+fn settings<S: Parameters>(pairs: &[(String, Value)]) -> Result<S, SettingError> {
+    let mut settings = S::default();
+    for (key, value) in pairs {
+        settings.set(key, value)?;
+    }
+    Ok(settings)
+}
+
+/// Makes the entry of a model from its settings' type and its constructor.
+macro_rules! model {
+    ($name:literal, $doc:literal, $source:literal, $preset:expr, $settings:ty, $device:ty) => {
+        Model {
+            name: $name,
+            doc: $doc,
+            source: $source,
+            preset: $preset,
+            table: <$settings as Parameters>::table,
+            values: |pairs| Ok(settings::<$settings>(pairs)?.values()),
+            build: |pairs| Ok(Box::new(<$device>::new(&settings::<$settings>(pairs)?)?)),
+        }
+    };
+}
+
+/// Every model and preset, in the order of tables.
+pub static MODELS: [Model; 5] = [
+    model!(
+        "hdd-7200-2tb",
+        "a 2 TB disk of 7,200 revolutions per minute",
+        "Seagate Constellation ES (ST32000644NS), product manual 100516232; rest typical",
+        &[],
+        DiskSettings,
+        Disk
+    ),
+    model!(
+        "hdd-10045-9gb",
+        "a 9.1 GB disk of 10,045 revolutions per minute with 5 ms average seek",
+        "the disk of Patrick et al. (soft-qos); the rest as the Seagate Cheetah 9LP (ST39102)",
+        &CHEETAH_9LP,
+        DiskSettings,
+        Disk
+    ),
+    model!("ram", "memory: latency, bandwidth, channels", "JESD79-4", &[], RamSettings, Ram),
+    model!(
+        "fixed-latency",
+        "so long per read and per write, so many at once",
+        "none",
+        &[],
+        FixedSettings,
+        FixedLatency
+    ),
+    model!("null", "takes no time", "none", &[], NullSettings, Null),
+];
+
+/// The model called `name`. Errors: no such name.
+pub fn model(name: &str) -> Result<&'static Model, ModelError> {
+    MODELS.iter().find(|model| model.name == name).ok_or_else(|| {
+        let names: Vec<&str> = MODELS.iter().map(|model| model.name).collect();
+        let hint = match nearest(name, names.iter().copied()) {
+            Some(near) => format!("; nearest is `{near}`"),
+            None => String::new(),
+        };
+        ModelError::Unknown { name: name.to_owned(), known: names.join(", "), hint }
+    })
+}
+
+impl Model {
+    /// Every parameter.
+    pub fn table(&self) -> Vec<Parameter> {
+        (self.table)()
+    }
+
+    /// Every parameter's value under `pairs`. Errors: a parameter is refused.
+    pub fn resolved(&self, pairs: &[(String, Value)]) -> Result<Resolved, ModelError> {
+        Ok((self.values)(&self.with_preset(pairs))?)
+    }
+
+    /// The device under `pairs`. Errors: a parameter is refused, or all of them together.
+    pub fn build(&self, pairs: &[(String, Value)]) -> Result<AnyDevice, ModelError> {
+        Ok((self.build)(&self.with_preset(pairs))?)
+    }
+
+    fn with_preset(&self, pairs: &[(String, Value)]) -> Vec<(String, Value)> {
+        let preset = self.preset.iter().map(|(key, text)| ((*key).to_owned(), read(text)));
+        preset.chain(pairs.iter().cloned()).collect()
+    }
+}
+
+/// A preset's value: a number, or text.
+fn read(text: &str) -> Value {
+    match (text.parse::<i64>(), text.parse::<f64>()) {
+        (Ok(number), _) => Value::Int(number),
+        (_, Ok(number)) => Value::Float(number),
+        _ => Value::Text(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_model_builds_and_its_resolved_values_build_it_again() {
+        for model in &MODELS {
+            let resolved = model.resolved(&[]).unwrap();
+            assert_eq!(resolved.len(), model.table().len(), "{}", model.name);
+            let pairs: Vec<(String, Value)> = resolved
+                .iter()
+                .map(|(key, text)| ((*key).to_owned(), read(text.trim_matches('"'))))
+                .collect();
+            assert_eq!(model.resolved(&pairs).unwrap(), resolved, "{}", model.name);
+            let (built, again) = (model.build(&[]).unwrap(), model.build(&pairs).unwrap());
+            assert_eq!(built.capacity(), again.capacity());
+        }
+    }
+
+    #[test]
+    fn refusals_name_what_was_found_and_expected() {
+        let words = |name: &str, key: &str, value: Value| {
+            let pairs = [(key.to_owned(), value)];
+            let built = model(name).and_then(|model| model.build(&pairs).map(|_| ()));
+            built.unwrap_err().to_string()
+        };
+        let none = Value::Int(0);
+        assert!(words("hdd-720-2tb", "rpm", none.clone()).contains("nearest is `hdd-7200-2tb`"));
+        assert!(words("hdd-7200-2tb", "rpms", none.clone()).contains("nearest is `rpm`"));
+        assert!(words("hdd-7200-2tb", "zones", none.clone()).contains("found 0"));
+        assert!(words("ram", "channels", none).contains("`channels`: found 0"));
+        let inner = words("hdd-7200-2tb", "inner_mb_per_s", Value::Float(200.0));
+        assert!(inner.contains("expected at most `outer_mb_per_s`, 140"), "{inner}");
+        let seek = words("hdd-7200-2tb", "average_seek", Value::Text("18ms".into()));
+        assert!(seek.contains("`average_seek`: found `18ms`, expected "), "{seek}");
+        let schedule = words("hdd-7200-2tb", "schedule", Value::Text("saft".into()));
+        assert!(schedule.contains("nearest is `satf`"), "{schedule}");
+    }
+}
