@@ -4,6 +4,8 @@
 //! Must never know: caches, policies. Units: bytes, nanoseconds of simulated time.
 
 pub mod dram;
+pub mod drive;
 pub mod host;
 pub mod link;
+pub mod pages;
 pub mod params;

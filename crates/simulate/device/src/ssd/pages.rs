@@ -1,0 +1,177 @@
+//! Byte ranges cut at page borders.
+//!
+//! For: the pages a command touches, which of their sectors, and the channel group they belong to.
+//! Must never know: what becomes of them. Units: bytes at the border; pages and sectors inside. The
+//! groups' ranges of addresses follow each other.
+
+use super::params::SsdParams;
+use cachewright_types::Bytes;
+
+/// One page of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PagePart {
+    /// The channel group.
+    pub group: u16,
+    /// The page within the group.
+    pub page: u32,
+    /// The sectors touched, a bit each from the first.
+    pub sectors: u64,
+}
+
+/// How addresses are laid out on a drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    page_bytes: u64,
+    sector_shift: u32,
+    sectors_per_page: u64,
+    /// The page after the last of each group, counted over all groups.
+    ends: Vec<u64>,
+}
+
+impl Layout {
+    /// The layout of a drive whose groups have so many pages each.
+    pub fn new(params: &SsdParams, group_pages: impl IntoIterator<Item = u32>) -> Layout {
+        let mut end = 0;
+        let ends = group_pages.into_iter().map(|pages| {
+            end += u64::from(pages);
+            end
+        });
+        Layout {
+            page_bytes: params.page.0,
+            sector_shift: params.sector.0.trailing_zeros(),
+            sectors_per_page: (params.page.0 / params.sector.0).max(1),
+            ends: ends.collect(),
+        }
+    }
+
+    /// Pages that can be addressed.
+    pub fn pages(&self) -> u64 {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
+    /// Bytes that can be addressed.
+    pub fn capacity(&self) -> Bytes {
+        Bytes(self.pages() * self.page_bytes)
+    }
+
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> Bytes {
+        Bytes(self.page_bytes)
+    }
+
+    /// The sectors of a whole page.
+    pub fn whole_page(&self) -> u64 {
+        mask(0, self.sectors_per_page)
+    }
+
+    /// Bytes of the sectors of a mask.
+    #[inline]
+    pub fn bytes_of(&self, sectors: u64) -> u64 {
+        u64::from(sectors.count_ones()) << self.sector_shift
+    }
+
+    /// The pages that a range of bytes touches, in order; a sector touched in part is touched.
+    /// Pages beyond the end are left out.
+    #[inline]
+    pub fn parts(&self, offset: Bytes, length: Bytes) -> Parts<'_> {
+        let sector_bytes = 1_u64 << self.sector_shift;
+        let next = offset.0 >> self.sector_shift;
+        let end = offset.0.saturating_add(length.0).div_ceil(sector_bytes);
+        let end = end.min(self.pages() * self.sectors_per_page);
+        Parts { layout: self, next, end: if length.0 == 0 { next } else { end } }
+    }
+
+    /// The group of a page of the drive, and its number there.
+    #[inline]
+    pub fn locate(&self, page: u64) -> (u16, u32) {
+        if let [_] = self.ends.as_slice() {
+            return (0, page as u32);
+        }
+        let group = self.ends.partition_point(|end| *end <= page);
+        let first = if group == 0 { 0 } else { self.ends[group - 1] };
+        (group as u16, (page - first) as u32)
+    }
+}
+
+/// So many bits from the given one.
+#[inline]
+fn mask(first: u64, count: u64) -> u64 {
+    let ones = if count >= 64 { u64::MAX } else { (1 << count) - 1 };
+    ones << first
+}
+
+/// Iterator of [`Layout::parts`].
+#[derive(Clone, Debug)]
+pub struct Parts<'a> {
+    layout: &'a Layout,
+    next: u64,
+    end: u64,
+}
+
+impl Iterator for Parts<'_> {
+    type Item = PagePart;
+
+    #[inline]
+    fn next(&mut self) -> Option<PagePart> {
+        if self.next >= self.end {
+            return None;
+        }
+        let per_page = self.layout.sectors_per_page;
+        let (page, within) = if per_page.is_power_of_two() {
+            (self.next >> per_page.trailing_zeros(), self.next & (per_page - 1))
+        } else {
+            (self.next / per_page, self.next % per_page)
+        };
+        let count = (per_page - within).min(self.end - self.next);
+        self.next += count;
+        let (group, page) = self.layout.locate(page);
+        Some(PagePart { group, page, sectors: mask(within, count) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameters::Parameters;
+    use cachewright_types::Value;
+
+    fn layout(page: &str, groups: &[u32]) -> Layout {
+        let mut params = SsdParams::default();
+        params.set("page", &Value::Text(page.to_owned())).unwrap();
+        Layout::new(&params, groups.iter().copied())
+    }
+
+    fn parts(layout: &Layout, offset: u64, length: u64) -> Vec<(u16, u32, u64)> {
+        let parts = layout.parts(Bytes(offset), Bytes(length));
+        parts.map(|part| (part.group, part.page, part.sectors)).collect()
+    }
+
+    #[test]
+    fn ranges_are_cut_at_pages_and_counted_in_sectors() {
+        let drive = layout("8KiB", &[100]);
+        assert_eq!(parts(&drive, 0, 4096), [(0, 0, 0xff)]);
+        assert_eq!(parts(&drive, 4096, 8192), [(0, 0, 0xff00), (0, 1, 0xff)]);
+        assert_eq!(parts(&drive, 511, 2), [(0, 0, 0b11)]);
+        assert_eq!(parts(&drive, 8192, 0), []);
+        assert_eq!(parts(&drive, 99 * 8192, 1 << 20), [(0, 99, 0xffff)]);
+        assert_eq!(drive.bytes_of(0xff00), 4096);
+    }
+
+    #[test]
+    fn large_and_odd_pages_are_cut_alike() {
+        let drive = layout("32KiB", &[10]);
+        assert_eq!(parts(&drive, 0, 32 << 10), [(0, 0, u64::MAX)]);
+        assert_eq!(drive.whole_page(), u64::MAX);
+        let drive = layout("12KiB", &[10]);
+        assert_eq!(parts(&drive, 8192, 8192), [(0, 0, 0xff_0000), (0, 1, 0xff)]);
+    }
+
+    #[test]
+    fn groups_follow_each_other() {
+        let drive = layout("8KiB", &[2, 3]);
+        assert_eq!(drive.capacity(), Bytes(5 * 8192));
+        let all = parts(&drive, 0, 5 * 8192);
+        let at: Vec<(u16, u32)> = all.iter().map(|(group, page, _)| (*group, *page)).collect();
+        assert_eq!(at, [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]);
+    }
+}
