@@ -1,7 +1,17 @@
 //! What is counted while a cache works, in simulation and in service alike.
 //!
-//! For: counters of one tenant and the figures derived from them. Must never know: who counts.
-//! Units: block accesses unless a name says requests.
+//! For: counters of one tenant and the figures derived from them; response times, rates over time,
+//! populations, fairness. Must never know: who counts. Units: block accesses unless a name says
+//! requests; nanoseconds.
+
+pub mod fairness;
+pub mod population;
+pub mod rates;
+pub mod responses;
+
+pub use population::Population;
+pub use rates::{Bin, Rates};
+pub use responses::Responses;
 
 /// Counters of one tenant (or of all). Every derived figure is a function of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
