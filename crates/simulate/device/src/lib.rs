@@ -3,6 +3,15 @@
 //! For: the seam [`Device`] and the models behind it. Must never know: caches, policies, tenants'
 //! goals, files, clocks. Units: bytes, nanoseconds of simulated time (integers; no wall clock).
 
+pub mod disk;
+pub mod fixed;
+pub mod models;
+pub mod null;
+pub mod parameters;
+pub mod ram;
 pub mod seam;
+mod servers;
+pub mod ssd;
 
+pub use models::{AnyDevice, MODELS, Model, ModelError, model};
 pub use seam::{Command, Completion, Device, Part, Spent};

@@ -6,9 +6,9 @@
 use crate::disk::{CHEETAH_9LP, Disk, DiskSettings};
 use crate::fixed::{FixedLatency, FixedSettings};
 use crate::null::{Null, NullSettings};
+use crate::parameters::{Parameter, Parameters};
 use crate::ram::{Ram, RamSettings};
 use crate::seam::Device;
-use crate::parameters::{Parameter, Parameters};
 use cachewright_types::{SettingError, Value, nearest};
 use thiserror::Error;
 
