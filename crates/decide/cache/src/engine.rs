@@ -6,7 +6,7 @@
 
 use crate::WriteMode;
 use cachewright_measure::Counts;
-use cachewright_policy::{Access, Policy, Verdict};
+use cachewright_policy::{Access, NEVER, Policy, Verdict};
 use cachewright_types::{BlockId, TenantId};
 
 /// How the capacity is divided.
@@ -234,6 +234,20 @@ impl<P: Policy> Engine<P> {
             self.occupancy[access.tenant.index()] += 1;
         }
         Outcome { verdict, writeback, invalidated: false }
+    }
+
+    /// Puts a block that is not cached before the policy as if it were read, and counts no access.
+    pub fn bring_in(&mut self, tenant: TenantId, block: BlockId) -> Outcome {
+        self.consult(BlockAccess { block, tenant, write: false, next_use: NEVER })
+    }
+
+    /// Marks a cached block clean, as being written back while it stays; returns whether it was
+    /// dirty. Counted as a write-back.
+    pub fn clean(&mut self, tenant: TenantId, block: BlockId) -> bool {
+        let pool = self.pool_of(tenant);
+        let dirty = self.pools[pool].take_dirty(block);
+        self.counts[tenant.index()].writebacks += u64::from(dirty);
+        dirty
     }
 
     /// Drops a block without writing it back (trim, invalidation); returns whether it was cached

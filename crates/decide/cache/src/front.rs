@@ -17,6 +17,9 @@ pub struct Cache<P> {
     block_shift: u32,
 }
 
+/// Told of each block that leaves: its pool, its id there, whether it was dirty.
+pub type Left<'a> = &'a mut dyn FnMut(usize, BlockId, bool);
+
 /// One block of a request and how much of it the request covers.
 struct Part {
     number: u64,
@@ -42,14 +45,21 @@ impl<P: Policy> Cache<P> {
 
     /// Decides about a request; the moves replace what `plan` held.
     pub fn on(&mut self, request: &Request, plan: &mut Plan) {
+        self.on_knowing(request, &[], plan);
+    }
+
+    /// The same for policies that need the future: `next_use` holds the position of the next access
+    /// to each block of a read or write, in order, or is empty.
+    pub fn on_knowing(&mut self, request: &Request, next_use: &[u32], plan: &mut Plan) {
         plan.moves.clear();
         plan.all_hit = true;
         match request.op {
             Op::Flush => plan.moves.push(Move::Flush),
             Op::Trim => self.trim(request, plan),
             Op::Read | Op::Write => {
-                for part in self.parts(request) {
-                    self.touch_block(request, &part, plan);
+                for (at, part) in self.parts(request).enumerate() {
+                    let next_use = next_use.get(at).copied().unwrap_or(NEVER);
+                    self.touch_block(request, &part, next_use, plan);
                 }
                 self.engine.count_request(request.tenant, plan.all_hit);
             }
@@ -58,14 +68,22 @@ impl<P: Policy> Cache<P> {
 
     /// Changes the quotas; write-backs and drops this causes replace what `plan` held.
     pub fn set_quotas(&mut self, quotas: &Quotas, plan: &mut Plan) -> bool {
+        let mut kept = false;
+        self.control(plan, |engine, left| kept = engine.set_quotas(quotas, left));
+        kept
+    }
+
+    /// Lets a control loop change the engine's quotas: it is given the engine and what to tell of
+    /// each block that leaves; the write-backs and drops replace what `plan` held.
+    pub fn control(&mut self, plan: &mut Plan, change: impl FnOnce(&mut Engine<P>, Left<'_>)) {
         plan.moves.clear();
         plan.all_hit = true;
         let indexes = &self.indexes;
         let moves = &mut plan.moves;
-        self.engine.set_quotas(quotas, &mut |pool, block, dirty| {
+        change(&mut self.engine, &mut |pool, block, dirty| {
             let cached = name(indexes, pool, block);
             moves.push(if dirty { Move::WriteBack(cached) } else { Move::Drop(cached) });
-        })
+        });
     }
 
     fn parts(&self, request: &Request) -> impl Iterator<Item = Part> + use<P> {
@@ -79,21 +97,51 @@ impl<P: Policy> Cache<P> {
         })
     }
 
-    fn touch_block(&mut self, request: &Request, part: &Part, plan: &mut Plan) {
+    fn touch_block(&mut self, request: &Request, part: &Part, next_use: u32, plan: &mut Plan) {
         let (tenant, write) = (request.tenant, request.op == Op::Write);
-        let pool = self.engine.pool_of(tenant);
-        let engine = &self.engine;
-        let address = Address { tenant, number: part.number };
-        let id = self.indexes[pool].intern(address, |id| engine.policy(pool).tracks(id));
-        self.engine.reserve_ids(pool, self.indexes[pool].ids());
-        let outcome = self.engine.access(BlockAccess { block: id, tenant, write, next_use: NEVER });
+        let cached = self.named(tenant, part.number);
+        let outcome = self.engine.access(BlockAccess { block: cached.id, tenant, write, next_use });
         plan.all_hit &= outcome.verdict == Verdict::Hit;
-        let cached = Cached { pool: pool as u16, id, tenant, number: part.number };
         if write {
             self.plan_write(cached, part.whole, outcome, plan);
         } else {
             self.plan_read(cached, outcome, plan);
         }
+    }
+
+    /// The block of that number under an id of its pool, given one if it has none.
+    fn named(&mut self, tenant: TenantId, number: u64) -> Cached {
+        let pool = self.engine.pool_of(tenant);
+        let engine = &self.engine;
+        let tracks = |id| engine.policy(pool).tracks(id);
+        let id = self.indexes[pool].intern(Address { tenant, number }, tracks);
+        self.engine.reserve_ids(pool, self.indexes[pool].ids());
+        Cached { pool: pool as u16, id, tenant, number }
+    }
+
+    /// Brings a block in that nobody has asked for yet (read-ahead); its moves are added to `plan`.
+    /// Returns whether it was brought in: not if it is cached or the policy keeps it out. Counted
+    /// as no access; an eviction it causes is counted.
+    pub fn bring_in(&mut self, tenant: TenantId, number: u64, plan: &mut Plan) -> bool {
+        let pool = self.engine.pool_of(tenant);
+        let known = self.indexes[pool].get(Address { tenant, number });
+        if known.is_some_and(|id| self.engine.policy(pool).contains(id)) {
+            return false;
+        }
+        let cached = self.named(tenant, number);
+        let outcome = self.engine.bring_in(tenant, cached.id);
+        let Verdict::Admit { evicted } = outcome.verdict else { return false };
+        self.plan_eviction(cached.pool, evicted, outcome.writeback, plan);
+        plan.moves.extend([Move::Fetch(cached), Move::Fill(cached)]);
+        true
+    }
+
+    /// Marks a cached block clean because it is being written back while it stays; returns whether
+    /// it was dirty. Counted as a write-back.
+    pub fn clean(&mut self, tenant: TenantId, number: u64) -> bool {
+        let pool = self.engine.pool_of(tenant);
+        let known = self.indexes[pool].get(Address { tenant, number });
+        known.is_some_and(|id| self.engine.clean(tenant, id))
     }
 
     fn plan_read(&self, cached: Cached, outcome: Outcome, plan: &mut Plan) {

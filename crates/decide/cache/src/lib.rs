@@ -11,6 +11,6 @@ pub mod mode;
 pub mod plan;
 
 pub use engine::{BlockAccess, Engine, Outcome, Quotas};
-pub use front::Cache;
+pub use front::{Cache, Left};
 pub use mode::WriteMode;
 pub use plan::{Cached, Move, Plan};

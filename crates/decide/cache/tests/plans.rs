@@ -120,3 +120,32 @@ fn a_shrinking_quota_writes_dirty_blocks_back() {
     assert!(!cache.set_quotas(&Quotas::Shared(4), &mut plan), "the kind of pool is fixed");
     assert_eq!(cache.engine().audit(), Ok(()));
 }
+
+#[test]
+fn read_ahead_counts_no_access_and_leaves_cached_blocks_alone() {
+    let mut cache = cache(WriteMode::WriteBack, 2);
+    moves(&mut cache, Op::Read, 0, 4096);
+    moves(&mut cache, Op::Write, 4096, 4096);
+    let mut plan = Plan::default();
+    assert!(!cache.bring_in(TENANT, 0, &mut plan), "cached, and not used by that");
+    assert!(cache.bring_in(TENANT, 2, &mut plan));
+    let c = block(2, 2);
+    assert_eq!(plan.moves, [Move::Drop(block(0, 0)), Move::Fetch(c), Move::Fill(c)]);
+    let counts = cache.engine().counts(TENANT);
+    assert_eq!((counts.accesses(), counts.admissions(), counts.evictions), (2, 2, 1));
+    assert_eq!(moves(&mut cache, Op::Read, 8192, 4096), [Move::Serve(c)]);
+}
+
+#[test]
+fn a_cleaned_block_stays_and_is_dropped_without_another_write_back() {
+    let mut cache = cache(WriteMode::WriteBack, 1);
+    moves(&mut cache, Op::Write, 0, 4096);
+    assert!(cache.clean(TENANT, 0));
+    assert!(!cache.clean(TENANT, 0) && !cache.clean(TENANT, 7));
+    let b = block(1, 9);
+    assert_eq!(
+        moves(&mut cache, Op::Read, 9 * 4096, 4096),
+        [Move::Drop(block(0, 0)), Move::Fetch(b), Move::Fill(b), Move::Serve(b)]
+    );
+    assert_eq!(cache.engine().counts(TENANT).writebacks, 1);
+}
