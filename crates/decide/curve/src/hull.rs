@@ -21,8 +21,14 @@ impl Hull {
     /// The greatest convex minorant of `curve`. Where misses would rise with size (some policies
     /// can) the minorant stays flat.
     pub fn of(curve: &Curve) -> Hull {
-        let mut hull = Hull { sizes: Vec::new(), misses: Vec::new() };
-        for (&size, &misses) in curve.sizes().iter().zip(curve.knot_misses()) {
+        Hull::beyond(curve, 0)
+    }
+
+    /// The same of the part of `curve` from `from_blocks` on, for a cache that already has so many.
+    pub fn beyond(curve: &Curve, from_blocks: u32) -> Hull {
+        let mut hull = Hull { sizes: vec![from_blocks], misses: vec![curve.misses(from_blocks)] };
+        let knots = curve.sizes().iter().zip(curve.knot_misses());
+        for (&size, &misses) in knots.filter(|(size, _)| **size > from_blocks) {
             if hull.misses.last().is_some_and(|&lowest| misses >= lowest) {
                 continue;
             }
@@ -44,14 +50,17 @@ impl Hull {
         (yb - ya) * to_new >= (misses - ya) * to_b
     }
 
-    /// Sizes of the corners, ascending from 0; beyond the last the hull is flat.
+    /// Sizes of the corners, ascending from where the part begins; beyond the last the hull is flat.
     pub fn sizes(&self) -> &[u32] {
         &self.sizes
     }
 
-    /// Misses at `size_blocks`.
+    /// Misses at `size_blocks`; below the first corner as there.
     pub fn misses(&self, size_blocks: u32) -> f64 {
         let right = self.sizes.partition_point(|&size| size < size_blocks);
+        if right == 0 {
+            return self.misses[0];
+        }
         if right == self.sizes.len() {
             return self.misses[right - 1];
         }
@@ -94,11 +103,17 @@ impl Ord for Offer {
 }
 
 /// Divides `total_blocks` over `hulls` so that the sum of weighted misses is least, everyone
-/// having at least `floor_blocks` (which together must fit). Returns the blocks each is given;
+/// having at least its floor (which together must fit). Returns the blocks each is given;
 /// their sum is below the total when no block saves anything more.
-pub fn divide(hulls: &[Hull], weights: &[f64], total_blocks: u32, floor_blocks: u32) -> Vec<u32> {
-    let mut given = vec![floor_blocks; hulls.len()];
-    let floors = u64::from(floor_blocks) * hulls.len() as u64;
+pub fn divide(
+    hulls: &[Hull],
+    weights: &[f64],
+    total_blocks: u32,
+    floor_blocks: &[u32],
+) -> Vec<u32> {
+    let mut given = floor_blocks.to_vec();
+    given.resize(hulls.len(), 0);
+    let floors: u64 = given.iter().copied().map(u64::from).sum();
     let mut left = u64::from(total_blocks).saturating_sub(floors);
     let offer = |which: usize, segment: usize| {
         let hull = &hulls[which];
@@ -107,7 +122,7 @@ pub fn divide(hulls: &[Hull], weights: &[f64], total_blocks: u32, floor_blocks: 
         more.then(|| Offer { gain: hull.gain(segment) * weight, which, segment })
     };
     let first = |which: usize| {
-        let passed = hulls[which].sizes.partition_point(|&size| size <= floor_blocks);
+        let passed = hulls[which].sizes.partition_point(|&size| size <= given[which]);
         offer(which, passed.saturating_sub(1))
     };
     let mut heap: BinaryHeap<Offer> = (0..hulls.len()).filter_map(first).collect();

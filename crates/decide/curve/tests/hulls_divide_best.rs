@@ -62,7 +62,7 @@ proptest! {
         let weights: Vec<f64> =
             (0..hulls.len()).map(|i| if i == 0 { f64::from(heavy) } else { 1.0 }).collect();
         let floor = floor.min(total / hulls.len() as u32);
-        let given = divide(&hulls, &weights, total, floor);
+        let given = divide(&hulls, &weights, total, &vec![floor; hulls.len()]);
         prop_assert!(given.iter().sum::<u32>() <= total);
         prop_assert!(given.iter().all(|&blocks| blocks >= floor));
         let cost: f64 = hulls
@@ -84,8 +84,13 @@ fn a_worked_example() {
     let gentle: Vec<u32> = (0..=10_u32).map(|size| 100 - 8 * size).collect();
     let hulls = [Hull::of(&curve(&gentle)), Hull::of(&curve(&cliff))];
     assert_eq!(hulls[1].sizes(), [0, 10]);
-    assert_eq!(divide(&hulls, &[1.0, 1.0], 15, 0), [5, 10]);
-    assert_eq!(divide(&hulls, &[1.0, 1.0], 15, 2), [5, 10]);
-    assert_eq!(divide(&hulls, &[2.0, 1.0], 15, 0), [10, 5]);
-    assert_eq!(divide(&hulls, &[1.0, 1.0], 50, 1), [10, 10], "nothing more to save");
+    assert_eq!(divide(&hulls, &[1.0, 1.0], 15, &[0, 0]), [5, 10]);
+    assert_eq!(divide(&hulls, &[1.0, 1.0], 15, &[2, 2]), [5, 10]);
+    assert_eq!(divide(&hulls, &[2.0, 1.0], 15, &[0, 0]), [10, 5]);
+    assert_eq!(divide(&hulls, &[1.0, 1.0], 50, &[1, 1]), [10, 10], "nothing more to save");
+    // With 6 of its 10 blocks the loop is worth 25 misses a block, with none only 10.
+    let curve = curve(&cliff);
+    let beyond = [hulls[0].clone(), Hull::beyond(&curve, 6)];
+    assert_eq!((beyond[1].sizes(), beyond[1].misses(8)), (&[6, 10][..], 50.0));
+    assert_eq!(divide(&beyond, &[3.1, 1.0], 11, &[0, 6]), [1, 10]);
 }

@@ -7,14 +7,12 @@
 //! (`smoothing`; the paper measures once, which is 0), so that quotas do not follow noise. Blocks
 //! that save nothing to anyone are divided equally. Units: blocks.
 
+use crate::averages::Averages;
 use crate::registry::{Entry, Need, Registered};
 use crate::{Partitioner, Quotas, TenantView, share};
 use cachewright_curve::Curve;
 use cachewright_curve::hull::{Hull, divide};
 use cachewright_types::{Seed, settings};
-
-/// Knots kept of each interval's curve when it is averaged.
-const KNOTS: usize = 512;
 
 settings! {
     /// Settings of `hull`.
@@ -32,8 +30,7 @@ settings! {
 #[derive(Clone, Debug)]
 pub struct HullShares {
     settings: HullSettings,
-    /// Each tenant's averaged curve; nothing before its first.
-    averages: Vec<Option<Curve>>,
+    averages: Averages,
 }
 
 impl Registered for HullShares {
@@ -45,21 +42,12 @@ impl Registered for HullShares {
         needs: &[Need::Curve],
     };
 
-    fn new(settings: &HullSettings, tenants: usize, _: Seed) -> Self {
-        HullShares { settings: settings.clone(), averages: vec![None; tenants] }
+    fn new(settings: &HullSettings, _: usize, _: Seed) -> Self {
+        HullShares { settings: settings.clone(), averages: Averages::default() }
     }
 }
 
 impl HullShares {
-    /// Takes the last interval's curve, if there is one, into the tenant's average.
-    fn learn(&mut self, tenant: usize, curve: Option<&Curve>) {
-        let (Some(average), Some(curve)) = (self.averages.get_mut(tenant), curve) else { return };
-        *average = Some(match average {
-            Some(past) => curve.blended(past, self.settings.smoothing, KNOTS),
-            None => curve.resampled(KNOTS),
-        });
-    }
-
     fn weight(&self, curve: &Curve) -> f64 {
         if self.settings.by_ratio { 1.0 / curve.accesses().max(1) as f64 } else { 1.0 }
     }
@@ -67,18 +55,15 @@ impl HullShares {
 
 impl Partitioner for HullShares {
     fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Quotas {
-        self.averages.resize(tenants.len(), None);
-        for (number, tenant) in tenants.iter().enumerate() {
-            self.learn(number, tenant.curve);
-        }
-        let known: Vec<&Curve> = self.averages.iter().flatten().collect();
-        if known.len() < tenants.len() {
+        self.averages.learn(tenants, self.settings.smoothing);
+        let Some(known) = self.averages.all() else {
             return Quotas::PerTenant(share::equal(total_blocks, tenants.len()));
-        }
+        };
         let hulls: Vec<Hull> = known.iter().map(|curve| Hull::of(curve)).collect();
         let weights: Vec<f64> = known.iter().map(|curve| self.weight(curve)).collect();
         let floor = self.floor_blocks(tenants.len(), total_blocks);
-        let mut quotas = divide(&hulls, &weights, total_blocks, floor);
+        let floors = vec![floor; tenants.len()];
+        let mut quotas = divide(&hulls, &weights, total_blocks, &floors);
         let given: u32 = quotas.iter().sum();
         let spare = share::equal(total_blocks - given, tenants.len());
         quotas.iter_mut().zip(spare).for_each(|(quota, more)| *quota += more);

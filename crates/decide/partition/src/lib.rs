@@ -4,12 +4,14 @@
 //! policies, requests, files, clocks, threads. Units: blocks. Invariant, checked by
 //! [`Quotas::audit`]: quotas sum to the cache exactly and nobody is below its floor.
 
+mod averages;
 pub mod equal;
 pub mod hull;
 pub mod registry;
 pub mod share;
 pub mod shared;
 pub mod soft_qos;
+pub mod soft_qos_x;
 pub mod static_weights;
 
 pub use registry::{Entry, Need, Registered, boxed, entries, entry};

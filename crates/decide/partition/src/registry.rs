@@ -72,6 +72,7 @@ partitioners! {
     crate::static_weights::Static,
     crate::hull::HullShares,
     crate::soft_qos::SoftQos,
+    crate::soft_qos_x::SoftQosX,
 }
 
 /// Checks before a run that all that `entry` needs is `provided`.

@@ -1,0 +1,36 @@
+//! Tenants' miss-ratio curves averaged over intervals.
+//!
+//! For: partitioners that read curves and must not follow noise. Must never know: what a partitioner
+//! does with them. Units: blocks, misses; the average is exponential.
+
+use crate::TenantView;
+use cachewright_curve::Curve;
+
+/// Knots kept of each interval's curve when it is averaged.
+const KNOTS: usize = 512;
+
+/// One averaged curve per tenant; nothing before its first.
+#[derive(Clone, Debug, Default)]
+pub struct Averages {
+    curves: Vec<Option<Curve>>,
+}
+
+impl Averages {
+    /// Takes the last interval's curves, where there are some, into the averages; earlier intervals
+    /// count for `share_of_past` (0 to 1).
+    pub fn learn(&mut self, tenants: &[TenantView], share_of_past: f64) {
+        self.curves.resize(tenants.len(), None);
+        for (average, tenant) in self.curves.iter_mut().zip(tenants) {
+            let Some(curve) = tenant.curve else { continue };
+            *average = Some(match average {
+                Some(past) => curve.blended(past, share_of_past, KNOTS),
+                None => curve.resampled(KNOTS),
+            });
+        }
+    }
+
+    /// All curves, once every tenant has one.
+    pub fn all(&self) -> Option<Vec<&Curve>> {
+        self.curves.iter().map(Option::as_ref).collect()
+    }
+}
