@@ -37,7 +37,7 @@ impl Trainer for Keeping {
 }
 
 fn geometry(pages: u32) -> Geometry {
-    Geometry::with_over_provisioning(pages, BLOCK_PAGES, 0.07, 8)
+    Geometry::with_over_provisioning(pages, BLOCK_PAGES, 0.3, 8)
 }
 
 /// A drive under Shiro whose windows are this share of it.
@@ -142,7 +142,7 @@ fn path_ns(stored: &StoredModel, pages: u32, stream: &[u32]) -> Result<[f64; 2],
 fn main() -> Result<(), Failure> {
     let mut numbers = std::env::args().skip(1);
     let mut number = |default: u32| numbers.next().map_or(Ok(default), |text| text.parse::<u32>());
-    let (pages, writes) = (number(1 << 20)?, number(4 << 20)?);
+    let (pages, writes) = (number(1 << 20)?, number(3 << 20)?);
     if writes < 5 || f64::from(writes) >= 4.0 * f64::from(pages) {
         println!("expected at least 5 writes and fewer than 4 per page");
         return Ok(());

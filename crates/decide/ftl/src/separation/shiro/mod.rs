@@ -16,6 +16,7 @@ mod backprop;
 mod classifier;
 mod dataset;
 mod features;
+mod history;
 mod learner;
 mod logistic;
 mod meta_cache;
@@ -39,11 +40,12 @@ use cachewright_infer::StoredModel;
 use cachewright_types::{Seed, settings};
 use classifier::Classifier;
 use features::Tracker;
+use history::History;
 use meta_cache::MetaCache;
 use migration::{Agent, LEVELS, Learning, Situation, USER_TYPES, by_age, hierarchical};
 use pages::{Pages, STAMP_BYTES, STATE_BYTES};
 use threshold::Threshold;
-use window::{Sampling, Window};
+use window::{MOST_ROWS, Sampling, Window};
 
 /// As published.
 pub const PAPER: u8 = 0;
@@ -63,6 +65,10 @@ settings! {
         page_bytes: u32 = 16384, "bytes", 512 ..= 1048576;
         /// host writes between two trainings, as a share of the drive
         window_share: f64 = 0.05, "ratio", 0.001 ..= 4.0;
+        /// host writes whose lifetimes set the threshold, as a share of the drive; a window or more
+        threshold_window: f64 = 0.05, "ratio", 0.001 ..= 4.0;
+        /// whether the threshold stays between a quarter superblock and its window
+        clamp_threshold: bool = false, "true or false", 0 ..= 1;
         /// pages handed to the trainer, as a share of those written
         sample_share: f64 = 0.1, "ratio", 0.001 ..= 1.0;
         /// page writes handed to the trainer at least, on small drives
@@ -97,6 +103,8 @@ pub struct Shiro<const VARIANT: u8> {
     window: Window,
     window_pages: u32,
     threshold: Threshold,
+    /// The writes that set the threshold, where they are more than a window's.
+    history: Option<History>,
     trainer: Option<Box<dyn Trainer>>,
     deployed: Option<Classifier>,
     scores: Scores,
@@ -109,7 +117,8 @@ pub struct Shiro<const VARIANT: u8> {
     stepped: bool,
     last: Class,
     statistics: Statistics,
-    error: Option<TrainError>,
+    /// The window and the reason of the trainer's last failure.
+    error: Option<(u64, TrainError)>,
 }
 
 impl<const VARIANT: u8> Shiro<VARIANT> {
@@ -121,6 +130,13 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
         let physical = f64::from(geometry.logical_pages) * (1.0 + geometry.over_provisioning());
         let all_meta = physical / f64::from(data_pages) * f64::from(meta_pages);
         let window_pages = f64::from(geometry.logical_pages) * settings.window_share;
+        let threshold_pages = f64::from(geometry.logical_pages)
+            * settings.threshold_window.max(settings.window_share);
+        let mut threshold = Threshold::new(seed.derive("threshold"));
+        if settings.clamp_threshold {
+            threshold.keep_within(geometry.block_pages / 4, threshold_pages as u32);
+        }
+        let longer = threshold_pages > window_pages;
         let learning = Learning { rate: settings.learn_rate, explore: settings.explore_share };
         let learns = VARIANT != NO_LEVELS && settings.learn_moves;
         Shiro {
@@ -132,7 +148,8 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
             pages: Pages::new(geometry.logical_pages),
             window: Window::new(VARIANT == EXTENDED),
             window_pages: (window_pages as u32).max(1),
-            threshold: Threshold::new(seed.derive("threshold")),
+            threshold,
+            history: longer.then(|| History::new(threshold_pages as u32)),
             trainer: Some(Box::new(NativeTrainer::new(seed.derive("trainer")))),
             deployed: None,
             scores: Scores::new((window_pages as u32).max(1)),
@@ -180,7 +197,7 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
 
     /// Why the trainer gave no model when it last failed.
     pub fn last_error(&self) -> Option<&TrainError> {
-        self.error.as_ref()
+        self.error.as_ref().map(|(_, error)| error)
     }
 
     /// One step of the model: the page's state moves on, the class comes out.
@@ -214,14 +231,17 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
         let number = self.statistics.windows;
         self.statistics.windows += 1;
         self.window.sort();
-        let lifetimes = self.window.lifetimes(self.encoding);
+        let lifetimes = match &self.history {
+            Some(history) => history.lifetimes(self.encoding, MOST_ROWS),
+            None => self.window.lifetimes(self.encoding),
+        };
         self.threshold.adjust(number, &lifetimes.observed());
         if let Some(threshold) = self.threshold.value()
             && let Some(mut trainer) = self.trainer.take()
         {
             if let Err(error) = self.train(trainer.as_mut(), number, threshold) {
                 self.statistics.failures += 1;
-                self.error = Some(error);
+                self.error = Some((number, error));
             }
             self.trainer = Some(trainer);
         }
@@ -293,6 +313,9 @@ impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
         let age = self.pages.age(page, clock);
         let features = self.tracker.features(page, age.unwrap_or(0));
         self.window.write(page, age.is_none(), features);
+        if let Some(history) = &mut self.history {
+            history.write(age, features);
+        }
         // A first write has no history to judge by, but leaves a state.
         let predicted = self.predict(page, &features);
         let class = if age.is_some() { predicted } else { Class::Unseen };
@@ -330,10 +353,17 @@ impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
     fn on_invalidate(&mut self, gone: &Invalidated<'_>) {
         if gone.trimmed {
             self.judge(gone.page, gone.clock);
+            let age = self.pages.age(gone.page, gone.clock);
+            if let (Some(history), Some(age)) = (&mut self.history, age) {
+                history.trim(age);
+            }
             self.pages.forget(gone.page);
             self.window.trim(gone.page);
         } else if gone.block.sealed {
             self.wanted = Some(self.meta_page_of(gone.block.id, gone.offset));
+        } else {
+            // The entries of an open superblock are in memory until its tail is programmed.
+            self.cache.hits += 1;
         }
     }
 

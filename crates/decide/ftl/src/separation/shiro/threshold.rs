@@ -37,13 +37,20 @@ pub struct Threshold {
     step: i32,
     direction: i32,
     fixed: bool,
+    /// Least and most value.
+    bounds: Option<(u32, u32)>,
     seed: Seed,
 }
 
 impl Threshold {
     /// No threshold yet; `seed` draws the samples of the light models.
     pub fn new(seed: Seed) -> Threshold {
-        Threshold { value: None, step: FIRST_STEP, direction: 0, fixed: false, seed }
+        Threshold { value: None, step: FIRST_STEP, direction: 0, fixed: false, bounds: None, seed }
+    }
+
+    /// Keeps every value found within these bounds (fixed ones are taken as they come).
+    pub fn keep_within(&mut self, least: u32, most: u32) {
+        self.bounds = Some((least, most.max(least)));
     }
 
     /// The threshold, once a window had lifetimes.
@@ -64,7 +71,7 @@ impl Threshold {
         let mut sorted = observed.all.to_vec();
         sorted.sort_unstable();
         let Some(previous) = self.value else {
-            self.value = Some(inflection(&sorted));
+            self.value = Some(self.bounded(inflection(&sorted)));
             return;
         };
         let p = percentile_of(&sorted, previous);
@@ -73,9 +80,10 @@ impl Threshold {
             logistic::accuracy(observed, value, seed)
         };
         // The old threshold first, so that it stays when nothing is better.
-        let mut best = (accuracy(value_at(&sorted, p)), value_at(&sorted, p), 0);
+        let kept = self.bounded(value_at(&sorted, p));
+        let mut best = (accuracy(kept), kept, 0);
         for direction in [-1, 1] {
-            let value = value_at(&sorted, p + f64::from(direction * self.step));
+            let value = self.bounded(value_at(&sorted, p + f64::from(direction * self.step)));
             let found = accuracy(value);
             if found > best.0 {
                 best = (found, value, direction);
@@ -85,6 +93,10 @@ impl Threshold {
         self.value = Some(value);
         self.step = next_step(self.step, self.direction, direction);
         self.direction = direction;
+    }
+
+    fn bounded(&self, value: u32) -> u32 {
+        self.bounds.map_or(value, |(least, most)| value.clamp(least, most))
     }
 }
 
@@ -190,6 +202,20 @@ mod tests {
         }
         let value = threshold.value().unwrap();
         assert!((150..1010).contains(&value), "between the classes: {value}");
+    }
+
+    #[test]
+    fn bounds_hold_from_the_first_window_on() {
+        let (lifetimes, rows) = clear_cut();
+        let observed = Observed { all: &lifetimes, lifetimes: &lifetimes, inputs: 2, rows: &rows };
+        for (bounds, expected) in [((200, 900), 200), ((2, 50), 50)] {
+            let mut threshold = Threshold::new(Seed(1));
+            threshold.keep_within(bounds.0, bounds.1);
+            threshold.adjust(0, &observed);
+            assert_eq!(threshold.value(), Some(expected));
+            (1..9).for_each(|window| threshold.adjust(window, &observed));
+            assert!((bounds.0..=bounds.1).contains(&threshold.value().unwrap()));
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::threshold::Observed;
 use cachewright_types::seed::mix;
 
 /// Most rows handed to the light models.
-const MOST_ROWS: usize = 20_000;
+pub const MOST_ROWS: usize = 20_000;
 
 /// What happened to a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +63,20 @@ pub struct Lifetimes {
 }
 
 impl Lifetimes {
+    /// None yet; rows will be in this form.
+    pub fn new(encoding: Encoding) -> Lifetimes {
+        Lifetimes { inputs: encoding.inputs(), ..Lifetimes::default() }
+    }
+
+    /// Adds a lifetime, with a row of the features at its beginning.
+    pub fn add(&mut self, lifetime: u32, row: Option<(Encoding, &Features)>) {
+        self.all.push(lifetime);
+        if let Some((encoding, features)) = row {
+            encoding.append(features, &mut self.rows);
+            self.of_rows.push(lifetime);
+        }
+    }
+
     /// As the threshold takes them.
     pub fn observed(&self) -> Observed<'_> {
         let Lifetimes { all, of_rows, rows, inputs } = self;
@@ -128,15 +142,12 @@ impl Window {
 
     /// The lifetimes that began within the window that teaches and have ended.
     pub fn lifetimes(&self, encoding: Encoding) -> Lifetimes {
-        let mut found = Lifetimes { inputs: encoding.inputs(), ..Lifetimes::default() };
+        let mut found = Lifetimes::new(encoding);
         let stride = self.records.len() / MOST_ROWS + 1;
         for (record, lifetime) in self.lives() {
             let Some(lifetime) = lifetime.filter(|_| record.event != Event::Trim) else { continue };
-            if found.all.len().is_multiple_of(stride) {
-                encoding.append(&record.features, &mut found.rows);
-                found.of_rows.push(lifetime);
-            }
-            found.all.push(lifetime);
+            let wanted = found.all.len().is_multiple_of(stride);
+            found.add(lifetime, wanted.then_some((encoding, &record.features)));
         }
         found
     }
