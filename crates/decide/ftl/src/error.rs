@@ -3,7 +3,7 @@
 //! For: one error type of the crate. Must never know: how a message is shown. Units: pages,
 //! superblocks.
 
-use cachewright_types::SettingError;
+use cachewright_types::RegistryError;
 use thiserror::Error;
 
 /// Why a drive could not be built or a page not be written.
@@ -76,26 +76,7 @@ pub enum FtlError {
         /// The most there can be.
         limit: u32,
     },
-    /// No such scheme.
-    #[error("found {stage} `{name}`, expected one of {known}{hint}")]
-    Unknown {
-        /// `separation` or `reclaim`.
-        stage: &'static str,
-        /// The name as found.
-        name: String,
-        /// All names.
-        known: String,
-        /// `; nearest is ...`, or empty.
-        hint: String,
-    },
-    /// A setting was refused.
-    #[error("{stage} `{name}`: {error}")]
-    Setting {
-        /// `separation` or `reclaim`.
-        stage: &'static str,
-        /// The scheme.
-        name: &'static str,
-        /// The refusal.
-        error: SettingError,
-    },
+    /// No such scheme, or a setting that it refuses.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
 }

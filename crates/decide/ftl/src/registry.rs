@@ -1,10 +1,8 @@
-//! What the two tables of schemes have in common.
+//! What the schemes of both stages may need.
 //!
-//! For: the facts of a scheme and the refusal of unknown names. Must never know: any scheme. The
-//! tables themselves stand in `separation` and `reclaim`; adding a scheme is one file and one line.
-
-use crate::FtlError;
-use cachewright_types::nearest;
+//! For: the entry type of the tables of separations and of reclaim policies. Must never know: any
+//! scheme. The tables themselves stand in `separation` and `reclaim`, made by the registry macro
+//! that all stages share; adding a scheme is one file and one line.
 
 /// What a scheme needs beyond the writes themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,24 +14,4 @@ pub enum Need {
 }
 
 /// What a user can know of one scheme without reading code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// The name in stack files.
-    pub name: &'static str,
-    /// One sentence in lower case.
-    pub doc: &'static str,
-    /// The paper or code it follows.
-    pub source: &'static str,
-    /// What must be provided before a run.
-    pub needs: &'static [Need],
-}
-
-/// The refusal of a name that no entry has.
-pub(crate) fn unknown(stage: &'static str, name: &str, entries: &[&Entry]) -> FtlError {
-    let names: Vec<&str> = entries.iter().map(|entry| entry.name).collect();
-    let hint = match nearest(name, names.iter().copied()) {
-        Some(near) => format!("; nearest is `{near}`"),
-        None => String::new(),
-    };
-    FtlError::Unknown { stage, name: name.to_owned(), known: names.join(", "), hint }
-}
+pub type Entry = cachewright_types::registry::Entry<Need>;

@@ -12,11 +12,12 @@ pub mod fifo;
 pub mod greedy;
 
 use crate::blocks::{Block, Blocks};
-use crate::registry::{Entry, unknown};
+use crate::registry::Entry;
 use crate::separation::ShortLived;
 use crate::{FtlError, Geometry};
+use cachewright_types::registry::{settings, unknown};
 use cachewright_types::settings::Settings;
-use cachewright_types::{Seed, SettingSpec, Value};
+use cachewright_types::{Seed, Value};
 
 /// What a policy may look at when it picks a victim.
 #[derive(Clone, Copy, Debug)]
@@ -116,18 +117,7 @@ pub struct Named {
 
 macro_rules! reclaims {
     ($($policy:ty),* $(,)?) => {
-        /// Every reclaim policy, in the order of tables.
-        pub fn entries() -> Vec<&'static Entry> {
-            vec![$(&<$policy as Registered>::ENTRY),*]
-        }
-
-        /// The settings of a policy, or nothing if there is no such policy.
-        pub fn setting_specs(name: &str) -> Option<Vec<SettingSpec>> {
-            $(if <$policy as Registered>::ENTRY.name == name {
-                return Some(<$policy as Registered>::Settings::specs());
-            })*
-            None
-        }
+        cachewright_types::registry!("reclaim": $($policy),*);
 
         /// The policy registered as `name`, with its checked settings.
         pub fn by_name(
@@ -138,13 +128,11 @@ macro_rules! reclaims {
         ) -> Result<Named, FtlError> {
             $(if <$policy as Registered>::ENTRY.name == name {
                 let name = <$policy as Registered>::ENTRY.name;
-                let settings = <$policy as Registered>::Settings::from_pairs(pairs);
-                let settings = settings
-                    .map_err(|error| FtlError::Setting { stage: "reclaim", name, error })?;
+                let settings = settings("reclaim", name, pairs)?;
                 let policy = Box::new(<$policy as Registered>::new(geometry, &settings, seed));
                 return Ok(Named { name, policy });
             })*
-            Err(unknown("reclaim", name, &entries()))
+            Err(unknown("reclaim", name, &entries()).into())
         }
     };
 }
@@ -155,11 +143,4 @@ reclaims! {
     fifo::Fifo,
     adjusted_greedy::AdjustedGreedy,
     d_choices::DChoices,
-}
-
-/// The entry registered as `name`.
-pub fn entry(name: &str) -> Result<&'static Entry, FtlError> {
-    let entries = entries();
-    let found = entries.iter().find(|entry| entry.name == name).copied();
-    found.ok_or_else(|| unknown("reclaim", name, &entries))
 }

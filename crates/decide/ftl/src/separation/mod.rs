@@ -20,10 +20,11 @@ pub mod shiro;
 pub mod two_region;
 
 use crate::blocks::{Block, Blocks};
-use crate::registry::{Entry, unknown};
+use crate::registry::Entry;
 use crate::{FtlError, Geometry};
+use cachewright_types::registry::{settings, unknown};
 use cachewright_types::settings::Settings;
-use cachewright_types::{Seed, SettingSpec, Value};
+use cachewright_types::{Seed, Value};
 use learning::{Classification, Statistics};
 
 /// A stream: pages placed on one stream fill the same superblock one after another.
@@ -235,18 +236,7 @@ pub trait SeparationVisitor {
 
 macro_rules! separations {
     ($($scheme:ty),* $(,)?) => {
-        /// Every separation, in the order of tables.
-        pub fn entries() -> Vec<&'static Entry> {
-            vec![$(&<$scheme as Registered>::ENTRY),*]
-        }
-
-        /// The settings of a separation, or nothing if there is no such scheme.
-        pub fn setting_specs(name: &str) -> Option<Vec<SettingSpec>> {
-            $(if <$scheme as Registered>::ENTRY.name == name {
-                return Some(<$scheme as Registered>::Settings::specs());
-            })*
-            None
-        }
+        cachewright_types::registry!("separation": $($scheme),*);
 
         /// Runs `visitor` with the type registered as `name` and its checked settings.
         pub fn visit<V: SeparationVisitor>(
@@ -255,15 +245,10 @@ macro_rules! separations {
             visitor: V,
         ) -> Result<V::Output, FtlError> {
             $(if <$scheme as Registered>::ENTRY.name == name {
-                let settings = <$scheme as Registered>::Settings::from_pairs(pairs);
-                let settings = settings.map_err(|error| FtlError::Setting {
-                    stage: "separation",
-                    name: <$scheme as Registered>::ENTRY.name,
-                    error,
-                })?;
+                let settings = settings("separation", <$scheme as Registered>::ENTRY.name, pairs)?;
                 return Ok(visitor.visit::<$scheme>(settings));
             })*
-            Err(unknown("separation", name, &entries()))
+            Err(unknown("separation", name, &entries()).into())
         }
     };
 }
@@ -283,13 +268,6 @@ separations! {
     shiro::Shiro<{ shiro::EXTENDED }>,
     future::Future<false>,
     future::Future<true>,
-}
-
-/// The entry registered as `name`.
-pub fn entry(name: &str) -> Result<&'static Entry, FtlError> {
-    let entries = entries();
-    let found = entries.iter().find(|entry| entry.name == name).copied();
-    found.ok_or_else(|| unknown("separation", name, &entries))
 }
 
 #[cfg(test)]
