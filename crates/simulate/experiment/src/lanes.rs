@@ -11,7 +11,7 @@ use cachewright_curve::windows::Method;
 use cachewright_policy::{PolicyVisitor, Registered};
 use cachewright_system::closed::{ClosedLoop, Experience, Pace};
 use cachewright_system::control::{Control, Tenant};
-use cachewright_system::{EngineLane, Lane, LaneResult, RecordError, Recording, profile};
+use cachewright_system::{EngineLane, Lane, LaneResult, RecordError, Recording, Watcher, profile};
 use cachewright_types::TenantId;
 use std::path::Path;
 
@@ -85,29 +85,33 @@ impl Plan<'_> {
         EngineLane::new(engine, self.recording)
     }
 
-    /// The lane of an open-loop case.
-    pub fn lane(&self) -> Result<Box<dyn Lane>, ExperimentError> {
-        struct Open<'a>(&'a Plan<'a>, Control);
+    /// The lane of an open-loop case; `watcher` is told what happens to the blocks it holds.
+    pub fn lane(
+        &self,
+        watcher: Option<Box<dyn Watcher>>,
+    ) -> Result<Box<dyn Lane>, ExperimentError> {
+        struct Open<'a>(&'a Plan<'a>, Control, Option<Box<dyn Watcher>>);
         impl PolicyVisitor for Open<'_> {
             type Output = Box<dyn Lane>;
             fn visit<P: Registered>(mut self, settings: P::Settings) -> Box<dyn Lane> {
                 let lane = self.0.engine::<P>(&mut self.1, &settings);
-                Box::new(lane.with_control(self.1))
+                Box::new(lane.with_control(self.1).with_watcher(self.2))
             }
         }
         let policy = &self.case.spec.cache.policy;
-        cachewright_policy::visit(&policy.name, &policy.pairs, Open(self, self.control()?))
+        cachewright_policy::visit(&policy.name, &policy.pairs, Open(self, self.control()?, watcher))
             .map_err(|error| self.refuse(format!("`cache.policy`: {error}")))
     }
 
     /// Runs a closed-loop case to its end.
     pub fn run_closed(
         &self,
+        watcher: Option<Box<dyn Watcher>>,
         requests: &[Vec<u32>],
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<(LaneResult, Vec<Experience>), ExperimentError> {
         let policy = &self.case.spec.cache.policy;
-        let closed = Closed { plan: self, control: self.control()?, requests, progress };
+        let closed = Closed { plan: self, control: self.control()?, watcher, requests, progress };
         let run = cachewright_policy::visit(&policy.name, &policy.pairs, closed)
             .map_err(|error| self.refuse(format!("`cache.policy`: {error}")))?;
         Ok(run?)
@@ -151,6 +155,7 @@ impl PolicyVisitor for Alone<'_> {
 struct Closed<'a> {
     plan: &'a Plan<'a>,
     control: Control,
+    watcher: Option<Box<dyn Watcher>>,
     requests: &'a [Vec<u32>],
     progress: &'a mut dyn FnMut(u64) -> bool,
 }
@@ -162,7 +167,7 @@ impl PolicyVisitor for Closed<'_> {
         let lane = self.plan.engine::<P>(&mut self.control, &settings);
         let pace = self.plan.pace();
         let curves = self.plan.case.needs_curves().then(|| interval_meter(self.plan.case));
-        let lane = lane.with_control(self.control);
+        let lane = lane.with_control(self.control).with_watcher(self.watcher);
         ClosedLoop::new(self.plan.recording, self.requests, &pace, lane, curves).run(self.progress)
     }
 }

@@ -214,7 +214,7 @@ impl Planner<'_> {
     fn open(&self, cases: &[Case], first: &Case) -> Result<Vec<LaneResult>, ExperimentError> {
         let recording = self.recording;
         let lanes: Result<Vec<_>, _> =
-            cases.iter().map(|case| self.lane_plan(case)?.lane()).collect();
+            cases.iter().map(|case| self.lane_plan(case)?.lane(None)).collect();
         let mut lanes = lanes?;
         let cuts = Cuts::new(recording, first.spec.replay.interval.0, 0);
         let meter = first.needs_curves().then(|| interval_meter(first));
@@ -238,7 +238,7 @@ impl Planner<'_> {
         let stage = "trying sizes (closed loop)";
         let one = |case: &Case| {
             let mut tell = |done| (self.progress)(Progress { stage, done, total });
-            Ok(self.lane_plan(case)?.run_closed(&requests, &mut tell)?.0)
+            Ok(self.lane_plan(case)?.run_closed(None, &requests, &mut tell)?.0)
         };
         cases.par_iter().map(one).collect()
     }

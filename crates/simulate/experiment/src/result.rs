@@ -71,6 +71,10 @@ fn settings_json(case: &Case) -> Value {
     map.insert("cache.partition".into(), cache.partition.name.clone().into());
     map.insert("cache.capacity".into(), cache.capacity.to_string().into());
     map.insert("cache.write".into(), cache.write.name().into());
+    if let Some(flash) = &case.spec.flash {
+        map.insert("flash.separation".into(), flash.separation.name.clone().into());
+        map.insert("flash.reclaim".into(), flash.reclaim.name.clone().into());
+    }
     for (key, value) in &case.varied {
         map.insert(key.clone(), value.clone().into());
     }

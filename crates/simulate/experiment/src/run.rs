@@ -12,6 +12,7 @@ use crate::result::{case_json, curve_points, workload_json};
 use crate::series::{self, Rows};
 use crate::spec::full_key;
 use crate::store::Store;
+use crate::wa::{Flash, UnderCache};
 use crate::{ExperimentError, Spec, VERSION};
 use cachewright_curve::{CurveSet, Method};
 use cachewright_system::closed::requests_by_tenant;
@@ -27,6 +28,8 @@ use std::path::{Path, PathBuf};
 const PASS_BYTES: u64 = 1 << 30;
 /// Bytes a cache takes per distinct block of the workload, at most (LIRS takes the most).
 const LANE_BYTES_PER_BLOCK: u64 = 24;
+/// Bytes a drive takes per logical page, at most (Shiro takes the most).
+const DRIVE_BYTES_PER_PAGE: u64 = 128;
 
 /// What to run.
 #[derive(Clone, Debug, Default)]
@@ -146,13 +149,22 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Bytes that the drive under a case's cache takes, about.
+    fn drive_bytes(&self, case: &Case, recording: &Recording) -> u64 {
+        let Some(flash) = &case.spec.flash else { return 0 };
+        let blocks = case.capacity_blocks(recording.distinct, self.origin).unwrap_or(0);
+        u64::from(blocks) * (case.spec.cache.block.0 / flash.page.0) * DRIVE_BYTES_PER_PAGE
+    }
+
     /// Takes the next cases that one pass can feed, within the bound on memory.
     fn next_pass<'c>(
         &self,
         open: &mut Vec<(&'c Case, String)>,
         recording: &Recording,
     ) -> Vec<(&'c Case, String)> {
-        let lane_bytes = u64::from(recording.distinct).max(1) * LANE_BYTES_PER_BLOCK;
+        let cache_bytes = u64::from(recording.distinct).max(1) * LANE_BYTES_PER_BLOCK;
+        let drive_bytes = open.iter().map(|(case, _)| self.drive_bytes(case, recording)).max();
+        let lane_bytes = cache_bytes + drive_bytes.unwrap_or(0);
         let most = (PASS_BYTES / lane_bytes).max(1) as usize;
         let Some((first, _)) = open.first() else { return Vec::new() };
         let first = *first;
@@ -180,10 +192,13 @@ impl Run<'_> {
         let lru_count = lanes.len();
         let mut future = false;
         let mut meter = None;
+        let mut drives = Vec::new();
         for (case, _) in pass {
             let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
             let plan = Plan { case, recording, capacity_blocks, origin: self.origin };
-            lanes.push(plan.lane()?);
+            let (drive, watcher) = self.drive(case, capacity_blocks)?;
+            drives.push(drive);
+            lanes.push(plan.lane(watcher)?);
             future |= case.needs_future(self.origin)?;
             if case.needs_curves() {
                 meter.get_or_insert_with(|| interval_meter(case));
@@ -206,10 +221,14 @@ impl Run<'_> {
         if curves_wanted {
             self.set_head(recorded, first, &results);
         }
-        for ((case, key), result) in pass.iter().zip(answers) {
-            self.answer(case, key, recording, result, None)?;
+        for (((case, key), result), drive) in pass.iter().zip(answers).zip(drives) {
+            self.answer(case, key, recording, result, None, drive)?;
         }
         Ok(())
+    }
+
+    fn drive(&self, case: &Case, capacity_blocks: u32) -> Result<UnderCache, ExperimentError> {
+        Flash::of(&case.spec, capacity_blocks, case.index, self.origin)
     }
 
     fn next_uses(&self, recording: &Recording) -> Result<Vec<u32>, ExperimentError> {
@@ -231,10 +250,11 @@ impl Run<'_> {
         let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
         let plan = Plan { case, recording, capacity_blocks, origin: self.origin };
         let total = Some(recording.times_ns.len() as u64);
-        let (result, experience) = plan.run_closed(requests, &mut |done| {
+        let (drive, watcher) = self.drive(case, capacity_blocks)?;
+        let (result, experience) = plan.run_closed(watcher, requests, &mut |done| {
             (self.progress)(Progress { stage: "replaying (closed loop)", done, total })
         })?;
-        self.answer(case, key, recording, result, Some(&experience))
+        self.answer(case, key, recording, result, Some(&experience), drive)
     }
 
     /// Keeps a case's answer and writes it down.
@@ -245,10 +265,14 @@ impl Run<'_> {
         recording: &Recording,
         result: LaneResult,
         experience: Option<&[cachewright_system::closed::Experience]>,
+        drive: Option<Flash>,
     ) -> Result<(), ExperimentError> {
         let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
-        let answer =
+        let mut answer =
             case_json(case, capacity_blocks, &result, experience, &case.goals(self.origin)?);
+        if let Some(drive) = drive {
+            answer["flash"] = drive.json(self.origin)?;
+        }
         self.store.save(key, &answer, &result.rows)?;
         self.answers[case.index] = Some(answer);
         let index = case.index as u32;

@@ -1,22 +1,32 @@
 //! Write amplification of separations on a trace.
 //!
-//! For: `wa`: sizing a drive, replaying one trace on it under every scheme asked for, in parallel.
-//! Must never know: how results are drawn. The drive is scaled to the pages that the trace ever
-//! writes, or to those live at once, unless a capacity is given; the result says which. Units: pages; F are pages programmed
-//! to flash, U pages written by the host; `write_amplification` is F/U, `extra_writes` (F-U)/U, the
-//! measure of Shiro.
+//! For: `wa`: sizing a drive, replaying one trace on it under every scheme asked for, in parallel;
+//! and the drive under a cache (`cached`). Must never know: how results are drawn. The drive is
+//! scaled to the pages that the trace ever writes, or to those live at once, unless a capacity is
+//! given; the result says which. Units: pages; F are pages programmed to flash, U pages written by
+//! the host; `write_amplification` is F/U, `extra_writes` (F-U)/U, the measure of Shiro.
 
+mod cached;
 mod drive;
 mod extents;
 mod lifetimes;
 mod live;
+mod measures;
 mod plan;
 mod script;
+mod study;
 mod tally;
+mod teaching;
 
 use crate::progress::{OnProgress, Progress, with_threads};
+use crate::spec::flash::{self, advice};
 use crate::store::write_document;
 use crate::{ExperimentError, Spec, VERSION};
+pub use study::{TrainOptions, Trained, train};
+pub use teaching::{TrainerFactory, stored};
+
+pub use cached::{Flash, UnderCache};
+use cachewright_ftl::FtlError;
 use drive::{Case, Stop, Work};
 use plan::Plan;
 use rayon::prelude::*;
@@ -58,6 +68,10 @@ pub struct WaOptions {
     pub looped: bool,
     /// Traces replayed first, uncounted: `PATH`, or `TENANT=PATH` for a stack of several tenants.
     pub load: Vec<String>,
+    /// Another trainer than the one in Rust for separations that learn.
+    pub trainer: Option<TrainerFactory>,
+    /// A model file for them; nothing is trained then.
+    pub model: Option<PathBuf>,
     /// Keys set over the stack file.
     pub set: Vec<(String, String)>,
     /// Threads; 0 for one per processor.
@@ -69,16 +83,18 @@ pub struct WaOptions {
 impl Default for WaOptions {
     fn default() -> Self {
         WaOptions {
-            op: vec!["7%".to_owned()],
+            op: vec![flash::OVER_PROVISIONING.to_owned()],
             separations: vec!["all".to_owned()],
-            reclaims: vec!["cost-benefit".to_owned()],
-            superblock: "1MiB".to_owned(),
-            page: "4KiB".to_owned(),
+            reclaims: vec![flash::RECLAIM.to_owned()],
+            superblock: flash::SUPERBLOCK.to_string(),
+            page: flash::PAGE.to_string(),
             capacity: "auto".to_owned(),
-            reserve: 4,
+            reserve: flash::RESERVE,
             drive_writes: None,
             looped: false,
             load: Vec::new(),
+            trainer: None,
+            model: None,
             set: Vec::new(),
             threads: 0,
             out: None,
@@ -198,7 +214,7 @@ impl Run<'_> {
             tell: &tell,
         };
         let answers = cases.par_iter().enumerate().map(|(index, case)| {
-            let answer = case.run(&work).map_err(|stop| failure(origin, case, stop))?;
+            let answer = case.run(&work).map_err(|stop| failure(origin, case, stop, ""))?;
             Ok(self.case_json(index, case, answer))
         });
         // Collected in order first, so that the first case at fault is named on any schedule.
@@ -212,7 +228,7 @@ impl Run<'_> {
             "separation": plan::label(&case.separation),
             "reclaim": plan::label(&case.reclaim),
             "op": case.over_provisioning,
-            "bound": plan::is_bound(&case.separation),
+            "bound": flash::is_bound(&case.separation),
             "block_pages": case.geometry.block_pages,
         });
         if let (Value::Object(found), Value::Object(answer)) = (&mut found, answer) {
@@ -226,7 +242,7 @@ impl Run<'_> {
         self.limit_pages as f64 / self.trace_pages as f64
     }
 
-    fn warnings(&self) -> Vec<String> {
+    fn warnings(&self, answers: &[Value]) -> Vec<String> {
         let mut warnings = self.script.warnings.clone();
         warnings.extend(self.plan.warnings.iter().cloned());
         let writes = self.drive_writes();
@@ -239,6 +255,7 @@ impl Run<'_> {
             let word = "a repeated trace flatters schemes that learn or know the future";
             warnings.push(format!("the trace was replayed {rounds:.1} times as asked; {word}"));
         }
+        warnings.extend(answers.iter().filter_map(teaching::warning));
         warnings
     }
 
@@ -262,25 +279,30 @@ impl Run<'_> {
             "looped": self.rounds() > 1.0,
             "rounds": self.rounds(),
             "tenants": script.tenants,
+            "trainer": plan.teaching.name(),
+            "model": plan.teaching.model_json(),
+            "warnings": self.warnings(&cases),
             "cases": cases,
-            "warnings": self.warnings(),
         })
     }
 }
 
-/// A case's failure: wrong settings are the caller's, a drive that cannot go on is the run's.
-fn failure(origin: &Path, case: &Case, stop: Stop) -> ExperimentError {
+/// A case's failure: wrong settings are the caller's, a drive that cannot go on is the run's. The
+/// keys of the drive stand in `table` of a stack file, or are options where that is empty.
+fn failure(origin: &Path, case: &Case, stop: Stop, table: &str) -> ExperimentError {
     let (separation, reclaim) = (plan::label(&case.separation), plan::label(&case.reclaim));
-    let scheme = format!("{separation}, {reclaim}, op {:.4}%", 100.0 * case.over_provisioning);
-    let scheme = scheme.replace(".0000%", "%");
+    let op = flash::percent_text(case.over_provisioning);
+    let scheme = format!("{separation}, {reclaim}, {op} over-provisioning");
+    let spec = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
     match stop {
         Stop::Cancelled => ExperimentError::Cancelled,
-        Stop::Flash(error) if matches!(*error, cachewright_ftl::FtlError::Full { .. }) => {
-            ExperimentError::Flash(format!("{scheme}: {error}"))
+        Stop::Flash(error) => {
+            let message = format!("{scheme}: {error}{}", advice(&error, table));
+            match *error {
+                FtlError::Full { .. } => ExperimentError::Flash(message),
+                _ => spec(message),
+            }
         }
-        Stop::Flash(error) => ExperimentError::Spec {
-            origin: origin.to_owned(),
-            message: format!("{scheme}: {error}"),
-        },
+        Stop::Untaught(error) => spec(format!("{scheme}: {error}")),
     }
 }

@@ -237,7 +237,11 @@ fn what_cannot_be_is_refused_in_words() {
     let base = small;
     let cases: Vec<(WaOptions, &[&str])> = vec![
         (WaOptions { op: words("7"), ..base() }, &["`op`", "`7`", "such as `7%`"]),
-        (WaOptions { op: words("0%"), ..base() }, &["over-provisioning 0.0 %", "none, greedy"]),
+        (WaOptions { op: words("0%"), ..base() }, &["`op`: found `0%`", "spare pages"]),
+        (
+            WaOptions { op: words("1.5%"), ..base() },
+            &["none, greedy, 1.5% over-provisioning", "raise `op`, or lower `superblock`"],
+        ),
         (WaOptions { separations: words("nonee"), ..base() }, &["`nonee`", "nearest is `none`"]),
         (WaOptions { reclaims: words("gredy"), ..base() }, &["`gredy`", "nearest is `greedy`"]),
         (

@@ -4,12 +4,14 @@
 //! key is declared once, here; unknown keys are refused with the nearest known one. `check` prints
 //! the resolved form.
 
+pub mod flash;
 mod goal;
 mod overrides;
 mod resolved;
 mod section;
 mod tenant;
 
+pub use flash::FlashSpec;
 pub use goal::Goal;
 pub use overrides::{apply, full_key};
 pub use tenant::TenantSpec;
@@ -84,6 +86,8 @@ pub struct Spec {
     pub seed: Seed,
     /// The cache.
     pub cache: CacheSpec,
+    /// The drive under it, if its writes are to be followed.
+    pub flash: Option<FlashSpec>,
     /// The replay.
     pub replay: ReplaySpec,
     /// The tenants, in order.
@@ -95,7 +99,7 @@ impl Named {
     /// `key` is the option, for messages.
     pub fn from_option(key: &str, text: &str) -> Result<Named, String> {
         let mut table = toml::Table::new();
-        apply(&mut table, key, text)?;
+        table.insert(key.to_owned(), overrides::read(text));
         Section::new("", &table, &[key])?.named(key, "")
     }
 }
@@ -118,14 +122,15 @@ impl Spec {
     }
 
     fn from_table(table: &toml::Table, origin: &Path) -> Result<Spec, String> {
-        let top = Section::new("", table, &["name", "seed", "cache", "replay", "tenant"])?;
+        let top = Section::new("", table, &["name", "seed", "cache", "flash", "replay", "tenant"])?;
         let stem = origin.file_stem().map_or("stack".into(), |stem| stem.to_string_lossy());
         let name = top.text("name", &stem)?;
         let seed = Seed(top.whole("seed", 1, 0..=u64::MAX >> 1)?);
         let cache = CacheSpec::from_section(&top)?;
+        let flash = FlashSpec::from_section(&top, cache.block)?;
         let replay = ReplaySpec::from_section(&top)?;
         let tenants = tenant::from_section(&top, origin, &replay)?;
-        Ok(Spec { name, seed, cache, replay, tenants })
+        Ok(Spec { name, seed, cache, flash, replay, tenants })
     }
 
     /// How requests become blocks.

@@ -6,12 +6,14 @@
 use toml::{Table, Value};
 
 /// Short names and the keys they stand for.
-const SHORT: [(&str, &str); 5] = [
+const SHORT: [(&str, &str); 7] = [
     ("policy", "cache.policy"),
     ("partition", "cache.partition"),
     ("capacity", "cache.capacity"),
     ("block", "cache.block"),
     ("write", "cache.write"),
+    ("separation", "flash.separation"),
+    ("reclaim", "flash.reclaim"),
 ];
 
 /// The full key of a short one.
@@ -41,7 +43,7 @@ pub fn apply(table: &mut Table, key: &str, value: &str) -> Result<(), String> {
 }
 
 /// A value as TOML, or as the text it is.
-fn read(value: &str) -> Value {
+pub fn read(value: &str) -> Value {
     let line = format!("value = {value}");
     match line.parse::<Table>() {
         Ok(mut table) => table.remove("value").unwrap_or_else(|| Value::String(value.to_owned())),

@@ -2,7 +2,7 @@
 //!
 //! For: `check`, the result file and telling cases apart. Must never know: who reads it.
 
-use super::{Goal, Named, Spec, TenantSpec};
+use super::{FlashSpec, Goal, Named, Spec, TenantSpec, flash};
 use cachewright_trace::OnBadRecord;
 use cachewright_types::{Seed, SettingSpec};
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ impl Spec {
     /// a scheme's setting is refused.
     pub fn resolved(&self) -> Result<Value, String> {
         let tenants: Vec<Value> = self.tenants.iter().map(tenant).collect();
-        Ok(json!({
+        let mut whole = json!({
             "name": self.name,
             "seed": self.seed.0,
             "cache": {
@@ -37,7 +37,11 @@ impl Spec {
                 "max_accesses": self.replay.max_accesses,
             },
             "tenant": tenants,
-        }))
+        });
+        if let Some(given) = &self.flash {
+            whole["flash"] = drive(given);
+        }
+        Ok(whole)
     }
 }
 
@@ -63,6 +67,24 @@ fn tenant(tenant: &TenantSpec) -> Value {
         "options": tenant.open.format_options,
         "queue_depth": tenant.queue_depth,
         "think_time": tenant.think_time.to_string(),
+    })
+}
+
+/// The drive; its schemes were checked when the file was read.
+fn drive(flash: &FlashSpec) -> Value {
+    let (separation, reclaim) = (&flash.separation, &flash.reclaim);
+    let capacity = flash.capacity.map_or("auto".to_owned(), |capacity| capacity.to_string());
+    let separation_settings = cachewright_ftl::separation::setting_specs(&separation.name);
+    let reclaim_settings = cachewright_ftl::reclaim::setting_specs(&reclaim.name);
+    json!({
+        "separation": scheme(separation, separation_settings),
+        "reclaim": scheme(reclaim, reclaim_settings),
+        "over_provisioning": flash::percent_text(flash.over_provisioning),
+        "superblock": flash::exact(flash.superblock),
+        "page": flash.page.to_string(),
+        "capacity": capacity,
+        "reserve": flash.reserve,
+        "trim_evicted": flash.trim_evicted,
     })
 }
 

@@ -6,9 +6,10 @@
 use super::WaOptions;
 use super::drive::Case;
 use super::script::PAGES_LIMIT;
+use super::teaching::Teaching;
 use crate::spec::Named;
-use cachewright_ftl::separation::{self, Registered, SeparationVisitor};
-use cachewright_ftl::{Geometry, Need, Space, reclaim};
+use crate::spec::flash::{block_pages, check_page, check_schemes, percent};
+use cachewright_ftl::{Geometry, Need, Space, reclaim, separation};
 use cachewright_types::{Bytes, Seed, Size, Value, parse_bytes, parse_size};
 
 /// How large the drive is.
@@ -31,6 +32,8 @@ pub struct Plan {
     pub block_pages: u32,
     /// What was left out and why.
     pub warnings: Vec<String>,
+    /// Where models come from.
+    pub teaching: Teaching,
     ops: Vec<f64>,
     separations: Vec<Named>,
     reclaims: Vec<Named>,
@@ -41,25 +44,12 @@ pub struct Plan {
 impl Plan {
     /// Checks names, settings and sizes.
     pub fn new(options: &WaOptions) -> Result<Plan, String> {
-        let bytes = |key: &str, text: &str| {
-            parse_bytes(text).map(|bytes| bytes.0).map_err(|error| format!("`{key}`: {error}"))
-        };
-        let page_bytes = bytes("page", &options.page)?;
-        if !page_bytes.is_power_of_two() || !(512..=1 << 20).contains(&page_bytes) {
-            let found = &options.page;
-            return Err(format!(
-                "`page`: found `{found}`, expected a power of two from 512B to 1MiB"
-            ));
-        }
+        let bytes =
+            |key: &str, text: &str| parse_bytes(text).map_err(|error| format!("`{key}`: {error}"));
+        let page = bytes("page", &options.page)?;
+        check_page("page", page)?;
         let superblock = bytes("superblock", &options.superblock)?;
-        let block_pages = superblock / page_bytes;
-        if superblock % page_bytes != 0 || !(2..=1 << 24).contains(&block_pages) {
-            let (found, page) = (&options.superblock, &options.page);
-            return Err(format!(
-                "`superblock`: found `{found}`, expected 2 to {} pages of {page}",
-                1 << 24
-            ));
-        }
+        let block_pages = block_pages("superblock", superblock, page)?;
         let capacity = match options.capacity.as_str() {
             "auto" => Capacity::Written,
             "live" => Capacity::Live,
@@ -71,10 +61,11 @@ impl Plan {
             return Err(format!("`drive_writes`: found {writes}, expected a number above 0"));
         }
         let mut plan = Plan {
-            page_bytes,
-            block_pages: block_pages as u32,
+            page_bytes: page.0,
+            block_pages,
             warnings: Vec::new(),
-            ops: options.op.iter().map(|text| percent(text)).collect::<Result<_, _>>()?,
+            teaching: Teaching::new(options)?,
+            ops: options.op.iter().map(|text| percent("op", text)).collect::<Result<_, _>>()?,
             separations: Vec::new(),
             reclaims: Vec::new(),
             capacity,
@@ -116,14 +107,8 @@ impl Plan {
             }
         }
         // Names and settings are refused here, before a trace is read.
-        let geometry = Geometry::with_over_provisioning(1, self.block_pages, 1.0, 2);
-        for Named { name, pairs } in &self.separations {
-            separation::visit(name, pairs, Known).map_err(|error| error.to_string())?;
-        }
-        for Named { name, pairs } in &self.reclaims {
-            reclaim::by_name(name, pairs, &geometry, Seed(0)).map_err(|error| error.to_string())?;
-        }
-        Ok(())
+        check_schemes(&self.separations, &self.reclaims)?;
+        self.teaching.check(&self.separations)
     }
 
     /// Whether the drive is as large as what is written, or live.
@@ -178,6 +163,8 @@ impl Plan {
                         over_provisioning: *op,
                         geometry,
                         seed,
+                        teaching: self.teaching.clone(),
+                        index: cases.len(),
                     });
                 }
             }
@@ -201,14 +188,6 @@ impl Plan {
     }
 }
 
-/// Accepts whatever has a name and good settings.
-struct Known;
-
-impl SeparationVisitor for Known {
-    type Output = ();
-    fn visit<S: Registered>(self, _: S::Settings) {}
-}
-
 fn bare(name: &str) -> Named {
     Named { name: name.to_owned(), pairs: Vec::new() }
 }
@@ -230,17 +209,4 @@ pub fn label(named: &Named) -> String {
     } else {
         format!("{}({})", named.name, pairs.join(", "))
     }
-}
-
-/// Whether a separation reads the future, so that it is a bound and not a choice.
-pub fn is_bound(named: &Named) -> bool {
-    separation::entry(&named.name).is_ok_and(|entry| entry.needs.contains(&Need::Future))
-}
-
-/// A share of the logical size, written with `%`.
-fn percent(text: &str) -> Result<f64, String> {
-    let number = text.trim().strip_suffix('%').and_then(|number| number.trim().parse().ok());
-    let found = number.filter(|percent: &f64| (0.0..=1000.0).contains(percent));
-    let refuse = || format!("`op`: found `{text}`, expected a percentage such as `7%`");
-    found.map(|percent| percent / 100.0).ok_or_else(refuse)
 }

@@ -1,0 +1,326 @@
+//! A cache as the host of a drive: its own writes, by the place of each block on flash.
+//!
+//! For: write amplification beside hit ratios, under any policy, partitioner and write mode. Must
+//! never know: which these are. Units: blocks of the cache, pages of the drive; a place is as many
+//! pages as a block has. A fill, a block brought in by a write and an update write the block whole;
+//! a hit reads it; write-backs read and cost no write. A block that leaves frees its place, which
+//! the next block takes: with `trim_evicted` the place is trimmed at once, without it is simply
+//! overwritten, as by caches that issue no discards. Invariant: cached blocks have different places
+//! below the cache's size.
+
+use super::drive::{Case, Driven, Stop};
+use super::plan::label;
+use super::script::{PAGES_LIMIT, Step};
+use super::teaching::Teaching;
+use super::{FEW_DRIVE_WRITES, failure};
+use crate::ExperimentError;
+use crate::spec::{FlashSpec, Spec};
+use cachewright_ftl::Geometry;
+use cachewright_system::Watcher;
+use cachewright_types::{BlockId, Op, Size};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// Requests gathered before the drive is asked.
+const BATCH: usize = 4096;
+/// Points of the course per drive write.
+const PARTS: u64 = 20;
+/// A block without a place.
+const NONE: u32 = u32::MAX;
+
+/// Holds the answer when the replay has ended.
+type Answer = Arc<Mutex<Option<Result<Value, Stop>>>>;
+
+/// The drive under a cache, if its stack has one, and what the cache's lane tells.
+pub type UnderCache = (Option<Flash>, Option<Box<dyn Watcher>>);
+
+/// The drive under one cache, to be asked when the replay has ended.
+pub struct Flash {
+    case: Case,
+    answer: Answer,
+    facts: Value,
+}
+
+impl Flash {
+    /// The drive of a stack that has one, for a cache of so many blocks, and what the cache's lane
+    /// tells; `index` is the case's number. Errors: a drive that cannot be.
+    pub fn of(
+        spec: &Spec,
+        cache_blocks: u32,
+        index: usize,
+        origin: &Path,
+    ) -> Result<UnderCache, ExperimentError> {
+        let Some(flash) = &spec.flash else { return Ok((None, None)) };
+        let block_pages = (spec.cache.block.0 / flash.page.0) as u32;
+        let logical_pages = logical_pages(flash, cache_blocks, block_pages)
+            .map_err(|message| ExperimentError::Spec { origin: origin.to_owned(), message })?;
+        let case = case(spec, flash, logical_pages, index);
+        let mut drive = case.open().map_err(|stop| failure(origin, &case, stop, "flash"))?;
+        drive.begin_course(u64::from(logical_pages) / PARTS);
+        let answer = Answer::default();
+        let host = Host {
+            places: Places::new(cache_blocks, block_pages, flash.trim_evicted),
+            drive: Ok(drive),
+            answer: answer.clone(),
+        };
+        let found = Flash { case, answer, facts: facts(flash, logical_pages) };
+        Ok((Some(found), Some(Box::new(host))))
+    }
+
+    /// What the drive did. Errors: it refused a write.
+    pub fn json(self, origin: &Path) -> Result<Value, ExperimentError> {
+        let answer = self.answer.lock().ok().and_then(|mut answer| answer.take());
+        let answer = answer.unwrap_or(Err(Stop::Cancelled));
+        let answer = answer.map_err(|stop| failure(origin, &self.case, stop, "flash"))?;
+        let mut found = self.facts;
+        if let (Value::Object(found), Value::Object(answer)) = (&mut found, answer) {
+            found.extend(answer);
+        }
+        let drive = f64::from(self.case.geometry.logical_pages);
+        let drive_writes = found["user_pages"].as_f64().unwrap_or(0.0) / drive;
+        found["drive_writes"] = drive_writes.into();
+        found["steady"] = (drive_writes >= FEW_DRIVE_WRITES).into();
+        Ok(found)
+    }
+}
+
+fn case(spec: &Spec, flash: &FlashSpec, logical_pages: u32, index: usize) -> Case {
+    Case {
+        separation: flash.separation.clone(),
+        reclaim: flash.reclaim.clone(),
+        over_provisioning: flash.over_provisioning,
+        geometry: Geometry::with_over_provisioning(
+            logical_pages,
+            flash.block_pages(),
+            flash.over_provisioning,
+            flash.reserve,
+        ),
+        seed: spec.seed,
+        teaching: Teaching::default(),
+        index,
+    }
+}
+
+fn logical_pages(flash: &FlashSpec, cache_blocks: u32, block_pages: u32) -> Result<u32, String> {
+    let cache = u64::from(cache_blocks) * u64::from(block_pages);
+    let pages = match flash.capacity {
+        None => cache,
+        Some(Size::Bytes(bytes)) => bytes.0 / flash.page.0,
+        Some(Size::Blocks(blocks)) => blocks.saturating_mul(u64::from(block_pages)),
+        Some(Size::WorkingSetPercent(percent)) => {
+            return Err(format!(
+                "`flash.capacity`: found `{percent}%wss`, expected a size, or `auto` for a drive \
+                 as large as the cache"
+            ));
+        }
+    };
+    if (cache..=PAGES_LIMIT).contains(&pages) {
+        return Ok(pages as u32);
+    }
+    Err(format!(
+        "`flash.capacity`: found {pages} pages, expected {cache} (the cache) to {PAGES_LIMIT}"
+    ))
+}
+
+fn facts(flash: &FlashSpec, logical_pages: u32) -> Value {
+    json!({
+        "separation": label(&flash.separation),
+        "reclaim": label(&flash.reclaim),
+        "op": flash.over_provisioning,
+        "page_bytes": flash.page.0,
+        "superblock_bytes": flash.superblock.0,
+        "reserve_superblocks": flash.reserve,
+        "logical_pages": logical_pages,
+        "trim_evicted": flash.trim_evicted,
+    })
+}
+
+/// What a lane tells, turned into requests of a drive.
+struct Host {
+    places: Places,
+    /// The drive, until it refuses.
+    drive: Result<Box<dyn Driven>, Stop>,
+    answer: Answer,
+}
+
+impl Host {
+    fn ask(&mut self) {
+        if let Ok(drive) = &mut self.drive
+            && let Err(stop) = drive.steps(&self.places.steps, &[], u64::MAX, &|_| true)
+        {
+            self.drive = Err(stop);
+        }
+        self.places.steps.clear();
+    }
+
+    #[inline]
+    fn ask_if_many(&mut self) {
+        if self.places.steps.len() >= BATCH {
+            self.ask();
+        }
+    }
+}
+
+impl Watcher for Host {
+    fn read(&mut self, pool: usize, block: BlockId) {
+        self.places.read(pool, block);
+        self.ask_if_many();
+    }
+
+    fn write(&mut self, pool: usize, block: BlockId) {
+        self.places.write(pool, block);
+        self.ask_if_many();
+    }
+
+    fn left(&mut self, pool: usize, block: BlockId) {
+        self.places.leave(pool, block);
+        self.ask_if_many();
+    }
+
+    fn finish(&mut self) {
+        self.ask();
+        let drive = std::mem::replace(&mut self.drive, Err(Stop::Cancelled));
+        let found = drive.map(|mut drive| without_lifetimes(drive.json()));
+        if let Ok(mut answer) = self.answer.lock() {
+            *answer = Some(found);
+        }
+    }
+}
+
+/// How long a page will live is not known while a cache runs; pages per stream are.
+fn without_lifetimes(mut found: Value) -> Value {
+    for stream in found["streams"].as_array_mut().into_iter().flatten() {
+        if let Some(stream) = stream.as_object_mut() {
+            stream.remove("lifetimes");
+        }
+    }
+    found
+}
+
+/// Where each cached block lies, and what was asked of the drive since it was last told.
+struct Places {
+    /// The place of each block by pool, [`NONE`] where it is not cached.
+    of: Vec<Vec<u32>>,
+    /// Free places; the last freed is taken first.
+    free: Vec<u32>,
+    block_pages: u32,
+    trim: bool,
+    steps: Vec<Step>,
+}
+
+impl Places {
+    fn new(blocks: u32, block_pages: u32, trim: bool) -> Places {
+        let free = (0..blocks).rev().collect();
+        Places { of: Vec::new(), free, block_pages, trim, steps: Vec::with_capacity(BATCH) }
+    }
+
+    fn of(&mut self, pool: usize, block: BlockId) -> &mut u32 {
+        if self.of.len() <= pool {
+            self.of.resize(pool + 1, Vec::new());
+        }
+        let places = &mut self.of[pool];
+        if places.len() <= block.index() {
+            places.resize((block.index() + 1).next_power_of_two(), NONE);
+        }
+        &mut places[block.index()]
+    }
+
+    fn push(&mut self, op: Op, place: u32) {
+        let (first, pages) = (place * self.block_pages, self.block_pages);
+        self.steps.push(Step { op, continues: false, first, pages });
+    }
+
+    fn read(&mut self, pool: usize, block: BlockId) {
+        let place = *self.of(pool, block);
+        if place != NONE {
+            self.push(Op::Read, place);
+        }
+    }
+
+    fn write(&mut self, pool: usize, block: BlockId) {
+        let held = *self.of(pool, block);
+        let place = if held == NONE { self.free.pop() } else { Some(held) };
+        // Pools never hold more blocks than the cache has, so that there is one.
+        debug_assert!(place.is_some(), "more blocks than places");
+        if let Some(place) = place {
+            *self.of(pool, block) = place;
+            self.push(Op::Write, place);
+        }
+    }
+
+    fn leave(&mut self, pool: usize, block: BlockId) {
+        let place = std::mem::replace(self.of(pool, block), NONE);
+        if place != NONE {
+            self.free.push(place);
+            if self.trim {
+                self.push(Op::Trim, place);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn step(op: Op, first: u32) -> Step {
+        Step { op, continues: false, first, pages: 2 }
+    }
+
+    /// Blocks of two pages: 7 and 9 take the first places, 8 the one that 7 leaves.
+    #[test]
+    fn a_block_takes_the_place_that_was_left_last() {
+        for trim in [false, true] {
+            let mut places = Places::new(3, 2, trim);
+            places.write(0, BlockId(7));
+            places.write(1, BlockId(7));
+            places.read(0, BlockId(7));
+            places.leave(0, BlockId(7));
+            places.write(0, BlockId(8));
+            places.write(1, BlockId(7));
+            let mut expected = vec![
+                step(Op::Write, 0),
+                step(Op::Write, 2),
+                step(Op::Read, 0),
+                step(Op::Trim, 0),
+                step(Op::Write, 0),
+                step(Op::Write, 2),
+            ];
+            expected.retain(|step| trim || step.op != Op::Trim);
+            assert_eq!(places.steps, expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn cached_blocks_have_places_of_their_own(
+            events in prop::collection::vec((0_u8..3, 0_usize..2, 0_u32..30), 1..300),
+        ) {
+            const BLOCKS: u32 = 16;
+            let mut places = Places::new(BLOCKS, 1, true);
+            let mut held: BTreeMap<(usize, u32), u32> = BTreeMap::new();
+            for (kind, pool, id) in events {
+                let block = BlockId(id);
+                match kind {
+                    0 if held.len() < BLOCKS as usize || held.contains_key(&(pool, id)) => {
+                        places.write(pool, block);
+                        let place = *places.of(pool, block);
+                        let kept = held.insert((pool, id), place);
+                        prop_assert!(kept.is_none_or(|kept| kept == place) && place < BLOCKS);
+                    }
+                    1 => {
+                        places.leave(pool, block);
+                        held.remove(&(pool, id));
+                    }
+                    _ => places.read(pool, block),
+                }
+                let different: std::collections::BTreeSet<u32> = held.values().copied().collect();
+                prop_assert_eq!(different.len(), held.len());
+                prop_assert_eq!(places.free.len() + held.len(), BLOCKS as usize);
+            }
+        }
+    }
+}
