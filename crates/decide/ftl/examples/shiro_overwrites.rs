@@ -1,49 +1,30 @@
 //! Write amplification of Shiro beside rule-based schemes on traces of overwrites:
-//! `shiro_overwrites VOLUME_BYTES SCHEMES FILE [FILE ...]` with files of decompressed records
-//! `device,opcode,offset,length,...` (opcodes R, W, T; others are skipped), replayed one after
-//! another; SCHEMES is a list such as `none,2r,shiro/adjusted-greedy/window_share=0.2`.
+//! `shiro_overwrites VOLUME_BYTES SCHEMES FILE [FILE ...]`; records as in `tests/common`, replayed
+//! file after file; SCHEMES is a list such as `none,2r,shiro/adjusted-greedy/window_share=0.2`.
 //!
 //! For: measuring. Prints per scheme (F - U) / U over the whole run and over its second half, and
 //! for Shiro the classifier against true lifetimes from a pre-pass that the scheme never sees,
 //! misses of meta pages and the loss of int8 against f32 on each next window's dataset. Must never
 //! know: how schemes decide. Units: 4 KiB pages, superblocks of 1 MiB, 7 % over-provisioning.
 
+#[path = "../tests/common/mod.rs"]
+mod common;
+
 use cachewright_ftl::separation::shiro::{
-    Class, Confusion, Dataset, EXTENDED, NO_LEVELS, NativeTrainer, PAPER, Shiro, ShiroSettings,
-    TrainError, Trainer, evaluate,
+    Class, Confusion, EXTENDED, NO_LEVELS, NativeTrainer, PAPER, Shiro, ShiroSettings,
 };
 use cachewright_ftl::separation::{Registered, SeparationVisitor, visit};
-use cachewright_ftl::{Ftl, Geometry, HostRequest, NEVER, NoSink, Separation, reclaim};
-use cachewright_infer::{StoredModel, quantise};
+use cachewright_ftl::{Ftl, Geometry, HostRequest, NoSink, Separation, reclaim};
 use cachewright_types::settings::Settings;
 use cachewright_types::{Seed, Value};
+use common::{Comparing, Op, PAGE_BYTES, Precision, Request, Trace};
 use std::error::Error;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-const PAGE_BYTES: u64 = 4096;
 const BLOCK_PAGES: u32 = 256;
 const OVER_PROVISIONING: f64 = 0.07;
 const RESERVE: u32 = 4;
-
-#[derive(Clone, Copy)]
-enum Op {
-    Read,
-    Write,
-    Trim,
-}
-
-struct Request {
-    op: Op,
-    first: u32,
-    pages: u32,
-}
-
-struct Trace {
-    pages: u32,
-    requests: Vec<Request>,
-    /// Per written page the host page writes until it is written or trimmed again.
-    lifetimes: Vec<u32>,
-}
 
 fn main() {
     if let Err(error) = measure(&std::env::args().skip(1).collect::<Vec<String>>()) {
@@ -56,7 +37,10 @@ fn measure(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let [bytes, schemes, files @ ..] = arguments else {
         return Err("usage: shiro_overwrites VOLUME_BYTES SCHEMES FILE [FILE ...]".into());
     };
-    let trace = read(files, (bytes.parse::<u64>()? / PAGE_BYTES) as u32)?;
+    let mut trace = Trace::new((bytes.parse::<u64>()? / PAGE_BYTES) as u32);
+    for file in files {
+        trace.add(Path::new(file))?;
+    }
     let drive_writes = trace.lifetimes.len() as f64 / f64::from(trace.pages);
     println!("{} pages, {drive_writes:.1} drive writes", trace.pages);
     for scheme in schemes.split(',') {
@@ -88,45 +72,6 @@ fn measure(arguments: &[String]) -> Result<(), Box<dyn Error>> {
         }
     }
     Ok(())
-}
-
-fn read(files: &[String], pages: u32) -> Result<Trace, Box<dyn Error>> {
-    let mut trace = Trace { pages, requests: Vec::new(), lifetimes: Vec::new() };
-    let mut last = vec![usize::MAX; pages as usize];
-    for file in files {
-        for line in std::fs::read_to_string(file)?.lines() {
-            let mut fields = line.split(',').skip(1);
-            let op = match fields.next() {
-                Some("R") => Op::Read,
-                Some("W") => Op::Write,
-                Some("T") => Op::Trim,
-                _ => continue,
-            };
-            let offset: u64 = fields.next().ok_or("no offset")?.parse()?;
-            let length: u64 = fields.next().ok_or("no length")?.parse()?;
-            let first = (offset / PAGE_BYTES).min(u64::from(pages)) as u32;
-            let end = (offset + length).div_ceil(PAGE_BYTES).min(u64::from(pages)) as u32;
-            for place in last.iter_mut().take(end as usize).skip(first as usize) {
-                let written = trace.lifetimes.len();
-                if let (Op::Write | Op::Trim, Some(before)) = (op, trace.lifetimes.get_mut(*place))
-                {
-                    *before = (written - *place) as u32;
-                }
-                match op {
-                    Op::Write => {
-                        *place = written;
-                        trace.lifetimes.push(NEVER);
-                    }
-                    Op::Trim => *place = usize::MAX,
-                    Op::Read => {}
-                }
-            }
-            if end > first {
-                trace.requests.push(Request { op, first, pages: end - first });
-            }
-        }
-    }
-    Ok(trace)
 }
 
 /// Replays a trace; `each` sees the scheme and the true lifetime after every page. Prints (F-U)/U.
@@ -186,37 +131,6 @@ impl SeparationVisitor for Plain<'_> {
     }
 }
 
-/// Right and wrong of the model in use, in f32 and int8, on the dataset after its own.
-#[derive(Default)]
-struct Precision {
-    float: (f64, u64),
-    int8: (f64, u64),
-}
-
-struct Comparing {
-    inner: NativeTrainer,
-    before: Option<(StoredModel, StoredModel)>,
-    found: Arc<Mutex<Precision>>,
-}
-
-impl Trainer for Comparing {
-    fn train(&mut self, dataset: &Dataset) -> Result<StoredModel, TrainError> {
-        if let (Some((float, int8)), Ok(mut found)) = (&self.before, self.found.lock()) {
-            let add = |sum: &mut (f64, u64), confusion: Confusion| {
-                sum.0 += confusion.accuracy() * confusion.total() as f64;
-                sum.1 += confusion.total();
-            };
-            add(&mut found.float, evaluate(float, dataset)?);
-            add(&mut found.int8, evaluate(int8, dataset)?);
-        }
-        let float = self.inner.train(dataset)?;
-        let ones = vec![1.0; dataset.encoding.inputs()];
-        let int8 = quantise(&float, &[&ones, &dataset.rows])?;
-        self.before = Some((float.clone(), int8));
-        Ok(float)
-    }
-}
-
 fn shiro<const VARIANT: u8>(
     trace: &Trace,
     geometry: Geometry,
@@ -231,7 +145,7 @@ where
     let mut scheme = Shiro::<VARIANT>::new(&geometry, &settings, Seed(1));
     let found = Arc::new(Mutex::new(Precision::default()));
     let inner = NativeTrainer::new(Seed(1).derive("trainer"));
-    let comparing = Comparing { inner, before: None, found: Arc::clone(&found) };
+    let comparing = Comparing::new(inner, Arc::clone(&found));
     scheme.set_trainer(Some(Box::new(comparing)));
     let mut ftl = Ftl::new(geometry, scheme, reclaim)?;
     let (mut confusion, mut rule) = (Confusion::default(), Confusion::default());
@@ -243,7 +157,6 @@ where
         }
     })?;
     let (scheme, found) = (ftl.separation(), found.lock().map_err(|_| "a trainer failed")?);
-    let share = |(right, all): (f64, u64)| right / all.max(1) as f64;
     let statistics = scheme.statistics();
     println!(
         "    accuracy {:.3} (all long {:.3}), precision {:.3}, recall {:.3}, F1 {:.3}; predicted \
@@ -256,9 +169,9 @@ where
         confusion.f1(),
         confusion.total(),
         scheme.threshold(),
-        share(found.float),
-        share(found.int8),
-        statistics.meta_misses as f64 / (statistics.meta_misses + statistics.meta_hits) as f64,
+        found.float.accuracy(),
+        found.int8.accuracy(),
+        statistics.meta_miss_share(),
         statistics.trainings,
         statistics.failures,
         scheme.metadata_bytes_per_page(),
