@@ -1,0 +1,121 @@
+//! The refusal of devices that cannot be.
+//!
+//! For: every parameter in its range, before anything is built. Must never know: stack files.
+//! Units: as in `params`.
+
+use super::error::FlashError;
+use super::events;
+use super::params::{Fill, FlashParams, MapCache};
+
+/// Planes of a die that one command may address at most.
+pub const PLANES_MOST: u32 = 16;
+/// Units of a channel: their mask is one word.
+const UNITS_MOST: u32 = 64;
+
+/// Checks all parameters. Errors: the first one out of its range, by key and value.
+pub fn check(params: &FlashParams) -> Result<(), FlashError> {
+    shape(params)?;
+    shares(params)?;
+    groups(params)?;
+    let cell = &params.cell;
+    let longest = 1_000_000_000_000;
+    for (key, times) in [("read", cell.read_ns), ("program", cell.program_ns)] {
+        for time in times {
+            range(key, time, 1, longest)?;
+        }
+    }
+    range("erase", cell.erase_ns, 1, longest)?;
+    range("bus unit", params.bus.unit_ps, 1, longest)?;
+    range("bus unit bytes", params.bus.unit_bytes.into(), 1, 64)?;
+    if let MapCache::Cached { bytes, entry_bytes, tenants, read_bytes } = params.map {
+        let page = u64::from(params.shape.page_bytes);
+        range("map entry bytes", entry_bytes.into(), 1, page)?;
+        range("map cache tenants", tenants.into(), 1, u64::from(u16::MAX))?;
+        let least = u64::from(entry_bytes) * u64::from(tenants);
+        range("map cache bytes", bytes, least, u64::from(u32::MAX - 1) * u64::from(entry_bytes))?;
+        range("map read bytes", read_bytes.into(), 1, page)?;
+    }
+    Ok(())
+}
+
+fn shape(params: &FlashParams) -> Result<(), FlashError> {
+    let shape = &params.shape;
+    let most = u64::from(u16::MAX);
+    range("channels", shape.channels.into(), 1, most)?;
+    range("chips per channel", shape.chips_per_channel.into(), 1, UNITS_MOST.into())?;
+    range("dies per chip", shape.dies_per_chip.into(), 1, UNITS_MOST.into())?;
+    range("planes per die", shape.planes_per_die.into(), 1, PLANES_MOST.into())?;
+    range("blocks per plane", shape.blocks_per_plane.into(), 4, 1 << 24)?;
+    range("pages per block", shape.pages_per_block.into(), 2, 1 << 20)?;
+    range("page bytes", shape.page_bytes.into(), shape.sector_bytes.max(1).into(), 1 << 24)?;
+    let sectors = shape.page_bytes / shape.sector_bytes.max(1);
+    if !shape.page_bytes.is_multiple_of(shape.sector_bytes) || sectors > 64 {
+        let found = format!("{} of a page of {} bytes", shape.sector_bytes, shape.page_bytes);
+        let expected = "1 to 64 whole sectors in a page".to_owned();
+        return Err(FlashError::Range { key: "sector bytes", found, expected });
+    }
+    let dies = if params.schedule.die_interleave { shape.dies_per_chip } else { 1 };
+    let units = u64::from(shape.chips_per_channel) * u64::from(dies);
+    range("units per channel", units, 1, UNITS_MOST.into())?;
+    range("units", units * u64::from(shape.channels), 1, u64::from(events::MOST))?;
+    let per_unit = u64::from(shape.planes_per_die) * u64::from(shape.dies_per_chip);
+    range("planes of a chip", per_unit, 1, 64)?;
+    let planes = u64::from(shape.channels)
+        * u64::from(shape.chips_per_channel)
+        * u64::from(shape.dies_per_chip)
+        * u64::from(shape.planes_per_die);
+    let pages = planes * u64::from(shape.blocks_per_plane) * u64::from(shape.pages_per_block);
+    range("pages of the device", pages, 1, u64::from(u32::MAX - 1))
+}
+
+fn shares(params: &FlashParams) -> Result<(), FlashError> {
+    let collect = &params.collect;
+    let share = |key, found: f64, low: f64, high: f64| {
+        if (low..=high).contains(&found) {
+            return Ok(());
+        }
+        let expected = format!("{low} to {high}");
+        Err(FlashError::Range { key, found: found.to_string(), expected })
+    };
+    share("over-provisioning", collect.over_provisioning, 0.0, 0.95)?;
+    share("soft threshold", collect.soft_threshold, 0.0, 0.5)?;
+    share("hard threshold", collect.hard_threshold, 0.0, collect.soft_threshold)?;
+    match params.fill {
+        Fill::Empty => Ok(()),
+        Fill::Analytic { occupancy } => share("occupancy", occupancy, 0.0, 1.0),
+        Fill::Replay { occupancy, overwrites } => {
+            share("occupancy", occupancy, 0.0, 1.0)?;
+            share("overwrites", overwrites, 0.0, 1000.0)
+        }
+    }
+}
+
+fn groups(params: &FlashParams) -> Result<(), FlashError> {
+    let channels = params.shape.channels;
+    let mut taken = vec![false; channels as usize];
+    for (group, members) in params.layout.groups.iter().enumerate() {
+        if members.is_empty() {
+            let expected = "at least one channel".to_owned();
+            let found = format!("group {group} without channels");
+            return Err(FlashError::Range { key: "channel groups", found, expected });
+        }
+        for channel in members {
+            match taken.get_mut(*channel as usize) {
+                Some(taken) if !*taken => *taken = true,
+                _ => {
+                    let expected = format!("each of 0..{channels} in one group at most");
+                    return Err(FlashError::Group { group, channel: *channel, expected });
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn range(key: &'static str, found: u64, low: u64, high: u64) -> Result<(), FlashError> {
+    if (low..=high).contains(&found) {
+        return Ok(());
+    }
+    let expected = format!("{low} to {high}");
+    Err(FlashError::Range { key, found: found.to_string(), expected })
+}

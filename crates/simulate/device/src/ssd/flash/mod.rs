@@ -1,0 +1,267 @@
+//! The flash of a drive: channels, chips, dies and planes under simulated time.
+//!
+//! For: page-sized transactions in, completions out, with mapping, scheduling, cleaning and the
+//! time of each. Must never know: the host's protocol, caches, files. Units: pages, nanoseconds.
+//! Invariants (audited): each transaction completes exactly once; a page is read where its newest
+//! copy is or was when the read began; nothing is programmed to a block that is still to be erased;
+//! a block is erased only when nobody reads it any more. Source: MQSim (FAST'18) for the model; its
+//! defects are not copied.
+//!
+//! A transaction that needs the map or a page on its way stands aside ([`admit`]), then waits in a
+//! queue of its unit and is issued ([`schedule`]); events end what was begun ([`flow`]); what the
+//! translation layer decides becomes work too ([`cleaning`]).
+
+mod admit;
+mod audit;
+pub mod bus;
+mod check;
+mod cleaning;
+pub mod error;
+mod events;
+mod flow;
+mod layer;
+mod map_cache;
+pub mod order;
+pub mod params;
+mod schedule;
+mod space;
+pub mod stats;
+mod transaction;
+pub mod unit;
+
+pub use bus::Bus;
+pub use error::FlashError;
+pub use order::PlaneOrder;
+pub use params::{
+    Cell, CellKind, Collect, Fill, FlashParams, Layout, MapCache, Schedule, Shape, Unwritten,
+};
+pub use stats::{Counters, FlashStats, Waits, Wear};
+pub use unit::Class;
+
+use crate::seam::Spent;
+use cachewright_ftl::FtlError;
+use cachewright_types::{Nanos, Seed, TenantId};
+use cleaning::Jobs;
+use events::Events;
+use hashbrown::HashMap;
+use layer::Steps;
+use map_cache::{MapMemory, TablePage};
+use space::Space;
+use transaction::{Id, Slab};
+use unit::{CLASSES, Channel, Unit};
+
+/// What the host asks of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Its data.
+    Read,
+    /// To hold new data.
+    Write,
+    /// To be forgotten.
+    Trim,
+}
+
+/// One page-sized piece of a host request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transaction {
+    /// Returned with the completion.
+    pub tag: u64,
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// Group of channels; 0 unless channels are exposed in groups.
+    pub group: u16,
+    /// What is asked.
+    pub kind: Kind,
+    /// Page of the group.
+    pub page: u32,
+    /// Sectors of the page that are touched, a bit each.
+    pub sectors: u64,
+}
+
+/// A transaction that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// Its tag.
+    pub tag: u64,
+    /// When it was done.
+    pub finished: Nanos,
+    /// Where the time since it was submitted went.
+    pub spent: Spent,
+}
+
+/// Where a plane is.
+#[derive(Clone, Copy, Debug)]
+struct Site {
+    unit: u32,
+    die: u32,
+}
+
+/// The flash of one drive.
+pub struct Backend {
+    params: FlashParams,
+    sites: Vec<Site>,
+    units_per_channel: u32,
+    now: u64,
+    events: Events,
+    work: Slab,
+    units: Vec<Unit>,
+    channels: Vec<Channel>,
+    /// Work queued for each plane, by class.
+    plane_load: Vec<[u32; CLASSES]>,
+    /// Channels to look at before time goes on.
+    touched: Vec<u32>,
+    /// Physical pages that will be programmed, and by which transaction.
+    writing: HashMap<u32, Id, foldhash::fast::FixedState>,
+    space: Space,
+    steps: Steps,
+    jobs: Jobs,
+    /// Blocks that will be erased, by plane.
+    erasing: Vec<u32>,
+    map: Option<MapMemory>,
+    /// Pages of the mapping table that are being read, and by which transaction.
+    fetching: HashMap<TablePage, Id, foldhash::fast::FixedState>,
+    done: Vec<Done>,
+    outstanding: usize,
+    counters: Counters,
+    waits: [Waits; CLASSES],
+    fault: Option<FtlError>,
+}
+
+impl Backend {
+    /// The flash of a drive, filled as its parameters say. Errors: impossible devices by parameter
+    /// and value; unknown schemes; a translation layer without room.
+    pub fn new(params: &FlashParams, seed: Seed) -> Result<Backend, FlashError> {
+        check::check(params)?;
+        let shape = &params.shape;
+        let overlap = params.schedule.die_interleave;
+        let dies_per_unit = if overlap { 1 } else { shape.dies_per_chip };
+        let units_per_channel = shape.chips_per_channel * shape.dies_per_chip / dies_per_unit;
+        let site = |plane: u32| {
+            let die = plane / shape.planes_per_die;
+            Site { unit: die / dies_per_unit, die }
+        };
+        let channel = |index: u32| Channel::new(index * units_per_channel);
+        let unit = |index: u32| Unit::new(index / units_per_channel, index % units_per_channel);
+        let mut backend = Backend {
+            sites: (0..shape.planes()).map(site).collect(),
+            units_per_channel,
+            now: 0,
+            events: Events::default(),
+            work: Slab::new(),
+            units: (0..shape.channels * units_per_channel).map(unit).collect(),
+            channels: (0..shape.channels).map(channel).collect(),
+            plane_load: vec![[0; CLASSES]; shape.planes() as usize],
+            touched: Vec::new(),
+            writing: HashMap::default(),
+            space: Space::new(params, seed)?,
+            steps: Steps::default(),
+            jobs: Jobs::default(),
+            erasing: vec![0; shape.planes() as usize],
+            map: None,
+            fetching: HashMap::default(),
+            done: Vec::new(),
+            outstanding: 0,
+            counters: Counters::default(),
+            waits: [Waits::default(); CLASSES],
+            fault: None,
+            params: params.clone(),
+        };
+        backend.warm_map(seed);
+        backend.note_urgency_everywhere();
+        Ok(backend)
+    }
+
+    /// Accepts the transactions of one host request at `now`; each completes exactly once. `now`
+    /// is not before any time named earlier. A page beyond the end of its group is the caller's
+    /// fault, and completes at once.
+    pub fn submit(&mut self, now: Nanos, batch: &[Transaction]) {
+        debug_assert!(now.0 >= self.now, "time goes on");
+        self.now = self.now.max(now.0);
+        if let Some(first) = batch.first()
+            && first.kind == Kind::Write
+            && first.group < self.groups()
+        {
+            self.space.begin(first.group, first.page, batch.len() as u32);
+        }
+        for transaction in batch {
+            self.outstanding += 1;
+            self.accept(transaction);
+        }
+        self.dispatch();
+    }
+
+    /// When something next happens inside; nothing when all is done.
+    pub fn next_due(&self) -> Option<Nanos> {
+        if self.done.is_empty() { self.events.next().map(Nanos) } else { Some(Nanos(self.now)) }
+    }
+
+    /// Lets everything due at or before `now` happen, in order of time, and appends what completed,
+    /// in the order of completion.
+    pub fn advance(&mut self, now: Nanos, done: &mut Vec<Done>) {
+        while let Some((time, what, index)) = self.events.pop(now.0) {
+            debug_assert!(time >= self.now, "no event in the past");
+            self.now = time;
+            self.happen(what, index);
+            self.dispatch();
+        }
+        self.now = self.now.max(now.0);
+        done.append(&mut self.done);
+    }
+
+    /// Transactions of the host accepted and not yet handed back.
+    pub fn outstanding(&self) -> usize {
+        self.outstanding + self.done.len()
+    }
+
+    /// Groups of channels.
+    pub fn groups(&self) -> u16 {
+        self.space.groups()
+    }
+
+    /// Pages of a group that the host sees.
+    pub fn logical_pages(&self, group: u16) -> u32 {
+        self.space.pages(group)
+    }
+
+    /// The mask of all sectors of a page.
+    pub fn whole_page(&self) -> u64 {
+        self.space.whole()
+    }
+
+    /// Why a write could not be done, if one ever could not: the drive is full, and reclaim frees
+    /// nothing. Such writes complete without flash.
+    pub fn fault(&self) -> Option<&FtlError> {
+        self.fault.as_ref()
+    }
+
+    /// What was done up to `now`.
+    pub fn stats(&self, now: Nanos) -> FlashStats {
+        let mut stats = FlashStats {
+            counters: Counters { events: self.events.made(), ..self.counters },
+            channel_busy_ns: self.channels.iter().map(|channel| channel.busy_ns).collect(),
+            unit_worked_ns: self.units.iter().map(|unit| unit.worked_ns(now.0)).collect(),
+            unit_cleaned_ns: self.units.iter().map(|unit| unit.cleaned_ns(now.0)).collect(),
+            waits: self.waits,
+            preconditioned: self.params.fill.word(),
+            ..FlashStats::default()
+        };
+        let (mut erases, mut blocks) = (0, 0);
+        stats.wear.least = u32::MAX;
+        for (_, _, layer) in self.space.layers() {
+            let counts = layer.counts();
+            stats.layer_writes += counts.user_pages;
+            stats.collections += counts.collections;
+            stats.moved_pages += counts.moved_pages;
+            stats.free_blocks += u64::from(layer.free_blocks());
+            stats.mapped_pages += u64::from(layer.mapped_pages());
+            for block in layer.blocks().iter() {
+                stats.wear.least = stats.wear.least.min(block.erases);
+                stats.wear.most = stats.wear.most.max(block.erases);
+                erases += u64::from(block.erases);
+                blocks += 1;
+            }
+        }
+        stats.wear.mean = erases as f64 / f64::from(blocks.max(1));
+        stats
+    }
+}

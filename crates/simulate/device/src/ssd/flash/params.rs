@@ -1,0 +1,311 @@
+//! What a flash back-end is made of, as plain numbers.
+//!
+//! For: the values the back-end is built from, and the golden base as an example. Must never know:
+//! stack files, presets, ranges for users (the SSD's parameter table has them). Units: bytes,
+//! nanoseconds, counts, shares; each name says which. Source: MQSim (FAST'18) for the meaning of
+//! shares and thresholds, ONFI 4.0 (NV-DDR2) for the bus.
+
+use super::bus::Bus;
+use super::order::PlaneOrder;
+use cachewright_types::Value;
+
+/// How many of what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Channels.
+    pub channels: u32,
+    /// Chips on a channel.
+    pub chips_per_channel: u32,
+    /// Dies of a chip.
+    pub dies_per_chip: u32,
+    /// Planes of a die.
+    pub planes_per_die: u32,
+    /// Erase blocks of a plane.
+    pub blocks_per_plane: u32,
+    /// Pages of an erase block.
+    pub pages_per_block: u32,
+    /// Bytes of data in a page.
+    pub page_bytes: u32,
+    /// Bytes of a sector; a page holds at most 64.
+    pub sector_bytes: u32,
+}
+
+impl Shape {
+    /// Planes of the device.
+    pub fn planes(&self) -> u32 {
+        self.dies() * self.planes_per_die
+    }
+
+    /// Dies of the device.
+    pub fn dies(&self) -> u32 {
+        self.chips() * self.dies_per_chip
+    }
+
+    /// Chips of the device.
+    pub fn chips(&self) -> u32 {
+        self.channels * self.chips_per_channel
+    }
+
+    /// Pages of a plane.
+    pub fn plane_pages(&self) -> u32 {
+        self.blocks_per_plane * self.pages_per_block
+    }
+}
+
+/// Bits per cell, which give pages of a block different speeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CellKind {
+    /// One bit: all pages alike.
+    Slc,
+    /// Two bits: lower and upper pages take turns.
+    Mlc,
+    /// Three bits: lower, middle and upper pages in pairs, after eight pages at the edge of the
+    /// block (Yaakobi et al., ICNC'12).
+    Tlc,
+}
+
+/// The time of work inside a die, nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// Bits per cell.
+    pub kind: CellKind,
+    /// Sensing a lower, middle and upper page (MLC: lower and upper are the first two).
+    pub read_ns: [u64; 3],
+    /// Programming a lower, middle and upper page.
+    pub program_ns: [u64; 3],
+    /// Erasing a block.
+    pub erase_ns: u64,
+    /// Halting a program.
+    pub suspend_program_ns: u64,
+    /// Halting an erase.
+    pub suspend_erase_ns: u64,
+}
+
+impl Cell {
+    /// Which of the three times a page of a block takes.
+    #[inline]
+    pub fn level(&self, page: u32) -> usize {
+        match self.kind {
+            CellKind::Slc => 0,
+            CellKind::Mlc => page as usize % 2,
+            CellKind::Tlc if page < 6 => 0,
+            CellKind::Tlc if page < 8 => 1,
+            CellKind::Tlc => (page as usize - 8) / 2 % 3,
+        }
+    }
+}
+
+/// Who may go first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// Dies of a chip work at the same time; otherwise a chip does one thing at a time.
+    pub die_interleave: bool,
+    /// One command for pages at the same place in several planes of a die.
+    pub multi_plane: bool,
+    /// Reads halt a program.
+    pub suspend_program: bool,
+    /// Reads halt an erase.
+    pub suspend_erase: bool,
+    /// How often one program or erase may be halted.
+    pub suspends_most: u32,
+    /// Pages that stay in their plane when they are moved do not cross the channel.
+    pub copy_back: bool,
+    /// Cleaning waits for the host until free blocks fall below the hard threshold; otherwise it
+    /// always goes first.
+    pub gc_preemptible: bool,
+}
+
+/// Which plane a page goes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// The order in which consecutive pages visit channels, ways, dies and planes.
+    pub order: PlaneOrder,
+    /// One translation layer over all planes of a group, its erase unit a block of every plane;
+    /// otherwise one per plane, and a page never leaves its plane.
+    pub superblock: bool,
+    /// Channels of each group that has pages of its own; empty for one group of all channels.
+    pub groups: Vec<Vec<u32>>,
+}
+
+/// Space kept back, and how it is reclaimed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Collect {
+    /// Share of raw space that the host does not see.
+    pub over_provisioning: f64,
+    /// Cleaning starts when the share of free blocks is below this.
+    pub soft_threshold: f64,
+    /// Cleaning goes before the host when the share of erased blocks is below this.
+    pub hard_threshold: f64,
+    /// Which pages share a block: a name of the translation layer's registry.
+    pub separation: String,
+    /// Its settings.
+    pub separation_settings: Vec<(String, Value)>,
+    /// Which block is cleaned: a name of the registry.
+    pub reclaim: String,
+    /// Its settings.
+    pub reclaim_settings: Vec<(String, Value)>,
+    /// Static wear levelling: the least erased block is emptied when the most erased one is ahead
+    /// by more than this; nothing to leave it. (Free blocks are always used oldest first.)
+    pub static_wear_spread: Option<u32>,
+}
+
+/// Where the mapping table is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapCache {
+    /// All of it in memory.
+    Ideal,
+    /// In flash, with the entries last used in memory.
+    Cached {
+        /// Memory for entries.
+        bytes: u64,
+        /// Bytes of an entry, in memory and in flash.
+        entry_bytes: u32,
+        /// Tenants the memory is split among equally; 1 for one memory that all share.
+        tenants: u32,
+        /// Bytes that cross the channel for an entry.
+        read_bytes: u32,
+    },
+}
+
+/// What a read of a page that was never written does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unwritten {
+    /// Returns zeroes without flash.
+    Zero,
+    /// Gives it a page and reads that, as MQSim does.
+    Allocate,
+}
+
+/// What the device holds at the start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fill {
+    /// Nothing.
+    Empty,
+    /// The first share of each plane's pages, spread over blocks as the theory of uniform writes
+    /// says; at once.
+    Analytic {
+        /// Share of the host's pages.
+        occupancy: f64,
+    },
+    /// The same pages, written in order and then at random; takes as long as the writes do.
+    Replay {
+        /// Share of the host's pages.
+        occupancy: f64,
+        /// Random writes per page held.
+        overwrites: f64,
+    },
+}
+
+impl Fill {
+    /// What is said of it in results.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Fill::Empty => "empty",
+            Fill::Analytic { .. } => "analytic fill",
+            Fill::Replay { .. } => "replay",
+        }
+    }
+}
+
+/// Everything.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlashParams {
+    /// How many of what.
+    pub shape: Shape,
+    /// The channel's times.
+    pub bus: Bus,
+    /// The dies' times.
+    pub cell: Cell,
+    /// Who may go first.
+    pub schedule: Schedule,
+    /// Which plane a page goes to.
+    pub layout: Layout,
+    /// Space kept back.
+    pub collect: Collect,
+    /// Where the mapping table is.
+    pub map: MapCache,
+    /// Reads of pages never written.
+    pub unwritten: Unwritten,
+    /// What the device holds at the start.
+    pub fill: Fill,
+}
+
+impl FlashParams {
+    /// The 512 GB device of the reference runs: MQSim's shipped configuration with its whole
+    /// mapping table in memory, empty.
+    pub fn mqsim() -> FlashParams {
+        FlashParams {
+            shape: Shape {
+                channels: 8,
+                chips_per_channel: 4,
+                dies_per_chip: 2,
+                planes_per_die: 2,
+                blocks_per_plane: 2048,
+                pages_per_block: 256,
+                page_bytes: 8192,
+                sector_bytes: 512,
+            },
+            bus: Bus::mqsim(333, 1),
+            cell: Cell {
+                kind: CellKind::Mlc,
+                read_ns: [75_000; 3],
+                program_ns: [750_000; 3],
+                erase_ns: 3_800_000,
+                suspend_program_ns: 100_000,
+                suspend_erase_ns: 700_000,
+            },
+            schedule: Schedule {
+                die_interleave: false,
+                multi_plane: true,
+                suspend_program: false,
+                suspend_erase: false,
+                suspends_most: 8,
+                copy_back: false,
+                gc_preemptible: false,
+            },
+            layout: Layout { order: PlaneOrder::CWDP, superblock: false, groups: Vec::new() },
+            collect: Collect {
+                over_provisioning: 0.07,
+                soft_threshold: 0.05,
+                hard_threshold: 0.005,
+                separation: "2r".to_owned(),
+                separation_settings: Vec::new(),
+                reclaim: "greedy".to_owned(),
+                reclaim_settings: Vec::new(),
+                static_wear_spread: None,
+            },
+            map: MapCache::Ideal,
+            unwritten: Unwritten::Allocate,
+            fill: Fill::Empty,
+        }
+    }
+
+    /// The 16 GiB device of the reference runs: 16 planes of 512 blocks.
+    pub fn small() -> FlashParams {
+        let base = FlashParams::mqsim();
+        let shape = Shape {
+            channels: 4,
+            chips_per_channel: 2,
+            dies_per_chip: 1,
+            blocks_per_plane: 512,
+            ..base.shape
+        };
+        FlashParams { shape, ..base }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_a_block_have_levels() {
+        let mut cell = FlashParams::mqsim().cell;
+        let levels = |cell: Cell| -> Vec<usize> { (0..16).map(|page| cell.level(page)).collect() };
+        assert_eq!(levels(cell), [0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]);
+        cell.kind = CellKind::Tlc;
+        assert_eq!(levels(cell), [0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 0, 0]);
+        cell.kind = CellKind::Slc;
+        assert_eq!(levels(cell), [0; 16]);
+    }
+}

@@ -1,0 +1,159 @@
+//! What a back-end has done so far.
+//!
+//! For: counters, busy times, waits and wear at one moment; the difference of two moments is what
+//! happened between them. Must never know: the back-end's state. Units: pages, commands,
+//! nanoseconds.
+
+use super::unit::{CLASSES, Class};
+
+/// Waits in one kind of queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// Transactions that left it.
+    pub left: u64,
+    /// Their waiting time.
+    pub waited_ns: u64,
+    /// Transactions waiting, summed over time (Little's law: over a run that ends empty, the same).
+    pub area_ns: u64,
+    /// Transactions waiting now.
+    pub waiting: u32,
+    /// The most that ever were.
+    pub most: u32,
+    since_ns: u64,
+}
+
+impl Waits {
+    /// One more waits.
+    #[inline]
+    pub fn join(&mut self, now: u64) {
+        self.area_ns += u64::from(self.waiting) * (now - self.since_ns);
+        self.since_ns = now;
+        self.waiting += 1;
+        self.most = self.most.max(self.waiting);
+    }
+
+    /// One that has waited for so long leaves.
+    #[inline]
+    pub fn leave(&mut self, now: u64, waited_ns: u64) {
+        self.area_ns += u64::from(self.waiting) * (now - self.since_ns);
+        self.since_ns = now;
+        self.waiting -= 1;
+        self.left += 1;
+        self.waited_ns += waited_ns;
+    }
+}
+
+/// Erases of blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Wear {
+    /// Fewest of any block.
+    pub least: u32,
+    /// Most of any block.
+    pub most: u32,
+    /// On average.
+    pub mean: f64,
+}
+
+/// Counters of flash operations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Pages read for the host.
+    pub host_reads: u64,
+    /// Pages read because the host wrote a part of them.
+    pub update_reads: u64,
+    /// Pages of the mapping table read.
+    pub map_reads: u64,
+    /// Pages read to be moved.
+    pub move_reads: u64,
+    /// Pages programmed for the host.
+    pub host_programs: u64,
+    /// Pages of the mapping table programmed.
+    pub map_programs: u64,
+    /// Moved pages programmed.
+    pub move_programs: u64,
+    /// Pages of the separation's own programmed.
+    pub meta_programs: u64,
+    /// Blocks erased.
+    pub erases: u64,
+    /// Read commands of more than one plane.
+    pub multi_plane_reads: u64,
+    /// Program commands of more than one plane.
+    pub multi_plane_programs: u64,
+    /// Erase commands of more than one plane.
+    pub multi_plane_erases: u64,
+    /// Moves that stayed in their plane.
+    pub copy_backs: u64,
+    /// Programs and erases halted.
+    pub suspends: u64,
+    /// Reads of pages never written.
+    pub unwritten_reads: u64,
+    /// Reads of pages that were still in the controller on their way to flash.
+    pub buffered_reads: u64,
+    /// Entries of the map found in memory.
+    pub map_hits: u64,
+    /// Entries of the map that were not.
+    pub map_misses: u64,
+    /// Pages of the table written because a changed entry had to leave.
+    pub map_evictions: u64,
+    /// Blocks emptied to level wear.
+    pub wear_moves: u64,
+    /// Pages trimmed.
+    pub trims: u64,
+    /// Events that took place.
+    pub events: u64,
+}
+
+/// What a back-end has done up to a moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlashStats {
+    /// Operations.
+    pub counters: Counters,
+    /// Pages written by the host to the translation layers, its map's included.
+    pub layer_writes: u64,
+    /// Blocks cleaned.
+    pub collections: u64,
+    /// Valid pages moved.
+    pub moved_pages: u64,
+    /// Time each channel was taken.
+    pub channel_busy_ns: Vec<u64>,
+    /// Time each unit (chip, or die where dies overlap) worked for hosts and the map.
+    pub unit_worked_ns: Vec<u64>,
+    /// Time each unit cleaned.
+    pub unit_cleaned_ns: Vec<u64>,
+    /// Waits by [`Class`].
+    pub waits: [Waits; CLASSES],
+    /// Erases of blocks.
+    pub wear: Wear,
+    /// Free blocks.
+    pub free_blocks: u64,
+    /// Logical pages that hold data.
+    pub mapped_pages: u64,
+    /// How the device was filled at the start.
+    pub preconditioned: &'static str,
+}
+
+impl FlashStats {
+    /// Pages programmed per page the host wrote; 1 when it wrote nothing. Pages of the mapping
+    /// table count as programmed.
+    pub fn write_amplification(&self) -> f64 {
+        let counters = &self.counters;
+        let programs = counters.host_programs
+            + counters.map_programs
+            + counters.move_programs
+            + counters.meta_programs;
+        match counters.host_programs {
+            0 => 1.0,
+            host => programs as f64 / host as f64,
+        }
+    }
+
+    /// Pages moved per block cleaned; 0 when none was.
+    pub fn moved_per_collection(&self) -> f64 {
+        if self.collections == 0 { 0.0 } else { self.moved_pages as f64 / self.collections as f64 }
+    }
+
+    /// The waits of a class.
+    pub fn waits(&self, class: Class) -> &Waits {
+        &self.waits[class as usize]
+    }
+}
