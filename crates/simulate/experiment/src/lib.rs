@@ -28,7 +28,7 @@ pub use progress::{OnProgress, Progress};
 pub use run::{RunOptions, check, run};
 pub use spec::Spec;
 pub use stream::BlockStream;
-pub use wa::{WaOptions, wa};
+pub use wa::{TrainOptions, Trained, TrainerFactory, WaOptions, train, wa};
 
 /// The version written into results.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

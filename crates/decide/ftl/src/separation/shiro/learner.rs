@@ -19,8 +19,8 @@ pub trait Learner {
     /// model of another shape or of other features, in which case nothing changes.
     fn give(&mut self, model: &StoredModel) -> Result<(), TrainError>;
 
-    /// Why the trainer gave no model when it last failed.
-    fn last_error(&self) -> Option<&TrainError>;
+    /// When and why the trainer last gave no model.
+    fn last_failure(&self) -> Option<String>;
 
     /// Lifetimes up to this are short, once that is known.
     fn threshold(&self) -> Option<u32>;
@@ -34,8 +34,12 @@ impl<const VARIANT: u8> Learner for Shiro<VARIANT> {
     fn give(&mut self, model: &StoredModel) -> Result<(), TrainError> {
         let description = &model.description;
         let names = self.encoding.names();
-        let features = description.features.iter().zip(&names).enumerate();
-        if let Some((index, (found, expected))) = features.into_iter().find(|(_, (a, b))| a != b) {
+        let mut features = description.features.iter().zip(&names).enumerate();
+        let other = features.find(|(_, (found, expected))| found != expected);
+        // Another number of features is refused with the rest of the shape.
+        if let Some((index, (found, expected))) = other
+            && description.features.len() == names.len()
+        {
             let found = format!("`{found}` as input {index}");
             return Err(TrainError::Shape { found, expected: format!("`{expected}`") });
         }
@@ -56,8 +60,8 @@ impl<const VARIANT: u8> Learner for Shiro<VARIANT> {
         Ok(())
     }
 
-    fn last_error(&self) -> Option<&TrainError> {
-        Shiro::last_error(self)
+    fn last_failure(&self) -> Option<String> {
+        self.error.as_ref().map(|(window, error)| format!("window {window}: {error}"))
     }
 
     fn threshold(&self) -> Option<u32> {

@@ -1,0 +1,297 @@
+//! A classifier trained on the earlier part of a trace and judged on what it never saw.
+//!
+//! For: `train`: model files made away from the drive. Must never know: flash; the classifier alone
+//! is fed, so that no cleaning is done. Training runs window by window as on a drive that has as
+//! many pages as the trace writes; then the model of the last window is frozen, and the later part
+//! and other traces are judged by it, in int8 as the drive computes it. Units: pages; shares are
+//! ratios.
+
+use super::script::{self, Script, Step};
+use super::teaching::{self, Teaching, TrainerFactory};
+use super::{WaOptions, plan};
+use crate::progress::{OnProgress, Progress};
+use crate::spec::Named;
+use crate::{ExperimentError, Spec};
+use cachewright_ftl::separation::shiro::{
+    Dataset, NativeTrainer, THRESHOLD_NOTE, TrainError, Trainer,
+};
+use cachewright_ftl::separation::{self, Registered, SeparationVisitor};
+use cachewright_ftl::{Block, Geometry, HostRequest, Invalidated, NEVER, Write};
+use cachewright_infer::StoredModel;
+use cachewright_types::{Op, Seed, parse_bytes};
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+/// Pages of a superblock where one must be named; nothing here depends on it.
+const BLOCK_PAGES: u32 = 256;
+/// Host pages between two reports of progress.
+const TELL_EVERY: u64 = 1 << 16;
+
+/// What to train.
+#[derive(Clone, Debug)]
+pub struct TrainOptions {
+    /// A separation that learns, by name or inline table.
+    pub separation: String,
+    /// Size of a page, with unit.
+    pub page: String,
+    /// Share of the page writes that train; the rest judges.
+    pub share: f64,
+    /// Another trainer than the one in Rust.
+    pub trainer: Option<TrainerFactory>,
+    /// Keys set over the stack file.
+    pub set: Vec<(String, String)>,
+    /// Other stacks to judge on: their text and where it stands.
+    pub judge: Vec<(String, PathBuf)>,
+}
+
+/// A model and how well it did.
+#[derive(Clone, Debug)]
+pub struct Trained {
+    /// The model file.
+    pub model: Vec<u8>,
+    /// What was trained and judged.
+    pub document: Value,
+}
+
+/// Trains on the earlier part of a stack's writes, judges on the later part and on other stacks.
+pub fn train(
+    text: &str,
+    origin: &Path,
+    options: &TrainOptions,
+    progress: OnProgress<'_>,
+) -> Result<Trained, ExperimentError> {
+    let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    let spec = Spec::parse(text, origin, &options.set)?;
+    let page_bytes = page_bytes(&options.page).map_err(refuse)?;
+    if !(options.share > 0.0 && options.share < 1.0) {
+        let (found, expected) = (options.share, "a share of the writes between 0 and 1");
+        return Err(refuse(format!("`share`: found {found}, expected {expected}")));
+    }
+    let scheme = Named::from_option("separation", &options.separation).map_err(refuse)?;
+    let factory = options.trainer.clone().unwrap_or_else(native);
+    Teaching::Outside(factory.clone()).check(std::slice::from_ref(&scheme)).map_err(refuse)?;
+    let read = |spec: &Spec, origin: &Path| {
+        script::read(spec, origin, &WaOptions::default(), page_bytes, progress)
+    };
+    let script = read(&spec, origin)?;
+    let cut = (script.run_pages as f64 * options.share) as u64;
+    let first = Course { script: &script, cut, seed: spec.seed, progress };
+    let lesson = Lesson { factory: &factory, course: &first };
+    let (mut model, mut document) = visit(&scheme, lesson, refuse)?;
+    let notes = &mut model.description.notes;
+    notes.insert("page_bytes".to_owned(), page_bytes.to_string());
+    let mut judged = Vec::new();
+    for (text, origin) in &options.judge {
+        let refuse = |message| ExperimentError::Spec { origin: origin.clone(), message };
+        let spec = Spec::parse(text, origin, &options.set)?;
+        let script = read(&spec, origin)?;
+        let other = Course { script: &script, cut: 0, seed: spec.seed, progress };
+        let measures = visit(&scheme, Exam { model: &model, course: &other }, refuse)?;
+        let (name, pages) = (&spec.name, script.run_pages);
+        judged.push(json!({"name": name, "trace_pages": pages, "measures": measures}));
+    }
+    document.insert("name".to_owned(), json!(spec.name));
+    document.insert("separation".to_owned(), json!(plan::label(&scheme)));
+    document.insert("page_bytes".to_owned(), json!(page_bytes));
+    document.insert("judged".to_owned(), json!(judged));
+    let model = model.to_bytes().map_err(|error| refuse(error.to_string()))?;
+    Ok(Trained { model, document: Value::Object(document) })
+}
+
+fn native() -> TrainerFactory {
+    TrainerFactory::new("native", |_, seed| Box::new(NativeTrainer::new(seed)))
+}
+
+fn page_bytes(text: &str) -> Result<u64, String> {
+    let bytes = parse_bytes(text).map_err(|error| format!("`page`: {error}"))?.0;
+    if bytes.is_power_of_two() && (512..=1 << 20).contains(&bytes) {
+        return Ok(bytes);
+    }
+    Err(format!("`page`: found `{text}`, expected a power of two from 512B to 1MiB"))
+}
+
+/// Runs a visitor with the scheme; what stops it becomes an error by `refuse`.
+fn visit<T, V: SeparationVisitor<Output = Result<T, Stop>>>(
+    scheme: &Named,
+    visitor: V,
+    refuse: impl Fn(String) -> ExperimentError,
+) -> Result<T, ExperimentError> {
+    let found = separation::visit(&scheme.name, &scheme.pairs, visitor);
+    found.map_err(|error| refuse(error.to_string()))?.map_err(|stop| match stop {
+        Stop::Cancelled => ExperimentError::Cancelled,
+        Stop::Untrained(why) => refuse(why),
+    })
+}
+
+/// Why there is no answer.
+enum Stop {
+    Cancelled,
+    Untrained(String),
+}
+
+/// One trace, and after how many page writes it is cut.
+struct Course<'a> {
+    script: &'a Script,
+    cut: u64,
+    seed: Seed,
+    progress: OnProgress<'a>,
+}
+
+/// A scheme fed with a trace, without a drive under it.
+struct Pupil<'a, S> {
+    scheme: S,
+    course: &'a Course<'a>,
+    mapped: Vec<bool>,
+    clock: u64,
+    /// The next step.
+    next: usize,
+}
+
+impl<'a, S: Registered> Pupil<'a, S> {
+    fn new(course: &'a Course<'a>, settings: &S::Settings) -> Pupil<'a, S> {
+        let pages = course.script.working_pages;
+        let geometry = Geometry::with_over_provisioning(pages, BLOCK_PAGES, 1.0, 2);
+        let scheme = S::new(&geometry, settings, course.seed.derive("separation"));
+        Pupil { scheme, course, mapped: vec![false; pages as usize], clock: 0, next: 0 }
+    }
+
+    /// Feeds whole requests until `end` pages have been written or the trace ends.
+    fn feed(&mut self, end: u64) -> Result<(), Stop> {
+        let steps = &self.course.script.steps;
+        let mut told = self.clock;
+        while let Some(step) = steps.get(self.next).filter(|_| self.clock < end) {
+            self.next += 1;
+            self.step(step);
+            if self.clock - told >= TELL_EVERY {
+                told = self.clock;
+                let total = Some(self.course.script.run_pages);
+                let news = Progress { stage: "training and judging", done: told, total };
+                if !(self.course.progress)(news) {
+                    return Err(Stop::Cancelled);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, step: &Step) {
+        let write = step.op == Op::Write;
+        if step.op != Op::Trim {
+            let request = HostRequest { first_page: step.first, pages: step.pages, write };
+            self.scheme.on_request(&request, self.clock);
+        }
+        if step.op == Op::Read {
+            return;
+        }
+        for page in step.first..step.first + step.pages {
+            self.clock += u64::from(write);
+            let clock = self.clock;
+            let rewrite = std::mem::replace(&mut self.mapped[page as usize], write);
+            if rewrite {
+                let (offset, block, trimmed) = (0, &Block::default(), !write);
+                let gone = Invalidated { page, offset, block, clock, trimmed };
+                self.scheme.on_invalidate(&gone);
+            }
+            if write {
+                let (live_pages, lifetime) = (0, NEVER);
+                self.scheme.place_user(&Write { page, clock, rewrite, live_pages, lifetime });
+            }
+        }
+    }
+
+    /// Freezes a model and lets it judge what is left of the trace.
+    fn judge(&mut self, model: &StoredModel) -> Result<Value, Stop> {
+        let from = self.clock + 1;
+        if let Some(learner) = self.scheme.learner() {
+            let given = learner.give(model);
+            given.map_err(|error| Stop::Untrained(error.to_string()))?;
+        }
+        self.feed(u64::MAX)?;
+        let found = self.scheme.classification().map(|all| all.since(from));
+        Ok(found.filter(|found| found.total() > 0).map_or(Value::Null, |found| {
+            json!({
+                "predictions": found.total(),
+                "accuracy": found.accuracy(),
+                "precision": found.precision(),
+                "recall": found.recall(),
+                "f1": found.f1(),
+                "majority": found.majority(),
+            })
+        }))
+    }
+}
+
+/// Keeps the last model of a trainer.
+struct Keeper {
+    trainer: Box<dyn Trainer>,
+    kept: Arc<Mutex<Option<StoredModel>>>,
+}
+
+impl Trainer for Keeper {
+    fn train(&mut self, dataset: &Dataset) -> Result<StoredModel, TrainError> {
+        let model = self.trainer.train(dataset)?;
+        if let Ok(mut kept) = self.kept.lock() {
+            *kept = Some(model.clone());
+        }
+        Ok(model)
+    }
+}
+
+/// Trains on the part before the cut and judges the rest.
+struct Lesson<'a> {
+    factory: &'a TrainerFactory,
+    course: &'a Course<'a>,
+}
+
+impl SeparationVisitor for Lesson<'_> {
+    type Output = Result<(StoredModel, Map<String, Value>), Stop>;
+
+    fn visit<S: Registered>(self, settings: S::Settings) -> Self::Output {
+        let Lesson { factory, course } = self;
+        let mut pupil = Pupil::<S>::new(course, &settings);
+        let kept = Arc::default();
+        let trainer = factory.make(0, course.seed.derive("separation").derive("trainer"));
+        if let Some(learner) = pupil.scheme.learner() {
+            learner.set_trainer(Box::new(Keeper { trainer, kept: Arc::clone(&kept) }));
+        }
+        pupil.feed(course.cut)?;
+        let training = teaching::outcome(&mut pupil.scheme);
+        let Some(mut model) = kept.lock().ok().and_then(|mut kept| kept.take()) else {
+            let why = training["last"].as_str().map(|last| format!(": {last}"));
+            let (found, windows) = (course.cut, &training["windows"]);
+            let found =
+                format!("found {windows} windows in {found} page writes, none with a model");
+            return Err(Stop::Untrained(format!("{found}{}", why.unwrap_or_default())));
+        };
+        let trained_pages = pupil.clock;
+        let measures = pupil.judge(&model)?;
+        let notes = &mut model.description.notes;
+        notes.insert("trainer".to_owned(), factory.name().to_owned());
+        let document = json!({
+            "trainer": factory.name(),
+            "logical_pages": course.script.working_pages,
+            "trace_pages": course.script.run_pages,
+            "trained_pages": trained_pages,
+            "training": training,
+            "threshold": notes.get(THRESHOLD_NOTE),
+            "held_out": measures,
+        });
+        let Value::Object(document) = document else { return Err(Stop::Cancelled) };
+        Ok((model, document))
+    }
+}
+
+/// Judges a model by a whole trace.
+struct Exam<'a> {
+    model: &'a StoredModel,
+    course: &'a Course<'a>,
+}
+
+impl SeparationVisitor for Exam<'_> {
+    type Output = Result<Value, Stop>;
+
+    fn visit<S: Registered>(self, settings: S::Settings) -> Self::Output {
+        Pupil::<S>::new(self.course, &settings).judge(self.model)
+    }
+}

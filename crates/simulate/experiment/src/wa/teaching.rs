@@ -1,0 +1,223 @@
+//! Where the models of separations that learn come from.
+//!
+//! For: the trainer in Rust, one that the caller brings, or a model file that is not trained any
+//! more; each is refused before a trace is read if it does not fit. Must never know: how a trainer
+//! works, traces. Units: none.
+
+use super::WaOptions;
+use crate::spec::Named;
+use cachewright_ftl::Geometry;
+use cachewright_ftl::separation::shiro::{Learner, TrainError, Trainer};
+use cachewright_ftl::separation::{self, Registered, Separation, SeparationVisitor};
+use cachewright_infer::{FloatModel, Int8Model, ModelError, StoredModel};
+use cachewright_types::Seed;
+use serde_json::{Value, json};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Logical pages of the drive on which a model is tried before the run.
+const TRIAL_PAGES: u32 = 64;
+/// Words that the trainer in Rust, and any scheme without another, goes by.
+const NATIVE: &str = "native";
+
+type Make = dyn Fn(usize, Seed) -> Box<dyn Trainer> + Send + Sync;
+
+/// Makes a trainer for each case; trainers of different cases are called from different threads.
+#[derive(Clone)]
+pub struct TrainerFactory {
+    name: String,
+    make: Arc<Make>,
+}
+
+impl TrainerFactory {
+    /// `make` gets the number of the case, from 0, and the root of the trainer's randomness.
+    pub fn new(
+        name: &str,
+        make: impl Fn(usize, Seed) -> Box<dyn Trainer> + Send + Sync + 'static,
+    ) -> TrainerFactory {
+        TrainerFactory { name: name.to_owned(), make: Arc::new(make) }
+    }
+
+    /// The name it goes by in results.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A trainer for one case.
+    pub fn make(&self, case: usize, seed: Seed) -> Box<dyn Trainer> {
+        (self.make)(case, seed)
+    }
+}
+
+impl fmt::Debug for TrainerFactory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TrainerFactory").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Who teaches the schemes of a run.
+#[derive(Clone, Debug, Default)]
+pub enum Teaching {
+    /// Each scheme's own trainer.
+    #[default]
+    Native,
+    /// One that the caller brings.
+    Outside(TrainerFactory),
+    /// Nobody: a model file.
+    Given(Arc<Given>),
+}
+
+/// A model file.
+#[derive(Debug)]
+pub struct Given {
+    file: PathBuf,
+    model: StoredModel,
+}
+
+impl Teaching {
+    /// What the options ask for. Errors: a file that is no model, both a model and a trainer.
+    pub fn new(options: &WaOptions) -> Result<Teaching, String> {
+        match (&options.model, &options.trainer) {
+            (None, None) => Ok(Teaching::Native),
+            (None, Some(factory)) => Ok(Teaching::Outside(factory.clone())),
+            (Some(file), None) => Ok(Teaching::Given(Arc::new(Given::read(file)?))),
+            (Some(_), Some(factory)) => Err(format!(
+                "`trainer`: found `{}` beside a given model, expected one of the two",
+                factory.name
+            )),
+        }
+    }
+
+    /// Whether it suits the schemes. Errors: a model that does not fit one that learns; a model or
+    /// trainer where none learns.
+    pub fn check(&self, separations: &[Named]) -> Result<(), String> {
+        if matches!(self, Teaching::Native) {
+            return Ok(());
+        }
+        let mut learns = false;
+        for Named { name, pairs } in separations {
+            let tried = separation::visit(name, pairs, Trial(self));
+            learns |= tried.map_err(|error| error.to_string())?.map_err(|error| {
+                let file = self.file().map(|file| format!(" {}", file.display()));
+                format!("`model`:{} for `{name}`: {}", file.unwrap_or_default(), words(&error))
+            })?;
+        }
+        if learns {
+            return Ok(());
+        }
+        let key = if self.file().is_some() { "model" } else { "trainer" };
+        let names: Vec<&str> = separations.iter().map(|named| named.name.as_str()).collect();
+        let all = separation::entries().into_iter().map(|entry| entry.name);
+        let learning: Vec<&str> = all.filter(|name| learns_at_all(name)).collect();
+        let (found, expected) = (names.join(", "), learning.join(", "));
+        Err(format!("`{key}`: found no separation that learns in {found}, expected {expected}"))
+    }
+
+    /// Gives a scheme its trainer or model.
+    pub fn teach(
+        &self,
+        learner: &mut dyn Learner,
+        case: usize,
+        seed: Seed,
+    ) -> Result<(), TrainError> {
+        match self {
+            Teaching::Native => {}
+            Teaching::Outside(factory) => learner.set_trainer(factory.make(case, seed)),
+            Teaching::Given(given) => learner.give(&given.model)?,
+        }
+        Ok(())
+    }
+
+    fn file(&self) -> Option<&Path> {
+        match self {
+            Teaching::Given(given) => Some(&given.file),
+            Teaching::Native | Teaching::Outside(_) => None,
+        }
+    }
+
+    /// `native`, the trainer's name, or `none`.
+    pub fn name(&self) -> &str {
+        match self {
+            Teaching::Native => NATIVE,
+            Teaching::Outside(factory) => &factory.name,
+            Teaching::Given(_) => "none",
+        }
+    }
+
+    /// The given model's file and notes; null without one.
+    pub fn model_json(&self) -> Value {
+        let Teaching::Given(given) = self else { return Value::Null };
+        let notes = &given.model.description.notes;
+        json!({"file": given.file, "int8": given.model.is_int8(), "notes": notes})
+    }
+}
+
+impl Given {
+    /// Reads a model file and replays its test vector.
+    fn read(file: &Path) -> Result<Given, String> {
+        let refuse = |error: String| format!("`model`: {}: {error}", file.display());
+        let bytes =
+            std::fs::read(file).map_err(|error| refuse(error.to_string().to_lowercase()))?;
+        let model = stored(&bytes).map_err(|error| refuse(error.to_string()))?;
+        Ok(Given { file: file.to_owned(), model })
+    }
+}
+
+/// A model file's content, its test vector replayed.
+pub fn stored(bytes: &[u8]) -> Result<StoredModel, ModelError> {
+    let model = StoredModel::from_bytes(bytes)?;
+    if model.is_int8() {
+        Int8Model::load(bytes)?;
+    } else {
+        FloatModel::load(bytes)?;
+    }
+    Ok(model)
+}
+
+/// Windows, models and failures of a separation that learns; null for others.
+pub fn outcome<S: Separation>(separation: &mut S) -> Value {
+    let failure = separation.learner().and_then(|learner| learner.last_failure());
+    separation.learning().map_or(Value::Null, |done| {
+        let (windows, models, failures) = (done.windows, done.trainings, done.failures);
+        json!({"windows": windows, "models": models, "failures": failures, "last": failure})
+    })
+}
+
+/// What is to be said of a case whose trainer failed.
+pub fn warning(case: &Value) -> Option<String> {
+    let training = &case["training"];
+    let last = training["last"].as_str()?;
+    let scheme = [&case["separation"], &case["reclaim"]].map(|name| name.as_str().unwrap_or("?"));
+    let (scheme, failures, windows) =
+        (scheme.join(", "), &training["failures"], &training["windows"]);
+    let stayed = "the model before stayed in use";
+    Some(format!("{scheme}: training failed in {failures} of {windows} windows, {stayed}; {last}"))
+}
+
+/// An error without the word `model` before it.
+fn words(error: &TrainError) -> String {
+    let text = error.to_string();
+    text.strip_prefix("model: ").unwrap_or(&text).to_owned()
+}
+
+/// Builds a scheme on a small drive and teaches it: whether it learns, and whether that fits.
+struct Trial<'a>(&'a Teaching);
+
+impl SeparationVisitor for Trial<'_> {
+    type Output = Result<bool, TrainError>;
+
+    fn visit<S: Registered>(self, settings: S::Settings) -> Self::Output {
+        let geometry = Geometry::with_over_provisioning(TRIAL_PAGES, 2, 1.0, 2);
+        let mut separation = S::new(&geometry, &settings, Seed(0));
+        let Some(learner) = separation.learner() else { return Ok(false) };
+        if matches!(self.0, Teaching::Given(_)) {
+            self.0.teach(learner, 0, Seed(0))?;
+        }
+        Ok(true)
+    }
+}
+
+fn learns_at_all(name: &str) -> bool {
+    matches!(separation::visit(name, &[], Trial(&Teaching::Native)), Ok(Ok(true)))
+}
