@@ -96,8 +96,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// An idle interface for one port per tenant (at least one; a drive without a list has one of
-    /// the full depth).
+    /// An idle interface for one port per tenant; a tenant beyond them gets one of the drive's queue
+    /// depth and weight 1.
     pub fn new(params: &SsdParams, ports: &[Port]) -> Host {
         Host {
             protocol: Protocol::new(params),
@@ -111,7 +111,7 @@ impl Host {
         }
     }
 
-    /// Accepts a command. Its tenant must have a port.
+    /// Accepts a command.
     pub fn submit(&mut self, now: Nanos, command: Command) {
         let submitted_ns = now.0;
         let pending =

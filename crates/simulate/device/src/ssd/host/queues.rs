@@ -22,6 +22,13 @@ struct Queue {
     inside: u32,
 }
 
+impl Queue {
+    fn new(port: Port) -> Queue {
+        let (held, posted) = (VecDeque::new(), VecDeque::new());
+        Queue { port, held, posted, under_way: 0, inside: 0 }
+    }
+}
+
 /// What follows from a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
@@ -35,6 +42,8 @@ pub enum Waiting {
 #[derive(Clone, Debug)]
 pub struct Queues {
     queues: Vec<Queue>,
+    /// Queue depth of a tenant without a port.
+    depth: u32,
     arbiter: Arbiter,
     fetch_size: u32,
     slots: u32,
@@ -44,17 +53,11 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// Empty queues, one per port; without ports one of the drive's queue depth.
+    /// Empty queues, one per port.
     pub fn new(params: &SsdParams, ports: &[Port]) -> Queues {
         let depth = params.queue_depth;
-        let alone = [Port { queue_depth: depth, weight: 1 }];
-        let ports = if ports.is_empty() { &alone } else { ports };
-        let queue = |port: &Port| Queue {
-            port: Port { queue_depth: port.queue_depth.clamp(1, depth), ..*port },
-            held: VecDeque::new(),
-            posted: VecDeque::new(),
-            under_way: 0,
-            inside: 0,
+        let queue = |port: &Port| {
+            Queue::new(Port { queue_depth: port.queue_depth.clamp(1, depth), ..*port })
         };
         let slots = match params.interface {
             Interface::Nvme => params.command_slots,
@@ -62,6 +65,7 @@ impl Queues {
         };
         Queues {
             queues: ports.iter().map(queue).collect(),
+            depth,
             arbiter: Arbiter::new(params.arbitration, params.arbitration_burst),
             fetch_size: params.fetch_size,
             slots,
@@ -71,8 +75,13 @@ impl Queues {
         }
     }
 
-    /// Takes in a command; whether it may be announced at once. Otherwise it is held back.
+    /// Takes in a command; whether it may be announced at once. Otherwise it is held back. A tenant
+    /// without a port gets one of the drive's queue depth.
     pub fn enter(&mut self, tenant: usize, slot: Slot) -> bool {
+        if tenant >= self.queues.len() {
+            let port = Port { queue_depth: self.depth, weight: 1 };
+            self.queues.resize_with(tenant + 1, || Queue::new(port));
+        }
         let queue = &mut self.queues[tenant];
         let may = queue.under_way < queue.port.queue_depth;
         if may {

@@ -5,6 +5,7 @@
 //! bytes, nanoseconds, counts.
 
 mod check;
+mod flash;
 mod kinds;
 mod table;
 

@@ -107,7 +107,7 @@ parameters! {
             /// interrupting an erase
             suspend_erase_time: Nanos = Nanos(700_000), "time", 0 ..= 1e9; "MQSim Suspend_Erase_Time";
             /// times one operation may be interrupted
-            suspends_most: u32 = 4, "times", 1 ..= 1_000; "bounds the delay of a write";
+            suspends_most: u32 = 8, "times", 1 ..= 1_000; "bounds the delay of a write";
         }
         "channel" {
             /// transfers per second on a channel
@@ -143,7 +143,7 @@ parameters! {
             /// share of free blocks below which cleaning goes before host commands
             clean_hard_below: f64 = 0.005, "ratio", 0.0 ..= 0.9; "MQSim GC_Hard_Threshold";
             /// which pages share a block
-            separation: Scheme = Scheme::named("none"), "-"; "MQSim, kept";
+            separation: Scheme = Scheme::named("2r"), "-"; "MQSim, kept: moved pages apart";
             /// which block is cleaned next
             reclaim: Scheme = Scheme {
                 name: "d-choices".to_owned(),

@@ -1,0 +1,150 @@
+//! A drive without a data cache: commands go from the host interface straight to flash.
+//!
+//! For: cutting commands into pages, waiting for all of them, and [`Ssd`], the whole drive. Must
+//! never know: caches, and what flash does with a page. Units: bytes, pages, nanoseconds. A command
+//! is done when its last page is, and its time is accounted for along that page's way. A trim
+//! forgets pages that it covers whole; a flush has nothing to wait for, because a write is done
+//! only when it is programmed.
+
+use super::drive::{Drive, Finished, Inside};
+use super::flash::{Backend, Done, FlashError, FlashStats, Kind, Transaction};
+use super::host::{Host, Port, Slot};
+use super::pages::Layout;
+use super::params::SsdParams;
+use crate::{Command, Spent};
+use cachewright_types::{Bytes, Nanos, Op, Seed, SettingError};
+
+/// A drive without a data cache.
+pub type Ssd = Drive<Direct>;
+
+/// The flash, and the commands that wait for their pages.
+pub struct Direct {
+    flash: Backend,
+    layout: Layout,
+    /// Pages that each slot's command still waits for.
+    left: Vec<u32>,
+    outstanding: usize,
+    batch: Vec<Transaction>,
+    done: Vec<Done>,
+}
+
+impl Ssd {
+    /// A drive as its parameters say, for one port per tenant; without ports, tenants get one of
+    /// full queue depth as they appear. Errors: the drive cannot be.
+    pub fn new(params: &SsdParams, ports: &[Port], seed: Seed) -> Result<Ssd, SettingError> {
+        params.check()?;
+        let tenants = ports.len().max(1) as u32;
+        let flash = Backend::new(&params.flash(tenants), seed).map_err(refusal)?;
+        Ok(Drive::of(Host::new(params, ports), Direct::new(params, flash)))
+    }
+}
+
+/// A refusal of the back-end by key.
+pub fn refusal(error: FlashError) -> SettingError {
+    match error {
+        FlashError::Range { key, found, expected } => {
+            SettingError { key: key.to_owned(), found, expected }
+        }
+        other => SettingError {
+            key: "device".to_owned(),
+            found: "a drive that cannot be built".to_owned(),
+            expected: other.to_string(),
+        },
+    }
+}
+
+/// The layout of the addresses of a drive with this flash.
+pub fn layout(params: &SsdParams, flash: &Backend) -> Layout {
+    Layout::new(params, (0..flash.groups()).map(|group| flash.logical_pages(group)))
+}
+
+impl Direct {
+    fn new(params: &SsdParams, flash: Backend) -> Direct {
+        let layout = layout(params, &flash);
+        let (left, batch, done) = (Vec::new(), Vec::new(), Vec::new());
+        Direct { flash, layout, left, outstanding: 0, batch, done }
+    }
+
+    /// The flash, to look at.
+    pub fn flash(&self) -> &Backend {
+        &self.flash
+    }
+
+    /// How addresses are laid out.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// What the flash has done up to `now`.
+    pub fn stats(&self, now: Nanos) -> FlashStats {
+        self.flash.stats(now)
+    }
+}
+
+impl Inside for Direct {
+    fn capacity(&self) -> Bytes {
+        self.layout.capacity()
+    }
+
+    fn arrive(&mut self, now: Nanos, slot: Slot, command: &Command, finished: &mut Vec<Finished>) {
+        let kind = match command.op {
+            Op::Read => Kind::Read,
+            Op::Write => Kind::Write,
+            Op::Trim => Kind::Trim,
+            Op::Flush => return finished.push(Finished { slot, spent: Spent::default() }),
+        };
+        self.batch.clear();
+        let (tag, tenant, whole) = (u64::from(slot.0), command.tenant, self.layout.whole_page());
+        for part in self.layout.parts(command.offset, command.length) {
+            if kind != Kind::Trim || part.sectors == whole {
+                let (group, page, sectors) = (part.group, part.page, part.sectors);
+                self.batch.push(Transaction { tag, tenant, group, kind, page, sectors });
+            }
+        }
+        if self.batch.is_empty() {
+            return finished.push(Finished { slot, spent: Spent::default() });
+        }
+        let index = slot.0 as usize;
+        if index >= self.left.len() {
+            self.left.resize(index + 1, 0);
+        }
+        self.left[index] = self.batch.len() as u32;
+        self.outstanding += 1;
+        self.flash.submit(now, &self.batch);
+    }
+
+    fn next_due(&self) -> Option<Nanos> {
+        self.flash.next_due()
+    }
+
+    fn advance(&mut self, now: Nanos, finished: &mut Vec<Finished>) {
+        self.flash.advance(now, &mut self.done);
+        for Done { tag, spent, .. } in self.done.drain(..) {
+            let left = &mut self.left[tag as usize];
+            *left -= 1;
+            if *left == 0 {
+                self.outstanding -= 1;
+                finished.push(Finished { slot: Slot(tag as u32), spent });
+            }
+        }
+    }
+
+    fn outstanding(&self) -> usize {
+        self.outstanding
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        self.flash.audit()?;
+        let pages: u64 = self.left.iter().map(|left| u64::from(*left)).sum();
+        if pages != self.flash.outstanding() as u64 {
+            let flash = self.flash.outstanding();
+            return Err(format!("commands wait for {pages} pages, flash works on {flash}"));
+        }
+        let waiting = self.left.iter().filter(|left| **left > 0).count();
+        if waiting == self.outstanding {
+            Ok(())
+        } else {
+            Err(format!("{waiting} commands wait for pages, {} are counted", self.outstanding))
+        }
+    }
+}

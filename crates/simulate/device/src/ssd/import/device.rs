@@ -1,0 +1,236 @@
+//! Host, device and flash parameters of MQSim as the keys of a stack file.
+//!
+//! For: the `[cache]` and `[device]` tables. Must never know: workloads. Each value goes through the
+//! same checks as one of a stack file; a drive that cannot be is refused here.
+
+use super::ImportError;
+use super::fields::{Field, Fields, Notes};
+use super::tags::{self, Tag, To};
+use super::xml::Element;
+use crate::parameters::Parameters;
+use crate::ssd::params::SsdParams;
+use cachewright_types::{Bytes, SettingError, Value};
+
+const OUTER: &str = "Execution_Parameter_Set";
+const HOST: &str = "Host_Parameter_Set";
+const DEVICE: &str = "Device_Parameter_Set";
+const FLASH: &str = "Flash_Parameter_Set";
+
+/// The machine that a configuration describes.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// The drive.
+    pub params: SsdParams,
+    /// Keys of the drive that were set, in the order of its table when written.
+    set: Vec<&'static str>,
+    /// The seed.
+    pub seed: u64,
+    /// Bytes of the data cache.
+    pub cache: Bytes,
+    /// Whether flows share it.
+    pub cache_shared: bool,
+    /// Writes go to the cache first.
+    pub writes_back: bool,
+    /// Reads enter it.
+    pub read_fill: bool,
+}
+
+impl Machine {
+    /// Reads a configuration.
+    pub fn read(root: &Element, notes: &mut Notes) -> Result<Machine, ImportError> {
+        if root.name != OUTER {
+            let message = format!("found `<{}>`, expected `<{OUTER}>`", root.name);
+            return Err(ImportError::at(root.line, message));
+        }
+        let fields = Fields::new(root, &[], &[HOST, DEVICE], notes);
+        drop(fields);
+        let empty = Element { line: root.line, ..Element::default() };
+        let child = |parent: &'_ Element, name: &str| {
+            parent.children.iter().find(|child| child.name == name).cloned()
+        };
+        let device = child(root, DEVICE).ok_or_else(|| {
+            ImportError::at(root.line, format!("found no `<{DEVICE}>`, expected one"))
+        })?;
+        let host = child(root, HOST).unwrap_or_else(|| empty.clone());
+        let flash = child(&device, FLASH).unwrap_or_else(|| empty.clone());
+        let mut machine = Machine {
+            params: SsdParams::default(),
+            set: Vec::new(),
+            seed: 123,
+            cache: Bytes(0),
+            cache_shared: true,
+            writes_back: true,
+            read_fill: false,
+        };
+        let host = Fields::new(&host, &[tags::HOST], &[], notes);
+        let device = Fields::new(&device, &[tags::DEVICE], &[FLASH], notes);
+        let flash = Fields::new(&flash, &[tags::FLASH], &[], notes);
+        for fields in [&host, &device, &flash] {
+            for tag in fields.tags() {
+                machine.single(fields, tag, notes)?;
+            }
+        }
+        machine.joint(&host, &device, &flash, notes)?;
+        let refuse = |error: SettingError| ImportError::at(root.line, error.to_string());
+        machine.params.check().map_err(refuse)?;
+        Ok(machine)
+    }
+
+    /// Sets a key of the drive from the value of a field.
+    fn set(
+        &mut self,
+        key: &'static str,
+        value: &Value,
+        field: &Field<'_>,
+    ) -> Result<(), ImportError> {
+        let refuse = |error: SettingError| {
+            let (found, expected) = (error.found, error.expected);
+            let message = format!("`{}`: found {found}, expected {expected}", field.tag);
+            ImportError::at(field.line, message)
+        };
+        self.params.set(key, value).map_err(refuse)?;
+        let head = key.split('.').next().unwrap_or(key);
+        if !self.set.contains(&head) {
+            self.set.push(head);
+        }
+        Ok(())
+    }
+
+    /// Notes that a key was set, for one that is set from several tags.
+    pub fn mark(&mut self, key: &'static str) {
+        if !self.set.contains(&key) {
+            self.set.push(key);
+        }
+    }
+
+    /// A tag that goes to one key by itself.
+    fn single(
+        &mut self,
+        fields: &Fields<'_>,
+        tag: &'static Tag,
+        notes: &mut Notes,
+    ) -> Result<(), ImportError> {
+        if matches!(tag.to, To::Joint | To::Nothing(_)) {
+            return Ok(());
+        }
+        let field = fields.get(tag, notes);
+        match tag.to {
+            To::Count(key) => self.set(key, &Value::Int(field.whole()? as i64), &field),
+            To::Number(key) => self.set(key, &Value::Float(field.number()?), &field),
+            To::Size(key) => self.set(key, &Value::Text(format!("{}B", field.whole()?)), &field),
+            To::Time(key) => self.set(key, &Value::Text(format!("{}ns", field.whole()?)), &field),
+            To::Word(key, pairs) => {
+                let theirs: Vec<&str> = pairs.iter().map(|(theirs, _)| *theirs).collect();
+                let ours = pairs[field.choice(&theirs)?].1;
+                let value = match ours {
+                    "true" => Value::Bool(true),
+                    "false" => Value::Bool(false),
+                    word => Value::Text(word.to_owned()),
+                };
+                self.set(key, &value, &field)
+            }
+            To::Only(words) => {
+                let known = words.iter().any(|word| word.eq_ignore_ascii_case(field.text));
+                if !known {
+                    let words = words.join(" or ");
+                    let (tag, text) = (field.tag, field.text);
+                    let message = format!("`{tag}` = {text} is not mapped; taken as {words}");
+                    notes.add(field.line, &message);
+                }
+                Ok(())
+            }
+            To::Joint | To::Nothing(_) => Ok(()),
+        }
+    }
+
+    /// Tags that go to a key together, or that need a word.
+    fn joint(
+        &mut self,
+        host: &Fields<'_>,
+        device: &Fields<'_>,
+        flash: &Fields<'_>,
+        notes: &mut Notes,
+    ) -> Result<(), ImportError> {
+        self.seed = device.named("Seed", notes).whole()?;
+        self.cache = Bytes(device.named("Data_Cache_Capacity", notes).whole()?);
+        let sharing = device.named("Data_Cache_Sharing_Mode", notes);
+        self.cache_shared = sharing.choice(&["SHARED", "EQUAL_PARTITIONING"])? == 0;
+        let delay = host.named("SATA_Processing_Delay", notes);
+        if delay.given {
+            notes.add(
+                delay.line,
+                "`SATA_Processing_Delay` is not mapped: it delays each message, \
+                 `command_time` would be the time of the controller per command",
+            );
+        }
+        let order = device.named("Plane_Allocation_Scheme", notes);
+        self.set("plane_order", &Value::Text(order.text.to_lowercase()), &order)?;
+        let pages = flash.named("Page_No_Per_Block", notes);
+        let block = pages.whole()?.saturating_mul(self.params.page.0);
+        self.set("block", &Value::Text(format!("{block}B")), &pages)?;
+        self.reclaim(&device.named("GC_Block_Selection_Policy", notes), notes)?;
+        let levels = device.named("Static_Wearleveling_Enabled", notes).flag();
+        let spread = device.named("Static_Wearleveling_Threshold", notes);
+        let value = if levels { spread.whole()? as i64 } else { 0 };
+        self.set("wear_spread", &Value::Int(value), &spread)?;
+        self.params.unwritten = crate::ssd::params::UnwrittenReads::Allocate;
+        self.mark("unwritten");
+        Ok(())
+    }
+
+    fn reclaim(&mut self, field: &Field<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+        let words = ["GREEDY", "RGA", "RANDOM", "RANDOM_P", "RANDOM_PP", "FIFO"];
+        let d_choices = |machine: &mut Machine, d: i64| {
+            machine.set("reclaim", &Value::Text("d-choices".to_owned()), field)?;
+            machine.set("reclaim.d", &Value::Int(d), field)
+        };
+        match field.choice(&words)? {
+            0 => self.set("reclaim", &Value::Text("greedy".to_owned()), field),
+            1 => d_choices(self, i64::from(self.params.blocks.max(2).ilog2())),
+            2 => d_choices(self, 1),
+            5 => self.set("reclaim", &Value::Text("fifo".to_owned()), field),
+            _ => {
+                let message = format!(
+                    "`{}` = {} is not mapped; taken as RANDOM, without its least invalid pages",
+                    field.tag, field.text
+                );
+                notes.add(field.line, &message);
+                d_choices(self, 1)
+            }
+        }
+    }
+
+    /// Bytes that all flows together can address.
+    pub fn capacity(&self) -> Bytes {
+        let pages = self.params.raw_pages() as f64 * (1.0 - self.params.spare_share());
+        Bytes(pages as u64 * self.params.page.0)
+    }
+
+    /// The tables of a stack file.
+    pub fn text(&self) -> String {
+        let values = self.params.values();
+        let value = |wanted: &str| {
+            let found = values.iter().find(|(key, _)| *key == wanted);
+            found.map_or(String::new(), |(_, text)| text.clone())
+        };
+        let partition = if self.cache_shared { "shared" } else { "equal" };
+        let mut text = format!(
+            "\n[cache]\ncapacity = \"{}B\"\nblock = {}\npolicy = \"lru\"\npartition = \
+             \"{partition}\"\n\n[device]\nmodel = \"mqsim-default\"\n",
+            self.cache.0,
+            value("page")
+        );
+        for (key, value) in &values {
+            if self.set.contains(key) {
+                text.push_str(&format!("{key} = {value}\n"));
+            }
+        }
+        let writes = if self.writes_back { "back" } else { "through" };
+        text.push_str(&format!(
+            "\n[device.data_cache]\nwrites = \"{writes}\"\nread_fill = {}\nwrite_back = \
+             \"eager\"\nkeep_destaged = false\n",
+            self.read_fill
+        ));
+        text
+    }
+}

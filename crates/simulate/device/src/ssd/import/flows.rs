@@ -1,0 +1,346 @@
+//! The flows of a scenario as tenants, and as the description of a synthetic trace.
+//!
+//! For: the `[[tenant]]` and `[replay]` tables, and the synthetic traces they name. Must never
+//! know: how a trace is made. Units: MQSim counts sectors of 512 B, nanoseconds, percent.
+
+use super::ImportError;
+use super::device::Machine;
+use super::fields::{Field, Fields, Notes, quoted};
+use super::tags;
+use super::xml::Element;
+use crate::ssd::params::{ChannelGroups, Fill};
+
+const SECTOR: u64 = 512;
+const ROOT: &str = "MQSim_IO_Scenarios";
+const SCENARIO: &str = "IO_Scenario";
+const TRACE: &str = "IO_Flow_Parameter_Set_Trace_Based";
+const SYNTHETIC: &str = "IO_Flow_Parameter_Set_Synthetic";
+/// Requests of a closed flow whose end is given only in time.
+const CLOSED_COUNT: u64 = 1_000_000;
+
+/// One flow.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    name: String,
+    /// Keys of `[[tenant]]` beside its name and trace.
+    keys: String,
+    /// A trace file, or the description of a synthetic one.
+    kind: FlowKind,
+    /// Requests under way, when it waits for answers.
+    closed: Option<u64>,
+    seed: u64,
+}
+
+#[derive(Clone, Debug)]
+enum FlowKind {
+    Trace { path: String },
+    Synthetic { text: String },
+}
+
+/// What all flows have, of one flow.
+struct Common {
+    mode: usize,
+    channels: Option<Vec<u32>>,
+    occupancy: Option<f64>,
+    line: u32,
+}
+
+/// The scenarios of a workload file.
+pub fn scenarios(root: &Element) -> Result<Vec<Element>, ImportError> {
+    if root.name != ROOT {
+        let message = format!("found `<{}>`, expected `<{ROOT}>`", root.name);
+        return Err(ImportError::at(root.line, message));
+    }
+    let found = root.children.iter().filter(|child| child.name == SCENARIO);
+    let found: Vec<Element> = found.cloned().collect();
+    if found.is_empty() {
+        let message = format!("found no `<{SCENARIO}>`, expected one or more");
+        return Err(ImportError::at(root.line, message));
+    }
+    Ok(found)
+}
+
+/// Reads the flows of a scenario; what they say of the drive goes to `machine`.
+pub fn read(
+    scenario: &Element,
+    machine: &mut Machine,
+    notes: &mut Notes,
+) -> Result<Vec<Flow>, ImportError> {
+    let known = Fields::new(scenario, &[], &[TRACE, SYNTHETIC], notes);
+    drop(known);
+    let elements: Vec<&Element> =
+        scenario.children.iter().filter(|c| c.name == TRACE || c.name == SYNTHETIC).collect();
+    let (mut flows, mut commons) = (Vec::new(), Vec::new());
+    for (index, element) in elements.iter().enumerate() {
+        let name = format!("flow-{index}");
+        let (fields, flow) = if element.name == TRACE {
+            let fields = Fields::new(element, &[tags::FLOW, tags::TRACE_FLOW], &[], notes);
+            let flow = trace(&fields, name, notes)?;
+            (fields, flow)
+        } else {
+            let fields = Fields::new(element, &[tags::FLOW, tags::SYNTHETIC_FLOW], &[], notes);
+            let share = machine.capacity().0 / elements.len() as u64;
+            let flow = synthetic(&fields, name, share, notes)?;
+            (fields, flow)
+        };
+        commons.push(common(&fields, machine, element.line, notes)?);
+        flows.push(flow);
+    }
+    if flows.is_empty() {
+        return Err(ImportError::at(
+            scenario.line,
+            "found no flow, expected one or more".to_owned(),
+        ));
+    }
+    agree(&commons, machine, notes);
+    loops(&flows, scenario.line, notes);
+    Ok(flows)
+}
+
+fn common(
+    fields: &Fields<'_>,
+    machine: &Machine,
+    line: u32,
+    notes: &mut Notes,
+) -> Result<Common, ImportError> {
+    let mode = fields.named("Device_Level_Data_Caching_Mode", notes);
+    let mode = mode.choice(&["TURNED_OFF", "READ_CACHE", "WRITE_CACHE", "WRITE_READ_CACHE"])?;
+    let params = &machine.params;
+    let whole =
+        [("Chip_IDs", params.chips), ("Die_IDs", params.dies), ("Plane_IDs", params.planes)];
+    for (tag, count) in whole {
+        let field = fields.named(tag, notes);
+        if field.given && field.list()?.len() as u32 != count {
+            let message =
+                format!("`{tag}` = {} is not mapped: a flow uses all {count}", field.text);
+            notes.add(field.line, &message);
+        }
+    }
+    let channels = fields.named("Channel_IDs", notes);
+    let channels = if channels.given { Some(channels.list()?) } else { None };
+    let occupancy = fields.named("Initial_Occupancy_Percentage", notes);
+    let occupancy = if occupancy.given { Some(occupancy.percent()?) } else { None };
+    Ok(Common { mode, channels, occupancy, line })
+}
+
+/// What MQSim says per flow and a stack file once: taken from the first flow, differences noted.
+fn agree(commons: &[Common], machine: &mut Machine, notes: &mut Notes) {
+    let Some(first) = commons.first() else { return };
+    (machine.writes_back, machine.read_fill) = (first.mode >= 2, first.mode % 2 == 1);
+    for other in commons.iter().skip(1) {
+        if other.mode != first.mode {
+            notes.add(
+                other.line,
+                "its `Device_Level_Data_Caching_Mode` is not mapped: the mode of \
+                 the first flow holds for all",
+            );
+        }
+        if other.occupancy != first.occupancy {
+            notes.add(
+                other.line,
+                "its `Initial_Occupancy_Percentage` is not mapped: that of the \
+                 first flow holds for the drive",
+            );
+        }
+    }
+    if let Some(occupancy) = first.occupancy {
+        machine.params.occupancy = occupancy;
+        machine.mark("occupancy");
+        if occupancy == 0.0 {
+            machine.params.fill = Fill::Empty;
+        }
+    }
+    groups(commons, machine, notes);
+}
+
+/// Flows that keep to channels of their own become groups of channels.
+fn groups(commons: &[Common], machine: &mut Machine, notes: &mut Notes) {
+    let count = machine.params.channels;
+    let lists: Vec<Vec<u32>> = commons.iter().filter_map(|flow| flow.channels.clone()).collect();
+    let whole = |list: &Vec<u32>| list.len() as u32 == count;
+    if lists.iter().all(whole) {
+        return;
+    }
+    let mut all: Vec<u32> = lists.iter().flatten().copied().collect();
+    let given = all.len();
+    all.sort_unstable();
+    all.dedup();
+    let apart = all.len() == given && lists.len() == commons.len();
+    if apart && all.last().is_some_and(|last| *last < count) {
+        machine.params.channel_groups = ChannelGroups::Lists(lists);
+        machine.mark("channel_groups");
+        notes.add(
+            commons[0].line,
+            "`Channel_IDs` became `channel_groups`; each tenant must keep to the addresses of the \
+             group of its number",
+        );
+    } else {
+        notes.add(
+            commons[0].line,
+            "`Channel_IDs` is not mapped: flows share some channels but not all",
+        );
+    }
+}
+
+fn loops(flows: &[Flow], line: u32, notes: &mut Notes) {
+    let closed = flows.iter().filter(|flow| flow.closed.is_some()).count();
+    if closed != 0 && closed != flows.len() {
+        notes.add(
+            line,
+            "some flows wait for answers and some arrive by their own times; `replay.loop` holds \
+             for all and is taken from the first",
+        );
+    }
+}
+
+fn trace(fields: &Fields<'_>, name: String, notes: &mut Notes) -> Result<Flow, ImportError> {
+    let path = fields.named("File_Path", notes);
+    if path.text.is_empty() {
+        return Err(path.refuse("the path of a trace"));
+    }
+    let units = ["PICOSECOND", "NANOSECOND", "MICROSECOND"];
+    let unit = fields.named("Time_Unit", notes).choice(&units)?;
+    let unit = ["ps", "ns", "us"][unit];
+    let part = fields.named("Percentage_To_Be_Executed", notes);
+    if part.percent()? < 1.0 {
+        let message =
+            format!("`{}` = {} is not mapped: all of it is replayed", part.tag, part.text);
+        notes.add(part.line, &message);
+    }
+    let again = fields.named("Relay_Count", notes);
+    if again.whole()? > 1 {
+        let message = format!("`{}` = {} is not mapped: replayed once", again.tag, again.text);
+        notes.add(again.line, &message);
+    }
+    let keys = format!("format = \"mqsim\"\noptions = {{ time_unit = \"{unit}\" }}\n");
+    let kind = FlowKind::Trace { path: path.text.to_owned() };
+    Ok(Flow { name, keys, kind, closed: None, seed: 0 })
+}
+
+fn synthetic(
+    fields: &Fields<'_>,
+    name: String,
+    space: u64,
+    notes: &mut Notes,
+) -> Result<Flow, ImportError> {
+    let kinds = ["QUEUE_DEPTH", "BANDWIDTH", "ARRIVAL_RATE"];
+    let closed = fields.named("Synthetic_Generator_Type", notes).choice(&kinds)? == 0;
+    let size = fields.named("Average_Request_Size", notes).whole()?.max(1) * SECTOR;
+    let sizes = fields.named("Request_Size_Distribution", notes);
+    if sizes.choice(&["FIXED", "NORMAL"])? == 1 {
+        let message =
+            "`Request_Size_Distribution` = NORMAL is not mapped: all have the average size";
+        notes.add(sizes.line, message);
+    }
+    let seed = fields.named("Seed", notes).whole()?;
+    let depth = fields.named("Average_No_of_Reqs_in_Queue", notes).whole()?.max(1);
+    let rate = (fields.named("Bandwidth", notes).whole()? / size).max(1);
+    let arrival = if closed {
+        "arrival = { kind = \"constant\", rate = \"1000000/s\" } # ignored: it waits for answers\n"
+            .to_owned()
+    } else {
+        format!("arrival = {{ kind = \"poisson\", rate = \"{rate}/s\" }}\n")
+    };
+    let share = fields.named("Read_Percentage", notes).percent()?;
+    let text = format!(
+        "\n[[tenant]]\nname = {}\n{}{arrival}read_share = {share}\nsize = \"{size}B\"\npattern = {}\n",
+        quoted(&name),
+        ends(fields, closed, notes)?,
+        pattern(fields, space, notes)?
+    );
+    let keys = format!("format = \"synth\"\nvolume = {}\n", quoted(&name));
+    let kind = FlowKind::Synthetic { text };
+    Ok(Flow { name, keys, kind, closed: closed.then_some(depth), seed })
+}
+
+/// When a synthetic flow ends. MQSim counts requests only when no time is given.
+fn ends(fields: &Fields<'_>, closed: bool, notes: &mut Notes) -> Result<String, ImportError> {
+    let stop = fields.named("Stop_Time", notes);
+    let count = fields.named("Total_Requests_To_Generate", notes);
+    match (stop.whole()?, count.whole()?) {
+        (0, 0) => Err(count.refuse("a number of requests, because `Stop_Time` is 0")),
+        (0, requests) => Ok(format!("count = {requests}\n")),
+        (time, _) if !closed => Ok(format!("duration = \"{time}ns\"\n")),
+        (time, _) => {
+            let message = format!(
+                "`Stop_Time` = {time} is not mapped: a flow that waits for answers ends after \
+                 {CLOSED_COUNT} requests"
+            );
+            notes.add(stop.line, &message);
+            Ok(format!("count = {CLOSED_COUNT}\n"))
+        }
+    }
+}
+
+fn pattern(fields: &Fields<'_>, space: u64, notes: &mut Notes) -> Result<String, ImportError> {
+    let share = fields.named("Working_Set_Percentage", notes).percent()?;
+    let unit = fields.named("Address_Alignment_Unit", notes).whole()?.max(1) * SECTOR;
+    let aligned = fields.named("Generated_Aligned_Addresses", notes).flag();
+    let align = if aligned { unit } else { SECTOR };
+    let span = ((space as f64 * share) as u64 / align).max(1) * align;
+    let region = format!("span = \"{span}B\", align = \"{align}B\"");
+    let kind = fields.named("Address_Distribution", notes);
+    let kinds = [
+        "STREAMING",
+        "RANDOM_UNIFORM",
+        "UNIFORM_RANDOM",
+        "RANDOM_HOTCOLD",
+        "HOTCOLD_RANDOM",
+        "MIXED_STREAMING_RANDOM",
+    ];
+    match kind.choice(&kinds)? {
+        0 => Ok(format!("{{ kind = \"sequential\", {region} }}")),
+        1 | 2 => Ok(format!("{{ kind = \"uniform\", {region} }}")),
+        3 | 4 => {
+            let hot: Field<'_> = fields.named("Percentage_of_Hot_Region", notes);
+            let space = hot.percent()?;
+            let access = 1.0 - space;
+            Ok(format!(
+                "{{ kind = \"hot-cold\", {region}, hot_space = {space}, hot_access = {access}, \
+                 scattered = false }}"
+            ))
+        }
+        _ => {
+            notes.add(kind.line, "`MIXED_STREAMING_RANDOM` is not mapped: taken as RANDOM_UNIFORM");
+            Ok(format!("{{ kind = \"uniform\", {region} }}"))
+        }
+    }
+}
+
+/// The description of the synthetic flows, if there are any.
+pub fn synth(flows: &[Flow], origin: &str) -> Option<String> {
+    let texts: Vec<(&Flow, &String)> = flows
+        .iter()
+        .filter_map(|flow| match &flow.kind {
+            FlowKind::Synthetic { text } => Some((flow, text)),
+            FlowKind::Trace { .. } => None,
+        })
+        .collect();
+    let (first, _) = texts.first()?;
+    let mut out = format!(
+        "# Made from {origin} by `cachewright import mqsim`; the seed is that of the first flow.\n\
+         [synth]\nseed = {}\n",
+        first.seed
+    );
+    texts.iter().for_each(|(_, text)| out.push_str(text));
+    Some(out)
+}
+
+/// The `[replay]` and `[[tenant]]` tables.
+pub fn text(flows: &[Flow], synth_name: &str) -> String {
+    let Some(first) = flows.first() else { return String::new() };
+    let kind = if first.closed.is_some() { "closed" } else { "open" };
+    let mut out = format!("\n[replay]\nloop = \"{kind}\"\n");
+    for flow in flows {
+        let trace = match &flow.kind {
+            FlowKind::Trace { path } => path.as_str(),
+            FlowKind::Synthetic { .. } => synth_name,
+        };
+        let (name, trace) = (quoted(&flow.name), quoted(trace));
+        out.push_str(&format!("\n[[tenant]]\nname = {name}\ntrace = {trace}\n{}", flow.keys));
+        if let Some(depth) = flow.closed {
+            out.push_str(&format!("queue_depth = {depth}\n"));
+        }
+    }
+    out
+}

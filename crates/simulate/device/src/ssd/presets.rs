@@ -1,0 +1,291 @@
+//! Published drives, as what each sets over the defaults.
+//!
+//! For: names in stack files and tables. Must never know: how a drive works. The defaults are the
+//! first preset; units are those of the parameters. What a source does not say is typical of its
+//! time, and the sentence says so.
+
+use super::params::{Parameters, SsdParams};
+use cachewright_types::{SettingError, Value, nearest};
+
+/// What a preset sets: keys and values as text of a stack file, without quotes.
+pub type Pairs = &'static [(&'static str, &'static str)];
+
+/// A drive by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preset {
+    /// The name in stack files.
+    pub name: &'static str,
+    /// One sentence in lower case.
+    pub doc: &'static str,
+    /// Where its values come from.
+    pub source: &'static str,
+    /// What it sets over the defaults.
+    pub pairs: Pairs,
+}
+
+/// Every preset, in the order of tables.
+pub const PRESETS: [Preset; 7] = [
+    Preset {
+        name: "mqsim-default",
+        doc: "the 512 GB NVMe drive that MQSim ships: 200 MB/s of memory, one die at a time per chip",
+        source: "MQSim ssdconfig.xml (Tavakkol et al., FAST'18)",
+        pairs: &[],
+    },
+    Preset {
+        name: "icache-table1",
+        doc: "the drive of icache as published, its mapping table in flash",
+        source: "Li, Sun, Qin (icache), table I; what it leaves open as MQSim ships it",
+        pairs: ICACHE,
+    },
+    Preset {
+        name: "icache-modern",
+        doc: "the same flash with 25.6 GB/s of memory, dies that overlap and exact channels",
+        source: "icache, table I; memory as one channel of DDR4-3200",
+        pairs: ICACHE_MODERN,
+    },
+    Preset {
+        name: "open-channel-16",
+        doc: "16 channels of 100 GB, each with a translation of its own",
+        source: "Wang et al. (oc-cache), VI; channel, page and program times as the drive of \
+                 Bjørling et al. (LightNVM, FAST'17), table 1; sensing typical",
+        pairs: OPEN_CHANNEL,
+    },
+    Preset {
+        name: "sata-850pro",
+        doc: "a 512 GB SATA drive: 10,000 reads per second alone, 100,000 at depth 32",
+        source: "Samsung SSD 850 PRO data sheet (rates); dies of 86 Gbit; 50 MB/s of programming \
+                 per die (Park et al., ISSCC'14); the rest fitted to the rates",
+        pairs: SATA_850_PRO,
+    },
+    Preset {
+        name: "nvme-tlc",
+        doc: "a 2 TB data-centre drive on four lanes of PCIe 4.0",
+        source: "typical of 2020: 3D flash of three bits per cell, 1,200 MT/s channels, suspend",
+        pairs: NVME_TLC,
+    },
+    Preset {
+        name: "shiro-40gib",
+        doc: "the drive of shiro at 40 GiB: 64 dies, superblocks across all of them",
+        source: "Sun et al. (shiro), tables II and III; channels cost nothing, as in the emulator \
+                 it builds on",
+        pairs: SHIRO,
+    },
+];
+
+const ICACHE: Pairs = &[
+    ("channels", "8"),
+    ("chips", "4"),
+    ("dies", "2"),
+    ("planes", "2"),
+    ("blocks", "2048"),
+    ("block", "2MiB"),
+    ("page", "8KiB"),
+    ("read_time", "75us"),
+    ("read_time_msb", "75us"),
+    ("program_time", "750us"),
+    ("program_time_msb", "750us"),
+    ("erase_time", "3800us"),
+    ("over_provisioning", "0.07"),
+    ("mapping", "cached"),
+];
+
+const ICACHE_MODERN: Pairs = &[
+    ("dram_rate", "1600"),
+    ("dram_burst", "8B"),
+    ("die_interleave", "true"),
+    ("channel_timing", "exact"),
+    ("mapping", "ideal"),
+    ("doorbell", "4B"),
+    ("submission_entry", "64B"),
+];
+
+const OPEN_CHANNEL: Pairs = &[
+    ("lanes", "8"),
+    ("doorbell", "4B"),
+    ("submission_entry", "64B"),
+    ("channel_groups", "each"),
+    ("channels", "16"),
+    ("chips", "8"),
+    ("dies", "1"),
+    ("planes", "4"),
+    ("blocks", "800"),
+    ("block", "4MiB"),
+    ("page", "16KiB"),
+    ("channel_rate", "280"),
+    ("channel_timing", "exact"),
+    ("die_interleave", "true"),
+    ("read_time", "55us"),
+    ("read_time_msb", "55us"),
+    ("program_time", "1100us"),
+    ("program_time_msb", "1100us"),
+    ("erase_time", "5ms"),
+    ("mapping", "ideal"),
+    ("dram_rate", "800"),
+    ("dram_burst", "8B"),
+];
+
+const SATA_850_PRO: Pairs = &[
+    ("interface", "sata"),
+    ("queue_depth", "32"),
+    ("command_time", "9us"),
+    ("capacity", "512110190592B"),
+    ("channels", "8"),
+    ("chips", "6"),
+    ("dies", "1"),
+    ("planes", "2"),
+    ("blocks", "917"),
+    ("block", "6MiB"),
+    ("page", "16KiB"),
+    ("channel_rate", "400"),
+    ("channel_timing", "exact"),
+    ("die_interleave", "true"),
+    ("read_time", "70us"),
+    ("read_time_msb", "70us"),
+    ("program_time", "655us"),
+    ("program_time_msb", "655us"),
+    ("erase_time", "4ms"),
+    ("suspend", "erase"),
+    ("mapping", "ideal"),
+    ("dram_rate", "800"),
+    ("dram_burst", "4B"),
+];
+
+const NVME_TLC: Pairs = &[
+    ("lane_rate", "2.0"),
+    ("packet_payload", "256B"),
+    ("doorbell", "4B"),
+    ("submission_entry", "64B"),
+    ("queue_depth", "1024"),
+    ("command_time", "600ns"),
+    ("channels", "16"),
+    ("chips", "4"),
+    ("dies", "2"),
+    ("planes", "4"),
+    ("blocks", "320"),
+    ("block", "12MiB"),
+    ("page", "16KiB"),
+    ("cell", "tlc"),
+    ("channel_rate", "1200"),
+    ("channel_timing", "exact"),
+    ("die_interleave", "true"),
+    ("suspend", "both"),
+    ("read_time", "50us"),
+    ("read_time_csb", "60us"),
+    ("read_time_msb", "70us"),
+    ("program_time", "220us"),
+    ("program_time_csb", "220us"),
+    ("program_time_msb", "220us"),
+    ("erase_time", "5ms"),
+    ("suspend_program_time", "30us"),
+    ("suspend_erase_time", "100us"),
+    ("clean_below", "0.03"),
+    ("preemptible_cleaning", "true"),
+    ("reclaim", "greedy"),
+    ("mapping", "ideal"),
+    ("dram_rate", "1600"),
+    ("dram_burst", "8B"),
+];
+
+const SHIRO: Pairs = &[
+    ("lanes", "8"),
+    ("doorbell", "4B"),
+    ("submission_entry", "64B"),
+    ("capacity", "40GiB"),
+    ("channels", "8"),
+    ("chips", "8"),
+    ("dies", "1"),
+    ("planes", "1"),
+    ("blocks", "171"),
+    ("block", "4MiB"),
+    ("page", "16KiB"),
+    ("cell", "slc"),
+    ("channel_rate", "100000"),
+    ("channel_timing", "exact"),
+    ("die_interleave", "true"),
+    ("read_time", "40us"),
+    ("program_time", "200us"),
+    ("erase_time", "2ms"),
+    ("superblock", "true"),
+    ("clean_below", "0.02"),
+    ("reclaim", "cost-benefit"),
+    ("mapping", "ideal"),
+    ("dram_rate", "1600"),
+    ("dram_burst", "8B"),
+];
+
+/// The preset called `name`. Errors: no such name.
+pub fn preset(name: &str) -> Result<&'static Preset, SettingError> {
+    PRESETS.iter().find(|preset| preset.name == name).ok_or_else(|| {
+        let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+        let hint = match nearest(name, names.iter().copied()) {
+            Some(near) => format!("; nearest is `{near}`"),
+            None => String::new(),
+        };
+        SettingError {
+            key: "preset".to_owned(),
+            found: format!("`{name}`"),
+            expected: format!("one of {}{hint}", names.join(", ")),
+        }
+    })
+}
+
+impl Preset {
+    /// The preset's parameters with `pairs` set over them, checked. Errors: a key or value is
+    /// refused, or the drive cannot be.
+    pub fn params(&self, pairs: &[(String, Value)]) -> Result<SsdParams, SettingError> {
+        let mut params = SsdParams::default();
+        for (key, text) in self.pairs {
+            params.set(key, &read(text))?;
+        }
+        for (key, value) in pairs {
+            params.set(key, value)?;
+        }
+        params.check()?;
+        Ok(params)
+    }
+}
+
+/// A preset's value: a number, true, false, or text.
+pub fn read(text: &str) -> Value {
+    match (text.parse::<i64>(), text.parse::<f64>(), text.parse::<bool>()) {
+        (Ok(number), ..) => Value::Int(number),
+        (_, Ok(number), _) => Value::Float(number),
+        (.., Ok(flag)) => Value::Bool(flag),
+        _ => Value::Text(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_is_a_possible_drive() {
+        for preset in &PRESETS {
+            let params = preset.params(&[]).unwrap_or_else(|error| {
+                panic!("{}: {error}", preset.name);
+            });
+            let pages = params.raw_pages() as f64 * (1.0 - params.spare_share());
+            let gigabytes = pages * params.page.0 as f64 / 1e9;
+            let known = match preset.name {
+                "mqsim-default" | "icache-table1" | "icache-modern" => 511.3,
+                "open-channel-16" => 1_597.8,
+                "sata-850pro" => 512.1,
+                "nvme-tlc" => 1_917.3,
+                _ => 42.9,
+            };
+            assert!((gigabytes - known).abs() < 0.1, "{}: {gigabytes} GB", preset.name);
+        }
+    }
+
+    #[test]
+    fn overrides_go_over_a_preset_and_are_checked() {
+        let tlc = preset("nvme-tlc").unwrap();
+        let over = |key: &str, value| tlc.params(&[(key.to_owned(), value)]);
+        assert_eq!(over("channels", Value::Int(8)).unwrap().channels, 8);
+        assert!(over("channels", Value::Int(0)).is_err());
+        assert!(over("page", Value::Text("7KiB".into())).is_err());
+        let words = preset("nvme-tcl").unwrap_err().to_string();
+        assert!(words.ends_with("nearest is `nvme-tlc`"), "{words}");
+    }
+}
