@@ -12,9 +12,10 @@ PYPROJECT = Path(__file__).resolve().parent.parent / "python" / "pyproject.toml"
 
 
 def main() -> None:
-    """Print dependencies and the `dev` extra."""
+    """Print dependencies and the extras."""
     project = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]
-    print("\n".join(project["dependencies"] + project["optional-dependencies"]["dev"]))
+    extras = project["optional-dependencies"].values()
+    print("\n".join([*project["dependencies"], *(one for extra in extras for one in extra)]))
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from cachewright.plugin import simulate_python
     from cachewright.result import Curves, Result
     from cachewright.spec import TraceOptions
+    from cachewright.train import Trained, train_shiro
 
 __all__ = [
     "Amplification",
@@ -52,6 +53,7 @@ __all__ = [
     "SpecError",
     "TraceError",
     "TraceOptions",
+    "Trained",
     "__version__",
     "check",
     "compare",
@@ -68,6 +70,7 @@ __all__ = [
     "scan_trace",
     "simulate",
     "simulate_python",
+    "train_shiro",
     "wa",
     "write_trace",
 ]
@@ -77,9 +80,11 @@ _HOMES = {
     "Curves": "result",
     "Result": "result",
     "TraceOptions": "spec",
+    "Trained": "train",
     "read_trace": "frames",
     "scan_trace": "frames",
     "simulate_python": "plugin",
+    "train_shiro": "train",
     "write_trace": "frames",
 }
 

@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from cachewright.types import Columns, Progress
+from cachewright.types import Columns, Handed, Progress
 
 __all__ = [
     "BlockStream",
@@ -36,6 +36,7 @@ __all__ = [
     "recognise",
     "run",
     "separations",
+    "train",
     "wa",
 ]
 
@@ -109,10 +110,24 @@ def wa(
     drive_writes: float | None,
     looped: bool,
     load: Sequence[str],
+    trainer: Handed | None,
+    model: str | None,
     threads: int,
     out: str | None,
     progress: Progress | None,
 ) -> str: ...
+def train(
+    stack: str,
+    origin: str,
+    settings: Sequence[tuple[str, str]],
+    *,
+    separation: str,
+    page: str,
+    share: float,
+    trainer: Handed | None,
+    judge: Sequence[tuple[str, str]],
+    progress: Progress | None,
+) -> tuple[bytes, str]: ...
 def info(
     path: str,
     format: str | None,

@@ -28,8 +28,10 @@ from cachewright.spec import (
     vary_pairs,
 )
 from cachewright.spec import load as load_stack
+from cachewright.train.by_name import hand_out
 
 if TYPE_CHECKING:
+    from cachewright.train.window import Trainer
     from cachewright.types import Progress
 
 NO_VARY: dict[str, list[str]] = {}
@@ -266,6 +268,8 @@ def wa(
     drive_writes: float | None = None,
     loop: bool = False,
     load: Sequence[PathLike] = (),
+    trainer: str | Trainer = "native",
+    model: PathLike | None = None,
     settings: Settings | None = None,
     trace: TraceOptions | None = None,
     out: PathLike | None = None,
@@ -280,8 +284,10 @@ def wa(
     ever written unless `capacity` is given, with `reserve` superblocks kept free. `load` is
     replayed first and not counted (`TENANT=PATH` for a stack of several tenants). The run ends
     after `drive_writes`, or with the trace; with `loop` the trace is repeated until then (10 if not
-    given). With `out` a folder with `wa.json` is written. Errors: `SpecError`, `TraceError`,
-    `RunError`.
+    given). Schemes that learn are trained at window borders by `trainer`: `native` (in Rust), `jax`
+    or a callable (`cachewright.train`), which is called from the run's threads; or `model` names a
+    model file that they use untrained. With `out` a folder with `wa.json` is written. Errors:
+    `SpecError`, `TraceError`, `RunError`.
     """
     if isinstance(spec, Mapping) or is_stack_path(spec):
         stack = load_stack(spec)
@@ -303,6 +309,8 @@ def wa(
         drive_writes=drive_writes,
         looped=loop,
         load=[os.fspath(path) for path in load],
+        trainer=hand_out(trainer),
+        model=None if model is None else os.fspath(model),
         threads=_natural("threads", threads),
         out=None if folder is None else os.fspath(folder),
         progress=progress,

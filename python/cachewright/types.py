@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 Progress: TypeAlias = Callable[[str, int, int | None], bool | None]
 """Gets stage, units done and units in all (None when not known); cancels by returning False."""
 
+Handed: TypeAlias = tuple[str, Callable[..., bytes]]
+"""A trainer's name and the function that is called with a window's parts (`train.window`)."""
+
 Columns: TypeAlias = (
     "tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint8], "
     "NDArray[np.uint32]]"

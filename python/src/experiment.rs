@@ -4,8 +4,11 @@
 //! of a document.
 
 use crate::errors::of_experiment;
+use crate::training::{self, Handed};
 use crate::work;
-use cachewright_experiment::{ExperimentError, InfoOptions, MrcOptions, PlanOptions, RunOptions, WaOptions};
+use cachewright_experiment::{
+    ExperimentError, InfoOptions, MrcOptions, PlanOptions, RunOptions, WaOptions,
+};
 use pyo3::prelude::*;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -118,7 +121,8 @@ fn plan(
 /// Write amplification of separations.
 #[pyfunction]
 #[pyo3(signature = (stack, origin, settings, *, op, separations, reclaims, superblock, page,
-                    capacity, reserve, drive_writes, looped, load, threads, out, progress))]
+                    capacity, reserve, drive_writes, looped, load, trainer,
+                    model, threads, out, progress))]
 #[allow(clippy::too_many_arguments)]
 fn wa(
     py: Python<'_>,
@@ -135,6 +139,8 @@ fn wa(
     drive_writes: Option<f64>,
     looped: bool,
     load: Vec<String>,
+    trainer: Option<Handed>,
+    model: Option<PathBuf>,
     threads: usize,
     out: Option<PathBuf>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -150,6 +156,8 @@ fn wa(
         drive_writes,
         looped,
         load,
+        trainer: trainer.map(training::factory),
+        model,
         set: settings,
         threads,
         out,

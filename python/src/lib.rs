@@ -10,6 +10,7 @@ mod experiment;
 mod registry;
 mod stream;
 mod trace;
+mod training;
 mod work;
 
 use pyo3::prelude::*;
@@ -21,5 +22,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     registry::register(module)?;
     trace::register(module)?;
     experiment::register(module)?;
+    training::register(module)?;
     stream::register(module)
 }

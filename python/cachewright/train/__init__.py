@@ -1,0 +1,27 @@
+"""Trainers of separations that learn: what they are called with, JAX's, and models made offline.
+
+For: `Window`, `Trainer`, `train_shiro`, and who trains by name. Must never know: how a scheme uses
+a model. A trainer is called at each window border with what that window teaches, from a thread of
+the run, and returns a model file's bytes (docs/model-file.md). What it raises costs the window: the
+model before stays in use, and the result says so.
+"""
+
+from __future__ import annotations
+
+from cachewright.train.by_name import TRAINERS, hand_out
+from cachewright.train.model_file import model_file
+from cachewright.train.offline import Trained, train_shiro
+from cachewright.train.window import CONTEXT, LONG, SHORT, Trainer, Window
+
+__all__ = [
+    "CONTEXT",
+    "LONG",
+    "SHORT",
+    "TRAINERS",
+    "Trained",
+    "Trainer",
+    "Window",
+    "hand_out",
+    "model_file",
+    "train_shiro",
+]
