@@ -65,6 +65,10 @@ impl Setting for Since {
     }
 }
 
+/// The age of a superblock filled by the write at hand: next to nothing, as in SepBIT's simulator,
+/// where its score is 0.
+const NO_AGE: f64 = 1e-9;
+
 settings! {
     /// The variants of cost-benefit.
     pub struct CostBenefitSettings {
@@ -117,9 +121,9 @@ impl Reclaim for CostBenefit {
             Since::Creation => block.opened_at,
             Since::Seal => block.sealed_at,
         };
-        // A superblock filled just now is worth little, yet more than none at all.
+        // A superblock filled by the write at hand comes after all others, yet before none at all.
         // Signed numbers become floats in one instruction, unsigned ones do not.
-        let age = ((round.clock - since) as i64 as f64).max(0.5);
+        let age = ((round.clock - since) as i64 as f64).max(NO_AGE);
         self.worth.get(block.invalid as usize).map_or(0.0, |worth| worth * age)
     }
 }
