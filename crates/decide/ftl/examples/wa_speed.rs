@@ -3,15 +3,17 @@
 //! For: `cargo run --release -p cachewright-ftl --example wa_speed -- KIND PAGES DRIVE_WRITES SPACE
 //! SEPARATIONS RECLAIMS`, SPACE being `share:0.15:1024` (garbage share, pages per superblock) or
 //! `fixed:1024:4:1024` (superblocks, kept free, pages per superblock); schemes in commas or `all`.
-//! Must never know: what a scheme decides. Units: pages written by the host per second; time of the
-//! whole run, the stream being made beforehand.
+//! Must never know: what a scheme decides. Units: pages written by the host per second of processor
+//! time; the whole run counts, the stream is made beforehand.
+
+mod common;
 
 use cachewright_ftl::reclaim::{self, by_name};
 use cachewright_ftl::separation::future::lifetimes;
 use cachewright_ftl::separation::{self, Registered, SeparationVisitor, visit};
 use cachewright_ftl::{Counts, Ftl, FtlError, Geometry, Need, NoSink, Space, workload};
 use cachewright_types::Seed;
-use std::time::Instant;
+use common::Clock;
 
 struct Run<'a> {
     geometry: Geometry,
@@ -29,13 +31,13 @@ impl SeparationVisitor for Run<'_> {
         let mut ftl = Ftl::new(self.geometry, separation, reclaim)?;
         let known = S::ENTRY.needs.contains(&Need::Future);
         let lifetimes = if known { self.lifetimes } else { &[] };
-        let start = Instant::now();
+        let start = Clock::start();
         let warm = (11 * self.geometry.logical_pages as usize).min(self.pages.len());
         let (before, after) = lifetimes.split_at(warm.min(lifetimes.len()));
         ftl.write_each(&self.pages[..warm], before, &mut NoSink)?;
         let middle = ftl.counts();
         ftl.write_each(&self.pages[warm..], after, &mut NoSink)?;
-        let seconds = start.elapsed().as_secs_f64();
+        let seconds = start.seconds();
         let bytes = ftl.separation().metadata_bytes_per_page();
         Ok((ftl.counts(), ftl.counts() - middle, seconds, bytes))
     }

@@ -5,7 +5,10 @@
 use cachewright_ftl::reclaim::by_name;
 use cachewright_ftl::separation::none::None;
 use cachewright_ftl::separation::two_region::TwoRegion;
-use cachewright_ftl::{Address, Ftl, FtlError, Geometry, NoSink, Separation, Sink, Space};
+use cachewright_ftl::{
+    Address, Blocks, Choice, Ftl, FtlError, Geometry, Moved, NoSink, Separation, Sink, Space,
+    Stream, Write,
+};
 use cachewright_types::Seed;
 
 /// What flash was told, in words.
@@ -154,4 +157,37 @@ fn a_drive_that_cannot_be_cleaned_says_so() {
     let words = "the drive is full: 1 superblocks are free, expected 2, and `nothing` freed none";
     assert!(error.starts_with(words), "{error}");
     ftl.audit().unwrap();
+}
+
+/// A separation that has the same valid pages moved over and over: the drive gives up after eight
+/// rounds per superblock and 64 more, and nothing it held is lost.
+#[test]
+fn a_drive_that_is_cleaned_in_vain_says_so() {
+    struct InVain;
+    impl Separation for InVain {
+        fn streams(&self) -> u32 {
+            1
+        }
+        fn place_user(&mut self, _: &Write) -> Stream {
+            Stream(0)
+        }
+        fn place_moved(&mut self, _: &Moved<'_>) -> Stream {
+            Stream(0)
+        }
+        fn choose_victim(&mut self, blocks: &mut Blocks, _: u32, _: u64) -> Choice {
+            let valid = blocks.sealed().find(|block| block.invalid == 0);
+            valid.map_or(Choice::Any, |block| Choice::Block(block.id))
+        }
+        fn metadata_bytes_per_page(&self) -> f64 {
+            0.0
+        }
+    }
+    let mut ftl = drive(InVain, 6, 6).unwrap();
+    let error = ftl.write_each(&[0, 1, 2, 3, 4, 5, 0, 2, 1, 4], &[], &mut NoSink).unwrap_err();
+    let words = "the drive is full: 1 superblocks are free, expected 2, and `greedy` freed none in \
+                 112 rounds";
+    assert_eq!(error.to_string(), words);
+    ftl.audit().unwrap();
+    assert!((0..6).all(|page| ftl.locate(page).unwrap().is_some()));
+    assert_eq!(ftl.counts().user_pages, 9);
 }
