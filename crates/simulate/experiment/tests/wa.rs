@@ -232,6 +232,31 @@ fn a_drive_of_live_pages_is_as_large_as_its_peak() {
 }
 
 #[test]
+fn metadata_is_laid_out_in_the_pages_of_the_drive() {
+    let meta = |page: &str, separation: &str| {
+        let options = WaOptions {
+            page: page.to_owned(),
+            superblock: "128KiB".to_owned(),
+            separations: strings(&[separation]),
+            op: strings(&["300%"]),
+            ..small()
+        };
+        let result = measured(&random(4096, 30_000), &options).unwrap();
+        let case = &result["cases"][0];
+        let share = |key: &str| case[key].as_f64().unwrap() / case["flash_pages"].as_f64().unwrap();
+        (share("meta_pages"), case["metadata_bytes_per_page"].as_f64().unwrap())
+    };
+    let close = |found: f64, expected: f64| (found - expected).abs() < 0.003;
+    // 14 entries in a page of 512 bytes: 18 of 256 pages; 113 in one of 4 KiB: 1 of 32.
+    let (small, bytes) = meta("512B", "{ name = \"shiro\", window_share = 4.0 }");
+    assert!(close(small, 18.0 / 256.0) && bytes == 36.0, "{small}");
+    let large = meta("4KiB", "{ name = \"shiro\", window_share = 4.0 }");
+    assert!(close(large.0, 1.0 / 32.0), "{}", large.0);
+    let given = meta("512B", "{ name = \"shiro\", window_share = 4.0, page_bytes = 16384 }");
+    assert!(close(given.0, 1.0 / 256.0), "{}", given.0);
+}
+
+#[test]
 fn what_cannot_be_is_refused_in_words() {
     let words = |list: &str| strings(&[list]);
     let base = small;

@@ -96,6 +96,7 @@ fn case(spec: &Spec, flash: &FlashSpec, logical_pages: u32, index: usize) -> Cas
             flash.over_provisioning,
             flash.reserve,
         ),
+        page_bytes: flash.page.0,
         seed: spec.seed,
         teaching: Teaching::default(),
         index,

@@ -12,9 +12,11 @@ use crate::spec::Named;
 use cachewright_ftl::separation::shiro::TrainError;
 use cachewright_ftl::separation::{Registered, Separation, SeparationVisitor};
 use cachewright_ftl::{Ftl, FtlError, Geometry, HostRequest, reclaim};
-use cachewright_types::{Op, Seed};
+use cachewright_types::{Op, Seed, Value as Setting};
 use serde_json::Value;
 
+/// The setting of separations that must know how large a page is; the drive's unless given.
+const PAGE_BYTES: &str = "page_bytes";
 /// Host pages between two reports of progress.
 const TELL_EVERY: u64 = 1 << 16;
 
@@ -70,6 +72,8 @@ pub struct Case {
     pub over_provisioning: f64,
     /// The drive.
     pub geometry: Geometry,
+    /// Bytes of its pages, for separations that keep metadata in them.
+    pub page_bytes: u64,
     /// Root of the schemes' randomness.
     pub seed: Seed,
     /// Where the models of a separation that learns come from.
@@ -93,8 +97,13 @@ impl Case {
 
     /// A new drive.
     pub fn open(&self) -> Result<Box<dyn Driven>, Stop> {
-        let Named { name, pairs } = &self.separation;
-        cachewright_ftl::separation::visit(name, pairs, Opening { case: self })?
+        let Named { name, mut pairs } = self.separation.clone();
+        let settings = cachewright_ftl::separation::setting_specs(&name).unwrap_or_default();
+        let named = |key: &str| pairs.iter().any(|(given, _)| given == key);
+        if settings.iter().any(|spec| spec.name == PAGE_BYTES) && !named(PAGE_BYTES) {
+            pairs.push((PAGE_BYTES.to_owned(), Setting::Int(self.page_bytes as i64)));
+        }
+        cachewright_ftl::separation::visit(&name, &pairs, Opening { case: self })?
     }
 }
 

@@ -162,6 +162,7 @@ impl Plan {
                         reclaim: reclaim.clone(),
                         over_provisioning: *op,
                         geometry,
+                        page_bytes: self.page_bytes,
                         seed,
                         teaching: self.teaching.clone(),
                         index: cases.len(),
