@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, UnusedCliTokensError
 
 from cachewright import _native
-from cachewright.cli import check, listing, mrc, output, plan, run, trace, wa
+from cachewright.cli import check, listing, mrc, output, plan, run, trace, train, wa
 
 DONE, FAILED, WRONG = 0, 1, 2
 
@@ -30,6 +30,7 @@ app.command(run.compare)
 app.command(mrc.mrc)
 app.command(plan.plan)
 app.command(wa.wa)
+app.command(train.app)
 app.command(check.check)
 app.command(listing.app)
 app.command(trace.app)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -62,6 +62,18 @@ class DriveArgs:
 
 @Parameter(name="*")
 @dataclass
+class LearnArgs:
+    """Where the models of separations that learn come from."""
+
+    trainer: Literal["native", "jax"] = "native"
+    """Who trains at window borders: native (in Rust) or jax."""
+
+    model: Path | None = None
+    """A model file to use untrained (see `train`)."""
+
+
+@Parameter(name="*")
+@dataclass
 class OutArgs:
     """Where the result goes."""
 
@@ -85,6 +97,7 @@ def wa(
     source: Path,
     *,
     drive: DriveArgs | None = None,
+    learn: LearnArgs | None = None,
     set: options.Set = None,
     result: OutArgs | None = None,
     trace: options.TraceArgs | None = None,
@@ -100,6 +113,7 @@ def wa(
 
     """
     how, to = drive or DriveArgs(), result or OutArgs()
+    taught = learn or LearnArgs()
     wants_report = to.report or to.figures is not None
     kinds = options.figure_kinds(to.figures)
     folder = to.out
@@ -118,6 +132,8 @@ def wa(
             drive_writes=how.drive_writes,
             loop=how.loop,
             load=how.load or [],
+            trainer=taught.trainer,
+            model=taught.model,
             settings=options.settings(set),
             trace=None if is_stack_path(source) else (trace or options.TraceArgs()).options(),
             out=folder,

@@ -18,6 +18,9 @@ const WRITES: u64 = 8000;
 /// Shiro with windows of a hundred pages.
 const SHIRO: &str = "{ name = \"shiro\", window_share = 0.2 }";
 
+/// Shiro with windows of two thousand pages.
+const WIDE: &str = "{ name = \"shiro\", window_share = 4.0 }";
+
 /// Every page once; then three of four writes go round fifteen pages, each every twenty writes, the
 /// others to any. From write `turn` on, the others are drawn from `seed`.
 fn trace(turn: u64, seed: u64) -> String {
@@ -98,7 +101,7 @@ fn study(folder: &Folder, name: &str, trace: &str, options: &TrainOptions) -> Tr
 
 fn options() -> TrainOptions {
     TrainOptions {
-        separation: "{ name = \"shiro\", window_share = 4.0 }".to_owned(),
+        separation: WIDE.to_owned(),
         page: "4KiB".to_owned(),
         share: 0.5,
         trainer: None,
@@ -144,6 +147,14 @@ fn a_given_model_is_used_untrained() {
         let training = &case["training"];
         assert_eq!((&training["models"], &training["failures"]), (&1.into(), &0.into()));
     }
+    let told = |result: &Value| {
+        let warnings = result["warnings"].as_array().unwrap().iter().filter_map(|w| w.as_str());
+        let windows = warnings.filter(|warning| warning.contains("windows of 2000 page writes"));
+        windows.map(str::to_owned).collect::<Vec<String>>()
+    };
+    assert_eq!(told(&result).len(), 3, "windows of 100 and 25 page writes");
+    let same = WaOptions { model: Some(file.clone()), ..shiro(&[WIDE]) };
+    assert_eq!(told(&measured(&folder, &same).unwrap()), Vec::<String>::new());
     let factory = TrainerFactory::new("rust", |_, seed| Box::new(NativeTrainer::new(seed)));
     let both = WaOptions { trainer: Some(factory), ..options };
     let error = measured(&folder, &both).unwrap_err();

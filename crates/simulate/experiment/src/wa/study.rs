@@ -80,7 +80,7 @@ pub fn train(
     let lesson = Lesson { factory: &factory, course: &first };
     let (mut model, mut document) = visit(&scheme, lesson, refuse)?;
     let notes = &mut model.description.notes;
-    notes.insert("page_bytes".to_owned(), page_bytes.to_string());
+    notes.insert(teaching::PAGE_NOTE.to_owned(), page_bytes.to_string());
     let mut judged = Vec::new();
     for (text, origin) in &options.judge {
         let refuse = |message| ExperimentError::Spec { origin: origin.clone(), message };
@@ -268,6 +268,8 @@ impl SeparationVisitor for Lesson<'_> {
         let measures = pupil.judge(&model)?;
         let notes = &mut model.description.notes;
         notes.insert("trainer".to_owned(), factory.name().to_owned());
+        let window_pages = &training["window_pages"];
+        notes.insert(teaching::WINDOW_NOTE.to_owned(), window_pages.to_string());
         let document = json!({
             "trainer": factory.name(),
             "logical_pages": course.script.working_pages,

@@ -20,6 +20,12 @@ use std::sync::Arc;
 const TRIAL_PAGES: u32 = 64;
 /// Words that the trainer in Rust, and any scheme without another, goes by.
 const NATIVE: &str = "native";
+/// Notes of a model file: bytes of a page and page writes of a window in training.
+pub const PAGE_NOTE: &str = "page_bytes";
+/// See [`PAGE_NOTE`].
+pub const WINDOW_NOTE: &str = "window_pages";
+/// Windows that differ by a higher factor are warned of.
+const WINDOW_RATIO: f64 = 2.0;
 
 type Make = dyn Fn(usize, Seed) -> Box<dyn Trainer> + Send + Sync;
 
@@ -145,6 +151,33 @@ impl Teaching {
         }
     }
 
+    /// What is to be said of cases: trainers that failed, a model that was made for inputs of
+    /// another scale.
+    pub fn warnings(&self, cases: &[Value], page_bytes: u64) -> Vec<String> {
+        let mut warnings: Vec<String> = cases.iter().filter_map(failed).collect();
+        let Teaching::Given(given) = self else { return warnings };
+        let note = |name: &str| given.model.description.notes.get(name)?.parse::<f64>().ok();
+        let file = given.file.display();
+        if let Some(found) = note(PAGE_NOTE).filter(|bytes| *bytes != page_bytes as f64) {
+            let used = "lifetimes and requests mean something else to it";
+            warnings.push(format!(
+                "{file}: trained with pages of {found} bytes, used with {page_bytes}: {used}"
+            ));
+        }
+        for case in cases {
+            let used = case["training"]["window_pages"].as_f64();
+            let (Some(trained), Some(used)) = (note(WINDOW_NOTE), used) else { continue };
+            if (trained / used).max(used / trained) > WINDOW_RATIO {
+                warnings.push(format!(
+                    "{file}: trained with windows of {trained} page writes, used by {} with \
+                     {used}: counts of recent requests mean something else to it",
+                    scheme(case)
+                ));
+            }
+        }
+        warnings
+    }
+
     /// The given model's file and notes; null without one.
     pub fn model_json(&self) -> Value {
         let Teaching::Given(given) = self else { return Value::Null };
@@ -177,22 +210,29 @@ pub fn stored(bytes: &[u8]) -> Result<StoredModel, ModelError> {
 
 /// Windows, models and failures of a separation that learns; null for others.
 pub fn outcome<S: Separation>(separation: &mut S) -> Value {
-    let failure = separation.learner().and_then(|learner| learner.last_failure());
-    separation.learning().map_or(Value::Null, |done| {
-        let (windows, models, failures) = (done.windows, done.trainings, done.failures);
-        json!({"windows": windows, "models": models, "failures": failures, "last": failure})
+    let Some(done) = separation.learning() else { return Value::Null };
+    let Some(learner) = separation.learner() else { return Value::Null };
+    json!({
+        "windows": done.windows,
+        "window_pages": learner.window_pages(),
+        "models": done.trainings,
+        "failures": done.failures,
+        "last": learner.last_failure(),
     })
 }
 
 /// What is to be said of a case whose trainer failed.
-pub fn warning(case: &Value) -> Option<String> {
+fn failed(case: &Value) -> Option<String> {
     let training = &case["training"];
     let last = training["last"].as_str()?;
-    let scheme = [&case["separation"], &case["reclaim"]].map(|name| name.as_str().unwrap_or("?"));
-    let (scheme, failures, windows) =
-        (scheme.join(", "), &training["failures"], &training["windows"]);
+    let (failures, windows) = (&training["failures"], &training["windows"]);
     let stayed = "the model before stayed in use";
+    let scheme = scheme(case);
     Some(format!("{scheme}: training failed in {failures} of {windows} windows, {stayed}; {last}"))
+}
+
+fn scheme(case: &Value) -> String {
+    [&case["separation"], &case["reclaim"]].map(|name| name.as_str().unwrap_or("?")).join(", ")
 }
 
 /// An error without the word `model` before it.

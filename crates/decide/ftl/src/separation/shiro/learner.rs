@@ -24,6 +24,9 @@ pub trait Learner {
 
     /// Lifetimes up to this are short, once that is known.
     fn threshold(&self) -> Option<u32>;
+
+    /// Page writes of the host per window: the time that counters of recent requests span.
+    fn window_pages(&self) -> u32;
 }
 
 impl<const VARIANT: u8> Learner for Shiro<VARIANT> {
@@ -66,6 +69,10 @@ impl<const VARIANT: u8> Learner for Shiro<VARIANT> {
 
     fn threshold(&self) -> Option<u32> {
         Shiro::threshold(self)
+    }
+
+    fn window_pages(&self) -> u32 {
+        self.window_pages
     }
 }
 

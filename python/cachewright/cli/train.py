@@ -1,0 +1,139 @@
+"""The command `train shiro`: a model file from the earlier part of a trace.
+
+For: training away from the drive, and how well the model does on what it never saw. Must never
+know: how anyone trains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from cyclopts import App
+
+from cachewright import words
+from cachewright._native import SpecError
+from cachewright.cli import options, output
+from cachewright.cli.progress import progress
+from cachewright.cli.tables import Column, table
+from cachewright.spec import PathLike, SpecLike, TraceOptions
+from cachewright.train import Trained, train_shiro
+
+app = App(name="train", help="Train the models of separations that learn.")
+
+Measures: TypeAlias = dict[str, float]
+MEASURES = ("accuracy", "precision", "recall", "f1")
+
+
+@app.command
+def shiro(
+    source: Path,
+    *,
+    out: Path,
+    share: str = "70%",
+    separation: str = "shiro",
+    trainer: Literal["native", "jax"] = "native",
+    judge: options.Words = None,
+    judge_volume: options.Words = None,
+    page: str = "4KiB",
+    set: options.Set = None,
+    json: options.Json = False,
+    trace: options.TraceArgs | None = None,
+) -> None:
+    """Train on the earlier part of a trace; judge on the later part and on other traces.
+
+    Parameters
+    ----------
+    source
+        A stack file (TOML) or a trace.
+    out
+        The model file to write (`wa --model` uses it).
+    share
+        The part of the page writes that trains.
+    separation
+        The scheme, with settings as an inline table (`{name = "shiro", window_share = 0.1}`).
+    trainer
+        Who trains: native (in Rust) or jax.
+    judge
+        Another stack or trace to judge on, as often as needed.
+    judge_volume
+        Another volume of the same trace to judge on, as often as needed.
+    page
+        Size of a flash page.
+    set
+        Change a setting of the stack as KEY=VALUE, as often as needed.
+    json
+        Print what was found as JSON.
+
+    """
+    how = (trace or options.TraceArgs()).options()
+    with progress() as on_progress:
+        found = train_shiro(
+            source,
+            out,
+            share=_share(share),
+            separation=separation,
+            trainer=trainer,
+            judge=_others(source, judge or [], judge_volume or [], how),
+            page=page,
+            settings=options.settings(set),
+            trace=how,
+            progress=on_progress,
+        )
+    if json:
+        output.print_json(found.document)
+        return
+    show(found)
+    output.say(f"model: {out}, {words.size(len(found.model))}")
+
+
+def show(found: Trained) -> None:
+    """Print what was trained and how the model does."""
+    document = found.document
+    training = document["training"]
+    output.say(
+        f"{document['name']}: {document['separation']} trained by {document['trainer']} on "
+        f"{words.count(document['trained_pages'])} of {words.count(document['trace_pages'])} "
+        f"page writes, {words.counted(training['models'], 'window')} with a model; "
+        f"short is up to {words.count(found.threshold)} page writes"
+    )
+    output.say()
+    measures = found.measures
+    columns = [
+        Column("judged on", [name for name, _ in measures], numeric=False),
+        Column("predictions", [_cell(one, "predictions", words.count) for _, one in measures]),
+    ]
+    for key in MEASURES:
+        columns.append(Column(key.upper() if key == "f1" else key, _shares(measures, key)))
+    columns.append(Column("majority", _shares(measures, "majority")))
+    table("", columns)
+    if training["failures"]:
+        output.note(f"{words.counted(training['failures'], 'window')} failed; {training['last']}")
+    if any(one is None for _, one in measures):
+        output.note("nothing judged where no page was written twice; a smaller --share leaves more")
+
+
+def _shares(measures: list[tuple[str, Measures | None]], key: str) -> list[str]:
+    return [_cell(one, key, words.percent) for _, one in measures]
+
+
+def _cell(one: Measures | None, key: str, show: Callable[[Any], str]) -> str:
+    return "-" if one is None else show(one[key])
+
+
+def _share(text: str) -> float:
+    try:
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        raise SpecError(f"--share: found `{text}`, expected a part such as 70%") from None
+
+
+def _others(
+    source: Path, paths: list[str], volumes: list[str], how: TraceOptions
+) -> list[SpecLike | tuple[PathLike, TraceOptions]]:
+    """Return the traces to judge on, and other volumes of the trained one."""
+    others: list[SpecLike | tuple[PathLike, TraceOptions]] = list(paths)
+    for volume in volumes:
+        others.append((source, TraceOptions(how.format, how.on_bad_record, how.options, volume)))
+    return others
