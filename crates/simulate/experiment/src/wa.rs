@@ -234,6 +234,8 @@ impl Run<'_> {
         if let (Value::Object(found), Value::Object(answer)) = (&mut found, answer) {
             found.extend(answer);
         }
+        let profits = flash::is_bound(&case.separation) || !found["classifier"].is_null();
+        found["flattered"] = (self.rounds() > 1.0 && profits).into();
         found
     }
 
@@ -252,7 +254,7 @@ impl Run<'_> {
         }
         let rounds = self.rounds();
         if rounds > 1.0 {
-            let word = "a repeated trace flatters schemes that learn or know the future";
+            let word = "a repeated trace flatters schemes that learn or know the future (†)";
             warnings.push(format!("the trace was replayed {rounds:.1} times as asked; {word}"));
         }
         warnings.extend(self.plan.teaching.warnings(answers, self.plan.page_bytes));
