@@ -5,7 +5,7 @@
 
 use crate::control::Control;
 use crate::recording::{LAST, Recording, TRIM, WRITE};
-use crate::series::{ALL_TENANTS, Row};
+use crate::series::{Row, window_rows};
 use crate::watch::{Watcher, tell};
 use cachewright_cache::{BlockAccess, Engine};
 use cachewright_curve::Curves;
@@ -44,6 +44,21 @@ pub struct LaneResult {
     pub rows: Vec<Row>,
     /// Curves, from lanes that measure them: of the whole recording, or one per window.
     pub curves: Vec<Curves>,
+}
+
+impl LaneResult {
+    /// What an engine of so many tenants found, with the rows kept beside it.
+    pub fn of<P: Policy>(engine: &Engine<P>, tenants: usize, rows: Vec<Row>) -> LaneResult {
+        let tenants = || (0..tenants).map(|tenant| TenantId(tenant as u16));
+        LaneResult {
+            counts: tenants().map(|tenant| *engine.counts(tenant)).collect(),
+            occupancy_blocks: tenants().map(|tenant| engine.occupancy(tenant)).collect(),
+            quota_blocks: tenants().map(|tenant| engine.quota(tenant)).collect(),
+            dirty_blocks: engine.dirty_blocks(),
+            rows,
+            curves: Vec::new(),
+        }
+    }
 }
 
 /// A lane around an engine.
@@ -194,52 +209,14 @@ impl<P: Policy> Lane for EngineLane<P> {
     }
 
     fn end_window(&mut self, window: u32, time_ns: u64) {
-        let mut all = Row {
-            window,
-            time_ns,
-            tenant: ALL_TENANTS,
-            accesses: 0,
-            hits: 0,
-            occupancy_blocks: 0,
-            quota_blocks: 0,
-        };
-        let first = self.rows.len();
-        for tenant in 0..self.window_start.len() {
-            let id = TenantId(tenant as u16);
-            let (now, before) = (*self.engine.counts(id), self.window_start[tenant]);
-            let row = Row {
-                tenant: tenant as u32,
-                accesses: now.accesses() - before.accesses(),
-                hits: now.hits() - before.hits(),
-                occupancy_blocks: u64::from(self.engine.occupancy(id)),
-                quota_blocks: u64::from(self.engine.quota(id)),
-                ..all
-            };
-            self.rows.push(row);
-            self.window_start[tenant] = now;
-        }
-        for row in &self.rows[first..] {
-            all.accesses += row.accesses;
-            all.hits += row.hits;
-            all.occupancy_blocks += row.occupancy_blocks;
-        }
-        all.quota_blocks =
-            (0..self.engine.pools()).map(|p| u64::from(self.engine.policy(p).capacity())).sum();
-        self.rows.push(all);
+        let rows = window_rows(&self.engine, &mut self.window_start, window, time_ns);
+        self.rows.extend(rows);
     }
 
     fn finish(&mut self) -> LaneResult {
         if let Some(watcher) = &mut self.watcher {
             watcher.finish();
         }
-        let tenants = || (0..self.window_start.len()).map(|tenant| TenantId(tenant as u16));
-        LaneResult {
-            counts: tenants().map(|tenant| *self.engine.counts(tenant)).collect(),
-            occupancy_blocks: tenants().map(|tenant| self.engine.occupancy(tenant)).collect(),
-            quota_blocks: tenants().map(|tenant| self.engine.quota(tenant)).collect(),
-            dirty_blocks: self.engine.dirty_blocks(),
-            rows: std::mem::take(&mut self.rows),
-            curves: Vec::new(),
-        }
+        LaneResult::of(&self.engine, self.window_start.len(), std::mem::take(&mut self.rows))
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! For: recording a workload as block accesses, replaying it through many caches at once (open
 //! loop) or at the pace the cache allows (closed loop), and closing the loop measure -> partition
-//! -> cache. Must never know: stack files, reports. Units: nanoseconds, blocks.
+//! -> cache; the same on devices under simulated time ([`timed`]). Must never know: stack files,
+//! reports. Units: nanoseconds, blocks.
 
 pub mod closed;
 pub mod control;
@@ -12,6 +13,7 @@ pub mod profile;
 pub mod recording;
 pub mod replay;
 pub mod series;
+pub mod timed;
 pub mod watch;
 
 pub use control::Control;

@@ -1,0 +1,95 @@
+//! The deciding side of a machine: a cache and its control loop, whatever the policy.
+//!
+//! For: one trait so that the machine is compiled once. Must never know: time, devices. Cost: one
+//! indirect call per request, small beside the decision itself.
+
+use crate::control::Control;
+use crate::lane::LaneResult;
+use crate::series::{Row, window_rows};
+use cachewright_cache::{Cache, Plan};
+use cachewright_curve::Curves;
+use cachewright_measure::Counts;
+use cachewright_policy::Policy;
+use cachewright_types::{Request, TenantId};
+
+/// What a machine asks of a cache.
+pub trait Decider: Send {
+    /// Decides about a request; see [`Cache::on_knowing`].
+    fn on(&mut self, request: &Request, next_use: &[u32], plan: &mut Plan);
+    /// Brings a block in ahead of its use; see [`Cache::bring_in`].
+    fn bring_in(&mut self, tenant: TenantId, number: u64, plan: &mut Plan) -> bool;
+    /// Marks a block clean; see [`Cache::clean`].
+    fn clean(&mut self, tenant: TenantId, number: u64) -> bool;
+    /// An interval has ended; what leaves the cache replaces what `plan` held.
+    fn end_interval(&mut self, curves: &[Curves], plan: &mut Plan);
+    /// A window of the time series has ended.
+    fn end_window(&mut self, window: u32, time_ns: u64);
+    /// Blocks that are dirty.
+    fn dirty_blocks(&self) -> u64;
+    /// Blocks held.
+    fn held_blocks(&self) -> u64;
+    /// The workload has ended.
+    fn finish(&mut self) -> LaneResult;
+    /// Checks the cache. Errors: the rule broken, in words.
+    fn audit(&self) -> Result<(), String>;
+}
+
+/// A cache under one policy.
+pub struct CacheDecider<P> {
+    cache: Cache<P>,
+    control: Option<Control>,
+    window_start: Vec<Counts>,
+    rows: Vec<Row>,
+}
+
+impl<P: Policy> CacheDecider<P> {
+    /// A decider for `tenants` around an empty cache; without `control` quotas stay as they are.
+    pub fn new(cache: Cache<P>, tenants: usize, control: Option<Control>) -> CacheDecider<P> {
+        let window_start = vec![Counts::default(); tenants];
+        CacheDecider { cache, control, window_start, rows: Vec::new() }
+    }
+}
+
+impl<P: Policy> Decider for CacheDecider<P> {
+    fn on(&mut self, request: &Request, next_use: &[u32], plan: &mut Plan) {
+        self.cache.on_knowing(request, next_use, plan);
+    }
+
+    fn bring_in(&mut self, tenant: TenantId, number: u64, plan: &mut Plan) -> bool {
+        self.cache.bring_in(tenant, number, plan)
+    }
+
+    fn clean(&mut self, tenant: TenantId, number: u64) -> bool {
+        self.cache.clean(tenant, number)
+    }
+
+    fn end_interval(&mut self, curves: &[Curves], plan: &mut Plan) {
+        plan.moves.clear();
+        if let Some(control) = &mut self.control {
+            self.cache.control(plan, |engine, left| control.divide(engine, curves, left));
+        }
+    }
+
+    fn end_window(&mut self, window: u32, time_ns: u64) {
+        let rows = window_rows(self.cache.engine(), &mut self.window_start, window, time_ns);
+        self.rows.extend(rows);
+    }
+
+    fn dirty_blocks(&self) -> u64 {
+        self.cache.engine().dirty_blocks()
+    }
+
+    fn held_blocks(&self) -> u64 {
+        let engine = self.cache.engine();
+        (0..engine.pools()).map(|pool| u64::from(engine.policy(pool).len())).sum()
+    }
+
+    fn finish(&mut self) -> LaneResult {
+        let rows = std::mem::take(&mut self.rows);
+        LaneResult::of(self.cache.engine(), self.window_start.len(), rows)
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        self.cache.engine().audit()
+    }
+}

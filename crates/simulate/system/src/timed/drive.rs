@@ -1,0 +1,368 @@
+//! Timed replay: requests go to a cache and a machine at their time, or when the tenant may.
+//!
+//! For: the loop of events. Must never know: policies, device models, stack files. Units:
+//! nanoseconds. At one time devices come before intervals, intervals before windows, windows before
+//! requests: so an open loop decides exactly as the replay without devices does.
+
+use super::decide::Decider;
+use super::machine::{Answer, Machine};
+use super::read_ahead::Streams;
+use super::requests::Requests;
+use super::settings::{ReadAhead, WriteBack};
+use super::times::Times;
+use crate::recording::{RecordError, Recording, TRIM, WRITE};
+use cachewright_cache::Plan;
+use cachewright_curve::CurveSet;
+use cachewright_types::{BlockId, Op, Request, TenantId};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::ops::Range;
+
+/// Requests between two calls of the progress function.
+const PROGRESS_EVERY: u64 = 1 << 14;
+
+/// When requests are sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Loop {
+    /// At the times of the trace.
+    Open,
+    /// Each tenant keeps `queue_depth` requests under way and waits `think_ns` after an answer.
+    Closed {
+        /// Per tenant; at least 1.
+        queue_depth: Vec<u32>,
+        /// Per tenant.
+        think_ns: Vec<u64>,
+        /// When each tenant begins.
+        start_ns: Vec<u64>,
+    },
+}
+
+/// What is replayed, and how.
+pub struct Replay<'a> {
+    /// The workload by blocks.
+    pub recording: &'a Recording,
+    /// The workload by requests, placed.
+    pub requests: &'a Requests,
+    /// Bytes of each tenant on its backing device.
+    pub extents: &'a [Range<u64>],
+    /// The position of each access's next use, or empty.
+    pub next_use: &'a [u32],
+    /// When requests are sent.
+    pub pace: Loop,
+    /// Only this tenant's requests.
+    pub only: Option<TenantId>,
+    /// Partition interval; 0 for none.
+    pub interval_ns: u64,
+    /// Windows of the cache's time series.
+    pub windows: u32,
+    /// Blocks the cache may hold.
+    pub capacity_blocks: u32,
+}
+
+/// Where the next request comes from.
+struct Source {
+    /// Requests in order: of all tenants when open, else per tenant.
+    order: Vec<Vec<u32>>,
+    next: Vec<usize>,
+    /// When a tenant may send: (time, order of scheduling, tenant).
+    ready: BinaryHeap<Reverse<(u64, u64, u16)>>,
+    scheduled: u64,
+}
+
+/// The state of one timed replay.
+struct Drive<'a> {
+    replay: &'a Replay<'a>,
+    machine: Machine,
+    decider: Box<dyn Decider>,
+    curves: Option<CurveSet>,
+    streams: Vec<Streams>,
+    /// Dirty blocks that stay, the oldest first: residence, its generation, tenant, number.
+    dirty: VecDeque<(u32, u32, TenantId, u64)>,
+    /// The watermark is at work.
+    draining: bool,
+    times: Times,
+    plan: Plan,
+    sent: u64,
+    total: u64,
+    interval_end_ns: u64,
+    window: u32,
+}
+
+/// Replays to the end; `curves` measures for the partitioner, `progress` is told the requests sent
+/// and stops the replay by returning false.
+pub fn run(
+    replay: &Replay<'_>,
+    machine: Machine,
+    decider: Box<dyn Decider>,
+    curves: Option<CurveSet>,
+    progress: &mut dyn FnMut(u64) -> bool,
+) -> Result<Times, RecordError> {
+    let tenants = replay.recording.totals.len();
+    let settings = &machine.settings;
+    let blocks = |bytes: u64| bytes >> machine.block_shift;
+    let streams = Streams::new(
+        settings.read_ahead_streams as usize,
+        blocks(settings.read_ahead_min.0),
+        blocks(settings.read_ahead_max.0),
+    );
+    let source = Source::new(replay, tenants);
+    let drive = Drive {
+        replay,
+        streams: vec![streams; tenants],
+        dirty: VecDeque::new(),
+        draining: false,
+        times: Times::new(tenants),
+        plan: Plan::default(),
+        sent: 0,
+        total: source.order.iter().map(|requests| requests.len() as u64).sum(),
+        interval_end_ns: replay.interval_ns,
+        window: 0,
+        machine,
+        decider,
+        curves,
+    };
+    drive.run(source, progress)
+}
+
+impl Source {
+    fn new(replay: &Replay<'_>, tenants: usize) -> Source {
+        let requests = replay.requests;
+        let wanted = |tenant: usize| replay.only.is_none_or(|only| only.index() == tenant);
+        let mut source =
+            Source { order: Vec::new(), next: Vec::new(), ready: BinaryHeap::new(), scheduled: 0 };
+        match &replay.pace {
+            Loop::Open => {
+                let all = 0..requests.len() as u32;
+                let chosen = all.filter(|at| wanted(requests.tenant(*at as usize).index()));
+                source.order.push(chosen.collect());
+                source.next.push(0);
+                source.schedule_open(requests);
+            }
+            Loop::Closed { queue_depth, start_ns, .. } => {
+                source.order = requests.by_tenant(tenants);
+                source.next = vec![0; tenants];
+                for tenant in 0..tenants {
+                    if !wanted(tenant) {
+                        source.order[tenant].clear();
+                    }
+                    for _ in 0..queue_depth[tenant].max(1) {
+                        source.schedule(start_ns[tenant], tenant as u16);
+                    }
+                }
+            }
+        }
+        source
+    }
+
+    fn schedule(&mut self, time_ns: u64, tenant: u16) {
+        if self.next[usize::from(tenant)] < self.order[usize::from(tenant)].len() {
+            self.ready.push(Reverse((time_ns, self.scheduled, tenant)));
+            self.scheduled += 1;
+        }
+    }
+
+    fn schedule_open(&mut self, requests: &Requests) {
+        if let Some(at) = self.order[0].get(self.next[0]) {
+            self.schedule(requests.time_ns(*at as usize), 0);
+        }
+    }
+
+    fn next_ns(&self) -> Option<u64> {
+        self.ready.peek().map(|Reverse(ready)| ready.0)
+    }
+
+    /// The next request, if its tenant has one left.
+    fn take(&mut self) -> Option<usize> {
+        let Reverse((_, _, lane)) = self.ready.pop()?;
+        let at = *self.order[usize::from(lane)].get(self.next[usize::from(lane)])?;
+        self.next[usize::from(lane)] += 1;
+        Some(at as usize)
+    }
+}
+
+impl Drive<'_> {
+    fn run(
+        mut self,
+        mut source: Source,
+        progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Times, RecordError> {
+        let mut answers = Vec::new();
+        loop {
+            let (due, next) = (self.machine.next_due_ns(), source.next_ns());
+            match (due, next) {
+                (None, None) => return Ok(self.finish()),
+                (Some(due), next) if next.is_none_or(|next| due <= next) => {
+                    self.machine.advance(due);
+                }
+                (_, Some(now)) => {
+                    self.end_until(now);
+                    if let Some(at) = source.take() {
+                        self.send(at, now);
+                        if self.sent.is_multiple_of(PROGRESS_EVERY) && !progress(self.sent) {
+                            return Err(RecordError::Cancelled);
+                        }
+                    }
+                    if self.replay.pace == Loop::Open {
+                        source.schedule_open(self.replay.requests);
+                    }
+                }
+                (Some(_), None) => {}
+            }
+            self.machine.take_answers(&mut answers);
+            for answer in &answers {
+                self.answer(answer, &mut source);
+            }
+            self.clean();
+        }
+    }
+
+    /// Sends a request.
+    fn send(&mut self, at: usize, now_ns: u64) {
+        let request = self.replay.requests.get(at);
+        let (recording, shift) = (self.replay.recording, self.machine.block_shift);
+        let positions = self.replay.requests.accesses(at, recording, shift);
+        self.measure(&request, positions.clone());
+        self.times.arrived(&request, now_ns);
+        let next_use = self.replay.next_use.get(positions).unwrap_or_default();
+        self.decider.on(&request, next_use, &mut self.plan);
+        self.machine.request(at as u64, &request, &self.plan, now_ns);
+        self.sent += 1;
+        match request.op {
+            Op::Read => self.read_ahead(&request),
+            Op::Write => self.note_dirty(),
+            Op::Trim | Op::Flush => {}
+        }
+    }
+
+    /// Shows the accesses to the curves.
+    fn measure(&mut self, request: &Request, positions: Range<usize>) {
+        let Some(curves) = &mut self.curves else { return };
+        let recording = self.replay.recording;
+        let ids = recording.ids_for(false);
+        for at in positions {
+            let (block, flags) = (BlockId(ids[at]), recording.flags[at]);
+            if flags & TRIM != 0 {
+                curves.remove(request.tenant, block);
+            } else {
+                curves.access(request.tenant, block, flags & WRITE != 0);
+            }
+        }
+    }
+
+    fn read_ahead(&mut self, request: &Request) {
+        if self.machine.settings.read_ahead == ReadAhead::None {
+            return;
+        }
+        let tenant = request.tenant;
+        let blocks =
+            super::emit::numbers(request.offset.0, request.length.0, self.machine.block_shift);
+        let end = self.replay.extents[tenant.index()].end >> self.machine.block_shift;
+        let ahead = self.streams[tenant.index()].read(blocks.start, blocks.end);
+        self.plan.moves.clear();
+        for number in ahead.start..ahead.end.min(end) {
+            let brought = self.decider.bring_in(tenant, number, &mut self.plan);
+            self.times.read_ahead_blocks += u64::from(brought);
+        }
+        if !self.plan.moves.is_empty() {
+            self.machine.background(tenant, &self.plan);
+        }
+    }
+
+    /// Notes the blocks a write has made dirty, for cleaning.
+    fn note_dirty(&mut self) {
+        if self.machine.settings.write_back != WriteBack::OnEviction {
+            self.machine.served(&self.plan, &mut self.dirty);
+        }
+    }
+
+    /// Writes dirty blocks back that stay, as many at once as may be.
+    fn clean(&mut self) {
+        let settings = &self.machine.settings;
+        let capacity = f64::from(self.replay.capacity_blocks);
+        let (low, high) = (capacity * settings.dirty_low, capacity * settings.dirty_high);
+        let (depth, kind) = (settings.clean_depth, settings.write_back);
+        if kind == WriteBack::OnEviction {
+            return;
+        }
+        while self.machine.cleaning < depth && !self.dirty.is_empty() {
+            let dirty = self.decider.dirty_blocks() as f64;
+            self.draining = dirty > if self.draining { low } else { high };
+            if kind == WriteBack::Watermark && !self.draining {
+                return;
+            }
+            let Some((residence, generation, tenant, number)) = self.dirty.pop_front() else {
+                return;
+            };
+            if self.machine.stays(residence, generation) && self.decider.clean(tenant, number) {
+                self.times.cleaned_blocks += 1;
+                self.machine.clean(residence, tenant, number);
+            }
+        }
+    }
+
+    fn answer(&mut self, answer: &Answer, source: &mut Source) {
+        let request = self.replay.requests.get(answer.tag as usize);
+        self.times.answered(&request, answer);
+        if let Loop::Closed { think_ns, .. } = &self.replay.pace {
+            let again = answer.finish_ns.saturating_add(think_ns[answer.tenant.index()]);
+            source.schedule(again, answer.tenant.0);
+        }
+    }
+
+    /// Ends the intervals and windows that end until `now_ns`.
+    fn end_until(&mut self, now_ns: u64) {
+        loop {
+            let interval_ns = match self.replay.interval_ns {
+                0 => u64::MAX,
+                _ => self.interval_end_ns,
+            };
+            let window_ns = self.window_end_ns(now_ns);
+            if interval_ns.min(window_ns) > now_ns {
+                return;
+            }
+            if interval_ns <= window_ns {
+                let curves = self.curves.as_mut().map(CurveSet::end_window).unwrap_or_default();
+                self.decider.end_interval(&curves, &mut self.plan);
+                self.machine.background(TenantId(0), &self.plan);
+                self.interval_end_ns += self.replay.interval_ns;
+            } else {
+                self.decider.end_window(self.window, window_ns);
+                self.window += 1;
+            }
+        }
+    }
+
+    /// When the current window ends: at its share of the trace's time, or (closed) when its share
+    /// of requests has been sent.
+    fn window_end_ns(&self, now_ns: u64) -> u64 {
+        let windows = u64::from(self.replay.windows);
+        let next = u64::from(self.window) + 1;
+        if next > windows {
+            return u64::MAX;
+        }
+        match self.replay.pace {
+            Loop::Open => {
+                let end = u128::from(self.replay.recording.span_ns()) + 1;
+                (end * u128::from(next) / u128::from(windows)) as u64
+            }
+            Loop::Closed { .. } if self.sent * windows >= self.total * next => now_ns,
+            Loop::Closed { .. } => u64::MAX,
+        }
+    }
+
+    fn finish(mut self) -> Times {
+        while self.window < self.replay.windows {
+            let open = self.replay.pace == Loop::Open;
+            let now_ns = self.machine.now_ns();
+            let end_ns = if open { self.window_end_ns(now_ns) } else { now_ns };
+            self.decider.end_window(self.window, end_ns);
+            self.window += 1;
+        }
+        self.times.end_ns = self.machine.now_ns();
+        self.times.devices = self.machine.uses().to_vec();
+        self.times.cache = self.decider.finish();
+        debug_assert_eq!(self.machine.audit(self.decider.held_blocks(), true), Ok(()));
+        debug_assert_eq!(self.times.audit(), Ok(()));
+        self.times
+    }
+}

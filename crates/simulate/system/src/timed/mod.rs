@@ -1,0 +1,26 @@
+//! Machines under simulated time: a cache in front of devices, and what its tenants wait.
+//!
+//! For: pricing the plans of a cache. A request goes to the cache ([`Decider`]), whose plan becomes
+//! steps ([`Machine`]) that wait for each other and for devices. Must never know: stack files,
+//! reports. Units: nanoseconds, bytes, blocks. Two systems of papers are settings of this one:
+//! `tiered` is a flash or fixed-latency cache device over disks, `buffer-cache` is memory over a
+//! disk with read-ahead.
+
+pub mod decide;
+pub mod drive;
+mod emit;
+mod graph;
+pub mod machine;
+pub mod path;
+mod read_ahead;
+pub mod requests;
+mod residences;
+pub mod settings;
+pub mod times;
+
+pub use decide::{CacheDecider, Decider};
+pub use drive::{Loop, Replay, run};
+pub use machine::{Machine, Parts};
+pub use requests::{Layout, Placed, Requests, TooSmall};
+pub use settings::MachineSettings;
+pub use times::{Experience, Times};

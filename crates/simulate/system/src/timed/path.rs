@@ -1,0 +1,134 @@
+//! Where a request's time went.
+//!
+//! For: the parts of a response, along the chain of steps that ended last. Must never know: how
+//! steps depend on each other. Units: nanoseconds. A step on a device adds the device's own parts
+//! under the device's role; what no device explains has parts of its own.
+
+use cachewright_device::{Part, Spent};
+
+/// Parts of a device.
+const DEVICE_PARTS: usize = Part::ALL.len();
+/// All parts of a path.
+pub const PARTS: usize = 2 * DEVICE_PARTS + 3;
+
+/// Which side of the cache a device is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Holds cached blocks.
+    Cache,
+    /// Holds everything.
+    Backing,
+}
+
+/// Time that no device explains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// For the cache's decision.
+    Decision,
+    /// For a block that is on its way on another request's behalf.
+    Block,
+    /// For a place in the cache whose old block is still being written back.
+    Room,
+}
+
+/// Nanoseconds by part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path([u64; PARTS]);
+
+impl Default for Path {
+    fn default() -> Self {
+        Path([0; PARTS])
+    }
+}
+
+impl Path {
+    /// Adds what a device spent.
+    pub fn spend(&mut self, role: Role, spent: &Spent) {
+        let first = role as usize * DEVICE_PARTS;
+        for (sum, part) in self.0[first..].iter_mut().zip(&spent.parts_ns) {
+            *sum += part;
+        }
+    }
+
+    /// Adds a wait.
+    pub fn wait(&mut self, wait: Wait, time_ns: u64) {
+        self.0[2 * DEVICE_PARTS + wait as usize] += time_ns;
+    }
+
+    /// The sum of all parts.
+    pub fn total_ns(&self) -> u64 {
+        self.0.iter().sum()
+    }
+}
+
+/// Sums of paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Breakdown([u128; PARTS]);
+
+impl Default for Breakdown {
+    fn default() -> Self {
+        Breakdown([0; PARTS])
+    }
+}
+
+impl Breakdown {
+    /// Adds a request's path.
+    pub fn add(&mut self, path: &Path) {
+        for (sum, part) in self.0.iter_mut().zip(&path.0) {
+            *sum += u128::from(*part);
+        }
+    }
+
+    /// Adds other sums.
+    pub fn merge(&mut self, other: &Breakdown) {
+        for (sum, part) in self.0.iter_mut().zip(&other.0) {
+            *sum += part;
+        }
+    }
+
+    /// The sum of all parts.
+    pub fn total_ns(&self) -> u128 {
+        self.0.iter().sum()
+    }
+
+    /// The parts that are not zero, by name, in the order of tables: what the cache device spent,
+    /// then the backing device, then the waits.
+    pub fn parts(&self) -> Vec<(String, u128)> {
+        let device = |role: &'static str| {
+            Part::ALL.iter().map(move |part| format!("{role} {}", part.word()))
+        };
+        let waits = ["decision", "wait for block", "wait for room"].map(str::to_owned);
+        let names = device("cache").chain(device("backing")).chain(waits);
+        names.zip(self.0).filter(|(_, time)| *time > 0).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_keep_their_device_and_add_up() {
+        let mut spent = Spent::default();
+        spent.add(Part::Seek, 5);
+        spent.add(Part::Queue, 1);
+        let mut path = Path::default();
+        path.spend(Role::Backing, &spent);
+        path.spend(Role::Cache, &spent);
+        path.wait(Wait::Room, 7);
+        assert_eq!(path.total_ns(), 19);
+        let mut sums = Breakdown::default();
+        sums.add(&path);
+        sums.add(&path);
+        let found = sums.parts();
+        let named = [
+            ("cache queue", 2),
+            ("cache seek", 10),
+            ("backing queue", 2),
+            ("backing seek", 10),
+            ("wait for room", 14),
+        ];
+        assert_eq!(found, named.map(|(name, time)| (name.to_owned(), time)));
+        assert_eq!(sums.total_ns(), 38);
+    }
+}

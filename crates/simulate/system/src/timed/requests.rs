@@ -1,0 +1,309 @@
+//! A workload as requests in memory, each placed on its backing device.
+//!
+//! For: timed replay, which needs addresses and lengths where a [`Recording`] has block ids. Must
+//! never know: caches, time models. Units: bytes, nanoseconds. Memory: 35 bytes per request.
+//!
+//! A tenant's volumes lie one behind the other, tenants that share a device too. `as-is` keeps all
+//! distances within a volume; `compact` leaves out every chunk of the volume that no request ever
+//! touches, and so fits what is used of a large volume on a smaller device.
+
+use crate::recording::{LAST, RecordError, Recording, TRIM};
+use cachewright_device::choices;
+use cachewright_trace::merge::{Workload, WorkloadBatch};
+use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
+use std::ops::Range;
+
+/// Bytes that are placed together, unless a block is larger.
+const CHUNK_BYTES: u64 = 1 << 20;
+/// The place of a request that is not in the recording.
+const NOWHERE: u32 = u32::MAX;
+/// Requests decoded at a time.
+const BATCH: usize = 8192;
+
+choices! {
+    /// How volumes are put on devices.
+    pub enum Layout {
+        /// As they are where they fit, else compact.
+        Auto = "auto",
+        /// As they are.
+        AsIs = "as-is",
+        /// Without the chunks that are never touched.
+        Compact = "compact",
+    }
+}
+
+/// Requests by columns, in order of time.
+#[derive(Clone, Debug, Default)]
+pub struct Requests {
+    time_ns: Vec<u64>,
+    /// First byte on the tenant's backing device once placed.
+    offset: Vec<u64>,
+    length: Vec<u64>,
+    op: Vec<Op>,
+    tenant: Vec<u16>,
+    /// The volume until placed; then the first access in the recording.
+    place: Vec<u32>,
+    spaces: u32,
+}
+
+/// The volumes of one workload on their devices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// The layout taken.
+    pub layout: Layout,
+    /// Bytes of the backing device that each tenant's volumes take.
+    pub tenants: Vec<Range<u64>>,
+}
+
+/// A device too small for what is to be put on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TooSmall {
+    /// The device's number.
+    pub device: usize,
+    /// Bytes to be put on it.
+    pub needed: Bytes,
+    /// Bytes it has.
+    pub capacity: Bytes,
+    /// Whether that is without the chunks never touched.
+    pub compact: bool,
+}
+
+/// One volume: where it begins on the device, and which of its chunks are there.
+#[derive(Clone, Debug, Default)]
+struct Volume {
+    tenant: u16,
+    end: u64,
+    /// Chunks touched by reads and writes, ascending.
+    chunks: Vec<u64>,
+    /// How many chunks are noted before those noted twice are dropped.
+    tidy_at: usize,
+    base: u64,
+}
+
+impl Requests {
+    /// Reads a whole workload, at most `limit` requests; trims are left out unless `trims`.
+    pub fn read(
+        workload: &mut Workload,
+        trims: bool,
+        limit: u64,
+        mut progress: impl FnMut(u64) -> bool,
+    ) -> Result<Requests, RecordError> {
+        let mut requests = Requests::default();
+        let mut batch = WorkloadBatch::default();
+        loop {
+            batch.clear();
+            if workload.read(&mut batch, BATCH)? == 0 {
+                requests.spaces = workload.spaces().len() as u32;
+                return Ok(requests);
+            }
+            for at in (0..batch.len()).filter(|at| trims || batch.op[*at] != Op::Trim) {
+                let data = matches!(batch.op[at], Op::Read | Op::Write);
+                requests.time_ns.push(batch.time_ns[at]);
+                requests.offset.push(batch.offset_bytes[at]);
+                requests.length.push(batch.length_bytes[at].max(u64::from(data)));
+                requests.op.push(batch.op[at]);
+                requests.tenant.push(batch.tenant[at]);
+                requests.place.push(batch.space[at]);
+            }
+            if requests.len() as u64 > limit {
+                return Err(RecordError::TooLong { limit });
+            }
+            if !progress(requests.len() as u64) {
+                return Err(RecordError::Cancelled);
+            }
+        }
+    }
+
+    /// Requests held.
+    pub fn len(&self) -> usize {
+        self.op.len()
+    }
+
+    /// Whether nothing is held.
+    pub fn is_empty(&self) -> bool {
+        self.op.is_empty()
+    }
+
+    /// When a request arrives.
+    pub fn time_ns(&self, at: usize) -> u64 {
+        self.time_ns[at]
+    }
+
+    /// Whose request it is.
+    pub fn tenant(&self, at: usize) -> TenantId {
+        TenantId(self.tenant[at])
+    }
+
+    /// A request as caches see it; its offset is that on the tenant's backing device.
+    pub fn get(&self, at: usize) -> Request {
+        Request {
+            time: Nanos(self.time_ns[at]),
+            offset: Bytes(self.offset[at]),
+            length: Bytes(self.length[at]),
+            op: self.op[at],
+            tenant: self.tenant(at),
+        }
+    }
+
+    /// Positions in the recording of a request's blocks of `1 << shift` bytes; for a trim, of those
+    /// it trims.
+    pub fn accesses(&self, at: usize, recording: &Recording, shift: u32) -> Range<usize> {
+        let first = self.place[at] as usize;
+        match self.op[at] {
+            _ if self.place[at] == NOWHERE => 0..0,
+            Op::Trim => {
+                let last = recording.flags[first..].iter().position(|flags| flags & LAST != 0);
+                first..first + last.map_or(0, |last| last + 1)
+            }
+            _ => first..first + blocks(self.offset[at], self.length[at], shift) as usize,
+        }
+    }
+
+    /// The requests of each tenant in order.
+    pub fn by_tenant(&self, tenants: usize) -> Vec<Vec<u32>> {
+        let mut each = vec![Vec::new(); tenants];
+        for (at, tenant) in self.tenant.iter().enumerate() {
+            each[usize::from(*tenant)].push(at as u32);
+        }
+        each
+    }
+
+    /// Puts every request on its tenant's device and finds its accesses in the recording of the
+    /// same workload with blocks of `1 << shift` bytes. `devices` holds each device's capacity,
+    /// `device_of` each tenant's device. Errors: a device that is too small.
+    pub fn place(
+        &mut self,
+        recording: &Recording,
+        shift: u32,
+        layout: Layout,
+        devices: &[Bytes],
+        device_of: &[usize],
+    ) -> Result<Placed, TooSmall> {
+        let chunk_bytes = CHUNK_BYTES.max(1 << shift);
+        let mut volumes = self.volumes(chunk_bytes);
+        let as_is = |volume: &Volume| volume.end.div_ceil(chunk_bytes);
+        let compact = |volume: &Volume| volume.chunks.len() as u64;
+        let (layout, tenants) = match layout {
+            Layout::Compact => {
+                let chunks = lay_out(&mut volumes, compact, chunk_bytes, devices, device_of);
+                (Layout::Compact, chunks.map_err(|error| TooSmall { compact: true, ..error })?)
+            }
+            Layout::AsIs => {
+                (layout, lay_out(&mut volumes, as_is, chunk_bytes, devices, device_of)?)
+            }
+            Layout::Auto => match lay_out(&mut volumes, as_is, chunk_bytes, devices, device_of) {
+                Ok(tenants) => (Layout::AsIs, tenants),
+                Err(_) => {
+                    return self.place(recording, shift, Layout::Compact, devices, device_of);
+                }
+            },
+        };
+        for at in 0..self.len() {
+            let volume = &volumes[self.place[at] as usize];
+            let (start, end) = (self.offset[at], self.offset[at].saturating_add(self.length[at]));
+            let within = |byte| match layout {
+                Layout::Compact => volume.compacted(byte, chunk_bytes),
+                _ => byte.min(volume.end.next_multiple_of(chunk_bytes)),
+            };
+            self.offset[at] = volume.base + within(start);
+            self.length[at] = within(end) - within(start);
+        }
+        self.find_accesses(recording, shift);
+        Ok(Placed { layout, tenants })
+    }
+
+    /// The extent and the touched chunks of every volume.
+    fn volumes(&self, chunk_bytes: u64) -> Vec<Volume> {
+        let mut volumes = vec![Volume::default(); self.spaces as usize];
+        for at in 0..self.len() {
+            let volume = &mut volumes[self.place[at] as usize];
+            volume.tenant = self.tenant[at];
+            if !matches!(self.op[at], Op::Read | Op::Write) {
+                continue;
+            }
+            let end = self.offset[at].saturating_add(self.length[at]);
+            volume.end = volume.end.max(end);
+            let chunks = self.offset[at] / chunk_bytes..=(end - 1) / chunk_bytes;
+            if volume.chunks.last() != Some(chunks.end()) || chunks.start() != chunks.end() {
+                volume.chunks.extend(chunks);
+            }
+            if volume.chunks.len() >= volume.tidy_at {
+                volume.tidy();
+            }
+        }
+        volumes.iter_mut().for_each(Volume::tidy);
+        volumes
+    }
+
+    /// Replaces volumes by positions in the recording. A trim of no known block has left nothing
+    /// there: of several at one time the first gets what there is, which is all the same.
+    fn find_accesses(&mut self, recording: &Recording, shift: u32) {
+        let (mut position, mut request) = (0, 0);
+        for at in 0..self.len() {
+            let trims = recording.flags.get(position).is_some_and(|flags| flags & TRIM != 0);
+            let now = recording.times_ns.get(request) == Some(&self.time_ns[at]);
+            self.place[at] = position as u32;
+            let count = match self.op[at] {
+                Op::Read | Op::Write => blocks(self.offset[at], self.length[at], shift) as usize,
+                Op::Trim if trims && now => recording.accesses_of(request).len(),
+                Op::Trim | Op::Flush => {
+                    self.place[at] = NOWHERE;
+                    continue;
+                }
+            };
+            position += count;
+            request += 1;
+        }
+    }
+}
+
+impl Volume {
+    fn tidy(&mut self) {
+        self.chunks.sort_unstable();
+        self.chunks.dedup();
+        self.tidy_at = 2 * self.chunks.len() + (1 << 16);
+    }
+
+    /// Where a byte comes to lie when chunks never touched are left out; one of those itself lies
+    /// where the next touched one begins.
+    fn compacted(&self, byte: u64, chunk_bytes: u64) -> u64 {
+        let (chunk, within) = (byte / chunk_bytes, byte % chunk_bytes);
+        let before = self.chunks.partition_point(|touched| *touched < chunk) as u64;
+        let touched = self.chunks.get(before as usize) == Some(&chunk);
+        before * chunk_bytes + if touched { within } else { 0 }
+    }
+}
+
+/// Blocks of `1 << shift` bytes that `length` bytes from `offset` on touch.
+fn blocks(offset: u64, length: u64, shift: u32) -> u64 {
+    ((offset.saturating_add(length.max(1)) - 1) >> shift) - (offset >> shift) + 1
+}
+
+/// Gives every volume its base; returns each tenant's bytes.
+fn lay_out(
+    volumes: &mut [Volume],
+    chunks: impl Fn(&Volume) -> u64,
+    chunk_bytes: u64,
+    devices: &[Bytes],
+    device_of: &[usize],
+) -> Result<Vec<Range<u64>>, TooSmall> {
+    let mut used = vec![0_u64; devices.len()];
+    let mut tenants = vec![0..0; device_of.len()];
+    for (tenant, device) in device_of.iter().enumerate() {
+        let start = used[*device];
+        for volume in volumes.iter_mut().filter(|volume| usize::from(volume.tenant) == tenant) {
+            volume.base = used[*device];
+            let bytes = chunks(volume).saturating_mul(chunk_bytes);
+            used[*device] = used[*device].saturating_add(bytes);
+        }
+        tenants[tenant] = start..used[*device];
+    }
+    let needed = used.iter().zip(devices).position(|(used, capacity)| *used > capacity.0);
+    match needed {
+        None => Ok(tenants),
+        Some(device) => {
+            let (needed, capacity) = (Bytes(used[device]), devices[device]);
+            Err(TooSmall { device, needed, capacity, compact: false })
+        }
+    }
+}

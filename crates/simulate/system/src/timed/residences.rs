@@ -1,0 +1,207 @@
+//! Which block of the cache device holds which cached block, and until when.
+//!
+//! For: slots of the cache device, given out and taken back. Must never know: devices, time,
+//! requests. Units: blocks. A residence begins when the cache admits a block and ends when the block
+//! has left it and nothing that was begun for it is still under way: only then may another block
+//! take the slot, so that no dirty block is overwritten before it is written back.
+
+use super::graph::StepRef;
+use cachewright_cache::Cached;
+use std::collections::VecDeque;
+
+/// No residence, or no slot yet.
+pub const NONE: u32 = u32::MAX;
+
+/// One block's stay on the cache device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Residence {
+    /// Its slot, or [`NONE`] while it waits for one.
+    pub slot: u32,
+    /// Steps under way that touch it.
+    pub pins: u32,
+    /// The cache has given it up.
+    pub leaving: bool,
+    /// Told apart from earlier residences of the same number.
+    pub generation: u32,
+    /// The last plan that has something to do with it.
+    pub noted: u64,
+    /// The step that waits for its slot.
+    pub room: StepRef,
+    /// The step that reads it from the backing device.
+    pub fetch: StepRef,
+    /// The step that puts it on the cache device.
+    pub fill: StepRef,
+    /// The last step that writes to it.
+    pub writer: StepRef,
+}
+
+/// All residences.
+#[derive(Clone, Debug)]
+pub struct Residences {
+    /// The residence of each id, per pool.
+    of_id: Vec<Vec<u32>>,
+    all: Vec<Residence>,
+    free: Vec<u32>,
+    free_slots: Vec<u32>,
+    slots: u32,
+    /// Residences that wait for a slot, the oldest first.
+    waiting: VecDeque<u32>,
+}
+
+impl Residences {
+    /// An empty cache device of `slots` blocks; the lowest slot is given out first.
+    pub fn new(slots: u32) -> Residences {
+        Residences {
+            of_id: Vec::new(),
+            all: Vec::new(),
+            free: Vec::new(),
+            free_slots: (0..slots).rev().collect(),
+            slots,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// The residence of a block the cache holds, or [`NONE`].
+    pub fn find(&self, cached: &Cached) -> u32 {
+        let pool = self.of_id.get(usize::from(cached.pool));
+        pool.and_then(|ids| ids.get(cached.id.index())).copied().unwrap_or(NONE)
+    }
+
+    /// A residence by its number.
+    pub fn get(&self, number: u32) -> &Residence {
+        &self.all[number as usize]
+    }
+
+    /// A residence by its number, to be changed.
+    pub fn get_mut(&mut self, number: u32) -> &mut Residence {
+        &mut self.all[number as usize]
+    }
+
+    /// The cache has admitted a block: its residence begins, with a slot if one is free and nobody
+    /// waits for one, else in the queue for one.
+    pub fn admit(&mut self, cached: &Cached) -> u32 {
+        let slot = if self.waiting.is_empty() { self.free_slots.pop() } else { None };
+        let number = self.free.pop().unwrap_or(self.all.len() as u32);
+        let generation =
+            self.all.get(number as usize).map_or(0, |old| old.generation.wrapping_add(1));
+        let fresh = Residence {
+            slot: slot.unwrap_or(NONE),
+            pins: 0,
+            leaving: false,
+            generation,
+            noted: 0,
+            room: StepRef::DONE,
+            fetch: StepRef::DONE,
+            fill: StepRef::DONE,
+            writer: StepRef::DONE,
+        };
+        match self.all.get_mut(number as usize) {
+            Some(place) => *place = fresh,
+            None => self.all.push(fresh),
+        }
+        if slot.is_none() {
+            self.waiting.push_back(number);
+        }
+        let pool = usize::from(cached.pool);
+        if self.of_id.len() <= pool {
+            self.of_id.resize(pool + 1, Vec::new());
+        }
+        let ids = &mut self.of_id[pool];
+        if ids.len() <= cached.id.index() {
+            ids.resize(cached.id.index() + 1, NONE);
+        }
+        ids[cached.id.index()] = number;
+        number
+    }
+
+    /// The cache has given a block up; returns its residence, or [`NONE`].
+    pub fn give_up(&mut self, cached: &Cached) -> u32 {
+        let number = self.find(cached);
+        if number != NONE {
+            self.of_id[usize::from(cached.pool)][cached.id.index()] = NONE;
+            self.all[number as usize].leaving = true;
+        }
+        number
+    }
+
+    /// A step begins to touch a residence.
+    pub fn pin(&mut self, number: u32) {
+        self.all[number as usize].pins += 1;
+    }
+
+    /// A step no longer touches a residence.
+    pub fn unpin(&mut self, number: u32) -> Option<u32> {
+        let residence = &mut self.all[number as usize];
+        residence.pins -= 1;
+        self.settle(number)
+    }
+
+    /// Ends a residence that is over; returns the one that gets its slot, if one waits.
+    pub fn settle(&mut self, number: u32) -> Option<u32> {
+        let residence = &mut self.all[number as usize];
+        if !residence.leaving || residence.pins > 0 {
+            return None;
+        }
+        let slot = std::mem::replace(&mut residence.slot, NONE);
+        residence.leaving = false;
+        residence.generation = residence.generation.wrapping_add(1);
+        self.free.push(number);
+        let Some(next) = self.waiting.pop_front() else {
+            self.free_slots.push(slot);
+            return None;
+        };
+        self.all[next as usize].slot = slot;
+        Some(next)
+    }
+
+    /// Checks that every slot has one holder. `held` is the number of blocks the cache holds.
+    /// Errors: the rule broken, in words.
+    pub fn audit(&self, held: u64) -> Result<(), String> {
+        let mut seen = vec![false; self.slots as usize];
+        let ended: std::collections::HashSet<u32> = self.free.iter().copied().collect();
+        let alive = || (0..self.all.len() as u32).filter(|number| !ended.contains(number));
+        let slots = alive().map(|number| self.get(number).slot).filter(|slot| *slot != NONE);
+        for slot in slots.chain(self.free_slots.iter().copied()) {
+            if std::mem::replace(&mut seen[slot as usize], true) {
+                return Err(format!("slot {slot} is held twice"));
+            }
+        }
+        if let Some(lost) = seen.iter().position(|seen| !seen) {
+            return Err(format!("slot {lost} is lost"));
+        }
+        let staying = alive().filter(|number| !self.get(*number).leaving).count() as u64;
+        if staying == held {
+            Ok(())
+        } else {
+            Err(format!("{staying} stay, the cache holds {held}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cachewright_types::{BlockId, TenantId};
+
+    fn block(id: u32) -> Cached {
+        Cached { pool: 0, id: BlockId(id), tenant: TenantId(0), number: u64::from(id) }
+    }
+
+    #[test]
+    fn a_slot_is_not_given_out_again_before_its_block_is_gone() {
+        let mut all = Residences::new(2);
+        let (a, b) = (all.admit(&block(0)), all.admit(&block(1)));
+        assert_eq!((all.get(a).slot, all.get(b).slot), (0, 1));
+        all.pin(a);
+        assert_eq!(all.give_up(&block(0)), a);
+        assert_eq!(all.settle(a), None, "a step is under way");
+        let c = all.admit(&block(2));
+        assert_eq!((all.get(c).slot, all.find(&block(0))), (NONE, NONE));
+        assert_eq!(all.audit(2), Ok(()));
+        assert_eq!(all.unpin(a), Some(c));
+        assert_eq!(all.get(c).slot, 0);
+        assert_eq!(all.audit(2), Ok(()));
+        assert!(all.audit(3).is_err());
+        assert_eq!(all.give_up(&block(9)), NONE);
+    }
+}

@@ -1,0 +1,170 @@
+//! What a timed replay found.
+//!
+//! For: response times, breakdowns, rates and the use of devices. Must never know: how a report
+//! shows them. Units: nanoseconds, bytes. Trims and flushes are carried out and not counted.
+
+use super::machine::{Answer, Use};
+use super::path::Breakdown;
+use crate::lane::LaneResult;
+use cachewright_measure::{Population, Rates, Responses};
+use cachewright_types::{Op, Request};
+
+/// Width of a bin of rates at first.
+const BIN_NS: u64 = 1_000_000;
+/// Bins of rates at most.
+const BINS: usize = 256;
+
+/// What one tenant (or all) experienced.
+#[derive(Clone, Debug, Default)]
+pub struct Experience {
+    /// Responses to reads.
+    pub reads: Responses,
+    /// Responses to writes.
+    pub writes: Responses,
+    /// Bytes read and written.
+    pub bytes: u64,
+    /// Where the time of all responses went.
+    pub breakdown: Breakdown,
+    /// Requests inside over time.
+    pub population: Population,
+    /// When the first request arrived.
+    pub first_ns: Option<u64>,
+    /// When the last one was answered.
+    pub last_ns: u64,
+}
+
+/// All that a timed replay found.
+#[derive(Clone, Debug)]
+pub struct Times {
+    /// Per tenant.
+    pub tenants: Vec<Experience>,
+    /// Requests and bytes over time, per tenant.
+    pub rates: Rates,
+    /// Requests inside over time, all tenants together.
+    pub population: Population,
+    /// How each device was used: the cache device, then the backing devices.
+    pub devices: Vec<Use>,
+    /// When everything was done.
+    pub end_ns: u64,
+    /// Blocks read ahead of their use.
+    pub read_ahead_blocks: u64,
+    /// Blocks written back while they stayed.
+    pub cleaned_blocks: u64,
+    /// What the cache counted.
+    pub cache: LaneResult,
+}
+
+impl Experience {
+    /// Responses to reads and writes together.
+    pub fn responses(&self) -> Responses {
+        let mut all = self.reads.clone();
+        all.add(&self.writes);
+        all
+    }
+
+    /// Requests per second from the first arrival to the last answer; 0 without requests.
+    pub fn throughput_per_s(&self) -> f64 {
+        self.per_second(self.reads.count() + self.writes.count())
+    }
+
+    /// Bytes per second from the first arrival to the last answer; 0 without requests.
+    pub fn bytes_per_s(&self) -> f64 {
+        self.per_second(self.bytes)
+    }
+
+    fn per_second(&self, count: u64) -> f64 {
+        let span_ns = self.last_ns - self.first_ns.unwrap_or(self.last_ns);
+        if span_ns == 0 { 0.0 } else { count as f64 * 1e9 / span_ns as f64 }
+    }
+
+    fn add(&mut self, other: &Experience) {
+        self.reads.add(&other.reads);
+        self.writes.add(&other.writes);
+        self.bytes += other.bytes;
+        self.breakdown.merge(&other.breakdown);
+        self.first_ns = match (self.first_ns, other.first_ns) {
+            (Some(one), Some(two)) => Some(one.min(two)),
+            (one, two) => one.or(two),
+        };
+        self.last_ns = self.last_ns.max(other.last_ns);
+    }
+}
+
+impl Times {
+    pub(super) fn new(tenants: usize) -> Times {
+        Times {
+            tenants: vec![Experience::default(); tenants],
+            rates: Rates::new(tenants, BIN_NS, BINS),
+            population: Population::default(),
+            devices: Vec::new(),
+            end_ns: 0,
+            read_ahead_blocks: 0,
+            cleaned_blocks: 0,
+            cache: LaneResult::default(),
+        }
+    }
+
+    /// All tenants together.
+    pub fn total(&self) -> Experience {
+        let mut total = Experience { population: self.population, ..Experience::default() };
+        self.tenants.iter().for_each(|tenant| total.add(tenant));
+        total
+    }
+
+    /// A request has arrived.
+    pub(super) fn arrived(&mut self, request: &Request, now_ns: u64) {
+        if matches!(request.op, Op::Read | Op::Write) {
+            let tenant = &mut self.tenants[request.tenant.index()];
+            tenant.first_ns.get_or_insert(now_ns);
+            tenant.bytes += request.length.0;
+            tenant.population.enter(now_ns);
+            self.population.enter(now_ns);
+        }
+    }
+
+    /// A request has been answered.
+    pub(super) fn answered(&mut self, request: &Request, answer: &Answer) {
+        let response_ns = answer.finish_ns - answer.arrival_ns;
+        let index = answer.tenant.index();
+        let tenant = &mut self.tenants[index];
+        match request.op {
+            Op::Read => tenant.reads.record(response_ns),
+            Op::Write => tenant.writes.record(response_ns),
+            Op::Trim | Op::Flush => return,
+        }
+        tenant.breakdown.add(&answer.path);
+        tenant.last_ns = answer.finish_ns;
+        tenant.population.leave(answer.finish_ns);
+        self.population.leave(answer.finish_ns);
+        self.rates.record(index, answer.finish_ns, request.length.0, response_ns);
+    }
+
+    /// Checks what must hold of every replay: everybody has left, Little's law, every nanosecond of
+    /// every response has a part, no device was busy for longer than the replay took. Errors: the
+    /// rule broken, in words.
+    pub fn audit(&self) -> Result<(), String> {
+        for (index, tenant) in self.tenants.iter().enumerate() {
+            let sum = tenant.reads.sum_ns() + tenant.writes.sum_ns();
+            let inside = tenant.population.inside_ns();
+            if tenant.population.inside() > 0 || inside != sum {
+                return Err(format!("tenant {index}: {inside} ns inside, {sum} ns of responses"));
+            }
+            if tenant.breakdown.total_ns() != sum {
+                let parts = tenant.breakdown.total_ns();
+                return Err(format!("tenant {index}: parts add up to {parts} ns of {sum} ns"));
+            }
+        }
+        let busy = |used: &&Use| used.population.inside() > 0;
+        if let Some(device) = self.devices.iter().find(busy) {
+            return Err(format!("{} commands are left on a device", device.population.inside()));
+        }
+        match self.devices.iter().find(|used| used.population.busy_ns() > self.end_ns) {
+            Some(used) => Err(format!(
+                "a device was busy for {} ns of {} ns",
+                used.population.busy_ns(),
+                self.end_ns
+            )),
+            None => Ok(()),
+        }
+    }
+}

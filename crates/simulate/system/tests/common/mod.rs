@@ -1,0 +1,192 @@
+//! What the tests of timed replay share: workloads in memory, machines of named devices.
+
+use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
+use cachewright_curve::{CurveSet, Method};
+use cachewright_device::model;
+use cachewright_partition::Partitioner;
+use cachewright_policy::{PolicyVisitor, Registered, visit};
+use cachewright_system::control::Tenant;
+use cachewright_system::timed::{
+    CacheDecider, Decider, Layout, Loop, Machine, MachineSettings, Parts, Placed, Replay, Requests,
+    Times, run,
+};
+use cachewright_system::{BlockKind, Control, EngineLane, Lane, Recorder, Recording};
+use cachewright_trace::merge::{TenantInput, Workload};
+use cachewright_trace::{OpenOptions, formats};
+use cachewright_types::{Rng, Seed, Value};
+
+/// log2 of the block size.
+pub const SHIFT: u32 = 12;
+
+/// Tenants' requests as Alibaba-style records.
+pub fn workload(texts: &[String]) -> Workload {
+    let tenants = texts.iter().enumerate().map(|(index, text)| {
+        let options = OpenOptions { format: Some("alibaba".into()), ..OpenOptions::default() };
+        let reader = formats::open_bytes("inline", text.as_bytes(), &options).unwrap();
+        TenantInput::reader(&format!("t{index}"), reader)
+    });
+    Workload::open(tenants.collect()).unwrap()
+}
+
+/// Random requests over `blocks` blocks in two volumes, skewed, about one per `gap_us`.
+pub fn random(rng: &mut Rng, requests: u64, blocks: u64, gap_us: u64) -> String {
+    let (mut text, mut time) = (String::new(), 0);
+    for _ in 0..requests {
+        time += rng.below(2 * gap_us + 1);
+        let u = rng.unit();
+        let block = (u * u * blocks as f64) as u64;
+        let (op, sector, length) = match rng.below(24) {
+            0..10 => ('R', 0, 4096 * (1 + rng.below(3))),
+            10..12 => ('R', 512 * rng.below(8), 512),
+            12..19 => ('W', 0, 4096 * (1 + rng.below(3))),
+            19..22 => ('W', 512 * rng.below(8), 4096),
+            22 => ('T', 512 * rng.below(2), 8192),
+            _ => ('F', 0, 0),
+        };
+        let offset = block * 4096 + sector;
+        text += &format!("{},{op},{offset},{length},{time}\n", 1 + rng.below(2));
+    }
+    text
+}
+
+/// A cache and its machine.
+#[derive(Clone, Debug)]
+pub struct Stack {
+    pub policy: &'static str,
+    pub partition: &'static str,
+    pub write: WriteMode,
+    pub capacity: u32,
+    pub cache: (&'static str, Vec<(&'static str, &'static str)>),
+    pub backing: (&'static str, Vec<(&'static str, &'static str)>),
+    pub settings: MachineSettings,
+    pub interval_ns: u64,
+}
+
+impl Stack {
+    /// An LRU of `capacity` blocks on fixed latencies of 100 us over 5 ms.
+    pub fn plain(capacity: u32) -> Stack {
+        let settings = MachineSettings { spare_blocks: 4, ..MachineSettings::default() };
+        Stack {
+            policy: "lru",
+            partition: "shared",
+            write: WriteMode::WriteBack,
+            capacity,
+            cache: ("fixed-latency", vec![("read", "100us"), ("write", "100us")]),
+            backing: ("fixed-latency", vec![("read", "5ms"), ("write", "5ms")]),
+            settings,
+            interval_ns: 0,
+        }
+    }
+}
+
+/// A workload in both forms.
+pub struct Loaded {
+    pub recording: Recording,
+    pub requests: Requests,
+    pub placed: Placed,
+}
+
+/// Records a workload and places it on one backing device of that name.
+pub fn load(texts: &[String], stack: &Stack, layout: Layout) -> Loaded {
+    let recorder = Recorder::new(texts.len(), BlockKind::Split { shift: SHIFT }, true, 1 << 20);
+    let recording = recorder.record(&mut workload(texts), |_| true).unwrap();
+    let mut requests = Requests::read(&mut workload(texts), true, 1 << 20, |_| true).unwrap();
+    let capacity = device(&stack.backing).capacity();
+    let device_of = vec![0; texts.len()];
+    let placed = requests.place(&recording, SHIFT, layout, &[capacity], &device_of).unwrap();
+    Loaded { recording, requests, placed }
+}
+
+fn device(named: &(&str, Vec<(&str, &str)>)) -> cachewright_device::AnyDevice {
+    let value = |text: &str| match text.parse::<i64>() {
+        Ok(number) => Value::Int(number),
+        Err(_) => Value::Text(text.to_owned()),
+    };
+    let pairs: Vec<_> = named.1.iter().map(|(k, t)| ((*k).to_owned(), value(t))).collect();
+    model(named.0).unwrap().build(&pairs).unwrap()
+}
+
+fn control(stack: &Stack, tenants: usize) -> Control {
+    let partitioner: Box<dyn Partitioner> =
+        cachewright_partition::boxed(stack.partition, &[], tenants, Seed(1)).unwrap();
+    let tenant = |index| Tenant {
+        name: format!("t{index}"),
+        weight: 1.0 + index as f64,
+        goal_hit_ratio: None,
+        profile: Vec::new(),
+    };
+    Control::new(partitioner, (0..tenants).map(tenant).collect(), stack.capacity)
+}
+
+struct Make<'a>(&'a Stack, usize, Quotas);
+
+impl Make<'_> {
+    fn engine<P: Registered>(&self, settings: &P::Settings) -> Engine<P> {
+        let make = |pool: usize, capacity| P::new(capacity, settings, Seed(pool as u64));
+        Engine::new(self.1, &self.2, self.0.write, make)
+    }
+}
+
+struct Timed<'a>(Make<'a>, Control);
+
+impl PolicyVisitor for Timed<'_> {
+    type Output = Box<dyn Decider>;
+    fn visit<P: Registered>(self, settings: P::Settings) -> Self::Output {
+        let cache = Cache::new(self.0.engine::<P>(&settings), SHIFT);
+        Box::new(CacheDecider::new(cache, self.0.1, Some(self.1)))
+    }
+}
+
+struct Untimed<'a>(Make<'a>, Control, &'a Recording);
+
+impl PolicyVisitor for Untimed<'_> {
+    type Output = Box<dyn Lane>;
+    fn visit<P: Registered>(self, settings: P::Settings) -> Self::Output {
+        let engine = self.0.engine::<P>(&settings);
+        Box::new(EngineLane::new(engine, self.2).with_control(self.1))
+    }
+}
+
+/// The curves a partitioner reads.
+pub fn meter(stack: &Stack, tenants: usize) -> Option<CurveSet> {
+    (stack.partition == "hull").then(|| CurveSet::new(tenants, &Method::Exact, Seed(3)))
+}
+
+/// The lane of a replay without devices.
+pub fn lane(stack: &Stack, recording: &Recording) -> Box<dyn Lane> {
+    let tenants = recording.totals.len();
+    let mut control = control(stack, tenants);
+    let make = Make(stack, tenants, control.first());
+    visit(stack.policy, &[], Untimed(make, control, recording)).unwrap()
+}
+
+/// Replays on the stack's devices; the audits of machine and times must pass.
+pub fn replay(stack: &Stack, loaded: &Loaded, pace: Loop, windows: u32) -> Times {
+    let tenants = loaded.recording.totals.len();
+    let mut control = control(stack, tenants);
+    let make = Make(stack, tenants, control.first());
+    let decider = visit(stack.policy, &[], Timed(make, control)).unwrap();
+    let machine = Machine::new(Parts {
+        settings: stack.settings.clone(),
+        block_shift: SHIFT,
+        capacity_blocks: stack.capacity,
+        devices: vec![device(&stack.cache), device(&stack.backing)],
+        backing_of: vec![1; tenants],
+    });
+    let next_use = loaded.recording.next_uses().unwrap();
+    let replay = Replay {
+        recording: &loaded.recording,
+        requests: &loaded.requests,
+        extents: &loaded.placed.tenants,
+        next_use: &next_use,
+        pace,
+        only: None,
+        interval_ns: stack.interval_ns,
+        windows,
+        capacity_blocks: stack.capacity,
+    };
+    let times = run(&replay, machine.unwrap(), decider, meter(stack, tenants), &mut |_| true);
+    let times = times.unwrap();
+    assert_eq!(times.audit(), Ok(()));
+    times
+}
