@@ -21,6 +21,8 @@ VERSION = 1
 HEAD = "fc"
 GATES = 3
 LENGTH_BYTES = 8
+LAYER = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
+NAMES = (*LAYER, f"{HEAD}.weight", f"{HEAD}.bias")
 
 
 def model_file(
@@ -66,23 +68,17 @@ def model_file(
 
 
 def _check(weights: Mapping[str, NDArray[np.float32]], inputs: int) -> None:
-    hidden = weights["weight_hh_l0"].shape[-1] if "weight_hh_l0" in weights else 0
-    outputs = weights[f"{HEAD}.bias"].shape[0] if f"{HEAD}.bias" in weights else 0
-    expected = {
-        "weight_ih_l0": (GATES * hidden, inputs),
-        "weight_hh_l0": (GATES * hidden, hidden),
-        "bias_ih_l0": (GATES * hidden,),
-        "bias_hh_l0": (GATES * hidden,),
-        f"{HEAD}.weight": (outputs, hidden),
-        f"{HEAD}.bias": (outputs,),
-    }
-    names = ", ".join(expected)
+    names = ", ".join(NAMES)
     for name in weights:
-        if name not in expected:
+        if name not in NAMES:
             raise SpecError(f"weights: found `{name}`, expected {names}")
-    for name, shape in expected.items():
+    for name in NAMES:
         if name not in weights:
             raise SpecError(f"weights: found no `{name}`, expected {names}")
+    hidden, outputs = weights["weight_hh_l0"].shape[-1], weights[f"{HEAD}.bias"].shape[-1]
+    rows = GATES * hidden
+    shapes = ((rows, inputs), (rows, hidden), (rows,), (rows,), (outputs, hidden), (outputs,))
+    for name, shape in zip(NAMES, shapes, strict=True):
         if weights[name].shape != shape:
             found = list(weights[name].shape)
             raise SpecError(f"weights: found {found} for `{name}`, expected {list(shape)}")
