@@ -4,6 +4,7 @@ use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
 use cachewright_curve::{CurveSet, Method};
 use cachewright_device::model;
 use cachewright_partition::Partitioner;
+use cachewright_policy::lru::Lru;
 use cachewright_policy::{PolicyVisitor, Registered, visit};
 use cachewright_system::control::Tenant;
 use cachewright_system::timed::{
@@ -13,6 +14,7 @@ use cachewright_system::timed::{
 use cachewright_system::{BlockKind, Control, EngineLane, Lane, Recorder, Recording};
 use cachewright_trace::merge::{TenantInput, Workload};
 use cachewright_trace::{OpenOptions, formats};
+use cachewright_types::settings::NoSettings;
 use cachewright_types::{Rng, Seed, Value};
 
 /// log2 of the block size.
@@ -64,6 +66,7 @@ pub struct Stack {
 
 impl Stack {
     /// An LRU of `capacity` blocks on fixed latencies of 100 us over 5 ms.
+    #[allow(dead_code, reason = "not every test binary needs it")]
     pub fn plain(capacity: u32) -> Stack {
         let settings = MachineSettings { spare_blocks: 4, ..MachineSettings::default() };
         Stack {
@@ -153,11 +156,20 @@ pub fn meter(stack: &Stack, tenants: usize) -> Option<CurveSet> {
 }
 
 /// The lane of a replay without devices.
+#[allow(dead_code, reason = "not every test binary needs it")]
 pub fn lane(stack: &Stack, recording: &Recording) -> Box<dyn Lane> {
     let tenants = recording.totals.len();
     let mut control = control(stack, tenants);
     let make = Make(stack, tenants, control.first());
     visit(stack.policy, &[], Untimed(make, control, recording)).unwrap()
+}
+
+/// An LRU lane of a replay without devices, by its type.
+#[allow(dead_code, reason = "not every test binary needs it")]
+pub fn engine_lane(stack: &Stack, recording: &Recording) -> EngineLane<Lru> {
+    let tenants = recording.totals.len();
+    let make = Make(stack, tenants, Quotas::Shared(stack.capacity));
+    EngineLane::new(make.engine::<Lru>(&NoSettings::default()), recording)
 }
 
 /// Replays on the stack's devices; the audits of machine and times must pass.
