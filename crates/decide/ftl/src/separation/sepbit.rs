@@ -10,6 +10,7 @@
 //! the queue is long. Memory: 4 bytes per page; last writes are kept modulo 2^32 pages (16 TiB of
 //! 4 KiB), beyond which an age is mistaken for a shorter one.
 
+use super::learning::{Classification, Scores};
 use super::{Moved, Registered, Separation, Stream, Write};
 use crate::{Block, Entry, Geometry};
 use cachewright_types::Seed;
@@ -26,6 +27,8 @@ cachewright_types::settings! {
     }
 }
 
+/// Parts of a drive write in which predictions are judged together.
+const PARTS_PER_DRIVE_WRITE: u32 = 20;
 /// [`Sepbit`] whole.
 pub const WHOLE: u8 = 0;
 /// Only pages of the host are separated.
@@ -49,6 +52,17 @@ pub struct Sepbit<const PART: u8> {
     from_first: bool,
     /// Ages from which a moved page is in the next class.
     bounds: Vec<f64>,
+    /// What was said of each page's last write; read by nothing that decides.
+    said: Vec<Said>,
+    scores: Scores,
+}
+
+/// A prediction that waits to be judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Said {
+    Nothing,
+    Short,
+    Long,
 }
 
 const fn entry(name: &'static str, doc: &'static str) -> Entry {
@@ -73,6 +87,8 @@ impl<const PART: u8> Registered for Sepbit<PART> {
             queue: 0,
             from_first: false,
             bounds: Vec::new(),
+            said: vec![Said::Nothing; geometry.logical_pages as usize],
+            scores: Scores::new(geometry.logical_pages / PARTS_PER_DRIVE_WRITE),
         };
         sepbit.set_bounds();
         sepbit
@@ -93,6 +109,23 @@ impl<const PART: u8> Sepbit<PART> {
     fn age(&self, page: u32, clock: u64) -> u32 {
         (clock as u32).wrapping_sub(self.last[page as usize])
     }
+
+    /// Judges what was said of a page's last write, `age` ago, and notes what is said now. The rule
+    /// speaks of pages that were written before, once it has a threshold.
+    #[inline(always)]
+    fn judge(&mut self, write: &Write, age: u32, short: bool) {
+        let said = &mut self.said[write.page as usize];
+        if write.rewrite && *said != Said::Nothing {
+            self.scores.ended(write.clock - u64::from(age), *said == Said::Short, age);
+        }
+        *said = Said::Nothing;
+        if write.rewrite && self.threshold.is_finite() {
+            *said = if short { Said::Short } else { Said::Long };
+            // A lifetime below the threshold is short.
+            let most = (self.threshold.ceil() as u32).saturating_sub(1);
+            self.scores.predicted(write.clock, most, short);
+        }
+    }
 }
 
 impl<const PART: u8> Separation for Sepbit<PART> {
@@ -102,12 +135,14 @@ impl<const PART: u8> Separation for Sepbit<PART> {
 
     #[inline(always)]
     fn place_user(&mut self, write: &Write) -> Stream {
-        let lifespan = f64::from(self.age(write.page, write.clock));
+        let age = self.age(write.page, write.clock);
+        let lifespan = f64::from(age);
         self.last[write.page as usize] = write.clock as u32;
         if PART == MOVED_ONLY {
             return Stream(0);
         }
         let short = lifespan < self.threshold.min(self.queue as f64);
+        self.judge(write, age, short);
         self.queue += 1;
         if self.queue as f64 > self.threshold.min(write.live_pages as f64) {
             self.queue -= 1;
@@ -140,19 +175,25 @@ impl<const PART: u8> Separation for Sepbit<PART> {
         }
     }
 
+    fn classification(&self) -> Option<Classification> {
+        (PART != MOVED_ONLY).then(|| self.scores.classification())
+    }
+
     fn metadata_bytes_per_page(&self) -> f64 {
         4.0
     }
 
     #[inline(always)]
     fn touch(&self, page: u32) -> u32 {
-        self.last.get(page as usize).copied().unwrap_or(0)
+        let said = self.said.get(page as usize).map_or(0, |said| *said as u32);
+        said.wrapping_add(self.last.get(page as usize).copied().unwrap_or(0))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::fixtures::{geometry, moved, write};
+    use super::super::learning::Confusion;
     use super::*;
 
     /// Threshold 10 after one superblock of class 1 that lived 10 pages. A page written at 20 and
@@ -181,5 +222,10 @@ mod tests {
         sepbit.on_collect(&second, 50);
         let class = |clock| sepbit.clone().place_moved(&moved(0, &second, clock)).0;
         assert_eq!([84, 85, 204, 205].map(class), [3, 4, 4, 5], "ages 39, 40, 159, 160");
+        // Page 0 at 20 was said to be long and lived for 5, at 25 short and lived for 20, at 45
+        // long and goes on; page 3 at 21 was said to be long and lived for 1, later short.
+        let found = sepbit.classification().unwrap().total();
+        let expected = Confusion { short_right: 21, short_wrong: 2, long_right: 1, long_wrong: 2 };
+        assert_eq!(found, expected);
     }
 }
