@@ -11,6 +11,7 @@ from __future__ import annotations
 from cachewright.train.by_name import TRAINERS, hand_out
 from cachewright.train.model_file import model_file
 from cachewright.train.offline import Trained, train_shiro
+from cachewright.train.shiro import JaxTrainer
 from cachewright.train.window import CONTEXT, LONG, SHORT, Trainer, Window
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "LONG",
     "SHORT",
     "TRAINERS",
+    "JaxTrainer",
     "Trained",
     "Trainer",
     "Window",
