@@ -3,20 +3,19 @@
 For: `Amplification`, and who is best. Must never know: how it is measured, how it is drawn. Units:
 pages; `write_amplification` is F/U, `extra_writes` is (F-U)/U, where F are pages programmed to
 flash and U pages written by the host. A scheme that reads the future is a bound, not a choice: it
-is shown, but never called best.
+is shown, but never called best. A scheme marked with a dagger learned from, or knew, a trace that
+was repeated: its number flatters it.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cachewright import words
-from cachewright._native import SpecError
+from cachewright import documents, words
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,7 +24,9 @@ if TYPE_CHECKING:
 
 RESULT_FILE = "wa.json"
 Case = dict[str, Any]
-_NESTED = ("series", "streams", "erases")
+DAGGER = "†"
+_NESTED = ("series", "streams", "erases", "classifier", "learning", "training")
+MEASURES = ("accuracy", "precision", "recall", "f1", "majority")
 
 
 @dataclass(frozen=True)
@@ -43,14 +44,9 @@ class Amplification:
     def load(path: PathLike) -> Amplification:
         """Read a result folder back. Errors: `SpecError` when there is no readable result."""
         folder = Path(path)
-        file = folder / RESULT_FILE
-        try:
-            return Amplification(json.loads(file.read_text(encoding="utf-8")), folder)
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise SpecError(f"{file}: {reason}; expected a folder written by `wa`") from None
-        except ValueError as error:
-            raise SpecError(f"{file}: {error}, expected a result document (JSON)") from None
+        return Amplification(
+            documents.read(folder / RESULT_FILE, "a folder written by `wa`"), folder
+        )
 
     @property
     def name(self) -> str:
@@ -64,15 +60,35 @@ class Amplification:
 
     @cached_property
     def cases(self) -> pl.DataFrame:
-        """One row per case: scheme, counts, both measures, erases as `erases_min` and so on."""
+        """One row per case: scheme, counts, both measures, erases as `erases_min` and so on.
+
+        Schemes that predict have their `accuracy`, `precision`, `recall`, `f1` and the share of
+        the `majority`; those that keep metadata in flash the share of misses, `meta_miss_share`.
+        """
         rows = [
             {
                 **{key: item for key, item in case.items() if key not in _NESTED},
                 **{f"erases_{key}": item for key, item in case["erases"].items()},
+                **{key: (case["classifier"] or {}).get(key) for key in MEASURES},
+                "meta_miss_share": miss_share(case),
             }
             for case in self.document["cases"]
         ]
-        return _frame(rows)
+        return documents.frame(rows)
+
+    @cached_property
+    def predictions(self) -> pl.DataFrame:
+        """Predictions of short lifetimes over time: one row per case and part of its run.
+
+        Columns: the scheme, `drive_writes` (its beginning), `threshold_pages`, the four counts
+        (`short_right` and so on), `accuracy` of the part and `cumulative_accuracy` up to its end.
+        """
+        rows = [
+            {**_scheme(case), **row}
+            for case in self.document["cases"]
+            for row in accuracy_over_time(case)
+        ]
+        return documents.frame(rows)
 
     @cached_property
     def series(self) -> pl.DataFrame:
@@ -88,7 +104,7 @@ class Amplification:
             for case in self.document["cases"]
             for end, user, flash in case["series"]
         ]
-        return _frame(rows)
+        return documents.frame(rows)
 
     @cached_property
     def streams(self) -> pl.DataFrame:
@@ -98,7 +114,7 @@ class Amplification:
             for case in self.document["cases"]
             for stream in case["streams"]
         ]
-        return _frame(rows)
+        return documents.frame(rows)
 
     @cached_property
     def lifetimes(self) -> pl.DataFrame:
@@ -119,7 +135,7 @@ class Amplification:
             for stream in case["streams"]
             for most, user, moved in stream["lifetimes"]
         ]
-        return _frame(rows)
+        return documents.frame(rows)
 
     def best(self) -> Case:
         """Return the case document with the lowest write amplification; bounds do not count."""
@@ -155,35 +171,68 @@ def by_op(document: dict[str, Any]) -> list[tuple[float, list[Case]]]:
 
 
 def label(case: Case) -> str:
-    """Return a case's schemes in a few words, a bound told apart."""
+    """Return a case's schemes in a few words, a bound told apart, a flattered one marked."""
     return f"{separation(case)}, {case['reclaim']}"
 
 
 def separation(case: Case) -> str:
-    """Return a case's separation, a bound told apart."""
-    return str(case["separation"]) + (" (bound)" if case["bound"] else "")
+    """Return a case's separation, a bound told apart, a flattered one marked."""
+    bound = " (bound)" if case["bound"] else ""
+    return f"{case['separation']}{bound}{f' {DAGGER}' if case['flattered'] else ''}"
+
+
+def predicting(cases: Sequence[Case]) -> list[Case]:
+    """Return the cases whose separation predicts lifetimes and was judged."""
+    return [case for case in cases if case["classifier"] and case["classifier"]["judged"]]
+
+
+def miss_share(case: Case) -> float | None:
+    """Return the share of look-ups of metadata that read flash; None where there are none."""
+    learning = case["learning"]
+    return learning["meta_miss_share"] if learning and learning["meta_lookups"] else None
+
+
+def accuracy_over_time(case: Case) -> list[dict[str, Any]]:
+    """Return the parts of a case's run with their counts, accuracy and that of all so far."""
+    rows, right, judged = [], 0, 0
+    for at, threshold, *counts in (case["classifier"] or {}).get("parts", []):
+        short_right, short_wrong, long_right, long_wrong = counts
+        part = sum(counts)
+        right, judged = right + short_right + long_right, judged + part
+        row = {
+            "drive_writes": at,
+            "threshold_pages": threshold,
+            "short_right": short_right,
+            "short_wrong": short_wrong,
+            "long_right": long_right,
+            "long_wrong": long_wrong,
+            "accuracy": (short_right + long_right) / part if part else None,
+            "cumulative_accuracy": right / judged if judged else None,
+        }
+        rows.append(row)
+    return rows
 
 
 def drive_sentence(document: dict[str, Any]) -> str:
     """Return the drive in one sentence: size, where that comes from, what was written."""
     size = words.size(document["logical_pages"] * document["page_bytes"])
-    origin = "scaled to what is written" if document["scaled"] else "as asked"
+    scale = "scaled to what is live at once" if document["capacity"] == "live" else None
+    origin = (scale or "scaled to what is written") if document["scaled"] else "as asked"
     load = f", after a load of {words.count(document['load_pages'])}"
     return (
         f"drive of {size} ({origin}), superblocks of {words.size(document['superblock_bytes'])}, "
         f"{words.count(document['user_pages'])} pages of "
         f"{words.size(document['page_bytes'])} written "
         f"({words.significant(document['drive_writes'])} drive writes"
-        f"{', looped' if document['looped'] else ''})"
+        f"{_looped(document)})"
         f"{load if document['load_pages'] else ''}"
     )
 
 
+def _looped(document: dict[str, Any]) -> str:
+    rounds = words.significant(document["rounds"])
+    return f", the trace repeated {rounds} times" if document["looped"] else ""
+
+
 def _scheme(case: Case) -> dict[str, Any]:
     return {key: case[key] for key in ("case", "separation", "reclaim", "op", "bound")}
-
-
-def _frame(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
-    import polars as pl
-
-    return pl.DataFrame(list(rows), infer_schema_length=None)

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 NO_VARY: dict[str, list[str]] = {}
 ANY_CAPACITY = "100%wss"
+# Superblocks that a drive keeps free at least.
+LEAST_RESERVE = 2
 
 
 def check(spec: SpecLike, *, settings: Settings | None = None) -> dict[str, Any]:
@@ -259,12 +261,12 @@ def wa(
     spec: SpecLike,
     separations: Sequence[str] = ("all",),
     *,
-    op: Sequence[str] = ("7%",),
+    op: Sequence[str] = (),
     reclaims: Sequence[str] = ("cost-benefit",),
-    superblock: str = "1MiB",
-    page: str = "4KiB",
+    superblock: str | None = None,
+    page: str | None = None,
     capacity: str = "auto",
-    reserve: int = 4,
+    reserve: int | None = None,
     drive_writes: float | None = None,
     loop: bool = False,
     load: Sequence[PathLike] = (),
@@ -281,7 +283,9 @@ def wa(
     `spec` is a stack, or the path of a trace (then `trace` says how to read it). Every combination
     of `op` (over-provisioning, with `%`), `separations` and `reclaims` (names, inline tables such
     as `{name = "fk", classes = 8}`, or `all`) is run on a drive of its own: as large as what is
-    ever written unless `capacity` is given, with `reserve` superblocks kept free. `load` is
+    ever written unless `capacity` is given (`live`: as what is live at once, page numbers recycled
+    after trims), with `reserve` superblocks kept free. What is left out of `op`, `superblock`,
+    `page` and `reserve` is that of the stack's `[flash]` table, or 7%, 1MiB, 4KiB and 4. `load` is
     replayed first and not counted (`TENANT=PATH` for a stack of several tenants). The run ends
     after `drive_writes`, or with the trace; with `loop` the trace is repeated until then (10 if not
     given). Schemes that learn are trained at window borders by `trainer`: `native` (in Rust), `jax`
@@ -292,8 +296,9 @@ def wa(
     if isinstance(spec, Mapping) or is_stack_path(spec):
         stack = load_stack(spec)
     else:
-        cache = {"capacity": ANY_CAPACITY, "block": page}
-        stack = of_trace(spec, trace or TraceOptions(), cache)
+        stack = of_trace(spec, trace or TraceOptions(), {"capacity": ANY_CAPACITY})
+    if reserve is not None and reserve < LEAST_RESERVE:
+        raise _native.SpecError(f"`reserve`: found {reserve}, expected {LEAST_RESERVE} or more")
     folder = None if out is None else Path(out)
     text = _native.wa(
         stack.text,
@@ -302,10 +307,10 @@ def wa(
         op=list(op),
         separations=list(separations),
         reclaims=list(reclaims),
-        superblock=superblock,
-        page=page,
+        superblock=superblock or "",
+        page=page or "",
         capacity=capacity,
-        reserve=_natural("reserve", reserve),
+        reserve=reserve or 0,
         drive_writes=drive_writes,
         looped=loop,
         load=[os.fspath(path) for path in load],

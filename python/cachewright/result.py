@@ -7,15 +7,13 @@ in 0..1.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cachewright import words
-from cachewright._native import SpecError
+from cachewright import documents, words
 
 if TYPE_CHECKING:
     import polars as pl
@@ -43,14 +41,7 @@ class Result:
     def load(path: PathLike) -> Result:
         """Read a result folder back. Errors: `SpecError` when there is no readable result."""
         folder = Path(path)
-        file = folder / RESULT_FILE
-        try:
-            return Result(json.loads(file.read_text(encoding="utf-8")), folder)
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise SpecError(f"{file}: {reason}; expected a result folder") from None
-        except ValueError as error:
-            raise SpecError(f"{file}: {error}, expected a result document (JSON)") from None
+        return Result(documents.read(folder / RESULT_FILE, "a result folder"), folder)
 
     @property
     def name(self) -> str:
@@ -69,12 +60,15 @@ class Result:
 
     @cached_property
     def cases(self) -> pl.DataFrame:
-        """One row per case: `case`, its settings by dotted key, capacity and all counts."""
+        """One row per case: `case`, its settings by dotted key, capacity and all counts.
+
+        A drive under the cache has its numbers as `flash_user_pages` and so on.
+        """
         rows = [
-            {**_case_keys(case), **_capacity(case), **case["total"]}
+            {**_case_keys(case), **_capacity(case), **case["total"], **_flash(case)}
             for case in self.document["cases"]
         ]
-        return _frame(rows)
+        return documents.frame(rows)
 
     @cached_property
     def tenants(self) -> pl.DataFrame:
@@ -84,7 +78,7 @@ class Result:
             for case in self.document["cases"]
             for tenant in case["tenants"]
         ]
-        return _frame(rows)
+        return documents.frame(rows)
 
     @cached_property
     def workload(self) -> pl.DataFrame:
@@ -93,7 +87,7 @@ class Result:
             {**tenant, "skipped_examples": "\n".join(tenant.get("skipped_examples", []))}
             for tenant in self.document["tenants"]
         ]
-        return _frame(rows)
+        return documents.frame(rows)
 
     @cached_property
     def curves(self) -> pl.DataFrame:
@@ -184,7 +178,7 @@ class Curves:
             for curve in self.document["curves"]
             for size, miss, low, high in curve["points"]
         ]
-        return _frame(rows)
+        return documents.frame(rows)
 
     @cached_property
     def verify(self) -> pl.DataFrame:
@@ -192,7 +186,7 @@ class Curves:
 
         Columns: `tenant`, `policy`, `size_blocks`, `curve`, `exact`, `error`.
         """
-        return _frame(self.document.get("verify", []))
+        return documents.frame(self.document.get("verify", []))
 
     def __repr__(self) -> str:
         return f"Curves({self.document['name']!r}, {len(self.document['curves'])} curves)"
@@ -212,11 +206,10 @@ def _capacity(case: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _flash(case: dict[str, Any]) -> dict[str, Any]:
+    flash = case.get("flash", {})
+    return {f"flash_{k}": v for k, v in flash.items() if isinstance(v, int | float)}
+
+
 def _without_name(tenant: dict[str, Any]) -> dict[str, Any]:
     return {key: item for key, item in tenant.items() if key != "name"}
-
-
-def _frame(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
-    import polars as pl
-
-    return pl.DataFrame(list(rows), infer_schema_length=None)

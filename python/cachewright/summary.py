@@ -20,6 +20,8 @@ from cachewright import _native, words
 POLICY = "cache.policy"
 PARTITION = "cache.partition"
 CAPACITY = "cache.capacity"
+SEPARATION = "flash.separation"
+FLASH = "flash."
 SHOWN = 20
 SHOWN_PER_GROUP = 3
 # Cutting fewer cases than this would hide more than it saves.
@@ -27,6 +29,12 @@ SLACK = 3
 
 Document = dict[str, Any]
 Case = dict[str, Any]
+
+FLASH_MEASURES = (
+    ("F/U", "write_amplification", words.ratio),
+    ("(F-U)/U", "extra_writes", words.ratio),
+    ("flash writes", "flash_pages", words.count),
+)
 
 
 @dataclass(frozen=True)
@@ -86,12 +94,33 @@ def policy_label(case: Case) -> str:
 def best_case(document: Document) -> Case:
     """Return the case to choose: the highest hit ratio, bounds only when there is nothing else.
 
-    When equal, the smaller cache, then the first case.
+    When equal, the smaller cache, then fewer writes to flash, then the first case.
     """
     return min(
         document["cases"],
-        key=lambda c: (is_bound(c), -hit_ratio(c), capacity_bytes(c), c["case"]),
+        key=lambda c: (is_bound(c), -hit_ratio(c), capacity_bytes(c), flash_pages(c), c["case"]),
     )
+
+
+def flash(case: Case, key: str) -> Any:
+    """Return what the drive under the case's cache did, None without a drive."""
+    return case.get("flash", {}).get(key)
+
+
+def flash_pages(case: Case) -> int:
+    """Return the pages that the drive under the case's cache programmed; 0 without a drive."""
+    return flash(case, "flash_pages") or 0
+
+
+def has_flash(cases: Iterable[Case]) -> bool:
+    """Return whether any case has a drive under its cache."""
+    return any("flash" in case for case in cases)
+
+
+def fewest_flash_writes(document: Document) -> Case | None:
+    """Return the choice that programs the fewest flash pages; None without a drive."""
+    choices = [c for c in document["cases"] if "flash" in c and not is_bound(c)]
+    return min(choices, key=lambda c: (flash_pages(c), c["case"]), default=None)
 
 
 def choices(cases: Sequence[Case], values: Sequence[float | None]) -> list[float | None]:
@@ -124,12 +153,24 @@ def ordered(cases: Iterable[Case], key: str) -> list[str]:
 
 
 def other_keys(document: Document) -> list[str]:
-    """Return the varied keys that are neither policy nor partition."""
-    return [key for key in document["varied"] if key not in (POLICY, PARTITION)]
+    """Return the varied keys that are neither policy nor partition nor the drive's."""
+    keys = document["varied"]
+    return [k for k in keys if k not in (POLICY, PARTITION) and not k.startswith(FLASH)]
+
+
+def flash_keys(document: Document) -> list[str]:
+    """Return the drive's keys to show with each case: the separation, then what is varied."""
+    if not has_flash(document["cases"]):
+        return []
+    varied = [key for key in document["varied"] if key.startswith(FLASH) and key != SEPARATION]
+    return [SEPARATION, *varied]
 
 
 def groups(document: Document) -> list[tuple[str, list[Case]]]:
-    """Return the cases in groups that differ only in policy and partition, smallest cache first."""
+    """Return the cases in groups of one cache size, smallest first.
+
+    Those of a group differ only in policy, partition and the drive.
+    """
     keys = other_keys(document)
     found: dict[str, list[Case]] = {}
     for case in sorted(document["cases"], key=lambda c: (capacity_bytes(c), c["case"])):
@@ -175,7 +216,7 @@ def rankings(document: Document) -> list[Ranking]:
     shown = max(SHOWN // max(len(grouped), 1), SHOWN_PER_GROUP)
     result = []
     for title, cases in grouped:
-        ranked = sorted(cases, key=lambda c: (-hit_ratio(c), c["case"]))
+        ranked = sorted(cases, key=lambda c: (-hit_ratio(c), flash_pages(c), c["case"]))
         if len(ranked) > shown + SLACK:
             bound = next((case for case in ranked if is_bound(case)), None)
             ranked.sort(key=lambda c: (c is not bound, is_bound(c)))

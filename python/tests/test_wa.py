@@ -49,6 +49,46 @@ def test_wa_loops_and_loads_only_when_asked(traces: Path, command: Command) -> N
     assert both["user_pages"] > plain["user_pages"]
 
 
+def test_a_drive_of_what_is_live_recycles_its_pages(traces: Path, command: Command) -> None:
+    lines = []
+    for number in range(300):
+        lines.append(f"1,W,{number * 65536},65536,{number}")
+        if number >= 9:
+            lines.append(f"1,T,{(number - 9) * 65536},65536,{number}")
+    (traces / "files.csv").write_text("\n".join(lines) + "\n")
+    words = ["wa", "files.csv", "--op", "100%", "--superblock", "32KiB", "--separation", "none"]
+    answer = command(*words, "--capacity", "live")
+    assert answer.status == 0, answer.err
+    assert "drive of 640KiB (scaled to what is live at once)" in answer.out
+    assert "30 drive writes" in answer.out
+    assert "drive of 18.8MiB (scaled to what is written)" in command(*words).out
+
+
+def test_predictions_are_judged_and_a_repeated_trace_is_marked(
+    traces: Path, command: Command
+) -> None:
+    words = [*WA, "none,shiro", "--loop", "--drive-writes", "12", "--out", "r", "--report"]
+    answer = command(*words)
+    assert answer.status == 0, answer.err
+    assert "predictions of short lifetimes, over-provisioning 60.0%" in answer.out
+    assert "shiro †" in answer.out
+    assert "none †" not in answer.out
+    assert "(†)" in answer.err
+    found = cachewright.Amplification.load("r")
+    shiro = found.cases.filter(pl.col("separation") == "shiro").row(0, named=True)
+    assert 0 < shiro["accuracy"] <= 1
+    assert 0 <= shiro["meta_miss_share"] <= 1
+    assert shiro["metadata_bytes_per_page"] == 36
+    parts = found.predictions.filter(pl.col("case") == shiro["case"])
+    counts = parts.select(pl.sum_horizontal("short_right", "long_right").sum()).item()
+    judged = found.document["cases"][shiro["case"]]["classifier"]["judged"]
+    assert abs(counts / judged - shiro["accuracy"]) < 1e-9
+    assert abs(parts["cumulative_accuracy"][-1] - shiro["accuracy"]) < 1e-9
+    text = (traces / "r" / "report.html").read_text()
+    assert "Accuracy of predictions" in text
+    assert "metadata misses" in text
+
+
 def test_wa_writes_a_result_and_a_report(traces: Path, command: Command) -> None:
     answer = command(*WA, "none,sepbit", "--out", "r", "--report", "--figures", "svg")
     assert answer.status == 0, answer.err

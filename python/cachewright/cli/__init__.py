@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, UnusedCliTokensError
 
 from cachewright import _native
-from cachewright.cli import check, listing, mrc, output, plan, run, trace, train, wa
+from cachewright.cli import check, listing, mrc, output, plan, reproduce, run, trace, train, wa
 
 DONE, FAILED, WRONG = 0, 1, 2
 
@@ -31,6 +31,7 @@ app.command(mrc.mrc)
 app.command(plan.plan)
 app.command(wa.wa)
 app.command(train.app)
+app.command(reproduce.reproduce)
 app.command(check.check)
 app.command(listing.app)
 app.command(trace.app)

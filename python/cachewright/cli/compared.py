@@ -30,6 +30,9 @@ def show(result: Result) -> None:
     for ranking in summary.rankings(document):
         _ranking(document, ranking)
     output.say(conclusion(document))
+    flash = flash_conclusion(document)
+    if flash:
+        output.say(flash)
 
 
 def conclusion(document: dict[str, Any]) -> str:
@@ -50,6 +53,19 @@ def conclusion(document: dict[str, Any]) -> str:
             f"; the bound {summary.label(most, keys)} has {words.ratio(summary.hit_ratio(most))}"
         )
     return line
+
+
+def flash_conclusion(document: dict[str, Any]) -> str:
+    """Return which case writes least to flash; nothing without a drive or a choice."""
+    best = summary.fewest_flash_writes(document)
+    if best is None or len(document["cases"]) < 2:
+        return ""
+    return (
+        f"fewest flash writes: {summary.label(best, document['varied'])}: "
+        f"{words.count(summary.flash_pages(best))} pages, "
+        f"F/U {words.ratio(summary.flash(best, 'write_amplification'))}, "
+        f"hit ratio {words.ratio(summary.hit_ratio(best))}"
+    )
 
 
 def _workload(document: dict[str, Any]) -> None:
@@ -86,6 +102,32 @@ def _single(case: dict[str, Any]) -> None:
             Column("quota", [_blocks(case, line, "quota_blocks") for line in lines]),
         ],
     )
+    if "flash" in case:
+        _drive(case["flash"])
+
+
+def _drive(flash: dict[str, Any]) -> None:
+    size = words.size(flash["logical_pages"] * flash["page_bytes"])
+    output.facts(
+        [
+            ("drive", f"{size}, {words.percent(flash['op'])} over-provisioning"),
+            ("separation", f"{flash['separation']}, {flash['reclaim']}"),
+            ("written", f"{words.significant(flash['drive_writes'])} drive writes"),
+            ("F/U", words.ratio(flash["write_amplification"])),
+            ("(F-U)/U", words.ratio(flash["extra_writes"])),
+            ("flash writes", words.counted(flash["flash_pages"], "page")),
+        ]
+    )
+    _unsteady([flash])
+
+
+def _unsteady(drives: list[dict[str, Any]]) -> None:
+    """Say so when a drive was written too little to be in a steady state."""
+    few = [flash["drive_writes"] for flash in drives if not flash["steady"]]
+    if few:
+        found = f"{words.significant(min(few))} drive writes"
+        expected = "expected at least 10 for a steady state"
+        output.note(f"found {found} in {len(few)} of {len(drives)} cases, {expected}")
 
 
 def _blocks(case: dict[str, Any], line: dict[str, Any], key: str) -> str:
@@ -109,6 +151,15 @@ def _measures(lines: list[dict[str, Any]], ranking: summary.Ranking | None = Non
     return columns
 
 
+def _flash_measures(ranking: summary.Ranking) -> list[Column]:
+    columns = []
+    for header, key, show in summary.FLASH_MEASURES:
+        values = [summary.flash(case, key) for case in ranking.cases]
+        best = ranking.best(values, highest=False)
+        columns.append(Column(header, [show(v) for v in values[: ranking.shown]], best=best))
+    return columns
+
+
 def _shown(key: str, value: float | None) -> str:
     if key.endswith("ratio"):
         return words.ratio(value)
@@ -129,7 +180,12 @@ def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> None:
     columns.append(Column("policy", [summary.policy_label(c) for c in cases], numeric=False))
     partitions = [summary.value(c, summary.PARTITION) for c in cases]
     columns.append(Column("partition", partitions, numeric=False))
+    for key in summary.flash_keys(document):
+        named = [summary.value(case, key) for case in cases]
+        columns.append(Column(key.removeprefix(summary.FLASH), named, numeric=False))
     columns += _measures([case["total"] for case in ranking.cases], ranking)
+    if summary.has_flash(ranking.cases):
+        columns += _flash_measures(ranking)
     names = [tenant["name"] for tenant in document["tenants"]]
     if 1 < len(names) <= TENANT_COLUMNS:
         for index, name in enumerate(names):
@@ -137,6 +193,7 @@ def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> None:
             shown = [words.ratio(v) for v in values[: ranking.shown]]
             columns.append(Column(name, shown, best=ranking.best(values, highest=True)))
     table(f"{ranking.title}: ranked by hit ratio", columns)
+    _unsteady([case["flash"] for case in ranking.cases if "flash" in case])
     left_out = len(ranking.cases) - ranking.shown
     if left_out:
         output.say(f"{words.count(left_out)} more not shown; --json and --out have all\n")

@@ -6,6 +6,7 @@ know: any name; the registries of the Rust rooms are the only place where they s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
@@ -19,9 +20,13 @@ app = App(name="list", help="Show what can stand in a stack file.")
 Verbose = Annotated[bool, Parameter(name=["--verbose", "-v"], negative=())]
 
 
-@app.command
-def policies(*, verbose: Verbose = False, json: options.Json = False) -> None:
-    """List the replacement policies.
+def _command(name: str, what: str, entries: Callable[[], list[dict[str, Any]]]) -> None:
+    """Add the command `list NAME`; all of them have the same options."""
+
+    def show(*, verbose: Verbose = False, json: options.Json = False) -> None:
+        _show(entries(), verbose, json)
+
+    show.__doc__ = f"""List {what}.
 
     Parameters
     ----------
@@ -31,67 +36,18 @@ def policies(*, verbose: Verbose = False, json: options.Json = False) -> None:
         Print the registry as JSON.
 
     """
-    _show(api.list_policies(), verbose, json)
+    app.command(show, name=name)
 
 
-@app.command
-def partitions(*, verbose: Verbose = False, json: options.Json = False) -> None:
-    """List the ways to split a cache between tenants.
-
-    Parameters
-    ----------
-    verbose
-        Also show sources and settings.
-    json
-        Print the registry as JSON.
-
-    """
-    _show(api.list_partitions(), verbose, json)
-
-
-@app.command
-def separations(*, verbose: Verbose = False, json: options.Json = False) -> None:
-    """List the ways to choose which flash pages share a superblock.
-
-    Parameters
-    ----------
-    verbose
-        Also show sources and settings.
-    json
-        Print the registry as JSON.
-
-    """
-    _show(api.list_separations(), verbose, json)
-
-
-@app.command
-def reclaims(*, verbose: Verbose = False, json: options.Json = False) -> None:
-    """List the ways to pick the superblock to clean.
-
-    Parameters
-    ----------
-    verbose
-        Also show sources and settings.
-    json
-        Print the registry as JSON.
-
-    """
-    _show(api.list_reclaims(), verbose, json)
-
-
-@app.command
-def formats(*, verbose: Verbose = False, json: options.Json = False) -> None:
-    """List the trace formats.
-
-    Parameters
-    ----------
-    verbose
-        Also show sources and options.
-    json
-        Print the registry as JSON.
-
-    """
-    _show(api.list_formats(), verbose, json)
+_command("policies", "the replacement policies", api.list_policies)
+_command("partitions", "the ways to split a cache between tenants", api.list_partitions)
+_command(
+    "separations",
+    "the ways to choose which flash pages share a superblock",
+    api.list_separations,
+)
+_command("reclaims", "the ways to pick the superblock to clean", api.list_reclaims)
+_command("formats", "the trace formats", api.list_formats)
 
 
 def _show(entries: list[dict[str, Any]], verbose: bool, json: bool) -> None:

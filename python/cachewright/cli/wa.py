@@ -29,8 +29,8 @@ ON = Parameter(negative=())
 class DriveArgs:
     """The drive and how much is written to it."""
 
-    op: str = "7%"
-    """Over-provisioning, several with commas (`7%,28%`)."""
+    op: str | None = None
+    """Over-provisioning, several with commas (`7%,28%`); 7% or the stack's `[flash]`."""
 
     separation: str = "all"
     """Separations with commas (`none,2r,sepbit`; see `list separations`), or all."""
@@ -38,17 +38,18 @@ class DriveArgs:
     reclaim: str = "cost-benefit"
     """Ways to pick a victim, with commas (see `list reclaims`), or all."""
 
-    superblock: str = "1MiB"
-    """Size of a superblock, the unit of erasing."""
+    superblock: str | None = None
+    """Size of a superblock, the unit of erasing; 1MiB or the stack's."""
 
-    page: str = "4KiB"
-    """Size of a flash page."""
+    page: str | None = None
+    """Size of a flash page; 4KiB or the stack's."""
 
     capacity: str = "auto"
-    """Logical size of the drive (`1GiB`, `150%wss`); auto is what is ever written."""
+    """Logical size of the drive (`1GiB`, `150%wss`); auto is what is ever written, live the most
+    that is live at once: pages recycle after trims."""
 
-    reserve: int = 4
-    """Superblocks kept free for writes of the host."""
+    reserve: int | None = None
+    """Superblocks kept free for writes of the host; 4 or the stack's."""
 
     drive_writes: float | None = None
     """Stop after the drive was written so often."""
@@ -163,6 +164,10 @@ def show(found: Amplification) -> None:
             output.note(f"{tenant['name']}: {bad} skipped")
     for op, cases in amplification.by_op(document):
         table(f"over-provisioning {words.percent(op)}", _columns(cases))
+        predicting = amplification.predicting(cases)
+        if predicting:
+            title = f"predictions of short lifetimes, over-provisioning {words.percent(op)}"
+            table(title, _predictions(predicting))
     for warning in found.warnings:
         output.note(warning)
     for op, cases in amplification.by_op(document):
@@ -186,8 +191,28 @@ def _columns(cases: list[dict[str, Any]]) -> list[Column]:
         numbers("moved pages", "moved_pages", words.count),
         Column("erases per superblock", [_erases(c["erases"]) for c in cases]),
         numbers("bytes per page", "metadata_bytes_per_page", words.significant, marked=False),
+        Column("metadata misses", [words.percent(amplification.miss_share(c)) for c in cases]),
         Column("streams", [words.count(c["streams_used"]) for c in cases]),
     ]
+
+
+def _predictions(cases: list[dict[str, Any]]) -> list[Column]:
+    found = [case["classifier"] for case in cases]
+    columns = [
+        Column("separation", [amplification.separation(c) for c in cases], numeric=False),
+        Column("reclaim", [c["reclaim"] for c in cases], numeric=False),
+        Column("judged", [words.count(one["judged"]) for one in found]),
+    ]
+    for header, key in (("accuracy", "accuracy"), ("precision", "precision"), ("recall", "recall")):
+        columns.append(_measured(header, key, found))
+    columns.append(_measured("F1", "f1", found))
+    columns.append(Column("majority", [words.percent(one["majority"]) for one in found]))
+    return columns
+
+
+def _measured(header: str, key: str, found: list[dict[str, Any]]) -> Column:
+    best = best_index([one[key] for one in found], highest=True)
+    return Column(header, [words.percent(one[key]) for one in found], best=best)
 
 
 def _erases(erases: dict[str, float]) -> str:

@@ -1,7 +1,8 @@
 """The report of `wa`: which figures it has, and the page around them.
 
-For: write amplification over drive writes, by scheme, and lifetimes per stream. Must never know:
-how it is measured. Units: drive writes, pages; F/U is flash writes per write of the host.
+For: write amplification over drive writes, by scheme, how well lifetimes were predicted, lifetimes
+per stream. Must never know: how it is measured. Units: drive writes, pages; F/U is flash writes per
+write of the host.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ def figures(result: Amplification) -> list[Figure]:
         if len(cases) > 1:
             found.append(_bars(name, title, cases))
         found.append(_lines(name, title, cases[:LINES]))
+        predicting = amplification.predicting(cases)
+        if predicting:
+            found.append(accuracy(name, title, predicting[:LINES]))
         found.append(_lifetimes(name, title, cases[:PANELS]))
     return found
 
@@ -91,6 +95,37 @@ def _lines(name: str, title: str, cases: Rows) -> Figure:
     return Figure(f"over-drive-writes-{name}", title, caption, chart)
 
 
+def accuracy(name: str, title: str, cases: Rows, over: str = "all of the run so far") -> Figure:
+    """Return accuracy over drive writes, a line per case; figure 8 of Shiro's paper."""
+    rows = [
+        {
+            "scheme": case.get("title") or amplification.label(case),
+            "drive_writes": row["drive_writes"],
+            "accuracy": row["cumulative_accuracy"],
+        }
+        for case in cases
+        for row in amplification.accuracy_over_time(case)
+    ]
+    chart = (
+        alt.Chart(alt.InlineData(values=rows))
+        .mark_line(strokeWidth=1.4)
+        .encode(
+            x=alt.X("drive_writes:Q").title("drive writes").scale(nice=False),
+            y=alt.Y("accuracy:Q").title("accuracy").axis(format="%").scale(zero=False),
+            color=alt.Color("scheme:N")
+            .sort(None)
+            .title(None)
+            .legend(orient="bottom", columns=3, labelLimit=300),
+        )
+        .properties(width=WIDE_WIDTH, height=PANEL_HEIGHT + 40)
+    )
+    caption = (
+        f"Share of right predictions of a short or long lifetime in {over}, judged when the page "
+        "was written again or trimmed. The axis does not start at zero."
+    )
+    return Figure(f"accuracy-{name}", f"Accuracy of predictions, {title}", caption, chart)
+
+
 def _lifetimes(name: str, title: str, cases: Rows) -> Figure:
     """One panel per scheme, a line per stream."""
     schemes = [amplification.label(case) for case in cases]
@@ -144,6 +179,7 @@ def page(result: Amplification, drawn: Sequence[Figure]) -> str:
             f'<section class="best"><p>Best: <strong>{escape(name)}</strong></p>'
             f'<div class="tiles">{shown}</div></section>',
             *(_ranking(op, cases) for op, cases in groups),
+            *(_predictions(op, cases) for op, cases in groups),
             *(figure_section(figure) for figure in drawn),
             _traces(document["tenants"]),
             f"<footer>Cachewright {escape(str(document['cachewright']))}</footer>",
@@ -167,11 +203,33 @@ def _ranking(op: float, cases: Rows) -> str:
         choices = [None if case["bound"] else case[key] for case in cases]
         best = best_index(choices, highest=False)
         columns.append(marked([show(case[key]) for case in cases], best))
+    columns.append([words.percent(amplification.miss_share(case)) for case in cases])
     spreads = [case["erases"] for case in cases]
     columns.append([f"{e['min']:.0f} to {e['max']:.0f}, mean {e['mean']:.1f}" for e in spreads])
     rows = [list(row) for row in zip(*columns, strict=True)]
-    headers = ["separation", "reclaim", *measures, "erases per superblock"]
+    headers = ["separation", "reclaim", *measures, "metadata misses", "erases per superblock"]
     title = f"Ranked, over-provisioning {words.percent(op)}"
+    return f"<section><h2>{escape(title)}</h2>{html_table(headers, rows, 2)}</section>"
+
+
+def _predictions(op: float, cases: Rows) -> str:
+    """Return table V of Shiro's paper for the schemes that predict; nothing if none does."""
+    found = amplification.predicting(cases)
+    if not found:
+        return ""
+    columns = [
+        [escape(amplification.separation(case)) for case in found],
+        [escape(case["reclaim"]) for case in found],
+        [words.count(case["classifier"]["judged"]) for case in found],
+    ]
+    for key in amplification.MEASURES:
+        values = [case["classifier"][key] for case in found]
+        best = best_index(values, highest=True) if key != "majority" else set()
+        columns.append(marked([words.percent(value) for value in values], best))
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    headers = ["separation", "reclaim", "judged", "accuracy", "precision", "recall", "F1"]
+    headers.append("always the more frequent")
+    title = f"Predictions of short lifetimes, over-provisioning {words.percent(op)}"
     return f"<section><h2>{escape(title)}</h2>{html_table(headers, rows, 2)}</section>"
 
 

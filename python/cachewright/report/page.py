@@ -80,6 +80,9 @@ def _headline(document: dict[str, Any]) -> str:
         ("cache writes", words.count(best["total"]["cache_writes"])),
         ("write-backs", words.count(best["total"]["writebacks"])),
     ]
+    if "flash" in best:
+        tiles.append(("F/U on flash", words.ratio(summary.flash(best, "write_amplification"))))
+        tiles.append(("flash writes", words.count(summary.flash_pages(best))))
     if best["total"].get("mean_response_ns") is not None:
         tiles.append(("mean response", words.duration(best["total"]["mean_response_ns"])))
     drawn = "".join(
@@ -154,11 +157,19 @@ def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> str:
         [escape(summary.policy_label(case)) for case in shown],
         [escape(summary.value(case, summary.PARTITION)) for case in shown],
     ]
-    for name, key, show in _MEASURES:
-        values = [case["total"].get(key) for case in cases]
+    for key in summary.flash_keys(document):
+        headers.append(key.removeprefix(summary.FLASH))
+        columns.append([escape(summary.value(case, key)) for case in shown])
+    text_columns = len(headers)
+    measures = [(name, show, [c["total"].get(key) for c in cases]) for name, key, show in _MEASURES]
+    measures += [
+        (name, show, [summary.flash(c, key) for c in cases])
+        for name, key, show in summary.FLASH_MEASURES
+    ]
+    for name, show, values in measures:
         if any(value is not None for value in values):
             headers.append(name)
-            best = ranking.best(values, highest=key.endswith("ratio"))
+            best = ranking.best(values, highest=name.endswith("ratio"))
             columns.append(marked([show(v) for v in values[: ranking.shown]], best))
     names = [tenant["name"] for tenant in document["tenants"]]
     if 1 < len(names) <= TENANT_COLUMNS:
@@ -171,7 +182,8 @@ def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> str:
     left_out = len(cases) - len(shown)
     more = f'<p class="note">{left_out} more are in result.json.</p>' if left_out else ""
     title = f"Ranked, {ranking.title}"
-    return f"<section><h2>{escape(title)}</h2>{html_table(headers, rows, 3)}{more}</section>"
+    drawn = html_table(headers, rows, text_columns)
+    return f"<section><h2>{escape(title)}</h2>{drawn}{more}</section>"
 
 
 def _best_tenants(document: dict[str, Any], several: bool) -> str:

@@ -16,12 +16,13 @@ body { margin: 0; background: var(--paper); color: var(--ink);
 main { max-width: 1040px; margin: 0 auto; padding: 28px 24px 48px; }
 h1 { font-size: 26px; margin: 0 0 2px; overflow-wrap: anywhere; }
 h2 { font-size: 18px; margin: 34px 0 6px; }
+h3 { font-size: 14px; margin: 18px 0 4px; }
 p { margin: 0 0 10px; }
 .lead, .note { color: var(--soft); }
 .note { font-size: 13px; }
 .best { background: var(--tint); border-left: 4px solid var(--accent); padding: 14px 18px;
   margin: 18px 0 8px; border-radius: 4px; }
-.tiles { display: flex; flex-wrap: wrap; gap: 10px 34px; }
+.tiles { display: flex; flex-wrap: wrap; gap: 10px 34px; margin-bottom: 10px; }
 .tiles div { display: flex; flex-direction: column; }
 .tiles b { font-size: 22px; font-variant-numeric: tabular-nums; }
 .tiles span { color: var(--soft); font-size: 13px; }

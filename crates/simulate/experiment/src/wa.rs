@@ -47,20 +47,20 @@ const RESULT: &str = "wa.json";
 /// What to measure.
 #[derive(Clone, Debug)]
 pub struct WaOptions {
-    /// Over-provisioning, each with `%`.
+    /// Over-provisioning, each with `%`; if none, the stack's `[flash]` or 7 %.
     pub op: Vec<String>,
     /// Separations by name or inline table, or `all`.
     pub separations: Vec<String>,
     /// Reclaim policies by name or inline table, or `all`.
     pub reclaims: Vec<String>,
-    /// Size of a superblock, with unit.
+    /// Size of a superblock, with unit; if empty, the stack's or 1 MiB.
     pub superblock: String,
-    /// Size of a page, with unit.
+    /// Size of a page, with unit; if empty, the stack's or 4 KiB.
     pub page: String,
     /// Logical size of the drive, or `auto`: what is ever written, or `live`: the most that is live
     /// at once, with page numbers that recycle after trims.
     pub capacity: String,
-    /// Superblocks kept free for host writes.
+    /// Superblocks kept free for host writes; if 0, the stack's or 4.
     pub reserve: u32,
     /// Stop after so many drive writes.
     pub drive_writes: Option<f64>,
@@ -83,13 +83,13 @@ pub struct WaOptions {
 impl Default for WaOptions {
     fn default() -> Self {
         WaOptions {
-            op: vec![flash::OVER_PROVISIONING.to_owned()],
+            op: Vec::new(),
             separations: vec!["all".to_owned()],
             reclaims: vec![flash::RECLAIM.to_owned()],
-            superblock: flash::SUPERBLOCK.to_string(),
-            page: flash::PAGE.to_string(),
+            superblock: String::new(),
+            page: String::new(),
             capacity: "auto".to_owned(),
-            reserve: flash::RESERVE,
+            reserve: 0,
             drive_writes: None,
             looped: false,
             load: Vec::new(),
@@ -102,6 +102,29 @@ impl Default for WaOptions {
     }
 }
 
+impl WaOptions {
+    /// The same with what was left out taken from the stack's drive, or from the defaults.
+    fn on(&self, spec: &Spec) -> WaOptions {
+        let mut options = self.clone();
+        let drive = spec.flash.as_ref();
+        if options.op.is_empty() {
+            let op = drive.map(|flash| flash::percent_text(flash.over_provisioning));
+            options.op.push(op.unwrap_or_else(|| flash::OVER_PROVISIONING.to_owned()));
+        }
+        if options.superblock.is_empty() {
+            let size = drive.map_or(flash::SUPERBLOCK, |flash| flash.superblock);
+            options.superblock = flash::exact(size);
+        }
+        if options.page.is_empty() {
+            options.page = flash::exact(drive.map_or(flash::PAGE, |flash| flash.page));
+        }
+        if options.reserve == 0 {
+            options.reserve = drive.map_or(flash::RESERVE, |flash| flash.reserve);
+        }
+        options
+    }
+}
+
 /// Measures write amplification; the JSON is described in the package's documentation.
 pub fn wa(
     text: &str,
@@ -110,6 +133,7 @@ pub fn wa(
     progress: OnProgress<'_>,
 ) -> Result<Value, ExperimentError> {
     let spec = Spec::parse(text, origin, &options.set)?;
+    let options = &options.on(&spec);
     let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
     let plan = Plan::new(options).map_err(refuse)?;
     with_threads(options.threads, || {

@@ -152,6 +152,26 @@ fn a_cache_that_holds_all_writes_what_the_host_writes() {
     assert!(host["moved_pages"].as_u64().unwrap() > 1000);
 }
 
+/// `wa` of a stack is on the drive of its `[flash]` table, but for what it is told otherwise.
+#[test]
+fn wa_takes_what_it_is_not_told_from_the_stack() {
+    let folder = folder("flash-wa");
+    let origin = folder.path.join("stack.toml");
+    let measured = |options: WaOptions, stack: &str| {
+        let separations = vec!["none".to_owned()];
+        wa(stack, &origin, &WaOptions { separations, ..options }, &quiet).unwrap()
+    };
+    let of = |result: &Value| {
+        let keys = ["superblock_bytes", "page_bytes", "reserve_superblocks"];
+        let sizes = keys.map(|key| result[key].as_u64().unwrap());
+        (sizes, result["cases"][0]["op"].as_f64().unwrap())
+    };
+    let own = measured(WaOptions::default(), STACK);
+    assert_eq!(of(&own), ([32_768, 4096, 2], 0.6));
+    let told = WaOptions { op: vec!["90%".to_owned()], reserve: 3, ..WaOptions::default() };
+    assert_eq!(of(&measured(told, STACK)), ([32_768, 4096, 3], 0.9));
+}
+
 #[test]
 fn places_that_are_trimmed_need_not_be_moved() {
     let folder = folder("flash-trim");
