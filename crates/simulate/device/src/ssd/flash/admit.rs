@@ -123,8 +123,11 @@ impl Backend {
         let (read_bytes, program_bytes) = (bytes, bytes);
         let write = Work { group, page, source, target, read_bytes, program_bytes, ..new };
         let id = self.work.insert(write);
-        self.writing.insert(self.key(target), id);
-        self.absorb(group, local.layer, true);
+        let erased = self.absorb(group, local.layer);
+        self.aim(id);
+        if erased {
+            self.level(group, local.layer);
+        }
         if before.is_some() { self.read(id) } else { self.to_program(id) }
     }
 
@@ -160,7 +163,9 @@ impl Backend {
                 match self.space.write(local, &mut self.steps) {
                     Ok(place) => {
                         self.changed(id);
-                        self.absorb(group, local.layer, true);
+                        if self.absorb(group, local.layer) {
+                            self.level(group, local.layer);
+                        }
                         (place, self.space.whole())
                     }
                     Err(error) => {
@@ -211,9 +216,12 @@ impl Backend {
             self.work[id].read_bytes = self.params.shape.page_bytes;
             reads = true;
         }
-        self.writing.insert(self.key(target), id);
         self.changed(id);
-        self.absorb(group, local.layer, true);
+        let erased = self.absorb(group, local.layer);
+        self.aim(id);
+        if erased {
+            self.level(group, local.layer);
+        }
         if reads { self.read(id) } else { self.to_program(id) }
     }
 

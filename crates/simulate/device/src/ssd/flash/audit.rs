@@ -4,7 +4,7 @@
 //! looks at every page.
 
 use super::Backend;
-use super::transaction::Step;
+use super::transaction::{NIL, Step};
 use super::unit::{CLASSES, Class, Stage};
 
 impl Backend {
@@ -48,7 +48,7 @@ impl Backend {
                 return Err(format!("unit {index}: {queued} queued, {} counted", unit.queued));
             }
             let channel = &self.channels[unit.channel as usize];
-            let waits = unit.erasing.is_empty() && channel.ready & 1 << unit.bit == 0;
+            let waits = unit.condemned.is_empty() && channel.ready & 1 << unit.bit == 0;
             if unit.stage == Stage::Idle && queued > 0 && waits {
                 return Err(format!("unit {index} is idle and {queued} wait for it"));
             }
@@ -63,7 +63,7 @@ impl Backend {
                 return Err(format!("channel {index} was taken {} of {most} ns", channel.busy_ns));
             }
             let waits = channel.ready != 0 || channel.outs.iter().any(|out| !out.is_empty());
-            if waits && !channel.waking {
+            if waits && !channel.waking && channel.crossing == NIL {
                 return Err(format!("channel {index} is waited for and nothing will wake it"));
             }
         }

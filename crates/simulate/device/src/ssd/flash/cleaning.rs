@@ -8,6 +8,7 @@
 use super::Backend;
 use super::layer::Told;
 use super::transaction::{Id, Place, Purpose, Step, Work};
+use super::unit::Condemned;
 use cachewright_ftl::Address;
 
 /// One block on its way to be erased.
@@ -16,6 +17,7 @@ struct Job {
     group: u16,
     layer: u32,
     block: u32,
+    serial: u32,
     /// Programs that come before the erase: of pages moved, and of pages still on their way to the
     /// block.
     programs_left: u32,
@@ -27,11 +29,15 @@ struct Job {
 pub struct Jobs {
     jobs: Vec<Job>,
     free: Vec<u32>,
+    /// Numbers given to erases so far.
+    serials: u32,
 }
 
 impl Jobs {
     fn open(&mut self, group: u16, layer: u32) -> u32 {
-        let job = Job { group, layer, block: 0, programs_left: 0, erases_left: 0 };
+        self.serials += 1;
+        let serial = self.serials;
+        let job = Job { group, layer, block: 0, serial, programs_left: 0, erases_left: 0 };
         match self.free.pop() {
             Some(index) => {
                 self.jobs[index as usize] = job;
@@ -51,18 +57,31 @@ impl Jobs {
 }
 
 impl Backend {
-    /// Makes work of what a layer has told. `levels`: wear may be levelled after it.
+    /// Makes work of what a layer has told; whether a block is to be erased.
     #[inline]
-    pub(super) fn absorb(&mut self, group: u16, layer: u32, levels: bool) {
+    pub(super) fn absorb(&mut self, group: u16, layer: u32) -> bool {
         if self.params.schedule.gc_preemptible {
             self.note_urgency(group, layer);
         }
-        if !self.steps.told.is_empty() {
-            self.clean(group, layer, levels);
+        !self.steps.told.is_empty() && self.clean(group, layer)
+    }
+
+    /// Work whose target is known: its page is on its way, after the erase of its block if one is
+    /// still to come.
+    #[inline]
+    pub(super) fn aim(&mut self, id: Id) {
+        let target = self.work[id].target;
+        let key = self.key(target);
+        self.writing.insert(key, id);
+        let unit = &self.units[self.sites[target.plane as usize].unit as usize];
+        if !unit.condemned.is_empty() {
+            let mut latest = unit.condemned.iter().rev();
+            let same = |item: &&Condemned| item.plane == target.plane && item.block == target.block;
+            self.work[id].needs = latest.find(same).map_or(0, |item| item.serial);
         }
     }
 
-    fn clean(&mut self, group: u16, layer: u32, levels: bool) {
+    fn clean(&mut self, group: u16, layer: u32) -> bool {
         let mut told = std::mem::take(&mut self.steps.told);
         let (mut job, mut erased) = (None, false);
         for step in &told {
@@ -83,18 +102,16 @@ impl Backend {
                     let program_bytes = self.params.shape.page_bytes;
                     let new = Work::new(Purpose::Meta, self.now);
                     let id = self.work.insert(Work { target, program_bytes, group, ..new });
-                    self.work[id].step = Step::Program;
-                    self.enqueue(id);
+                    self.aim(id);
+                    self.to_program(id);
                 }
                 Told::MetaRead { .. } => {}
             }
         }
         told.clear();
         self.steps.told = told;
-        if erased && levels {
-            self.level(group, layer);
-        }
         self.note_urgency(group, layer);
+        erased
     }
 
     fn relocate(&mut self, group: u16, layer: u32, job: u32, (from, to): (Address, Address)) {
@@ -106,7 +123,7 @@ impl Backend {
         let new = Work::new(Purpose::Move, self.now);
         let work = Work { source, target, read_bytes, program_bytes, group, job, copy_back, ..new };
         let id = self.work.insert(work);
-        self.writing.insert(self.key(target), id);
+        self.aim(id);
         // Data that is still in the controller is programmed from there.
         if copy_back && self.writing.contains_key(&self.key(source)) {
             self.work[id].copy_back = false;
@@ -116,11 +133,12 @@ impl Backend {
 
     /// A block is to be erased once nothing in it is needed.
     fn condemn(&mut self, job: u32) {
-        let Job { group, layer, block, programs_left, .. } = self.jobs.jobs[job as usize];
+        let Job { group, layer, block, serial, programs_left, .. } = self.jobs.jobs[job as usize];
         for plane in self.space.planes_of(group, layer) {
             let unit = self.sites[*plane as usize].unit;
-            self.units[unit as usize].erasing.push((*plane, block));
-            self.erasing[*plane as usize] += 1;
+            let plane = *plane;
+            self.units[unit as usize].condemned.push(Condemned { plane, block, serial });
+            self.erasing[plane as usize] += 1;
         }
         let late = self.hold(job, group, layer, block);
         self.jobs.jobs[job as usize].programs_left += late;
@@ -177,9 +195,10 @@ impl Backend {
         self.work.remove(id);
         self.counters.erases += 1;
         let unit = self.sites[target.plane as usize].unit;
-        self.units[unit as usize].erasing.retain(|at| *at != (target.plane, target.block));
+        let Job { group, layer, serial, .. } = self.jobs.jobs[job as usize];
+        let unit = &mut self.units[unit as usize];
+        unit.condemned.retain(|item| item.serial != serial || item.plane != target.plane);
         self.erasing[target.plane as usize] -= 1;
-        let Job { group, layer, .. } = self.jobs.jobs[job as usize];
         let left = &mut self.jobs.jobs[job as usize].erases_left;
         *left -= 1;
         if *left == 0 {
@@ -189,7 +208,7 @@ impl Backend {
     }
 
     /// Static wear levelling: empties the least erased block when the most erased is far ahead.
-    fn level(&mut self, group: u16, layer: u32) {
+    pub(super) fn level(&mut self, group: u16, layer: u32) {
         let Some(spread) = self.params.collect.static_wear_spread else { return };
         let blocks = self.space.layer(group, layer).blocks();
         let most = blocks.iter().map(|block| block.erases).max().unwrap_or(0);
@@ -200,7 +219,7 @@ impl Backend {
             && self.space.layer_mut(group, layer).clean(least.id, &mut self.steps)
         {
             self.counters.wear_moves += 1;
-            self.absorb(group, layer, false);
+            self.absorb(group, layer);
         }
     }
 

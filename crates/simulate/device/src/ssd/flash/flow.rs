@@ -67,7 +67,6 @@ impl Backend {
         let channel = &mut self.channels[index as usize];
         channel.take(now, crossing);
         channel.crossing = id;
-        channel.waking = true;
         self.events.push(now + crossing, What::Out, index);
         true
     }
@@ -92,8 +91,7 @@ impl Backend {
     #[inline]
     fn crossed(&mut self, index: u32) {
         let channel = &mut self.channels[index as usize];
-        channel.waking = false;
-        let id = channel.crossing;
+        let id = std::mem::replace(&mut channel.crossing, NIL);
         self.touch(index);
         let unit = self.sites[self.work[id].source.plane as usize].unit;
         self.read_done(id);

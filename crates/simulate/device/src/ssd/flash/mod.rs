@@ -39,7 +39,7 @@ pub use stats::{Counters, FlashStats, Waits, Wear};
 pub use unit::Class;
 
 use crate::seam::Spent;
-use cachewright_ftl::FtlError;
+use cachewright_ftl::{Counts, FtlError};
 use cachewright_types::{Nanos, Seed, TenantId};
 use cleaning::Jobs;
 use events::Events;
@@ -125,6 +125,8 @@ pub struct Backend {
     counters: Counters,
     waits: [Waits; CLASSES],
     fault: Option<FtlError>,
+    /// What the translation layers had done when the device was filled.
+    before: Counts,
 }
 
 impl Backend {
@@ -164,8 +166,10 @@ impl Backend {
             counters: Counters::default(),
             waits: [Waits::default(); CLASSES],
             fault: None,
+            before: Counts::default(),
             params: params.clone(),
         };
+        backend.before = backend.layer_counts();
         backend.warm_map(seed);
         backend.note_urgency_everywhere();
         Ok(backend)
@@ -234,7 +238,19 @@ impl Backend {
         self.fault.as_ref()
     }
 
-    /// What was done up to `now`.
+    /// What all translation layers have done.
+    fn layer_counts(&self) -> Counts {
+        let mut sum = Counts::default();
+        for (_, _, layer) in self.space.layers() {
+            let counts = layer.counts();
+            sum.user_pages += counts.user_pages;
+            sum.collections += counts.collections;
+            sum.moved_pages += counts.moved_pages;
+        }
+        sum
+    }
+
+    /// What was done up to `now`, filling it apart (but its erases count as wear).
     pub fn stats(&self, now: Nanos) -> FlashStats {
         let mut stats = FlashStats {
             counters: Counters { events: self.events.made(), ..self.counters },
@@ -248,10 +264,6 @@ impl Backend {
         let (mut erases, mut blocks) = (0, 0);
         stats.wear.least = u32::MAX;
         for (_, _, layer) in self.space.layers() {
-            let counts = layer.counts();
-            stats.layer_writes += counts.user_pages;
-            stats.collections += counts.collections;
-            stats.moved_pages += counts.moved_pages;
             stats.free_blocks += u64::from(layer.free_blocks());
             stats.mapped_pages += u64::from(layer.mapped_pages());
             for block in layer.blocks().iter() {
@@ -261,6 +273,10 @@ impl Backend {
                 blocks += 1;
             }
         }
+        let counts = self.layer_counts() - self.before;
+        stats.layer_writes = counts.user_pages;
+        stats.collections = counts.collections;
+        stats.moved_pages = counts.moved_pages;
         stats.wear.mean = erases as f64 / f64::from(blocks.max(1));
         stats
     }

@@ -95,6 +95,10 @@ impl Backend {
     fn serve(&mut self, index: u32) {
         loop {
             let channel = &mut self.channels[index as usize];
+            if channel.crossing != NIL {
+                // The end of it will look again.
+                return;
+            }
             if channel.busy_until > self.now {
                 let waits = channel.ready != 0 || channel.outs.iter().any(|out| !out.is_empty());
                 if waits && !channel.waking {
@@ -171,9 +175,9 @@ impl Backend {
     #[inline]
     fn able(&self, index: u32, id: Id) -> bool {
         let (unit, work) = (&self.units[index as usize], &self.work[id]);
-        let (plane, block) = (work.target.plane, work.target.block);
         match work.step {
             Step::Erase => {
+                let (plane, block) = (work.target.plane, work.target.block);
                 let reads = unit.queues[..=Class::CleanRead as usize].iter();
                 !reads.flat_map(|queue| queue.iter(&self.work)).any(|other| {
                     let place = self.work[other].source;
@@ -181,7 +185,11 @@ impl Backend {
                 })
             }
             Step::Read if !work.copy_back => true,
-            _ => unit.erasing.is_empty() || !unit.erasing.contains(&(plane, block)),
+            _ if work.needs == 0 => true,
+            _ => {
+                let (plane, serial) = (work.target.plane, work.needs);
+                unit.condemned.iter().all(|item| item.serial != serial || item.plane != plane)
+            }
         }
     }
 

@@ -88,6 +88,8 @@ pub struct Work {
     pub job: u32,
     /// Cleaning that must not erase its target before it is programmed.
     pub holds: u32,
+    /// Number of the erase that comes before its program; 0 for none.
+    pub needs: u32,
     /// The next in the list it is in.
     pub next: Id,
     /// The first of those that wait for it.
@@ -123,6 +125,7 @@ impl Work {
             page: 0,
             job: NIL,
             holds: NIL,
+            needs: 0,
             next: NIL,
             waiters: NIL,
             group: 0,

@@ -106,6 +106,17 @@ pub struct Halted {
     pub cleans: bool,
 }
 
+/// A block that will be erased; what belongs to its next life is not programmed before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Condemned {
+    /// Its plane.
+    pub plane: u32,
+    /// The block.
+    pub block: u32,
+    /// The number of this erase, never given twice.
+    pub serial: u32,
+}
+
 /// A chip, or a die where dies overlap.
 #[derive(Clone, Debug)]
 pub struct Unit {
@@ -127,8 +138,8 @@ pub struct Unit {
     pub queues: [Queue; CLASSES],
     /// Work in all of them.
     pub queued: u32,
-    /// Blocks (plane, block) that will be erased; nothing is programmed there before.
-    pub erasing: Vec<(u32, u32)>,
+    /// Blocks that will be erased.
+    pub condemned: Vec<Condemned>,
     /// Planes where cleaning goes first, a bit each (numbers modulo 64).
     pub urgent_planes: u64,
     /// Sensed pages that have not crossed the channel.
@@ -154,7 +165,7 @@ impl Unit {
             halted: None,
             queues: [Queue::default(); CLASSES],
             queued: 0,
-            erasing: Vec::new(),
+            condemned: Vec::new(),
             urgent_planes: 0,
             leaving: 0,
             since: 0,
@@ -219,11 +230,11 @@ pub const OUTS: usize = 4;
 pub struct Channel {
     /// Until when it is taken.
     pub busy_until: u64,
-    /// Whether an event at that time will look at what waits.
+    /// Whether an event at that time will look at what waits (the end of a crossing does anyway).
     pub waking: bool,
     /// Data of reads that waits: copy-backs, the map's, the host's, cleaning's.
     pub outs: [Queue; OUTS],
-    /// The read whose data crosses.
+    /// The read whose data crosses, if one does.
     pub crossing: u32,
     /// Units that may have a command to take, a bit each.
     pub ready: u64,

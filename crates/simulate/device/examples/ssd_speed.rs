@@ -1,0 +1,128 @@
+//! Simulated requests per second of real time, of the flash alone and of the whole drive.
+//!
+//! For: `cargo run --release -p cachewright-device --example ssd_speed -- [REQUESTS]`; the table of
+//! speed in the documents. Must never know: what a device decides. Units: requests per second of
+//! the processor's time in the loop, nanoseconds of simulated time, MiB of memory at most so far.
+//! Each row is a closed loop of random requests at a queue depth; a row's device is filled first,
+//! which the column before the speed counts.
+
+use cachewright_device::ssd::flash::{
+    Backend, Done, Fill, FlashError, FlashParams, FlashStats, Kind, MapCache, Transaction,
+};
+use cachewright_types::{Nanos, Rng, Seed, TenantId};
+use std::time::Instant;
+
+/// One row.
+struct Case {
+    name: &'static str,
+    params: FlashParams,
+    write_share: f64,
+    sectors: u64,
+    depth: u32,
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let requests: u64 = std::env::args().nth(1).map_or(Ok(2_000_000), |word| word.parse())?;
+    println!(
+        "{:44} {:>9} {:>10} {:>9} {:>11} {:>9}",
+        "closed loop, uniform random", "fill ms", "kreq/s", "events", "mean us", "peak MiB"
+    );
+    for case in cases() {
+        flash(&case, requests)?;
+    }
+    Ok(())
+}
+
+fn cases() -> Vec<Case> {
+    let fill = Fill::Analytic { occupancy: 0.7 };
+    let large = FlashParams { fill, ..FlashParams::mqsim() };
+    let small = FlashParams { fill, ..FlashParams::small() };
+    let full = FlashParams { fill: Fill::Analytic { occupancy: 0.8 }, ..FlashParams::small() };
+    let map = MapCache::Cached { bytes: 2 << 20, entry_bytes: 8, tenants: 1, read_bytes: 512 };
+    let mapped = FlashParams { map, ..large.clone() };
+    let case = |name, params: &FlashParams, write_share, sectors, depth| Case {
+        name,
+        params: params.clone(),
+        write_share,
+        sectors,
+        depth,
+    };
+    vec![
+        case("flash, 512 GB, 4K read QD16", &large, 0.0, 0xFF, 16),
+        case("flash, 512 GB, 4K read QD256", &large, 0.0, 0xFF, 256),
+        case("flash, 512 GB, 4K read QD16, 2 MiB map", &mapped, 0.0, 0xFF, 16),
+        case("flash, 512 GB, 8K write QD16", &large, 1.0, 0xFFFF, 16),
+        case("flash, 16 GiB, 4K read QD16", &small, 0.0, 0xFF, 16),
+        case("flash, 16 GiB, 8K write QD16, cleaning", &full, 1.0, 0xFFFF, 16),
+        case("flash, 16 GiB, 8K half writes QD16, cleaning", &full, 0.5, 0xFFFF, 16),
+    ]
+}
+
+fn flash(case: &Case, requests: u64) -> Result<(), FlashError> {
+    let origin = Instant::now();
+    let start = processor_s(origin);
+    let mut backend = Backend::new(&case.params, Seed(1))?;
+    let filled = processor_s(origin) - start;
+    let mut rng = Seed(2).rng();
+    let Fill::Analytic { occupancy } = case.params.fill else { return Ok(()) };
+    let pages = (f64::from(backend.logical_pages(0)) * occupancy) as u64;
+    let next = |rng: &mut Rng, tag: u64| Transaction {
+        tag,
+        tenant: TenantId(0),
+        group: 0,
+        kind: if rng.unit() < case.write_share { Kind::Write } else { Kind::Read },
+        page: rng.below(pages) as u32,
+        sectors: case.sectors,
+    };
+    let start = processor_s(origin);
+    let mut done: Vec<Done> = Vec::new();
+    for tag in 0..u64::from(case.depth) {
+        backend.submit(Nanos(0), &[next(&mut rng, tag)]);
+    }
+    let (mut completed, mut waited, mut now) = (0_u64, 0_u64, Nanos(0));
+    while completed < requests {
+        let Some(due) = backend.next_due() else { break };
+        backend.advance(due, &mut done);
+        for item in done.drain(..) {
+            completed += 1;
+            waited += item.spent.total_ns();
+            now = item.finished;
+            backend.submit(item.finished, &[next(&mut rng, completed)]);
+        }
+    }
+    let stats: FlashStats = backend.stats(now);
+    let events = stats.counters.events as f64 / completed as f64;
+    let speed = completed as f64 / (processor_s(origin) - start);
+    row(case.name, filled, speed, events, waited as f64 / completed as f64);
+    Ok(())
+}
+
+fn row(name: &str, filled_s: f64, speed: f64, events: f64, mean_ns: f64) {
+    println!(
+        "{name:44} {:9.1} {:10.0} {events:9.2} {:11.1} {:9.0}",
+        filled_s * 1e3,
+        speed / 1e3,
+        mean_ns / 1e3,
+        peak_mib()
+    );
+}
+
+/// Time the process has worked on a processor, in seconds by the hundredth; wall time where the
+/// system does not say.
+fn processor_s(origin: Instant) -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let ticks: Vec<f64> = fields.skip(11).take(2).filter_map(|word| word.parse().ok()).collect();
+    match ticks[..] {
+        [user, system] => (user + system) / 100.0,
+        _ => origin.elapsed().as_secs_f64(),
+    }
+}
+
+/// The most memory the process has held, as the system counts it; 0 where it does not say.
+fn peak_mib() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
+    kib.unwrap_or(0.0) / 1024.0
+}
