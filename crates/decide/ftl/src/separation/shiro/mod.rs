@@ -69,6 +69,8 @@ settings! {
         threshold_window: f64 = 0.05, "ratio", 0.001 ..= 4.0;
         /// whether the threshold stays between a quarter superblock and its window
         clamp_threshold: bool = false, "true or false", 0 ..= 1;
+        /// whether a write teaches only once as many writes as the threshold have followed it
+        final_labels: bool = false, "true or false", 0 ..= 1;
         /// pages handed to the trainer, as a share of those written
         sample_share: f64 = 0.1, "ratio", 0.001 ..= 1.0;
         /// page writes handed to the trainer at least, on small drives
@@ -136,7 +138,8 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
         if settings.clamp_threshold {
             threshold.keep_within(geometry.block_pages / 4, threshold_pages as u32);
         }
-        let longer = threshold_pages > window_pages;
+        let before = if settings.final_labels { window_pages as u32 } else { 0 };
+        let longer = threshold_pages > window_pages || settings.final_labels;
         let learning = Learning { rate: settings.learn_rate, explore: settings.explore_share };
         let learns = VARIANT != NO_LEVELS && settings.learn_moves;
         Shiro {
@@ -149,7 +152,7 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
             window: Window::new(VARIANT == EXTENDED),
             window_pages: (window_pages as u32).max(1),
             threshold,
-            history: longer.then(|| History::new(threshold_pages as u32)),
+            history: longer.then(|| History::new(threshold_pages as u32, before)),
             trainer: Some(Box::new(NativeTrainer::new(seed.derive("trainer")))),
             deployed: None,
             scores: Scores::new((window_pages as u32).max(1)),
@@ -261,7 +264,13 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
             least_steps: self.settings.sample_steps,
             series_steps: self.settings.series_steps,
         };
-        let mut dataset = self.window.dataset(number, threshold, self.encoding, sampling);
+        let encoding = self.encoding;
+        let mut dataset = match &self.history {
+            Some(history) if self.settings.final_labels => {
+                history.dataset(number, threshold, encoding, sampling, self.window_pages)
+            }
+            _ => self.window.dataset(number, threshold, encoding, sampling),
+        };
         dataset.first = self.deployed.is_none();
         if dataset.labelled() == 0 {
             return Ok(());
@@ -314,7 +323,7 @@ impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
         let features = self.tracker.features(page, age.unwrap_or(0));
         self.window.write(page, age.is_none(), features);
         if let Some(history) = &mut self.history {
-            history.write(age, features);
+            history.write(page, age, features);
         }
         // A first write has no history to judge by, but leaves a state.
         let predicted = self.predict(page, &features);

@@ -42,6 +42,55 @@ pub struct Sampling {
     pub series_steps: u32,
 }
 
+impl Sampling {
+    /// Which pages teach in a window, out of so many writes.
+    pub fn picks(self, window: u64, writes: usize) -> impl Fn(u32) -> bool {
+        let enough = f64::from(self.least_steps) / writes.max(1) as f64;
+        let limit = (self.share.max(enough).min(1.0) * 4_294_967_296.0) as u64;
+        let salt = mix(window);
+        move |page| mix(u64::from(page) ^ salt) >> 32 < limit
+    }
+}
+
+/// Puts the steps of pages, one page after another, together to series.
+#[derive(Clone, Debug)]
+pub struct Series {
+    dataset: Dataset,
+    page: Option<u32>,
+    most_steps: u32,
+}
+
+impl Series {
+    /// None yet.
+    pub fn new(window: u64, threshold: u32, encoding: Encoding, most_steps: u32) -> Series {
+        let (lengths, rows, labels) = (Vec::new(), Vec::new(), Vec::new());
+        let dataset = Dataset { window, first: false, threshold, encoding, lengths, rows, labels };
+        Series { dataset, page: None, most_steps }
+    }
+
+    /// The page at hand begins a new series with its next step.
+    pub fn cut(&mut self) {
+        self.page = None;
+    }
+
+    /// Adds a step of a page.
+    pub fn add(&mut self, page: u32, features: &Features, label: Label) {
+        let Dataset { lengths, rows, labels, encoding, .. } = &mut self.dataset;
+        match lengths.last_mut() {
+            Some(length) if self.page == Some(page) && *length < self.most_steps => *length += 1,
+            _ => lengths.push(1),
+        }
+        self.page = Some(page);
+        encoding.append(features, rows);
+        labels.push(label);
+    }
+
+    /// All series.
+    pub fn finish(self) -> Dataset {
+        self.dataset
+    }
+}
+
 /// Records one window; with `waits` also the one before, which then is the one that teaches.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
@@ -160,46 +209,21 @@ impl Window {
         encoding: Encoding,
         sampling: Sampling,
     ) -> Dataset {
-        let enough = f64::from(sampling.least_steps) / f64::from(self.end().max(1));
-        let share = sampling.share.max(enough).min(1.0);
-        let limit = (share * 4_294_967_296.0) as u64;
-        let salt = mix(number);
-        let mut dataset = Dataset {
-            window: number,
-            first: false,
-            threshold,
-            encoding,
-            lengths: Vec::new(),
-            rows: Vec::new(),
-            labels: Vec::new(),
-        };
-        let (mut page, mut steps) = (None, 0);
-        for (record, lifetime) in self.lives() {
-            if mix(u64::from(record.page) ^ salt) >> 32 >= limit {
-                continue;
-            }
+        let picks = sampling.picks(number, self.end() as usize);
+        let mut series = Series::new(number, threshold, encoding, sampling.series_steps);
+        for (record, lifetime) in self.lives().filter(|(record, _)| picks(record.page)) {
             if record.event == Event::Trim {
-                page = None;
+                series.cut();
                 continue;
             }
-            match dataset.lengths.last_mut() {
-                Some(length) if page == Some(record.page) && steps < sampling.series_steps => {
-                    *length += 1;
-                    steps += 1;
-                }
-                _ => {
-                    dataset.lengths.push(1);
-                    (page, steps) = (Some(record.page), 1);
-                }
-            }
-            encoding.append(&record.features, &mut dataset.rows);
-            dataset.labels.push(match lifetime {
+            let label = match lifetime {
                 _ if record.event == Event::FirstWrite => Label::Context,
                 Some(lifetime) if lifetime <= threshold => Label::Short,
                 _ => Label::Long,
-            });
+            };
+            series.add(record.page, &record.features, label);
         }
-        dataset
+        series.finish()
     }
 }
 
