@@ -37,8 +37,10 @@ RUST_SOURCES := $(shell find crates python/src -name '*.rs' -o -name Cargo.toml 
 INSTALLED := $(VENV)/.installed
 EXTENSION := $(VENV)/.extension-$(EXTENSION_PROFILE)
 
+FIGURES_OUT ?= results/shiro
+
 .PHONY: help demo test test-rust test-python fmt fmt-check lint types tidy generate \
-	check-generated develop bench bench-smoke fuzz fuzz-smoke wheel clean
+	check-generated develop figures figures-smoke bench bench-smoke fuzz fuzz-smoke wheel clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
@@ -89,6 +91,12 @@ generate: ## write the pages made from the code
 
 check-generated: ## check that the pages made from the code are fresh
 	cargo xtask generate --check
+
+figures: develop ## a paper's figures beside ours, on the reference traces if they are there (long)
+	$(BIN)/cachewright reproduce shiro --out $(FIGURES_OUT)
+
+figures-smoke: develop ## the same on small synthetic traces
+	$(BIN)/cachewright reproduce shiro --quick --out $(FIGURES_OUT)-quick
 
 bench: develop ## speed and memory beside libCacheSim; writes benches/peers.md
 	$(BIN)/python benches/peers.py --requests $(BENCH_REQUESTS) --out benches/peers.md \

@@ -241,7 +241,7 @@ fn metadata_is_laid_out_in_the_pages_of_the_drive() {
             op: strings(&["300%"]),
             ..small()
         };
-        let result = measured(&random(4096, 30_000), &options).unwrap();
+        let result = measured(&random(4096, 12_000), &options).unwrap();
         let case = &result["cases"][0];
         let share = |key: &str| case[key].as_f64().unwrap() / case["flash_pages"].as_f64().unwrap();
         (share("meta_pages"), case["metadata_bytes_per_page"].as_f64().unwrap())
