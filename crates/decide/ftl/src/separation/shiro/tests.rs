@@ -168,6 +168,33 @@ fn waiting_for_a_prediction_is_counted_and_changes_no_decision() {
     assert_eq!(runs[0].1, runs[1].1);
 }
 
+/// Half of the writes go round 1200 pages, so that these live for 2400 writes; a window has 1024.
+#[test]
+fn lifetimes_beyond_a_window_are_learned_once_labels_are_final() {
+    let page_of = |write: u32| match write.checked_sub(PAGES) {
+        None => write,
+        Some(n) if n % 2 == 0 => n / 2 % 1200,
+        Some(n) => 1200 + (cachewright_types::seed::mix(u64::from(n)) % 2896) as u32,
+    };
+    let judge = |settings: ShiroSettings| {
+        let mut ftl = drive::<PAPER>(&settings, 1);
+        run(&mut ftl, 12 * PAGES, page_of);
+        let classification = ftl.separation().classification().unwrap();
+        assert_eq!(ftl.audit(), Ok(()));
+        (ftl.separation().threshold().unwrap(), classification.since(u64::from(6 * PAGES)))
+    };
+    let (threshold, paper) = judge(settings());
+    assert!(threshold < 1024, "{threshold}: both writes lie in one window");
+    let longer = ShiroSettings { threshold_window: 1.0, ..settings() };
+    let (threshold, censored) = judge(longer.clone());
+    assert!(threshold >= 2400, "{threshold}");
+    let (threshold, found) = judge(ShiroSettings { final_labels: true, ..longer });
+    assert!(threshold >= 2400, "{threshold}");
+    assert!(censored.recall() < 0.1, "what a window cannot see is long: {censored:?}");
+    // A third of the random pages are short by chance, a quarter of all that are short.
+    assert!(found.recall() > 0.5 && found.precision() > 0.75, "{found:?}, paper's {paper:?}");
+}
+
 #[test]
 fn before_the_first_model_all_is_unseen() {
     let mut ftl = drive::<PAPER>(&settings(), 1);
