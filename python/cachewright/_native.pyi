@@ -82,6 +82,7 @@ def mrc(
     windows: int,
     verify: int,
     small: str,
+    latency: bool = False,
     threads: int,
     progress: Progress | None,
 ) -> str: ...

@@ -58,7 +58,7 @@ fn run(
 /// Miss-ratio curves of a stack's tenants.
 #[pyfunction]
 #[pyo3(signature = (stack, origin, settings, *, policies, method, rate, size, sizes, points, salts,
-                    windows, verify, small, threads, progress))]
+                    windows, verify, small, latency=false, threads, progress))]
 #[allow(clippy::too_many_arguments)]
 fn mrc(
     py: Python<'_>,
@@ -75,6 +75,7 @@ fn mrc(
     windows: usize,
     verify: usize,
     small: String,
+    latency: bool,
     threads: usize,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
@@ -90,6 +91,7 @@ fn mrc(
         windows,
         verify,
         small,
+        latency,
         set,
         threads,
     };

@@ -118,7 +118,10 @@ impl Case {
     /// Whether anything ends at a time: a window, an interval, or the trace's own order per tenant.
     pub fn needs_times(&self) -> bool {
         let replay = &self.spec.replay;
-        replay.closed || replay.windows > 0 || self.spec.cache.partition.name != "shared"
+        self.spec.stack.is_some()
+            || replay.closed
+            || replay.windows > 0
+            || self.spec.cache.partition.name != "shared"
     }
 
     /// Whether the partitioner reads curves.

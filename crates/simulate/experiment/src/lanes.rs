@@ -4,7 +4,7 @@
 
 use crate::ExperimentError;
 use crate::case::Case;
-use cachewright_cache::Engine;
+use cachewright_cache::{Engine, Quotas};
 use cachewright_curve::CurveSet;
 use cachewright_curve::shards::ShardsSizeSettings;
 use cachewright_curve::windows::Method;
@@ -28,7 +28,7 @@ pub struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    fn control(&self) -> Result<Control, ExperimentError> {
+    pub(crate) fn control(&self) -> Result<Control, ExperimentError> {
         let spec = &self.case.spec;
         let partition = &spec.cache.partition;
         let tenants = self.tenants()?;
@@ -66,8 +66,22 @@ impl Plan<'_> {
         Ok(sizes.into_iter().zip(ratios).collect())
     }
 
-    fn refuse(&self, message: String) -> ExperimentError {
+    pub(crate) fn refuse(&self, message: String) -> ExperimentError {
         ExperimentError::Spec { origin: self.origin.to_owned(), message }
+    }
+
+    /// An empty cache of the case's policy.
+    pub(crate) fn empty<P: Registered>(
+        &self,
+        quotas: &Quotas,
+        settings: &P::Settings,
+    ) -> Engine<P> {
+        let spec = &self.case.spec;
+        let seed = spec.seed.derive("policy");
+        let make = |pool: usize, capacity| {
+            P::new(capacity, settings, seed.derive(&format!("pool/{pool}")))
+        };
+        Engine::new(spec.tenants.len(), quotas, spec.cache.write, make)
     }
 
     fn engine<P: Registered>(
@@ -75,14 +89,7 @@ impl Plan<'_> {
         control: &mut Control,
         settings: &P::Settings,
     ) -> EngineLane<P> {
-        let spec = &self.case.spec;
-        let seed = spec.seed.derive("policy");
-        let quotas = control.first();
-        let make = |pool: usize, capacity| {
-            P::new(capacity, settings, seed.derive(&format!("pool/{pool}")))
-        };
-        let engine = Engine::new(spec.tenants.len(), &quotas, spec.cache.write, make);
-        EngineLane::new(engine, self.recording)
+        EngineLane::new(self.empty(&control.first(), settings), self.recording)
     }
 
     /// The lane of an open-loop case; `watcher` is told what happens to the blocks it holds.
@@ -117,7 +124,7 @@ impl Plan<'_> {
         Ok(run?)
     }
 
-    fn pace(&self) -> Pace {
+    pub(crate) fn pace(&self) -> Pace {
         let spec = &self.case.spec;
         let of_tenants = |value: fn(&crate::spec::TenantSpec) -> u64| {
             spec.tenants.iter().map(value).collect::<Vec<u64>>()

@@ -18,6 +18,7 @@ pub mod series;
 pub mod spec;
 pub mod store;
 pub mod stream;
+pub mod timed;
 pub mod wa;
 
 pub use error::ExperimentError;

@@ -7,8 +7,10 @@ mod options;
 
 pub use options::MrcOptions;
 
+use crate::case::Case;
 use crate::progress::{OnProgress, Progress, with_threads};
 use crate::record::{Recorded, record};
+use crate::timed::latency_curves;
 use crate::{ExperimentError, Spec};
 use cachewright_curve::{Curve, CurveSet, Curves, Method, MiniSettings, PolicyCurves};
 use cachewright_system::replay::{Shared, replay};
@@ -44,7 +46,7 @@ pub fn mrc(
     let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
     check(&spec, options).map_err(refuse)?;
     with_threads(options.threads, || {
-        let recorded = record(&spec, options.windows > 0, progress)?;
+        let recorded = record(&spec, options.windows > 0 || options.latency, progress)?;
         let job = Job { spec: &spec, options, recorded: &recorded, origin, progress };
         job.run()
     })
@@ -76,14 +78,31 @@ impl Job<'_> {
             .zip(&results)
             .flat_map(|(one, result)| self.curves_json(one, result))
             .collect();
-        Ok(json!({
+        let mut found = json!({
             "name": self.spec.name,
             "block_bytes": self.spec.cache.block.0,
             "method": self.options.method,
             "tenants": self.recorded.tenants,
             "curves": curves,
             "verify": verify,
-        }))
+        });
+        if self.options.latency {
+            found["latency"] = self.latency()?.into();
+        }
+        Ok(found)
+    }
+
+    /// Response times at each tenant's sizes, and with the cache switched off.
+    fn latency(&self) -> Result<Vec<Value>, ExperimentError> {
+        let case = Case { index: 0, spec: self.spec.clone(), varied: Vec::new() };
+        let sizes = |tenant: usize| {
+            let distinct = self.recording().totals[tenant].distinct_blocks;
+            Ok([vec![0], self.sizes(distinct)?].concat())
+        };
+        let sizes: Result<Vec<_>, ExperimentError> =
+            (0..self.spec.tenants.len()).map(sizes).collect();
+        let policies = policies(self.spec, self.options);
+        latency_curves(&case, self.recorded, &policies, &sizes?, self.origin, self.progress)
     }
 
     fn recording(&self) -> &Recording {

@@ -75,6 +75,11 @@ fn settings_json(case: &Case) -> Value {
         map.insert("flash.separation".into(), flash.separation.name.clone().into());
         map.insert("flash.reclaim".into(), flash.reclaim.name.clone().into());
     }
+    if let Some(stack) = &case.spec.stack {
+        map.insert("device.cache.model".into(), stack.cache.model.clone().into());
+        map.insert("device.backing.model".into(), stack.backing.model.clone().into());
+        map.insert("machine.system".into(), stack.system.into());
+    }
     for (key, value) in &case.varied {
         map.insert(key.clone(), value.clone().into());
     }

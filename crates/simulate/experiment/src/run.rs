@@ -12,10 +12,11 @@ use crate::result::{case_json, curve_points, workload_json};
 use crate::series::{self, Rows};
 use crate::spec::full_key;
 use crate::store::Store;
+use crate::timed::{Timed, shares_places, timing_json, workload};
 use crate::wa::{Flash, UnderCache};
 use crate::{ExperimentError, Spec, VERSION};
 use cachewright_curve::{CurveSet, Method};
-use cachewright_system::closed::requests_by_tenant;
+use cachewright_system::closed::{Experience, requests_by_tenant};
 use cachewright_system::replay::{Shared, replay};
 use cachewright_system::{
     CurveLane, Cuts, Lane, LaneResult, Recording, Row, Whose, interval_curves,
@@ -104,6 +105,17 @@ pub fn run(
     })
 }
 
+/// What a case found beside its cache's counters.
+#[derive(Default)]
+struct Extra<'a> {
+    /// The times of a closed loop without devices.
+    experience: Option<&'a [Experience]>,
+    /// The drive under the cache.
+    drive: Option<Flash>,
+    /// The times on devices.
+    timed: Option<&'a Timed>,
+}
+
 /// The state of a run.
 struct Run<'a> {
     origin: &'a Path,
@@ -126,7 +138,7 @@ impl Run<'_> {
             lru = if first.spec.replay.curves { lru_lanes(&first.spec) } else { Vec::new() };
             self.set_head(&recorded, first, &[]);
         }
-        let (mut open, mut requests) = (Vec::new(), None);
+        let (mut open, mut requests, mut timed) = (Vec::new(), None, Vec::new());
         let fingerprint = if self.store.keeps() { recorded.recording.fingerprint() } else { 0 };
         for case in group {
             let resolved = resolved(&case.spec, self.origin)?;
@@ -134,6 +146,8 @@ impl Run<'_> {
             if let Some((answer, rows)) = self.store.load(&key, case.index)? {
                 self.answers[case.index] = Some(answer);
                 self.rows.extend(rows);
+            } else if case.spec.stack.is_some() {
+                timed.push((case, key));
             } else if case.spec.replay.closed {
                 let requests =
                     requests.get_or_insert_with(|| requests_by_tenant(&recorded.recording));
@@ -145,6 +159,33 @@ impl Run<'_> {
         while !open.is_empty() || !lru.is_empty() {
             let pass = self.next_pass(&mut open, &recorded.recording);
             self.pass(&pass, std::mem::take(&mut lru), &recorded, first)?;
+        }
+        self.timed(timed, &recorded.recording)
+    }
+
+    /// Runs the cases on devices, together those whose requests lie at the same places.
+    fn timed(
+        &mut self,
+        mut left: Vec<(&Case, String)>,
+        recording: &Recording,
+    ) -> Result<(), ExperimentError> {
+        while let Some((first, _)) = left.first() {
+            let first = *first;
+            let (group, rest): (Vec<_>, Vec<_>) =
+                left.into_iter().partition(|(case, _)| shares_places(first, case));
+            let workload = workload(first, recording, self.origin, self.progress)?;
+            let cases: Vec<&Case> = group.iter().map(|(case, _)| *case).collect();
+            for ((case, key), found) in group.iter().zip(workload.replay(&cases)?) {
+                let lane = found.times.cache.clone();
+                self.answer(
+                    case,
+                    key,
+                    recording,
+                    lane,
+                    Extra { timed: Some(&found), ..Extra::default() },
+                )?;
+            }
+            left = rest;
         }
         Ok(())
     }
@@ -222,7 +263,7 @@ impl Run<'_> {
             self.set_head(recorded, first, &results);
         }
         for (((case, key), result), drive) in pass.iter().zip(answers).zip(drives) {
-            self.answer(case, key, recording, result, None, drive)?;
+            self.answer(case, key, recording, result, Extra { drive, ..Extra::default() })?;
         }
         Ok(())
     }
@@ -254,7 +295,8 @@ impl Run<'_> {
         let (result, experience) = plan.run_closed(watcher, requests, &mut |done| {
             (self.progress)(Progress { stage: "replaying (closed loop)", done, total })
         })?;
-        self.answer(case, key, recording, result, Some(&experience), drive)
+        let extra = Extra { experience: Some(&experience), drive, ..Extra::default() };
+        self.answer(case, key, recording, result, extra)
     }
 
     /// Keeps a case's answer and writes it down.
@@ -264,14 +306,16 @@ impl Run<'_> {
         key: &str,
         recording: &Recording,
         result: LaneResult,
-        experience: Option<&[cachewright_system::closed::Experience]>,
-        drive: Option<Flash>,
+        extra: Extra<'_>,
     ) -> Result<(), ExperimentError> {
         let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
-        let mut answer =
-            case_json(case, capacity_blocks, &result, experience, &case.goals(self.origin)?);
-        if let Some(drive) = drive {
+        let goals = case.goals(self.origin)?;
+        let mut answer = case_json(case, capacity_blocks, &result, extra.experience, &goals);
+        if let Some(drive) = extra.drive {
             answer["flash"] = drive.json(self.origin)?;
+        }
+        if let Some(found) = extra.timed {
+            answer["timing"] = timing_json(case, found);
         }
         self.store.save(key, &answer, &result.rows)?;
         self.answers[case.index] = Some(answer);

@@ -34,6 +34,8 @@ pub struct MrcOptions {
     pub verify: usize,
     /// What to do when a scaled cache is too small: `escalate` or `refuse`.
     pub small: String,
+    /// Measure response times at the sizes too; the stack needs devices.
+    pub latency: bool,
     /// Keys set over the stack file.
     pub set: Vec<(String, String)>,
     /// Threads; 0 for one per processor.
@@ -53,6 +55,7 @@ impl Default for MrcOptions {
             windows: 0,
             verify: 0,
             small: "escalate".to_owned(),
+            latency: false,
             set: Vec::new(),
             threads: 0,
         }
@@ -70,6 +73,11 @@ pub(super) fn check(spec: &Spec, options: &MrcOptions) -> Result<(), String> {
     };
     one_of("method", &options.method, &METHODS)?;
     one_of("small", &options.small, &["escalate", "refuse"])?;
+    if options.latency && spec.stack.is_none() {
+        return Err("`latency`: found a stack without devices, expected `[device.cache]` and \
+                    `[device.backing]`"
+            .to_owned());
+    }
     for policy in &policies(spec, options) {
         cachewright_policy::entry(policy).map_err(|error| error.to_string())?;
         if policy != "lru" && options.method.starts_with("shards") {

@@ -4,6 +4,7 @@
 //! key is declared once, here; unknown keys are refused with the nearest known one. `check` prints
 //! the resolved form.
 
+pub mod device;
 pub mod flash;
 mod goal;
 mod overrides;
@@ -11,6 +12,7 @@ mod resolved;
 mod section;
 mod tenant;
 
+pub use device::{DeviceSpec, StackSpec};
 pub use flash::FlashSpec;
 pub use goal::Goal;
 pub use overrides::{apply, full_key};
@@ -88,6 +90,8 @@ pub struct Spec {
     pub cache: CacheSpec,
     /// The drive under it, if its writes are to be followed.
     pub flash: Option<FlashSpec>,
+    /// The devices, if the replay is to be timed.
+    pub stack: Option<StackSpec>,
     /// The replay.
     pub replay: ReplaySpec,
     /// The tenants, in order.
@@ -122,15 +126,17 @@ impl Spec {
     }
 
     fn from_table(table: &toml::Table, origin: &Path) -> Result<Spec, String> {
-        let top = Section::new("", table, &["name", "seed", "cache", "flash", "replay", "tenant"])?;
+        let keys = ["name", "seed", "cache", "flash", "device", "machine", "replay", "tenant"];
+        let top = Section::new("", table, &keys)?;
         let stem = origin.file_stem().map_or("stack".into(), |stem| stem.to_string_lossy());
         let name = top.text("name", &stem)?;
         let seed = Seed(top.whole("seed", 1, 0..=u64::MAX >> 1)?);
         let cache = CacheSpec::from_section(&top)?;
         let flash = FlashSpec::from_section(&top, cache.block)?;
         let replay = ReplaySpec::from_section(&top)?;
+        let stack = StackSpec::from_section(&top, &replay)?;
         let tenants = tenant::from_section(&top, origin, &replay)?;
-        Ok(Spec { name, seed, cache, flash, replay, tenants })
+        Ok(Spec { name, seed, cache, flash, stack, replay, tenants })
     }
 
     /// How requests become blocks.

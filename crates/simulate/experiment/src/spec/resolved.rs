@@ -41,6 +41,11 @@ impl Spec {
         if let Some(given) = &self.flash {
             whole["flash"] = drive(given);
         }
+        if let Some(stack) = &self.stack {
+            let [devices, machine] = stack.resolved()?;
+            whole["device"] = devices;
+            whole["machine"] = machine;
+        }
         Ok(whole)
     }
 }

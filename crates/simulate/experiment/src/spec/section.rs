@@ -199,7 +199,8 @@ impl<'a> Section<'a> {
     }
 }
 
-fn setting(value: &toml::Value) -> Option<Value> {
+/// A value that a scheme's or device's setting can have.
+pub fn setting(value: &toml::Value) -> Option<Value> {
     match value {
         toml::Value::Integer(number) => Some(Value::Int(*number)),
         toml::Value::Float(number) => Some(Value::Float(*number)),

@@ -1,0 +1,145 @@
+//! What a timed replay found, as the result file has it.
+//!
+//! For: the shape of `timing` in `result.json`. Must never know: where it is written. Units are in
+//! the names; a breakdown's parts are means per request and add up to the mean response.
+
+use super::Timed;
+use crate::case::Case;
+use cachewright_measure::fairness::{extremes, jain};
+use cachewright_system::timed::{Experience, Times};
+use cachewright_types::Op;
+use serde_json::{Map, Value, json};
+
+/// The `timing` of a case.
+pub fn timing_json(case: &Case, timed: &Timed) -> Value {
+    let times = &timed.times;
+    let tenants: Vec<Value> = times
+        .tenants
+        .iter()
+        .enumerate()
+        .map(|(index, found)| {
+            let mut map = Map::new();
+            map.insert("name".into(), case.spec.tenants[index].name.clone().into());
+            map.append(&mut experience_json(found));
+            if let Some(alone) = timed.alone.get(index) {
+                let alone_ns = alone.tenants[index].responses().mean_ns();
+                map.insert("alone_mean_ns".into(), alone_ns.into());
+                map.insert("slowdown".into(), slowdown(found, alone_ns).into());
+            }
+            Value::Object(map)
+        })
+        .collect();
+    let mut timing = json!({
+        "layout": timed.placed.layout.word(),
+        "end_ns": times.end_ns,
+        "read_ahead_blocks": times.read_ahead_blocks,
+        "cleaned_blocks": times.cleaned_blocks,
+        "total": experience_json(&times.total()),
+        "tenants": tenants,
+        "devices": devices_json(case, times),
+        "little": little_json(times),
+        "series": series_json(times),
+    });
+    if !timed.alone.is_empty() {
+        timing["fairness"] = fairness_json(timed);
+    }
+    timing
+}
+
+/// How many times longer a tenant waits than alone; 1 without requests.
+fn slowdown(mixed: &Experience, alone_ns: f64) -> f64 {
+    if alone_ns > 0.0 { mixed.responses().mean_ns() / alone_ns } else { 1.0 }
+}
+
+fn fairness_json(timed: &Timed) -> Value {
+    let pairs = timed.times.tenants.iter().zip(&timed.alone).enumerate();
+    let slowdowns: Vec<f64> = pairs
+        .filter(|(_, (mixed, _))| mixed.responses().count() > 0)
+        .map(|(index, (mixed, alone))| slowdown(mixed, alone.tenants[index].responses().mean_ns()))
+        .collect();
+    let progress: Vec<f64> = slowdowns.iter().map(|slowdown| 1.0 / slowdown).collect();
+    json!({
+        "max_slowdown": slowdowns.iter().copied().fold(0.0, f64::max),
+        "jain": jain(&progress),
+        "min_over_max": extremes(&progress),
+    })
+}
+
+/// The figures of one tenant, or of all.
+pub fn experience_json(found: &Experience) -> Map<String, Value> {
+    let all = found.responses();
+    let mut map = Map::new();
+    let mut put = |key: &str, value: Value| map.insert(key.to_owned(), value);
+    put("requests", all.count().into());
+    put("mean_ns", all.mean_ns().into());
+    for (key, share) in [("p50_ns", 0.5), ("p90_ns", 0.9), ("p99_ns", 0.99), ("p999_ns", 0.999)] {
+        put(key, all.quantile_ns(share).into());
+    }
+    put("max_ns", all.max_ns().into());
+    put("read_mean_ns", found.reads.mean_ns().into());
+    put("write_mean_ns", found.writes.mean_ns().into());
+    put("throughput_per_s", found.throughput_per_s().into());
+    put("bytes_per_s", found.bytes_per_s().into());
+    put("finished_ns", found.last_ns.into());
+    let count = all.count().max(1) as f64;
+    let parts = found.breakdown.parts().into_iter();
+    let breakdown: Map<String, Value> =
+        parts.map(|(name, sum)| (name, (sum as f64 / count).into())).collect();
+    put("breakdown_ns", breakdown.into());
+    map
+}
+
+fn devices_json(case: &Case, times: &Times) -> Vec<Value> {
+    let stack = case.spec.stack.as_ref();
+    let span_ns = times.end_ns.max(1) as f64;
+    let device = |(number, used): (usize, &cachewright_system::timed::machine::Use)| {
+        let own = stack.is_some_and(|stack| stack.per_tenant);
+        let name = match number {
+            0 => "cache".to_owned(),
+            _ if own => format!("backing of {}", case.spec.tenants[number - 1].name),
+            _ => "backing".to_owned(),
+        };
+        let spec = stack.map(|stack| if number == 0 { &stack.cache } else { &stack.backing });
+        json!({
+            "name": name,
+            "model": spec.map(|spec| spec.model.as_str()),
+            "reads": used.commands[Op::Read as usize],
+            "writes": used.commands[Op::Write as usize],
+            "read_bytes": used.bytes[Op::Read as usize],
+            "write_bytes": used.bytes[Op::Write as usize],
+            "busy": used.population.busy_ns() as f64 / span_ns,
+            "mean_inside": used.population.inside_ns() as f64 / span_ns,
+            "max_inside": used.population.most(),
+        })
+    };
+    times.devices.iter().enumerate().map(device).collect()
+}
+
+/// Little's law: the mean number inside is the rate of arrivals times the mean response.
+fn little_json(times: &Times) -> Value {
+    let total = times.total();
+    let span_s = times.end_ns.max(1) as f64 / 1e9;
+    let responses = total.responses();
+    json!({
+        "mean_inside": total.population.inside_ns() as f64 / times.end_ns.max(1) as f64,
+        "arrivals_per_s": responses.count() as f64 / span_s,
+        "mean_response_ns": responses.mean_ns(),
+        "max_inside": total.population.most(),
+    })
+}
+
+/// Per tenant, per bin: requests, bytes, mean response.
+fn series_json(times: &Times) -> Value {
+    let bins = |tenant: usize| -> Vec<Value> {
+        let bins = times.rates.bins(tenant).iter();
+        bins.map(|bin| {
+            let mean = bin.response_ns as f64 / bin.requests.max(1) as f64;
+            json!([bin.requests, bin.bytes, mean])
+        })
+        .collect()
+    };
+    json!({
+        "width_ns": times.rates.width_ns(),
+        "tenants": (0..times.tenants.len()).map(bins).collect::<Vec<_>>(),
+    })
+}

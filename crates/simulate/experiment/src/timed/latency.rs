@@ -1,0 +1,69 @@
+//! Response time as a function of cache size.
+//!
+//! For: `mrc --latency`: one timed replay per tenant and size, in parallel. Must never know: how
+//! curves are drawn. Size 0 is the cache switched off: every request goes to the backing device.
+//! Unlike a miss-ratio curve this one may rise, or have cliffs that no hull shows. Source: icache's
+//! labels, which are made of the steps of this curve.
+
+use super::answer::experience_json;
+use super::{Job, workload};
+use crate::ExperimentError;
+use crate::case::Case;
+use crate::progress::OnProgress;
+use crate::record::Recorded;
+use cachewright_types::TenantId;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Each tenant alone under each of `policies`, at each of its sizes in blocks; `case` has devices.
+pub fn latency_curves(
+    case: &Case,
+    recorded: &Recorded,
+    policies: &[String],
+    sizes: &[Vec<u32>],
+    origin: &Path,
+    progress: OnProgress<'_>,
+) -> Result<Vec<Value>, ExperimentError> {
+    let workload = workload(case, &recorded.recording, origin, progress)?;
+    let cases: Vec<Case> = policies.iter().map(|policy| with_policy(case, policy)).collect();
+    let mut jobs = Vec::new();
+    let mut named = Vec::new();
+    for case in &cases {
+        let Some(stack) = &case.spec.stack else { continue };
+        for (tenant, sizes) in sizes.iter().enumerate() {
+            named.push((case, tenant, sizes));
+            for capacity_blocks in sizes.iter().copied() {
+                let only = Some(TenantId(tenant as u16));
+                jobs.push(Job { case, stack, capacity_blocks, only });
+            }
+        }
+    }
+    let mut found = workload.run(&jobs)?.into_iter();
+    let mut curves = Vec::new();
+    for (case, tenant, sizes) in named {
+        let point = |(size, times): (&u32, cachewright_system::timed::Times)| {
+            let mut point = experience_json(&times.tenants[tenant]);
+            point.insert("size_blocks".into(), (*size).into());
+            point.insert("hit_ratio".into(), times.cache.counts[tenant].hit_ratio().into());
+            Value::Object(point)
+        };
+        let points: Vec<Value> = sizes.iter().zip(found.by_ref()).map(point).collect();
+        curves.push(json!({
+            "tenant": case.spec.tenants[tenant].name,
+            "policy": case.spec.cache.policy.name,
+            "layout": workload.placed.layout.word(),
+            "points": points,
+        }));
+    }
+    Ok(curves)
+}
+
+/// The case under another policy; its own keeps its settings.
+fn with_policy(case: &Case, policy: &str) -> Case {
+    let mut case = case.clone();
+    if case.spec.cache.policy.name != policy {
+        case.spec.cache.policy.name = policy.to_owned();
+        case.spec.cache.policy.pairs.clear();
+    }
+    case
+}

@@ -1,0 +1,265 @@
+//! Cases on devices: placing their requests, replaying them timed, alone too if asked for.
+//!
+//! For: what a stack file with `[device]` tables adds to a run. Must never know: how results are
+//! drawn. Every replay is a job of its own with its own machine, so that the answer does not depend
+//! on the number of threads.
+
+mod answer;
+mod latency;
+
+pub use answer::timing_json;
+pub use latency::latency_curves;
+
+use crate::ExperimentError;
+use crate::case::Case;
+use crate::lanes::{Plan, interval_meter};
+use crate::progress::{OnProgress, Progress};
+use crate::record::open;
+use crate::spec::StackSpec;
+use cachewright_cache::{Cache, Quotas};
+use cachewright_device::AnyDevice;
+use cachewright_policy::{PolicyVisitor, Registered};
+use cachewright_system::timed::{
+    CacheDecider, Decider, Loop, Machine, Parts, Placed, Replay, Requests, Times, run,
+};
+use cachewright_system::{Control, RecordError, Recording};
+use cachewright_types::{Bytes, TenantId};
+use rayon::prelude::*;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What one case found on its devices.
+pub struct Timed {
+    /// All tenants together.
+    pub times: Times,
+    /// Each tenant alone with the whole cache, if asked for.
+    pub alone: Vec<Times>,
+    /// Where the requests lay.
+    pub placed: Placed,
+}
+
+/// The workload of some cases, placed on their backing devices.
+pub struct Workload<'a> {
+    recording: &'a Recording,
+    requests: Requests,
+    placed: Placed,
+    origin: &'a Path,
+    progress: OnProgress<'a>,
+}
+
+/// One replay.
+struct Job<'a> {
+    case: &'a Case,
+    stack: &'a StackSpec,
+    capacity_blocks: u32,
+    /// This tenant alone.
+    only: Option<TenantId>,
+}
+
+/// Makes the decider of a job from its policy.
+struct Decide<'a> {
+    plan: &'a Plan<'a>,
+    control: Option<Control>,
+    quotas: Quotas,
+}
+
+impl PolicyVisitor for Decide<'_> {
+    type Output = Box<dyn Decider>;
+
+    fn visit<P: Registered>(self, settings: P::Settings) -> Self::Output {
+        let spec = &self.plan.case.spec;
+        let engine = self.plan.empty::<P>(&self.quotas, &settings);
+        let cache = Cache::new(engine, spec.cache.block.0.trailing_zeros());
+        Box::new(CacheDecider::new(cache, spec.tenants.len(), self.control))
+    }
+}
+
+/// Whether two timed cases find the same requests at the same places.
+pub fn shares_places(a: &Case, b: &Case) -> bool {
+    let key = |case: &Case| {
+        let stack = case.spec.stack.as_ref()?;
+        let capacity = stack.backing.build().map(|device| device.capacity()).ok();
+        Some((capacity, stack.per_tenant, stack.machine.layout))
+    };
+    key(a) == key(b)
+}
+
+/// The number of each tenant's backing device, after the cache device.
+fn backing_of(stack: &StackSpec, tenants: usize) -> Vec<usize> {
+    (0..tenants).map(|tenant| 1 + if stack.per_tenant { tenant } else { 0 }).collect()
+}
+
+/// Most backing devices.
+const DEVICES: usize = 4000;
+
+/// Reads and places the requests of `case`, which has devices.
+pub fn workload<'a>(
+    case: &Case,
+    recording: &'a Recording,
+    origin: &'a Path,
+    progress: OnProgress<'a>,
+) -> Result<Workload<'a>, ExperimentError> {
+    let spec = &case.spec;
+    let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    let Some(stack) = &spec.stack else {
+        return Err(refuse("found no `[device.cache]` table, expected one".to_owned()));
+    };
+    if stack.per_tenant && spec.tenants.len() > DEVICES {
+        let found = spec.tenants.len();
+        let expected = format!("expected at most {DEVICES}");
+        return Err(refuse(format!("`device.backing.per_tenant`: found {found}, {expected}")));
+    }
+    let mut traces = open(spec)?;
+    let total = traces.requests_hint();
+    let tell = |done| progress(Progress { stage: "placing requests", done, total });
+    let limit = spec.replay.max_accesses;
+    let mut requests = Requests::read(&mut traces, spec.cache.trim, limit, tell)?;
+    let device_of: Vec<usize> =
+        backing_of(stack, spec.tenants.len()).iter().map(|number| number - 1).collect();
+    let capacity = stack.backing.build().map_err(refuse)?.capacity();
+    let count = device_of.iter().max().map_or(0, |last| last + 1);
+    let shift = spec.cache.block.0.trailing_zeros();
+    let placed = requests
+        .place(recording, shift, stack.machine.layout, &vec![capacity; count], &device_of)
+        .map_err(|error| refuse(too_small(&error)))?;
+    Ok(Workload { recording, requests, placed, origin, progress })
+}
+
+fn too_small(error: &cachewright_system::timed::TooSmall) -> String {
+    let hint = if error.compact { "" } else { "; `machine.layout = \"compact\"` may need less" };
+    let what = if error.compact { "touched by" } else { "reached by" };
+    format!(
+        "`device.backing`: found a capacity of {}, expected at least the {} {what} its tenants{hint}",
+        error.capacity, error.needed
+    )
+}
+
+impl Workload<'_> {
+    /// Replays cases that share these places, in parallel; answers in their order.
+    pub fn replay(&self, cases: &[&Case]) -> Result<Vec<Timed>, ExperimentError> {
+        let mut jobs = Vec::new();
+        for case in cases {
+            let Some(stack) = &case.spec.stack else { continue };
+            let capacity_blocks = case.capacity_blocks(self.recording.distinct, self.origin)?;
+            let job = |only| Job { case, stack, capacity_blocks, only };
+            jobs.push(job(None));
+            if stack.alone {
+                let tenants = (0..case.spec.tenants.len()).map(|at| TenantId(at as u16));
+                jobs.extend(tenants.map(|tenant| job(Some(tenant))));
+            }
+        }
+        let mut found = self.run(&jobs)?.into_iter();
+        let mut answers = Vec::new();
+        for case in cases {
+            let alone = case.spec.stack.as_ref().is_some_and(|stack| stack.alone);
+            let Some(times) = found.next() else { break };
+            let alone = found.by_ref().take(if alone { case.spec.tenants.len() } else { 0 });
+            let alone = alone.collect();
+            answers.push(Timed { times, alone, placed: self.placed.clone() });
+        }
+        Ok(answers)
+    }
+
+    /// Runs jobs in parallel; answers in their order.
+    fn run(&self, jobs: &[Job<'_>]) -> Result<Vec<Times>, ExperimentError> {
+        let future = jobs.iter().any(|job| matches!(job.case.needs_future(self.origin), Ok(true)));
+        let next_use = if future { self.next_uses()? } else { Vec::new() };
+        let (sent, total) = (AtomicU64::new(0), (self.requests.len() * jobs.len()) as u64);
+        let replayed = jobs.par_iter().map(|job| {
+            let mut before = 0;
+            self.job(job, &next_use, &mut |done| {
+                let done = sent.fetch_add(done - before, Ordering::Relaxed) + (done - before);
+                before = done.max(before);
+                let (stage, total) = ("replaying on devices", Some(total));
+                (self.progress)(Progress { stage, done, total })
+            })
+        });
+        replayed.collect()
+    }
+
+    fn next_uses(&self) -> Result<Vec<u32>, ExperimentError> {
+        self.recording.next_uses().ok_or_else(|| ExperimentError::Spec {
+            origin: self.origin.to_owned(),
+            message: "found more than 2^32 - 2 block accesses, expected fewer for a policy that \
+                      needs the future"
+                .to_owned(),
+        })
+    }
+
+    fn job(
+        &self,
+        job: &Job<'_>,
+        next_use: &[u32],
+        progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Times, ExperimentError> {
+        let (case, origin) = (job.case, self.origin);
+        let capacity_blocks = job.capacity_blocks;
+        let plan = Plan { case, recording: self.recording, capacity_blocks, origin };
+        let decider = self.decider(job, &plan)?;
+        let machine = self.machine(job)?;
+        let curves = (case.needs_curves() && job.only.is_none()).then(|| interval_meter(case));
+        let replay = Replay {
+            recording: self.recording,
+            requests: &self.requests,
+            extents: &self.placed.tenants,
+            next_use,
+            pace: pace(case, &plan),
+            only: job.only,
+            interval_ns: if job.only.is_some() { 0 } else { case.spec.replay.interval.0 },
+            windows: case.spec.replay.windows,
+            capacity_blocks,
+        };
+        run(&replay, machine, decider, curves, progress).map_err(|error| match error {
+            RecordError::Cancelled => ExperimentError::Cancelled,
+            other => other.into(),
+        })
+    }
+
+    fn decider(&self, job: &Job<'_>, plan: &Plan<'_>) -> Result<Box<dyn Decider>, ExperimentError> {
+        let policy = &job.case.spec.cache.policy;
+        let decide = if job.only.is_some() {
+            Decide { plan, control: None, quotas: Quotas::Shared(job.capacity_blocks) }
+        } else {
+            let mut control = plan.control()?;
+            let quotas = control.first();
+            Decide { plan, control: Some(control), quotas }
+        };
+        cachewright_policy::visit(&policy.name, &policy.pairs, decide)
+            .map_err(|error| plan.refuse(format!("`cache.policy`: {error}")))
+    }
+
+    fn machine(&self, job: &Job<'_>) -> Result<Machine, ExperimentError> {
+        let refuse = |message| ExperimentError::Spec { origin: self.origin.to_owned(), message };
+        let (stack, spec) = (job.stack, &job.case.spec);
+        let backing_of = backing_of(stack, spec.tenants.len());
+        let mut devices: Vec<AnyDevice> = vec![stack.cache.build().map_err(refuse)?];
+        let found = devices[0].capacity();
+        for _ in 0..backing_of.iter().max().copied().unwrap_or(0) {
+            devices.push(stack.backing.build().map_err(refuse)?);
+        }
+        Machine::new(Parts {
+            settings: stack.machine.clone(),
+            block_shift: spec.cache.block.0.trailing_zeros(),
+            capacity_blocks: job.capacity_blocks,
+            devices,
+            backing_of,
+        })
+        .map_err(|needed| refuse(small_cache(found, needed)))
+    }
+}
+
+fn small_cache(found: Bytes, needed: Bytes) -> String {
+    format!(
+        "`device.cache`: found a capacity of {found}, expected at least {needed} for \
+         `cache.capacity` and `machine.spare_blocks`"
+    )
+}
+
+fn pace(case: &Case, plan: &Plan<'_>) -> Loop {
+    if !case.spec.replay.closed {
+        return Loop::Open;
+    }
+    let pace = plan.pace();
+    let (queue_depth, think_ns, start_ns) = (pace.queue_depth, pace.think_ns, pace.start_ns);
+    Loop::Closed { queue_depth, think_ns, start_ns }
+}
