@@ -264,6 +264,14 @@ impl<P: Policy> Engine<P> {
         (cached, dirty)
     }
 
+    /// Counts a miss that the caller kept from the policy.
+    #[inline(always)]
+    pub fn count_bypass(&mut self, tenant: TenantId, write: bool) {
+        let counts = &mut self.counts[tenant.index()];
+        counts.reads += u64::from(!write);
+        counts.writes += u64::from(write);
+    }
+
     /// Counts one whole request.
     #[inline(always)]
     pub fn count_request(&mut self, tenant: TenantId, all_hit: bool) {
@@ -322,6 +330,11 @@ impl<P: Policy> Engine<P> {
     /// Dirty blocks in all pools.
     pub fn dirty_blocks(&self) -> u64 {
         self.pools.iter().map(|pool| u64::from(pool.dirty_blocks)).sum()
+    }
+
+    /// Dirty blocks in one pool.
+    pub fn dirty_in(&self, pool: usize) -> u32 {
+        self.pools[pool].dirty_blocks
     }
 
     /// Whether a block is cached and dirty.

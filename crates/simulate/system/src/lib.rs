@@ -13,6 +13,7 @@ pub mod profile;
 pub mod recording;
 pub mod replay;
 pub mod series;
+pub mod ssd;
 pub mod timed;
 pub mod watch;
 

@@ -81,6 +81,13 @@ impl Layout {
         Parts { layout: self, next, end: if length.0 == 0 { next } else { end } }
     }
 
+    /// The number of a page counted over all groups.
+    #[inline]
+    pub fn number(&self, group: u16, page: u32) -> u64 {
+        let before = usize::from(group).checked_sub(1).and_then(|last| self.ends.get(last));
+        before.copied().unwrap_or(0) + u64::from(page)
+    }
+
     /// The group of a page of the drive, and its number there.
     #[inline]
     pub fn locate(&self, page: u64) -> (u16, u32) {

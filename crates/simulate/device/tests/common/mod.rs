@@ -154,7 +154,11 @@ fn note(running: &mut [Running], completion: &Completion, device: &mut dyn Devic
     let flow = running.iter_mut().find(|flow| flow.flow.tenant == tenant).unwrap();
     flow.times.all.push(time);
     let write = completion.tag >> 47 & 1 == 1;
-    if write { flow.times.writes.push(time) } else { flow.times.reads.push(time) }
+    if write {
+        flow.times.writes.push(time)
+    } else {
+        flow.times.reads.push(time)
+    }
     flow.times.end = completion.finished.0;
     if flow.made < flow.flow.count {
         let command = flow.command();

@@ -227,6 +227,11 @@ impl Backend {
         self.space.pages(group)
     }
 
+    /// Whether a page of a group has a place in flash.
+    pub fn holds(&self, group: u16, page: u32) -> bool {
+        self.space.locate(self.space.of_page(group, page)).is_some()
+    }
+
     /// The mask of all sectors of a page.
     pub fn whole_page(&self) -> u64 {
         self.space.whole()

@@ -1,0 +1,377 @@
+//! A drive with a data cache in its memory, between host interface and flash.
+//!
+//! For: [`CachedSsd`], a device whose cache engine decides and whose memory, flash and back-pressure
+//! cost time. Must never know: stack files, partitioners (they change its quotas from outside).
+//! Units: pages, sectors (bits of a page), nanoseconds. Source: the data cache of MQSim (Tavakkol et
+//! al., FAST'18), whose choices are settings here; its differences are listed in DESIGN.md.
+//! Invariants (audited): a dirty page is in the cache; bytes on their way to flash are those of the
+//! write-backs under way; a write waits only while they are at their limit.
+//!
+//! A command's reads ([`reads`]) and writes ([`writes`]) become accesses to memory and pages of
+//! flash; pages go back to flash in [`destage`]. The memory is protected against loss of power, so a
+//! flush has nothing to wait for.
+
+mod audit;
+mod destage;
+pub mod pages;
+pub mod params;
+mod reads;
+mod slots;
+mod writes;
+
+pub use params::{DataCacheParams, WriteBack};
+
+use crate::ssd::pages::Pages;
+use cachewright_cache::index::SparseIndex;
+use cachewright_cache::{Engine, Quotas};
+use cachewright_device::ssd::direct::{layout, refusal};
+use cachewright_device::ssd::dram::{Dram, DramTiming};
+use cachewright_device::ssd::drive::{Drive, Finished, Inside};
+use cachewright_device::ssd::flash::{Backend, Done, FlashStats, Kind, Transaction};
+use cachewright_device::ssd::host::{Host, Port, Slot};
+use cachewright_device::ssd::pages::Layout;
+use cachewright_device::ssd::params::{Capacity, SsdParams, UnwrittenReads};
+use cachewright_device::{Command, Part, Spent};
+use cachewright_policy::Policy;
+use cachewright_types::{BlockId, Bytes, Nanos, Op, Seed, SettingError, TenantId};
+use destage::Job;
+use hashbrown::HashSet;
+use slots::{Jobs, Users};
+
+/// A drive with a data cache.
+pub type CachedSsd<P> = Drive<DataCache<P>>;
+
+/// Marks the tag of a flash transaction that is a job of the cache's own.
+const JOB: u64 = 1 << 63;
+
+/// What an access to memory is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Transfer {
+    /// A command's own data; since when it was asked for.
+    User { slot: Slot, asked_ns: u64 },
+    /// A dirty page on its way to flash.
+    Out { job: u32 },
+    /// A page from flash that stays.
+    Fill,
+}
+
+/// What the cache has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheStats {
+    /// Pages written to flash by the cache.
+    pub destaged_pages: u64,
+    /// Pages that entered the cache from flash.
+    pub filled_pages: u64,
+    /// Writes that had to wait for room.
+    pub held_writes: u64,
+    /// The most bytes that were on their way to flash.
+    pub most_outgoing: Bytes,
+}
+
+/// Writes of one partition that wait, and what is on its way to flash.
+#[derive(Clone, Debug, Default)]
+struct Partition {
+    /// Sectors of write-backs under way.
+    outgoing: u64,
+    held: std::collections::VecDeque<Slot>,
+}
+
+/// The data cache, its memory and the flash behind it.
+pub struct DataCache<P> {
+    flash: Backend,
+    layout: Layout,
+    axes: DataCacheParams,
+    /// Most sectors on their way to flash, per partition.
+    limit: u64,
+    engine: Engine<P>,
+    indexes: Vec<SparseIndex>,
+    pools: Vec<Pages>,
+    partitions: Vec<Partition>,
+    dram: Dram<Transfer>,
+    users: Users,
+    jobs: Jobs<Job>,
+    /// Pages written within the current window, and when the next begins.
+    recent: HashSet<(u16, u64), foldhash::fast::FixedState>,
+    next_window_ns: u64,
+    /// Whether a read of a page never written gives it a place in flash, and pages so read.
+    allocates: bool,
+    blank: HashSet<u64, foldhash::fast::FixedState>,
+    stamp: u64,
+    stats: CacheStats,
+    batch: Vec<Transaction>,
+    done: Vec<Done>,
+}
+
+/// What a drive with a cache is made of.
+pub struct CachedParts<'a, P> {
+    /// The drive.
+    pub params: &'a SsdParams,
+    /// The tenants' access to it.
+    pub ports: &'a [Port],
+    /// The empty cache; one pool for all, or one per tenant.
+    pub engine: Engine<P>,
+    /// How it treats pages.
+    pub axes: DataCacheParams,
+    /// For the flash.
+    pub seed: Seed,
+}
+
+/// Puts a drive with a data cache together. Errors: the drive cannot be.
+pub fn cached<P: Policy>(parts: CachedParts<'_, P>) -> Result<CachedSsd<P>, SettingError> {
+    let CachedParts { params, ports, engine, axes, seed } = parts;
+    params.check()?;
+    let tenants = ports.len().max(1) as u32;
+    let flash = Backend::new(&params.flash(tenants), seed).map_err(refusal)?;
+    Ok(Drive::of(Host::new(params, ports), DataCache::new(params, flash, engine, axes)))
+}
+
+impl<P: Policy> DataCache<P> {
+    fn new(
+        params: &SsdParams,
+        flash: Backend,
+        engine: Engine<P>,
+        axes: DataCacheParams,
+    ) -> DataCache<P> {
+        let timing = DramTiming {
+            rate_mts: params.dram_rate,
+            burst_bytes: params.dram_burst.0,
+            row_bytes: params.dram_row.0,
+            trcd_ns: params.dram_trcd.0,
+            tcl_ns: params.dram_tcl.0,
+            trp_ns: params.dram_trp.0,
+        };
+        let limit = match axes.back_pressure {
+            Capacity::Auto => params.plane_count() * params.page.0,
+            Capacity::Bytes(bytes) => bytes.0,
+        };
+        let pools = engine.pools();
+        DataCache {
+            layout: layout(params, &flash),
+            flash,
+            limit: (limit / params.sector.0).max(1),
+            axes,
+            indexes: vec![SparseIndex::default(); pools],
+            pools: vec![Pages::default(); pools],
+            partitions: vec![Partition::default(); pools],
+            engine,
+            dram: Dram::new(timing, params.dram_channels as usize, pools),
+            users: Users::default(),
+            jobs: Jobs::default(),
+            recent: HashSet::default(),
+            next_window_ns: 0,
+            allocates: params.unwritten == UnwrittenReads::Allocate,
+            blank: HashSet::default(),
+            stamp: 0,
+            stats: CacheStats::default(),
+            batch: Vec::new(),
+            done: Vec::new(),
+        }
+    }
+
+    /// The engine, for counters and occupancy.
+    pub fn engine(&self) -> &Engine<P> {
+        &self.engine
+    }
+
+    /// What the flash has done up to `now`.
+    pub fn flash_stats(&self, now: Nanos) -> FlashStats {
+        self.flash.stats(now)
+    }
+
+    /// What the cache has done.
+    pub fn stats(&self) -> CacheStats {
+        self.stats
+    }
+
+    /// Bytes on their way to flash, of all partitions.
+    pub fn outgoing(&self) -> Bytes {
+        let sectors: u64 = self.partitions.iter().map(|partition| partition.outgoing).sum();
+        Bytes(sectors * (self.layout.page_bytes().0 / self.sectors_per_page()))
+    }
+
+    /// How addresses are laid out.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn sectors_per_page(&self) -> u64 {
+        u64::from(self.layout.whole_page().count_ones())
+    }
+
+    /// The next stamp.
+    fn stamp(&mut self) -> u64 {
+        self.stamp += 1;
+        self.stamp
+    }
+
+    /// One part of a command is done; `spent` is its time since the command arrived.
+    fn part_done(&mut self, slot: Slot, spent: Spent, finished: &mut Vec<Finished>) {
+        if self.users.part_done(slot) {
+            finished.push(Finished { slot, spent });
+        }
+    }
+
+    /// An access to memory is done.
+    fn transferred(&mut self, now: u64, transfer: Transfer, finished: &mut Vec<Finished>) {
+        match transfer {
+            Transfer::Fill => {}
+            Transfer::Out { job } => self.send_out(now, job),
+            Transfer::User { slot, asked_ns } => {
+                let mut spent = Spent::default();
+                spent.add(Part::Queue, asked_ns - self.users.arrived(slot));
+                spent.add(Part::Dram, now - asked_ns);
+                self.part_done(slot, spent, finished);
+            }
+        }
+    }
+
+    /// A transaction of flash is done.
+    fn flashed(&mut self, now: u64, done: Done, finished: &mut Vec<Finished>) {
+        if done.tag & JOB == 0 {
+            let (slot, mut spent) = (Slot(done.tag as u32), done.spent);
+            let waited = now - self.users.arrived(slot) - spent.total_ns();
+            spent.add(Part::Queue, waited);
+            return self.part_done(slot, spent, finished);
+        }
+        let index = (done.tag & !JOB) as u32;
+        let Some(job) = self.jobs.remove(index) else { return };
+        match job {
+            Job::Fill(fill) => {
+                self.filled(now, &fill);
+                self.part_done(fill.slot, done.spent, finished);
+            }
+            Job::Out(out) => self.destaged(now, &out),
+        }
+    }
+
+    /// Forgets whole pages and tells flash.
+    fn trim(&mut self, now: Nanos, slot: Slot, command: &Command) {
+        let tenant = command.tenant;
+        let (mut offset, end) = (command.offset.0, command.offset.0 + command.length.0);
+        let page_bytes = self.layout.page_bytes().0;
+        self.batch.clear();
+        while let Some(part) = self.layout.parts(Bytes(offset), Bytes(end - offset)).next() {
+            offset = (offset / page_bytes + 1) * page_bytes;
+            if part.sectors == self.layout.whole_page() {
+                let number = self.layout.number(part.group, part.page);
+                if let Some(id) = self.cached_id(tenant, number) {
+                    self.engine.discard(tenant, id);
+                    self.pools[self.engine.pool_of(tenant)].leave(id);
+                }
+                let (group, page, sectors) = (part.group, part.page, part.sectors);
+                let (tag, kind) = (u64::from(slot.0), Kind::Trim);
+                self.batch.push(Transaction { tag, tenant, group, kind, page, sectors });
+            }
+            if offset >= end {
+                break;
+            }
+        }
+        self.users.expect(slot, self.batch.len() as u32);
+        if !self.batch.is_empty() {
+            self.flash.submit(now, &self.batch);
+        }
+    }
+}
+
+impl<P: Policy> Inside for DataCache<P> {
+    fn capacity(&self) -> Bytes {
+        self.layout.capacity()
+    }
+
+    fn arrive(&mut self, now: Nanos, slot: Slot, command: &Command, finished: &mut Vec<Finished>) {
+        self.users.arrive(slot, now.0, command);
+        match command.op {
+            Op::Read => self.read(now, slot, command),
+            Op::Write => self.write(now, slot),
+            Op::Trim => self.trim(now, slot, command),
+            Op::Flush => {}
+        }
+        if self.users.idle(slot) {
+            self.users.leave(slot);
+            finished.push(Finished { slot, spent: Spent::default() });
+        }
+    }
+
+    fn next_due(&self) -> Option<Nanos> {
+        match (self.dram.next_due(), self.flash.next_due()) {
+            (Some(dram), Some(flash)) => Some(flash.min(Nanos(dram))),
+            (dram, flash) => flash.or(dram.map(Nanos)),
+        }
+    }
+
+    fn advance(&mut self, now: Nanos, finished: &mut Vec<Finished>) {
+        while let Some(transfer) = self.dram.receive(now.0) {
+            self.transferred(now.0, transfer, finished);
+        }
+        if self.flash.next_due().is_none_or(|due| due > now) {
+            return;
+        }
+        let mut done = std::mem::take(&mut self.done);
+        self.flash.advance(now, &mut done);
+        for item in done.drain(..) {
+            self.flashed(now.0, item, finished);
+        }
+        self.done = done;
+    }
+
+    fn outstanding(&self) -> usize {
+        self.users.open()
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        self.check()
+    }
+}
+
+/// What a machine may do with a drive whose policy it does not know.
+pub trait DataCached {
+    /// Changes the division of the cache at `now`; pages that must leave go at background pace. The
+    /// kind of division stays (see [`Engine::set_quotas`]).
+    fn set_quotas(&mut self, now: Nanos, quotas: &Quotas) -> bool;
+    /// Counters of a tenant, in pages.
+    fn counts(&self, tenant: TenantId) -> cachewright_measure::Counts;
+    /// Pages a tenant holds.
+    fn occupancy(&self, tenant: TenantId) -> u32;
+    /// Pages a tenant may hold.
+    fn quota(&self, tenant: TenantId) -> u32;
+    /// What the cache has done.
+    fn cache_stats(&self) -> CacheStats;
+    /// What the flash has done up to `now`.
+    fn flash_stats(&self, now: Nanos) -> FlashStats;
+}
+
+impl<P: Policy> DataCached for CachedSsd<P> {
+    fn set_quotas(&mut self, now: Nanos, quotas: &Quotas) -> bool {
+        self.inside_mut().divide(now.0, quotas)
+    }
+
+    fn counts(&self, tenant: TenantId) -> cachewright_measure::Counts {
+        *self.inside().engine.counts(tenant)
+    }
+
+    fn occupancy(&self, tenant: TenantId) -> u32 {
+        self.inside().engine.occupancy(tenant)
+    }
+
+    fn quota(&self, tenant: TenantId) -> u32 {
+        self.inside().engine.quota(tenant)
+    }
+
+    fn cache_stats(&self) -> CacheStats {
+        self.inside().stats
+    }
+
+    fn flash_stats(&self, now: Nanos) -> FlashStats {
+        self.inside().flash.stats(now)
+    }
+}
+
+/// The id of a page under which its pool knows it, if it is in the cache.
+impl<P: Policy> DataCache<P> {
+    fn cached_id(&self, tenant: TenantId, number: u64) -> Option<BlockId> {
+        let pool = self.engine.pool_of(tenant);
+        let address = cachewright_cache::index::Address { tenant, number };
+        let id = self.indexes[pool].get(address)?;
+        (self.pools[pool].get(id).life != 0).then_some(id)
+    }
+}

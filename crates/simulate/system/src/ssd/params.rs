@@ -1,0 +1,78 @@
+//! The axes of a drive's data cache, each with a name of its own.
+//!
+//! For: the settings that decide response time as a function of the cache's size beside capacity,
+//! policy and write mode, which are those of every cache. Must never know: how they are carried
+//! out. The defaults are MQSim's data cache (`Data_Cache_Manager_Flash_Advanced`; Tavakkol et al.,
+//! FAST'18).
+
+use cachewright_device::parameters::{Parameters, Quantity};
+use cachewright_device::ssd::params::Capacity;
+use cachewright_device::{choices, parameters};
+use cachewright_types::{Nanos, SettingError, Value};
+
+choices! {
+    /// When a dirty page is written to flash.
+    pub enum WriteBack {
+        /// At once, unless it was written already within the window.
+        Eager = "eager",
+        /// When it leaves the cache.
+        OnEviction = "on-eviction",
+        /// The pages longest dirty, when too many are.
+        Watermark = "watermark",
+    }
+}
+
+parameters! {
+    /// How the data cache of a drive treats pages.
+    pub struct DataCacheParams {
+        "data cache" {
+            /// pages read from flash enter the cache
+            read_fill: bool = false, "-"; "MQSim WRITE_CACHE: no; WRITE_READ_CACHE: yes";
+            /// when a dirty page is written to flash
+            write_back: WriteBack = WriteBack::Eager, "-"; "MQSim, kept";
+            /// a page written again within this time is hot and waits for eviction (eager)
+            hot_window: Nanos = Nanos(1_000_000_000), "time", 0 ..= 1e15; "MQSim, kept";
+            /// share of dirty pages above which write-back begins (watermark)
+            dirty_high: f64 = 0.5, "ratio", 0.0 ..= 1.0; "typical";
+            /// share of dirty pages at which it ends (watermark)
+            dirty_low: f64 = 0.4, "ratio", 0.0 ..= 1.0; "typical";
+            /// a page stays in the cache once it is written to flash
+            keep_destaged: bool = false, "-"; "MQSim, kept";
+            /// bytes on their way to flash above which writes wait; auto is a page of every plane
+            back_pressure: Capacity = Capacity::Auto, "bytes"; "MQSim, kept";
+        }
+    }
+}
+
+impl DataCacheParams {
+    /// Defaults with `pairs` set over them, checked. Errors: a key or value is refused.
+    pub fn from_pairs(pairs: &[(String, Value)]) -> Result<DataCacheParams, SettingError> {
+        let mut params = DataCacheParams::default();
+        for (key, value) in pairs {
+            params.set(key, value)?;
+        }
+        if params.dirty_low > params.dirty_high {
+            return Err(SettingError {
+                key: "dirty_low".to_owned(),
+                found: params.dirty_low.text(),
+                expected: format!("at most dirty_high = {}", params.dirty_high),
+            });
+        }
+        Ok(params)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_in_the_wrong_order_are_refused() {
+        let pairs = [("dirty_low".to_owned(), Value::Float(0.6))];
+        let words = DataCacheParams::from_pairs(&pairs).unwrap_err().to_string();
+        assert_eq!(words, "`dirty_low`: found 0.6, expected at most dirty_high = 0.5");
+        let pairs = [("write_back".to_owned(), Value::Text("on eviction".into()))];
+        let words = DataCacheParams::from_pairs(&pairs).unwrap_err().to_string();
+        assert!(words.ends_with("nearest is `on-eviction`"), "{words}");
+    }
+}

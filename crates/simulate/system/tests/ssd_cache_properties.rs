@@ -1,0 +1,162 @@
+//! Whatever is asked of a drive with a data cache, under whatever axes, modes, policies and changing
+//! quotas: each command completes exactly once with parts that add up, every invariant holds after
+//! every step, and the same again gives the same.
+
+#[path = "../../device/tests/common/mod.rs"]
+mod common;
+
+use cachewright_cache::{Engine, Quotas, WriteMode};
+use cachewright_device::ssd::host::Port;
+use cachewright_device::{Command, Completion, Device};
+use cachewright_policy::Registered;
+use cachewright_system::ssd::{CachedParts, CachedSsd, DataCacheParams, DataCached, cached};
+use cachewright_types::{Bytes, Nanos, Op, Seed, TenantId, Value};
+use common::{small, value};
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+struct Ask {
+    op: Op,
+    offset: u64,
+    length: u64,
+    tenant: u16,
+    pause: u64,
+    /// A new division of the cache before it.
+    divide: Option<(u32, u32)>,
+}
+
+#[derive(Clone, Debug)]
+struct Setting {
+    pairs: Vec<(&'static str, &'static str)>,
+    mode: WriteMode,
+    shared: bool,
+    axes: Vec<(&'static str, &'static str)>,
+}
+
+fn ask() -> impl Strategy<Value = Ask> {
+    let op = prop_oneof![
+        5 => Just(Op::Read),
+        5 => Just(Op::Write),
+        1 => Just(Op::Trim),
+        1 => Just(Op::Flush),
+    ];
+    let length = prop_oneof![Just(0_u64), 1..40_000_u64, (1..5_u64).prop_map(|n| n * 4096)];
+    let pause = prop_oneof![Just(0_u64), 0..300_000_u64, Just(5_000_000)];
+    let divide = proptest::option::weighted(0.05, (0..40_u32, 0..40_u32));
+    (op, 0..400_u64, length, 0..2_u16, pause, divide).prop_map(
+        |(op, offset, length, tenant, pause, divide)| Ask {
+            op,
+            offset: offset * 4096,
+            length,
+            tenant,
+            pause,
+            divide,
+        },
+    )
+}
+
+fn setting() -> impl Strategy<Value = Setting> {
+    let pick = |key: &'static str, words: &'static [&'static str]| {
+        proptest::sample::select(words).prop_map(move |word| (key, word))
+    };
+    let drive = (
+        pick("unwritten", &["zero", "allocate"]),
+        pick("fill", &["empty", "analytic"]),
+        pick("dram_rate", &["100", "1600"]),
+        pick("dram_channels", &["1", "3"]),
+    );
+    let axes = (
+        pick("read_fill", &["true", "false"]),
+        pick("write_back", &["eager", "on-eviction", "watermark"]),
+        pick("keep_destaged", &["true", "false"]),
+        pick("back_pressure", &["auto", "8KiB"]),
+        pick("hot_window", &["0ns", "2ms", "1s"]),
+    );
+    let mode = proptest::sample::select(WriteMode::ALL.to_vec());
+    (drive, axes, mode, any::<bool>()).prop_map(|(drive, axes, mode, shared)| {
+        let mut pairs = vec![
+            ("channels", "2"),
+            ("chips", "1"),
+            ("blocks", "24"),
+            ("block", "128KiB"),
+            ("over_provisioning", "0.4"),
+        ];
+        pairs.extend([drive.0, drive.1, drive.2, drive.3]);
+        let axes = vec![axes.0, axes.1, axes.2, axes.3, axes.4];
+        Setting { pairs, mode, shared, axes }
+    })
+}
+
+fn drive<P: Registered>(setting: &Setting) -> CachedSsd<P> {
+    let params = small(&setting.pairs);
+    let quotas = if setting.shared { Quotas::Shared(24) } else { Quotas::PerTenant(vec![16, 8]) };
+    let make = |_: usize, capacity: u32| P::new(capacity, &P::Settings::default(), Seed(5));
+    let engine = Engine::new(2, &quotas, setting.mode, make);
+    let pairs: Vec<(String, Value)> =
+        setting.axes.iter().map(|(key, text)| ((*key).to_owned(), value(text))).collect();
+    let axes = DataCacheParams::from_pairs(&pairs).unwrap();
+    let ports = [Port { queue_depth: 8, weight: 1 }, Port { queue_depth: 64, weight: 2 }];
+    cached(CachedParts { params: &params, ports: &ports, engine, axes, seed: Seed(1) }).unwrap()
+}
+
+fn run<P: Registered>(setting: &Setting, asks: &[Ask], audit: bool) -> Vec<Completion> {
+    let mut ssd = drive::<P>(setting);
+    let (mut now, mut done) = (Nanos(0), Vec::new());
+    let capacity = ssd.capacity().0;
+    let step = |ssd: &mut CachedSsd<P>, due, done: &mut Vec<Completion>| {
+        ssd.advance(due, done);
+        assert!(!audit || ssd.audit() == Ok(()), "{:?}", ssd.audit());
+    };
+    for (tag, ask) in asks.iter().enumerate() {
+        now.0 += ask.pause;
+        while let Some(due) = ssd.next_due().filter(|due| *due <= now) {
+            step(&mut ssd, due, &mut done);
+        }
+        if let Some((first, second)) = ask.divide {
+            let quotas = match setting.shared {
+                true => Quotas::Shared(first + second),
+                false => Quotas::PerTenant(vec![first, second]),
+            };
+            assert!(ssd.set_quotas(now, &quotas));
+            assert_eq!(ssd.quota(TenantId(0)), if setting.shared { first + second } else { first });
+        }
+        let offset = ask.offset % (capacity - 40_000);
+        let length = if ask.op == Op::Flush { 0 } else { ask.length };
+        let (tenant, tag) = (TenantId(ask.tenant), tag as u64);
+        let (offset, length) = (Bytes(offset), Bytes(length));
+        ssd.submit(now, Command { tag, op: ask.op, offset, length, tenant });
+    }
+    while let Some(due) = ssd.next_due() {
+        step(&mut ssd, due, &mut done);
+    }
+    assert_eq!((ssd.outstanding(), ssd.audit()), (0, Ok(())));
+    done
+}
+
+fn check<P: Registered>(setting: &Setting, asks: &[Ask]) -> Result<(), TestCaseError> {
+    let done = run::<P>(setting, asks, true);
+    let mut tags: Vec<u64> = done.iter().map(|done| done.tag).collect();
+    tags.sort_unstable();
+    prop_assert_eq!(tags, (0..asks.len() as u64).collect::<Vec<u64>>());
+    for done in &done {
+        prop_assert_eq!(done.spent.total_ns(), done.finished.0 - done.submitted.0);
+    }
+    prop_assert_eq!(done, run::<P>(setting, asks, false), "the same again");
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn least_recently_used(setting in setting(), asks in proptest::collection::vec(ask(), 1..150)) {
+        check::<cachewright_policy::lru::Lru>(&setting, &asks)?;
+    }
+
+    /// A policy with memories of pages that left, and one that lets some pages not in.
+    #[test]
+    fn policies_with_ghosts(setting in setting(), asks in proptest::collection::vec(ask(), 1..150)) {
+        check::<cachewright_policy::arc::Arc>(&setting, &asks)?;
+        check::<cachewright_policy::larc::Larc>(&setting, &asks)?;
+    }
+}
