@@ -1,12 +1,12 @@
 //! The closed forms of an idle drive, to the nanosecond, through the whole drive. They are those of
 //! MQSim (Tavakkol et al., FAST'18), worked out by hand from its timing model and met by it.
 
-mod common;
+mod ssd_flows;
 
 use cachewright_device::ssd::Ssd;
 use cachewright_device::{Command, Completion, Device, Part};
 use cachewright_types::{Bytes, Nanos, Op, Seed, TenantId};
-use common::small;
+use ssd_flows::small;
 
 /// Messages of a read and of a write on the link, without data, and the time of data.
 const READ_MESSAGES: u64 = 8 + 8 + 25 + 11;

@@ -1,13 +1,13 @@
 //! Whatever is asked of whatever drive: each command completes exactly once, in order of time, with
 //! parts that add up; every invariant holds after every step; the same again gives the same.
 
-mod common;
+mod ssd_flows;
 
 use cachewright_device::ssd::host::Port;
 use cachewright_device::ssd::{PRESETS, Ssd};
 use cachewright_device::{Command, Completion, Device};
 use cachewright_types::{Bytes, Nanos, Op, Seed, TenantId};
-use common::small;
+use ssd_flows::small;
 use proptest::prelude::*;
 
 /// A command in units that fit every drive of the test, and the pause before it.
@@ -123,12 +123,12 @@ fn every_preset_works() {
     for preset in &PRESETS {
         println!("{}", preset.name);
         let few = [("blocks", "64"), ("capacity", "auto"), ("over_provisioning", "0.3")];
-        let pairs = few.map(|(key, text)| (key.to_owned(), common::value(text)));
+        let pairs = few.map(|(key, text)| (key.to_owned(), ssd_flows::value(text)));
         let params = preset.params(&pairs).unwrap();
         let mut ssd = Ssd::new(&params, &[], Seed(1)).unwrap();
-        let flow = common::Flow::uniform(4096, 0.5, 16, 2_000, ssd.capacity().0);
-        let times = common::run(&mut ssd, &[flow], 5);
+        let flow = ssd_flows::Flow::uniform(4096, 0.5, 16, 2_000, ssd.capacity().0);
+        let times = ssd_flows::run(&mut ssd, &[flow], 5);
         assert_eq!(ssd.audit(), Ok(()), "{}", preset.name);
-        assert!(common::Times::mean(&times[0].all) > 1_000.0, "{}", preset.name);
+        assert!(ssd_flows::Times::mean(&times[0].all) > 1_000.0, "{}", preset.name);
     }
 }

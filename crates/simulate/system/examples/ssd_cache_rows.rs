@@ -4,8 +4,10 @@
 //! know: how a drive works. Units: microseconds, pages. The reference is MQSim as measured with
 //! exact nanoseconds; rows with cleaning are its repaired form.
 
-#[path = "../../device/tests/common/mod.rs"]
-mod common;
+#![allow(clippy::unwrap_used, clippy::panic)] // the modules of the test are used here
+
+#[path = "../../device/tests/ssd_flows/mod.rs"]
+mod ssd_flows;
 #[path = "../tests/ssd_rows/mod.rs"]
 mod rows;
 

@@ -2,8 +2,8 @@
 //! quotas: each command completes exactly once with parts that add up, every invariant holds after
 //! every step, and the same again gives the same.
 
-#[path = "../../device/tests/common/mod.rs"]
-mod common;
+#[path = "../../device/tests/ssd_flows/mod.rs"]
+mod ssd_flows;
 
 use cachewright_cache::{Engine, Quotas, WriteMode};
 use cachewright_device::ssd::host::Port;
@@ -11,7 +11,7 @@ use cachewright_device::{Command, Completion, Device};
 use cachewright_policy::Registered;
 use cachewright_system::ssd::{CachedParts, CachedSsd, DataCacheParams, DataCached, cached};
 use cachewright_types::{Bytes, Nanos, Op, Seed, TenantId, Value};
-use common::{small, value};
+use ssd_flows::{small, value};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]

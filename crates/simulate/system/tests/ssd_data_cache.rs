@@ -1,8 +1,8 @@
 //! The reference rows of a drive with a data cache hold: response times within 5 % of MQSim's, to
 //! the nanosecond where nothing waits; whatever the axes, a larger LRU never misses more.
 
-#[path = "../../device/tests/common/mod.rs"]
-mod common;
+#[path = "../../device/tests/ssd_flows/mod.rs"]
+mod ssd_flows;
 mod ssd_rows;
 
 use cachewright_types::TenantId;
@@ -53,7 +53,7 @@ fn a_write_into_the_cache_takes_the_closed_form() {
     let all = rows();
     let b3 = all.iter().find(|row| row.id == "B3").unwrap();
     let few = |drive: &[(&'static str, &'static str)], count: u64| {
-        let flow = common::Flow { count, ..b3.flows[0] };
+        let flow = ssd_flows::Flow { count, ..b3.flows[0] };
         let expected = vec![("p50", 1.0, 0.0), ("min", 1.0, 0.0)];
         let row = Row { drive: drive.to_vec(), flows: vec![flow], expected, ..b3.clone() };
         run(&row).values
@@ -70,10 +70,10 @@ fn a_larger_lru_never_misses_more() {
     let g5: Vec<&Row> = all.iter().filter(|row| row.id == "G5").collect();
     let mut last = 0.0;
     for mib in [1, 4, 16, 64, 256] {
-        let flow = common::Flow { count: 20_000, depth: 1, ..g5[0].flows[0] };
+        let flow = ssd_flows::Flow { count: 20_000, depth: 1, ..g5[0].flows[0] };
         let row = Row { cache_mib: mib, flows: vec![flow], expected: Vec::new(), ..g5[0].clone() };
         let mut drive = ssd_rows::drive(&row);
-        common::run(&mut drive, &row.flows, 7);
+        ssd_flows::run(&mut drive, &row.flows, 7);
         let ratio = drive.inside().engine().counts(TenantId(0)).hit_ratio();
         assert!(ratio >= last, "{mib} MiB: {ratio}, less than {last}");
         last = ratio;

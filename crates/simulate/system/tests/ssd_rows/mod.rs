@@ -3,7 +3,7 @@
 //! For: the test that holds them and the example that prints them. Must never know: who asks.
 //! Units: microseconds. A measure is the name of a value that [`run`] knows how to take.
 
-use crate::common::{Flow, Times, run as run_flows, small, value};
+use crate::ssd_flows::{Flow, Times, run as run_flows, small, value};
 use cachewright_cache::{Engine, Quotas, WriteMode};
 use cachewright_device::Device;
 use cachewright_device::ssd::host::Port;
