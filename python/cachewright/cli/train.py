@@ -91,12 +91,13 @@ def shiro(
 def show(found: Trained) -> None:
     """Print what was trained and how the model does."""
     document = found.document
-    training = document["training"]
     output.say(
-        f"{document['name']}: {document['separation']} trained by {document['trainer']} on "
-        f"{words.count(document['trained_pages'])} of {words.count(document['trace_pages'])} "
-        f"page writes, {words.counted(training['models'], 'window')} with a model; "
-        f"short is up to {words.count(found.threshold)} page writes"
+        f"{document['name']}: {document['separation']} trained by {document['trainer']} on the "
+        f"first {words.count(document['trained_pages'])} of "
+        f"{words.count(document['trace_pages'])} page writes "
+        f"({words.count(document['labelled_steps'])} labelled, of "
+        f"{words.counted(document['windows'], 'window')}); short is up to "
+        f"{words.count(found.threshold)} page writes"
     )
     output.say()
     measures = found.measures
@@ -108,8 +109,6 @@ def show(found: Trained) -> None:
         columns.append(Column(key.upper() if key == "f1" else key, _shares(measures, key)))
     columns.append(Column("majority", _shares(measures, "majority")))
     table("", columns)
-    if training["failures"]:
-        output.note(f"{words.counted(training['failures'], 'window')} failed; {training['last']}")
     if any(one is None for _, one in measures):
         output.note("nothing judged where no page was written twice; a smaller --share leaves more")
 

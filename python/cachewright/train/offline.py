@@ -71,11 +71,12 @@ def train_shiro(
 ) -> Trained:
     """Train on the first `share` of a trace's page writes and judge on the rest.
 
-    `spec` is a stack, or the path of a trace (then `trace` says how to read it). Training runs
-    window by window, as on a drive as large as what the trace writes; `separation` may be an inline
-    table with settings (`{name = "shiro", window_share = 0.1}`). `trainer` is `native`, `jax` or a
-    callable. `judge` are other stacks or traces, judged whole. With `out` the model file is
-    written. Errors: `SpecError`, `TraceError`, `RunError`.
+    `spec` is a stack, or the path of a trace (then `trace` says how to read it). What the windows
+    of that part teach, as on a drive as large as what the trace writes, is put together and learned
+    to convergence; `separation` may be an inline table with settings (`{name = "shiro",
+    window_share = 0.1}`). `trainer` is `native`, `jax` or a callable, which is called once. `judge`
+    are other stacks or traces, judged whole. With `out` the model file is written. Errors:
+    `SpecError`, `TraceError`, `RunError`.
     """
     stack = _stack(spec, trace, page)
     others = [

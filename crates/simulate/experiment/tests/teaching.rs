@@ -142,7 +142,7 @@ fn a_given_model_is_used_untrained() {
     let options = WaOptions { model: Some(file.clone()), ..shiro(separations) };
     let result = measured(&folder, &options).unwrap();
     assert_eq!(result["trainer"], "none");
-    assert_eq!(result["model"]["notes"]["threshold"], trained.document["threshold"]);
+    assert_eq!(result["model"]["notes"]["threshold"], trained.document["threshold"].to_string());
     for case in result["cases"].as_array().unwrap().iter().take(3) {
         let training = &case["training"];
         assert_eq!((&training["models"], &training["failures"]), (&1.into(), &0.into()));
@@ -208,7 +208,10 @@ fn too_little_to_train_on_is_said() {
         train(STACK, &folder.path.join("s"), options, &quiet).unwrap_err().to_string()
     };
     let error = refused(&options());
-    assert!(error.contains("windows in 250 page writes, none with a model"), "{error}");
+    assert!(
+        error.contains("windows in 250 page writes, expected at least one that teaches"),
+        "{error}"
+    );
     let error = refused(&TrainOptions { share: 1.0, ..options() });
     assert!(error.ends_with("found 1, expected a share of the writes between 0 and 1"), "{error}");
     let error = refused(&TrainOptions { separation: "sepbit".to_owned(), ..options() });

@@ -1,10 +1,11 @@
 //! A classifier trained on the earlier part of a trace and judged on what it never saw.
 //!
 //! For: `train`: model files made away from the drive. Must never know: flash; the classifier alone
-//! is fed, so that no cleaning is done. Training runs window by window as on a drive that has as
-//! many pages as the trace writes; then the model of the last window is frozen, and the later part
-//! and other traces are judged by it, in int8 as the drive computes it. Units: pages; shares are
-//! ratios.
+//! is fed, so that no cleaning is done. The earlier part is fed twice, window by window as on a
+//! drive that has as many pages as the trace writes: once for the threshold, once for series
+//! labelled by it. One model is trained on these to convergence (a drive, which has one epoch per
+//! window, keeps what its last windows taught), and then judges the later part and other traces, in
+//! int8 as the drive computes it. Units: pages; shares are ratios.
 
 use super::script::{self, Script, Step};
 use super::teaching::{self, Teaching, TrainerFactory};
@@ -25,6 +26,8 @@ use std::sync::{Arc, Mutex};
 
 /// Pages of a superblock where one must be named; nothing here depends on it.
 const BLOCK_PAGES: u32 = 256;
+/// Steps to train on, about: as many windows, evenly spread, as hold them.
+const MOST_STEPS: u64 = 200_000;
 /// Host pages between two reports of progress.
 const TELL_EVERY: u64 = 1 << 16;
 
@@ -222,19 +225,42 @@ impl<'a, S: Registered> Pupil<'a, S> {
     }
 }
 
-/// Keeps the last model of a trainer.
-struct Keeper {
-    trainer: Box<dyn Trainer>,
-    kept: Arc<Mutex<Option<StoredModel>>>,
+/// Collects what windows teach instead of learning from it.
+#[derive(Debug, Default)]
+struct Collected {
+    windows: u64,
+    steps: u64,
+    /// Of so many windows one is kept.
+    stride: u64,
+    dataset: Option<Dataset>,
 }
 
-impl Trainer for Keeper {
-    fn train(&mut self, dataset: &Dataset) -> Result<StoredModel, TrainError> {
-        let model = self.trainer.train(dataset)?;
-        if let Ok(mut kept) = self.kept.lock() {
-            *kept = Some(model.clone());
+impl Collected {
+    fn add(&mut self, window: &Dataset) {
+        self.windows += 1;
+        self.steps += window.labels.len() as u64;
+        if !self.windows.is_multiple_of(self.stride) {
+            return;
         }
-        Ok(model)
+        let Some(dataset) = &mut self.dataset else {
+            self.dataset = Some(Dataset { first: true, ..window.clone() });
+            return;
+        };
+        dataset.window = window.window;
+        dataset.lengths.extend(&window.lengths);
+        dataset.rows.extend(&window.rows);
+        dataset.labels.extend(&window.labels);
+    }
+}
+
+struct Collector(Arc<Mutex<Collected>>);
+
+impl Trainer for Collector {
+    fn train(&mut self, dataset: &Dataset) -> Result<StoredModel, TrainError> {
+        if let Ok(mut collected) = self.0.lock() {
+            collected.add(dataset);
+        }
+        Err(TrainError::Outside("collects only".to_owned()))
     }
 }
 
@@ -244,39 +270,62 @@ struct Lesson<'a> {
     course: &'a Course<'a>,
 }
 
+impl<'a> Lesson<'a> {
+    /// Feeds the part before the cut; returns the scheme after it and what its windows taught. A
+    /// threshold, if given, holds for all of them.
+    fn collect<S: Registered>(
+        &self,
+        settings: &S::Settings,
+        threshold: Option<u32>,
+        stride: u64,
+    ) -> Result<(Pupil<'a, S>, Collected), Stop> {
+        let mut pupil = Pupil::<S>::new(self.course, settings);
+        let collected = Arc::new(Mutex::new(Collected { stride, ..Collected::default() }));
+        if let Some(learner) = pupil.scheme.learner() {
+            learner.set_trainer(Box::new(Collector(Arc::clone(&collected))));
+            threshold.into_iter().for_each(|threshold| learner.fix_threshold(threshold));
+        }
+        pupil.feed(self.course.cut)?;
+        let collected = collected.lock().map(|mut kept| std::mem::take(&mut *kept));
+        Ok((pupil, collected.unwrap_or_default()))
+    }
+}
+
 impl SeparationVisitor for Lesson<'_> {
     type Output = Result<(StoredModel, Map<String, Value>), Stop>;
 
     fn visit<S: Registered>(self, settings: S::Settings) -> Self::Output {
         let Lesson { factory, course } = self;
-        let mut pupil = Pupil::<S>::new(course, &settings);
-        let kept = Arc::default();
-        let trainer = factory.make(0, course.seed.derive("separation").derive("trainer"));
-        if let Some(learner) = pupil.scheme.learner() {
-            learner.set_trainer(Box::new(Keeper { trainer, kept: Arc::clone(&kept) }));
-        }
-        pupil.feed(course.cut)?;
-        let training = teaching::outcome(&mut pupil.scheme);
-        let Some(mut model) = kept.lock().ok().and_then(|mut kept| kept.take()) else {
-            let why = training["last"].as_str().map(|last| format!(": {last}"));
-            let (found, windows) = (course.cut, &training["windows"]);
-            let found =
-                format!("found {windows} windows in {found} page writes, none with a model");
-            return Err(Stop::Untrained(format!("{found}{}", why.unwrap_or_default())));
+        let (mut pupil, first) = self.collect::<S>(&settings, None, u64::MAX)?;
+        let threshold = pupil.scheme.learner().and_then(|learner| learner.threshold());
+        let stride = first.steps.div_ceil(MOST_STEPS).max(1);
+        let (mut pupil, collected) = self.collect::<S>(&settings, threshold, stride)?;
+        let Some(dataset) = collected.dataset else {
+            let (found, windows) = (course.cut, collected.windows);
+            let expected = "expected at least one that teaches";
+            let found = format!("found {windows} windows in {found} page writes, {expected}");
+            return Err(Stop::Untrained(found));
         };
         let trained_pages = pupil.clock;
-        let measures = pupil.judge(&model)?;
+        let mut trainer = factory.make(0, course.seed.derive("separation").derive("trainer"));
+        let trained = trainer.train(&dataset);
+        let mut model = trained.map_err(|error| Stop::Untrained(error.to_string()))?;
         let notes = &mut model.description.notes;
+        notes.insert(THRESHOLD_NOTE.to_owned(), dataset.threshold.to_string());
         notes.insert("trainer".to_owned(), factory.name().to_owned());
-        let window_pages = &training["window_pages"];
+        let window_pages = pupil.scheme.learner().map_or(0, |learner| learner.window_pages());
         notes.insert(teaching::WINDOW_NOTE.to_owned(), window_pages.to_string());
+        let measures = pupil.judge(&model)?;
         let document = json!({
             "trainer": factory.name(),
             "logical_pages": course.script.working_pages,
             "trace_pages": course.script.run_pages,
             "trained_pages": trained_pages,
-            "training": training,
-            "threshold": notes.get(THRESHOLD_NOTE),
+            "windows": collected.windows,
+            "window_pages": window_pages,
+            "series": dataset.lengths.len(),
+            "labelled_steps": dataset.labelled(),
+            "threshold": dataset.threshold,
             "held_out": measures,
         });
         let Value::Object(document) = document else { return Err(Stop::Cancelled) };

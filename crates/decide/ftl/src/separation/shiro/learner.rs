@@ -25,6 +25,9 @@ pub trait Learner {
     /// Lifetimes up to this are short, once that is known.
     fn threshold(&self) -> Option<u32>;
 
+    /// Takes a threshold for good.
+    fn fix_threshold(&mut self, threshold: u32);
+
     /// Page writes of the host per window: the time that counters of recent requests span.
     fn window_pages(&self) -> u32;
 }
@@ -69,6 +72,10 @@ impl<const VARIANT: u8> Learner for Shiro<VARIANT> {
 
     fn threshold(&self) -> Option<u32> {
         Shiro::threshold(self)
+    }
+
+    fn fix_threshold(&mut self, threshold: u32) {
+        self.threshold.fix(threshold);
     }
 
     fn window_pages(&self) -> u32 {
