@@ -74,9 +74,11 @@ def test_every_command_has_help(folder: Path, command: Command, words: list[str]
         (["compare", "stack.toml", "--vary", "policy=lru,"], ["empty value"]),
         (["mrc", "stack.toml", "--method", "shard"], ["`shard`", "shards"]),
         (["wa", "a.csv", "--op", "7"], ["`op`", "`7`", "such as `7%`"]),
+        (["wa", "a.csv", "--op", "0%"], ["`op`: found `0%`", "spare pages"]),
+        (["wa", "a.csv", "--reserve", "1"], ["`reserve`: found 1", "2 or more"]),
         (
-            ["wa", "a.csv", "--op", "0%", "--superblock", "64KiB"],
-            ["over-provisioning", "expected at least"],
+            ["wa", "a.csv", "--op", "1%", "--superblock", "16KiB"],
+            ["over-provisioning", "expected at least", "raise `op`"],
         ),
         (["wa", "a.csv"], ["`superblock`", "1MiB", "kept free", "smaller"]),
         (["wa", "a.csv", "--separation", "sepbitt"], ["`sepbitt`", "nearest is `sepbit`"]),

@@ -115,6 +115,27 @@ def by_policy(rows: Rows) -> Any:
     return marks.properties(width=WIDE_WIDTH, height=alt.Step(22))
 
 
+def flash_by_hit_ratio(rows: Rows) -> Any:
+    """Write amplification against hit ratio, a mark per case; the best are low and at the right."""
+    return (
+        alt.Chart(_data(rows))
+        .mark_point(filled=True, size=70, opacity=0.85)
+        .encode(
+            x=alt.X("hit_ratio:Q").title("hit ratio").scale(zero=False, nice=True),
+            y=alt.Y("amplification:Q").title("F/U on flash").scale(zero=False, nice=True),
+            color=alt.Color("separation:N").sort(None).title("separation"),
+            shape=alt.Shape("policy:N").sort(None).title("policy").scale(range=SHAPES),
+            tooltip=[
+                "case:N",
+                _RATIO,
+                alt.Tooltip("amplification:Q", format=".4f"),
+                alt.Tooltip("flash_pages:Q", format=","),
+            ],
+        )
+        .properties(width=WIDE_WIDTH - 120, height=PANEL_HEIGHT + 60)
+    )
+
+
 def by_tenant(rows: Rows) -> Any:
     """Hit ratio per tenant as dots, one row per case."""
     cases = list(dict.fromkeys(row["case"] for row in rows))

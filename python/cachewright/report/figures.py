@@ -73,6 +73,7 @@ def all_figures(result: Result) -> list[Figure]:
     makers: list[Callable[[Result], Figure | None]] = [
         _capacity,
         _policies,
+        _flash,
         _tenants,
         _curves,
         _hits_over_time,
@@ -105,6 +106,30 @@ def _policies(result: Result) -> Figure | None:
         f"Policies at {words.size(same)}",
         "Hit ratio of each policy; one mark per partition. The axis does not start at zero.",
         charts.by_policy(rows),
+    )
+
+
+def _flash(result: Result) -> Figure | None:
+    cases = [case for case in result.document["cases"] if "flash" in case]
+    if len(cases) < 2:
+        return None
+    rows = [
+        {
+            "case": summary.label(case, result.document["varied"]),
+            "policy": summary.policy_label(case),
+            "separation": summary.value(case, summary.SEPARATION),
+            "hit_ratio": summary.hit_ratio(case),
+            "amplification": summary.flash(case, "write_amplification"),
+            "flash_pages": summary.flash_pages(case),
+        }
+        for case in cases
+    ]
+    return Figure(
+        "write-amplification-by-hit-ratio",
+        "Write amplification and hit ratio",
+        "Flash writes per page that the cache writes, against its hit ratio, a mark per case: good "
+        "ones lie low and to the right. The axes do not start at zero.",
+        charts.flash_by_hit_ratio(rows),
     )
 
 

@@ -258,7 +258,7 @@ def _overall(what: Reproduction, figure: FigureSpec, op: str) -> str:
 
 
 def _learns(what: Reproduction, scheme: Scheme, op: str) -> bool:
-    return any(case["classifier"] for case in what.cases(scheme, op))
+    return any(case["learning"] for case in what.cases(scheme, op))
 
 
 def markdown(what: Reproduction) -> str:

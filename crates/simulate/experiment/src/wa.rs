@@ -258,7 +258,7 @@ impl Run<'_> {
         if let (Value::Object(found), Value::Object(answer)) = (&mut found, answer) {
             found.extend(answer);
         }
-        let profits = flash::is_bound(&case.separation) || !found["classifier"].is_null();
+        let profits = flash::is_bound(&case.separation) || !found["learning"].is_null();
         found["flattered"] = (self.rounds() > 1.0 && profits).into();
         found
     }
