@@ -141,9 +141,13 @@ mod tests {
     fn models_of_other_inputs_are_refused_with_both_named() {
         let model = trained();
         let error = shiro(true).give(&model).unwrap_err().to_string();
-        let expected =
-            "model: found `previous_lifetime.0` as input 0, expected `previous_lifetime`";
-        assert_eq!(error, expected);
+        let expected = "model: found 22 inputs, 32 + 0 bytes of state and 2 outputs, expected 6";
+        assert!(error.starts_with(expected), "{error}");
+        let mut other = model.clone();
+        other.description.features.swap(0, 1);
+        let error = shiro(false).give(&other).unwrap_err().to_string();
+        let expected = "found `previous_lifetime.1` as input 0, expected `previous_lifetime.0`";
+        assert_eq!(error, format!("model: {expected}"));
         let mut other = model.clone();
         other.description.notes.insert(THRESHOLD_NOTE.to_owned(), "many".to_owned());
         let error = shiro(false).give(&other).unwrap_err().to_string();
