@@ -117,6 +117,15 @@ def has_flash(cases: Iterable[Case]) -> bool:
     return any("flash" in case for case in cases)
 
 
+def one_per_cache(cases: Iterable[Case]) -> list[Case]:
+    """Return the cases without those that differ from an earlier one only in the drive."""
+    found: dict[tuple[str, ...], Case] = {}
+    for case in cases:
+        keys = sorted(key for key in case["settings"] if not key.startswith(FLASH))
+        found.setdefault(tuple(value(case, key) for key in keys), case)
+    return list(found.values())
+
+
 def fewest_flash_writes(document: Document) -> Case | None:
     """Return the choice that programs the fewest flash pages; None without a drive."""
     choices = [c for c in document["cases"] if "flash" in c and not is_bound(c)]

@@ -121,7 +121,10 @@ def flash_by_hit_ratio(rows: Rows) -> Any:
         alt.Chart(_data(rows))
         .mark_point(filled=True, size=70, opacity=0.85)
         .encode(
-            x=alt.X("hit_ratio:Q").title("hit ratio").scale(zero=False, nice=True),
+            x=alt.X("hit_ratio:Q")
+            .title("hit ratio")
+            .axis(tickCount=8)
+            .scale(zero=False, nice=True),
             y=alt.Y("amplification:Q").title("F/U on flash").scale(zero=False, nice=True),
             color=alt.Color("separation:N").sort(None).title("separation"),
             shape=alt.Shape("policy:N").sort(None).title("policy").scale(range=SHAPES),

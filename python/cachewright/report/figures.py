@@ -218,11 +218,12 @@ def _chosen(result: Result, count: int) -> list[tuple[dict[str, Any], str]]:
     document = result.document
     best = summary.best_case(document)
     group = next(cases for _, cases in summary.groups(document) if best in cases)
-    real = [case for case in group if not summary.is_bound(case)] or group
+    real = summary.one_per_cache([c for c in group if not summary.is_bound(c)] or group)
     ranked = sorted(real, key=lambda c: (-summary.hit_ratio(c), c["case"]))
     picked = ranked if len(ranked) <= count else [*ranked[: count - 1], ranked[-1]]
     size = words.size(summary.capacity_bytes(best))
-    keys = [key for key in document["varied"] if key != summary.CAPACITY]
+    varied = [key for key in document["varied"] if not key.startswith(summary.FLASH)]
+    keys = [key for key in varied if key != summary.CAPACITY]
     return [(c, f"{summary.label(c, keys)} ({size})" if keys else size) for c in picked]
 
 

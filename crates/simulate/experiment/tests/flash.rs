@@ -233,3 +233,13 @@ fn a_stack_without_the_table_is_as_it_was_and_resolves_without_it() {
     assert!(result["cases"][0].get("flash").is_none());
     assert!(result["cases"][0]["settings"].get("flash.separation").is_none());
 }
+
+#[test]
+fn the_example_that_is_shipped_is_valid() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let origin = root.join("specs/flash-cache.toml");
+    let text = std::fs::read_to_string(&origin).unwrap();
+    let found = check(&text, &origin, &[]).unwrap();
+    assert_eq!(found["flash"]["capacity"], "auto");
+    assert_eq!(found["flash"]["reclaim"]["name"], "cost-benefit");
+}
