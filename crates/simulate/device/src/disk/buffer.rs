@@ -30,6 +30,13 @@ struct Stream {
     limit: u64,
 }
 
+impl Stream {
+    /// Whether a sector is or will be among those read.
+    fn may_hold(&self, sector: u64) -> bool {
+        (self.first..=self.limit).contains(&sector)
+    }
+}
+
 /// The buffer of one disk.
 #[derive(Clone, Debug)]
 pub struct TrackBuffer {
@@ -51,7 +58,7 @@ impl TrackBuffer {
 
     /// Whether `first..end` is held at `now_ns`. A hit in the stream lets it read on.
     pub fn hit(&mut self, disk: &Geometry, first: u64, end: u64, now_ns: u64) -> bool {
-        if let Some(stream) = self.stream {
+        if let Some(stream) = self.stream.filter(|stream| stream.may_hold(first)) {
             let reached = self.reached(disk, &stream, now_ns);
             if first >= self.held_from(&stream, reached) && end <= reached {
                 self.read_on(disk, end, reached, now_ns);
@@ -68,7 +75,7 @@ impl TrackBuffer {
 
     /// When the stream will have read `first..end`, if it comes there by itself.
     pub fn arrives_ns(&self, disk: &Geometry, first: u64, end: u64, now_ns: u64) -> Option<u64> {
-        let stream = self.stream?;
+        let stream = self.stream.filter(|stream| stream.may_hold(first))?;
         let reached = self.reached(disk, &stream, now_ns);
         let runs = reached < stream.limit;
         let comes = if runs { first < stream.limit } else { end <= stream.limit };

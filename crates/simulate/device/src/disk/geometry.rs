@@ -138,9 +138,8 @@ impl Geometry {
         let (mut sector, mut left, mut time_ns) = (first, count, 0);
         while left > 0 {
             let zone = self.zone_of(sector);
-            let zone_sectors = self.cylinders / self.zones.len() as u64 * zone.track * self.heads;
             let start = sector - zone.first_sector;
-            let here = left.min((zone_sectors - start).max(1));
+            let here = left.min((self.zone_sectors(zone) - start).max(1));
             let last = start + here - 1;
             let cylinder = zone.track * self.heads;
             let crossed = last / cylinder - start / cylinder;
@@ -157,8 +156,33 @@ impl Geometry {
         time_ns
     }
 
-    /// Sectors from `first` on that have wholly passed after `time_ns`, at most `limit`.
+    /// Sectors from `first` on that have wholly passed after `time_ns`, at most `limit`: the
+    /// inverse of [`Geometry::pass_ns`].
     pub fn passed(&self, first: u64, time_ns: u64, limit: u64) -> u64 {
+        let zone = self.zone_of(first);
+        let start = first - zone.first_sector;
+        if start + limit > self.zone_sectors(zone) {
+            return self.passed_by_search(first, time_ns, limit);
+        }
+        let units = time_ns.saturating_mul(self.rpm);
+        let rest = ((units % CIRCLE + 1) * zone.track).div_ceil(CIRCLE) - 1;
+        let mut slots = (units / CIRCLE).saturating_mul(zone.track).saturating_add(rest);
+        let (mut at, end) = (start, start + limit);
+        loop {
+            let here = (zone.track - at % zone.track).min(end - at).min(slots);
+            at += here;
+            slots -= here;
+            let next_cylinder = at.is_multiple_of(zone.track * self.heads);
+            let skew = if next_cylinder { zone.cylinder_skew } else { zone.head_skew };
+            if at == end || slots <= skew {
+                return at - start;
+            }
+            slots -= skew;
+        }
+    }
+
+    /// The same across the border of a zone.
+    fn passed_by_search(&self, first: u64, time_ns: u64, limit: u64) -> u64 {
         if self.pass_ns(first, limit) <= time_ns {
             return limit;
         }
@@ -168,6 +192,11 @@ impl Geometry {
             if self.pass_ns(first, middle) <= time_ns { low = middle } else { high = middle }
         }
         low
+    }
+
+    /// Sectors of a zone; the last may have more than the disk.
+    fn zone_sectors(&self, zone: &Zone) -> u64 {
+        self.cylinders / self.zones.len() as u64 * zone.track * self.heads
     }
 
     fn zone_of(&self, sector: u64) -> &Zone {
@@ -252,11 +281,21 @@ mod tests {
     #[test]
     fn passed_is_the_inverse_of_the_time_to_pass() {
         let disk = Geometry::new(&shape());
-        for count in [1, 17, 600, 5_000, 60_000] {
-            let time_ns = disk.pass_ns(10, count);
-            assert_eq!(disk.passed(10, time_ns, 100_000), count);
-            assert_eq!(disk.passed(10, time_ns - 1, 100_000), count - 1);
-            assert_eq!(disk.passed(10, time_ns, 5), 5.min(count));
+        for (first, count) in [(10, 1), (0, 17), (10, 600), (77, 5_000), (10, 60_000)] {
+            let time_ns = disk.pass_ns(first, count);
+            for limit in [100_000, 20_000] {
+                assert_eq!(disk.passed(first, time_ns, limit), count.min(limit));
+                assert_eq!(disk.passed(first, time_ns - 1, limit), (count - 1).min(limit));
+            }
+            assert_eq!(disk.passed(first, time_ns, 5), 5.min(count));
+            assert_eq!(disk.passed(first, 0, 5), 0);
+        }
+        for count in 1..3_000 {
+            let time_ns = disk.pass_ns(100, count);
+            assert_eq!(
+                disk.passed(100, time_ns, 9_000),
+                disk.passed_by_search(100, time_ns, 9_000)
+            );
         }
     }
 }
