@@ -1,6 +1,6 @@
 //! Parameters of a device, each declared once: name, unit, range, default, sentence and source.
 //!
-//! For: the [`parameters!`](crate::parameters) macro, the kinds a parameter can have and the checked
+//! For: the [`parameters!`](crate::parameters) macro, the kinds a parameter can have, the checked
 //! reading of a value. Must never know: any device. A value comes from a stack file, an importer or
 //! a preset as a [`Value`]; unknown keys, wrong kinds and values out of range are refused with what
 //! was found and what was expected. Units: bytes and times need one, as in `8KiB` and `75us`.

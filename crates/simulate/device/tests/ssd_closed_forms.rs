@@ -1,6 +1,8 @@
 //! The closed forms of an idle drive, to the nanosecond, through the whole drive. They are those of
 //! MQSim (Tavakkol et al., FAST'18), worked out by hand from its timing model and met by it.
 
+#![allow(clippy::unwrap_used)] // a failed test may panic
+
 mod ssd_flows;
 
 use cachewright_device::ssd::Ssd;

@@ -1,14 +1,16 @@
 //! Whatever is asked of whatever drive: each command completes exactly once, in order of time, with
 //! parts that add up; every invariant holds after every step; the same again gives the same.
 
+#![allow(clippy::unwrap_used)] // a failed test may panic
+
 mod ssd_flows;
 
 use cachewright_device::ssd::host::Port;
 use cachewright_device::ssd::{PRESETS, Ssd};
 use cachewright_device::{Command, Completion, Device};
 use cachewright_types::{Bytes, Nanos, Op, Seed, TenantId};
-use ssd_flows::small;
 use proptest::prelude::*;
+use ssd_flows::small;
 
 /// A command in units that fit every drive of the test, and the pause before it.
 #[derive(Clone, Debug)]

@@ -1,15 +1,15 @@
 //! The reference rows of a drive with a data cache beside what this simulator says.
 //!
-//! For: `cargo run --release -p cachewright-system --example ssd_cache_rows [-- ROW...]`. Must never
-//! know: how a drive works. Units: microseconds, pages. The reference is MQSim as measured with
-//! exact nanoseconds; rows with cleaning are its repaired form.
+//! For: `cargo run --release -p cachewright-system --example ssd_cache_rows [-- ROW...]`. Must
+//! never know: how a drive works. Units: microseconds, pages. The reference is MQSim as measured
+//! with exact nanoseconds; rows with cleaning are its repaired form.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // the modules of the test are used here
 
-#[path = "../../device/tests/ssd_flows/mod.rs"]
-mod ssd_flows;
 #[path = "../tests/ssd_rows/mod.rs"]
 mod rows;
+#[path = "../../device/tests/ssd_flows/mod.rs"]
+mod ssd_flows;
 
 use std::time::Instant;
 

@@ -1,6 +1,8 @@
-//! Whatever is asked of a drive with a data cache, under whatever axes, modes, policies and changing
-//! quotas: each command completes exactly once with parts that add up, every invariant holds after
-//! every step, and the same again gives the same.
+//! Whatever is asked of a drive with a data cache, under whatever axes, modes, policies and
+//! changing quotas: each command completes exactly once with parts that add up, every invariant
+//! holds after every step, and the same again gives the same.
+
+#![allow(clippy::unwrap_used)] // a failed test may panic
 
 #[path = "../../device/tests/ssd_flows/mod.rs"]
 mod ssd_flows;
@@ -11,8 +13,8 @@ use cachewright_device::{Command, Completion, Device};
 use cachewright_policy::Registered;
 use cachewright_system::ssd::{CachedParts, CachedSsd, DataCacheParams, DataCached, cached};
 use cachewright_types::{Bytes, Nanos, Op, Seed, TenantId, Value};
-use ssd_flows::{small, value};
 use proptest::prelude::*;
+use ssd_flows::{small, value};
 
 #[derive(Clone, Debug)]
 struct Ask {
@@ -53,6 +55,10 @@ fn ask() -> impl Strategy<Value = Ask> {
             divide,
         },
     )
+}
+
+fn asks() -> impl Strategy<Value = Vec<Ask>> {
+    proptest::collection::vec(ask(), 1..150)
 }
 
 fn setting() -> impl Strategy<Value = Setting> {
@@ -149,13 +155,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn least_recently_used(setting in setting(), asks in proptest::collection::vec(ask(), 1..150)) {
+    fn least_recently_used(setting in setting(), asks in asks()) {
         check::<cachewright_policy::lru::Lru>(&setting, &asks)?;
     }
 
     /// A policy with memories of pages that left, and one that lets some pages not in.
     #[test]
-    fn policies_with_ghosts(setting in setting(), asks in proptest::collection::vec(ask(), 1..150)) {
+    fn policies_with_ghosts(setting in setting(), asks in asks()) {
         check::<cachewright_policy::arc::Arc>(&setting, &asks)?;
         check::<cachewright_policy::larc::Larc>(&setting, &asks)?;
     }

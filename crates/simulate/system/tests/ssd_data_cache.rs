@@ -1,6 +1,8 @@
 //! The reference rows of a drive with a data cache hold: response times within 5 % of MQSim's, to
 //! the nanosecond where nothing waits; whatever the axes, a larger LRU never misses more.
 
+#![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
+
 #[path = "../../device/tests/ssd_flows/mod.rs"]
 mod ssd_flows;
 mod ssd_rows;

@@ -29,8 +29,8 @@ pub trait Inside {
     /// When something next happens.
     fn next_due(&self) -> Option<Nanos>;
 
-    /// Lets everything due at or before `now` happen and appends what is done, in the order of time.
-    /// It is called with the earliest time due in the whole drive.
+    /// Lets everything due at or before `now` happen, in the order of time, and appends what is
+    /// done. It is called with the earliest time due in the whole drive.
     fn advance(&mut self, now: Nanos, finished: &mut Vec<Finished>);
 
     /// Commands taken up and not yet done.

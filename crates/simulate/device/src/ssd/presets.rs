@@ -27,7 +27,7 @@ pub struct Preset {
 pub const PRESETS: [Preset; 7] = [
     Preset {
         name: "mqsim-default",
-        doc: "the 512 GB NVMe drive that MQSim ships: 200 MB/s of memory, one die at a time per chip",
+        doc: "the 512 GB NVMe drive that MQSim ships: memory of 200 MB/s, no overlap of dies",
         source: "MQSim ssdconfig.xml (Tavakkol et al., FAST'18)",
         pairs: &[],
     },

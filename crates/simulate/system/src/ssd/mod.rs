@@ -1,15 +1,15 @@
 //! A drive with a data cache in its memory, between host interface and flash.
 //!
-//! For: [`CachedSsd`], a device whose cache engine decides and whose memory, flash and back-pressure
-//! cost time. Must never know: stack files, partitioners (they change its quotas from outside).
-//! Units: pages, sectors (bits of a page), nanoseconds. Source: the data cache of MQSim (Tavakkol et
-//! al., FAST'18), whose choices are settings here; its differences are listed in DESIGN.md.
-//! Invariants (audited): a dirty page is in the cache; bytes on their way to flash are those of the
-//! write-backs under way; a write waits only while they are at their limit.
+//! For: [`CachedSsd`], a device whose cache engine decides and whose memory, flash and
+//! back-pressure cost time. Must never know: stack files, partitioners (they change its quotas from
+//! outside). Units: pages, sectors (bits of a page), nanoseconds. Source: the data cache of MQSim
+//! (Tavakkol et al., FAST'18), whose choices are settings here; its differences are listed in
+//! DESIGN.md. Invariants (audited): a dirty page is in the cache; bytes on their way to flash are
+//! those of the write-backs under way; a write waits only while they are at their limit.
 //!
 //! A command's reads ([`reads`]) and writes ([`writes`]) become accesses to memory and pages of
-//! flash; pages go back to flash in [`destage`]. The memory is protected against loss of power, so a
-//! flush has nothing to wait for.
+//! flash; pages go back to flash in [`destage`]. The memory is protected against loss of power:
+//! a flush has nothing to wait for.
 
 mod audit;
 mod destage;
@@ -266,7 +266,7 @@ impl<P: Policy> DataCache<P> {
                 break;
             }
         }
-        self.users.expect(slot, self.batch.len() as u32);
+        self.users.await_parts(slot, self.batch.len() as u32);
         if !self.batch.is_empty() {
             self.flash.submit(now, &self.batch);
         }

@@ -1,8 +1,8 @@
 //! What a data cache knows of each page beyond what its policy does.
 //!
 //! For: which sectors are there, which stay of the page and which write of it something under way
-//! belongs to, and the order in which pages became dirty. Must never know: devices, policies. Units:
-//! sectors as bits; stamps count upwards and are never given twice.
+//! belongs to, and the order in which pages became dirty. Must never know: devices, policies.
+//! Units: sectors as bits; stamps count upwards and are never given twice.
 
 use cachewright_types::BlockId;
 use std::collections::VecDeque;

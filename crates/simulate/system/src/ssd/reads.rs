@@ -37,7 +37,7 @@ impl<P: Policy> DataCache<P> {
         }
         self.engine.count_request(command.tenant, all_hit);
         let parts = self.batch.len() as u32 + u32::from(from_memory > 0);
-        self.users.expect(slot, parts);
+        self.users.await_parts(slot, parts);
         if from_memory > 0 {
             let transfer = Transfer::User { slot, asked_ns: now.0 };
             let queue = self.engine.pool_of(command.tenant);

@@ -58,14 +58,14 @@ impl Users {
     }
 
     /// A command waits for more parts; one that is no write has nothing to place.
-    pub fn expect(&mut self, slot: Slot, parts: u32) {
+    pub fn await_parts(&mut self, slot: Slot, parts: u32) {
         let user = &mut self.users[slot.0 as usize];
         user.left += parts;
         user.length = 0;
     }
 
     /// A write waits for more parts.
-    pub fn expect_write(&mut self, slot: Slot, parts: u32) {
+    pub fn await_more(&mut self, slot: Slot, parts: u32) {
         self.users[slot.0 as usize].left += parts;
     }
 

@@ -63,7 +63,7 @@ impl<P: Policy> DataCache<P> {
     fn finish_placing(&mut self, now: Nanos, slot: Slot, to_memory: u64) {
         let own = |transaction: &&Transaction| transaction.tag & JOB == 0;
         let direct = self.batch.iter().filter(own).count() as u32;
-        self.users.expect_write(slot, direct + u32::from(to_memory > 0));
+        self.users.await_more(slot, direct + u32::from(to_memory > 0));
         if to_memory > 0 {
             let queue = self.engine.pool_of(self.users.get(slot).tenant);
             let transfer = Transfer::User { slot, asked_ns: now.0 };

@@ -3,6 +3,8 @@
 //! For: the test that holds them and the example that prints them. Must never know: who asks.
 //! Units: microseconds. A measure is the name of a value that [`run`] knows how to take.
 
+#![allow(dead_code, reason = "the example prints what the test does not look at")]
+
 use crate::ssd_flows::{Flow, Times, run as run_flows, small, value};
 use cachewright_cache::{Engine, Quotas, WriteMode};
 use cachewright_device::Device;
@@ -115,11 +117,11 @@ pub fn rows() -> Vec<Row> {
     rows
 }
 
-/// Two tenants: one hot and cold over little, one streaming writes; in halves of the addresses. The
-/// reference does not say the size of the streaming writes; 4 KiB is nearest. MQSim writes each flow
-/// to blocks of its own, so that consecutive pages of a stream can be programmed two planes at once;
-/// here tenants share open blocks, and the stream is a third slower. Only what that leaves alone is
-/// held.
+/// Two tenants: one hot and cold over little, one streaming writes; in halves of the addresses.
+/// The reference does not say the size of the streaming writes; 4 KiB is nearest. MQSim writes
+/// each flow to blocks of its own, so that consecutive pages of a stream can be programmed two
+/// planes at once; here tenants share open blocks, and the stream is a third slower. Only what
+/// that leaves alone is held.
 fn h_rows() -> Vec<Row> {
     let half = SPACE / 2 / 8192 * 8192;
     let span = half / 50 / 8192 * 8192;
@@ -204,7 +206,8 @@ pub fn run(row: &Row) -> Found {
     let cache = drive.inside().stats();
     let counts = drive.inside().engine().counts(cachewright_types::TenantId(0));
     let about = format!(
-        "{} MiB: hits {:.3}, {} destaged, {} held, {} programs, {} moved; read {:.1} us, write {:.1} us",
+        "{} MiB: hits {:.3}, {} destaged, {} held, {} programs, {} moved; read {:.1} us, write \
+         {:.1} us",
         row.cache_mib,
         counts.hit_ratio(),
         cache.destaged_pages,

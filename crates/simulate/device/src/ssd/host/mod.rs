@@ -96,8 +96,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// An idle interface for one port per tenant; a tenant beyond them gets one of the drive's queue
-    /// depth and weight 1.
+    /// An idle interface for one port per tenant; a tenant beyond them gets one of the drive's
+    /// queue depth and weight 1.
     pub fn new(params: &SsdParams, ports: &[Port]) -> Host {
         Host {
             protocol: Protocol::new(params),

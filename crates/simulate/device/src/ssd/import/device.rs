@@ -1,7 +1,7 @@
 //! Host, device and flash parameters of MQSim as the keys of a stack file.
 //!
-//! For: the `[cache]` and `[device]` tables. Must never know: workloads. Each value goes through the
-//! same checks as one of a stack file; a drive that cannot be is refused here.
+//! For: the `[cache]` and `[device]` tables. Must never know: workloads. Each value goes through
+//! the same checks as one of a stack file; a drive that cannot be is refused here.
 
 use super::ImportError;
 use super::fields::{Field, Fields, Notes};
@@ -214,9 +214,10 @@ impl Machine {
             found.map_or(String::new(), |(_, text)| text.clone())
         };
         let partition = if self.cache_shared { "shared" } else { "equal" };
+        let write = if self.writes_back { "write-back" } else { "write-around" };
         let mut text = format!(
             "\n[cache]\ncapacity = \"{}B\"\nblock = {}\npolicy = \"lru\"\npartition = \
-             \"{partition}\"\n\n[device]\nmodel = \"mqsim-default\"\n",
+             \"{partition}\"\nwrite = \"{write}\"\n\n[device]\nmodel = \"mqsim-default\"\n",
             self.cache.0,
             value("page")
         );
@@ -225,10 +226,9 @@ impl Machine {
                 text.push_str(&format!("{key} = {value}\n"));
             }
         }
-        let writes = if self.writes_back { "back" } else { "through" };
         text.push_str(&format!(
-            "\n[device.data_cache]\nwrites = \"{writes}\"\nread_fill = {}\nwrite_back = \
-             \"eager\"\nkeep_destaged = false\n",
+            "\n[device.data_cache]\nread_fill = {}\nwrite_back = \"eager\"\nkeep_destaged = \
+             false\n",
             self.read_fill
         ));
         text

@@ -243,7 +243,8 @@ fn synthetic(
     };
     let share = fields.named("Read_Percentage", notes).percent()?;
     let text = format!(
-        "\n[[tenant]]\nname = {}\n{}{arrival}read_share = {share}\nsize = \"{size}B\"\npattern = {}\n",
+        "\n[[tenant]]\nname = {}\n{}{arrival}read_share = {share}\nsize = \"{size}B\"\n\
+         pattern = {}\n",
         quoted(&name),
         ends(fields, closed, notes)?,
         pattern(fields, space, notes)?

@@ -147,7 +147,7 @@ fn flows_come_out_as_tenants() {
             "options = { time_unit = \"us\" }",
             "channel_groups = \"0,1 2,3\"",
             "occupancy = 0.7",
-            "writes = \"back\"",
+            "write = \"write-back\"",
             "read_fill = true",
             "trace = \"load-1.synth.toml\"",
             "volume = \"flow-1\"",

@@ -1,7 +1,7 @@
 //! As much of XML as configuration files use: elements, text, comments, a declaration.
 //!
 //! For: a tree with line numbers. Must never know: what the elements mean. Attributes are skipped,
-//! entities other than the five of XML are refused. Errors: line, what was found, what was expected.
+//! entities other than the five of XML are refused. Errors: line, what was found and expected.
 
 use super::ImportError;
 

@@ -25,7 +25,8 @@ parameters! {
             /// commands of all tenants that the drive works on at once (SATA: 32 at most)
             command_slots: u32 = 65_536, "commands", 1 ..= 65_536; "MQSim has no such limit";
             /// whose command is fetched next when several wait
-            arbitration: Arbitration = Arbitration::Arrival, "-"; "NVMe base specification 1.4, 4.13";
+            arbitration: Arbitration = Arbitration::Arrival, "-";
+                "NVMe base specification 1.4, 4.13";
             /// commands fetched from one queue before the next has its turn
             arbitration_burst: u32 = 1, "commands", 1 ..= 256; "NVMe base specification 1.4, 4.13";
             /// work of the controller on each command, one after the other
@@ -45,7 +46,8 @@ parameters! {
             /// a submission queue entry
             submission_entry: Bytes = Bytes(72), "bytes", 1 ..= 4_096; "MQSim, kept (NVMe: 64 B)";
             /// a completion queue entry
-            completion_entry: Bytes = Bytes(16), "bytes", 1 ..= 4_096; "NVMe base specification 1.4";
+            completion_entry: Bytes = Bytes(16), "bytes", 1 ..= 4_096;
+                "NVMe base specification 1.4";
             /// rate of a SATA link after encoding
             sata_rate: f64 = 0.6, "GB/s", 0.01 ..= 16.0; "SATA 3.3: 6 Gb/s, 8b/10b";
             /// start, header, check, end and handshake of a SATA frame
@@ -55,11 +57,13 @@ parameters! {
             /// cycles of the memory per second; two bursts move in each
             dram_rate: f64 = 100.0, "MT/s", 1.0 ..= 100_000.0; "MQSim Data_Cache_DRAM_Data_Rate";
             /// bytes of one burst
-            dram_burst: Bytes = Bytes(1), "bytes", 1 ..= 256; "MQSim Data_Cache_DRAM_Data_Busrt_Size";
+            dram_burst: Bytes = Bytes(1), "bytes", 1 ..= 256;
+                "MQSim Data_Cache_DRAM_Data_Busrt_Size";
             /// channels, each of which serves one access at a time
             dram_channels: u32 = 1, "channels", 1 ..= 16; "MQSim, kept";
             /// bytes of one row
-            dram_row: Bytes = Bytes(8_192), "bytes", 64 ..= 1_048_576; "MQSim Data_Cache_DRAM_Row_Size";
+            dram_row: Bytes = Bytes(8_192), "bytes", 64 ..= 1_048_576;
+                "MQSim Data_Cache_DRAM_Row_Size";
             /// opening a row
             dram_trcd: Nanos = Nanos(13), "time", 0 ..= 10_000; "MQSim Data_Cache_DRAM_tRCD";
             /// from the command to the first byte
@@ -93,19 +97,25 @@ parameters! {
             /// sensing a page of the last kind (mlc, tlc)
             read_time_msb: Nanos = Nanos(75_000), "time", 0 ..= 1e9; "MQSim Page_Read_Latency_MSB";
             /// programming a page; of the first kind where a cell holds several
-            program_time: Nanos = Nanos(750_000), "time", 0 ..= 1e9; "MQSim Page_Program_Latency_LSB";
+            program_time: Nanos = Nanos(750_000), "time", 0 ..= 1e9;
+                "MQSim Page_Program_Latency_LSB";
             /// programming a middle page (tlc)
-            program_time_csb: Nanos = Nanos(750_000), "time", 0 ..= 1e9; "MQSim Page_Program_Latency_CSB";
+            program_time_csb: Nanos = Nanos(750_000), "time", 0 ..= 1e9;
+                "MQSim Page_Program_Latency_CSB";
             /// programming a page of the last kind (mlc, tlc)
-            program_time_msb: Nanos = Nanos(750_000), "time", 0 ..= 1e9; "MQSim Page_Program_Latency_MSB";
+            program_time_msb: Nanos = Nanos(750_000), "time", 0 ..= 1e9;
+                "MQSim Page_Program_Latency_MSB";
             /// erasing a block
             erase_time: Nanos = Nanos(3_800_000), "time", 0 ..= 1e10; "MQSim Block_Erase_Latency";
             /// which running operations a read may interrupt
-            suspend: Suspend = Suspend::None, "-"; "MQSim CMD_Suspension_Support says erase, but none happens";
+            suspend: Suspend = Suspend::None, "-";
+                "MQSim CMD_Suspension_Support says erase, but none happens";
             /// interrupting a program
-            suspend_program_time: Nanos = Nanos(100_000), "time", 0 ..= 1e9; "MQSim Suspend_Program_Time";
+            suspend_program_time: Nanos = Nanos(100_000), "time", 0 ..= 1e9;
+                "MQSim Suspend_Program_Time";
             /// interrupting an erase
-            suspend_erase_time: Nanos = Nanos(700_000), "time", 0 ..= 1e9; "MQSim Suspend_Erase_Time";
+            suspend_erase_time: Nanos = Nanos(700_000), "time", 0 ..= 1e9;
+                "MQSim Suspend_Erase_Time";
             /// times one operation may be interrupted
             suspends_most: u32 = 8, "times", 1 ..= 1_000; "bounds the delay of a write";
         }
@@ -149,7 +159,7 @@ parameters! {
                 name: "d-choices".to_owned(),
                 pairs: vec![("d".to_owned(), cachewright_types::Value::Int(11))],
             }, "-"; "MQSim GC_Block_Selection_Policy RGA: d = log2 of the blocks of a plane";
-            /// difference of erase counts on a plane beyond which data moves to level wear; 0 is never
+            /// difference of erase counts beyond which data moves to level wear; 0 is never
             wear_spread: u32 = 0, "erases", 0 ..= 1_000_000; "MQSim Static_Wearleveling_Threshold";
             /// where the mapping table is
             mapping: Mapping = Mapping::Cached, "-"; "MQSim Ideal_Mapping_Table";
