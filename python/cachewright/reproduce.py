@@ -28,6 +28,8 @@ SHARED = "CACHEWRIGHT_SHARED"
 RECLAIM = "cost-benefit"
 SHOWN = ("extra-writes", "classifier", "accuracy", "ablation", "metadata")
 Case = dict[str, Any]
+# Options of `wa` by name, the over-provisioning among them.
+Drive = tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class FigureSpec:
     base: str | None
     learned: str | None
     op: tuple[str, ...]
+    drive: tuple[tuple[str, Any], ...]
     schemes: tuple[Scheme, ...]
     paper: Mapping[str, Any]
 
@@ -78,24 +81,30 @@ class Setup:
 
 @dataclass
 class Reproduction:
-    """The figures of a paper with the cases they show, by workload, op, separation and reclaim."""
+    """The figures of a paper with the documents and cases they show."""
 
     setup: Setup
     figures: Sequence[FigureSpec]
-    documents: dict[str, dict[str, Any]] = field(default_factory=dict)
-    found: dict[tuple[str, str, str, str], Case] = field(default_factory=dict)
+    documents: dict[tuple[str, Drive], dict[str, Any]] = field(default_factory=dict)
+    found: dict[tuple[str, Drive, str, str], Case] = field(default_factory=dict)
 
-    def case(self, workload: Workload, scheme: Scheme, op: str) -> Case:
-        """Return the case of a scheme on a workload."""
-        return self.found[workload.name, op, scheme.separation, scheme.reclaim]
+    def document(self, workload: Workload, drive: Drive) -> dict[str, Any]:
+        """Return what is known of a workload on a drive, whatever its over-provisioning."""
+        return self.documents[workload.name, drive]
 
-    def cases(self, scheme: Scheme, op: str) -> list[Case]:
-        """Return the cases of a scheme on every workload."""
-        return [self.case(workload, scheme, op) for workload in self.setup.workloads]
+    def drives(self) -> list[Drive]:
+        """Return the drives of the figures, over-provisioning aside."""
+        return list(dict.fromkeys(figure.drive for figure in self.figures))
 
-    def mean(self, scheme: Scheme, op: str, key: str = "extra_writes") -> float:
+    def cases(self, figure: FigureSpec, scheme: Scheme, op: str) -> list[Case]:
+        """Return the cases of a figure's scheme, one per workload."""
+        drive = _drive(figure, op)
+        names = [workload.name for workload in self.setup.workloads]
+        return [self.found[name, drive, scheme.separation, scheme.reclaim] for name in names]
+
+    def mean(self, figure: FigureSpec, scheme: Scheme, op: str, key: str = "extra_writes") -> float:
         """Return the mean over the workloads of one number of a scheme's cases."""
-        numbers = [float(case[key]) for case in self.cases(scheme, op)]
+        numbers = [float(case[key]) for case in self.cases(figure, scheme, op)]
         return sum(numbers) / len(numbers)
 
 
@@ -125,25 +134,30 @@ def run(
 ) -> Reproduction:
     """Run every case of the figures once; with `out` the results are kept in folders below it."""
     for workload in what.setup.workloads:
-        for (op, reclaim), separations in _grouped(what.figures).items():
-            name = f"{workload.name} {op} {reclaim}".replace("%", "").replace(" ", "-")
+        for (drive, reclaim), separations in _grouped(what.figures).items():
+            sizes = [str(value) for _, value in drive]
+            name = "-".join([workload.name, *sizes, reclaim]).replace("%", "").replace(" ", "-")
             folder = None if out is None else Path(out) / name
             result = _measure(
-                what.setup, workload, op, reclaim, separations, folder, threads, progress
+                what.setup, workload, drive, reclaim, separations, folder, threads, progress
             )
-            what.documents[workload.name] = result.document
+            what.documents[workload.name, drive[1:]] = result.document
             for separation, case in zip(separations, result.document["cases"], strict=True):
-                what.found[workload.name, op, separation, reclaim] = case
+                what.found[workload.name, drive, separation, reclaim] = case
     return what
 
 
-def _grouped(figures: Sequence[FigureSpec]) -> dict[tuple[str, str], list[str]]:
-    """Return the separations to run for each over-provisioning and reclaim policy."""
-    found: dict[tuple[str, str], list[str]] = {}
+def _drive(figure: FigureSpec, op: str) -> Drive:
+    return (("op", op), *figure.drive)
+
+
+def _grouped(figures: Sequence[FigureSpec]) -> dict[tuple[Drive, str], list[str]]:
+    """Return the separations to run for each drive and reclaim policy."""
+    found: dict[tuple[Drive, str], list[str]] = {}
     for figure in figures:
         for op in figure.op:
             for scheme in figure.schemes:
-                separations = found.setdefault((op, scheme.reclaim), [])
+                separations = found.setdefault((_drive(figure, op), scheme.reclaim), [])
                 if scheme.separation not in separations:
                     separations.append(scheme.separation)
     return found
@@ -152,7 +166,7 @@ def _grouped(figures: Sequence[FigureSpec]) -> dict[tuple[str, str], list[str]]:
 def _measure(
     setup: Setup,
     workload: Workload,
-    op: str,
+    own: Drive,
     reclaim: str,
     separations: list[str],
     folder: Path | None,
@@ -161,8 +175,8 @@ def _measure(
 ) -> Amplification:
     tenant = {"name": "trace", "trace": os.fspath(workload.path.resolve())}
     stack = {"name": workload.name, "cache": {"capacity": api.ANY_CAPACITY}, "tenant": [tenant]}
-    drive = {key: item for key, item in setup.drive.items() if key != "op"}
-    writes = drive.pop("drive_writes", None)
+    drive = {**setup.drive, **dict(own)}
+    writes, op = drive.pop("drive_writes", None), drive.pop("op")
     return api.wa(
         stack,
         separations,
@@ -259,6 +273,7 @@ def _figure(
         base=about.get("base"),
         learned=about.get("learned"),
         op=tuple(drive["op"] if quick else about.get("op", drive["op"])),
+        drive=tuple(sorted(document.get("quick_drive" if quick else "drive", {}).items())),
         schemes=schemes,
         paper=document.get("paper", {}),
     )

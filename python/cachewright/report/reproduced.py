@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -79,14 +80,16 @@ def _plain(figure: str, title: str, headers: list[str], rows: list[list[str]], t
 
 def _traces(what: Reproduction) -> Table:
     rows = []
-    for workload in what.setup.workloads:
-        document = what.documents[workload.name]
+    for workload, drive in product(what.setup.workloads, what.drives()):
+        document = what.document(workload, drive)
         rounds = f"repeated {words.significant(document['rounds'])} times"
         rows.append(
             [
                 workload.name,
                 rounds if document["looped"] else "once",
                 words.size(document["logical_pages"] * document["page_bytes"]),
+                words.size(document["page_bytes"]),
+                words.size(document["superblock_bytes"]),
                 words.count(document["live_pages"]),
                 words.count(document["working_pages"]),
                 words.count(document["load_pages"]),
@@ -94,8 +97,9 @@ def _traces(what: Reproduction) -> Table:
                 words.significant(document["drive_writes"]),
             ]
         )
-    headers = ["trace", "replayed", "drive", "most live at once", "pages ever written"]
-    return _plain("", "Traces", [*headers, "loaded", "written", "drive writes"], rows, 2)
+    headers = ["trace", "replayed", "drive", "page", "superblock", "most live at once"]
+    headers += ["pages ever written", "loaded", "written", "drive writes"]
+    return _plain("", "Traces", headers, rows, 2)
 
 
 def _tables(what: Reproduction, figure: FigureSpec, op: str) -> list[Table]:
@@ -121,13 +125,13 @@ def _at(text: str, op: str) -> str:
 
 def _extra(what: Reproduction, figure: FigureSpec, op: str) -> Table:
     """(F-U)/U per trace and scheme, the lowest mean first; bounds last."""
-    bound = {scheme: what.cases(scheme, op)[0]["bound"] for scheme in figure.schemes}
-    order = sorted(figure.schemes, key=lambda s: (bound[s], what.mean(s, op)))
+    bound = {scheme: what.cases(figure, scheme, op)[0]["bound"] for scheme in figure.schemes}
+    order = sorted(figure.schemes, key=lambda s: (bound[s], what.mean(figure, s, op)))
     columns = [
         [case["extra_writes"] for case in each]
-        for each in zip(*(what.cases(s, op) for s in order), strict=True)
+        for each in zip(*(what.cases(figure, s, op) for s in order), strict=True)
     ]
-    columns.append([what.mean(s, op) for s in order])
+    columns.append([what.mean(figure, s, op) for s in order])
     best: list[set[int]] = [set()]
     for column in columns:
         known = [None if bound[s] else v for s, v in zip(order, column, strict=True)]
@@ -139,20 +143,21 @@ def _extra(what: Reproduction, figure: FigureSpec, op: str) -> Table:
         row = [scheme.title + (" (bound)" if bound[scheme] else "")]
         row += [*(f"{column[place]:.3f}" for column in columns), f"{1 + mean:.3f}"]
         if base is not None:
-            own = what.mean(base, op)
+            own = what.mean(figure, base, op)
             changes = [_change(mean, own), _change(1 + mean, 1 + own)]
             row += [words.NOTHING] * 2 if scheme is base else changes
         rows.append(row)
-    headers = ["scheme", *_names(what), "mean", "F/U, mean"]
+    headers = ["scheme", *_names(what, figure), "mean", "F/U, mean"]
     if base is not None:
         headers += [f"(F-U)/U beside {base.title}", f"F/U beside {base.title}"]
     best += [set() for _ in headers[len(best) :]]
     return Table(_title(figure), _at("(F-U)/U", op), headers, rows, best)
 
 
-def _names(what: Reproduction) -> list[str]:
+def _names(what: Reproduction, figure: FigureSpec) -> list[str]:
     """Return the workloads' names, those that are repeated marked."""
-    looped = {w.name: what.documents[w.name]["looped"] for w in what.setup.workloads}
+    workloads = what.setup.workloads
+    looped = {w.name: what.document(w, figure.drive)["looped"] for w in workloads}
     return [f"{name} {amplification.DAGGER}" if flag else name for name, flag in looped.items()]
 
 
@@ -164,7 +169,7 @@ def _judged(what: Reproduction, figure: FigureSpec, op: str) -> list[tuple[Schem
     """Return the schemes that predict, each with its classifiers by workload (None: no case)."""
     found = []
     for scheme in figure.schemes:
-        each = [c["classifier"] for c in what.cases(scheme, op)]
+        each = [c["classifier"] for c in what.cases(figure, scheme, op)]
         known = [one if one and one["judged"] else None for one in each]
         if any(known):
             found.append((scheme, known))
@@ -176,7 +181,7 @@ def _classifier(what: Reproduction, figure: FigureSpec, op: str) -> Table:
     keys = [key for _, key in MEASURES] + ["majority"]
     rows = []
     for scheme, each in _judged(what, figure, op):
-        for name, one in zip(_names(what), each, strict=True):
+        for name, one in zip(_names(what, figure), each, strict=True):
             if one is not None:
                 rows.append([scheme.title, name, *(f"{one[key]:.3f}" for key in keys)])
         rows.append([scheme.title, "average", *_means(each)])
@@ -208,7 +213,7 @@ def _accuracy(what: Reproduction, figure: FigureSpec, op: str) -> Table:
     headers = ["scheme", "trace", "after the first part", "after one drive write", "at the end"]
     rows = []
     for scheme in figure.schemes:
-        for name, case in zip(_names(what), what.cases(scheme, op), strict=True):
+        for name, case in zip(_names(what, figure), what.cases(figure, scheme, op), strict=True):
             parts = amplification.accuracy_over_time(case)
             if parts:
                 later = [part for part in parts if part["drive_writes"] >= 1] or parts[-1:]
@@ -219,11 +224,11 @@ def _accuracy(what: Reproduction, figure: FigureSpec, op: str) -> Table:
 
 
 def _metadata(what: Reproduction, figure: FigureSpec, op: str) -> Table:
-    misses = [f"misses, {name}" for name in _names(what)]
+    misses = [f"misses, {name}" for name in _names(what, figure)]
     headers = ["scheme", "bytes per page", "flash writes for it", *misses]
     rows = []
     for scheme in figure.schemes:
-        cases = what.cases(scheme, op)
+        cases = what.cases(figure, scheme, op)
         written = sum(c["meta_pages"] for c in cases) / sum(c["flash_pages"] for c in cases)
         size = words.significant(cases[0]["metadata_bytes_per_page"])
         shares = [words.percent(amplification.miss_share(case)) for case in cases]
@@ -245,20 +250,23 @@ def _overall(what: Reproduction, figure: FigureSpec, op: str) -> str:
     named = {scheme.title: scheme for scheme in figure.schemes}
     learned, base = named[figure.learned or ""], named[figure.base or ""]
     rules = [
-        scheme for scheme in figure.schemes if scheme is not base and not _learns(what, scheme, op)
+        scheme
+        for scheme in figure.schemes
+        if scheme is not base and not _learns(what, figure, scheme, op)
     ]
-    own = what.mean(learned, op)
+    own = what.mean(figure, learned, op)
     text = f"{op}: the extra writes of {learned.title} beside {base.title}: "
-    text += f"{_change(own, what.mean(base, op))} (F/U {_change(1 + own, 1 + what.mean(base, op))})"
+    other = what.mean(figure, base, op)
+    text += f"{_change(own, other)} (F/U {_change(1 + own, 1 + other)})"
     if rules:
-        changes = [f"{rule.title} {_change(own, what.mean(rule, op))}" for rule in rules]
+        changes = [f"{rule.title} {_change(own, what.mean(figure, rule, op))}" for rule in rules]
         text += f"; beside rules: {', '.join(changes)}"
     claims = ", ".join(f"{key} {value}" for key, value in figure.paper.items())
     return f"{text}. The paper: {claims}" if claims else text
 
 
-def _learns(what: Reproduction, scheme: Scheme, op: str) -> bool:
-    return any(case["learning"] for case in what.cases(scheme, op))
+def _learns(what: Reproduction, figure: FigureSpec, scheme: Scheme, op: str) -> bool:
+    return any(case["learning"] for case in what.cases(figure, scheme, op))
 
 
 def markdown(what: Reproduction) -> str:
@@ -359,9 +367,9 @@ def _charts(what: Reproduction, figure: FigureSpec, op: str) -> list[Figure]:
     if figure.shows != "accuracy":
         return []
     lines = [
-        {**what.case(workload, scheme, op), "title": _line_title(figure, scheme, workload.name)}
+        {**case, "title": _line_title(figure, scheme, workload.name)}
         for scheme in figure.schemes
-        for workload in what.setup.workloads
+        for workload, case in zip(what.setup.workloads, what.cases(figure, scheme, op), strict=True)
     ]
     return [amplified.accuracy(name, title, amplification.predicting(lines))]
 
@@ -375,10 +383,10 @@ def _bars(what: Reproduction, figure: FigureSpec, op: str, name: str, title: str
         {
             "scheme": scheme.title,
             "trace": workload.name,
-            "extra": what.case(workload, scheme, op)["extra_writes"],
+            "extra": case["extra_writes"],
         }
-        for workload in what.setup.workloads
         for scheme in figure.schemes
+        for workload, case in zip(what.setup.workloads, what.cases(figure, scheme, op), strict=True)
     ]
     order = [scheme.title for scheme in figure.schemes]
     chart = (
