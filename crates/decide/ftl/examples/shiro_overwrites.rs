@@ -11,7 +11,7 @@
 mod common;
 
 use cachewright_ftl::separation::shiro::{
-    Class, Confusion, EXTENDED, NO_LEVELS, NativeTrainer, PAPER, Shiro, ShiroSettings,
+    Class, Confusion, NO_LEVELS, NativeTrainer, PAPER, Shiro, ShiroSettings,
 };
 use cachewright_ftl::separation::{Registered, SeparationVisitor, visit};
 use cachewright_ftl::{Ftl, Geometry, HostRequest, NoSink, Separation, reclaim};
@@ -64,7 +64,6 @@ fn measure(arguments: &[String]) -> Result<(), Box<dyn Error>> {
         match name {
             "shiro" => shiro::<PAPER>(&trace, geometry, reclaim, &pairs)?,
             "shiro-ng" => shiro::<NO_LEVELS>(&trace, geometry, reclaim, &pairs)?,
-            "shiro-x" => shiro::<EXTENDED>(&trace, geometry, reclaim, &pairs)?,
             _ => {
                 let plain = Plain { trace: &trace, geometry, reclaim };
                 visit(name, &pairs, plain)??;

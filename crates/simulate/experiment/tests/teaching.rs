@@ -138,12 +138,12 @@ fn a_given_model_is_used_untrained() {
     let trained = study(&folder, "stack", &trace(0, 1), &options());
     let file = folder.path.join("m.safetensors");
     std::fs::write(&file, &trained.model).unwrap();
-    let separations = &[SHIRO, "shiro-ng", "shiro-x", "none"];
+    let separations = &[SHIRO, "shiro-ng", "none"];
     let options = WaOptions { model: Some(file.clone()), ..shiro(separations) };
     let result = measured(&folder, &options).unwrap();
     assert_eq!(result["trainer"], "none");
     assert_eq!(result["model"]["notes"]["threshold"], trained.document["threshold"].to_string());
-    for case in result["cases"].as_array().unwrap().iter().take(3) {
+    for case in result["cases"].as_array().unwrap().iter().take(2) {
         let training = &case["training"];
         assert_eq!((&training["models"], &training["failures"]), (&1.into(), &0.into()));
     }
@@ -152,7 +152,7 @@ fn a_given_model_is_used_untrained() {
         let windows = warnings.filter(|warning| warning.contains("windows of 2000 page writes"));
         windows.map(str::to_owned).collect::<Vec<String>>()
     };
-    assert_eq!(told(&result).len(), 3, "windows of 100 and 25 page writes");
+    assert_eq!(told(&result).len(), 2, "windows of 100 and 25 page writes");
     let same = WaOptions { model: Some(file.clone()), ..shiro(&[WIDE]) };
     assert_eq!(told(&measured(&folder, &same).unwrap()), Vec::<String>::new());
     let factory = TrainerFactory::new("rust", |_, seed| Box::new(NativeTrainer::new(seed)));
@@ -191,9 +191,9 @@ fn models_that_do_not_fit_are_refused_before_the_run_in_words() {
                 expected 22 inputs, 32 + 0 bytes of state and 2 outputs";
     assert_eq!(refused(&odd(4), &["shiro"]), format!("odd.safetensors for `shiro`: {four}"));
     let names = "found `x0` as input 0, expected `previous_lifetime.0`";
-    assert!(refused(&odd(22), &["none", "shiro-x"]).ends_with(names));
+    assert!(refused(&odd(22), &["none", "shiro-ng"]).ends_with(names));
     let none = refused(&odd(22), &["none", "2r"]);
-    let expected = "expected shiro, shiro-ng, shiro-x";
+    let expected = "expected shiro, shiro-ng";
     assert_eq!(none, format!("found no separation that learns in none, 2r, {expected}"));
     assert!(refused(b"hello", &["shiro"]).starts_with("odd.safetensors: "));
 }

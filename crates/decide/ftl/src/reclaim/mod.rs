@@ -8,6 +8,7 @@
 pub mod adjusted_greedy;
 pub mod cost_benefit;
 pub mod d_choices;
+pub mod death_rate;
 pub mod fifo;
 pub mod greedy;
 
@@ -143,4 +144,5 @@ reclaims! {
     fifo::Fifo,
     adjusted_greedy::AdjustedGreedy,
     d_choices::DChoices,
+    death_rate::DeathRate,
 }

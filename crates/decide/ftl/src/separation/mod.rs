@@ -17,6 +17,7 @@ pub mod multi_log;
 pub mod none;
 pub mod sepbit;
 pub mod shiro;
+pub mod shiro_x;
 pub mod two_region;
 
 use crate::blocks::{Block, Blocks};
@@ -265,7 +266,7 @@ separations! {
     sepbit::Sepbit<{ sepbit::MOVED_ONLY }>,
     shiro::Shiro<{ shiro::PAPER }>,
     shiro::Shiro<{ shiro::NO_LEVELS }>,
-    shiro::Shiro<{ shiro::EXTENDED }>,
+    shiro_x::ShiroX,
     future::Future<false>,
     future::Future<true>,
 }

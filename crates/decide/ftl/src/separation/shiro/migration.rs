@@ -62,19 +62,6 @@ pub fn hierarchical(victim_type: u8) -> usize {
     }
 }
 
-/// The rule of the variant: level 0 from the short class; from elsewhere one level more for each
-/// factor of four by which the age since the last user write exceeds four thresholds (after SepBIT,
-/// FAST'22, section 3.3, with the threshold in place of its measured segment life).
-pub fn by_age(victim_type: u8, age: u32, threshold: u32) -> usize {
-    let mut bound = 4 * u64::from(threshold.max(1));
-    let mut level = usize::from(victim_type != 0);
-    while level > 0 && level < LEVELS - 1 && u64::from(age) >= bound {
-        bound *= 4;
-        level += 1;
-    }
-    level
-}
-
 /// The agent's settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Learning {
@@ -195,14 +182,6 @@ mod tests {
         for victim in 0..8 {
             assert_eq!(agent.level(&situation(victim)), hierarchical(victim), "{victim}");
         }
-    }
-
-    #[test]
-    fn ages_part_at_four_times_the_threshold() {
-        assert_eq!(by_age(0, u32::MAX, 10), 0, "from the short class");
-        let levels = [0, 39, 40, 159, 160, 639, 640, u32::MAX].map(|age| by_age(1, age, 10));
-        assert_eq!(levels, [1, 1, 2, 2, 3, 3, 4, 4]);
-        assert_eq!(by_age(7, 5, 0), 2, "without a threshold");
     }
 
     #[test]

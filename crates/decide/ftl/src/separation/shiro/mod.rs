@@ -42,7 +42,7 @@ use classifier::Classifier;
 use features::Tracker;
 use history::History;
 use meta_cache::MetaCache;
-use migration::{Agent, LEVELS, Learning, Situation, USER_TYPES, by_age, hierarchical};
+use migration::{Agent, LEVELS, Learning, Situation, USER_TYPES, hierarchical};
 use pages::{Pages, STAMP_BYTES, STATE_BYTES};
 use threshold::Threshold;
 use window::{MOST_ROWS, Sampling, Window};
@@ -51,10 +51,6 @@ use window::{MOST_ROWS, Sampling, Window};
 pub const PAPER: u8 = 0;
 /// All moved pages on one stream (the paper's ablation).
 pub const NO_LEVELS: u8 = 1;
-/// Labels wait for one more window before they are final, and a state from before the window is
-/// dropped: training series begin with the window, so that a page of long lifetimes is only ever
-/// learned from a zero state. Moved pages are placed by age.
-pub const EXTENDED: u8 = 2;
 /// Steps of a dataset that calibrate the int8 model.
 const CALIBRATION_STEPS: usize = 2000;
 
@@ -92,7 +88,7 @@ settings! {
     }
 }
 
-/// Shiro in one of its variants: [`PAPER`], [`NO_LEVELS`], [`EXTENDED`].
+/// Shiro in one of its variants: [`PAPER`], [`NO_LEVELS`].
 pub struct Shiro<const VARIANT: u8> {
     settings: ShiroSettings,
     encoding: Encoding,
@@ -149,7 +145,7 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
             data_pages,
             tracker: Tracker::new(geometry.logical_pages, settings.page_bytes),
             pages: Pages::new(geometry.logical_pages),
-            window: Window::new(VARIANT == EXTENDED),
+            window: Window::default(),
             window_pages: (window_pages as u32).max(1),
             threshold,
             history: longer.then(|| History::new(threshold_pages as u32, before)),
@@ -208,8 +204,7 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
     fn predict(&mut self, page: u32, features: &Features) -> Class {
         let Some(classifier) = &mut self.deployed else { return Class::Unseen };
         let Some(state) = self.pages.state(page) else { return Class::Unseen };
-        let stale = VARIANT == EXTENDED && features.previous_lifetime > self.window_pages;
-        if stale || self.settings.series_steps == 1 {
+        if self.settings.series_steps == 1 {
             *state = [0; STATE_BYTES];
         }
         self.statistics.predictions += 1;
@@ -349,11 +344,6 @@ impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
                 victim_type,
                 class: self.pages.class(moved.page).index(),
             }),
-            None if VARIANT == EXTENDED => by_age(
-                victim_type,
-                self.pages.age(moved.page, moved.clock).unwrap_or(0),
-                self.threshold.value().unwrap_or(1),
-            ),
             None => hierarchical(victim_type),
         };
         Stream((USER_TYPES + level) as u8)
@@ -453,20 +443,6 @@ impl Registered for Shiro<NO_LEVELS> {
         name: "shiro-ng",
         doc: "shiro with all moved pages on one stream",
         source: "Sun et al., Shiro (extends DAC'23), section V-D",
-        needs: &[],
-    };
-
-    fn new(geometry: &Geometry, settings: &ShiroSettings, seed: Seed) -> Self {
-        Shiro::empty(geometry, settings, seed)
-    }
-}
-
-impl Registered for Shiro<EXTENDED> {
-    type Settings = ShiroSettings;
-    const ENTRY: Entry = Entry {
-        name: "shiro-x",
-        doc: "shiro with labels that wait one window, states that last one, and moved pages by age",
-        source: "variant of Cachewright after Sun et al., Shiro",
         needs: &[],
     };
 

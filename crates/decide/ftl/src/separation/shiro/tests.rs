@@ -81,7 +81,8 @@ fn the_same_seed_decides_the_same() {
 
 #[test]
 fn it_tells_a_journal_from_random_pages() {
-    let mut ftl = drive::<EXTENDED>(&settings(), 1);
+    let settings = ShiroSettings { final_labels: true, series_steps: 1, ..settings() };
+    let mut ftl = drive::<PAPER>(&settings, 1);
     let decisions = run(&mut ftl, 9 * PAGES, |write| page_of(write, 1));
     let late = &decisions[7 * PAGES as usize..];
     let mut confusion = Confusion::default();

@@ -91,15 +91,12 @@ impl Series {
     }
 }
 
-/// Records one window; with `waits` also the one before, which then is the one that teaches.
+/// Records one window.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
-    waits: bool,
     records: Vec<Record>,
     /// Writes recorded.
     writes: u32,
-    /// Writes of the window before among them.
-    before: u32,
 }
 
 /// Lifetimes within one window and rows for some of them.
@@ -134,12 +131,6 @@ impl Lifetimes {
 }
 
 impl Window {
-    /// Nothing recorded. With `waits` a window teaches one window later, when more of its lifetimes
-    /// have ended.
-    pub fn new(waits: bool) -> Window {
-        Window { waits, ..Window::default() }
-    }
-
     /// A page is written; `first` if it held nothing before.
     #[inline]
     pub fn write(&mut self, page: u32, first: bool, features: Features) {
@@ -156,21 +147,13 @@ impl Window {
 
     /// Writes of the window at hand.
     pub fn writes(&self) -> u32 {
-        self.writes - self.before
+        self.writes
     }
 
     /// Begins the next window.
     pub fn roll(&mut self) {
-        let past = if self.waits { self.before } else { self.writes };
-        self.records.retain(|record| record.at > past);
-        self.records.iter_mut().for_each(|record| record.at -= past);
-        self.writes -= past;
-        self.before = self.writes;
-    }
-
-    /// The last write that teaches.
-    fn end(&self) -> u32 {
-        if self.waits { self.before } else { self.writes }
+        self.records.clear();
+        self.writes = 0;
     }
 
     /// Puts the records of each page together, in their order.
@@ -178,12 +161,11 @@ impl Window {
         self.records.sort_by_key(|record| record.page);
     }
 
-    /// Each record that teaches with the lifetime of the copy it wrote, if that is known to have
+    /// Each record with the lifetime of the copy it wrote, if that is known to have
     /// ended; after [`Window::sort`].
     fn lives(&self) -> impl Iterator<Item = (&Record, Option<u32>)> {
         let next = self.records.iter().skip(1).map(Some).chain([None]);
-        let own = self.records.iter().zip(next).filter(|(record, _)| record.at <= self.end());
-        own.map(|(record, next)| {
+        self.records.iter().zip(next).map(|(record, next)| {
             let next = next.filter(|next| next.page == record.page);
             (record, next.map(|next| next.at - record.at))
         })
@@ -209,7 +191,7 @@ impl Window {
         encoding: Encoding,
         sampling: Sampling,
     ) -> Dataset {
-        let picks = sampling.picks(number, self.end() as usize);
+        let picks = sampling.picks(number, self.writes as usize);
         let mut series = Series::new(number, threshold, encoding, sampling.series_steps);
         for (record, lifetime) in self.lives().filter(|(record, _)| picks(record.page)) {
             if record.event == Event::Trim {
@@ -262,26 +244,6 @@ mod tests {
         assert_eq!(dataset.lengths, [4, 2, 2]);
         let expected = [Context, Short, Long, Long, Context, Long, Context, Long];
         assert_eq!(dataset.labels, expected, "the last write of each page is long");
-    }
-
-    #[test]
-    fn a_window_that_waits_knows_more_of_its_lifetimes() {
-        use Label::{Context, Long, Short};
-        let mut window = Window::new(true);
-        let write = |window: &mut Window, pages: [u32; 4], first| {
-            pages.iter().for_each(|page| window.write(*page, first, Features::default()));
-            window.sort();
-            let dataset = window.dataset(0, 4, Encoding::Log, ALL);
-            let lifetimes = window.lifetimes(Encoding::Log).all;
-            window.roll();
-            assert_eq!(window.writes(), 0);
-            (dataset.labels, lifetimes)
-        };
-        assert_eq!(write(&mut window, [1, 2, 3, 4], true), (vec![], vec![]));
-        assert_eq!(write(&mut window, [2, 1, 2, 2], false), (vec![Context; 4], vec![5, 3]));
-        // Page 1 of the second window is written again 4 later, page 2 after 2, 1 and never.
-        let third = write(&mut window, [5, 1, 6, 6], false);
-        assert_eq!(third, (vec![Short, Short, Short, Long], vec![4, 2, 1]));
     }
 
     #[test]

@@ -1,0 +1,190 @@
+//! Death rate: cost-benefit with the age replaced by what ages tell.
+//!
+//! For: victims under any separation. Must never know: how pages came to their streams. Design of
+//! Cachewright. Cost-benefit takes an age t for how long the valid pages left will go on living.
+//! Here the rate h at which they are overwritten is learned per stream and age since sealing: pages
+//! that died over pages that could have, counted between any two looks at the superblocks. The
+//! worth is ((1-u)/u)^2 / h, u the share of valid pages.
+//!
+//! Why the square: pages that die at rate h and are cleaned when a share d of them is dead cost
+//! h / d moves and d / 2 pages of garbage each, with little of both; with garbage at a price p the
+//! sum h / d + p d / 2 is least at d^2 = 2 h / p. So d^2 / h is what all victims have in common.
+//! Units: pages; ages on the clock of host page writes, in powers of two. Memory: 24 bytes per
+//! superblock and 32 KiB.
+
+use super::{Reclaim, Registered, Round, best};
+use crate::geometry::STREAM_LIMIT;
+use crate::{Block, Entry, Geometry};
+use cachewright_types::{Seed, settings};
+
+/// Bins of ages.
+const AGES: usize = 32;
+/// Deaths by which a rate leans on 1 / age, the rate of cost-benefit.
+const PRIOR: f64 = 20.0;
+
+settings! {
+    /// The numbers of death-rate.
+    pub struct DeathRateSettings {
+        /// how much what was seen counts for, after a hundred more victims
+        keep: f64 = 0.99, "ratio", 0.0 ..= 1.0;
+    }
+}
+
+/// A superblock when it was last looked at.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    clock: u64,
+    invalid: u32,
+    /// Which life of the superblock it was; none while it was not sealed.
+    number: Option<u64>,
+}
+
+/// Pages that died, and page writes of the host times pages that could have.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Deaths {
+    pages: f64,
+    risk: f64,
+}
+
+/// The policy.
+#[derive(Clone, Debug)]
+pub struct DeathRate {
+    settings: DeathRateSettings,
+    looks: Vec<Look>,
+    deaths: Vec<[Deaths; AGES]>,
+    victims: u64,
+}
+
+impl Registered for DeathRate {
+    type Settings = DeathRateSettings;
+    const ENTRY: Entry = Entry {
+        name: "death-rate",
+        doc: "space won against pages moved and how fast they die, learned per stream and age",
+        source: "design of Cachewright; cost-benefit of Rosenblum and Ousterhout, SOSP'91",
+        needs: &[],
+    };
+
+    fn new(_: &Geometry, settings: &DeathRateSettings, _: Seed) -> Self {
+        DeathRate {
+            settings: settings.clone(),
+            looks: Vec::new(),
+            deaths: vec![[Deaths::default(); AGES]; STREAM_LIMIT as usize],
+            victims: 0,
+        }
+    }
+}
+
+/// The bin of an age.
+#[inline(always)]
+fn bin(age: u64) -> usize {
+    (age.max(1).ilog2() as usize).min(AGES - 1)
+}
+
+impl DeathRate {
+    /// Counts what happened since the last look.
+    fn look(&mut self, round: &Round<'_>) {
+        let never = Look { clock: 0, invalid: 0, number: None };
+        self.looks.resize(round.blocks.len() as usize, never);
+        for (look, block) in self.looks.iter_mut().zip(round.blocks.iter()) {
+            if !block.sealed {
+                look.number = None;
+                continue;
+            }
+            if look.number == Some(block.number)
+                && let Some(deaths) = self.deaths.get_mut(block.stream.index())
+            {
+                let middle = look.clock + (round.clock - look.clock) / 2;
+                let deaths = &mut deaths[bin(middle - block.sealed_at.min(middle))];
+                let could = f64::from(block.pages) - 0.5 * f64::from(look.invalid + block.invalid);
+                deaths.pages += f64::from(block.invalid - look.invalid);
+                deaths.risk += could * (round.clock - look.clock) as f64;
+            }
+            let (clock, invalid, number) = (round.clock, block.invalid, Some(block.number));
+            *look = Look { clock, invalid, number };
+        }
+    }
+
+    /// Deaths per valid page and page write of the host.
+    #[inline(always)]
+    fn rate(&self, block: &Block, clock: u64) -> f64 {
+        let age = (clock - block.sealed_at).max(1);
+        let deaths = self.deaths.get(block.stream.index());
+        let Deaths { pages, risk } = deaths.map_or(Deaths::default(), |bins| bins[bin(age)]);
+        (pages + PRIOR) / (risk + PRIOR * age as f64)
+    }
+}
+
+impl Reclaim for DeathRate {
+    #[inline(always)]
+    fn score(&self, block: &Block, round: &Round<'_>) -> f64 {
+        let kept = f64::from(block.pages - block.invalid);
+        if kept == 0.0 {
+            return f64::INFINITY;
+        }
+        let won = f64::from(block.invalid) / kept;
+        won * won / self.rate(block, round.clock)
+    }
+
+    fn choose(&mut self, round: &Round<'_>) -> Option<u32> {
+        self.look(round);
+        self.victims += 1;
+        if self.victims.is_multiple_of(100) {
+            for deaths in self.deaths.as_flattened_mut() {
+                deaths.pages *= self.settings.keep;
+                deaths.risk *= self.settings.keep;
+            }
+        }
+        best(self, round)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Blocks, Stream};
+
+    fn policy() -> DeathRate {
+        let geometry = Geometry::with_over_provisioning(1000, 100, 0.3, 2);
+        DeathRate::new(&geometry, &DeathRateSettings::default(), Seed(0))
+    }
+
+    /// Without anything seen: 100 pages, 20 invalid, sealed 16 ago: (1/4)^2 16 = 1, cost-benefit
+    /// with the age. Then 60 deaths in a risk of 320 are seen at that age: the rate is
+    /// (60 + 20) / (320 + 20 x 16) = 1/8 and the worth (1/4)^2 8.
+    #[test]
+    fn the_worth_by_hand() {
+        let blocks = Blocks::new(100, false);
+        let round = Round::over(&blocks, 116);
+        let block = Block { pages: 100, invalid: 20, sealed_at: 100, ..Block::default() };
+        let mut policy = policy();
+        assert_eq!(policy.score(&block, &round), 1.0);
+        policy.deaths[0][4] = Deaths { pages: 60.0, risk: 320.0 };
+        assert_eq!(policy.score(&block, &round), 0.5);
+        assert_eq!(policy.score(&Block { invalid: 100, ..block }, &round), f64::INFINITY);
+        assert_eq!(policy.score(&Block { stream: Stream(2), ..block }, &round), 1.0);
+    }
+
+    /// A superblock of 10 pages on stream 1, sealed at 100 with 1 invalid, has 3 at 108: 2 died of
+    /// 8 on average, in 8 page writes, at the middle age 4. Erased and filled anew it starts over.
+    #[test]
+    fn deaths_are_counted_between_looks() {
+        let mut blocks = Blocks::new(10, false);
+        blocks.grow();
+        blocks.open(0, Stream(1), 90);
+        blocks.invalidate(0);
+        blocks.seal(0, 100);
+        let mut policy = policy();
+        policy.look(&Round::over(&blocks, 100));
+        blocks.invalidate(0);
+        blocks.invalidate(0);
+        policy.look(&Round::over(&blocks, 108));
+        assert_eq!(policy.deaths[1][2], Deaths { pages: 2.0, risk: 64.0 });
+        blocks.withdraw(0);
+        blocks.erase(0);
+        blocks.open(0, Stream(1), 108);
+        blocks.seal(0, 110);
+        policy.look(&Round::over(&blocks, 112));
+        let risk: f64 = policy.deaths.as_flattened().iter().map(|deaths| deaths.risk).sum();
+        assert_eq!(risk, 64.0);
+    }
+}

@@ -1,0 +1,215 @@
+//! What shiro-x keeps of each page: 6 bytes.
+//!
+//! For: the moment of the last write, a moving mean of the page's lifetimes and how many it has
+//! had, packed; and the cell of the life table that such a history falls into. Must never know:
+//! streams, hazards. Units: host page writes; lengths of time are kept as an exponent and three
+//! bits, within 1/16 of the true number. Design of Cachewright. A page's age is known modulo 2^32
+//! host page writes (16 TiB of 4 KiB pages).
+
+/// Cells of the life table: what is told apart of a page's past.
+pub const CELLS: usize = KINDS * SPANS;
+/// Half octaves of time: bins of ages, means and residual lifetimes.
+pub const SPANS: usize = 64;
+/// Never rewritten; rewritten once, twice, more often.
+const KINDS: usize = 4;
+/// Rewrites that are told apart.
+const MOST_REWRITES: u8 = KINDS as u8 - 1;
+/// The mean moves by this share of the difference, at first more: a plain mean of two and three.
+const SHARE: u32 = 4;
+/// Marks a page that holds nothing.
+const ABSENT: u8 = u8::MAX;
+/// Bits of heat in the place of a first write.
+const HEATS: u8 = 16;
+
+/// A length of time as exponent and three bits; 0 counts as 1.
+#[inline(always)]
+pub fn code(time: u32) -> u8 {
+    let time = time.max(1);
+    let exponent = time.ilog2();
+    let mantissa = ((u64::from(time) << 3) >> exponent) as u8 & 7;
+    (exponent as u8) << 3 | mantissa
+}
+
+/// The shortest time of a code.
+#[inline(always)]
+pub fn time(code: u8) -> u32 {
+    ((u64::from(8 + (code & 7)) << (code >> 3)) >> 3) as u32
+}
+
+/// The bin of a length of time.
+#[inline(always)]
+pub fn span(time: u32) -> usize {
+    usize::from(code(time) >> 2)
+}
+
+/// Where a bin begins; the last ends at 2^32.
+#[inline(always)]
+pub fn span_start(span: usize) -> f64 {
+    let (exponent, half) = (span as u32 / 2, span as u64 % 2);
+    // The bins of times below 2 have no second half.
+    (((2 + half) << exponent) >> 1) as f64
+}
+
+/// How a page is written that held nothing before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FirstWrite {
+    /// Pages of the request.
+    pub request_pages: u32,
+    /// Recent write requests to the neighbourhood.
+    pub neighbours: u16,
+}
+
+/// History of one page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Past {
+    /// Rewrites, up to [`MOST_REWRITES`].
+    rewrites: u8,
+    /// Mean lifetime as a code; of a page never rewritten, how it was written.
+    mean: u8,
+}
+
+/// Histories of all pages.
+#[derive(Clone, Debug)]
+pub struct Histories {
+    last: Vec<u32>,
+    past: Vec<Past>,
+}
+
+/// Bytes kept per page.
+pub const BYTES: usize = size_of::<u32>() + size_of::<Past>();
+
+impl Histories {
+    /// Pages that hold nothing.
+    pub fn new(pages: u32) -> Histories {
+        let past = Past { rewrites: ABSENT, mean: 0 };
+        Histories { last: vec![0; pages as usize], past: vec![past; pages as usize] }
+    }
+
+    /// The cell and the age of a page, if it holds data.
+    #[inline(always)]
+    pub fn look(&self, page: u32, clock: u64) -> Option<(usize, u32)> {
+        let past = self.past.get(page as usize)?;
+        let last = self.last.get(page as usize)?;
+        (past.rewrites != ABSENT).then(|| (cell(*past), (clock as u32).wrapping_sub(*last)))
+    }
+
+    /// A page is written; its new cell.
+    #[inline(always)]
+    pub fn write(&mut self, page: u32, clock: u64, first: FirstWrite) -> usize {
+        let index = page as usize;
+        let (Some(last), Some(past)) = (self.last.get_mut(index), self.past.get_mut(index)) else {
+            return 0;
+        };
+        let age = (clock as u32).wrapping_sub(*last).max(1);
+        *last = clock as u32;
+        *past = match past.rewrites {
+            ABSENT => Past { rewrites: 0, mean: arrival(first) },
+            0 => Past { rewrites: 1, mean: code(age) },
+            rewrites => {
+                let weight = SHARE.min(u32::from(rewrites) + 1);
+                Past {
+                    rewrites: (rewrites + 1).min(MOST_REWRITES),
+                    mean: mix(past.mean, age, weight),
+                }
+            }
+        };
+        cell(*past)
+    }
+
+    /// A page holds nothing any more.
+    pub fn forget(&mut self, page: u32) {
+        if let Some(past) = self.past.get_mut(page as usize) {
+            past.rewrites = ABSENT;
+        }
+    }
+
+    /// Cell and age of every page that holds data.
+    pub fn iter(&self, clock: u64) -> impl Iterator<Item = (usize, u32)> {
+        let all = self.last.iter().zip(&self.past).filter(|(_, past)| past.rewrites != ABSENT);
+        all.map(move |(last, past)| (cell(*past), (clock as u32).wrapping_sub(*last)))
+    }
+
+    /// Loads a page's entries ahead of their use.
+    #[inline(always)]
+    pub fn touch(&self, page: u32) -> u32 {
+        let last = self.last.get(page as usize).copied().unwrap_or(0);
+        last.wrapping_add(self.past.get(page as usize).map_or(0, |past| u32::from(past.mean)))
+    }
+}
+
+/// The place of a first write among the spans.
+fn arrival(first: FirstWrite) -> u8 {
+    let length = match first.request_pages {
+        0..=1 => 0,
+        2..=7 => 1,
+        8..=31 => 2,
+        _ => 3,
+    };
+    let heat = (u32::from(first.neighbours) + 1).ilog2() as u8;
+    length * HEATS + heat.min(HEATS - 1)
+}
+
+/// A mean moved towards an age by one part in `weight`.
+fn mix(mean: u8, age: u32, weight: u32) -> u8 {
+    let sum = u64::from(time(mean)) * u64::from(weight - 1) + u64::from(age);
+    // Half a step up, for codes round down.
+    let mixed = sum / u64::from(weight);
+    code((mixed + (mixed >> 5)).min(u64::from(u32::MAX)) as u32)
+}
+
+#[inline(always)]
+fn cell(past: Past) -> usize {
+    let span = if past.rewrites == 0 { past.mean } else { past.mean >> 2 };
+    usize::from(past.rewrites) * SPANS + usize::from(span)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: FirstWrite = FirstWrite { request_pages: 4, neighbours: 6 };
+
+    #[test]
+    fn codes_keep_four_bits_of_a_time() {
+        assert_eq!(
+            [0, 1, 2, 3, 8, 15, 16, 17, 18].map(|t| time(code(t))),
+            [1, 1, 2, 3, 8, 15, 16, 16, 18]
+        );
+        assert_eq!([1, 2, 3, 4, 6, 8, 12, 16].map(span), [0, 2, 3, 4, 5, 6, 7, 8]);
+        for number in [2, 5, 77, 4000, 123_456, u32::MAX] {
+            let low = time(code(number));
+            assert!(low <= number && number - low <= number / 8, "{number} {low}");
+            assert!(span_start(span(number)) <= f64::from(number));
+            assert!(f64::from(number) < span_start(span(number) + 1));
+        }
+        assert!((0..SPANS).all(|span| span_start(span) <= span_start(span + 1)));
+    }
+
+    /// Lifetimes 100, 200, 300, 1000: means 100, 150, 200, 400 by weights 1, 1/2, 1/3, 1/4.
+    #[test]
+    fn the_mean_follows_the_lifetimes() {
+        let mut pages = Histories::new(2);
+        let mut means = Vec::new();
+        let mut clock = 1_u64 << 33;
+        assert_eq!(pages.look(1, clock), None);
+        pages.write(1, clock, FIRST);
+        for lifetime in [100, 200, 300, 1000] {
+            clock += lifetime;
+            assert_eq!(pages.look(1, clock).map(|(_, age)| u64::from(age)), Some(lifetime));
+            pages.write(1, clock, FIRST);
+            means.push(time(pages.past[1].mean));
+        }
+        assert_eq!(means, [96, 144, 192, 384]);
+        assert_eq!(pages.past[1].rewrites, MOST_REWRITES);
+        assert_eq!(pages.iter(clock + 5).collect::<Vec<_>>(), [(3 * SPANS + span(384), 5)]);
+        pages.forget(1);
+        assert_eq!(pages.look(1, clock), None);
+    }
+
+    #[test]
+    fn a_first_write_is_known_by_its_request() {
+        let mut pages = Histories::new(1);
+        assert_eq!(pages.write(0, 9, FIRST), usize::from(HEATS) + 2, "2..=7 pages, 4..=7 requests");
+        assert_eq!(BYTES, 6);
+    }
+}

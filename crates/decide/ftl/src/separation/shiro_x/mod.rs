@@ -1,0 +1,223 @@
+//! Shiro-x: lifetimes learned inside the drive as a life table.
+//!
+//! For: what Shiro does with a recurrent network and two classes, done by survival analysis: what
+//! is known of a page's past picks a cell, overwrites and time at risk are counted per cell and
+//! age, and pages written by the host as well as moved pages are placed by the median of their
+//! residual lifetime. Must never know: files, threads. Units: pages; the clock of host page writes.
+//!
+//! From Shiro (Sun et al., section III) come learning at the borders of windows, the virtual clock
+//! and moved pages apart from the host's. Everything else is Cachewright's, and answers what Shiro
+//! was seen to lose by: a page not overwritten within its window is no false label but time at
+//! risk; there is no hidden state to drift; a moved page is judged by its age; lifetimes have 64
+//! bins, not two classes, and the bounds of streams follow from how many pages are placed where.
+//! State is 6 bytes per page, held in memory like the rule-based schemes' (Shiro's 36 lie in
+//! flash). Invariant: nothing looks ahead; a decision depends on earlier requests only.
+
+mod history;
+mod life;
+mod streams;
+
+use super::{HostRequest, Invalidated, Moved, Registered, Separation, Stream, Write};
+use crate::{Entry, Geometry};
+use cachewright_types::{Seed, settings};
+use history::{FirstWrite, Histories, SPANS, span};
+use life::LifeTable;
+use streams::{Flow, cut};
+
+settings! {
+    /// The numbers of shiro-x.
+    pub struct ShiroXSettings {
+        /// streams of pages written by the host
+        user_streams: u32 = 3, "streams", 1 ..= 31;
+        /// streams of moved pages
+        moved_streams: u32 = 3, "streams", 1 ..= 31;
+        /// host writes between two lessons, as a share of the drive
+        window_share: f64 = 0.1, "ratio", 0.001 ..= 4.0;
+        /// how much a window counts for, of the window after it
+        keep: f64 = 0.9, "ratio", 0.0 ..= 1.0;
+        /// pages of a neighbourhood, whose recent requests tell first writes apart
+        neighbourhood_pages: u32 = 256, "pages", 1 ..= 65536;
+    }
+}
+
+/// How much the placements of a window count for, of those of the window after it.
+const FLOW_KEEP: f64 = 0.8;
+
+/// Where pages come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Host,
+    Moved,
+}
+
+/// The scheme.
+#[derive(Clone, Debug)]
+pub struct ShiroX {
+    settings: ShiroXSettings,
+    histories: Histories,
+    life: LifeTable,
+    /// Per side and bin of residual lifetimes, the stream.
+    streams: [[u8; SPANS]; 2],
+    /// Per side and bin, pages placed of late.
+    flows: [Flow; 2],
+    window_start: u64,
+    window_pages: u64,
+    request_pages: u32,
+    /// Recent write requests per neighbourhood.
+    heat: Vec<u16>,
+    windows: u64,
+}
+
+impl ShiroX {
+    /// Windows that ended.
+    pub fn windows(&self) -> u64 {
+        self.windows
+    }
+
+    /// The stream of a page by its cell and age.
+    #[inline(always)]
+    fn place(&mut self, side: Side, cell: usize, age: u32) -> Stream {
+        let median = self.life.median_residual(cell, span(age));
+        self.flows[side as usize][median] += 1.0;
+        Stream(self.streams[side as usize][median])
+    }
+
+    /// The age of a page when the window began, if it was written before, else 0.
+    #[inline(always)]
+    fn age_at_start(&self, age: u32, clock: u64) -> u32 {
+        u64::from(age).saturating_sub(clock - self.window_start) as u32
+    }
+
+    /// The copy of a page, if it has one, came to its end.
+    #[inline(always)]
+    fn end_life(&mut self, page: u32, clock: u64) {
+        if let Some((cell, age)) = self.histories.look(page, clock) {
+            let from = self.age_at_start(age, clock);
+            self.life.survived(cell, from, age);
+            self.life.died(cell, age);
+        }
+    }
+
+    /// A window ends: pages that outlived it are counted, then hazards and streams follow.
+    #[cold]
+    #[inline(never)]
+    fn end_window(&mut self, clock: u64) {
+        for (cell, age) in self.histories.iter(clock) {
+            let from = u64::from(age).saturating_sub(clock - self.window_start) as u32;
+            self.life.survived(cell, from, age);
+        }
+        self.life.end_window();
+        self.cut_streams();
+        self.heat.iter_mut().for_each(|requests| *requests /= 2);
+        self.window_start = clock;
+        self.windows += 1;
+    }
+
+    /// Cuts the residual lifetimes of either side into streams.
+    fn cut_streams(&mut self) {
+        let ShiroXSettings { user_streams, moved_streams, .. } = self.settings;
+        self.streams = [
+            cut(&self.flows[0], user_streams as usize),
+            cut(&self.flows[1], moved_streams as usize).map(|stream| stream + user_streams as u8),
+        ];
+        self.flows.as_flattened_mut().iter_mut().for_each(|pages| *pages *= FLOW_KEEP);
+    }
+
+    fn neighbourhood(&self, page: u32) -> usize {
+        (page / self.settings.neighbourhood_pages) as usize
+    }
+}
+
+impl Registered for ShiroX {
+    type Settings = ShiroXSettings;
+    const ENTRY: Entry = Entry {
+        name: "shiro-x",
+        doc: "a life table learned from each page's past sorts written and moved pages",
+        source: "design of Cachewright after Sun et al., Shiro",
+        needs: &[],
+    };
+
+    fn new(geometry: &Geometry, settings: &ShiroXSettings, _: Seed) -> Self {
+        let pages = geometry.logical_pages;
+        let window_pages = f64::from(pages) * settings.window_share;
+        ShiroX {
+            settings: settings.clone(),
+            histories: Histories::new(pages),
+            life: LifeTable::new(pages, settings.keep),
+            streams: [[0; SPANS], [settings.user_streams as u8; SPANS]],
+            flows: [[0.0; SPANS]; 2],
+            window_start: 0,
+            window_pages: (window_pages as u64).max(1),
+            request_pages: 1,
+            heat: vec![0; pages.div_ceil(settings.neighbourhood_pages) as usize],
+            windows: 0,
+        }
+    }
+}
+
+impl Separation for ShiroX {
+    const WATCHES_INVALIDATION: bool = true;
+
+    fn streams(&self) -> u32 {
+        self.settings.user_streams + self.settings.moved_streams
+    }
+
+    #[inline]
+    fn on_request(&mut self, request: &HostRequest, _clock: u64) {
+        if request.write {
+            self.request_pages = request.pages;
+            let index = self.neighbourhood(request.first_page);
+            if let Some(requests) = self.heat.get_mut(index) {
+                *requests = requests.saturating_add(1);
+            }
+        }
+    }
+
+    #[inline]
+    fn place_user(&mut self, write: &Write) -> Stream {
+        let &Write { page, clock, .. } = write;
+        self.end_life(page, clock);
+        let neighbours = self.heat.get(self.neighbourhood(page)).copied().unwrap_or(0);
+        let first = FirstWrite { request_pages: self.request_pages, neighbours };
+        let cell = self.histories.write(page, clock, first);
+        if clock - self.window_start >= self.window_pages {
+            self.end_window(clock);
+        }
+        self.place(Side::Host, cell, 0)
+    }
+
+    #[inline]
+    fn place_moved(&mut self, moved: &Moved<'_>) -> Stream {
+        match self.histories.look(moved.page, moved.clock) {
+            Some((cell, age)) => self.place(Side::Moved, cell, age),
+            None => Stream(self.settings.user_streams as u8),
+        }
+    }
+
+    fn on_invalidate(&mut self, gone: &Invalidated<'_>) {
+        if gone.trimmed {
+            self.end_life(gone.page, gone.clock);
+            self.histories.forget(gone.page);
+        }
+    }
+
+    fn metadata_bytes_per_page(&self) -> f64 {
+        history::BYTES as f64
+    }
+
+    #[inline(always)]
+    fn touch(&self, page: u32) -> u32 {
+        self.histories.touch(page)
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        let beyond = self.streams().saturating_sub(1);
+        match self.streams.as_flattened().iter().find(|stream| u32::from(**stream) > beyond) {
+            Some(stream) => Err(format!("stream {stream}, expected at most {beyond}")),
+            None => self.life.audit(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
