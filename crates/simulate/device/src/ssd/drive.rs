@@ -5,6 +5,7 @@
 //! times, messages on the link arrive before anything inside happens.
 
 use super::host::{Host, Slot};
+use super::link::NEVER_NS;
 use crate::{Command, Completion, Device, Spent};
 use cachewright_types::{Bytes, Nanos};
 
@@ -73,11 +74,20 @@ impl<I: Inside> Drive<I> {
         &mut self.inside
     }
 
+    /// The earliest time due, or never.
+    #[inline]
+    fn due_ns(&self) -> u64 {
+        let inside = self.inside.next_due().map_or(NEVER_NS, |due| due.0);
+        self.host.due_ns().min(inside)
+    }
+
     /// Everything that happens at `now`, the earliest time due.
     fn step(&mut self, now: Nanos, done: &mut Vec<Completion>) {
-        let before = done.len();
-        self.host.advance(now, &mut self.arrived, done);
-        self.completed += (done.len() - before) as u64;
+        if self.host.due_ns() <= now.0 {
+            let before = done.len();
+            self.host.arrivals(now.0, &mut self.arrived, done);
+            self.completed += (done.len() - before) as u64;
+        }
         for slot in self.arrived.drain(..) {
             self.inside.arrive(now, slot, self.host.command(slot), &mut self.finished);
         }
@@ -101,15 +111,16 @@ impl<I: Inside> Device for Drive<I> {
     }
 
     fn next_due(&self) -> Option<Nanos> {
-        match (self.host.next_due(), self.inside.next_due()) {
-            (Some(host), Some(inside)) => Some(host.min(inside)),
-            (host, inside) => host.or(inside),
-        }
+        Some(self.due_ns()).filter(|due| *due != NEVER_NS).map(Nanos)
     }
 
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
-        while let Some(due) = self.next_due().filter(|due| *due <= now) {
-            self.step(due, done);
+        loop {
+            let due = self.due_ns();
+            if due > now.0 || due == NEVER_NS {
+                return;
+            }
+            self.step(Nanos(due), done);
         }
     }
 

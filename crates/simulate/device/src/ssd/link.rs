@@ -74,6 +74,9 @@ impl Sata {
     }
 }
 
+/// The time of what never happens.
+pub const NEVER_NS: u64 = u64::MAX;
+
 /// One wire: messages arrive in the order they were sent, one after the other.
 #[derive(Clone, Debug)]
 pub struct Wire<M> {
@@ -105,10 +108,10 @@ impl<M> Wire<M> {
         self.free_at_ns
     }
 
-    /// When the next message arrives.
+    /// When the next message arrives; [`NEVER_NS`] when none is under way.
     #[inline]
-    pub fn next_due(&self) -> Option<u64> {
-        self.under_way.front().map(|(arrival, _)| *arrival)
+    pub fn due_ns(&self) -> u64 {
+        self.under_way.front().map_or(NEVER_NS, |(arrival, _)| *arrival)
     }
 
     /// The next message that has arrived by `now_ns`.
@@ -181,13 +184,13 @@ mod tests {
         wire.send(0, 10, 'a');
         assert_eq!(wire.occupy(2, 5), 15);
         wire.send(3, 7, 'b');
-        assert_eq!(wire.next_due(), Some(10));
+        assert_eq!(wire.due_ns(), 10);
         assert_eq!(wire.receive(9), None);
         assert_eq!(wire.receive(10), Some('a'));
         assert_eq!(wire.receive(21), None);
         assert_eq!(wire.receive(22), Some('b'));
         wire.send(100, 1, 'c');
-        assert_eq!((wire.next_due(), wire.len(), wire.busy_ns()), (Some(101), 1, 23));
+        assert_eq!((wire.due_ns(), wire.len(), wire.busy_ns()), (101, 1, 23));
         assert_eq!(wire.audit(), Ok(()));
     }
 }

@@ -19,7 +19,7 @@ pub use protocol::Protocol;
 use super::link::Wire;
 use super::params::{Interface, SsdParams};
 use crate::{Command, Completion, Part, Spent};
-use cachewright_types::{Bytes, Nanos, Op};
+use cachewright_types::{Nanos, Op};
 use queues::{Queues, Waiting};
 
 /// Commands that native command queuing can tell apart.
@@ -68,14 +68,25 @@ type Message = (Arrival, Slot);
 struct Pending {
     command: Command,
     submitted_ns: u64,
-    /// Up to when `spent` accounts for the time.
+    /// Up to when the time is accounted for.
     marked_ns: u64,
-    spent: Spent,
+    /// Time in queues and on the link.
+    queue_ns: u64,
+    link_ns: u64,
+    /// Time inside, known once the command is done there.
+    inside: Spent,
 }
 
 impl Pending {
-    fn mark(&mut self, now_ns: u64, part: Part) {
-        self.spent.add(part, now_ns - self.marked_ns);
+    #[inline]
+    fn queued_until(&mut self, now_ns: u64) {
+        self.queue_ns += now_ns - self.marked_ns;
+        self.marked_ns = now_ns;
+    }
+
+    #[inline]
+    fn linked_until(&mut self, now_ns: u64) {
+        self.link_ns += now_ns - self.marked_ns;
         self.marked_ns = now_ns;
     }
 }
@@ -112,24 +123,27 @@ impl Host {
     }
 
     /// Accepts a command.
+    #[inline]
     pub fn submit(&mut self, now: Nanos, command: Command) {
-        let submitted_ns = now.0;
-        let pending =
-            Pending { command, submitted_ns, marked_ns: submitted_ns, spent: Spent::default() };
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.pending[slot.0 as usize] = pending;
-                slot
-            }
-            None => {
-                self.pending.push(pending);
-                Slot(self.pending.len() as u32 - 1)
-            }
-        };
+        let slot = self.free.pop().unwrap_or_else(|| self.grow(command));
+        let pending = &mut self.pending[slot.0 as usize];
+        pending.command = command;
+        (pending.submitted_ns, pending.marked_ns) = (now.0, now.0);
+        (pending.queue_ns, pending.link_ns) = (0, 0);
         self.outstanding += 1;
         if self.queues.enter(command.tenant.index(), slot) {
             self.announce(now.0, slot);
         }
+    }
+
+    /// One more slot.
+    #[cold]
+    fn grow(&mut self, command: Command) -> Slot {
+        let (submitted_ns, marked_ns, queue_ns, link_ns) = (0, 0, 0, 0);
+        let inside = Spent::default();
+        let pending = Pending { command, submitted_ns, marked_ns, queue_ns, link_ns, inside };
+        self.pending.push(pending);
+        Slot(self.pending.len() as u32 - 1)
     }
 
     /// The command in a slot.
@@ -138,27 +152,25 @@ impl Host {
         &self.pending[slot.0 as usize].command
     }
 
-    /// When something next arrives.
+    /// When something next arrives; [`NEVER_NS`](super::link::NEVER_NS) when nothing is under way.
     #[inline]
-    pub fn next_due(&self) -> Option<Nanos> {
+    pub fn due_ns(&self) -> u64 {
         let [down, up] = &self.wires;
-        let dues = [down.next_due(), up.next_due(), self.controller.next_due()];
-        dues.into_iter().flatten().min().map(Nanos)
+        down.due_ns().min(up.due_ns()).min(self.controller.due_ns())
     }
 
-    /// Lets everything that arrives by `now` arrive, in the order of time. Commands whose data the
-    /// drive now has are appended to `arrived`; those done to `done`.
-    pub fn advance(&mut self, now: Nanos, arrived: &mut Vec<Slot>, done: &mut Vec<Completion>) {
-        while let Some(due) = self.next_due().filter(|due| *due <= now) {
-            for wire in [DOWN, UP] {
-                while let Some(message) = self.wires[wire].receive(due.0) {
-                    self.arrive(due.0, message, arrived, done);
-                }
-            }
-            while let Some((_, slot)) = self.controller.receive(due.0) {
-                self.pending[slot.0 as usize].mark(due.0, Part::Queue);
-                arrived.push(slot);
-            }
+    /// Lets everything that arrives at `now_ns` arrive; nothing may have been due before. Commands
+    /// whose data the drive now has are appended to `arrived`; those done to `done`.
+    pub fn arrivals(&mut self, now_ns: u64, arrived: &mut Vec<Slot>, done: &mut Vec<Completion>) {
+        while let Some(message) = self.wires[DOWN].receive(now_ns) {
+            self.arrive(now_ns, message, arrived, done);
+        }
+        while let Some(message) = self.wires[UP].receive(now_ns) {
+            self.arrive(now_ns, message, arrived, done);
+        }
+        while let Some((_, slot)) = self.controller.receive(now_ns) {
+            self.pending[slot.0 as usize].queued_until(now_ns);
+            arrived.push(slot);
         }
     }
 
@@ -166,16 +178,14 @@ impl Host {
     /// is the time since the command arrived there.
     pub fn finish(&mut self, now: Nanos, slot: Slot, spent: &Spent) {
         let pending = &mut self.pending[slot.0 as usize];
-        for part in Part::ALL {
-            pending.spent.add(part, spent.of(part));
-        }
-        pending.marked_ns += spent.total_ns();
-        debug_assert_eq!(pending.marked_ns, now.0, "time inside the drive adds up");
+        let since = pending.marked_ns;
+        debug_assert_eq!(since + spent.total_ns(), now.0, "time inside the drive adds up");
+        pending.inside = *spent;
         pending.marked_ns = now.0;
         let Command { op, length, tenant, .. } = pending.command;
-        let read_bytes = if op == Op::Read { length } else { Bytes(0) };
         let up = self.up();
-        for time_ns in self.protocol.data_to_host(read_bytes) {
+        if op == Op::Read && length.0 > 0 {
+            let time_ns = self.protocol.data_to_host(length);
             self.wires[up].occupy(now.0, time_ns);
         }
         self.queues.leave(tenant.index());
@@ -204,7 +214,7 @@ impl Host {
 
     /// The host tells the drive of a command (NVMe), or offers it to be sent (SATA).
     fn announce(&mut self, now_ns: u64, slot: Slot) {
-        self.pending[slot.0 as usize].mark(now_ns, Part::Queue);
+        self.pending[slot.0 as usize].queued_until(now_ns);
         match self.protocol.interface {
             Interface::Nvme => {
                 self.wires[DOWN].send(now_ns, self.protocol.doorbell_ns, (Arrival::Doorbell, slot));
@@ -224,7 +234,7 @@ impl Host {
     /// The drive takes up commands while it has slots for them.
     fn fetch(&mut self, now_ns: u64) {
         while let Some(slot) = self.queues.take() {
-            self.pending[slot.0 as usize].mark(now_ns, Part::Queue);
+            self.pending[slot.0 as usize].queued_until(now_ns);
             match self.protocol.interface {
                 Interface::Nvme => {
                     let message = (Arrival::EntryRequest, slot);
@@ -247,7 +257,7 @@ impl Host {
     ) {
         match arrival {
             Arrival::Doorbell => {
-                self.pending[slot.0 as usize].mark(now_ns, Part::Link);
+                self.pending[slot.0 as usize].linked_until(now_ns);
                 self.post(slot);
                 self.fetch(now_ns);
             }
@@ -261,7 +271,7 @@ impl Host {
                 self.wires[DOWN].send(now_ns, time_ns, (Arrival::Data, slot));
             }
             Arrival::Data => {
-                self.pending[slot.0 as usize].mark(now_ns, Part::Link);
+                self.pending[slot.0 as usize].linked_until(now_ns);
                 self.work(now_ns, slot, arrived);
             }
             Arrival::Completion => self.complete(now_ns, slot, done),
@@ -276,7 +286,7 @@ impl Host {
             self.wires[DOWN].occupy(now_ns, self.protocol.release_ns);
         }
         if !self.protocol.fetches_data(op, length) {
-            self.pending[slot.0 as usize].mark(now_ns, Part::Link);
+            self.pending[slot.0 as usize].linked_until(now_ns);
             return self.work(now_ns, slot, arrived);
         }
         match self.protocol.interface {
@@ -303,8 +313,11 @@ impl Host {
 
     fn complete(&mut self, now_ns: u64, slot: Slot, done: &mut Vec<Completion>) {
         let pending = &mut self.pending[slot.0 as usize];
-        pending.mark(now_ns, Part::Link);
-        let Pending { command, submitted_ns, spent, .. } = *pending;
+        pending.linked_until(now_ns);
+        let (command, submitted_ns) = (pending.command, pending.submitted_ns);
+        let mut spent = pending.inside;
+        spent.add(Part::Queue, pending.queue_ns);
+        spent.add(Part::Link, pending.link_ns);
         debug_assert_eq!(spent.total_ns(), now_ns - submitted_ns, "the parts add up");
         let (submitted, finished) = (Nanos(submitted_ns), Nanos(now_ns));
         done.push(Completion { tag: command.tag, submitted, finished, spent });

@@ -34,6 +34,8 @@ pub struct Protocol {
     pub completion_ns: u64,
     pcie: Pcie,
     sata: Sata,
+    /// The last length of data and its time: most are alike.
+    last: (u64, u64),
 }
 
 impl Protocol {
@@ -60,6 +62,7 @@ impl Protocol {
                 completion_ns: pcie.payload_ns(params.completion_entry.0),
                 pcie,
                 sata,
+                last: (0, 0),
             },
             Interface::Sata => Protocol {
                 interface: Interface::Sata,
@@ -70,6 +73,7 @@ impl Protocol {
                 completion_ns: sata.frame_ns(SATA_DONE_BYTES),
                 pcie,
                 sata,
+                last: (0, 0),
             },
         }
     }
@@ -86,22 +90,31 @@ impl Protocol {
 
     /// Time of the data that follows a command.
     #[inline]
-    pub fn data_to_drive(&self, op: Op, length: Bytes) -> u64 {
-        match (self.interface, op) {
-            (Interface::Nvme, Op::Trim) => self.pcie.payload_ns(NVME_TRIM_BYTES),
-            (Interface::Sata, Op::Trim) => self.sata.payload_ns(SATA_TRIM_BYTES),
-            (Interface::Nvme, _) => self.pcie.payload_ns(length.0),
-            (Interface::Sata, _) => self.sata.payload_ns(length.0),
-        }
+    pub fn data_to_drive(&mut self, op: Op, length: Bytes) -> u64 {
+        let bytes = match (self.interface, op) {
+            (Interface::Nvme, Op::Trim) => NVME_TRIM_BYTES,
+            (Interface::Sata, Op::Trim) => SATA_TRIM_BYTES,
+            _ => length.0,
+        };
+        self.data_ns(bytes)
     }
 
-    /// Times of the messages that carry the data of a read, one after the other.
+    /// Time of the data of a read, with the frame that announces it (SATA).
     #[inline]
-    pub fn data_to_host(&self, length: Bytes) -> [u64; 2] {
-        match self.interface {
-            _ if length.0 == 0 => [0, 0],
-            Interface::Nvme => [0, self.pcie.payload_ns(length.0)],
-            Interface::Sata => [self.request_ns, self.sata.payload_ns(length.0)],
+    pub fn data_to_host(&mut self, length: Bytes) -> u64 {
+        let announced = if self.interface == Interface::Sata { self.request_ns } else { 0 };
+        announced + self.data_ns(length.0)
+    }
+
+    #[inline]
+    fn data_ns(&mut self, bytes: u64) -> u64 {
+        if self.last.0 != bytes {
+            let time_ns = match self.interface {
+                Interface::Nvme => self.pcie.payload_ns(bytes),
+                Interface::Sata => self.sata.payload_ns(bytes),
+            };
+            self.last = (bytes, time_ns);
         }
+        self.last.1
     }
 }

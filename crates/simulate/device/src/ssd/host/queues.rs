@@ -104,6 +104,21 @@ impl Queues {
         if self.posted == 0 || self.inside >= self.slots {
             return None;
         }
+        if let [queue] = self.queues.as_mut_slice() {
+            if queue.inside >= self.fetch_size {
+                return None;
+            }
+            let (_, slot) = queue.posted.pop_front()?;
+            queue.inside += 1;
+            self.inside += 1;
+            self.posted -= 1;
+            return Some(slot);
+        }
+        self.take_of_many()
+    }
+
+    /// The same, when there are several queues.
+    fn take_of_many(&mut self) -> Option<Slot> {
         let (queues, fetch_size) = (&self.queues, self.fetch_size);
         let of = |index: usize| {
             let queue: &Queue = &queues[index];
