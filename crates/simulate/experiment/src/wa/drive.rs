@@ -97,14 +97,20 @@ impl Case {
 
     /// A new drive.
     pub fn open(&self) -> Result<Box<dyn Driven>, Stop> {
-        let Named { name, mut pairs } = self.separation.clone();
-        let settings = cachewright_ftl::separation::setting_specs(&name).unwrap_or_default();
-        let named = |key: &str| pairs.iter().any(|(given, _)| given == key);
-        if settings.iter().any(|spec| spec.name == PAGE_BYTES) && !named(PAGE_BYTES) {
-            pairs.push((PAGE_BYTES.to_owned(), Setting::Int(self.page_bytes as i64)));
-        }
+        let Named { name, pairs } = with_page_bytes(&self.separation, self.page_bytes);
         cachewright_ftl::separation::visit(&name, &pairs, Opening { case: self })?
     }
+}
+
+/// A separation with the drive's page size, if it has a setting for that and was given none.
+pub fn with_page_bytes(separation: &Named, page_bytes: u64) -> Named {
+    let Named { name, mut pairs } = separation.clone();
+    let settings = cachewright_ftl::separation::setting_specs(&name).unwrap_or_default();
+    let named = |key: &str| pairs.iter().any(|(given, _)| given == key);
+    if settings.iter().any(|spec| spec.name == PAGE_BYTES) && !named(PAGE_BYTES) {
+        pairs.push((PAGE_BYTES.to_owned(), Setting::Int(page_bytes as i64)));
+    }
+    Named { name, pairs }
 }
 
 /// Gets page writes done since it was told last; false stops the run.

@@ -9,7 +9,7 @@
 
 use super::script::{self, Script, Step};
 use super::teaching::{self, Teaching, TrainerFactory};
-use super::{WaOptions, plan};
+use super::{WaOptions, drive, plan};
 use crate::progress::{OnProgress, Progress};
 use crate::spec::Named;
 use crate::{ExperimentError, Spec};
@@ -72,6 +72,7 @@ pub fn train(
         return Err(refuse(format!("`share`: found {found}, expected {expected}")));
     }
     let scheme = Named::from_option("separation", &options.separation).map_err(refuse)?;
+    let sized = drive::with_page_bytes(&scheme, page_bytes);
     let factory = options.trainer.clone().unwrap_or_else(native);
     Teaching::Outside(factory.clone()).check(std::slice::from_ref(&scheme)).map_err(refuse)?;
     let read = |spec: &Spec, origin: &Path| {
@@ -81,7 +82,7 @@ pub fn train(
     let cut = (script.run_pages as f64 * options.share) as u64;
     let first = Course { script: &script, cut, seed: spec.seed, progress };
     let lesson = Lesson { factory: &factory, course: &first };
-    let (mut model, mut document) = visit(&scheme, lesson, refuse)?;
+    let (mut model, mut document) = visit(&sized, lesson, refuse)?;
     let notes = &mut model.description.notes;
     notes.insert(teaching::PAGE_NOTE.to_owned(), page_bytes.to_string());
     let mut judged = Vec::new();
@@ -90,7 +91,7 @@ pub fn train(
         let spec = Spec::parse(text, origin, &options.set)?;
         let script = read(&spec, origin)?;
         let other = Course { script: &script, cut: 0, seed: spec.seed, progress };
-        let measures = visit(&scheme, Exam { model: &model, course: &other }, refuse)?;
+        let measures = visit(&sized, Exam { model: &model, course: &other }, refuse)?;
         let (name, pages) = (&spec.name, script.run_pages);
         judged.push(json!({"name": name, "trace_pages": pages, "measures": measures}));
     }
