@@ -57,8 +57,10 @@ fn run<const VARIANT: u8>(
 
 #[test]
 fn nothing_looks_ahead() {
-    for learn_moves in [false, true] {
-        let settings = ShiroSettings { learn_moves, ..settings() };
+    for every in [false, true] {
+        let threshold_window = if every { 1.0 } else { 0.05 };
+        let (learn_moves, final_labels) = (every, every);
+        let settings = ShiroSettings { learn_moves, final_labels, threshold_window, ..settings() };
         let cut = 5 * PAGES + 77;
         let before = |write: u32| page_of(write, 1);
         let after = |write: u32| if write < cut { page_of(write, 1) } else { write * 7 % PAGES };
