@@ -12,7 +12,7 @@ use crate::result::{case_json, curve_points, workload_json};
 use crate::series::{self, Rows};
 use crate::spec::full_key;
 use crate::store::Store;
-use crate::timed::{Timed, shares_places, timing_json, workload};
+use crate::timed::{Timed, add_responses, shares_places, timing_json, workload};
 use crate::wa::{Flash, UnderCache};
 use crate::{ExperimentError, Spec, VERSION};
 use cachewright_curve::{CurveSet, Method};
@@ -316,6 +316,7 @@ impl Run<'_> {
         }
         if let Some(found) = extra.timed {
             answer["timing"] = timing_json(case, found);
+            add_responses(&mut answer);
         }
         self.store.save(key, &answer, &result.rows)?;
         self.answers[case.index] = Some(answer);

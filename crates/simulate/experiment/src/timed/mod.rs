@@ -7,7 +7,7 @@
 mod answer;
 mod latency;
 
-pub use answer::timing_json;
+pub use answer::{add_responses, timing_json};
 pub use latency::latency_curves;
 
 use crate::ExperimentError;
