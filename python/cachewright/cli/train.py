@@ -109,6 +109,9 @@ def show(found: Trained) -> None:
         columns.append(Column(key.upper() if key == "f1" else key, _shares(measures, key)))
     columns.append(Column("majority", _shares(measures, "majority")))
     table("", columns)
+    for name, one in measures:
+        if one is not None and one["accuracy"] < one["majority"]:
+            output.note(f"{name}: less often right than the more frequent class would be")
     if any(one is None for _, one in measures):
         output.note("nothing judged where no page was written twice; a smaller --share leaves more")
 
