@@ -34,7 +34,7 @@ def test_every_figure_of_the_paper_runs_and_stands_beside_its_numbers(
     rows = [line for line in tables.splitlines() if line.startswith("| none |")]
     assert len(rows) == 4, "figure 7 in two sizes of pages, figure 9, every scheme"
     assert "the extra writes of shiro beside none: " in answer.out
-    assert len(list((folder / "r").glob("*/wa.json"))) == 8
+    assert len(list((folder / "r").glob("*/wa.json"))) == 12
     first = answer.out
     assert command(*words, "--threads", "1").out == first
 

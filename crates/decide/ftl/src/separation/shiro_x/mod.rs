@@ -17,6 +17,7 @@ mod history;
 mod life;
 mod streams;
 
+use super::learning::Statistics;
 use super::{HostRequest, Invalidated, Moved, Registered, Separation, Stream, Write};
 use crate::{Entry, Geometry};
 use cachewright_types::{Seed, settings};
@@ -203,6 +204,10 @@ impl Separation for ShiroX {
 
     fn metadata_bytes_per_page(&self) -> f64 {
         history::BYTES as f64
+    }
+
+    fn learning(&self) -> Option<Statistics> {
+        Some(Statistics { windows: self.windows, ..Statistics::default() })
     }
 
     #[inline(always)]
