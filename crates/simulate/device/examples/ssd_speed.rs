@@ -6,10 +6,13 @@
 //! Each row is a closed loop of random requests at a queue depth; a row's device is filled first,
 //! which the column before the speed counts.
 
+use cachewright_device::parameters::Parameters;
 use cachewright_device::ssd::flash::{
     Backend, Done, Fill, FlashError, FlashParams, FlashStats, Kind, MapCache, Transaction,
 };
-use cachewright_types::{Nanos, Rng, Seed, TenantId};
+use cachewright_device::ssd::{Ssd, SsdParams, presets};
+use cachewright_device::{Command, Completion, Device};
+use cachewright_types::{Bytes, Nanos, Op, Rng, Seed, SettingError, TenantId};
 use std::time::Instant;
 
 /// One row.
@@ -30,6 +33,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for case in cases() {
         flash(&case, requests)?;
     }
+    let small = [("channels", "4"), ("chips", "2"), ("dies", "1"), ("blocks", "512")];
+    drive("drive, 512 GB, 4K read QD16", &[], requests)?;
+    drive("drive, 16 GiB, 4K read QD16", &small, requests)?;
     Ok(())
 }
 
@@ -94,6 +100,43 @@ fn flash(case: &Case, requests: u64) -> Result<(), FlashError> {
     let events = stats.counters.events as f64 / completed as f64;
     let speed = completed as f64 / (processor_s(origin) - start);
     row(case.name, filled, speed, events, waited as f64 / completed as f64);
+    Ok(())
+}
+
+/// A closed loop of reads of the whole drive, host interface and link included.
+fn drive(name: &str, pairs: &[(&str, &str)], requests: u64) -> Result<(), SettingError> {
+    let mut params = SsdParams::default();
+    let base = [("mapping", "ideal"), ("fill", "analytic"), ("occupancy", "0.7")];
+    for (key, text) in base.iter().chain(pairs) {
+        params.set(key, &presets::read(text))?;
+    }
+    let origin = Instant::now();
+    let start = processor_s(origin);
+    let mut ssd = Ssd::new(&params, &[], Seed(1))?;
+    let filled = processor_s(origin) - start;
+    let mut rng = Seed(2).rng();
+    let slots = (ssd.capacity().0 as f64 * 0.7) as u64 / 4096;
+    let mut next = |tag: u64| {
+        let (offset, length) = (Bytes(rng.below(slots) * 4096), Bytes(4096));
+        Command { tag, op: Op::Read, offset, length, tenant: TenantId(0) }
+    };
+    let start = processor_s(origin);
+    let mut done: Vec<Completion> = Vec::new();
+    (0..16).for_each(|tag| ssd.submit(Nanos(0), next(tag)));
+    let (mut completed, mut waited, mut now) = (0_u64, 0_u64, Nanos(0));
+    while completed < requests {
+        let Some(due) = ssd.next_due() else { break };
+        ssd.advance(due, &mut done);
+        for item in done.drain(..) {
+            completed += 1;
+            waited += item.spent.total_ns();
+            now = item.finished;
+            ssd.submit(now, next(completed));
+        }
+    }
+    let events = ssd.inside().stats(now).counters.events as f64 / completed as f64;
+    let speed = completed as f64 / (processor_s(origin) - start);
+    row(name, filled, speed, events, waited as f64 / completed as f64);
     Ok(())
 }
 

@@ -1,11 +1,13 @@
 //! Flash timing worked by hand on the 16 GiB reference device: closed forms of an idle device to
 //! the nanosecond, and two transactions that get in each other's way.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
+
 use cachewright_device::ssd::flash::{
     Backend, CellKind, Done, Fill, FlashParams, Kind, MapCache, Transaction, Unwritten,
 };
 use cachewright_device::{Part, seam::Spent};
-use cachewright_types::{Nanos, Seed, TenantId};
+use cachewright_types::{Nanos, Seed, TenantId, Value};
 
 const WHOLE: u64 = 0xFFFF;
 const HALF: u64 = 0xFF;
@@ -72,8 +74,7 @@ fn an_idle_device_takes_the_closed_forms() {
 fn a_write_of_the_rest_of_a_page_reads_what_stays() {
     let first = ask(Kind::Write, 3, HALF);
     let rest = Transaction { tag: 99, ..ask(Kind::Write, 3, WHOLE ^ HALF) };
-    let (done, backend) =
-        run(&FlashParams::small(), &[(0, vec![first]), (1_000_000, vec![rest])]);
+    let (done, backend) = run(&FlashParams::small(), &[(0, vec![first]), (1_000_000, vec![rest])]);
     assert_eq!(done[1].finished.0, 1_000_000 + READ_4K + WRITE_8K);
     let stats = backend.stats(done[1].finished);
     assert_eq!((stats.counters.update_reads, stats.counters.host_programs), (1, 2));
@@ -221,6 +222,48 @@ fn a_changed_entry_that_leaves_is_written() {
     let counters = backend.stats(Nanos(1 << 40)).counters;
     assert_eq!((counters.map_evictions, counters.map_programs), (1, 1));
     assert_eq!((counters.map_reads, counters.map_misses), (9 + 1, 9));
+}
+
+/// Sixteen pages in a row fill a stripe of a superblock: one program of two planes on each chip,
+/// two chips to a channel.
+#[test]
+fn a_superblock_is_written_in_stripes() {
+    let mut params = FlashParams::small();
+    params.layout.superblock = true;
+    let crossing = 1177 + 2 * 24_576;
+    let (done, backend) = run(&params, &[(0, (100..116).map(write).collect())]);
+    let at = |chip: u64| done.iter().filter(move |d| d.finished.0 == chip * crossing + 750_000);
+    assert_eq!((at(1).count(), at(2).count()), (8, 8));
+    assert_eq!(backend.stats(Nanos(1 << 30)).counters.multi_plane_programs, 8);
+    // Read in another order, each where it was put: pages 100 and 108 share a die and a stripe.
+    let reads = vec![read(108), read(100)];
+    let (done, _) = run(&params, &[(0, (100..116).map(write).collect()), (1 << 30, reads)]);
+    let sensed = (1 << 30) + 940 + 75_000 + 20;
+    assert_eq!(done[16].finished.0, sensed + 12_288);
+    assert_eq!(done[17].finished.0, sensed + 2 * 12_288);
+}
+
+/// Page 0 of tenant 0 and page 16 of tenant 1 lie on one plane, each at the start of its own block;
+/// page 8 is the first of the other plane.
+#[test]
+fn tenants_write_to_blocks_of_their_own() {
+    let mut params = FlashParams::small();
+    let of = |tenant, page| Transaction { tenant: TenantId(tenant), ..write(page) };
+    let batches: Vec<(u64, Vec<Transaction>)> = vec![
+        (0, vec![of(0, 0)]),
+        (1 << 20, vec![of(1, 16)]),
+        (2 << 20, vec![of(0, 8)]),
+        (4 << 20, vec![read(16), read(8)]),
+    ];
+    let shared = |params: &FlashParams| {
+        run(params, &batches).1.stats(Nanos(1 << 30)).counters.multi_plane_reads
+    };
+    assert_eq!(shared(&params), 0, "page 16 is the second of a shared block");
+    params.collect.separation = "by-tenant".to_owned();
+    assert_eq!(shared(&params), 1);
+    params.collect.separation_settings = vec![("tenants".to_owned(), Value::Int(0))];
+    let error = Backend::new(&params, Seed(1)).err().map(|error| error.to_string());
+    assert!(error.is_some_and(|words| words.contains("tenants")));
 }
 
 #[test]

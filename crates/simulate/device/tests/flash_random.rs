@@ -1,6 +1,8 @@
 //! Random workloads on random small devices: everything completes once, and the audit finds nothing
 //! wrong at any time.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
+
 use cachewright_device::ssd::flash::{
     Backend, Done, Fill, FlashParams, Kind, MapCache, PlaneOrder, Transaction, Unwritten,
 };
@@ -37,7 +39,8 @@ fn device(rng: &mut Rng) -> FlashParams {
     params.collect.over_provisioning = 0.4 + 0.2 * rng.unit();
     params.collect.soft_threshold = 0.12;
     params.collect.hard_threshold = 0.06;
-    params.collect.separation = ["none", "2r", "sepbit"][rng.below(3) as usize].to_owned();
+    params.collect.separation =
+        ["none", "2r", "sepbit", "by-tenant"][rng.below(4) as usize].to_owned();
     params.collect.reclaim = ["greedy", "cost-benefit"][rng.below(2) as usize].to_owned();
     params.collect.static_wear_spread = if coin(rng) { Some(3) } else { None };
     params.unwritten = if coin(rng) { Unwritten::Zero } else { Unwritten::Allocate };

@@ -11,6 +11,9 @@ use std::sync::Arc;
 
 /// Logical pages stored together: one cache line.
 const GROUP: usize = 16;
+/// Logical pages per bit that says whether any group among them is stored: a drive that was read
+/// only answers from the bits, which stay in the first-level cache.
+const SPAN: usize = 1024;
 /// Ranks per entry of the guide to superblocks.
 const GUIDE: u32 = 64;
 
@@ -153,6 +156,8 @@ pub struct Lazy {
     fill: Option<Arc<Fill>>,
     pages: u32,
     bits: u32,
+    /// A bit per [`SPAN`] pages: one of them is stored.
+    spans: Vec<u64>,
     /// Index of each group of logical pages in `stored`.
     groups: Vec<u32>,
     stored: Vec<[u32; GROUP]>,
@@ -184,6 +189,8 @@ impl Lazy {
         let group = page as usize / GROUP;
         if self.groups[group] == UNMAPPED {
             let first = (group * GROUP) as u32;
+            let span = page as usize / SPAN;
+            self.spans[span / 64] |= 1 << (span % 64);
             let entries = std::array::from_fn(|index| self.by_rule(first + index as u32));
             self.groups[group] = self.stored.len() as u32;
             self.stored.push(entries);
@@ -195,8 +202,9 @@ impl Lazy {
 impl Table for Lazy {
     fn new(logical_pages: u32, bits: u32) -> Lazy {
         let groups = vec![UNMAPPED; (logical_pages as usize).div_ceil(GROUP)];
+        let spans = vec![0; (logical_pages as usize).div_ceil(64 * SPAN)];
         let (stored, blocks, written) = (Vec::new(), Vec::new(), Vec::new());
-        Lazy { fill: None, pages: logical_pages, bits, groups, stored, blocks, written }
+        Lazy { fill: None, pages: logical_pages, bits, spans, groups, stored, blocks, written }
     }
 
     fn grow(&mut self) {
@@ -215,6 +223,11 @@ impl Table for Lazy {
 
     #[inline]
     fn touch(&self, page: u32) -> u32 {
+        let span = page as usize / SPAN;
+        match self.spans.get(span / 64) {
+            Some(bits) if bits >> (span % 64) & 1 == 1 => {}
+            _ => return self.by_rule(page),
+        }
         match self.groups.get(page as usize / GROUP) {
             Some(group) if *group != UNMAPPED => {
                 self.stored[*group as usize][page as usize % GROUP]

@@ -110,7 +110,7 @@ impl Backend {
         self.counters.map_evictions += 1;
         let local = self.space.of_map(group, page);
         let before = self.space.locate(local);
-        let target = match self.space.write(local, &mut self.steps) {
+        let target = match self.space.write(local, 0, &mut self.steps) {
             Ok(target) => target,
             Err(error) => {
                 self.fault.get_or_insert(error);
@@ -128,7 +128,7 @@ impl Backend {
         if erased {
             self.level(group, local.layer);
         }
-        if before.is_some() { self.read(id) } else { self.to_program(id) }
+        if before.is_some() { self.read(id) } else { self.queue_program(id) }
     }
 
     /// The entry of a page has changed.
@@ -151,7 +151,7 @@ impl Backend {
 
     #[inline]
     fn translate_read(&mut self, id: Id) {
-        let Work { group, page, sectors, .. } = self.work[id];
+        let Work { group, page, sectors, tenant, .. } = self.work[id];
         let local = self.space.of_page(group, page);
         let (source, held) = match self.space.locate(local) {
             Some(place) => (place, self.space.sectors(self.space.global(group, page))),
@@ -160,7 +160,7 @@ impl Backend {
                 if self.params.unwritten == Unwritten::Zero {
                     return self.finish(id);
                 }
-                match self.space.write(local, &mut self.steps) {
+                match self.space.write(local, tenant, &mut self.steps) {
                     Ok(place) => {
                         self.changed(id);
                         if self.absorb(group, local.layer) {
@@ -186,11 +186,11 @@ impl Backend {
     }
 
     fn translate_write(&mut self, id: Id) {
-        let Work { group, page, sectors, .. } = self.work[id];
+        let Work { group, page, sectors, tenant, .. } = self.work[id];
         let local = self.space.of_page(group, page);
         let global = self.space.global(group, page);
         let before = self.space.locate(local);
-        let target = match self.space.write(local, &mut self.steps) {
+        let target = match self.space.write(local, tenant, &mut self.steps) {
             Ok(target) => target,
             Err(error) => {
                 self.fault.get_or_insert(error);
@@ -222,7 +222,7 @@ impl Backend {
         if erased {
             self.level(group, local.layer);
         }
-        if reads { self.read(id) } else { self.to_program(id) }
+        if reads { self.read(id) } else { self.queue_program(id) }
     }
 
     /// The page of metadata that the separation wants to read before a page is programmed: the last
@@ -266,13 +266,13 @@ impl Backend {
         match self.work[id].purpose {
             Purpose::HostRead => self.finish(id),
             Purpose::MapRead => self.arrived(id),
-            _ => self.to_program(id),
+            _ => self.queue_program(id),
         }
     }
 
     /// The data of a program is in the controller: it is queued, and those that waited for it can
     /// have it.
-    pub(super) fn to_program(&mut self, id: Id) {
+    pub(super) fn queue_program(&mut self, id: Id) {
         self.work[id].step = Step::Program;
         self.enqueue(id);
         let mut waiting = self.waiters(id);

@@ -96,7 +96,7 @@ mod tests {
         assert_eq!([1, 2].map(|planes| bus.program_ns(planes)), [361, 1177]);
         assert_eq!(bus.erase_ns(1), 220);
         assert_eq!([512, 4096, 8192].map(|bytes| bus.data_ns(bytes)), [1536, 12_288, 24_576]);
-        assert_eq!(Bus::exact(333, 1).data_ns(8192), 24_600, "8192 transfers of 3.003 ns");
+        assert_eq!(Bus::exact(333, 1).data_ns(8192), 24_601, "8192 transfers of 3.003 ns");
         assert_eq!(Bus::exact(1200, 1).data_ns(4096), 3412);
     }
 }

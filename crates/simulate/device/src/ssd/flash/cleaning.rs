@@ -1,8 +1,8 @@
 //! Cleaning: what the translation layer decided becomes reads, programs and erases.
 //!
-//! For: moves of valid pages, erases once all of them are done, wear levelling, and when cleaning is
-//! urgent. Must never know: how victims are chosen. Units: pages, blocks. A page counts as moved in
-//! the mapping at once and is read at its old place until it is programmed at the new one, so no
+//! For: moves of valid pages, erases once all of them are done, wear levelling, and where cleaning
+//! is urgent. Must never know: how victims are chosen. Units: pages, blocks. A page counts as moved
+//! in the mapping at once and is read at its old place until it is programmed at the new one, so no
 //! request ever waits for cleaning that it does not share a die with, and none is lost.
 
 use super::Backend;
@@ -103,7 +103,7 @@ impl Backend {
                     let new = Work::new(Purpose::Meta, self.now);
                     let id = self.work.insert(Work { target, program_bytes, group, ..new });
                     self.aim(id);
-                    self.to_program(id);
+                    self.queue_program(id);
                 }
                 Told::MetaRead { .. } => {}
             }

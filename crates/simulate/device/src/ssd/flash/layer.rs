@@ -4,12 +4,15 @@
 //! flash to do. Must never know: planes, time. Units: pages. Source: `cachewright-ftl`.
 
 use super::error::FlashError;
+use super::tenants::ByTenant;
 use cachewright_ftl::separation::{self, Registered, Separation, SeparationVisitor};
 use cachewright_ftl::{
     Address, Blocks, Counts, Fill, Ftl, FtlError, Geometry, HostRequest, Lazy, NEVER, Need, NoSink,
     Sink, Space, reclaim,
 };
-use cachewright_types::{Rng, Seed, Value};
+use cachewright_types::settings::Settings;
+use cachewright_types::{RegistryError, Rng, Seed, Value};
+use std::any::Any;
 use std::sync::Arc;
 
 /// One thing flash has to do.
@@ -79,8 +82,8 @@ impl Sink for Steps {
 
 /// A translation layer of any separation.
 pub trait Layer: Send {
-    /// Announces a request of the host.
-    fn begin(&mut self, request: &HostRequest);
+    /// Announces a request of a tenant.
+    fn begin(&mut self, tenant: u16, request: &HostRequest);
     /// Writes a page. Errors: a drive that reclaim cannot free.
     fn write(&mut self, page: u32, steps: &mut Steps) -> Result<(), FtlError>;
     /// Writes a page that costs no time.
@@ -105,8 +108,14 @@ pub trait Layer: Send {
     fn audit(&self) -> Result<(), String>;
 }
 
-impl<S: Separation> Layer for Ftl<S, Lazy> {
-    fn begin(&mut self, request: &HostRequest) {
+impl<S: Separation + 'static> Layer for Ftl<S, Lazy> {
+    #[inline]
+    fn begin(&mut self, tenant: u16, request: &HostRequest) {
+        // Only this one scheme is told; for all others the test is false when compiled.
+        let scheme: &mut dyn Any = self.separation_mut();
+        if let Some(scheme) = scheme.downcast_mut::<ByTenant>() {
+            scheme.turn(tenant);
+        }
         Ftl::begin(self, request);
     }
 
@@ -210,12 +219,20 @@ impl<'a> Maker<'a> {
     /// The next layer. Errors: unknown names and settings, schemes that need the future, a
     /// geometry without room.
     pub fn make(&mut self) -> Result<Box<dyn Layer>, FlashError> {
-        let entry = separation::entry(self.schemes.separation).map_err(FtlError::from)?;
+        let seed = Seed(self.rng.next_u64());
+        let (name, pairs) = (self.schemes.separation, self.schemes.separation_settings);
+        if name == ByTenant::ENTRY.name {
+            let settings = <ByTenant as Registered>::Settings::from_pairs(pairs);
+            let (stage, name) = ("separation", ByTenant::ENTRY.name);
+            let settings = settings.map_err(|error| {
+                FtlError::Registry(RegistryError::Setting { stage, name, error })
+            })?;
+            return Ok(Making { maker: self, seed }.visit::<ByTenant>(settings)?);
+        }
+        let entry = separation::entry(name).map_err(FtlError::from)?;
         if entry.needs.contains(&Need::Future) {
             return Err(FlashError::Future { separation: entry.name });
         }
-        let seed = Seed(self.rng.next_u64());
-        let (name, pairs) = (self.schemes.separation, self.schemes.separation_settings);
         Ok(separation::visit(name, pairs, Making { maker: self, seed })??)
     }
 

@@ -26,6 +26,7 @@ pub mod params;
 mod schedule;
 mod space;
 pub mod stats;
+pub mod tenants;
 mod transaction;
 pub mod unit;
 
@@ -185,7 +186,8 @@ impl Backend {
             && first.kind == Kind::Write
             && first.group < self.groups()
         {
-            self.space.begin(first.group, first.page, batch.len() as u32);
+            let (tenant, pages) = (first.tenant.0, batch.len() as u32);
+            self.space.begin(first.group, tenant, first.page, pages);
         }
         for transaction in batch {
             self.outstanding += 1;

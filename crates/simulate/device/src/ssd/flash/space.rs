@@ -254,21 +254,27 @@ impl Space {
 
     /// Announces a write of consecutive pages to a layer that sees all of them; layers of one
     /// plane are told page by page.
-    pub fn begin(&mut self, group: u16, first_page: u32, pages: u32) {
+    pub fn begin(&mut self, group: u16, tenant: u16, first_page: u32, pages: u32) {
         let group = &mut self.groups[usize::from(group)];
         if group.superblock {
             let (layer, first_page) = group.of_page(first_page);
-            group.layers[layer].begin(&HostRequest { first_page, pages, write: true });
+            let request = HostRequest { first_page, pages, write: true };
+            group.layers[layer].begin(tenant, &request);
         }
     }
 
     /// Writes a page; what flash has to do is in `steps`. Errors: a layer that cannot be freed.
-    pub fn write(&mut self, local: Local, steps: &mut Steps) -> Result<Place, FtlError> {
+    pub fn write(
+        &mut self,
+        local: Local,
+        tenant: u16,
+        steps: &mut Steps,
+    ) -> Result<Place, FtlError> {
         let group = &mut self.groups[usize::from(local.group)];
         let index = local.layer as usize;
         let layer = group.layers[index].as_mut();
         if !group.superblock {
-            layer.begin(&HostRequest { first_page: local.page, pages: 1, write: true });
+            layer.begin(tenant, &HostRequest { first_page: local.page, pages: 1, write: true });
         }
         layer.write(local.page, steps)?;
         layer.end(steps);

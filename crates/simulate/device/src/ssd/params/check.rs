@@ -4,7 +4,8 @@
 //! never know: how the parts work. Units: bytes, pages, blocks of one plane.
 
 use super::{Capacity, ChannelGroups, Quantity, Scheme, SsdParams};
-use cachewright_ftl::{reclaim, separation};
+use crate::ssd::flash::tenants;
+use cachewright_ftl::reclaim;
 use cachewright_types::{SettingError, Value};
 
 /// Most sectors of a page: which of them are touched is a 64-bit mask.
@@ -130,9 +131,8 @@ impl SsdParams {
         let entries = reclaim::entries();
         let known: Vec<&'static str> = entries.iter().map(|entry| entry.name).collect();
         check_scheme("reclaim", &self.reclaim, &known, reclaim::setting_specs)?;
-        let entries = separation::entries();
-        let known: Vec<&'static str> = entries.iter().map(|entry| entry.name).collect();
-        check_scheme("separation", &self.separation, &known, separation::setting_specs)
+        let known = tenants::names();
+        check_scheme("separation", &self.separation, &known, tenants::setting_specs)
     }
 }
 

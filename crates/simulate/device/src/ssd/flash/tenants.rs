@@ -1,0 +1,82 @@
+//! Pages of different tenants in different blocks.
+//!
+//! For: a separation that only a device can run, because it must know whose a write is. Must never
+//! know: queues, time. One stream per tenant for the host's pages and one for moved ones, as MQSim
+//! keeps one open block of each kind per flow and plane (FAST'18, section 4.4); tenants beyond the
+//! set number share streams in turn.
+
+use cachewright_ftl::separation::{self, Moved, Registered, Write};
+use cachewright_ftl::{Entry, Geometry, Separation, Stream};
+use cachewright_types::settings::Settings;
+use cachewright_types::{Seed, SettingSpec};
+
+cachewright_types::settings! {
+    /// How many tenants are told apart.
+    pub struct TenantSettings {
+        /// tenants with blocks of their own
+        tenants: u32 = 2, "tenants", 1 ..= 32;
+    }
+}
+
+/// The separations that a device can run, by name.
+pub fn names() -> Vec<&'static str> {
+    let entries = separation::entries();
+    entries.iter().map(|entry| entry.name).chain([ByTenant::ENTRY.name]).collect()
+}
+
+/// The settings of one of them, or nothing if there is no such scheme.
+pub fn setting_specs(name: &str) -> Option<Vec<SettingSpec>> {
+    if name == ByTenant::ENTRY.name {
+        return Some(TenantSettings::specs());
+    }
+    separation::setting_specs(name)
+}
+
+/// A stream for each tenant.
+#[derive(Clone, Copy, Debug)]
+pub struct ByTenant {
+    tenants: u8,
+    writer: u8,
+}
+
+impl ByTenant {
+    /// Notes whose the next writes are.
+    #[inline]
+    pub fn turn(&mut self, tenant: u16) {
+        self.writer = (tenant % u16::from(self.tenants)) as u8;
+    }
+}
+
+impl Registered for ByTenant {
+    type Settings = TenantSettings;
+    const ENTRY: Entry = Entry {
+        name: "by-tenant",
+        doc: "pages of each tenant apart, and moved pages apart from both",
+        source: "MQSim (Tavakkol et al.), FAST'18, section 4.4",
+        needs: &[],
+    };
+
+    fn new(_: &Geometry, settings: &TenantSettings, _: Seed) -> ByTenant {
+        ByTenant { tenants: settings.tenants as u8, writer: 0 }
+    }
+}
+
+impl Separation for ByTenant {
+    fn streams(&self) -> u32 {
+        2 * u32::from(self.tenants)
+    }
+
+    #[inline]
+    fn place_user(&mut self, _: &Write) -> Stream {
+        Stream(self.writer)
+    }
+
+    #[inline]
+    fn place_moved(&mut self, page: &Moved<'_>) -> Stream {
+        Stream(self.tenants + page.victim.stream.0 % self.tenants)
+    }
+
+    fn metadata_bytes_per_page(&self) -> f64 {
+        0.0
+    }
+}
