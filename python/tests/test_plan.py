@@ -34,8 +34,10 @@ def test_plan_names_what_each_needs_alone_and_together(stack: Path, command: Com
     assert answer.status == 0, answer.err
     assert "together: 280KiB" in answer.out
     lines = {line.split()[0]: line for line in answer.out.splitlines() if line.split()}
-    assert "80KiB" in lines["loop20"] and "200KiB" in lines["loop50"]
-    assert "400KiB" in lines["equal"] and "1.43 x" in lines["equal"]
+    assert "80KiB" in lines["loop20"]
+    assert "200KiB" in lines["loop50"]
+    assert "400KiB" in lines["equal"]
+    assert "1.43 x" in lines["equal"]
     document = json.loads(command("plan", str(stack), "--partition", "equal", "--json").out)
     assert [tenant["alone_blocks"] for tenant in document["tenants"]] == [20, 50]
     assert document["partitions"][0]["quota_blocks"] == [50, 50]

@@ -50,7 +50,8 @@ impl Hull {
         (yb - ya) * to_new >= (misses - ya) * to_b
     }
 
-    /// Sizes of the corners, ascending from where the part begins; beyond the last the hull is flat.
+    /// Sizes of the corners, ascending from where the part begins; the hull is flat beyond the
+    /// last.
     pub fn sizes(&self) -> &[u32] {
         &self.sizes
     }

@@ -1,7 +1,7 @@
 //! Tenants' miss-ratio curves averaged over intervals.
 //!
-//! For: partitioners that read curves and must not follow noise. Must never know: what a partitioner
-//! does with them. Units: blocks, misses; the average is exponential.
+//! For: partitioners that read curves and must not follow noise. Must never know: what is done
+//! with them. Units: blocks, misses; the average is exponential.
 
 use crate::TenantView;
 use cachewright_curve::Curve;

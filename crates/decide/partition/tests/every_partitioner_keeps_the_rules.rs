@@ -106,7 +106,7 @@ proptest! {
             .iter()
             .map(|intervals| order.iter().map(|&tenant| intervals[tenant].clone()).collect())
             .collect();
-        // `soft-qos` grants equal demands in the order of the tenants; its own test relabels others.
+        // `soft-qos` grants equal demands in the order of tenants; its own test relabels others.
         for entry in registry::entries().iter().filter(|entry| entry.name != "soft-qos") {
             let quotas = told(entry.name, &story, total);
             for (there, here) in quotas.iter().zip(&told(entry.name, &turned, total)) {

@@ -1,8 +1,8 @@
 //! A tenant's performance table: hit ratios measured at cache sizes, and the curve through them.
 //!
 //! For: recording, forgetting, reading the curve and inverting it. Must never know: tenants, goals,
-//! other tables. Units: blocks; hit ratios from 0 to 1. Source: Patrick et al., section III-B; 1,024
-//! entries as in section V-A.
+//! other tables. Units: blocks; hit ratios from 0 to 1. Source: Patrick et al., section III-B;
+//! 1,024 entries as in section V-A.
 
 /// One measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]

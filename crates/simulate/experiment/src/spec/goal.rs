@@ -37,8 +37,8 @@ impl Goal {
         }
     }
 
-    /// The hit ratio that meets the goal when a hit takes `hit` and a miss `miss`. Errors: a latency
-    /// that no hit ratio gives, or that any gives.
+    /// The hit ratio that meets the goal when a hit takes `hit` and a miss `miss`. Errors: a
+    /// latency that no hit ratio gives, or that any gives.
     pub fn hit_ratio(self, hit: Nanos, miss: Nanos) -> Result<f64, String> {
         match self {
             Goal::HitRatio(ratio) => Ok(ratio),
