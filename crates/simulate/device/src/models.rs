@@ -6,11 +6,15 @@
 use crate::disk::{CHEETAH_9LP, Disk, DiskSettings};
 use crate::fixed::{FixedLatency, FixedSettings};
 use crate::null::{Null, NullSettings};
-use crate::parameters::{Parameter, Parameters};
+use crate::parameters::{Parameter, Parameters, read};
 use crate::ram::{Ram, RamSettings};
 use crate::seam::Device;
-use cachewright_types::{SettingError, Value, nearest};
+use crate::ssd::{PRESETS, Preset, Ssd, SsdParams};
+use cachewright_types::{Seed, SettingError, Value, nearest};
 use thiserror::Error;
+
+/// Draws of a drive (victims of cleaning) come from here: the same in every run.
+const DRIVE_SEED: Seed = Seed(1);
 
 /// A device behind its seam.
 pub type AnyDevice = Box<dyn Device + Send>;
@@ -79,7 +83,7 @@ macro_rules! model {
 }
 
 /// Every model and preset, in the order of tables.
-pub static MODELS: [Model; 5] = [
+pub static MODELS: [Model; 12] = [
     model!(
         "hdd-7200-2tb",
         "a 2 TB disk of 7,200 revolutions per minute",
@@ -106,7 +110,31 @@ pub static MODELS: [Model; 5] = [
         FixedLatency
     ),
     model!("null", "takes no time", "none", &[], NullSettings, Null),
+    drive(&PRESETS[0]),
+    drive(&PRESETS[1]),
+    drive(&PRESETS[2]),
+    drive(&PRESETS[3]),
+    drive(&PRESETS[4]),
+    drive(&PRESETS[5]),
+    drive(&PRESETS[6]),
 ];
+
+/// The entry of a solid-state drive without a data cache.
+const fn drive(preset: &'static Preset) -> Model {
+    Model {
+        name: preset.name,
+        doc: preset.doc,
+        source: preset.source,
+        preset: preset.pairs,
+        table: <SsdParams as Parameters>::table,
+        values: |pairs| {
+            let params = settings::<SsdParams>(pairs)?;
+            params.check()?;
+            Ok(params.values())
+        },
+        build: |pairs| Ok(Box::new(Ssd::new(&settings(pairs)?, &[], DRIVE_SEED)?)),
+    }
+}
 
 /// The model called `name`. Errors: no such name.
 pub fn model(name: &str) -> Result<&'static Model, ModelError> {
@@ -139,15 +167,6 @@ impl Model {
     fn with_preset(&self, pairs: &[(String, Value)]) -> Vec<(String, Value)> {
         let preset = self.preset.iter().map(|(key, text)| ((*key).to_owned(), read(text)));
         preset.chain(pairs.iter().cloned()).collect()
-    }
-}
-
-/// A preset's value: a number, or text.
-fn read(text: &str) -> Value {
-    match (text.parse::<i64>(), text.parse::<f64>()) {
-        (Ok(number), _) => Value::Int(number),
-        (_, Ok(number)) => Value::Float(number),
-        _ => Value::Text(text.to_owned()),
     }
 }
 

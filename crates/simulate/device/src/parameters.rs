@@ -179,6 +179,16 @@ pub fn literal(text: &str) -> f64 {
     text.replace('_', "").parse().unwrap_or(f64::NAN)
 }
 
+/// A value from its text without quotes: a number, true, false, or text.
+pub fn read(text: &str) -> Value {
+    match (text.parse::<i64>(), text.parse::<f64>(), text.parse::<bool>()) {
+        (Ok(number), ..) => Value::Int(number),
+        (_, Ok(number), _) => Value::Float(number),
+        (.., Ok(flag)) => Value::Bool(flag),
+        _ => Value::Text(text.to_owned()),
+    }
+}
+
 /// What is accepted, in words.
 pub fn accepted<Q: Quantity>(range: Option<(f64, f64)>) -> String {
     match range {

@@ -46,6 +46,8 @@ pub trait Inside {
 pub struct Drive<I> {
     host: Host,
     inside: I,
+    /// When something next happens inside.
+    inside_due_ns: u64,
     arrived: Vec<Slot>,
     finished: Vec<Finished>,
     accepted: u64,
@@ -56,7 +58,8 @@ impl<I: Inside> Drive<I> {
     /// Puts a drive together; both parts must be idle.
     pub fn of(host: Host, inside: I) -> Drive<I> {
         let (arrived, finished) = (Vec::new(), Vec::new());
-        Drive { host, inside, arrived, finished, accepted: 0, completed: 0 }
+        let inside_due_ns = NEVER_NS;
+        Drive { host, inside, inside_due_ns, arrived, finished, accepted: 0, completed: 0 }
     }
 
     /// The host interface, to look at.
@@ -69,16 +72,23 @@ impl<I: Inside> Drive<I> {
         &self.inside
     }
 
-    /// The inside, to change what may change while it runs (the division of a cache).
-    pub fn inside_mut(&mut self) -> &mut I {
-        &mut self.inside
+    /// Changes what may change inside while it runs (the division of a cache).
+    pub fn change<R>(&mut self, change: impl FnOnce(&mut I) -> R) -> R {
+        let result = change(&mut self.inside);
+        self.look_inside();
+        result
+    }
+
+    /// Asks again when something next happens inside.
+    #[inline]
+    fn look_inside(&mut self) {
+        self.inside_due_ns = self.inside.next_due().map_or(NEVER_NS, |due| due.0);
     }
 
     /// The earliest time due, or never.
     #[inline]
     fn due_ns(&self) -> u64 {
-        let inside = self.inside.next_due().map_or(NEVER_NS, |due| due.0);
-        self.host.due_ns().min(inside)
+        self.host.due_ns().min(self.inside_due_ns)
     }
 
     /// Everything that happens at `now`, the earliest time due.
@@ -88,11 +98,15 @@ impl<I: Inside> Drive<I> {
             self.host.arrivals(now.0, &mut self.arrived, done);
             self.completed += (done.len() - before) as u64;
         }
-        for slot in self.arrived.drain(..) {
-            self.inside.arrive(now, slot, self.host.command(slot), &mut self.finished);
+        if !self.arrived.is_empty() {
+            for slot in self.arrived.drain(..) {
+                self.inside.arrive(now, slot, self.host.command(slot), &mut self.finished);
+            }
+            self.look_inside();
         }
-        if self.inside.next_due().is_some_and(|due| due <= now) {
+        if self.inside_due_ns <= now.0 {
             self.inside.advance(now, &mut self.finished);
+            self.look_inside();
         }
         for Finished { slot, spent } in self.finished.drain(..) {
             self.host.finish(now, slot, &spent);
@@ -131,6 +145,11 @@ impl<I: Inside> Device for Drive<I> {
     fn audit(&self) -> Result<(), String> {
         self.host.audit()?;
         self.inside.audit()?;
+        let due = self.inside.next_due().map_or(NEVER_NS, |due| due.0);
+        if due != self.inside_due_ns {
+            let known = self.inside_due_ns;
+            return Err(format!("something happens inside at {due} ns, known is {known} ns"));
+        }
         let open = self.accepted - self.completed;
         if open != self.host.outstanding() as u64 {
             return Err(format!("{open} commands are open, {} are known", self.host.outstanding()));

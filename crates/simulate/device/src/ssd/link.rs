@@ -81,6 +81,8 @@ pub const NEVER_NS: u64 = u64::MAX;
 #[derive(Clone, Debug)]
 pub struct Wire<M> {
     under_way: VecDeque<(u64, M)>,
+    /// When the first of them arrives.
+    due_ns: u64,
     /// When the last message sent so far will have arrived.
     free_at_ns: u64,
     busy_ns: u64,
@@ -88,7 +90,7 @@ pub struct Wire<M> {
 
 impl<M> Default for Wire<M> {
     fn default() -> Self {
-        Wire { under_way: VecDeque::new(), free_at_ns: 0, busy_ns: 0 }
+        Wire { under_way: VecDeque::new(), due_ns: NEVER_NS, free_at_ns: 0, busy_ns: 0 }
     }
 }
 
@@ -97,6 +99,7 @@ impl<M> Wire<M> {
     #[inline]
     pub fn send(&mut self, now_ns: u64, time_ns: u64, message: M) {
         let arrival = self.occupy(now_ns, time_ns);
+        self.due_ns = self.due_ns.min(arrival);
         self.under_way.push_back((arrival, message));
     }
 
@@ -111,18 +114,18 @@ impl<M> Wire<M> {
     /// When the next message arrives; [`NEVER_NS`] when none is under way.
     #[inline]
     pub fn due_ns(&self) -> u64 {
-        self.under_way.front().map_or(NEVER_NS, |(arrival, _)| *arrival)
+        self.due_ns
     }
 
     /// The next message that has arrived by `now_ns`.
     #[inline]
     pub fn receive(&mut self, now_ns: u64) -> Option<M> {
-        match self.under_way.front() {
-            Some((arrival, _)) if *arrival <= now_ns => {
-                self.under_way.pop_front().map(|(_, message)| message)
-            }
-            _ => None,
+        if self.due_ns > now_ns {
+            return None;
         }
+        let (_, message) = self.under_way.pop_front()?;
+        self.due_ns = self.under_way.front().map_or(NEVER_NS, |(arrival, _)| *arrival);
+        Some(message)
     }
 
     /// Messages under way that somebody waits for.
@@ -148,6 +151,10 @@ impl<M> Wire<M> {
                 return Err(format!("a message arrives at {arrival} ns, after one at {last} ns"));
             }
             last = *arrival;
+        }
+        let first = self.under_way.front().map_or(NEVER_NS, |(arrival, _)| *arrival);
+        if first != self.due_ns {
+            return Err(format!("a message arrives at {first} ns, not at {} ns", self.due_ns));
         }
         Ok(())
     }

@@ -5,6 +5,7 @@
 //! time, and the sentence says so.
 
 use super::params::{Parameters, SsdParams};
+pub use crate::parameters::read;
 use cachewright_types::{SettingError, Value, nearest};
 
 /// What a preset sets: keys and values as text of a stack file, without quotes.
@@ -24,7 +25,7 @@ pub struct Preset {
 }
 
 /// Every preset, in the order of tables.
-pub const PRESETS: [Preset; 7] = [
+pub static PRESETS: [Preset; 7] = [
     Preset {
         name: "mqsim-default",
         doc: "the 512 GB NVMe drive that MQSim ships: memory of 200 MB/s, no overlap of dies",
@@ -242,16 +243,6 @@ impl Preset {
         }
         params.check()?;
         Ok(params)
-    }
-}
-
-/// A preset's value: a number, true, false, or text.
-pub fn read(text: &str) -> Value {
-    match (text.parse::<i64>(), text.parse::<f64>(), text.parse::<bool>()) {
-        (Ok(number), ..) => Value::Int(number),
-        (_, Ok(number), _) => Value::Float(number),
-        (.., Ok(flag)) => Value::Bool(flag),
-        _ => Value::Text(text.to_owned()),
     }
 }
 

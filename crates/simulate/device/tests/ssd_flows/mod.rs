@@ -21,7 +21,7 @@ pub fn small(pairs: &[(&str, &str)]) -> SsdParams {
         ("reclaim.d", "9"),
     ];
     for (key, text) in base.iter().chain(pairs) {
-        params.set(key, &cachewright_device::ssd::presets::read(text)).unwrap();
+        params.set(key, &cachewright_device::parameters::read(text)).unwrap();
     }
     params
 }
@@ -168,5 +168,5 @@ fn note(running: &mut [Running], completion: &Completion, device: &mut dyn Devic
 
 /// The value of a text of a stack file.
 pub fn value(text: &str) -> Value {
-    cachewright_device::ssd::presets::read(text)
+    cachewright_device::parameters::read(text)
 }

@@ -342,7 +342,7 @@ pub trait DataCached {
 
 impl<P: Policy> DataCached for CachedSsd<P> {
     fn set_quotas(&mut self, now: Nanos, quotas: &Quotas) -> bool {
-        self.inside_mut().divide(now.0, quotas)
+        self.change(|inside| inside.divide(now.0, quotas))
     }
 
     fn counts(&self, tenant: TenantId) -> cachewright_measure::Counts {

@@ -105,7 +105,7 @@ fn the_machine_comes_out_as_keys() {
             "block = \"2MiB\"",
             "page = \"16KiB\"",
             "plane_order = \"cwdp\"",
-            "reclaim = { name = \"d-choices\", d = 9 }",
+            "reclaim = \"d-choices d=9\"",
             "wear_spread = 0",
             "unwritten = \"allocate\"",
             "channel_rate = 300",

@@ -4,7 +4,7 @@
 //! know: what a choice does. A scheme of flash translation is a name with settings of its own.
 
 use crate::choices;
-use crate::parameters::{Quantity, exact_bytes};
+use crate::parameters::{Quantity, exact_bytes, read};
 use cachewright_types::{Bytes, Value, parse_bytes};
 
 choices! {
@@ -263,13 +263,17 @@ impl Scheme {
 }
 
 impl Quantity for Scheme {
-    const KIND: &'static str = "a name, or a table with `name` and settings";
+    const KIND: &'static str = "a name and settings (`d-choices d=9`)";
 
     fn from_value(value: &Value) -> Option<Scheme> {
-        match value {
-            Value::Text(name) => Some(Scheme::named(name)),
-            _ => None,
+        let Value::Text(text) = value else { return None };
+        let mut words = text.split_whitespace();
+        let mut scheme = Scheme::named(words.next()?);
+        for word in words {
+            let (key, value) = word.split_once('=')?;
+            scheme.pairs.push((key.to_owned(), read(value)));
         }
+        Some(scheme)
     }
 
     fn number(&self) -> f64 {
@@ -277,20 +281,17 @@ impl Quantity for Scheme {
     }
 
     fn text(&self) -> String {
-        if self.pairs.is_empty() {
-            return format!("\"{}\"", self.name);
-        }
-        let mut text = format!("{{ name = \"{}\"", self.name);
+        let mut text = format!("\"{}", self.name);
         for (key, value) in &self.pairs {
             let value = match value {
                 Value::Int(number) => number.to_string(),
                 Value::Float(number) => format!("{number:?}"),
                 Value::Bool(flag) => flag.to_string(),
-                Value::Text(word) => format!("\"{word}\""),
+                Value::Text(word) => word.clone(),
             };
-            text.push_str(&format!(", {key} = {value}"));
+            text.push_str(&format!(" {key}={value}"));
         }
-        text + " }"
+        text + "\""
     }
 
     fn set_part(&mut self, part: &str, value: &Value) -> bool {
@@ -335,6 +336,8 @@ mod tests {
         assert!(scheme.set_part("d", &Value::Int(3)));
         assert!(scheme.set_part("d", &Value::Int(9)));
         assert!(!scheme.set_part("name", &Value::Int(9)));
-        assert_eq!(scheme.text(), "{ name = \"d-choices\", d = 9 }");
+        assert_eq!(scheme.text(), "\"d-choices d=9\"");
+        assert_eq!(Scheme::from_value(&Value::Text("d-choices d=9".into())), Some(scheme));
+        assert_eq!(Scheme::from_value(&Value::Text("d-choices d".into())), None);
     }
 }
