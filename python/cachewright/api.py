@@ -183,6 +183,7 @@ def mrc(
     windows: int = 0,
     verify: int = 0,
     small: str = "escalate",
+    latency: bool = False,
     block: str = "4KiB",
     settings: Settings | None = None,
     trace: TraceOptions | None = None,
@@ -199,7 +200,8 @@ def mrc(
     (`small="escalate"`) or refuse (`"refuse"`). `sizes` are cache sizes with units, else `points`
     sizes are chosen (0 leaves it to the method, as for `salts`). `windows` gives a curve per
     window of time instead of one for the whole trace; `verify` compares with that many exact
-    simulations. Errors: `SpecError`, `TraceError`, `RunError`.
+    simulations. `latency` also replays each tenant alone on the stack's devices at each size: how
+    its response time falls. Errors: `SpecError`, `TraceError`, `RunError`.
     """
     if isinstance(spec, Mapping) or is_stack_path(spec):
         stack = load_stack(spec)
@@ -220,6 +222,7 @@ def mrc(
         windows=_natural("windows", windows),
         verify=_natural("verify", verify),
         small=small,
+        latency=latency,
         threads=_natural("threads", threads),
         progress=progress,
     )
@@ -368,6 +371,11 @@ def list_separations() -> list[dict[str, Any]]:
 def list_reclaims() -> list[dict[str, Any]]:
     """Return the ways to pick a superblock to clean: `name`, `doc`, `source`, `settings`."""
     return _entries(_native.reclaims())
+
+
+def list_devices() -> list[dict[str, Any]]:
+    """Return the device models, and the settings of `[machine]` as the entry of that name."""
+    return _entries(_native.devices())
 
 
 def list_formats() -> list[dict[str, Any]]:

@@ -81,6 +81,23 @@ class Result:
         return documents.frame(rows)
 
     @cached_property
+    def timing(self) -> pl.DataFrame:
+        """One row per case and tenant (and `all`) on devices: response times, where time went.
+
+        Columns: the case's settings, `tenant`, `requests`, `mean_ns` and percentiles, throughput,
+        `slowdown` where tenants ran alone too, and nanoseconds per part of the mean response.
+        """
+        from cachewright import timing
+
+        rows = [
+            {**_case_keys(case), "tenant": line["name"], **_flat(line)}
+            for case in self.document["cases"]
+            if timing.is_timed(case)
+            for line in timing.lines(case)
+        ]
+        return documents.frame(rows)
+
+    @cached_property
     def workload(self) -> pl.DataFrame:
         """One row per tenant: requests by kind, bytes, distinct blocks, span, skipped records."""
         rows = [
@@ -181,6 +198,40 @@ class Curves:
         return documents.frame(rows)
 
     @cached_property
+    def latency(self) -> pl.DataFrame:
+        """Response times by cache size; empty unless asked for.
+
+        Columns: `tenant`, `policy`, `size_blocks`, `size_bytes`, `hit_ratio`, `requests`,
+        `mean_ns` and percentiles, as in a result's `timing`. Size 0 is the cache switched off.
+        """
+        from cachewright import timing
+
+        block = int(self.document["block_bytes"])
+        rows = [
+            {
+                "tenant": curve["tenant"],
+                "policy": curve["policy"],
+                "size_blocks": int(point["size_blocks"]),
+                "size_bytes": int(point["size_blocks"]) * block,
+                "hit_ratio": point["hit_ratio"],
+                "requests": point["requests"],
+                **{key: point[key] for _, key in timing.PERCENTILES},
+            }
+            for curve in self.document.get("latency", [])
+            for point in curve["points"]
+        ]
+        return documents.frame(rows)
+
+    def figure(self, path: PathLike) -> Path:
+        """Draw the response times by cache size to `path` (`.svg`, `.png` or `.pdf`).
+
+        Errors: `RunError` when there are none or the file cannot be written.
+        """
+        from cachewright.report import write_latency_figure
+
+        return write_latency_figure(self, Path(path))
+
+    @cached_property
     def verify(self) -> pl.DataFrame:
         """Curves against exact simulation; empty unless asked for.
 
@@ -209,6 +260,11 @@ def _capacity(case: dict[str, Any]) -> dict[str, Any]:
 def _flash(case: dict[str, Any]) -> dict[str, Any]:
     flash = case.get("flash", {})
     return {f"flash_{k}": v for k, v in flash.items() if isinstance(v, int | float)}
+
+
+def _flat(line: dict[str, Any]) -> dict[str, Any]:
+    parts = {f"{part} (ns)": value for part, value in line["breakdown_ns"].items()}
+    return {k: v for k, v in line.items() if k not in ("name", "breakdown_ns")} | parts
 
 
 def _without_name(tenant: dict[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,5 @@
-//! The registries as JSON: policies, partitions, separations, reclaims, formats; and the readers of
-//! quantities.
+//! The registries as JSON: policies, partitions, separations, reclaims, devices, formats; and the
+//! readers of quantities.
 //!
 //! For: `list` commands, and checks that need no run. Must never know: any name. Each entry is
 //! `{name, doc, source, needs, settings: [{name, doc, unit, default, low, high}]}`.
@@ -14,6 +14,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(partitions, module)?)?;
     module.add_function(wrap_pyfunction!(separations, module)?)?;
     module.add_function(wrap_pyfunction!(reclaims, module)?)?;
+    module.add_function(wrap_pyfunction!(devices, module)?)?;
     module.add_function(wrap_pyfunction!(formats, module)?)?;
     module.add_function(wrap_pyfunction!(parse_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(parse_duration, module)?)
@@ -76,6 +77,12 @@ fn flash(entry: &cachewright_ftl::Entry, specs: Option<Vec<SettingSpec>>) -> Val
     let needs: Vec<&str> = entry.needs.iter().map(word).collect();
     json!({"name": entry.name, "doc": entry.doc, "source": entry.source, "needs": needs,
            "settings": settings(&specs.unwrap_or_default())})
+}
+
+/// The device models and the settings of a machine.
+#[pyfunction]
+fn devices() -> String {
+    cachewright_experiment::devices().to_string()
 }
 
 /// The trace formats, those that can only be written last; `reads` and `writes` say which is

@@ -34,6 +34,7 @@ COMMANDS = [
     ["list", "partitions"],
     ["list", "separations"],
     ["list", "reclaims"],
+    ["list", "devices"],
     ["list", "formats"],
     ["wa"],
     ["trace"],
@@ -201,6 +202,7 @@ def test_list_shows_every_entry_and_its_settings(folder: Path, command: Command)
         ("partitions", "hull"),
         ("separations", "sepbit"),
         ("reclaims", "greedy"),
+        ("devices", "hdd-7200-2tb"),
         ("formats", "alibaba"),
     ):
         entries = json.loads(command("list", kind, "--json").out)

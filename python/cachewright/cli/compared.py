@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from cachewright import summary, words
-from cachewright.cli import output
+from cachewright.cli import output, timed
 from cachewright.cli.tables import Column, table
 from cachewright.result import Result
 
@@ -30,9 +30,9 @@ def show(result: Result) -> None:
     for ranking in summary.rankings(document):
         _ranking(document, ranking)
     output.say(conclusion(document))
-    flash = flash_conclusion(document)
-    if flash:
-        output.say(flash)
+    for sentence in (flash_conclusion(document), timed.conclusion(document)):
+        if sentence:
+            output.say(sentence)
 
 
 def conclusion(document: dict[str, Any]) -> str:
@@ -104,6 +104,8 @@ def _single(case: dict[str, Any]) -> None:
     )
     if "flash" in case:
         _drive(case["flash"])
+    if "timing" in case:
+        timed.show(case)
 
 
 def _drive(flash: dict[str, Any]) -> None:
@@ -140,6 +142,8 @@ def _measures(lines: list[dict[str, Any]], ranking: summary.Ranking | None = Non
     lowest = {"write-backs": "writebacks", "cache writes": "cache_writes"}
     if any("mean_response_ns" in line for line in lines):
         lowest["mean response"] = "mean_response_ns"
+    if any("p99_response_ns" in line for line in lines):
+        lowest["p99 response"] = "p99_response_ns"
     columns = []
     for header, key in (highest | lowest).items():
         values = [line.get(key) for line in lines]

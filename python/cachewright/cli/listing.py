@@ -1,4 +1,4 @@
-"""The command `list`: policies, partitions, separations, reclaims and trace formats.
+"""The command `list`: policies, partitions, separations, reclaims, devices and trace formats.
 
 For: names as stack files use them, with sentences and, on request, sources and settings. Must never
 know: any name; the registries of the Rust rooms are the only place where they stand.
@@ -47,6 +47,7 @@ _command(
     api.list_separations,
 )
 _command("reclaims", "the ways to pick the superblock to clean", api.list_reclaims)
+_command("devices", "the device models and the settings of a machine", api.list_devices)
 _command("formats", "the trace formats", api.list_formats)
 
 
@@ -92,6 +93,8 @@ def _value(setting: dict[str, Any], key: str) -> str:
 
 
 def _range(setting: dict[str, Any]) -> str:
+    if "accepted" in setting:
+        return str(setting["accepted"])
     if setting.get("low") is None:
         return ""
     return f"{_value(setting, 'low')} to {_value(setting, 'high')}"

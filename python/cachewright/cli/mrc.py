@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from cachewright import api, words
-from cachewright.cli import options, output, plots
+from cachewright.cli import options, output, plots, timed
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
 from cachewright.spec import is_stack_path
@@ -52,6 +52,12 @@ class CurveArgs:
 
     small: str = "escalate"
     """When the scaled cache is too small: escalate (sample more) or refuse."""
+
+    latency: Annotated[bool, Parameter(negative=())] = False
+    """Also show response times by cache size; the stack needs devices."""
+
+    figure: Path | None = None
+    """Draw the response times to this file (svg, png or pdf)."""
 
 
 def mrc(
@@ -98,6 +104,7 @@ def mrc(
             windows=how.windows,
             verify=how.verify,
             small=how.small,
+            latency=how.latency or how.figure is not None,
             block=block,
             settings=options.settings(set),
             trace=of_trace,
@@ -106,14 +113,20 @@ def mrc(
         )
     if json:
         output.print_json(curves.document)
-        return
-    _show(curves.document)
+    else:
+        _show(curves.document)
+    if how.figure is not None:
+        path = curves.figure(how.figure)
+        if not json:
+            output.say(f"figure: {path}")
 
 
 def _show(document: dict[str, Any]) -> None:
     block = int(document["block_bytes"])
     for curve in document["curves"]:
         _curve(curve, block)
+    for found in document.get("latency", []):
+        timed.curve(found, block)
     if document.get("verify"):
         _verify(document["verify"], block)
 

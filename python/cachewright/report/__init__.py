@@ -18,10 +18,10 @@ from cachewright.report.page import page
 if TYPE_CHECKING:
     from cachewright.amplification import Amplification
     from cachewright.report.figures import Figure
-    from cachewright.result import Result
+    from cachewright.result import Curves, Result
 
 FIGURE_FOLDER = "figures"
-__all__ = ["write_amplification_report", "write_report"]
+__all__ = ["write_amplification_report", "write_latency_figure", "write_report"]
 
 
 def write_report(result: Result, path: Path, kinds: Sequence[str] = ()) -> Path:
@@ -29,7 +29,9 @@ def write_report(result: Result, path: Path, kinds: Sequence[str] = ()) -> Path:
 
     Errors: `RunError` when a file cannot be written.
     """
-    figures = drawn.all_figures(result)
+    from cachewright.report import timed
+
+    figures = [*drawn.all_figures(result), *timed.figures(result)]
     return _write(page(result, figures), figures, path, kinds)
 
 
@@ -44,6 +46,27 @@ def write_amplification_report(
 
     figures = amplified.figures(result)
     return _write(amplified.page(result, figures), figures, path, kinds)
+
+
+def write_latency_figure(curves: Curves, path: Path) -> Path:
+    """Draw the response times by cache size to `path`, whose suffix says how.
+
+    Errors: `RunError` when there are none, or when the file cannot be written.
+    """
+    from cachewright.report import timed
+
+    kinds = (".svg", ".png", ".pdf")
+    if path.suffix not in kinds:
+        raise RunError(f"{path}: found `{path.suffix}`, expected one of {', '.join(kinds)}")
+    if not curves.document.get("latency"):
+        raise RunError(f"{path}: found no response times, expected curves made with `latency`")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        timed.latency_figure(curves).save(path)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise RunError(f"{error.filename or path}: {reason}") from None
+    return path
 
 
 def _write(text: str, figures: Sequence[Figure], path: Path, kinds: Sequence[str]) -> Path:

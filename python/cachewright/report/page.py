@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from cachewright import summary, words
+from cachewright import summary, timing, words
 from cachewright.report.style import STYLE
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _MEASURES = (
     ("write-backs", "writebacks", words.count),
     ("cache writes", "cache_writes", words.count),
     ("mean response", "mean_response_ns", words.duration),
+    ("p99 response", "p99_response_ns", words.duration),
 )
 
 
@@ -42,6 +43,7 @@ def page(result: Result, figures: Sequence[Figure]) -> str:
         *(figure_section(figure) for figure in figures),
         *([_ranking(document, ranking) for ranking in summary.rankings(document)]),
         _best_tenants(document, several),
+        _responses(document),
         _workload(document),
         _settings(document),
         f"<footer>Cachewright {escape(str(document['cachewright']))}</footer>",
@@ -206,6 +208,44 @@ def _best_tenants(document: dict[str, Any], several: bool) -> str:
     title = "Tenants in the best case" if several else "Tenants"
     headers += ["held at the end", "quota at the end"]
     return f"<section><h2>{title}</h2>{html_table(headers, rows, 1)}</section>"
+
+
+def _responses(document: dict[str, Any]) -> str:
+    case = timing.fastest(document)
+    if case is None:
+        return ""
+    headers = ["tenant", "requests", *(name for name, _ in timing.PERCENTILES), "per second"]
+    lines = timing.lines(case)
+    slowdowns = any("slowdown" in line for line in lines)
+    rows = [
+        [
+            escape(str(line["name"])),
+            words.count(line["requests"]),
+            *(words.duration(line[key]) for _, key in timing.PERCENTILES),
+            words.short(line["throughput_per_s"]),
+            *([timing.slowdown(line)] if slowdowns else []),
+        ]
+        for line in lines
+    ]
+    headers += ["slowdown"] if slowdowns else []
+    devices = [
+        [
+            escape(device["name"]),
+            escape(str(device["model"])),
+            words.count(device["reads"]),
+            words.count(device["writes"]),
+            words.percent(device["busy"]),
+            words.significant(device["mean_inside"]),
+        ]
+        for device in case["timing"]["devices"]
+    ]
+    several = len(document["cases"]) > 1
+    title = "Response times in the fastest case" if several else "Response times"
+    return (
+        f"<section><h2>{title}</h2>{html_table(headers, rows, 1)}"
+        + html_table(["device", "model", "reads", "writes", "busy", "mean inside"], devices, 2)
+        + "</section>"
+    )
 
 
 def _held(blocks: int | None, block: int) -> str:

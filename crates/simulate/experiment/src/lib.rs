@@ -29,6 +29,7 @@ pub use progress::{OnProgress, Progress};
 pub use run::{RunOptions, check, run};
 pub use spec::Spec;
 pub use stream::BlockStream;
+pub use timed::devices;
 pub use wa::{TrainOptions, Trained, TrainerFactory, WaOptions, train, wa};
 
 /// The version written into results.

@@ -136,8 +136,8 @@ impl Disk {
         {
             return arrives.saturating_sub(now_ns + self.geometry.pass_ns(first, end - first));
         }
-        let place = self.geometry.place(first);
-        let way_ns = self.way_ns(&place);
+        let place = &waiting.place;
+        let way_ns = self.way_ns(place);
         way_ns + self.geometry.wait_ns(place.angle, now_ns + way_ns)
     }
 
@@ -173,8 +173,8 @@ impl Disk {
             finish_ns
         } else {
             self.stop_stream(now_ns);
-            let place = self.geometry.place(first);
-            let way_ns = self.way_ns(&place);
+            let place = &next.place;
+            let way_ns = self.way_ns(place);
             let wait_ns = self.geometry.wait_ns(place.angle, now_ns + way_ns);
             let pass_ns = self.geometry.pass_ns(first, end - first);
             spent.add(Part::Seek, way_ns);
@@ -229,8 +229,8 @@ impl Device for Disk {
         } else if command.op == Op::Read && held() {
             self.finish_quickly(&command, now.0, now.0, command.length.0);
         } else {
-            let cylinder = self.geometry.place(first).cylinder;
-            self.queue.push(Waiting { command, submitted_ns: now.0, first, end, cylinder });
+            let place = self.geometry.place(first);
+            self.queue.push(Waiting { command, submitted_ns: now.0, first, end, place });
             self.dispatch(now.0);
         }
     }

@@ -4,6 +4,7 @@
 //! takes; it is told. Sources: Jacobson and Wilkes, HPL-CSP-91-7 (shortest access time first);
 //! Worthington, Ganger and Patt, SIGMETRICS'94.
 
+use super::geometry::Place;
 use crate::choices;
 use crate::seam::Command;
 use std::collections::VecDeque;
@@ -33,8 +34,8 @@ pub struct Waiting {
     pub first: u64,
     /// The sector after its last.
     pub end: u64,
-    /// The cylinder of its first sector.
-    pub cylinder: u64,
+    /// Where its first sector lies.
+    pub place: Place,
 }
 
 /// The waiting commands of one disk, in order of arrival.
@@ -80,7 +81,7 @@ impl Queue {
         let chosen = match self.schedule {
             _ if overdue || self.waiting.len() == 1 => 0,
             Schedule::Fifo => 0,
-            Schedule::Sstf => nearest(choice, |one| one.cylinder.abs_diff(cylinder)),
+            Schedule::Sstf => nearest(choice, |one| one.place.cylinder.abs_diff(cylinder)),
             Schedule::Satf => nearest(choice, access_ns),
             Schedule::Scan => self.scan(cylinder),
         };
@@ -91,13 +92,13 @@ impl Queue {
     fn scan(&mut self, cylinder: u64) -> usize {
         let onwards = |inwards: bool| {
             let ahead = move |one: &Waiting| match inwards {
-                true => one.cylinder >= cylinder,
-                false => one.cylinder <= cylinder,
+                true => one.place.cylinder >= cylinder,
+                false => one.place.cylinder <= cylinder,
             };
             let choice = self.waiting.iter().take(self.depth).enumerate();
             choice
                 .filter(|(_, one)| ahead(one))
-                .min_by_key(|(at, one)| (one.cylinder.abs_diff(cylinder), *at))
+                .min_by_key(|(at, one)| (one.place.cylinder.abs_diff(cylinder), *at))
                 .map(|(at, _)| at)
         };
         if let Some(found) = onwards(self.inwards) {
@@ -126,12 +127,13 @@ mod tests {
             let (offset, length) = (Bytes(0), Bytes(512));
             let tenant = TenantId(0);
             let command = Command { tag: tag as u64, op: Op::Read, offset, length, tenant };
-            queue.push(Waiting { command, submitted_ns: 0, first: 0, end: 1, cylinder });
+            let place = Place { cylinder, head: 0, angle: 0 };
+            queue.push(Waiting { command, submitted_ns: 0, first: 0, end: 1, place });
         }
         let mut at = 52;
         let mut order = Vec::new();
-        while let Some(next) = queue.take(100, at, |one| 100 - one.cylinder) {
-            at = next.cylinder;
+        while let Some(next) = queue.take(100, at, |one| 100 - one.place.cylinder) {
+            at = next.place.cylinder;
             order.push(at);
         }
         order

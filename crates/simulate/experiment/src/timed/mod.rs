@@ -6,9 +6,11 @@
 
 mod answer;
 mod latency;
+mod listing;
 
 pub use answer::{add_responses, timing_json};
 pub use latency::latency_curves;
+pub use listing::devices;
 
 use crate::ExperimentError;
 use crate::case::Case;

@@ -1,0 +1,45 @@
+//! What can stand in `[device]` and `[machine]` tables.
+//!
+//! For: `list devices`. Must never know: any device; the tables of parameters speak for themselves.
+
+use cachewright_device::MODELS;
+use cachewright_device::parameters::{Parameter, Parameters};
+use cachewright_system::timed::MachineSettings;
+use serde_json::{Value, json};
+
+/// Every device model with its parameters, and the settings of `[machine]` as an entry of that name.
+pub fn devices() -> Value {
+    let models = MODELS.iter().map(|model| {
+        // A preset's own values stand where the defaults of its kind would.
+        let values = model.resolved(&[]).unwrap_or_default();
+        let own = |name: &str| {
+            values.iter().find(|(key, _)| *key == name).map(|(_, text)| text.to_string())
+        };
+        let settings: Vec<Value> =
+            model.table().iter().map(|entry| setting(entry, own(entry.name))).collect();
+        json!({"name": model.name, "doc": model.doc, "source": model.source, "needs": [],
+               "settings": settings})
+    });
+    let settings: Vec<Value> =
+        MachineSettings::table().iter().map(|entry| setting(entry, None)).collect();
+    let machine = json!({
+        "name": "machine",
+        "doc": "how plans are carried out: the table `[machine]`, not a device",
+        "source": "",
+        "needs": [],
+        "settings": settings,
+    });
+    models.chain([machine]).collect()
+}
+
+fn setting(entry: &Parameter, value: Option<String>) -> Value {
+    let default = value.unwrap_or_else(|| entry.default.clone());
+    json!({
+        "name": entry.name,
+        "doc": entry.doc,
+        "unit": entry.unit,
+        "default": default.trim_matches('"'),
+        "accepted": entry.accepted,
+        "source": entry.source,
+    })
+}

@@ -1,0 +1,104 @@
+"""The tables of response times: percentiles, where time went, devices, curves over cache size.
+
+For: `run`, `compare` and `mrc` on stacks with devices. Must never know: how times are made. Units:
+nanoseconds come in, durations go out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cachewright import summary, timing, words
+from cachewright.cli import output, plots
+from cachewright.cli.tables import Column, table
+
+
+def show(case: dict[str, Any]) -> None:
+    """Print what a case's tenants waited, for what, and how its devices were used."""
+    found = case["timing"]
+    lines = timing.lines(case)
+    names = Column("tenant", [str(line["name"]) for line in lines], numeric=False)
+    columns = [names, Column("requests", [words.count(line["requests"]) for line in lines])]
+    for header, key in timing.PERCENTILES:
+        columns.append(Column(header, [words.duration(line[key]) for line in lines]))
+    columns.append(Column("per second", [words.short(line["throughput_per_s"]) for line in lines]))
+    if "fairness" in found:
+        columns.append(Column("slowdown", [timing.slowdown(line) for line in lines]))
+    table("response times", columns)
+    parts = timing.parts(lines)
+    shares = [[timing.share(line, part) for line in lines] for part in parts]
+    cells = [Column("where time went", parts, numeric=False)]
+    for index, line in enumerate(lines):
+        column = [words.percent(row[index]) if row[index] else words.NOTHING for row in shares]
+        cells.append(Column(str(line["name"]), column))
+    table("share of the mean response", cells)
+    _devices(found["devices"])
+    _facts(found)
+
+
+def _devices(devices: list[dict[str, Any]]) -> None:
+    table(
+        "devices",
+        [
+            Column("device", [device["name"] for device in devices], numeric=False),
+            Column("model", [str(device["model"]) for device in devices], numeric=False),
+            Column("reads", [words.count(device["reads"]) for device in devices]),
+            Column("writes", [words.count(device["writes"]) for device in devices]),
+            Column("read", [words.size(device["read_bytes"]) for device in devices]),
+            Column("written", [words.size(device["write_bytes"]) for device in devices]),
+            Column("busy", [words.percent(device["busy"]) for device in devices]),
+            Column("mean inside", [words.significant(d["mean_inside"]) for d in devices]),
+        ],
+    )
+
+
+def _facts(found: dict[str, Any]) -> None:
+    little = found["little"]
+    pairs = [
+        ("mean inside", f"{words.significant(little['mean_inside'])} requests (Little's law)"),
+        ("arrivals", f"{words.short(little['arrivals_per_s'])} per second"),
+        ("done after", words.duration(found["end_ns"])),
+        ("layout", found["layout"]),
+    ]
+    if found["read_ahead_blocks"]:
+        pairs.append(("read ahead", words.counted(found["read_ahead_blocks"], "block")))
+    if found["cleaned_blocks"]:
+        pairs.append(("cleaned", words.counted(found["cleaned_blocks"], "block")))
+    if "fairness" in found:
+        fairness = found["fairness"]
+        text = f"Jain {words.ratio(fairness['jain'])}, "
+        text += f"least over most {words.ratio(fairness['min_over_max'])}, "
+        text += f"worst slowdown {words.significant(fairness['max_slowdown'])}"
+        pairs.append(("fairness", text))
+    output.facts(pairs)
+
+
+def conclusion(document: dict[str, Any]) -> str:
+    """Return which choice answers fastest; nothing without devices or a choice."""
+    best = timing.fastest(document)
+    if best is None or len(document["cases"]) < 2:
+        return ""
+    total = best["timing"]["total"]
+    line = f"fastest: {summary.label(best, document['varied'])}: "
+    line += (
+        f"mean response {words.duration(total['mean_ns'])}, p99 {words.duration(total['p99_ns'])}"
+    )
+    return f"{line}, hit ratio {words.ratio(summary.hit_ratio(best))}"
+
+
+def curve(found: dict[str, Any], block: int) -> None:
+    """Print one tenant's response times by cache size."""
+    points = found["points"]
+    longest = max((point["mean_ns"] for point in points), default=0) or 1
+    table(
+        f"{found['tenant']}: {found['policy']}, response time by cache size",
+        [
+            Column("size", [words.size(p["size_blocks"] * block) for p in points]),
+            Column("hit ratio", [words.ratio(p["hit_ratio"]) for p in points]),
+            *(
+                Column(name, [words.duration(p[key]) for p in points])
+                for name, key in timing.PERCENTILES
+            ),
+            Column("", [plots.bar(p["mean_ns"] / longest) for p in points], numeric=False),
+        ],
+    )

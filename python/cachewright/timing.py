@@ -1,0 +1,72 @@
+"""Response times of cases: lines of tenants, parts of a response, who is fastest.
+
+For: the tables of the terminal and the figures of the report. Must never know: how they are drawn.
+Units: nanoseconds; a part's share is a ratio in 0..1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from cachewright import summary, words
+
+PERCENTILES = (
+    ("mean", "mean_ns"),
+    ("p50", "p50_ns"),
+    ("p90", "p90_ns"),
+    ("p99", "p99_ns"),
+    ("p99.9", "p999_ns"),
+    ("max", "max_ns"),
+)
+
+Case = dict[str, Any]
+Line = dict[str, Any]
+
+
+def is_timed(case: Case) -> bool:
+    """Return whether the case ran on devices."""
+    return "timing" in case
+
+
+def lines(case: Case) -> list[Line]:
+    """Return the figures of every tenant, and of all together when there are several."""
+    found = case["timing"]
+    whole = {"name": "all", **found["total"]}
+    return [*found["tenants"], whole] if len(found["tenants"]) > 1 else list(found["tenants"])
+
+
+def parts(found: Iterable[Line]) -> list[str]:
+    """Return the parts that any of the lines spent time in, in the order they are given."""
+    names: dict[str, None] = {}
+    for line in found:
+        names.update(dict.fromkeys(line["breakdown_ns"]))
+    order = ("cache", "backing")
+    place = {name: index for index, name in enumerate(names)}
+    return sorted(names, key=lambda name: (_side(name, order), place[name]))
+
+
+def _side(name: str, order: Sequence[str]) -> int:
+    first = name.split(" ", 1)[0]
+    return order.index(first) if first in order else len(order)
+
+
+def share(line: Line, part: str) -> float:
+    """Return the part's share of the line's mean response."""
+    return float(line["breakdown_ns"].get(part, 0.0)) / line["mean_ns"] if line["mean_ns"] else 0.0
+
+
+def slowdown(line: Line) -> str:
+    """Return how many times longer the line waits than alone, in words."""
+    found = line.get("slowdown")
+    return words.NOTHING if found is None else words.significant(found)
+
+
+def fastest(document: dict[str, Any]) -> Case | None:
+    """Return the choice with the lowest mean response; None without devices."""
+    found = [case for case in document["cases"] if is_timed(case) and not summary.is_bound(case)]
+    return min(
+        found,
+        key=lambda case: (case["timing"]["total"]["mean_ns"], case["case"]),
+        default=None,
+    )

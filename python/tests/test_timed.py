@@ -1,0 +1,79 @@
+"""Stacks with devices from the command line and in Python: tables, figures, curves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Command
+
+from cachewright import api
+
+DEVICES = (
+    '[device.cache]\nmodel = "fixed-latency"\n[device.backing]\nmodel = "hdd-10045-9gb"\n'
+    "[machine]\nalone = true\n"
+)
+
+
+@pytest.fixture
+def timed(stack: Path) -> Path:
+    """Return a stack file of two tenants on devices, with slow arrivals."""
+    path = stack.with_name("timed.toml")
+    text = stack.read_text().replace('.csv"\n', '.csv"\ntime_scale = 30\n')
+    path.write_text(text + DEVICES)
+    return path
+
+
+def test_run_shows_response_times_devices_and_where_time_went(
+    timed: Path, command: Command
+) -> None:
+    answer = command("run", timed)
+    assert answer.status == 0, answer.err
+    for words in ("p99.9", "slowdown", "backing rotation", "hdd-10045-9gb", "Little's law", "Jain"):
+        assert words in answer.out, words
+    document = json.loads(command("run", timed, "--json").out)
+    total = document["cases"][0]["timing"]["total"]
+    assert sum(total["breakdown_ns"].values()) == pytest.approx(total["mean_ns"])
+
+
+def test_compare_names_the_fastest_and_reports_figures(timed: Path, command: Command) -> None:
+    answer = command("compare", timed, "--vary", "policy=lru,arc", "--report", "--out", "results")
+    assert answer.status == 0, answer.err
+    assert "fastest: " in answer.out
+    assert "p99 response" in answer.out
+    page = (timed.parent / "results" / "report.html").read_text()
+    for title in ("Where time went", "Response times", "Response and throughput over time"):
+        assert title in page
+    assert "<script" not in page
+
+
+def test_frames_have_times(timed: Path) -> None:
+    result = api.compare(timed, {"capacity": ["256KiB", "1MiB"]})
+    frame = result.timing
+    assert frame.height == 2 * 3, "two cases of two tenants and all"
+    assert {"mean_ns", "p999_ns", "slowdown", "backing seek (ns)"} <= set(frame.columns)
+    assert "mean_response_ns" in result.cases.columns
+
+
+def test_latency_curves_fall_and_are_drawn(timed: Path, command: Command) -> None:
+    arguments = ("mrc", timed, "--latency", "--sizes", "64KiB,1MiB,4MiB")
+    answer = command(*arguments, "--figure", "curve.svg")
+    assert answer.status == 0, answer.err
+    assert "response time by cache size" in answer.out
+    assert "<svg" in (timed.parent / "curve.svg").read_text()
+    curves = api.mrc(timed, sizes=["64KiB", "4MiB"], latency=True)
+    means = curves.latency.filter(curves.latency["tenant"] == "a")["mean_ns"].to_list()
+    assert len(means) == 3
+    assert means[-1] < means[0]
+
+
+def test_a_figure_without_devices_or_of_another_kind_is_refused(
+    stack: Path, timed: Path, command: Command
+) -> None:
+    answer = command("mrc", stack, "--latency")
+    assert answer.status == 2
+    assert "found a stack without devices" in answer.err
+    answer = command("mrc", timed, "--sizes", "64KiB", "--figure", "curve.bmp")
+    assert answer.status != 0
+    assert "expected one of .svg, .png, .pdf" in answer.err
