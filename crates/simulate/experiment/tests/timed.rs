@@ -6,6 +6,7 @@ mod common;
 use cachewright_experiment::{MrcOptions, RunOptions, check, mrc, run};
 use common::{Folder, quiet, small_trace, total};
 use serde_json::Value;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const STACK: &str = "
 [cache]
@@ -155,6 +156,28 @@ fn the_answer_does_not_depend_on_threads_and_is_kept() {
     assert_eq!(one["cases"].as_array().unwrap().len(), 8);
     assert_eq!(one.to_string(), with(2, "two").to_string());
     assert_eq!(one.to_string(), with(2, "one").to_string(), "read back");
+}
+
+/// Long enough for progress to be told several times by each of three replays.
+#[test]
+fn progress_counts_the_requests_of_all_replays_and_can_stop_them() {
+    let folder = folder("timed-progress");
+    folder.with("a.csv", &small_trace(5, 60_000, 500));
+    let (origin, most) = (folder.path.join("stack.toml"), AtomicU64::new(0));
+    let set = pairs(&[("machine.alone", "true"), ("device.backing.model", "null")]);
+    let options = RunOptions { set, threads: 1, ..RunOptions::default() };
+    let replaying = |stage: &str| stage == "replaying on devices";
+    run(STACK, &origin, &options, &|note| {
+        if replaying(note.stage) {
+            assert!(note.done <= note.total.unwrap(), "{note:?}");
+            most.fetch_max(note.done, Ordering::Relaxed);
+        }
+        true
+    })
+    .unwrap();
+    assert!(most.into_inner() > 60_000, "more than one replay is counted");
+    let error = run(STACK, &origin, &options, &|note| !replaying(note.stage)).unwrap_err();
+    assert!(error.is_cancelled(), "{error}");
 }
 
 #[test]

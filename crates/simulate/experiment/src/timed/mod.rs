@@ -169,9 +169,9 @@ impl Workload<'_> {
         let (sent, total) = (AtomicU64::new(0), (self.requests.len() * jobs.len()) as u64);
         let replayed = jobs.par_iter().map(|job| {
             let mut before = 0;
-            self.job(job, &next_use, &mut |done| {
-                let done = sent.fetch_add(done - before, Ordering::Relaxed) + (done - before);
-                before = done.max(before);
+            self.job(job, &next_use, &mut |mine| {
+                let more = mine - std::mem::replace(&mut before, mine);
+                let done = sent.fetch_add(more, Ordering::Relaxed) + more;
                 let (stage, total) = ("replaying on devices", Some(total));
                 (self.progress)(Progress { stage, done, total })
             })
