@@ -1,8 +1,10 @@
 //! Pages made from the registries, with a write and a check mode.
 //!
 //! For: `docs/registries.md`, the table of every policy, partitioner, separation and reclaim policy
-//! with its settings. Must never know: what they do beyond their entries. A page that differs from
-//! the code is stale.
+//! with its settings, and `docs/devices.md` ([`devices`]). Must never know: what they do beyond
+//! their entries. A page that differs from the code is stale.
+
+mod devices;
 
 use cachewright_types::SettingSpec;
 use std::fs;
@@ -22,15 +24,18 @@ struct Scheme {
 
 /// Writes the stale pages below `root`, or only names them when `check` is set.
 pub fn pages(root: &Path, check: bool) -> io::Result<Vec<String>> {
-    let fresh = registries();
-    let path = root.join(PAGE);
-    if fs::read_to_string(&path).is_ok_and(|current| current == fresh) {
-        return Ok(Vec::new());
+    let mut stale = Vec::new();
+    for (name, fresh) in [(PAGE, registries()), (devices::PAGE, devices::page())] {
+        let path = root.join(name);
+        if fs::read_to_string(&path).is_ok_and(|current| current == fresh) {
+            continue;
+        }
+        if !check {
+            fs::write(&path, fresh)?;
+        }
+        stale.push(name.to_owned());
     }
-    if !check {
-        fs::write(&path, fresh)?;
-    }
-    Ok(vec![PAGE.to_owned()])
+    Ok(stale)
 }
 
 /// The page of all registries.
@@ -134,9 +139,10 @@ mod tests {
     fn a_stale_page_is_named_and_then_written() {
         let root = std::env::temp_dir().join(format!("xtask-generate-{}", std::process::id()));
         fs::create_dir_all(root.join("docs")).unwrap();
-        assert_eq!(pages(&root, true).unwrap(), [PAGE]);
+        let both = [PAGE, devices::PAGE];
+        assert_eq!(pages(&root, true).unwrap(), both);
         assert!(!root.join(PAGE).exists(), "checking writes nothing");
-        assert_eq!(pages(&root, false).unwrap(), [PAGE]);
+        assert_eq!(pages(&root, false).unwrap(), both);
         assert_eq!(pages(&root, true).unwrap(), Vec::<String>::new());
         fs::write(root.join(PAGE), "old").unwrap();
         assert_eq!(pages(&root, true).unwrap(), [PAGE]);

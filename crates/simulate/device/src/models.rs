@@ -149,6 +149,11 @@ pub fn model(name: &str) -> Result<&'static Model, ModelError> {
 }
 
 impl Model {
+    /// What it sets over the defaults, as text of a stack file without quotes.
+    pub fn preset(&self) -> &'static [(&'static str, &'static str)] {
+        self.preset
+    }
+
     /// Every parameter.
     pub fn table(&self) -> Vec<Parameter> {
         (self.table)()
