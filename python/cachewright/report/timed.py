@@ -95,7 +95,7 @@ def _percentiles(result: Result, cases: list[dict[str, Any]]) -> Figure:
             x=alt.X("ms:Q").scale(type="log").title("response (ms)"),
             y=alt.Y("tenant:N").sort(None).title(None).axis(grid=True),
             color=alt.Color("percentile:N").sort(list(keys)).title("percentile"),
-            shape=alt.Shape("percentile:N").sort(list(keys)).title("percentile"),
+            shape=alt.Shape("percentile:N").sort(list(keys)).legend(None),
             tooltip=["tenant:N", "percentile:N", "response:N"],
         )
         .properties(width=charts.WIDE_WIDTH - 160, height=alt.Step(22))

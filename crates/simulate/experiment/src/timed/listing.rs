@@ -7,7 +7,7 @@ use cachewright_device::parameters::{Parameter, Parameters};
 use cachewright_system::timed::MachineSettings;
 use serde_json::{Value, json};
 
-/// Every device model with its parameters, and the settings of `[machine]` as an entry of that name.
+/// Every device model with its parameters, and the settings of `[machine]` as one more entry.
 pub fn devices() -> Value {
     let models = MODELS.iter().map(|model| {
         // A preset's own values stand where the defaults of its kind would.

@@ -131,7 +131,7 @@ fn too_small(error: &cachewright_system::timed::TooSmall) -> String {
     let hint = if error.compact { "" } else { "; `machine.layout = \"compact\"` may need less" };
     let what = if error.compact { "touched by" } else { "reached by" };
     format!(
-        "`device.backing`: found a capacity of {}, expected at least the {} {what} its tenants{hint}",
+        "`device.backing`: found a capacity of {}, expected at least {} {what} its tenants{hint}",
         error.capacity, error.needed
     )
 }

@@ -1,9 +1,9 @@
 //! Which block of the cache device holds which cached block, and until when.
 //!
 //! For: slots of the cache device, given out and taken back. Must never know: devices, time,
-//! requests. Units: blocks. A residence begins when the cache admits a block and ends when the block
-//! has left it and nothing that was begun for it is still under way: only then may another block
-//! take the slot, so that no dirty block is overwritten before it is written back.
+//! requests. Units: blocks. A residence begins when the cache admits a block and ends when the
+//! block has left it and nothing that was begun for it is still under way: only then may another
+//! block take the slot, so that no dirty block is overwritten before it is written back.
 
 use super::graph::StepRef;
 use cachewright_cache::Cached;
