@@ -19,6 +19,8 @@ use cachewright_types::{Seed, settings};
 
 /// Bins of ages.
 const AGES: usize = 32;
+/// Victims from one look at all superblocks to the next; victims are looked at themselves.
+const LOOK_EVERY: u64 = 8;
 /// Deaths by which a rate leans on 1 / age, the rate of cost-benefit.
 const PRIOR: f64 = 20.0;
 
@@ -81,27 +83,32 @@ fn bin(age: u64) -> usize {
 }
 
 impl DeathRate {
-    /// Counts what happened since the last look.
+    /// Looks at every superblock.
     fn look(&mut self, round: &Round<'_>) {
         let never = Look { clock: 0, invalid: 0, number: None };
         self.looks.resize(round.blocks.len() as usize, never);
-        for (look, block) in self.looks.iter_mut().zip(round.blocks.iter()) {
-            if !block.sealed {
-                look.number = None;
-                continue;
-            }
-            if look.number == Some(block.number)
-                && let Some(deaths) = self.deaths.get_mut(block.stream.index())
-            {
-                let middle = look.clock + (round.clock - look.clock) / 2;
-                let deaths = &mut deaths[bin(middle - block.sealed_at.min(middle))];
-                let could = f64::from(block.pages) - 0.5 * f64::from(look.invalid + block.invalid);
-                deaths.pages += f64::from(block.invalid - look.invalid);
-                deaths.risk += could * (round.clock - look.clock) as f64;
-            }
-            let (clock, invalid, number) = (round.clock, block.invalid, Some(block.number));
-            *look = Look { clock, invalid, number };
+        for block in round.blocks.iter() {
+            self.look_at(&block, round.clock);
         }
+    }
+
+    /// Counts what happened to a superblock since the last look at it.
+    fn look_at(&mut self, block: &Block, now: u64) {
+        let Some(look) = self.looks.get_mut(block.id as usize) else { return };
+        if !block.sealed {
+            look.number = None;
+            return;
+        }
+        if look.number == Some(block.number)
+            && let Some(deaths) = self.deaths.get_mut(block.stream.index())
+        {
+            let middle = look.clock + (now - look.clock) / 2;
+            let deaths = &mut deaths[bin(middle - block.sealed_at.min(middle))];
+            let could = f64::from(block.pages) - 0.5 * f64::from(look.invalid + block.invalid);
+            deaths.pages += f64::from(block.invalid - look.invalid);
+            deaths.risk += could * (now - look.clock) as f64;
+        }
+        *look = Look { clock: now, invalid: block.invalid, number: Some(block.number) };
     }
 
     /// Deaths per valid page and page write of the host.
@@ -126,7 +133,9 @@ impl Reclaim for DeathRate {
     }
 
     fn choose(&mut self, round: &Round<'_>) -> Option<u32> {
-        self.look(round);
+        if self.victims.is_multiple_of(LOOK_EVERY) {
+            self.look(round);
+        }
         self.victims += 1;
         if self.victims.is_multiple_of(100) {
             for deaths in self.deaths.as_flattened_mut() {
@@ -134,7 +143,11 @@ impl Reclaim for DeathRate {
                 deaths.risk *= self.settings.keep;
             }
         }
-        best(self, round)
+        let victim = best(self, round);
+        if let Some(victim) = victim {
+            self.look_at(&round.blocks.get(victim), round.clock);
+        }
+        victim
     }
 }
 

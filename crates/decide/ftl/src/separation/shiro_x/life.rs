@@ -86,6 +86,11 @@ impl LifeTable {
         self.medians.get(cell).map_or(0, |row| usize::from(row[age.min(SPANS - 1)]))
     }
 
+    /// All that [`LifeTable::median_residual`] answers.
+    pub fn medians(&self) -> &[[u8; SPANS]] {
+        &self.medians
+    }
+
     /// Ends a window: medians follow from what was seen, which then fades.
     pub fn end_window(&mut self) {
         self.fit();

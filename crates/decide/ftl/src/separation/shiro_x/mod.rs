@@ -10,28 +10,31 @@
 //! was seen to lose by: a page not overwritten within its window is no false label but time at
 //! risk; there is no hidden state to drift; a moved page is judged by its age; lifetimes have 64
 //! bins, not two classes, and the bounds of streams follow from how many pages are placed where.
-//! State is 6 bytes per page, held in memory like the rule-based schemes' (Shiro's 36 lie in
-//! flash). Invariant: nothing looks ahead; a decision depends on earlier requests only.
+//! How many streams there are, and whether host and moved pages share them, is tried on drives in
+//! small (`trials`; without, three streams for each). State is 6 bytes per page and for the drives
+//! in small as many as they hold pages (3.5 at 256 pages per superblock, 0.1 at 8192), in memory
+//! like that of the rule-based schemes (Shiro's 36 lie in flash). Invariant: nothing looks ahead; a
+//! decision depends on earlier requests only.
 
 mod history;
 mod life;
 mod streams;
+mod trials;
 
 use super::learning::Statistics;
 use super::{HostRequest, Invalidated, Moved, Registered, Separation, Stream, Write};
-use crate::{Entry, Geometry};
+use crate::{Block, Entry, Geometry};
 use cachewright_types::{Seed, settings};
-use history::{FirstWrite, Histories, SPANS, span};
+use history::{FirstWrite, Histories, span};
 use life::LifeTable;
-use streams::{Flow, cut};
+use streams::{Division, STREAMS, Side};
+use trials::{Trials, WAYS};
 
 settings! {
     /// The numbers of shiro-x.
     pub struct ShiroXSettings {
-        /// streams of pages written by the host
-        user_streams: u32 = 3, "streams", 1 ..= 31;
-        /// streams of moved pages
-        moved_streams: u32 = 3, "streams", 1 ..= 31;
+        /// whether ways of dividing pages into streams are tried on drives in small
+        trials: bool = true, "true or false", 0 ..= 1;
         /// host writes between two lessons, as a share of the drive
         window_share: f64 = 0.1, "ratio", 0.001 ..= 4.0;
         /// how much a window counts for, of the window after it
@@ -41,26 +44,13 @@ settings! {
     }
 }
 
-/// How much the placements of a window count for, of those of the window after it.
-const FLOW_KEEP: f64 = 0.8;
-
-/// Where pages come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
-    Host,
-    Moved,
-}
-
 /// The scheme.
-#[derive(Clone, Debug)]
 pub struct ShiroX {
     settings: ShiroXSettings,
     histories: Histories,
     life: LifeTable,
-    /// Per side and bin of residual lifetimes, the stream.
-    streams: [[u8; SPANS]; 2],
-    /// Per side and bin, pages placed of late.
-    flows: [Flow; 2],
+    division: Division,
+    trials: Trials,
     window_start: u64,
     window_pages: u64,
     request_pages: u32,
@@ -78,9 +68,7 @@ impl ShiroX {
     /// The stream of a page by its cell and age.
     #[inline(always)]
     fn place(&mut self, side: Side, cell: usize, age: u32) -> Stream {
-        let median = self.life.median_residual(cell, span(age));
-        self.flows[side as usize][median] += 1.0;
-        Stream(self.streams[side as usize][median])
+        self.division.place(side, self.life.median_residual(cell, span(age)))
     }
 
     /// The age of a page when the window began, if it was written before, else 0.
@@ -108,20 +96,12 @@ impl ShiroX {
             self.life.survived(cell, from, age);
         }
         self.life.end_window();
-        self.cut_streams();
+        let way = self.trials.end_window(self.life.medians(), self.division.way());
+        self.division.follow(way);
+        self.division.cut();
         self.heat.iter_mut().for_each(|requests| *requests /= 2);
         self.window_start = clock;
         self.windows += 1;
-    }
-
-    /// Cuts the residual lifetimes of either side into streams.
-    fn cut_streams(&mut self) {
-        let ShiroXSettings { user_streams, moved_streams, .. } = self.settings;
-        self.streams = [
-            cut(&self.flows[0], user_streams as usize),
-            cut(&self.flows[1], moved_streams as usize).map(|stream| stream + user_streams as u8),
-        ];
-        self.flows.as_flattened_mut().iter_mut().for_each(|pages| *pages *= FLOW_KEEP);
     }
 
     fn neighbourhood(&self, page: u32) -> usize {
@@ -145,8 +125,8 @@ impl Registered for ShiroX {
             settings: settings.clone(),
             histories: Histories::new(pages),
             life: LifeTable::new(pages, settings.keep),
-            streams: [[0; SPANS], [settings.user_streams as u8; SPANS]],
-            flows: [[0.0; SPANS]; 2],
+            division: Division::new(WAYS[0]),
+            trials: Trials::new(geometry, settings.trials),
             window_start: 0,
             window_pages: (window_pages as u64).max(1),
             request_pages: 1,
@@ -160,7 +140,7 @@ impl Separation for ShiroX {
     const WATCHES_INVALIDATION: bool = true;
 
     fn streams(&self) -> u32 {
-        self.settings.user_streams + self.settings.moved_streams
+        u32::from(STREAMS)
     }
 
     #[inline]
@@ -181,6 +161,7 @@ impl Separation for ShiroX {
         let neighbours = self.heat.get(self.neighbourhood(page)).copied().unwrap_or(0);
         let first = FirstWrite { request_pages: self.request_pages, neighbours };
         let cell = self.histories.write(page, clock, first);
+        self.trials.write(page, cell, clock);
         if clock - self.window_start >= self.window_pages {
             self.end_window(clock);
         }
@@ -191,7 +172,7 @@ impl Separation for ShiroX {
     fn place_moved(&mut self, moved: &Moved<'_>) -> Stream {
         match self.histories.look(moved.page, moved.clock) {
             Some((cell, age)) => self.place(Side::Moved, cell, age),
-            None => Stream(self.settings.user_streams as u8),
+            None => self.division.place(Side::Moved, 0),
         }
     }
 
@@ -199,11 +180,16 @@ impl Separation for ShiroX {
         if gone.trimmed {
             self.end_life(gone.page, gone.clock);
             self.histories.forget(gone.page);
+            self.trials.trim(gone.page);
         }
     }
 
+    fn on_seal(&mut self, block: &Block) {
+        self.division.sealed(block.stream);
+    }
+
     fn metadata_bytes_per_page(&self) -> f64 {
-        history::BYTES as f64
+        history::BYTES as f64 + self.trials.bytes_per_page()
     }
 
     fn learning(&self) -> Option<Statistics> {
@@ -216,11 +202,7 @@ impl Separation for ShiroX {
     }
 
     fn audit(&self) -> Result<(), String> {
-        let beyond = self.streams().saturating_sub(1);
-        match self.streams.as_flattened().iter().find(|stream| u32::from(**stream) > beyond) {
-            Some(stream) => Err(format!("stream {stream}, expected at most {beyond}")),
-            None => self.life.audit(),
-        }
+        self.life.audit()
     }
 }
 

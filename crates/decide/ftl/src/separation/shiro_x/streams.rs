@@ -1,8 +1,8 @@
-//! Which residual lifetimes share a stream.
+//! Which placements share a stream.
 //!
 //! For: cutting the range of residual lifetimes into streams, by how many pages are placed with
-//! each. Must never know: pages, cells. Units: pages placed; residual lifetimes are bins of half
-//! octaves of host page writes. Design of Cachewright.
+//! each, and the ways of doing so. Must never know: pages, cells. Units: pages placed; residual
+//! lifetimes are bins of half octaves of host page writes. Design of Cachewright.
 //!
 //! Theory: pages that are placed F at a time and live R on average fill F R pages of space. With
 //! little spare space, a stream whose share of it is s costs about F (F R) / 2 s moves; the best
@@ -10,6 +10,124 @@
 //! So the cut with the least sum of roots is sought, exactly, over all cuts of the range.
 
 use super::history::{SPANS, span_start};
+use crate::separation::Stream;
+
+/// Streams that the widest way needs.
+pub const STREAMS: u8 = 8;
+/// How much the placements of a window count for, of those of the window after it.
+const KEEP: f64 = 0.8;
+
+/// Where pages come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Written by the host.
+    Host,
+    /// Moved by reclaim.
+    Moved,
+}
+
+/// A way of dividing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// So many streams for pages of the host, so many others for moved ones.
+    Apart(u8, u8),
+    /// So many streams for both.
+    Shared(u8),
+}
+
+impl Way {
+    /// Streams in use.
+    pub fn streams(self) -> u8 {
+        match self {
+            Way::Apart(host, moved) => host + moved,
+            Way::Shared(all) => all,
+        }
+    }
+}
+
+/// Streams by side and residual lifetime, cut anew at each window's end.
+#[derive(Clone, Debug)]
+pub struct Division {
+    way: Way,
+    streams: [[u8; SPANS]; 2],
+    /// Pages placed of late.
+    flows: [Flow; 2],
+    /// Streams with a superblock that is open.
+    open: [bool; STREAMS as usize],
+    /// Streams that are open from an earlier way and not in use.
+    left: Vec<Stream>,
+}
+
+impl Division {
+    /// Nothing placed yet: one stream for each side.
+    pub fn new(way: Way) -> Division {
+        let moved = match way {
+            Way::Apart(host, _) => host,
+            Way::Shared(all) => all - 1,
+        };
+        Division {
+            way,
+            streams: [[0; SPANS], [moved; SPANS]],
+            flows: [[0.0; SPANS]; 2],
+            open: [false; STREAMS as usize],
+            left: Vec::new(),
+        }
+    }
+
+    /// The stream of a page that is placed now. Superblocks left open by an earlier way are filled
+    /// up with the moved pages that live longest, lest they take space for nothing.
+    #[inline(always)]
+    pub fn place(&mut self, side: Side, residual: usize) -> Stream {
+        self.flows[side as usize][residual] += 1.0;
+        let stream = self.streams[side as usize][residual];
+        if side == Side::Moved
+            && stream + 1 == self.way.streams()
+            && let Some(left) = self.left.last()
+        {
+            return *left;
+        }
+        self.open[usize::from(stream)] = true;
+        Stream(stream)
+    }
+
+    /// A superblock of a stream is full.
+    pub fn sealed(&mut self, stream: Stream) {
+        if let Some(open) = self.open.get_mut(stream.index()) {
+            *open = false;
+        }
+        self.left.retain(|left| *left != stream);
+    }
+
+    /// Cuts streams by what was placed of late.
+    pub fn cut(&mut self) {
+        let [host, moved] = &self.flows;
+        self.streams = match self.way {
+            Way::Apart(own, others) => [
+                cut(host, usize::from(own)),
+                cut(moved, usize::from(others)).map(|stream| stream + own),
+            ],
+            Way::Shared(all) => {
+                let both = std::array::from_fn(|bin| host[bin] + moved[bin]);
+                [cut(&both, usize::from(all)); 2]
+            }
+        };
+        self.flows.as_flattened_mut().iter_mut().for_each(|pages| *pages *= KEEP);
+    }
+
+    /// Divides in this way from the next cut on, which is to follow at once.
+    pub fn follow(&mut self, way: Way) {
+        if way != self.way {
+            self.way = way;
+            let unused = (way.streams()..STREAMS).filter(|stream| self.open[usize::from(*stream)]);
+            self.left = unused.map(Stream).collect();
+        }
+    }
+
+    /// The way followed.
+    pub fn way(&self) -> Way {
+        self.way
+    }
+}
 
 /// Pages placed per bin of residual lifetimes.
 pub type Flow = [f64; SPANS];
@@ -76,6 +194,24 @@ mod tests {
         assert_eq!([short, long, longer].map(|bin| streams[bin]), [0, 1, 1]);
         assert_eq!(cut(&flow, 1), [0; SPANS]);
         assert_eq!(cut(&[0.0; SPANS], 3)[SPANS - 1], 2, "nothing placed: any cut will do");
+    }
+
+    /// From three streams each to two each: stream 5 is open and takes the coldest moved pages
+    /// until it is full; stream 4 was filled before.
+    #[test]
+    fn what_a_way_leaves_open_is_filled_up() {
+        let mut division = Division::new(Way::Apart(3, 3));
+        (division.flows[1][10], division.flows[1][20], division.flows[1][30]) = (1.0, 1.0, 1.0);
+        division.cut();
+        assert_eq!([10, 20, 30].map(|bin| division.place(Side::Moved, bin).0), [3, 4, 5]);
+        division.sealed(Stream(4));
+        division.follow(Way::Apart(2, 2));
+        division.cut();
+        assert_eq!([10, 30].map(|bin| division.place(Side::Moved, bin).0), [2, 5]);
+        assert!(division.place(Side::Host, 30).0 < 2);
+        division.sealed(Stream(5));
+        assert_eq!(division.place(Side::Moved, 30), Stream(3));
+        assert_eq!(division.way().streams(), 4);
     }
 
     #[test]

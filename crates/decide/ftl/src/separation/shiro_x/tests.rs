@@ -5,11 +5,11 @@ use crate::separation::none::None as Unseparated;
 use crate::{Address, Ftl, NoSink, Space, reclaim};
 use cachewright_types::seed::mix;
 
-const PAGES: u32 = 4096;
+const PAGES: u32 = 16384;
 
 fn geometry() -> Geometry {
-    let space = Space::Fixed { blocks: 90, reserve_blocks: 2, idle_blocks: 2 };
-    Geometry { logical_pages: PAGES, block_pages: 64, space }
+    let space = Space::Fixed { blocks: 150, reserve_blocks: 2, idle_blocks: 2 };
+    Geometry { logical_pages: PAGES, block_pages: 128, space }
 }
 
 fn drive<S: Registered>(reclaim: &str) -> Ftl<S>
@@ -26,7 +26,7 @@ fn page_of(write: u32) -> u32 {
     match write.checked_sub(PAGES) {
         None => write,
         Some(n) if n % 2 == 0 => n / 2 % 16,
-        Some(n) => 64 + (mix(u64::from(n)) % 4032) as u32,
+        Some(n) => 64 + (mix(u64::from(n)) % 16320) as u32,
     }
 }
 
@@ -80,7 +80,8 @@ fn a_journal_is_parted_from_random_pages() {
     }
     let (found, without) = (ftl.counts().moved_pages, plain.counts().moved_pages);
     assert!(2 * found < without, "moved {found}, without separation {without}");
-    assert_eq!(ftl.separation().metadata_bytes_per_page(), 6.0);
+    let bytes = 6.0 + 4.0 * 14.0 / 8.0;
+    assert_eq!(ftl.separation().metadata_bytes_per_page(), bytes);
 }
 
 /// Before a window has ended, the host's pages are on the first stream, moved ones on the fourth.
