@@ -256,6 +256,9 @@ impl Backend {
                 _ => return self.wait_for(writer, id),
             }
         }
+        if self.alone && !self.work[id].copy_back && self.begin_at_once(id) {
+            return;
+        }
         self.work[id].step = Step::Read;
         self.enqueue(id);
     }

@@ -119,3 +119,40 @@ fn range(key: &'static str, found: u64, low: u64, high: u64) -> Result<(), Flash
     let expected = format!("{low} to {high}");
     Err(FlashError::Range { key, found: found.to_string(), expected })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Backend;
+    use super::*;
+    use cachewright_types::Seed;
+
+    fn refusal(change: impl Fn(&mut FlashParams)) -> String {
+        let mut params = FlashParams::small();
+        change(&mut params);
+        Backend::new(&params, Seed(1)).err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn devices_that_cannot_be_are_refused_by_parameter_and_value() {
+        let zero = refusal(|params| params.shape.channels = 0);
+        assert_eq!(zero, "`channels`: found 0, expected 1 to 65535");
+        let sectors = refusal(|params| params.shape.sector_bytes = 3000);
+        assert!(sectors.starts_with("`sector bytes`: found 3000 of a page of 8192 bytes"));
+        let wide = refusal(|params| params.shape.page_bytes = 1 << 17);
+        assert!(wide.ends_with("expected 1 to 64 whole sectors in a page"), "{wide}");
+        let share = refusal(|params| params.collect.soft_threshold = 0.9);
+        assert_eq!(share, "`soft threshold`: found 0.9, expected 0 to 0.5");
+        let spare = refusal(|params| params.collect.over_provisioning = 0.01);
+        assert!(spare.contains("expected at least") && spare.contains("kept free"), "{spare}");
+        let map = MapCache::Cached { bytes: 4, entry_bytes: 8, tenants: 1, read_bytes: 512 };
+        let memory = refusal(|params| params.map = map);
+        assert!(memory.starts_with("`map cache bytes`: found 4, expected 8 to"), "{memory}");
+        let twice = refusal(|params| params.layout.groups = vec![vec![0, 1], vec![1]]);
+        assert!(twice.starts_with("channel group 1: found channel 1, expected each of"), "{twice}");
+        let name = refusal(|params| params.collect.separation = "sepbitt".to_owned());
+        assert!(name.contains("sepbitt") && name.contains("nearest is `sepbit`"), "{name}");
+        let future = refusal(|params| params.collect.separation = "future-knowledge".to_owned());
+        assert!(future.contains("future"), "{future}");
+        assert_eq!(refusal(|_| ()), "");
+    }
+}

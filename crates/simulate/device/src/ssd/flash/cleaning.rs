@@ -82,6 +82,7 @@ impl Backend {
     }
 
     fn clean(&mut self, group: u16, layer: u32) -> bool {
+        self.alone = false;
         let mut told = std::mem::take(&mut self.steps.told);
         let (mut job, mut erased) = (None, false);
         for step in &told {

@@ -121,6 +121,8 @@ pub struct Backend {
     map: Option<MapMemory>,
     /// Pages of the mapping table that are being read, and by which transaction.
     fetching: HashMap<TablePage, Id, foldhash::fast::FixedState>,
+    /// Work of now can begin at once: no other comes with it.
+    alone: bool,
     done: Vec<Done>,
     outstanding: usize,
     counters: Counters,
@@ -162,6 +164,7 @@ impl Backend {
             erasing: vec![0; shape.planes() as usize],
             map: None,
             fetching: HashMap::default(),
+            alone: false,
             done: Vec::new(),
             outstanding: 0,
             counters: Counters::default(),
@@ -189,10 +192,13 @@ impl Backend {
             let (tenant, pages) = (first.tenant.0, batch.len() as u32);
             self.space.begin(first.group, tenant, first.page, pages);
         }
+        // Pages of one request may share commands, so they are queued together.
+        self.alone = batch.len() == 1;
         for transaction in batch {
             self.outstanding += 1;
             self.accept(transaction);
         }
+        self.alone = false;
         self.dispatch();
     }
 

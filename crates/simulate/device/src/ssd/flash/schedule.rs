@@ -111,13 +111,42 @@ impl Backend {
                 continue;
             }
             let channel = &mut self.channels[index as usize];
-            let Some(bit) = channel.next_ready(self.units_per_channel) else { return };
+            let Some(bit) = channel.next_ready() else { return };
             let unit = channel.first_unit + bit;
             channel.ready &= !(1 << bit);
             if self.issue(unit) {
-                self.channels[index as usize].turn = (bit + 1) % self.units_per_channel;
+                self.turn_after(index, bit);
             }
         }
+    }
+
+    /// The next unit of a channel has its turn.
+    #[inline]
+    fn turn_after(&mut self, channel: u32, bit: u32) {
+        let last = bit + 1 == self.units_per_channel;
+        self.channels[channel as usize].turn = if last { 0 } else { bit + 1 };
+    }
+
+    /// Begins a read at once where nothing else waits for its unit or channel, as its turn would;
+    /// false where something does.
+    #[inline]
+    pub(super) fn begin_at_once(&mut self, id: Id) -> bool {
+        let index = self.sites[self.work[id].source.plane as usize].unit;
+        let unit = &self.units[index as usize];
+        let channel = &self.channels[unit.channel as usize];
+        let free = channel.busy_until <= self.now && channel.crossing == NIL && channel.ready == 0;
+        let idle = unit.stage == Stage::Idle && unit.queued == 0 && unit.halted.is_none();
+        if !free || !idle {
+            return false;
+        }
+        let (number, bit) = (unit.channel, unit.bit);
+        self.work[id].step = Step::Read;
+        self.waits[Class::of(&self.work[id]) as usize].left += 1;
+        let mut batch = Queue::default();
+        batch.push(&mut self.work, id);
+        self.begin_read(index, batch);
+        self.turn_after(number, bit);
+        true
     }
 
     /// Gives a unit the command whose turn it is; false if there is none it can take.

@@ -272,15 +272,15 @@ impl Channel {
         self.busy_ns += time_ns;
     }
 
-    /// The ready unit whose turn comes first among `units`.
+    /// The ready unit whose turn comes first.
     #[inline]
-    pub fn next_ready(&self, units: u32) -> Option<u32> {
+    pub fn next_ready(&self) -> Option<u32> {
         if self.ready == 0 {
             return None;
         }
         let later = self.ready >> self.turn << self.turn;
         let bits = if later == 0 { self.ready } else { later };
-        Some(bits.trailing_zeros() % units.max(1))
+        Some(bits.trailing_zeros())
     }
 }
 
@@ -293,12 +293,12 @@ mod tests {
         let mut channel = Channel::new(8);
         channel.ready = 0b1011;
         channel.turn = 2;
-        assert_eq!(channel.next_ready(4), Some(3));
+        assert_eq!(channel.next_ready(), Some(3));
         channel.turn = 0;
-        assert_eq!(channel.next_ready(4), Some(0));
+        assert_eq!(channel.next_ready(), Some(0));
         channel.ready = 0b0010;
         channel.turn = 3;
-        assert_eq!(channel.next_ready(4), Some(1));
+        assert_eq!(channel.next_ready(), Some(1));
     }
 
     #[test]
