@@ -7,6 +7,7 @@
 
 mod errors;
 mod experiment;
+mod importing;
 mod registry;
 mod stream;
 mod trace;
@@ -22,6 +23,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     registry::register(module)?;
     trace::register(module)?;
     experiment::register(module)?;
+    importing::register(module)?;
     training::register(module)?;
     stream::register(module)
 }

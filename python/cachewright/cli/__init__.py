@@ -14,7 +14,19 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, UnusedCliTokensError
 
 from cachewright import _native
-from cachewright.cli import check, listing, mrc, output, plan, reproduce, run, trace, train, wa
+from cachewright.cli import (
+    check,
+    importing,
+    listing,
+    mrc,
+    output,
+    plan,
+    reproduce,
+    run,
+    trace,
+    train,
+    wa,
+)
 
 DONE, FAILED, WRONG = 0, 1, 2
 
@@ -35,6 +47,7 @@ app.command(reproduce.reproduce)
 app.command(check.check)
 app.command(listing.app)
 app.command(trace.app)
+app.command(importing.app)
 app.command(run.report)
 
 

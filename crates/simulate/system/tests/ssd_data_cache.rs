@@ -82,3 +82,38 @@ fn a_larger_lru_never_misses_more() {
     }
     assert!(last > 0.3, "the cache is of use: {last}");
 }
+
+/// Every policy drives the cache of a drive, and what cannot be is refused in words.
+#[test]
+fn drives_are_built_by_the_names_of_their_policies() {
+    use cachewright_cache::{Quotas, WriteMode};
+    use cachewright_device::ssd::host::Port;
+    use cachewright_system::ssd::{DataCacheParams, Description, build};
+    let params = ssd_flows::small(&[]);
+    let ports = [Port { queue_depth: 8, weight: 1 }];
+    let describe = |params, policy| {
+        let (quotas, axes) = (Quotas::Shared(64), DataCacheParams::default());
+        let (mode, seed) = (WriteMode::WriteBack, cachewright_types::Seed(1));
+        let policy: (&str, &[_]) = (policy, &[]);
+        build(&Description {
+            params,
+            ports: &ports,
+            policy,
+            quotas: &quotas,
+            mode,
+            axes: &axes,
+            seed,
+        })
+    };
+    for entry in cachewright_policy::entries() {
+        let mut drive = describe(&params, entry.name).unwrap();
+        let flow = ssd_flows::Flow::uniform(8192, 0.5, 8, 500, 1 << 20);
+        ssd_flows::run(&mut *drive, &[flow], 3);
+        assert_eq!(drive.audit(), Ok(()), "{}", entry.name);
+        assert_eq!(drive.counts(TenantId(0)).requests, 500, "{}", entry.name);
+    }
+    let words = describe(&params, "lruu").err().unwrap().to_string();
+    assert!(words.ends_with("nearest is `lru`"), "{words}");
+    let broken = cachewright_device::ssd::SsdParams { channels: 0, ..params.clone() };
+    assert!(describe(&broken, "lru").is_err());
+}

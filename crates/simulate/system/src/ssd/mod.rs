@@ -12,6 +12,7 @@
 //! a flush has nothing to wait for.
 
 mod audit;
+pub mod build;
 mod destage;
 pub mod pages;
 pub mod params;
@@ -19,6 +20,7 @@ mod reads;
 mod slots;
 mod writes;
 
+pub use build::{BuildError, CachedDrive, Description, build};
 pub use params::{DataCacheParams, WriteBack};
 
 use crate::ssd::pages::Pages;

@@ -1,7 +1,7 @@
 //! Host, device and flash parameters of MQSim as the keys of a stack file.
 //!
-//! For: the `[cache]` and `[device]` tables. Must never know: workloads. Each value goes through
-//! the same checks as one of a stack file; a drive that cannot be is refused here.
+//! For: the `[cache]`, `[device.ssd]` and `[machine]` tables. Must never know: workloads. Each
+//! value goes through the same checks as one of a stack file; a drive that cannot be is refused.
 
 use super::ImportError;
 use super::fields::{Field, Fields, Notes};
@@ -217,7 +217,7 @@ impl Machine {
         let write = if self.writes_back { "write-back" } else { "write-around" };
         let mut text = format!(
             "\n[cache]\ncapacity = \"{}B\"\nblock = {}\npolicy = \"lru\"\npartition = \
-             \"{partition}\"\nwrite = \"{write}\"\n\n[device]\nmodel = \"mqsim-default\"\n",
+             \"{partition}\"\nwrite = \"{write}\"\n\n[device.ssd]\nmodel = \"mqsim-default\"\n",
             self.cache.0,
             value("page")
         );
@@ -227,8 +227,8 @@ impl Machine {
             }
         }
         text.push_str(&format!(
-            "\n[device.data_cache]\nread_fill = {}\nwrite_back = \"eager\"\nkeep_destaged = \
-             false\n",
+            "\n[machine]\nsystem = \"ssd\"\nread_fill = {}\nwrite_back = \"eager\"\n\
+             keep_destaged = false\n",
             self.read_fill
         ));
         text
