@@ -2,7 +2,7 @@
 //!
 //! For: `cargo run --release -p cachewright-device --example ssd_speed -- [REQUESTS [ROW]]`, ROW
 //! being a part of a row's name. Must never know: what a device decides. Units: requests per second
-//! of the processor's time in the loop, events per request, simulated microseconds, MiB of memory at
+//! of processor time in the loop, events per request, simulated microseconds, MiB of memory at
 //! most so far. Each row is a closed loop of random requests at a queue depth; filling the device
 //! comes before it and is timed apart.
 

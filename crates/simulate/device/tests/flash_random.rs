@@ -80,6 +80,9 @@ fn check(seed: u64) {
         Err(error) => panic!("{error}: {params:?}"),
     };
     backend.audit().unwrap();
+    if params.unwritten == Unwritten::Zero {
+        backend.watch_contents();
+    }
     let depth = 1 + rng.below(24) as usize;
     let total = 1500;
     let (mut open, mut tag, mut now) = (HashMap::new(), 0_u64, 0_u64);

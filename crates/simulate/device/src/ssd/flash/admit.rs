@@ -13,6 +13,17 @@ use crate::seam::Part;
 use crate::ssd::flash::layer::Told;
 use cachewright_types::{Nanos, Seed};
 
+/// Where data that is wanted is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// On flash.
+    Flash(Place),
+    /// In the controller.
+    Controller,
+    /// Will be in the controller when this work goes on.
+    After(Id),
+}
+
 impl Backend {
     /// The number of a physical page.
     #[inline]
@@ -109,7 +120,7 @@ impl Backend {
     fn write_table(&mut self, (group, page): TablePage) {
         self.counters.map_evictions += 1;
         let local = self.space.of_map(group, page);
-        let before = self.space.locate(local);
+        let before = self.space.locate(local).map(|place| self.find(place));
         let target = match self.space.write(local, 0, &mut self.steps) {
             Ok(target) => target,
             Err(error) => {
@@ -119,16 +130,18 @@ impl Backend {
         };
         let bytes = self.params.shape.page_bytes;
         let new = Work::new(Purpose::MapWrite, self.now);
-        let source = before.unwrap_or_default();
         let (read_bytes, program_bytes) = (bytes, bytes);
-        let write = Work { group, page, source, target, read_bytes, program_bytes, ..new };
+        let write = Work { group, page, target, read_bytes, program_bytes, ..new };
         let id = self.work.insert(write);
         let erased = self.absorb(group, local.layer);
         self.aim(id);
         if erased {
             self.level(group, local.layer);
         }
-        if before.is_some() { self.read(id) } else { self.queue_program(id) }
+        match before {
+            Some(source) => self.read_from(id, source),
+            None => self.queue_program(id),
+        }
     }
 
     /// The entry of a page has changed.
@@ -189,7 +202,7 @@ impl Backend {
         let Work { group, page, sectors, tenant, .. } = self.work[id];
         let local = self.space.of_page(group, page);
         let global = self.space.global(group, page);
-        let before = self.space.locate(local);
+        let before = self.space.locate(local).map(|place| self.find(place));
         let target = match self.space.write(local, tenant, &mut self.steps) {
             Ok(target) => target,
             Err(error) => {
@@ -204,17 +217,13 @@ impl Backend {
         let work = &mut self.work[id];
         work.target = target;
         work.program_bytes = (held | sectors).count_ones() * sector_bytes;
-        if let Some(place) = before {
-            work.source = place;
-            work.read_bytes = kept.count_ones() * sector_bytes;
-        }
-        let mut reads = kept != 0;
-        if let Some(place) = self.meta_page(group, local.layer)
-            && !reads
+        work.read_bytes = kept.count_ones() * sector_bytes;
+        let mut source = if kept == 0 { None } else { before };
+        if source.is_none()
+            && let Some(place) = self.meta_page(group, local.layer)
         {
-            self.work[id].source = place;
             self.work[id].read_bytes = self.params.shape.page_bytes;
-            reads = true;
+            source = Some(Source::Flash(place));
         }
         self.changed(id);
         let erased = self.absorb(group, local.layer);
@@ -222,7 +231,10 @@ impl Backend {
         if erased {
             self.level(group, local.layer);
         }
-        if reads { self.read(id) } else { self.queue_program(id) }
+        match source {
+            Some(source) => self.read_from(id, source),
+            None => self.queue_program(id),
+        }
     }
 
     /// The page of metadata that the separation wants to read before a page is programmed: the last
@@ -237,24 +249,39 @@ impl Backend {
         Some(Place { page: self.params.shape.pages_per_block - 1, ..place })
     }
 
-    /// Reads the source of some work: on flash, or from the controller.
+    /// Where the data that belongs at a place is now. To be asked before the layer changes again: a
+    /// block may be given to its next life while pages of this one are still on their way.
+    #[inline]
+    pub(super) fn find(&self, place: Place) -> Source {
+        let Some(writer) = self.writing.get(&self.key(place)).copied() else {
+            return Source::Flash(place);
+        };
+        let other = &self.work[writer];
+        let unmoved = other.step == Step::Read || other.copy_back;
+        match (other.purpose, other.step) {
+            (Purpose::Move, _) if unmoved => Source::Flash(other.source),
+            (_, Step::Program) => Source::Controller,
+            _ => Source::After(writer),
+        }
+    }
+
+    /// Reads the source of some work.
     #[inline]
     pub(super) fn read(&mut self, id: Id) {
-        loop {
-            let writer = match self.writing.get(&self.key(self.work[id].source)) {
-                Some(writer) if *writer != id => *writer,
-                _ => break,
-            };
-            let other = self.work[writer];
-            let in_place = other.step == Step::Read || other.copy_back;
-            match (other.purpose, other.step) {
-                (Purpose::Move, _) if in_place => self.work[id].source = other.source,
-                (_, Step::Program) => {
-                    self.counters.buffered_reads += 1;
-                    return self.read_done(id);
-                }
-                _ => return self.wait_for(writer, id),
+        let source = self.find(self.work[id].source);
+        self.read_from(id, source);
+    }
+
+    /// Reads for some work where its data was found.
+    #[inline]
+    pub(super) fn read_from(&mut self, id: Id, source: Source) {
+        match source {
+            Source::Flash(place) => self.work[id].source = place,
+            Source::Controller => {
+                self.counters.buffered_reads += 1;
+                return self.read_done(id);
             }
+            Source::After(writer) => return self.wait_for(writer, id),
         }
         if self.alone && !self.work[id].copy_back && self.begin_at_once(id) {
             return;
@@ -282,7 +309,7 @@ impl Backend {
         while waiting != NIL {
             let next = self.work[waiting].next;
             self.work[waiting].account(Part::Queue, self.now);
-            self.read(waiting);
+            self.read_from(waiting, Source::Controller);
             waiting = next;
         }
     }

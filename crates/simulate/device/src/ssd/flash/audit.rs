@@ -16,6 +16,7 @@ impl Backend {
         if let Some(map) = &self.map {
             map.audit()?;
         }
+        self.audit_contents()?;
         self.audit_units()?;
         self.audit_channels()?;
         self.audit_writing()?;

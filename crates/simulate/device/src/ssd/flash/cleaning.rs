@@ -6,6 +6,7 @@
 //! request ever waits for cleaning that it does not share a die with, and none is lost.
 
 use super::Backend;
+use super::admit::Source;
 use super::layer::Told;
 use super::transaction::{Id, Place, Purpose, Step, Work};
 use super::unit::Condemned;
@@ -50,6 +51,11 @@ impl Jobs {
         }
     }
 
+    /// The layer of a job.
+    pub fn layer(&self, job: u32) -> u32 {
+        self.jobs[job as usize].layer
+    }
+
     /// Blocks under way.
     pub fn len(&self) -> usize {
         self.jobs.len() - self.free.len()
@@ -87,10 +93,10 @@ impl Backend {
         let (mut job, mut erased) = (None, false);
         for step in &told {
             match *step {
-                Told::Move { from, to } => {
+                Told::Move { page, from, to } => {
                     let index = *job.get_or_insert_with(|| self.jobs.open(group, layer));
                     self.jobs.jobs[index as usize].programs_left += 1;
-                    self.relocate(group, layer, index, (from, to));
+                    self.relocate((group, layer), index, page, (from, to));
                 }
                 Told::Erase { block } => {
                     let index = job.take().unwrap_or_else(|| self.jobs.open(group, layer));
@@ -115,21 +121,26 @@ impl Backend {
         erased
     }
 
-    fn relocate(&mut self, group: u16, layer: u32, job: u32, (from, to): (Address, Address)) {
+    fn relocate(
+        &mut self,
+        (group, layer): (u16, u32),
+        job: u32,
+        page: u32,
+        (from, to): (Address, Address),
+    ) {
         let source = self.space.place(group, layer, from);
         let target = self.space.place(group, layer, to);
         let bytes = self.params.shape.page_bytes;
         let (read_bytes, program_bytes) = (bytes, bytes);
-        let copy_back = self.params.schedule.copy_back && source.plane == target.plane;
-        let new = Work::new(Purpose::Move, self.now);
+        let found = self.find(source);
+        let copy_back = self.params.schedule.copy_back
+            && source.plane == target.plane
+            && found == Source::Flash(source);
+        let new = Work { page, ..Work::new(Purpose::Move, self.now) };
         let work = Work { source, target, read_bytes, program_bytes, group, job, copy_back, ..new };
         let id = self.work.insert(work);
         self.aim(id);
-        // Data that is still in the controller is programmed from there.
-        if copy_back && self.writing.contains_key(&self.key(source)) {
-            self.work[id].copy_back = false;
-        }
-        self.read(id);
+        self.read_from(id, found);
     }
 
     /// A block is to be erased once nothing in it is needed.
@@ -193,6 +204,7 @@ impl Backend {
     /// A block of one plane has been erased.
     pub(super) fn erased(&mut self, id: Id) {
         let Work { job, target, .. } = self.work[id];
+        self.note_erased(target);
         self.work.remove(id);
         self.counters.erases += 1;
         let unit = self.sites[target.plane as usize].unit;

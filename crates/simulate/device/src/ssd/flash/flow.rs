@@ -122,6 +122,9 @@ impl Backend {
     }
 
     fn programmed(&mut self, id: Id) {
+        if self.contents.is_some() {
+            self.note_programmed(id);
+        }
         let work = self.work[id];
         let key = self.key(work.target);
         if self.writing.get(&key) == Some(&id) {

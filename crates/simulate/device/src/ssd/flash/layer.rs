@@ -20,6 +20,8 @@ use std::sync::Arc;
 pub enum Told {
     /// A valid page moves.
     Move {
+        /// The page.
+        page: u32,
         /// Where it lies.
         from: Address,
         /// Where it goes.
@@ -63,8 +65,8 @@ impl Sink for Steps {
         self.program = to;
     }
 
-    fn relocate(&mut self, _: u32, from: Address, to: Address) {
-        self.told.push(Told::Move { from, to });
+    fn relocate(&mut self, page: u32, from: Address, to: Address) {
+        self.told.push(Told::Move { page, from, to });
     }
 
     fn program_meta(&mut self, to: Address) {

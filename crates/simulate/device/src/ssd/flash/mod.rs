@@ -16,6 +16,7 @@ mod audit;
 pub mod bus;
 mod check;
 mod cleaning;
+mod contents;
 pub mod error;
 mod events;
 mod flow;
@@ -43,6 +44,7 @@ use crate::seam::Spent;
 use cachewright_ftl::{Counts, FtlError};
 use cachewright_types::{Nanos, Seed, TenantId};
 use cleaning::Jobs;
+use contents::Contents;
 use events::Events;
 use hashbrown::HashMap;
 use layer::Steps;
@@ -128,6 +130,7 @@ pub struct Backend {
     counters: Counters,
     waits: [Waits; CLASSES],
     fault: Option<FtlError>,
+    contents: Option<Box<Contents>>,
     /// What the translation layers had done when the device was filled.
     before: Counts,
 }
@@ -170,6 +173,7 @@ impl Backend {
             counters: Counters::default(),
             waits: [Waits::default(); CLASSES],
             fault: None,
+            contents: None,
             before: Counts::default(),
             params: params.clone(),
         };

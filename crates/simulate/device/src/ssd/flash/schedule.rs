@@ -296,6 +296,10 @@ impl Backend {
 
     #[inline]
     fn begin_read(&mut self, index: u32, batch: Queue) {
+        if self.contents.is_some() {
+            let sensed: Vec<Id> = batch.iter(&self.work).collect();
+            sensed.into_iter().for_each(|id| self.note_sensed(id));
+        }
         let now = self.now;
         let command = self.params.bus.read_ns(batch.len());
         let cell = &self.params.cell;

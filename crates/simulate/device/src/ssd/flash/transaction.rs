@@ -82,7 +82,8 @@ pub struct Work {
     pub read_bytes: u32,
     /// Bytes programmed.
     pub program_bytes: u32,
-    /// Logical page: of the host, counted over all groups; of the map, a page of the table.
+    /// Logical page: of the host, in its group; of the map, a page of the table; of a move, in its
+    /// layer.
     pub page: u32,
     /// Cleaning that it is part of.
     pub job: u32,
