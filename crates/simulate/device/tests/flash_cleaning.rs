@@ -22,7 +22,7 @@ fn device(planes: u32) -> FlashParams {
     params
 }
 
-/// One request every `gap` ns, half of them writes, `hot` of all pages in use; with the reads' mean.
+/// One request every `gap` ns, half of them writes, to a share of the pages; and the reads' mean.
 fn run(params: &FlashParams, gap: u64, count: u64, hot: f64) -> (FlashStats, f64) {
     let mut backend = Backend::new(params, Seed(1)).unwrap();
     backend.watch_contents();

@@ -1,9 +1,9 @@
 //! What each physical page holds, for tests.
 //!
 //! For: the proof that every read finds its page: programs and erases are noted when they end, and
-//! each page that is sensed is compared with what the reader expects. Must never know: why a page is
-//! read. Memory: an entry per page programmed; kept only where [`Backend::watch_contents`] asked for
-//! it. Units: pages.
+//! each page that is sensed is compared with what its reader expects. Must never know: why a page
+//! is read. Memory: an entry per page programmed; kept only where [`Backend::watch_contents`] asked
+//! for it. Units: pages.
 
 use super::Backend;
 use super::space::Local;
