@@ -3,12 +3,14 @@
 //! For: victims under any separation. Must never know: how pages came to their streams. Design of
 //! Cachewright. Cost-benefit takes an age t for how long the valid pages left will go on living.
 //! Here the rate h at which they are overwritten is learned per stream and age since sealing: pages
-//! that died over pages that could have, counted between any two looks at the superblocks. The
-//! worth is ((1-u)/u)^2 / h, u the share of valid pages.
+//! that died over pages that could have, counted between two looks at a superblock. With v the
+//! share of valid pages the worth is (1 - v + v ln v) / (v h).
 //!
-//! Why the square: pages that die at rate h and are cleaned when a share d of them is dead cost
-//! h / d moves and d / 2 pages of garbage each, with little of both; with garbage at a price p the
-//! sum h / d + p d / 2 is least at d^2 = 2 h / p. So d^2 / h is what all victims have in common.
+//! Why: pages that die at a rate h and are cleaned when a share v is left take T = -ln v / h; they
+//! cost v moves and T - (1-v)/h of garbage and time, and 1-v of them need no more. With garbage at
+//! a price p, the cost per page that dies, (v + p (T - (1-v)/h)) / (1-v), is least where p is
+//! v h / (1 - v + v ln v). So that is what all victims have in common. Next to v = 1 the worth is
+//! (1-v)^2 / 2h: that of cost-benefit, (1-v) t, for then t is (1-v)/h.
 //! Units: pages; ages on the clock of host page writes, in powers of two. Memory: 24 bytes per
 //! superblock and 32 KiB.
 
@@ -54,6 +56,8 @@ pub struct DeathRate {
     settings: DeathRateSettings,
     looks: Vec<Look>,
     deaths: Vec<[Deaths; AGES]>,
+    /// The worth at a rate of 1 per number of invalid pages.
+    worth: Vec<f64>,
     victims: u64,
 }
 
@@ -71,6 +75,7 @@ impl Registered for DeathRate {
             settings: settings.clone(),
             looks: Vec::new(),
             deaths: vec![[Deaths::default(); AGES]; STREAM_LIMIT as usize],
+            worth: Vec::new(),
             victims: 0,
         }
     }
@@ -80,6 +85,17 @@ impl Registered for DeathRate {
 #[inline(always)]
 fn bin(age: u64) -> usize {
     (age.max(1).ilog2() as usize).min(AGES - 1)
+}
+
+/// The natural logarithm of a number above 0, by additions, multiplications and divisions alone:
+/// the same bits on every machine. With x = m 2^e it is e ln 2 + 2 artanh((m-1)/(m+1)).
+fn ln(x: f64) -> f64 {
+    let bits = x.to_bits();
+    let exponent = (bits >> 52) as i32 - 1023;
+    let mantissa = f64::from_bits(bits & ((1 << 52) - 1) | 1023 << 52);
+    let z = (mantissa - 1.0) / (mantissa + 1.0);
+    let series = (0..17).rev().fold(0.0, |sum, k| sum * z * z + 1.0 / f64::from(2 * k + 1));
+    f64::from(exponent) * core::f64::consts::LN_2 + 2.0 * z * series
 }
 
 impl DeathRate {
@@ -122,14 +138,19 @@ impl DeathRate {
 }
 
 impl Reclaim for DeathRate {
+    fn prepare(&mut self, data_pages: u32) {
+        let worth = |invalid: u32| {
+            let valid = f64::from(data_pages - invalid) / f64::from(data_pages);
+            if valid == 0.0 { f64::INFINITY } else { (1.0 - valid) / valid + ln(valid) }
+        };
+        // Rounding leaves a hair below 0 where nothing is invalid.
+        self.worth = (0..=data_pages).map(|invalid| worth(invalid).max(0.0)).collect();
+    }
+
     #[inline(always)]
     fn score(&self, block: &Block, round: &Round<'_>) -> f64 {
-        let kept = f64::from(block.pages - block.invalid);
-        if kept == 0.0 {
-            return f64::INFINITY;
-        }
-        let won = f64::from(block.invalid) / kept;
-        won * won / self.rate(block, round.clock)
+        let worth = self.worth.get(block.invalid as usize).copied().unwrap_or(0.0);
+        worth / self.rate(block, round.clock)
     }
 
     fn choose(&mut self, round: &Round<'_>) -> Option<u32> {
@@ -161,20 +182,30 @@ mod tests {
         DeathRate::new(&geometry, &DeathRateSettings::default(), Seed(0))
     }
 
-    /// Without anything seen: 100 pages, 20 invalid, sealed 16 ago: (1/4)^2 16 = 1, cost-benefit
-    /// with the age. Then 60 deaths in a risk of 320 are seen at that age: the rate is
-    /// (60 + 20) / (320 + 20 x 16) = 1/8 and the worth (1/4)^2 8.
+    /// Without anything seen: 100 pages, 20 invalid, sealed 16 ago: the rate is that of the age,
+    /// 1/16, the worth (1/4 + ln 0.8) 16 = 0.4297. Then 60 deaths in a risk of 320 are seen at that
+    /// age: the rate is (60 + 20) / (320 + 20 x 16) = 1/8 and the worth half as much.
     #[test]
     fn the_worth_by_hand() {
         let blocks = Blocks::new(100, false);
         let round = Round::over(&blocks, 116);
         let block = Block { pages: 100, invalid: 20, sealed_at: 100, ..Block::default() };
         let mut policy = policy();
-        assert_eq!(policy.score(&block, &round), 1.0);
+        policy.prepare(100);
+        let worth = |policy: &DeathRate, block: Block| policy.score(&block, &round);
+        assert!((worth(&policy, block) - 16.0 * (0.25 + 0.8_f64.ln())).abs() < 1e-12);
         policy.deaths[0][4] = Deaths { pages: 60.0, risk: 320.0 };
-        assert_eq!(policy.score(&block, &round), 0.5);
-        assert_eq!(policy.score(&Block { invalid: 100, ..block }, &round), f64::INFINITY);
-        assert_eq!(policy.score(&Block { stream: Stream(2), ..block }, &round), 1.0);
+        assert!((worth(&policy, block) - 8.0 * (0.25 + 0.8_f64.ln())).abs() < 1e-12);
+        assert_eq!(worth(&policy, Block { invalid: 100, ..block }), f64::INFINITY);
+        assert_eq!(worth(&policy, Block { invalid: 0, ..block }), 0.0);
+        assert!(policy.worth.is_sorted());
+    }
+
+    #[test]
+    fn the_logarithm_is_one() {
+        for x in [1e-9, 0.001, 0.3, 0.5, 0.999, 1.0, 7.0] {
+            assert!((ln(x) - x.ln()).abs() < 1e-13 * x.ln().abs().max(1.0), "{x}");
+        }
     }
 
     /// A superblock of 10 pages on stream 1, sealed at 100 with 1 invalid, has 3 at 108: 2 died of
