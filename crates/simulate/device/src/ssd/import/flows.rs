@@ -8,7 +8,8 @@ use super::device::Machine;
 use super::fields::{Field, Fields, Notes, quoted};
 use super::tags;
 use super::xml::Element;
-use crate::ssd::params::{ChannelGroups, Fill};
+use crate::ssd::params::{ChannelGroups, Fill, Scheme};
+use cachewright_types::Value;
 
 const SECTOR: u64 = 512;
 const ROOT: &str = "MQSim_IO_Scenarios";
@@ -93,6 +94,11 @@ pub fn read(
         ));
     }
     agree(&commons, machine, notes);
+    if flows.len() > 1 {
+        let pairs = vec![("tenants".to_owned(), Value::Int(flows.len() as i64))];
+        machine.params.separation = Scheme { name: "by-tenant".to_owned(), pairs };
+        machine.mark("separation");
+    }
     loops(&flows, scenario.line, notes);
     Ok(flows)
 }

@@ -147,6 +147,7 @@ fn flows_come_out_as_tenants() {
             "format = \"mqsim\"",
             "options = { time_unit = \"us\" }",
             "channel_groups = \"0,1 2,3\"",
+            "separation = \"by-tenant tenants=2\"",
             "occupancy = 0.7",
             "write = \"write-back\"",
             "read_fill = true",
