@@ -117,3 +117,45 @@ fn drives_are_built_by_the_names_of_their_policies() {
     let broken = cachewright_device::ssd::SsdParams { channels: 0, ..params.clone() };
     assert!(describe(&broken, "lru").is_err());
 }
+
+/// Two tenants, the first with most of the cache: a control loop that divides by weight gives the
+/// second its share, and the dirty pages that must leave are in flash when all is done.
+#[test]
+fn a_control_loop_divides_the_cache_of_a_drive() {
+    use cachewright_cache::{Quotas, WriteMode};
+    use cachewright_device::ssd::host::Port;
+    use cachewright_system::control::{Control, Tenant};
+    use cachewright_system::ssd::{DataCacheParams, Description, build};
+    use cachewright_types::{Nanos, Seed, Value};
+    let pairs = [("write_back".to_owned(), Value::Text("on-eviction".to_owned()))];
+    let mut drive = build(&Description {
+        params: &ssd_flows::small(&[]),
+        ports: &[Port { queue_depth: 8, weight: 1 }; 2],
+        policy: ("lru", &[]),
+        quotas: &Quotas::PerTenant(vec![56, 8]),
+        mode: WriteMode::WriteBack,
+        axes: &DataCacheParams::from_pairs(&pairs).unwrap(),
+        seed: Seed(1),
+    })
+    .unwrap();
+    let flow = ssd_flows::Flow::uniform(8192, 0.0, 4, 500, 1 << 20);
+    let end = ssd_flows::run(&mut *drive, &[flow], 3)[0].end;
+    let (first, second) = (TenantId(0), TenantId(1));
+    assert_eq!((drive.occupancy(first), drive.quota(second)), (56, 8));
+    let before = drive.cache_stats().destaged_pages;
+    let tenant = |name: &str, weight| {
+        let name = name.to_owned();
+        Tenant { name, weight, goal_hit_ratio: None, profile: Vec::new() }
+    };
+    let tenants = vec![tenant("first", 1.0), tenant("second", 3.0)];
+    let partitioner = cachewright_partition::boxed("static", &[], 2, Seed(1)).unwrap();
+    let mut control = Control::new(partitioner, tenants, 64);
+    let later = Nanos(end + 1_000_000_000); // its last write-backs are in flash
+    drive.control(later, &mut control, &[]);
+    assert_eq!((drive.quota(first), drive.quota(second), drive.occupancy(first)), (16, 48, 16));
+    assert_eq!(drive.cache_stats().destaged_pages - before, 40, "all of them are dirty");
+    while let Some(due) = drive.next_due() {
+        drive.advance(due, &mut Vec::new());
+    }
+    assert_eq!(drive.audit(), Ok(()));
+}

@@ -5,8 +5,10 @@
 //! way counts against the limit of its partition from the moment it is chosen.
 
 use super::{DataCache, JOB, Transfer, WriteBack};
+use crate::Control;
 use cachewright_cache::Quotas;
 use cachewright_cache::index::Address;
+use cachewright_curve::Curves;
 use cachewright_device::ssd::flash::{Kind, Transaction};
 use cachewright_device::ssd::host::Slot;
 use cachewright_policy::Policy;
@@ -153,5 +155,16 @@ impl<P: Policy> DataCache<P> {
             self.evict(now, pool, id, dirty);
         }
         done
+    }
+
+    /// Lets a control loop divide the cache at the end of an interval.
+    pub(super) fn controlled(&mut self, now: u64, control: &mut Control, curves: &[Curves]) {
+        let mut left = Vec::new();
+        control.divide(&mut self.engine, curves, &mut |pool, id, dirty| {
+            left.push((pool, id, dirty));
+        });
+        for (pool, id, dirty) in left {
+            self.evict(now, pool, id, dirty);
+        }
     }
 }
