@@ -151,7 +151,7 @@ impl Machine {
         flash: &Fields<'_>,
         notes: &mut Notes,
     ) -> Result<(), ImportError> {
-        self.seed = device.named("Seed", notes).whole()?;
+        self.seed = device.named("Seed", notes).seed()?;
         self.cache = Bytes(device.named("Data_Cache_Capacity", notes).whole()?);
         let sharing = device.named("Data_Cache_Sharing_Mode", notes);
         self.cache_shared = sharing.choice(&["SHARED", "EQUAL_PARTITIONING"])? == 0;

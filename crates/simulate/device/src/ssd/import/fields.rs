@@ -129,6 +129,18 @@ impl Field<'_> {
         self.text.parse().map_err(|_| self.refuse("a whole number"))
     }
 
+    /// A whole number that can be counted in sectors without overflow.
+    pub fn sectors(&self) -> Result<u64, ImportError> {
+        let sectors = self.whole()?;
+        if sectors <= 1 << 40 { Ok(sectors) } else { Err(self.refuse("at most 2^40 sectors")) }
+    }
+
+    /// A seed that a stack file can hold.
+    pub fn seed(&self) -> Result<u64, ImportError> {
+        let seed = self.whole()?;
+        if seed <= i64::MAX as u64 { Ok(seed) } else { Err(self.refuse("a seed below 2^63")) }
+    }
+
     /// A number from 0.
     pub fn number(&self) -> Result<f64, ImportError> {
         let number = self.text.parse::<f64>().ok().filter(|number| *number >= 0.0);

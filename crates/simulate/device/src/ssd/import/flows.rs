@@ -231,14 +231,14 @@ fn synthetic(
 ) -> Result<Flow, ImportError> {
     let kinds = ["QUEUE_DEPTH", "BANDWIDTH", "ARRIVAL_RATE"];
     let closed = fields.named("Synthetic_Generator_Type", notes).choice(&kinds)? == 0;
-    let size = fields.named("Average_Request_Size", notes).whole()?.max(1) * SECTOR;
+    let size = fields.named("Average_Request_Size", notes).sectors()?.max(1) * SECTOR;
     let sizes = fields.named("Request_Size_Distribution", notes);
     if sizes.choice(&["FIXED", "NORMAL"])? == 1 {
         let message =
             "`Request_Size_Distribution` = NORMAL is not mapped: all have the average size";
         notes.add(sizes.line, message);
     }
-    let seed = fields.named("Seed", notes).whole()?;
+    let seed = fields.named("Seed", notes).seed()?;
     let depth = fields.named("Average_No_of_Reqs_in_Queue", notes).whole()?.max(1);
     let rate = (fields.named("Bandwidth", notes).whole()? / size).max(1);
     let arrival = if closed {
@@ -281,7 +281,7 @@ fn ends(fields: &Fields<'_>, closed: bool, notes: &mut Notes) -> Result<String, 
 
 fn pattern(fields: &Fields<'_>, space: u64, notes: &mut Notes) -> Result<String, ImportError> {
     let share = fields.named("Working_Set_Percentage", notes).percent()?;
-    let unit = fields.named("Address_Alignment_Unit", notes).whole()?.max(1) * SECTOR;
+    let unit = fields.named("Address_Alignment_Unit", notes).sectors()?.max(1) * SECTOR;
     let aligned = fields.named("Generated_Aligned_Addresses", notes).flag();
     let align = if aligned { unit } else { SECTOR };
     let span = ((space as f64 * share) as u64 / align).max(1) * align;

@@ -1,6 +1,7 @@
 //! Both files of a made-up configuration come out as stack files that say the same.
 
 use super::{Source, mqsim};
+use proptest::prelude::*;
 
 const CONFIG: &str = "<?xml version=\"1.0\" encoding=\"us-ascii\"?>
 <Execution_Parameter_Set>
@@ -199,4 +200,64 @@ fn values_that_are_none_are_refused_with_file_and_line() {
     let none = mqsim(config(CONFIG), Some(workload("<MQSim_IO_Scenarios/>"))).unwrap_err();
     let expected = "load.xml, line 1: found no `<IO_Scenario>`, expected one or more";
     assert_eq!(none.to_string(), expected);
+}
+
+proptest! {
+    /// Whatever stands between the tags, and wherever a file is cut or changed, the answer is a
+    /// stack file or a refusal.
+    #[test]
+    fn damaged_files_are_refused_or_read(
+        at in 0..CONFIG.len(),
+        place in 0..WORKLOAD.len(),
+        text in prop_oneof![
+            Just("18446744073709551615".to_owned()),
+            Just("-1".to_owned()),
+            Just("0".to_owned()),
+            Just("1e400".to_owned()),
+            Just("</IO_Scenario>".to_owned()),
+            "[<>&/a-zé0-9 ]{0,6}",
+        ],
+        length in 0..20_usize,
+    ) {
+        let damaged = |whole: &str, at: usize| {
+            let end = (at + length).min(whole.len());
+            format!("{}{text}{}", &whole[..at], &whole[end..])
+        };
+        let (config_text, workload_text) = (damaged(CONFIG, at), damaged(WORKLOAD, place));
+        for (one, other) in [(config_text.as_str(), WORKLOAD), (CONFIG, workload_text.as_str())] {
+            match mqsim(config(one), Some(workload(other))) {
+                Ok(scenarios) => prop_assert!(!scenarios.is_empty()),
+                Err(error) => prop_assert!(error.to_string().contains("line ")),
+            }
+        }
+    }
+
+    /// Numbers of any size in any tag.
+    #[test]
+    fn numbers_of_any_size_are_refused_or_read(
+        which in 0..40_usize,
+        number in prop_oneof![any::<u64>(), Just(0), Just(u64::MAX), 0..100_u64],
+    ) {
+        let replaced = |whole: &str| {
+            let mut count = 0;
+            let parts: Vec<String> = whole
+                .split('>')
+                .map(|part| match part.split_once('<') {
+                    Some((value, tag)) if value.chars().all(|c| c.is_ascii_digit()) => {
+                        count += usize::from(!value.is_empty());
+                        let hit = !value.is_empty() && count == which;
+                        format!("{}<{tag}", if hit { number.to_string() } else { value.into() })
+                    }
+                    _ => part.to_owned(),
+                })
+                .collect();
+            parts.join(">")
+        };
+        let (config_text, workload_text) = (replaced(CONFIG), replaced(WORKLOAD));
+        for (one, other) in [(config_text.as_str(), WORKLOAD), (CONFIG, workload_text.as_str())] {
+            if let Err(error) = mqsim(config(one), Some(workload(other))) {
+                prop_assert!(error.to_string().contains("expected"), "{error}");
+            }
+        }
+    }
 }
