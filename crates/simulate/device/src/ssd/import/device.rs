@@ -8,7 +8,7 @@ use super::fields::{Field, Fields, Notes};
 use super::tags::{self, Tag, To};
 use super::xml::Element;
 use crate::parameters::Parameters;
-use crate::ssd::params::SsdParams;
+use crate::ssd::params::{SsdParams, Suspend, UnwrittenReads};
 use cachewright_types::{Bytes, SettingError, Value};
 
 const OUTER: &str = "Execution_Parameter_Set";
@@ -173,7 +173,13 @@ impl Machine {
         let spread = device.named("Static_Wearleveling_Threshold", notes);
         let value = if levels { spread.whole()? as i64 } else { 0 };
         self.set("wear_spread", &Value::Int(value), &spread)?;
-        self.params.unwritten = crate::ssd::params::UnwrittenReads::Allocate;
+        if self.params.suspend != Suspend::None {
+            let line = flash.named("CMD_Suspension_Support", notes).line;
+            let words = "`CMD_Suspension_Support` is mapped, but MQSim misreads its own times and \
+                         suspends nothing; `suspend = \"none\"` is what it does";
+            notes.add(line, words);
+        }
+        self.params.unwritten = UnwrittenReads::Allocate;
         self.mark("unwritten");
         Ok(())
     }
