@@ -25,11 +25,11 @@ const SMALL_PAGES: u32 = 16;
 /// Neighbouring pages for each page held, at least: fewer save too little.
 const LEAST_SHARE: u32 = 8;
 /// How much the moves of a window count for, of those of the window after it.
-const KEEP: f64 = 0.9;
+const KEEP: f64 = 0.95;
 /// Windows before the first choice.
-const WARM_WINDOWS: u64 = 10;
+const WARM_WINDOWS: u64 = 25;
 /// Another way is chosen if it moves less than this share of what the present one moves.
-const BETTER: f64 = 0.96;
+const BETTER: f64 = 0.97;
 /// Bytes of a drive in small, for each page it holds: mapping both ways, last write, cell.
 const BYTES: f64 = 4.0 + 4.0 + 4.0 + 2.0;
 
