@@ -4,7 +4,7 @@
 //! recording. Must never know: how a case is run.
 
 use crate::ExperimentError;
-use crate::spec::{Spec, full_key};
+use crate::spec::{Front, Spec, StackSpec, full_key};
 use cachewright_policy::Need;
 use cachewright_types::Size;
 use std::path::Path;
@@ -109,6 +109,16 @@ impl Case {
                 message: format!(
                     "`cache.policy`: `{name}` needs the future, which a closed loop does not \
                      have; expected `replay.loop = \"open\"` or another policy"
+                ),
+            });
+        }
+        let drive = |stack: &StackSpec| matches!(stack.front, Front::DataCache(_));
+        if needs && self.spec.stack.as_ref().is_some_and(drive) {
+            return Err(ExperimentError::Spec {
+                origin: origin.to_owned(),
+                message: format!(
+                    "`cache.policy`: `{name}` needs the future, which the data cache of a drive \
+                     does not have; expected another policy with `machine.system = \"ssd\"`"
                 ),
             });
         }

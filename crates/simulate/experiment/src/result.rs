@@ -3,6 +3,7 @@
 //! For: the shape of `result.json`. Must never know: where it is written. Units are in the names.
 
 use crate::case::Case;
+use crate::spec::Front;
 use cachewright_curve::Curve;
 use cachewright_measure::{Counts, WriteEffect};
 use cachewright_system::closed::Experience;
@@ -76,8 +77,14 @@ fn settings_json(case: &Case) -> Value {
         map.insert("flash.reclaim".into(), flash.reclaim.name.clone().into());
     }
     if let Some(stack) = &case.spec.stack {
-        map.insert("device.cache.model".into(), stack.cache.model.clone().into());
-        map.insert("device.backing.model".into(), stack.backing.model.clone().into());
+        let backing = match &stack.front {
+            Front::Device(cache) => {
+                map.insert("device.cache.model".into(), cache.model.clone().into());
+                "device.backing.model"
+            }
+            Front::DataCache(_) => "device.ssd.model",
+        };
+        map.insert(backing.into(), stack.backing.model.clone().into());
         map.insert("machine.system".into(), stack.system.into());
     }
     for (key, value) in &case.varied {

@@ -37,6 +37,37 @@ pub fn window_rows<P: Policy>(
     window: u32,
     time_ns: u64,
 ) -> Vec<Row> {
+    let total = (0..engine.pools()).map(|p| u64::from(engine.policy(p).capacity())).sum();
+    let tenants = (0..before.len()).map(|tenant| TenantId(tenant as u16));
+    let now: Vec<Held> = tenants
+        .map(|id| Held {
+            counts: *engine.counts(id),
+            occupancy: engine.occupancy(id),
+            quota: engine.quota(id),
+        })
+        .collect();
+    rows_of(&now, total, before, window, time_ns)
+}
+
+/// A tenant's counters and blocks at one time.
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
+    /// Its counters.
+    pub counts: Counts,
+    /// Blocks it holds.
+    pub occupancy: u32,
+    /// Blocks it may hold.
+    pub quota: u32,
+}
+
+/// As [`window_rows`], of a cache known by what its tenants hold; `total_quota` is that of all.
+pub fn rows_of(
+    held: &[Held],
+    total_quota: u64,
+    before: &mut [Counts],
+    window: u32,
+    time_ns: u64,
+) -> Vec<Row> {
     let mut all = Row {
         window,
         time_ns,
@@ -47,15 +78,14 @@ pub fn window_rows<P: Policy>(
         quota_blocks: 0,
     };
     let mut rows = Vec::with_capacity(before.len() + 1);
-    for (tenant, before) in before.iter_mut().enumerate() {
-        let id = TenantId(tenant as u16);
-        let now = *engine.counts(id);
+    for (tenant, (before, held)) in before.iter_mut().zip(held).enumerate() {
+        let now = held.counts;
         let row = Row {
             tenant: tenant as u32,
             accesses: now.accesses() - before.accesses(),
             hits: now.hits() - before.hits(),
-            occupancy_blocks: u64::from(engine.occupancy(id)),
-            quota_blocks: u64::from(engine.quota(id)),
+            occupancy_blocks: u64::from(held.occupancy),
+            quota_blocks: u64::from(held.quota),
             ..all
         };
         all.accesses += row.accesses;
@@ -64,7 +94,7 @@ pub fn window_rows<P: Policy>(
         rows.push(row);
         *before = now;
     }
-    all.quota_blocks = (0..engine.pools()).map(|p| u64::from(engine.policy(p).capacity())).sum();
+    all.quota_blocks = total_quota;
     rows.push(all);
     rows
 }

@@ -75,7 +75,7 @@ pub(super) fn check(spec: &Spec, options: &MrcOptions) -> Result<(), String> {
     one_of("small", &options.small, &["escalate", "refuse"])?;
     if options.latency && spec.stack.is_none() {
         return Err("`latency`: found a stack without devices, expected `[device.cache]` and \
-                    `[device.backing]`"
+                    `[device.backing]`, or `[device.ssd]`"
             .to_owned());
     }
     for policy in &policies(spec, options) {

@@ -1,4 +1,4 @@
-//! The `[device.cache]`, `[device.backing]` and `[machine]` tables.
+//! The `[device.cache]`, `[device.backing]`, `[device.ssd]` and `[machine]` tables.
 //!
 //! For: which devices a timed replay runs on and how plans are carried out on them. Must never
 //! know: how a device works; its parameters are checked by its own table. Without these tables a
@@ -7,9 +7,12 @@
 use super::section::{Section, setting};
 use super::{ReplaySpec, overrides};
 use cachewright_device::parameters::Parameters;
-use cachewright_device::{AnyDevice, model};
+use cachewright_device::ssd::params::Fill;
+use cachewright_device::ssd::{Ssd, SsdParams, preset};
+use cachewright_device::{AnyDevice, Device, model};
+use cachewright_system::ssd::DataCacheParams;
 use cachewright_system::timed::MachineSettings;
-use cachewright_types::Value;
+use cachewright_types::{Bytes, Seed, SettingError, Value};
 use serde_json::{Map, json};
 
 /// A device by its model.
@@ -27,12 +30,12 @@ pub struct DeviceSpec {
 #[derive(Clone, Debug, PartialEq)]
 pub struct StackSpec {
     /// Holds cached blocks.
-    pub cache: DeviceSpec,
+    pub front: Front,
     /// Holds everything.
     pub backing: DeviceSpec,
     /// Each tenant has a backing device of its own.
     pub per_tenant: bool,
-    /// The kind of machine: `tiered` or `buffer-cache`, which reads ahead.
+    /// The kind of machine: `tiered`, `buffer-cache`, which reads ahead, or `ssd`.
     pub system: &'static str,
     /// Replay each tenant alone too, for slowdowns.
     pub alone: bool,
@@ -40,8 +43,19 @@ pub struct StackSpec {
     pub machine: MachineSettings,
 }
 
+/// What holds cached blocks.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Front {
+    /// A device before the backing devices.
+    Device(DeviceSpec),
+    /// The data cache of the drive that holds everything: how it treats pages.
+    DataCache(DataCacheParams),
+}
+
 /// The kinds of machine.
-const SYSTEMS: [&str; 2] = ["tiered", "buffer-cache"];
+const SYSTEMS: [&str; 3] = ["tiered", "buffer-cache", SSD];
+/// The kind that is one drive with a data cache.
+const SSD: &str = "ssd";
 
 impl DeviceSpec {
     /// The table of that role in `[device]`, which must be there; `own` are keys that are not the
@@ -66,9 +80,22 @@ impl DeviceSpec {
             })?;
             pairs.push((name.clone(), value));
         }
-        let spec = DeviceSpec { key, model: model.to_owned(), pairs };
-        spec.build()?;
-        Ok(spec)
+        Ok(DeviceSpec { key, model: model.to_owned(), pairs })
+    }
+
+    /// Checked by building it.
+    fn checked(self) -> Result<DeviceSpec, String> {
+        self.build()?;
+        Ok(self)
+    }
+
+    /// The parameters of a drive. Errors: no such drive, or a parameter is refused.
+    pub fn drive(&self) -> Result<SsdParams, String> {
+        let found = preset(&self.model).map_err(|error| {
+            let (key, expected) = (self.key, error.expected);
+            format!("`{key}.model`: found `{}`, expected {expected}", self.model)
+        })?;
+        found.params(&self.pairs).map_err(|error| self.refusal(&error.to_string()))
     }
 
     /// The device, idle. Errors: no such model, or a parameter is refused.
@@ -101,12 +128,13 @@ impl StackSpec {
     pub(super) fn from_section(
         top: &Section<'_>,
         replay: &ReplaySpec,
+        block: Bytes,
     ) -> Result<Option<StackSpec>, String> {
         if top.get("device").is_none() {
             return match top.get("machine") {
                 None => Ok(None),
                 Some(_) => Err("found `[machine]`, expected `[device.cache]` and \
-                                `[device.backing]` with it"
+                                `[device.backing]` with it, or `[device.ssd]`"
                     .to_owned()),
             };
         }
@@ -116,13 +144,22 @@ impl StackSpec {
         }
         if top.get("flash").is_some() {
             return Err("found `[flash]` and `[device]`, expected one of them: the drive of \
-                        `[flash]` has no time, an SSD of `[device.cache]` cleans by itself"
+                        `[flash]` has no time, an SSD of `[device]` cleans by itself"
                 .to_owned());
         }
-        let devices = top.table("device", &["cache", "backing"])?;
-        let cache = DeviceSpec::from_section(&devices, "cache", "device.cache", &[])?;
+        let devices = top.table("device", &["cache", "backing", "ssd"])?;
+        if is_ssd(top) {
+            return StackSpec::one_drive(top, &devices, block).map(Some);
+        }
+        if devices.get("ssd").is_some() {
+            return Err("found `[device.ssd]`, expected `machine.system = \"ssd\"` with it, or \
+                        `[device.cache]` and `[device.backing]` instead"
+                .to_owned());
+        }
+        let cache = DeviceSpec::from_section(&devices, "cache", "device.cache", &[])?.checked()?;
         let own = ["per_tenant"];
         let backing = DeviceSpec::from_section(&devices, "backing", "device.backing", &own)?;
+        let backing = backing.checked()?;
         let per_tenant = match devices.get("backing").and_then(|table| table.get("per_tenant")) {
             None => false,
             Some(toml::Value::Boolean(flag)) => *flag,
@@ -132,11 +169,54 @@ impl StackSpec {
             }
         };
         let (system, alone, machine) = machine(top)?;
-        Ok(Some(StackSpec { cache, backing, per_tenant, system, alone, machine }))
+        let front = Front::Device(cache);
+        Ok(Some(StackSpec { front, backing, per_tenant, system, alone, machine }))
+    }
+
+    /// One drive with a data cache as the whole machine.
+    fn one_drive(
+        top: &Section<'_>,
+        devices: &Section<'_>,
+        block: Bytes,
+    ) -> Result<StackSpec, String> {
+        if let Some(role) = ["cache", "backing"].iter().find(|role| devices.get(role).is_some()) {
+            return Err(format!(
+                "found `[device.{role}]` with `machine.system = \"ssd\"`, expected only \
+                 `[device.ssd]`: the drive caches in its own memory"
+            ));
+        }
+        let backing = DeviceSpec::from_section(devices, "ssd", "device.ssd", &[])?;
+        let params = backing.drive()?;
+        if params.page != block {
+            return Err(format!(
+                "`cache.block`: found `{block}`, expected `{}`, the page of `device.ssd`",
+                params.page
+            ));
+        }
+        let (alone, machine, axes) = drive_machine(top)?;
+        let front = Front::DataCache(axes);
+        Ok(StackSpec { front, backing, per_tenant: false, system: SSD, alone, machine })
+    }
+
+    /// Bytes of a device that holds everything. Errors: it cannot be built.
+    pub fn capacity(&self) -> Result<Bytes, String> {
+        match &self.front {
+            Front::Device(_) => Ok(self.backing.build()?.capacity()),
+            Front::DataCache(_) => {
+                let params = SsdParams { fill: Fill::Empty, ..self.backing.drive()? };
+                let drive = Ssd::new(&params, &[], Seed(1));
+                let refused = |error: SettingError| self.backing.refusal(&error.to_string());
+                Ok(drive.map_err(refused)?.capacity())
+            }
+        }
     }
 
     /// The two tables with every default filled in: `device` and `machine`.
     pub(super) fn resolved(&self) -> Result<[serde_json::Value; 2], String> {
+        let cache = match &self.front {
+            Front::Device(cache) => cache,
+            Front::DataCache(axes) => return self.resolved_drive(axes),
+        };
         let mut backing = self.backing.resolved()?;
         backing.insert("per_tenant".to_owned(), self.per_tenant.into());
         let mut machine = Map::new();
@@ -145,9 +225,52 @@ impl StackSpec {
         for (name, text) in self.machine.values() {
             machine.insert(name.to_owned(), json_of(&text));
         }
-        let devices = json!({"cache": self.cache.resolved()?, "backing": backing});
+        let devices = json!({"cache": cache.resolved()?, "backing": backing});
         Ok([devices, machine.into()])
     }
+
+    fn resolved_drive(&self, axes: &DataCacheParams) -> Result<[serde_json::Value; 2], String> {
+        let mut machine = Map::new();
+        machine.insert("system".to_owned(), self.system.into());
+        machine.insert("alone".to_owned(), self.alone.into());
+        machine.insert("layout".to_owned(), self.machine.layout.word().into());
+        let axes = axes.values();
+        machine.extend(axes.iter().map(|(name, text)| ((*name).to_owned(), json_of(text))));
+        Ok([json!({"ssd": self.backing.resolved()?}), machine.into()])
+    }
+}
+
+/// Whether the machine is one drive with a data cache.
+fn is_ssd(top: &Section<'_>) -> bool {
+    let system = top.get("machine").and_then(|table| table.get("system"));
+    system.and_then(toml::Value::as_str) == Some(SSD)
+}
+
+/// The `[machine]` table of one drive: whether tenants run alone too, the layout, and how the
+/// drive's cache treats pages.
+fn drive_machine(top: &Section<'_>) -> Result<(bool, MachineSettings, DataCacheParams), String> {
+    let own = ["system", "alone", "layout"];
+    let names: Vec<&str> = DataCacheParams::table().iter().map(|entry| entry.name).collect();
+    let section = top.table("machine", &[&own[..], &names].concat())?;
+    let refused =
+        |error: SettingError| format!("`machine.{}", error.to_string().trim_start_matches('`'));
+    let given = |name: &str| match section.get(name) {
+        None => Ok(None),
+        Some(found) => match setting(found) {
+            Some(value) => Ok(Some((name.to_owned(), value))),
+            None => Err(section.refuse(name, found, "a number, true, false or text")),
+        },
+    };
+    let mut settings = MachineSettings::default();
+    if let Some((name, value)) = given("layout")? {
+        settings.set(&name, &value).map_err(refused)?;
+    }
+    let mut pairs = Vec::new();
+    for name in names {
+        pairs.extend(given(name)?);
+    }
+    let axes = DataCacheParams::from_pairs(&pairs).map_err(refused)?;
+    Ok((section.boolean("alone", false)?, settings, axes))
 }
 
 /// The `[machine]` table: its kind, whether tenants run alone too, and the settings.

@@ -12,7 +12,7 @@ mod resolved;
 mod section;
 mod tenant;
 
-pub use device::{DeviceSpec, StackSpec};
+pub use device::{DeviceSpec, Front, StackSpec};
 pub use flash::FlashSpec;
 pub use goal::Goal;
 pub use overrides::{apply, full_key};
@@ -134,7 +134,7 @@ impl Spec {
         let cache = CacheSpec::from_section(&top)?;
         let flash = FlashSpec::from_section(&top, cache.block)?;
         let replay = ReplaySpec::from_section(&top)?;
-        let stack = StackSpec::from_section(&top, &replay)?;
+        let stack = StackSpec::from_section(&top, &replay, cache.block)?;
         let tenants = tenant::from_section(&top, origin, &replay)?;
         Ok(Spec { name, seed, cache, flash, stack, replay, tenants })
     }

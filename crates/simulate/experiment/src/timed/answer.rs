@@ -4,7 +4,9 @@
 //! the names; a breakdown's parts are means per request and add up to the mean response.
 
 use super::Timed;
+use super::drive::drive_json;
 use crate::case::Case;
+use crate::spec::Front;
 use cachewright_measure::fairness::{extremes, jain};
 use cachewright_system::timed::{Experience, Times};
 use cachewright_types::Op;
@@ -40,6 +42,9 @@ pub fn timing_json(case: &Case, timed: &Timed) -> Value {
         "little": little_json(times),
         "series": series_json(times),
     });
+    if let Some(work) = &times.drive {
+        timing["drive"] = drive_json(case, work);
+    }
     if !timed.alone.is_empty() {
         timing["fairness"] = fairness_json(timed);
     }
@@ -113,11 +118,15 @@ fn devices_json(case: &Case, times: &Times) -> Vec<Value> {
     let device = |(number, used): (usize, &cachewright_system::timed::machine::Use)| {
         let own = stack.is_some_and(|stack| stack.per_tenant);
         let name = match number {
+            0 if times.drive.is_some() => "drive".to_owned(),
             0 => "cache".to_owned(),
             _ if own => format!("backing of {}", case.spec.tenants[number - 1].name),
             _ => "backing".to_owned(),
         };
-        let spec = stack.map(|stack| if number == 0 { &stack.cache } else { &stack.backing });
+        let spec = stack.map(|stack| match &stack.front {
+            Front::Device(cache) if number == 0 => cache,
+            _ => &stack.backing,
+        });
         json!({
             "name": name,
             "model": spec.map(|spec| spec.model.as_str()),

@@ -1,7 +1,8 @@
 //! Response time as a function of cache size.
 //!
 //! For: `mrc --latency`: one timed replay per tenant and size, in parallel. Must never know: how
-//! curves are drawn. Size 0 is the cache switched off: every request goes to the backing device.
+//! curves are drawn. Size 0 is the cache switched off: every request goes to the backing device
+//! (past the data cache of a drive).
 //! Unlike a miss-ratio curve this one may rise, or have cliffs that no hull shows. Source: icache's
 //! labels, which are made of the steps of this curve.
 
@@ -26,6 +27,9 @@ pub fn latency_curves(
 ) -> Result<Vec<Value>, ExperimentError> {
     let workload = workload(case, &recorded.recording, origin, progress)?;
     let cases: Vec<Case> = policies.iter().map(|policy| with_policy(case, policy)).collect();
+    for case in &cases {
+        case.needs_future(origin)?;
+    }
     let mut jobs = Vec::new();
     let mut named = Vec::new();
     for case in &cases {

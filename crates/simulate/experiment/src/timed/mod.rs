@@ -5,6 +5,7 @@
 //! on the number of threads.
 
 mod answer;
+mod drive;
 mod latency;
 mod listing;
 
@@ -17,12 +18,12 @@ use crate::case::Case;
 use crate::lanes::{Plan, interval_meter};
 use crate::progress::{OnProgress, Progress};
 use crate::record::open;
-use crate::spec::StackSpec;
+use crate::spec::{DeviceSpec, Front, StackSpec};
 use cachewright_cache::{Cache, Quotas};
 use cachewright_device::AnyDevice;
 use cachewright_policy::{PolicyVisitor, Registered};
 use cachewright_system::timed::{
-    CacheDecider, Decider, Loop, Machine, Parts, Placed, Replay, Requests, Times, run,
+    CacheDecider, Decider, Loop, Machine, Parts, Placed, Replay, Requests, Times, run, run_drive,
 };
 use cachewright_system::{Control, RecordError, Recording};
 use cachewright_types::{Bytes, TenantId};
@@ -80,8 +81,8 @@ impl PolicyVisitor for Decide<'_> {
 pub fn shares_places(a: &Case, b: &Case) -> bool {
     let key = |case: &Case| {
         let stack = case.spec.stack.as_ref()?;
-        let capacity = stack.backing.build().map(|device| device.capacity()).ok();
-        Some((capacity, stack.per_tenant, stack.machine.layout))
+        let drive = matches!(stack.front, Front::DataCache(_));
+        Some((stack.capacity().ok(), drive, stack.per_tenant, stack.machine.layout))
     };
     key(a) == key(b)
 }
@@ -118,20 +119,24 @@ pub fn workload<'a>(
     let mut requests = Requests::read(&mut traces, spec.cache.trim, limit, tell)?;
     let device_of: Vec<usize> =
         backing_of(stack, spec.tenants.len()).iter().map(|number| number - 1).collect();
-    let capacity = stack.backing.build().map_err(refuse)?.capacity();
+    let capacity = stack.capacity().map_err(refuse)?;
     let count = device_of.iter().max().map_or(0, |last| last + 1);
     let shift = spec.cache.block.0.trailing_zeros();
     let placed = requests
         .place(recording, shift, stack.machine.layout, &vec![capacity; count], &device_of)
-        .map_err(|error| refuse(too_small(&error)))?;
+        .map_err(|error| refuse(too_small(stack, &error)))?;
     Ok(Workload { recording, requests, placed, origin, progress })
 }
 
-fn too_small(error: &cachewright_system::timed::TooSmall) -> String {
+fn too_small(stack: &StackSpec, error: &cachewright_system::timed::TooSmall) -> String {
     let hint = if error.compact { "" } else { "; `machine.layout = \"compact\"` may need less" };
     let what = if error.compact { "touched by" } else { "reached by" };
+    let key = match stack.front {
+        Front::Device(_) => "device.backing",
+        Front::DataCache(_) => "device.ssd",
+    };
     format!(
-        "`device.backing`: found a capacity of {}, expected at least {} {what} its tenants{hint}",
+        "`{key}`: found a capacity of {}, expected at least {} {what} its tenants{hint}",
         error.capacity, error.needed
     )
 }
@@ -197,8 +202,6 @@ impl Workload<'_> {
         let (case, origin) = (job.case, self.origin);
         let capacity_blocks = job.capacity_blocks;
         let plan = Plan { case, recording: self.recording, capacity_blocks, origin };
-        let decider = self.decider(job, &plan)?;
-        let machine = self.machine(job)?;
         let curves = (case.needs_curves() && job.only.is_none()).then(|| interval_meter(case));
         let replay = Replay {
             recording: self.recording,
@@ -211,7 +214,18 @@ impl Workload<'_> {
             windows: case.spec.replay.windows,
             capacity_blocks,
         };
-        run(&replay, machine, decider, curves, progress).map_err(|error| match error {
+        let found = match &job.stack.front {
+            Front::Device(cache) => {
+                let (decider, machine) = (self.decider(job, &plan)?, self.machine(job, cache)?);
+                run(&replay, machine, decider, curves, progress)
+            }
+            Front::DataCache(axes) => {
+                let (drive, control) = self.drive(job, &plan, axes)?;
+                let page_shift = case.spec.cache.block.0.trailing_zeros();
+                run_drive(&replay, (drive, page_shift), control, curves, progress)
+            }
+        };
+        found.map_err(|error| match error {
             RecordError::Cancelled => ExperimentError::Cancelled,
             other => other.into(),
         })
@@ -230,11 +244,11 @@ impl Workload<'_> {
             .map_err(|error| plan.refuse(format!("`cache.policy`: {error}")))
     }
 
-    fn machine(&self, job: &Job<'_>) -> Result<Machine, ExperimentError> {
+    fn machine(&self, job: &Job<'_>, cache: &DeviceSpec) -> Result<Machine, ExperimentError> {
         let refuse = |message| ExperimentError::Spec { origin: self.origin.to_owned(), message };
         let (stack, spec) = (job.stack, &job.case.spec);
         let backing_of = backing_of(stack, spec.tenants.len());
-        let mut devices: Vec<AnyDevice> = vec![stack.cache.build().map_err(refuse)?];
+        let mut devices: Vec<AnyDevice> = vec![cache.build().map_err(refuse)?];
         let found = devices[0].capacity();
         for _ in 0..backing_of.iter().max().copied().unwrap_or(0) {
             devices.push(stack.backing.build().map_err(refuse)?);

@@ -341,6 +341,10 @@ pub trait DataCached {
     fn occupancy(&self, tenant: TenantId) -> u32;
     /// Pages a tenant may hold.
     fn quota(&self, tenant: TenantId) -> u32;
+    /// Pages all tenants together may hold.
+    fn pages(&self) -> u64;
+    /// Pages that are dirty.
+    fn dirty_pages(&self) -> u64;
     /// What the cache has done.
     fn cache_stats(&self) -> CacheStats;
     /// What the flash has done up to `now`.
@@ -366,6 +370,15 @@ impl<P: Policy> DataCached for CachedSsd<P> {
 
     fn quota(&self, tenant: TenantId) -> u32 {
         self.inside().engine.quota(tenant)
+    }
+
+    fn pages(&self) -> u64 {
+        let engine = &self.inside().engine;
+        (0..engine.pools()).map(|pool| u64::from(engine.policy(pool).capacity())).sum()
+    }
+
+    fn dirty_pages(&self) -> u64 {
+        self.inside().engine.dirty_blocks()
     }
 
     fn cache_stats(&self) -> CacheStats {

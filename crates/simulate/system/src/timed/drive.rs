@@ -19,7 +19,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
 
 /// Requests between two calls of the progress function.
-const PROGRESS_EVERY: u64 = 1 << 14;
+pub(super) const PROGRESS_EVERY: u64 = 1 << 14;
 
 /// When requests are sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub struct Replay<'a> {
 }
 
 /// Where the next request comes from.
-struct Source {
+pub(super) struct Source {
     /// Requests in order: of all tenants when open, else per tenant.
     order: Vec<Vec<u32>>,
     next: Vec<usize>,
@@ -114,7 +114,7 @@ pub fn run(
         times: Times::new(tenants),
         plan: Plan::default(),
         sent: 0,
-        total: source.order.iter().map(|requests| requests.len() as u64).sum(),
+        total: source.total(),
         interval_end_ns: replay.interval_ns,
         window: 0,
         machine,
@@ -125,7 +125,7 @@ pub fn run(
 }
 
 impl Source {
-    fn new(replay: &Replay<'_>, tenants: usize) -> Source {
+    pub(super) fn new(replay: &Replay<'_>, tenants: usize) -> Source {
         let requests = replay.requests;
         let wanted = |tenant: usize| replay.only.is_none_or(|only| only.index() == tenant);
         let mut source =
@@ -154,29 +154,74 @@ impl Source {
         source
     }
 
-    fn schedule(&mut self, time_ns: u64, tenant: u16) {
+    pub(super) fn schedule(&mut self, time_ns: u64, tenant: u16) {
         if self.next[usize::from(tenant)] < self.order[usize::from(tenant)].len() {
             self.ready.push(Reverse((time_ns, self.scheduled, tenant)));
             self.scheduled += 1;
         }
     }
 
-    fn schedule_open(&mut self, requests: &Requests) {
+    pub(super) fn schedule_open(&mut self, requests: &Requests) {
         if let Some(at) = self.order[0].get(self.next[0]) {
             self.schedule(requests.time_ns(*at as usize), 0);
         }
     }
 
-    fn next_ns(&self) -> Option<u64> {
+    pub(super) fn next_ns(&self) -> Option<u64> {
         self.ready.peek().map(|Reverse(ready)| ready.0)
     }
 
+    /// Requests in all.
+    pub(super) fn total(&self) -> u64 {
+        self.order.iter().map(|requests| requests.len() as u64).sum()
+    }
+
     /// The next request, if its tenant has one left.
-    fn take(&mut self) -> Option<usize> {
+    pub(super) fn take(&mut self) -> Option<usize> {
         let Reverse((_, _, lane)) = self.ready.pop()?;
         let at = *self.order[usize::from(lane)].get(self.next[usize::from(lane)])?;
         self.next[usize::from(lane)] += 1;
         Some(at as usize)
+    }
+}
+
+/// Shows accesses to the curves.
+pub(super) fn measure(
+    curves: &mut CurveSet,
+    recording: &Recording,
+    tenant: TenantId,
+    positions: Range<usize>,
+) {
+    let ids = recording.ids_for(false);
+    for at in positions {
+        let (block, flags) = (BlockId(ids[at]), recording.flags[at]);
+        if flags & TRIM != 0 {
+            curves.remove(tenant, block);
+        } else {
+            curves.access(tenant, block, flags & WRITE != 0);
+        }
+    }
+}
+
+/// When window number `window` ends: at its share of the trace's time, or (closed) when its share
+/// of requests has been sent; `progress` is how many were, of how many.
+pub(super) fn window_end_ns(
+    replay: &Replay<'_>,
+    window: u32,
+    (sent, total): (u64, u64),
+    now_ns: u64,
+) -> u64 {
+    let (windows, next) = (u64::from(replay.windows), u64::from(window) + 1);
+    if next > windows {
+        return u64::MAX;
+    }
+    match replay.pace {
+        Loop::Open => {
+            let end = u128::from(replay.recording.span_ns()) + 1;
+            (end * u128::from(next) / u128::from(windows)) as u64
+        }
+        Loop::Closed { .. } if sent * windows >= total * next => now_ns,
+        Loop::Closed { .. } => u64::MAX,
     }
 }
 
@@ -221,7 +266,9 @@ impl Drive<'_> {
         let request = self.replay.requests.get(at);
         let (recording, shift) = (self.replay.recording, self.machine.block_shift);
         let positions = self.replay.requests.accesses(at, recording, shift);
-        self.measure(&request, positions.clone());
+        if let Some(curves) = &mut self.curves {
+            measure(curves, recording, request.tenant, positions.clone());
+        }
         self.times.arrived(&request, now_ns);
         let next_use = self.replay.next_use.get(positions).unwrap_or_default();
         self.decider.on(&request, next_use, &mut self.plan);
@@ -231,21 +278,6 @@ impl Drive<'_> {
             Op::Read => self.read_ahead(&request),
             Op::Write => self.note_dirty(),
             Op::Trim | Op::Flush => {}
-        }
-    }
-
-    /// Shows the accesses to the curves.
-    fn measure(&mut self, request: &Request, positions: Range<usize>) {
-        let Some(curves) = &mut self.curves else { return };
-        let recording = self.replay.recording;
-        let ids = recording.ids_for(false);
-        for at in positions {
-            let (block, flags) = (BlockId(ids[at]), recording.flags[at]);
-            if flags & TRIM != 0 {
-                curves.remove(request.tenant, block);
-            } else {
-                curves.access(request.tenant, block, flags & WRITE != 0);
-            }
         }
     }
 
@@ -332,22 +364,8 @@ impl Drive<'_> {
         }
     }
 
-    /// When the current window ends: at its share of the trace's time, or (closed) when its share
-    /// of requests has been sent.
     fn window_end_ns(&self, now_ns: u64) -> u64 {
-        let windows = u64::from(self.replay.windows);
-        let next = u64::from(self.window) + 1;
-        if next > windows {
-            return u64::MAX;
-        }
-        match self.replay.pace {
-            Loop::Open => {
-                let end = u128::from(self.replay.recording.span_ns()) + 1;
-                (end * u128::from(next) / u128::from(windows)) as u64
-            }
-            Loop::Closed { .. } if self.sent * windows >= self.total * next => now_ns,
-            Loop::Closed { .. } => u64::MAX,
-        }
+        window_end_ns(self.replay, self.window, (self.sent, self.total), now_ns)
     }
 
     fn finish(mut self) -> Times {

@@ -17,10 +17,12 @@ pub mod requests;
 mod residences;
 pub mod settings;
 pub mod times;
+pub mod whole;
 
 pub use decide::{CacheDecider, Decider};
 pub use drive::{Loop, Replay, run};
 pub use machine::{Machine, Parts};
 pub use requests::{Layout, Placed, Requests, TooSmall};
 pub use settings::MachineSettings;
-pub use times::{Experience, Times};
+pub use times::{DriveWork, Experience, Times};
+pub use whole::run_drive;

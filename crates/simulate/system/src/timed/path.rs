@@ -63,43 +63,54 @@ impl Path {
 
 /// Sums of paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Breakdown([u128; PARTS]);
+pub struct Breakdown {
+    sums: [u128; PARTS],
+    /// There is one device, so that its parts need no role.
+    one_device: bool,
+}
 
 impl Default for Breakdown {
     fn default() -> Self {
-        Breakdown([0; PARTS])
+        Breakdown { sums: [0; PARTS], one_device: false }
     }
 }
 
 impl Breakdown {
+    /// Sums of paths on one device, spent under [`Role::Cache`].
+    pub fn of_one_device() -> Breakdown {
+        Breakdown { one_device: true, ..Breakdown::default() }
+    }
+
     /// Adds a request's path.
     pub fn add(&mut self, path: &Path) {
-        for (sum, part) in self.0.iter_mut().zip(&path.0) {
+        for (sum, part) in self.sums.iter_mut().zip(&path.0) {
             *sum += u128::from(*part);
         }
     }
 
     /// Adds other sums.
     pub fn merge(&mut self, other: &Breakdown) {
-        for (sum, part) in self.0.iter_mut().zip(&other.0) {
+        for (sum, part) in self.sums.iter_mut().zip(&other.sums) {
             *sum += part;
         }
+        self.one_device |= other.one_device;
     }
 
     /// The sum of all parts.
     pub fn total_ns(&self) -> u128 {
-        self.0.iter().sum()
+        self.sums.iter().sum()
     }
 
     /// The parts that are not zero, by name, in the order of tables: what the cache device spent,
-    /// then the backing device, then the waits.
+    /// then the backing device, then the waits. Of one device, its parts alone.
     pub fn parts(&self) -> Vec<(String, u128)> {
-        let device = |role: &'static str| {
-            Part::ALL.iter().map(move |part| format!("{role} {}", part.word()))
-        };
+        let device =
+            |role: &'static str| Part::ALL.iter().map(move |part| format!("{role}{}", part.word()));
         let waits = ["decision", "wait for block", "wait for room"].map(str::to_owned);
-        let names = device("cache").chain(device("backing")).chain(waits);
-        names.zip(self.0).filter(|(_, time)| *time > 0).collect()
+        let names = device(if self.one_device { "" } else { "cache " })
+            .chain(device("backing "))
+            .chain(waits);
+        names.zip(self.sums).filter(|(_, time)| *time > 0).collect()
     }
 }
 

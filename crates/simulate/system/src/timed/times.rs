@@ -6,6 +6,8 @@
 use super::machine::{Answer, Use};
 use super::path::Breakdown;
 use crate::lane::LaneResult;
+use crate::ssd::CacheStats;
+use cachewright_device::ssd::flash::FlashStats;
 use cachewright_measure::{Population, Rates, Responses};
 use cachewright_types::{Op, Request};
 
@@ -52,6 +54,17 @@ pub struct Times {
     pub cleaned_blocks: u64,
     /// What the cache counted.
     pub cache: LaneResult,
+    /// What a drive that is the whole machine did.
+    pub drive: Option<DriveWork>,
+}
+
+/// What a drive that is the whole machine did.
+#[derive(Clone, Debug, Default)]
+pub struct DriveWork {
+    /// Its data cache.
+    pub cache: CacheStats,
+    /// Its flash.
+    pub flash: FlashStats,
 }
 
 impl Experience {
@@ -101,7 +114,16 @@ impl Times {
             read_ahead_blocks: 0,
             cleaned_blocks: 0,
             cache: LaneResult::default(),
+            drive: None,
         }
+    }
+
+    /// Of a drive that is the whole machine.
+    pub(super) fn of_drive(tenants: usize) -> Times {
+        let mut times = Times::new(tenants);
+        let breakdowns = times.tenants.iter_mut().map(|tenant| &mut tenant.breakdown);
+        breakdowns.for_each(|breakdown| *breakdown = Breakdown::of_one_device());
+        times
     }
 
     /// All tenants together.

@@ -1,0 +1,96 @@
+//! A case on one drive with a data cache: the drive of a job, and what it did, as results have it.
+//!
+//! For: stack files with `machine.system = "ssd"`. Must never know: how a drive works. Units: pages
+//! of the drive unless a name says otherwise.
+
+use super::{Job, Workload};
+use crate::ExperimentError;
+use crate::case::Case;
+use crate::lanes::Plan;
+use cachewright_cache::{Quotas, WriteMode};
+use cachewright_device::ssd::host::Port;
+use cachewright_system::Control;
+use cachewright_system::ssd::{CachedDrive, DataCacheParams, Description, build};
+use cachewright_system::timed::DriveWork;
+use serde_json::{Value, json};
+
+/// A drive and the control loop of its cache.
+type Controlled = (Box<dyn CachedDrive>, Option<Control>);
+
+impl Workload<'_> {
+    /// The idle drive of a job. A job without a cache reads and writes flash only.
+    pub(super) fn drive(
+        &self,
+        job: &Job<'_>,
+        plan: &Plan<'_>,
+        axes: &DataCacheParams,
+    ) -> Result<Controlled, ExperimentError> {
+        let spec = &job.case.spec;
+        let params = job.stack.backing.drive().map_err(|message| plan.refuse(message))?;
+        let tenants = spec.tenants.iter();
+        let ports: Vec<Port> = tenants
+            .map(|tenant| Port {
+                queue_depth: params.queue_depth,
+                weight: tenant.weight.round().clamp(1.0, 255.0) as u32,
+            })
+            .collect();
+        let (control, quotas) = match job.only {
+            Some(_) => (None, Quotas::Shared(job.capacity_blocks)),
+            None => {
+                let mut control = plan.control()?;
+                let quotas = control.first();
+                (Some(control), quotas)
+            }
+        };
+        let off = job.capacity_blocks == 0;
+        let mode = if off { WriteMode::WriteAround } else { spec.cache.write };
+        let axes = DataCacheParams { read_fill: axes.read_fill && !off, ..axes.clone() };
+        let policy = &spec.cache.policy;
+        let drive = build(&Description {
+            params: &params,
+            ports: &ports,
+            policy: (&policy.name, &policy.pairs),
+            quotas: &quotas,
+            mode,
+            axes: &axes,
+            seed: spec.seed.derive("ssd"),
+        });
+        let drive = drive.map_err(|error| match error {
+            cachewright_system::ssd::BuildError::Policy(error) => {
+                plan.refuse(format!("`cache.policy`: {error}"))
+            }
+            cachewright_system::ssd::BuildError::Drive(error) => {
+                plan.refuse(format!("`device.ssd`: {error}"))
+            }
+        })?;
+        Ok((drive, control))
+    }
+}
+
+/// What the drive did.
+pub(super) fn drive_json(case: &Case, work: &DriveWork) -> Value {
+    let (cache, flash) = (&work.cache, &work.flash);
+    let counters = &flash.counters;
+    let stack = case.spec.stack.as_ref();
+    let filled = stack.and_then(|stack| stack.backing.drive().ok()).map(|drive| drive.occupancy);
+    json!({
+        "preconditioned": flash.preconditioned,
+        "filled_share": if flash.preconditioned == "empty" { Some(0.0) } else { filled },
+        "write_amplification": flash.write_amplification(),
+        "collections": flash.collections,
+        "moved_pages": flash.moved_pages,
+        "erases": counters.erases,
+        "host_reads": counters.host_reads,
+        "update_reads": counters.update_reads,
+        "map_misses": counters.map_reads,
+        "map_programs": counters.map_programs,
+        "host_programs": counters.host_programs,
+        "unwritten_reads": counters.unwritten_reads,
+        "mean_erases": flash.wear.mean,
+        "most_erases": flash.wear.most,
+        "destaged_pages": cache.destaged_pages,
+        "read_filled_pages": cache.filled_pages,
+        "held_writes": cache.held_writes,
+        "most_outgoing_bytes": cache.most_outgoing.0,
+    })
+}

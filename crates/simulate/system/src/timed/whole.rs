@@ -1,0 +1,226 @@
+//! Timed replay on a drive that is the whole machine: its data cache decides, its flash holds all.
+//!
+//! For: multi-tenant drives with a control loop over their data cache. Must never know: policies,
+//! stack files. Units: nanoseconds, bytes, pages. At one time the drive comes before intervals,
+//! intervals before windows, windows before requests, as with other machines. A quota changes when
+//! the first request after the interval's end is sent. After the last request the replay goes on
+//! until the drive is idle.
+
+use super::drive::{Loop, PROGRESS_EVERY, Replay, Source, measure, window_end_ns};
+use super::machine::{Answer, Use};
+use super::path::{Path, Role};
+use super::times::{DriveWork, Times};
+use crate::control::Control;
+use crate::lane::LaneResult;
+use crate::recording::RecordError;
+use crate::series::{Held, Row, rows_of};
+use crate::ssd::CachedDrive;
+use cachewright_curve::CurveSet;
+use cachewright_device::{Command, Completion};
+use cachewright_measure::Counts;
+use cachewright_types::{Nanos, TenantId};
+
+/// The state of one replay.
+struct Whole<'a> {
+    replay: &'a Replay<'a>,
+    drive: Box<dyn CachedDrive>,
+    /// log2 of the bytes of a page.
+    page_shift: u32,
+    control: Option<Control>,
+    curves: Option<CurveSet>,
+    times: Times,
+    used: Use,
+    /// Counters at the start of the window.
+    before: Vec<Counts>,
+    rows: Vec<Row>,
+    done: Vec<Completion>,
+    sent: u64,
+    total: u64,
+    interval_end_ns: u64,
+    window: u32,
+    now_ns: u64,
+}
+
+/// Replays to the end on an idle drive, given with log2 of the bytes of its pages; without
+/// `control` its cache stays divided as it is; `curves` measures for the partitioner, `progress` is
+/// told the requests sent and stops the replay by returning false. Errors: stopped.
+pub fn run_drive(
+    replay: &Replay<'_>,
+    (drive, page_shift): (Box<dyn CachedDrive>, u32),
+    control: Option<Control>,
+    curves: Option<CurveSet>,
+    progress: &mut dyn FnMut(u64) -> bool,
+) -> Result<Times, RecordError> {
+    let tenants = replay.recording.totals.len();
+    let source = Source::new(replay, tenants);
+    let whole = Whole {
+        replay,
+        drive,
+        page_shift,
+        control,
+        curves,
+        times: Times::of_drive(tenants),
+        used: Use::default(),
+        before: vec![Counts::default(); tenants],
+        rows: Vec::new(),
+        done: Vec::new(),
+        sent: 0,
+        total: source.total(),
+        interval_end_ns: replay.interval_ns,
+        window: 0,
+        now_ns: 0,
+    };
+    whole.run(source, progress)
+}
+
+impl Whole<'_> {
+    fn run(
+        mut self,
+        mut source: Source,
+        progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Times, RecordError> {
+        loop {
+            let due = self.drive.next_due().map(|due| due.0);
+            match (due, source.next_ns()) {
+                (None, None) => return Ok(self.finish()),
+                (Some(due), next) if next.is_none_or(|next| due <= next) => {
+                    self.advance(due, &mut source);
+                }
+                (_, Some(now_ns)) => {
+                    self.now_ns = now_ns;
+                    self.end_until(now_ns);
+                    if let Some(at) = source.take() {
+                        self.send(at);
+                        if self.sent.is_multiple_of(PROGRESS_EVERY) && !progress(self.sent) {
+                            return Err(RecordError::Cancelled);
+                        }
+                    }
+                    if self.replay.pace == Loop::Open {
+                        source.schedule_open(self.replay.requests);
+                    }
+                }
+                (Some(_), None) => {}
+            }
+        }
+    }
+
+    /// Lets the drive work up to `due_ns` and takes its answers.
+    fn advance(&mut self, due_ns: u64, source: &mut Source) {
+        self.now_ns = due_ns;
+        let mut done = std::mem::take(&mut self.done);
+        self.drive.advance(Nanos(due_ns), &mut done);
+        for completion in done.drain(..) {
+            self.answer(&completion, source);
+        }
+        self.done = done;
+    }
+
+    fn send(&mut self, at: usize) {
+        let (replay, now_ns) = (self.replay, self.now_ns);
+        let request = replay.requests.get(at);
+        if let Some(curves) = &mut self.curves {
+            let shift = self.page_shift;
+            let positions = replay.requests.accesses(at, replay.recording, shift);
+            measure(curves, replay.recording, request.tenant, positions);
+        }
+        self.times.arrived(&request, now_ns);
+        let kind = request.op as usize;
+        self.used.commands[kind] += 1;
+        self.used.bytes[kind] += request.length.0;
+        self.used.population.enter(now_ns);
+        let (op, offset, length, tenant) =
+            (request.op, request.offset, request.length, request.tenant);
+        self.drive.submit(Nanos(now_ns), Command { tag: at as u64, op, offset, length, tenant });
+        self.sent += 1;
+    }
+
+    fn answer(&mut self, completion: &Completion, source: &mut Source) {
+        let request = self.replay.requests.get(completion.tag as usize);
+        let mut path = Path::default();
+        path.spend(Role::Cache, &completion.spent);
+        let answer = Answer {
+            tag: completion.tag,
+            tenant: request.tenant,
+            arrival_ns: completion.submitted.0,
+            finish_ns: completion.finished.0,
+            path,
+        };
+        self.used.population.leave(answer.finish_ns);
+        self.times.answered(&request, &answer);
+        if let Loop::Closed { think_ns, .. } = &self.replay.pace {
+            let again = answer.finish_ns.saturating_add(think_ns[answer.tenant.index()]);
+            source.schedule(again, answer.tenant.0);
+        }
+    }
+
+    /// Ends the intervals and windows that end until `now_ns`.
+    fn end_until(&mut self, now_ns: u64) {
+        loop {
+            let interval_ns = match self.replay.interval_ns {
+                0 => u64::MAX,
+                _ => self.interval_end_ns,
+            };
+            let window_ns = self.window_end_ns(now_ns);
+            if interval_ns.min(window_ns) > now_ns {
+                return;
+            }
+            if interval_ns <= window_ns {
+                let curves = self.curves.as_mut().map(CurveSet::end_window).unwrap_or_default();
+                if let Some(control) = &mut self.control {
+                    self.drive.control(Nanos(now_ns), control, &curves);
+                }
+                self.interval_end_ns += self.replay.interval_ns;
+            } else {
+                self.end_window(window_ns);
+            }
+        }
+    }
+
+    fn window_end_ns(&self, now_ns: u64) -> u64 {
+        window_end_ns(self.replay, self.window, (self.sent, self.total), now_ns)
+    }
+
+    fn end_window(&mut self, time_ns: u64) {
+        let held = self.held();
+        let pages = self.drive.pages();
+        self.rows.extend(rows_of(&held, pages, &mut self.before, self.window, time_ns));
+        self.window += 1;
+    }
+
+    /// What each tenant has and holds now.
+    fn held(&self) -> Vec<Held> {
+        let tenants = (0..self.before.len()).map(|tenant| TenantId(tenant as u16));
+        let held = |tenant| Held {
+            counts: self.drive.counts(tenant),
+            occupancy: self.drive.occupancy(tenant),
+            quota: self.drive.quota(tenant),
+        };
+        tenants.map(held).collect()
+    }
+
+    fn finish(mut self) -> Times {
+        while self.window < self.replay.windows {
+            let open = self.replay.pace == Loop::Open;
+            let end_ns = if open { self.window_end_ns(self.now_ns) } else { self.now_ns };
+            self.end_window(end_ns);
+        }
+        let held = self.held();
+        self.times.end_ns = self.now_ns;
+        self.times.devices = vec![self.used];
+        self.times.cache = LaneResult {
+            counts: held.iter().map(|held| held.counts).collect(),
+            occupancy_blocks: held.iter().map(|held| held.occupancy).collect(),
+            quota_blocks: held.iter().map(|held| held.quota).collect(),
+            dirty_blocks: self.drive.dirty_pages(),
+            rows: self.rows,
+            curves: Vec::new(),
+        };
+        self.times.drive = Some(DriveWork {
+            cache: self.drive.cache_stats(),
+            flash: self.drive.flash_stats(Nanos(self.now_ns)),
+        });
+        debug_assert_eq!(self.drive.outstanding(), 0);
+        debug_assert_eq!(self.times.audit(), Ok(()));
+        self.times
+    }
+}
