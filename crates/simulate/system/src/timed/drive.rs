@@ -240,6 +240,7 @@ impl Drive<'_> {
                     self.machine.advance(due);
                 }
                 (_, Some(now)) => {
+                    self.machine.wait_until(now);
                     self.end_until(now);
                     if let Some(at) = source.take() {
                         self.send(at, now);

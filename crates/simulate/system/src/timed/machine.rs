@@ -202,6 +202,12 @@ impl Machine {
         self.run();
     }
 
+    /// Moves time to `now_ns`, before which nothing is due: what is asked for next is asked then.
+    pub fn wait_until(&mut self, now_ns: u64) {
+        debug_assert!(self.next_due_ns().is_none_or(|due_ns| due_ns >= now_ns), "nothing is due");
+        self.now_ns = self.now_ns.max(now_ns);
+    }
+
     /// The answers since the last call, in the order in which they were given.
     pub fn take_answers(&mut self, answers: &mut Vec<Answer>) {
         answers.clear();
