@@ -4,6 +4,7 @@
 //! nanoseconds. At one time devices come before intervals, intervals before windows, windows before
 //! requests: so an open loop decides exactly as the replay without devices does.
 
+use super::borders::{Border, Borders};
 use super::decide::Decider;
 use super::machine::{Answer, Machine};
 use super::read_ahead::Streams;
@@ -84,8 +85,7 @@ struct Drive<'a> {
     plan: Plan,
     sent: u64,
     total: u64,
-    interval_end_ns: u64,
-    window: u32,
+    borders: Borders,
 }
 
 /// Replays to the end; `curves` measures for the partitioner, `progress` is told the requests sent
@@ -115,8 +115,7 @@ pub fn run(
         plan: Plan::default(),
         sent: 0,
         total: source.total(),
-        interval_end_ns: replay.interval_ns,
-        window: 0,
+        borders: Borders::new(replay),
         machine,
         decider,
         curves,
@@ -200,28 +199,6 @@ pub(super) fn measure(
         } else {
             curves.access(tenant, block, flags & WRITE != 0);
         }
-    }
-}
-
-/// When window number `window` ends: at its share of the trace's time, or (closed) when its share
-/// of requests has been sent; `progress` is how many were, of how many.
-pub(super) fn window_end_ns(
-    replay: &Replay<'_>,
-    window: u32,
-    (sent, total): (u64, u64),
-    now_ns: u64,
-) -> u64 {
-    let (windows, next) = (u64::from(replay.windows), u64::from(window) + 1);
-    if next > windows {
-        return u64::MAX;
-    }
-    match replay.pace {
-        Loop::Open => {
-            let end = u128::from(replay.recording.span_ns()) + 1;
-            (end * u128::from(next) / u128::from(windows)) as u64
-        }
-        Loop::Closed { .. } if sent * windows >= total * next => now_ns,
-        Loop::Closed { .. } => u64::MAX,
     }
 }
 
@@ -344,38 +321,24 @@ impl Drive<'_> {
 
     /// Ends the intervals and windows that end until `now_ns`.
     fn end_until(&mut self, now_ns: u64) {
-        loop {
-            let interval_ns = match self.replay.interval_ns {
-                0 => u64::MAX,
-                _ => self.interval_end_ns,
-            };
-            let window_ns = self.window_end_ns(now_ns);
-            if interval_ns.min(window_ns) > now_ns {
-                return;
-            }
-            if interval_ns <= window_ns {
-                let curves = self.curves.as_mut().map(CurveSet::end_window).unwrap_or_default();
-                self.decider.end_interval(&curves, &mut self.plan);
-                self.machine.background(TenantId(0), &self.plan);
-                self.interval_end_ns += self.replay.interval_ns;
-            } else {
-                self.decider.end_window(self.window, window_ns);
-                self.window += 1;
+        let progress = (self.sent, self.total);
+        while let Some(border) = self.borders.next(self.replay, progress, now_ns) {
+            match border {
+                Border::Interval => {
+                    let curves = self.curves.as_mut().map(CurveSet::end_window);
+                    self.decider.end_interval(&curves.unwrap_or_default(), &mut self.plan);
+                    self.machine.background(TenantId(0), &self.plan);
+                }
+                Border::Window { number, time_ns } => self.decider.end_window(number, time_ns),
             }
         }
     }
 
-    fn window_end_ns(&self, now_ns: u64) -> u64 {
-        window_end_ns(self.replay, self.window, (self.sent, self.total), now_ns)
-    }
-
     fn finish(mut self) -> Times {
-        while self.window < self.replay.windows {
-            let open = self.replay.pace == Loop::Open;
-            let now_ns = self.machine.now_ns();
-            let end_ns = if open { self.window_end_ns(now_ns) } else { now_ns };
-            self.decider.end_window(self.window, end_ns);
-            self.window += 1;
+        let now_ns = self.machine.now_ns();
+        while let Some(Border::Window { number, time_ns }) = self.borders.last(self.replay, now_ns)
+        {
+            self.decider.end_window(number, time_ns);
         }
         self.times.end_ns = self.machine.now_ns();
         self.times.devices = self.machine.uses().to_vec();

@@ -6,6 +6,7 @@
 //! `tiered` is a flash or fixed-latency cache device over disks, `buffer-cache` is memory over a
 //! disk with read-ahead.
 
+mod borders;
 pub mod decide;
 pub mod drive;
 mod emit;

@@ -6,7 +6,8 @@
 //! the first request after the interval's end is sent. After the last request the replay goes on
 //! until the drive is idle.
 
-use super::drive::{Loop, PROGRESS_EVERY, Replay, Source, measure, window_end_ns};
+use super::borders::{Border, Borders};
+use super::drive::{Loop, PROGRESS_EVERY, Replay, Source, measure};
 use super::machine::{Answer, Use};
 use super::path::{Path, Role};
 use super::times::{DriveWork, Times};
@@ -36,8 +37,7 @@ struct Whole<'a> {
     done: Vec<Completion>,
     sent: u64,
     total: u64,
-    interval_end_ns: u64,
-    window: u32,
+    borders: Borders,
     now_ns: u64,
 }
 
@@ -66,8 +66,7 @@ pub fn run_drive(
         done: Vec::new(),
         sent: 0,
         total: source.total(),
-        interval_end_ns: replay.interval_ns,
-        window: 0,
+        borders: Borders::new(replay),
         now_ns: 0,
     };
     whole.run(source, progress)
@@ -155,36 +154,25 @@ impl Whole<'_> {
 
     /// Ends the intervals and windows that end until `now_ns`.
     fn end_until(&mut self, now_ns: u64) {
-        loop {
-            let interval_ns = match self.replay.interval_ns {
-                0 => u64::MAX,
-                _ => self.interval_end_ns,
-            };
-            let window_ns = self.window_end_ns(now_ns);
-            if interval_ns.min(window_ns) > now_ns {
-                return;
-            }
-            if interval_ns <= window_ns {
-                let curves = self.curves.as_mut().map(CurveSet::end_window).unwrap_or_default();
-                if let Some(control) = &mut self.control {
-                    self.drive.control(Nanos(now_ns), control, &curves);
+        let progress = (self.sent, self.total);
+        while let Some(border) = self.borders.next(self.replay, progress, now_ns) {
+            match border {
+                Border::Interval => {
+                    let curves = self.curves.as_mut().map(CurveSet::end_window);
+                    if let Some(control) = &mut self.control {
+                        let curves = curves.unwrap_or_default();
+                        self.drive.control(Nanos(now_ns), control, &curves);
+                    }
                 }
-                self.interval_end_ns += self.replay.interval_ns;
-            } else {
-                self.end_window(window_ns);
+                Border::Window { number, time_ns } => self.end_window(number, time_ns),
             }
         }
     }
 
-    fn window_end_ns(&self, now_ns: u64) -> u64 {
-        window_end_ns(self.replay, self.window, (self.sent, self.total), now_ns)
-    }
-
-    fn end_window(&mut self, time_ns: u64) {
+    fn end_window(&mut self, number: u32, time_ns: u64) {
         let held = self.held();
         let pages = self.drive.pages();
-        self.rows.extend(rows_of(&held, pages, &mut self.before, self.window, time_ns));
-        self.window += 1;
+        self.rows.extend(rows_of(&held, pages, &mut self.before, number, time_ns));
     }
 
     /// What each tenant has and holds now.
@@ -199,10 +187,10 @@ impl Whole<'_> {
     }
 
     fn finish(mut self) -> Times {
-        while self.window < self.replay.windows {
-            let open = self.replay.pace == Loop::Open;
-            let end_ns = if open { self.window_end_ns(self.now_ns) } else { self.now_ns };
-            self.end_window(end_ns);
+        let now_ns = self.now_ns;
+        while let Some(Border::Window { number, time_ns }) = self.borders.last(self.replay, now_ns)
+        {
+            self.end_window(number, time_ns);
         }
         let held = self.held();
         self.times.end_ns = self.now_ns;

@@ -1,0 +1,84 @@
+//! The ends of intervals and windows, in order of time.
+//!
+//! For: telling a replay what ends before its next request. Must never know: what is done then, or
+//! which machine replays. Units: nanoseconds of simulated time. An interval ends before a window of
+//! the same time.
+
+use super::drive::{Loop, Replay};
+
+/// What ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Border {
+    /// An interval: the cache is divided anew.
+    Interval,
+    /// A window of the time series.
+    Window {
+        /// Its number.
+        number: u32,
+        /// When it ends.
+        time_ns: u64,
+    },
+}
+
+/// How far a replay is in intervals and windows.
+#[derive(Clone, Copy, Debug)]
+pub struct Borders {
+    interval_end_ns: u64,
+    window: u32,
+}
+
+impl Borders {
+    /// Before the first.
+    pub fn new(replay: &Replay<'_>) -> Borders {
+        Borders { interval_end_ns: replay.interval_ns, window: 0 }
+    }
+
+    /// The next end at or before `now_ns`; `progress` is how many requests were sent, of how many.
+    pub fn next(
+        &mut self,
+        replay: &Replay<'_>,
+        progress: (u64, u64),
+        now_ns: u64,
+    ) -> Option<Border> {
+        let interval_ns = if replay.interval_ns == 0 { u64::MAX } else { self.interval_end_ns };
+        let window_ns = self.window_end_ns(replay, progress, now_ns);
+        if interval_ns.min(window_ns) > now_ns {
+            return None;
+        }
+        if interval_ns <= window_ns {
+            self.interval_end_ns += replay.interval_ns;
+            return Some(Border::Interval);
+        }
+        Some(self.window_ends(window_ns))
+    }
+
+    /// The next window that is left when the replay is done at `now_ns`.
+    pub fn last(&mut self, replay: &Replay<'_>, now_ns: u64) -> Option<Border> {
+        let open = replay.pace == Loop::Open;
+        let time_ns = if open { self.window_end_ns(replay, (1, 1), now_ns) } else { now_ns };
+        (self.window < replay.windows).then(|| self.window_ends(time_ns))
+    }
+
+    fn window_ends(&mut self, time_ns: u64) -> Border {
+        let number = self.window;
+        self.window += 1;
+        Border::Window { number, time_ns }
+    }
+
+    /// When the next window ends: at its share of the trace's time, or (closed) when its share of
+    /// requests has been sent.
+    fn window_end_ns(&self, replay: &Replay<'_>, (sent, total): (u64, u64), now_ns: u64) -> u64 {
+        let (windows, next) = (u64::from(replay.windows), u64::from(self.window) + 1);
+        if next > windows {
+            return u64::MAX;
+        }
+        match replay.pace {
+            Loop::Open => {
+                let end = u128::from(replay.recording.span_ns()) + 1;
+                (end * u128::from(next) / u128::from(windows)) as u64
+            }
+            Loop::Closed { .. } if sent * windows >= total * next => now_ns,
+            Loop::Closed { .. } => u64::MAX,
+        }
+    }
+}
