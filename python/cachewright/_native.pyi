@@ -26,6 +26,7 @@ __all__ = [
     "check",
     "devices",
     "formats",
+    "import_mqsim",
     "info",
     "mrc",
     "parse_bytes",
