@@ -77,7 +77,12 @@ impl Partitioner for SoftQosX {
             })
             .collect();
         let floor = self.floor_blocks(tenants.len(), total_blocks);
-        let grants = grant(&demands, floor, total_blocks);
+        let saved: Vec<f64> = curves
+            .iter()
+            .zip(&demands)
+            .map(|(curve, demand)| curve.misses(floor) - curve.misses(*demand))
+            .collect();
+        let grants = grant(&demands, &saved, floor, total_blocks);
         let parts = curves.iter().zip(&grants);
         let hulls: Vec<Hull> = parts.map(|(curve, grant)| Hull::beyond(curve, *grant)).collect();
         let mut quotas = divide(&hulls, &[], total_blocks, &grants);
@@ -104,12 +109,14 @@ fn demand(curve: &Curve, target: f64) -> u32 {
     high
 }
 
-/// Demands in ascending order while they fit, the floor to everyone else.
-fn grant(demands: &[u32], floor: u32, total_blocks: u32) -> Vec<u32> {
+/// Demands in ascending order while they fit, the floor to everyone else; among equal demands the
+/// one that saves more misses first.
+fn grant(demands: &[u32], saved: &[f64], floor: u32, total_blocks: u32) -> Vec<u32> {
     let mut grants = vec![floor; demands.len()];
     let mut free = total_blocks - floor * demands.len() as u32;
     let mut order: Vec<usize> = (0..demands.len()).collect();
-    order.sort_by_key(|&tenant| demands[tenant]);
+    let more = |a: usize, b: usize| saved[b].total_cmp(&saved[a]);
+    order.sort_by(|&a, &b| demands[a].cmp(&demands[b]).then(more(a, b)));
     for tenant in order {
         let more = demands[tenant].saturating_sub(floor);
         if more <= free {
