@@ -3,8 +3,8 @@
 //! For: `docs/devices.md`. Must never know: how a device works. Tables come from the registries of
 //! the code; models that share their parameters share one table.
 
-use cachewright_device::MODELS;
 use cachewright_device::parameters::{Parameter, Parameters};
+use cachewright_device::{ArraySettings, MODELS};
 use cachewright_system::ssd::DataCacheParams;
 use cachewright_system::timed::MachineSettings;
 
@@ -50,6 +50,7 @@ pub fn page() -> String {
         section(&mut page, &names.join(", "), &table);
         told.push(keys);
     }
+    section(&mut page, "Several devices as one, beside the model's own", &ArraySettings::table());
     section(&mut page, "The data cache of a drive", &DataCacheParams::table());
     section(&mut page, "Machines of a cache and backing devices", &MachineSettings::table());
     page

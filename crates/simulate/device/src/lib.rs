@@ -12,6 +12,10 @@ pub mod ram;
 pub mod seam;
 mod servers;
 pub mod ssd;
+pub mod striped;
+pub mod usage;
 
-pub use models::{AnyDevice, MODELS, Model, ModelError, model};
-pub use seam::{Command, Completion, Device, Part, Spent};
+pub use models::{MODELS, Model, ModelError, model};
+pub use seam::{AnyDevice, Command, Completion, Device, Exposed, Member, Part, Spent};
+pub use striped::{ArraySettings, Striped};
+pub use usage::Use;

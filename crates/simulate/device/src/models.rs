@@ -8,16 +8,13 @@ use crate::fixed::{FixedLatency, FixedSettings};
 use crate::null::{Null, NullSettings};
 use crate::parameters::{Parameter, Parameters, read};
 use crate::ram::{Ram, RamSettings};
-use crate::seam::Device;
+use crate::seam::AnyDevice;
 use crate::ssd::{PRESETS, Preset, Ssd, SsdParams};
 use cachewright_types::{Seed, SettingError, Value, nearest};
 use thiserror::Error;
 
 /// Draws of a drive (victims of cleaning) come from here: the same in every run.
 const DRIVE_SEED: Seed = Seed(1);
-
-/// A device behind its seam.
-pub type AnyDevice = Box<dyn Device + Send>;
 
 /// What can be named as a device's `model`.
 pub struct Model {

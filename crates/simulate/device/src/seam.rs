@@ -4,7 +4,13 @@
 //! never share state, and the same commands at the same times give the same completions. Must never
 //! know: who submits, or which model answers. Units: bytes, nanoseconds of simulated time.
 
+use crate::ssd::flash::FlashStats;
+use crate::usage::Use;
 use cachewright_types::{Bytes, Nanos, Op, TenantId};
+use std::ops::Range;
+
+/// A device behind its seam.
+pub type AnyDevice = Box<dyn Device + Send>;
 
 /// One command to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +127,25 @@ pub struct Completion {
     pub spent: Spent,
 }
 
+/// One of the devices that a device passes its commands on to.
+#[derive(Clone, Copy)]
+pub struct Member<'a> {
+    /// The device.
+    pub device: &'a dyn Device,
+    /// How it was used.
+    pub used: &'a Use,
+}
+
+/// Addresses that a drive keeps on channels of their own (open-channel mode): cleaning and programs
+/// of one such range take no channel or die of another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exposed {
+    /// The channels.
+    pub channels: Vec<u32>,
+    /// The bytes of the drive.
+    pub bytes: Range<u64>,
+}
+
 /// A device under simulated time.
 ///
 /// The caller moves time: it submits at a time no earlier than the last one it named, and advances
@@ -142,6 +167,22 @@ pub trait Device {
 
     /// Commands accepted and not yet completed.
     fn outstanding(&self) -> usize;
+
+    /// The devices that this one passes commands on to; empty for one that serves them itself.
+    fn members(&self) -> Vec<Member<'_>> {
+        Vec::new()
+    }
+
+    /// The ranges of addresses that lie on channels of their own, in the order of addresses; empty
+    /// for a device that has no such thing.
+    fn exposed(&self) -> Vec<Exposed> {
+        Vec::new()
+    }
+
+    /// What the flash inside has done up to `now`; nothing for a device without flash.
+    fn flash(&self, _now: Nanos) -> Option<FlashStats> {
+        None
+    }
 
     /// Checks everything that must hold between calls. Errors: the first rule found broken, in
     /// words. Slow; for tests and debug builds.

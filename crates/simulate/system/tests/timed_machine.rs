@@ -38,15 +38,15 @@ fn a_miss_takes_the_backing_device_and_a_hit_the_cache() {
         named(&[("cache transfer", 200_000), ("backing transfer", 5_000_000)])
     );
     let [cache, backing] = times.devices.as_slice() else { unreachable!() };
-    assert_eq!(cache.commands[Op::Write as usize], 2, "the fill and the write");
-    assert_eq!((backing.commands[Op::Read as usize], backing.bytes[0]), (1, 4096));
+    assert_eq!(cache.used.commands[Op::Write as usize], 2, "the fill and the write");
+    assert_eq!((backing.used.commands[Op::Read as usize], backing.used.bytes[0]), (1, 4096));
     assert_eq!(times.end_ns, 20_100_000);
 }
 
 #[test]
 fn a_block_on_its_way_is_waited_for_and_read_once() {
     let times = open(&Stack::plain(4), &[('R', 1, 0), ('R', 1, 2_000), ('R', 1, 5_050)]);
-    assert_eq!(times.devices[1].commands[Op::Read as usize], 1);
+    assert_eq!(times.devices[1].used.commands[Op::Read as usize], 1);
     // The third comes while the block is being put into the cache: from memory, at once.
     assert_eq!(times.tenants[0].reads.sum_ns(), 5_000_000 + 3_000_000);
     assert_eq!(
@@ -85,7 +85,7 @@ fn a_block_being_written_back_is_not_read_stale() {
     // Block 1 is dirty; reading block 2 sends it out; reading it again waits for that write.
     let times = open(&stack, &[('W', 1, 0), ('R', 2, 1_000), ('R', 1, 1_050)]);
     let [_, backing] = times.devices.as_slice() else { unreachable!() };
-    assert_eq!(backing.commands[..2], [2, 1]);
+    assert_eq!(backing.used.commands[..2], [2, 1]);
     // Written back from 1,000 to 6,100 us, then read: until 11,100 us.
     assert_eq!(times.tenants[0].reads.max_ns(), 11_100_000 - 1_050_000);
 }
@@ -112,8 +112,11 @@ fn blocks_next_to_each_other_are_one_command() {
     let loaded = load(&[text], &stack, Layout::AsIs);
     let times = replay(&stack, &loaded, Loop::Open, 0);
     let [cache, backing] = times.devices.as_slice() else { unreachable!() };
-    assert_eq!((backing.commands[0], backing.bytes[0]), (1, 65_536));
-    assert_eq!((cache.commands[..2].to_vec(), cache.bytes[0]), (vec![2, 1], 65_536 + 8192));
+    assert_eq!((backing.used.commands[0], backing.used.bytes[0]), (1, 65_536));
+    assert_eq!(
+        (cache.used.commands[..2].to_vec(), cache.used.bytes[0]),
+        (vec![2, 1], 65_536 + 8192)
+    );
 }
 
 #[test]
@@ -122,7 +125,7 @@ fn dirty_blocks_are_cleaned_eagerly_or_above_the_watermark() {
     let dirty = |write_back, clean_depth| {
         let settings = MachineSettings { write_back, clean_depth, ..MachineSettings::default() };
         let times = open(&Stack { settings, ..Stack::plain(100) }, &writes);
-        (times.cache.dirty_blocks, times.cleaned_blocks, times.devices[1].commands[1])
+        (times.cache.dirty_blocks, times.cleaned_blocks, times.devices[1].used.commands[1])
     };
     assert_eq!(dirty(WriteBack::OnEviction, 1), (100, 0, 0));
     assert_eq!(dirty(WriteBack::Eager, 1), (0, 100, 100));
@@ -141,7 +144,7 @@ fn read_ahead_makes_sequential_reads_hits() {
     assert_eq!(none.cache.counts[0].read_hits, 0);
     assert_eq!(linux.cache.counts[0].read_hits, 198, "all but the first two");
     assert!((198..256).contains(&linux.read_ahead_blocks), "within the volume's megabyte");
-    assert!(linux.devices[1].commands[0] < 20 && linux.devices[1].bytes[0] >= 200 * 4096);
+    assert!(linux.devices[1].used.commands[0] < 20 && linux.devices[1].used.bytes[0] >= 200 * 4096);
     assert!(linux.total().responses().mean_ns() < 0.1 * none.total().responses().mean_ns());
 }
 

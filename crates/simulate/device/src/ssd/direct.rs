@@ -11,7 +11,7 @@ use super::flash::{Backend, Done, FlashError, FlashStats, Kind, Transaction};
 use super::host::{Host, Port, Slot};
 use super::pages::Layout;
 use super::params::SsdParams;
-use crate::{Command, Spent};
+use crate::{Command, Exposed, Spent};
 use cachewright_types::{Bytes, Nanos, Op, Seed, SettingError};
 
 /// A drive without a data cache.
@@ -131,6 +131,14 @@ impl Inside for Direct {
 
     fn outstanding(&self) -> usize {
         self.outstanding
+    }
+
+    fn exposed(&self) -> Vec<Exposed> {
+        self.layout.exposed()
+    }
+
+    fn flash(&self, now: Nanos) -> Option<FlashStats> {
+        Some(self.flash.stats(now))
     }
 
     fn audit(&self) -> Result<(), String> {

@@ -6,7 +6,8 @@
 
 use super::host::{Host, Slot};
 use super::link::NEVER_NS;
-use crate::{Command, Completion, Device, Spent};
+use crate::ssd::flash::FlashStats;
+use crate::{Command, Completion, Device, Exposed, Spent};
 use cachewright_types::{Bytes, Nanos};
 
 /// A command that the inside has done.
@@ -36,6 +37,12 @@ pub trait Inside {
 
     /// Commands taken up and not yet done.
     fn outstanding(&self) -> usize;
+
+    /// The ranges of addresses that lie on channels of their own, in the order of addresses.
+    fn exposed(&self) -> Vec<Exposed>;
+
+    /// What the flash has done up to `now`; nothing for an inside without flash.
+    fn flash(&self, now: Nanos) -> Option<FlashStats>;
 
     /// Checks everything that must hold between calls; slow. Errors: the first rule found broken.
     fn audit(&self) -> Result<(), String>;
@@ -142,6 +149,14 @@ impl<I: Inside> Device for Drive<I> {
         self.host.outstanding()
     }
 
+    fn exposed(&self) -> Vec<Exposed> {
+        self.inside.exposed()
+    }
+
+    fn flash(&self, now: Nanos) -> Option<FlashStats> {
+        self.inside.flash(now)
+    }
+
     fn audit(&self) -> Result<(), String> {
         self.host.audit()?;
         self.inside.audit()?;
@@ -202,6 +217,14 @@ mod tests {
 
         fn outstanding(&self) -> usize {
             self.open.len()
+        }
+
+        fn exposed(&self) -> Vec<Exposed> {
+            Vec::new()
+        }
+
+        fn flash(&self, _: Nanos) -> Option<FlashStats> {
+            None
         }
 
         fn audit(&self) -> Result<(), String> {

@@ -5,6 +5,7 @@
 //! groups' ranges of addresses follow each other.
 
 use super::params::SsdParams;
+use crate::Exposed;
 use cachewright_types::Bytes;
 
 /// One page of a command.
@@ -26,6 +27,8 @@ pub struct Layout {
     sectors_per_page: u64,
     /// The page after the last of each group, counted over all groups.
     ends: Vec<u64>,
+    /// The channels of each group.
+    channels: Vec<Vec<u32>>,
 }
 
 impl Layout {
@@ -36,12 +39,28 @@ impl Layout {
             end += u64::from(pages);
             end
         });
+        let mut channels = params.channel_groups.lists(params.channels);
+        if channels.is_empty() {
+            channels.push((0..params.channels).collect());
+        }
         Layout {
             page_bytes: params.page.0,
             sector_shift: params.sector.0.trailing_zeros(),
             sectors_per_page: (params.page.0 / params.sector.0).max(1),
             ends: ends.collect(),
+            channels,
         }
+    }
+
+    /// The range of addresses of each group with its channels.
+    pub fn exposed(&self) -> Vec<Exposed> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let ranges = starts.zip(&self.ends).map(|(start, end)| start..*end);
+        let exposed = ranges.zip(&self.channels).map(|(pages, channels)| {
+            let bytes = pages.start * self.page_bytes..pages.end * self.page_bytes;
+            Exposed { channels: channels.clone(), bytes }
+        });
+        exposed.collect()
     }
 
     /// Pages that can be addressed.
@@ -180,5 +199,21 @@ mod tests {
         let all = parts(&drive, 0, 5 * 8192);
         let at: Vec<(u16, u32)> = all.iter().map(|(group, page, _)| (*group, *page)).collect();
         assert_eq!(at, [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]);
+    }
+
+    #[test]
+    fn each_group_is_exposed_with_its_channels() {
+        let exposed = |groups: &str, pages: &[u32]| {
+            let mut params = SsdParams::default();
+            params.set("channels", &Value::Int(3)).unwrap();
+            params.set("channel_groups", &Value::Text(groups.to_owned())).unwrap();
+            Layout::new(&params, pages.iter().copied()).exposed()
+        };
+        let range = |channels: &[u32], start: u64, end: u64| Exposed {
+            channels: channels.to_vec(),
+            bytes: start * 8192..end * 8192,
+        };
+        assert_eq!(exposed("all", &[9]), [range(&[0, 1, 2], 0, 9)]);
+        assert_eq!(exposed("0,2 1", &[6, 3]), [range(&[0, 2], 0, 6), range(&[1], 6, 9)]);
     }
 }

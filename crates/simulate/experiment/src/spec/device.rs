@@ -9,7 +9,7 @@ use super::{ReplaySpec, overrides};
 use cachewright_device::parameters::Parameters;
 use cachewright_device::ssd::params::Fill;
 use cachewright_device::ssd::{Ssd, SsdParams, preset};
-use cachewright_device::{AnyDevice, Device, model};
+use cachewright_device::{AnyDevice, ArraySettings, Device, Striped, model};
 use cachewright_system::ssd::DataCacheParams;
 use cachewright_system::timed::MachineSettings;
 use cachewright_types::{Bytes, Seed, SettingError, Value};
@@ -24,6 +24,8 @@ pub struct DeviceSpec {
     pub model: String,
     /// Parameters given; the others keep the model's.
     pub pairs: Vec<(String, Value)>,
+    /// How many of them are used as one.
+    pub array: ArraySettings,
 }
 
 /// The devices of a stack and how plans are carried out on them.
@@ -72,15 +74,26 @@ impl DeviceSpec {
         let Some(model) = table.get("model").and_then(toml::Value::as_str) else {
             return Err(format!("found no `{key}.model`, expected the name of a device"));
         };
-        let mut pairs = Vec::new();
+        let (mut pairs, mut array) = (Vec::new(), ArraySettings::default());
+        let of_array: Vec<&str> = ArraySettings::table().iter().map(|entry| entry.name).collect();
         let known = |name: &str| name == "model" || own.contains(&name);
         for (name, value) in table.iter().filter(|(name, _)| !known(name)) {
             let value = setting(value).ok_or_else(|| {
                 format!("`{key}.{name}`: found `{value}`, expected a number, true, false or text")
             })?;
-            pairs.push((name.clone(), value));
+            if of_array.contains(&name.as_str()) {
+                array.set(name, &value).map_err(|error| refusal(key, &error.to_string()))?;
+            } else {
+                pairs.push((name.clone(), value));
+            }
         }
-        Ok(DeviceSpec { key, model: model.to_owned(), pairs })
+        if table.contains_key("stripe") && array.count == 1 {
+            let (found, expected) = (array.stripe, format!("`{key}.count` of 2 or more with it"));
+            return Err(format!(
+                "`{key}.stripe`: found {found} for one device, expected {expected}"
+            ));
+        }
+        Ok(DeviceSpec { key, model: model.to_owned(), pairs, array })
     }
 
     /// Checked by building it.
@@ -98,10 +111,17 @@ impl DeviceSpec {
         found.params(&self.pairs).map_err(|error| self.refusal(&error.to_string()))
     }
 
-    /// The device, idle. Errors: no such model, or a parameter is refused.
+    /// The device, or several as one, idle. Errors: no such model, or a parameter is refused.
     pub fn build(&self) -> Result<AnyDevice, String> {
         let found = model(&self.model).map_err(|error| format!("`{}.model`: {error}", self.key))?;
-        found.build(&self.pairs).map_err(|error| self.refusal(&error.to_string()))
+        let one = || found.build(&self.pairs).map_err(|error| self.refusal(&error.to_string()));
+        if self.array.count == 1 {
+            return one();
+        }
+        let devices: Result<Vec<AnyDevice>, String> =
+            (0..self.array.count).map(|_| one()).collect();
+        let striped = Striped::new(devices?, self.array.stripe);
+        Ok(Box::new(striped.map_err(|error| self.refusal(&error.to_string()))?))
     }
 
     /// Every parameter with its value.
@@ -110,16 +130,23 @@ impl DeviceSpec {
         let values = found.resolved(&self.pairs).map_err(|e| self.refusal(&e.to_string()))?;
         let mut map = Map::new();
         map.insert("model".to_owned(), self.model.clone().into());
-        map.extend(values.iter().map(|(name, text)| ((*name).to_owned(), json_of(text))));
+        let one = self.array.count == 1;
+        let array = self.array.values().into_iter().filter(|(name, _)| *name != "stripe" || !one);
+        let all = array.chain(values);
+        map.extend(all.map(|(name, text)| (name.to_owned(), json_of(&text))));
         Ok(map)
     }
 
-    /// A refusal that begins with a parameter's name, under the full key.
     fn refusal(&self, error: &str) -> String {
-        match error.strip_prefix('`') {
-            Some(rest) => format!("`{}.{rest}", self.key),
-            None => format!("`{}`: {error}", self.key),
-        }
+        refusal(self.key, error)
+    }
+}
+
+/// A refusal that begins with a parameter's name, under the full key.
+fn refusal(key: &str, error: &str) -> String {
+    match error.strip_prefix('`') {
+        Some(rest) => format!("`{key}.{rest}"),
+        None => format!("`{key}`: {error}"),
     }
 }
 
@@ -186,6 +213,10 @@ impl StackSpec {
             ));
         }
         let backing = DeviceSpec::from_section(devices, "ssd", "device.ssd", &[])?;
+        if backing.array.count > 1 {
+            let (found, expected) = (backing.array.count, "expected 1: the drive is the machine");
+            return Err(format!("`device.ssd.count`: found {found}, {expected}"));
+        }
         let params = backing.drive()?;
         if params.page != block {
             return Err(format!(

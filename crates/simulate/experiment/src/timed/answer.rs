@@ -8,7 +8,7 @@ use super::drive::drive_json;
 use crate::case::Case;
 use crate::spec::Front;
 use cachewright_measure::fairness::{extremes, jain};
-use cachewright_system::timed::{Experience, Times};
+use cachewright_system::timed::{DeviceUse, Experience, Times};
 use cachewright_types::Op;
 use serde_json::{Map, Value, json};
 
@@ -112,10 +112,11 @@ pub fn experience_json(found: &Experience) -> Map<String, Value> {
     map
 }
 
+/// One line per device: those of an array each have their own.
 fn devices_json(case: &Case, times: &Times) -> Vec<Value> {
     let stack = case.spec.stack.as_ref();
-    let span_ns = times.end_ns.max(1) as f64;
-    let device = |(number, used): (usize, &cachewright_system::timed::machine::Use)| {
+    let mut lines = Vec::new();
+    for (number, device) in times.devices.iter().enumerate() {
         let own = stack.is_some_and(|stack| stack.per_tenant);
         let name = match number {
             0 if times.drive.is_some() => "drive".to_owned(),
@@ -127,19 +128,31 @@ fn devices_json(case: &Case, times: &Times) -> Vec<Value> {
             Front::Device(cache) if number == 0 => cache,
             _ => &stack.backing,
         });
-        json!({
-            "name": name,
-            "model": spec.map(|spec| spec.model.as_str()),
-            "reads": used.commands[Op::Read as usize],
-            "writes": used.commands[Op::Write as usize],
-            "read_bytes": used.bytes[Op::Read as usize],
-            "write_bytes": used.bytes[Op::Write as usize],
-            "busy": used.population.busy_ns() as f64 / span_ns,
-            "mean_inside": used.population.inside_ns() as f64 / span_ns,
-            "max_inside": used.population.most(),
-        })
-    };
-    times.devices.iter().enumerate().map(device).collect()
+        let model = spec.map(|spec| spec.model.as_str());
+        if device.members.is_empty() {
+            lines.push(device_json(&name, model, device, times.end_ns));
+        }
+        for (place, member) in device.members.iter().enumerate() {
+            let name = format!("{name} {}", place + 1);
+            lines.push(device_json(&name, model, member, times.end_ns));
+        }
+    }
+    lines
+}
+
+fn device_json(name: &str, model: Option<&str>, device: &DeviceUse, end_ns: u64) -> Value {
+    let (used, span_ns) = (&device.used, end_ns.max(1) as f64);
+    json!({
+        "name": name,
+        "model": model,
+        "reads": used.commands[Op::Read as usize],
+        "writes": used.commands[Op::Write as usize],
+        "read_bytes": used.bytes[Op::Read as usize],
+        "write_bytes": used.bytes[Op::Write as usize],
+        "busy": used.population.busy_ns() as f64 / span_ns,
+        "mean_inside": used.population.inside_ns() as f64 / span_ns,
+        "max_inside": used.population.most(),
+    })
 }
 
 /// Little's law: the mean number inside is the rate of arrivals times the mean response.

@@ -2,12 +2,13 @@
 //!
 //! For: `list devices`. Must never know: any device; the tables of parameters speak for themselves.
 
-use cachewright_device::MODELS;
 use cachewright_device::parameters::{Parameter, Parameters};
+use cachewright_device::{ArraySettings, MODELS};
 use cachewright_system::timed::MachineSettings;
 use serde_json::{Value, json};
 
-/// Every device model with its parameters, and the settings of `[machine]` as one more entry.
+/// Every device model with its parameters, and those of arrays and of `[machine]` as entries of
+/// their own.
 pub fn devices() -> Value {
     let models = MODELS.iter().map(|model| {
         // A preset's own values stand where the defaults of its kind would.
@@ -20,16 +21,23 @@ pub fn devices() -> Value {
         json!({"name": model.name, "doc": model.doc, "source": model.source, "needs": [],
                "settings": settings})
     });
-    let settings: Vec<Value> =
-        MachineSettings::table().iter().map(|entry| setting(entry, None)).collect();
-    let machine = json!({
-        "name": "machine",
-        "doc": "how plans are carried out: the table `[machine]`, not a device",
-        "source": "",
-        "needs": [],
-        "settings": settings,
-    });
-    models.chain([machine]).collect()
+    let array = table(
+        "array",
+        "several devices as one: in the table of a device, beside its parameters",
+        ArraySettings::table(),
+    );
+    let machine = table(
+        "machine",
+        "how plans are carried out: the table `[machine]`, not a device",
+        MachineSettings::table(),
+    );
+    models.chain([array, machine]).collect()
+}
+
+/// An entry that is no device.
+fn table(name: &str, doc: &str, entries: Vec<Parameter>) -> Value {
+    let settings: Vec<Value> = entries.iter().map(|entry| setting(entry, None)).collect();
+    json!({"name": name, "doc": doc, "source": "", "needs": [], "settings": settings})
 }
 
 fn setting(entry: &Parameter, value: Option<String>) -> Value {

@@ -35,7 +35,7 @@ use cachewright_device::ssd::flash::{Backend, Done, FlashStats, Kind, Transactio
 use cachewright_device::ssd::host::{Host, Port, Slot};
 use cachewright_device::ssd::pages::Layout;
 use cachewright_device::ssd::params::{Capacity, SsdParams, UnwrittenReads};
-use cachewright_device::{Command, Part, Spent};
+use cachewright_device::{Command, Exposed, Part, Spent};
 use cachewright_policy::Policy;
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Seed, SettingError, TenantId};
 use destage::Job;
@@ -322,6 +322,14 @@ impl<P: Policy> Inside for DataCache<P> {
         self.users.open()
     }
 
+    fn exposed(&self) -> Vec<Exposed> {
+        self.layout.exposed()
+    }
+
+    fn flash(&self, now: Nanos) -> Option<FlashStats> {
+        Some(self.flash.stats(now))
+    }
+
     fn audit(&self) -> Result<(), String> {
         self.check()
     }
@@ -347,8 +355,6 @@ pub trait DataCached {
     fn dirty_pages(&self) -> u64;
     /// What the cache has done.
     fn cache_stats(&self) -> CacheStats;
-    /// What the flash has done up to `now`.
-    fn flash_stats(&self, now: Nanos) -> FlashStats;
 }
 
 impl<P: Policy> DataCached for CachedSsd<P> {
@@ -383,10 +389,6 @@ impl<P: Policy> DataCached for CachedSsd<P> {
 
     fn cache_stats(&self) -> CacheStats {
         self.inside().stats
-    }
-
-    fn flash_stats(&self, now: Nanos) -> FlashStats {
-        self.inside().flash.stats(now)
     }
 }
 

@@ -341,7 +341,7 @@ impl Drive<'_> {
             self.decider.end_window(number, time_ns);
         }
         self.times.end_ns = self.machine.now_ns();
-        self.times.devices = self.machine.uses().to_vec();
+        self.times.devices = self.machine.uses();
         self.times.cache = self.decider.finish();
         debug_assert_eq!(self.machine.audit(self.decider.held_blocks(), true), Ok(()));
         debug_assert_eq!(self.times.audit(), Ok(()));

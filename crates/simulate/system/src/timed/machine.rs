@@ -10,8 +10,8 @@ use super::graph::{Graph, StepRef};
 use super::path::{Path, Role, Wait};
 use super::residences::Residences;
 use super::settings::MachineSettings;
-use cachewright_device::{AnyDevice, Command, Completion};
-use cachewright_measure::Population;
+use super::times::DeviceUse;
+use cachewright_device::{AnyDevice, Command, Completion, Use};
 use cachewright_types::{Bytes, Nanos, Op, TenantId};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -75,17 +75,6 @@ pub struct Answer {
     pub finish_ns: u64,
     /// Where the time between went.
     pub path: Path,
-}
-
-/// How a device was used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Use {
-    /// Commands by kind, indexed by [`Op`].
-    pub commands: [u64; 4],
-    /// Bytes by kind, indexed by [`Op`].
-    pub bytes: [u64; 4],
-    /// Commands inside over time.
-    pub population: Population,
 }
 
 /// A machine.
@@ -188,7 +177,7 @@ impl Machine {
             self.ask_due(device);
             let role = if device == CACHE { Role::Cache } else { Role::Backing };
             for done in &completions {
-                self.uses[device].population.leave(now_ns);
+                self.uses[device].completed(Nanos(now_ns));
                 self.graph.path_mut(done.tag as u32).1.spend(role, &done.spent);
                 self.end(done.tag as u32);
             }
@@ -215,8 +204,10 @@ impl Machine {
     }
 
     /// How each device was used.
-    pub fn uses(&self) -> &[Use] {
-        &self.uses
+    pub fn uses(&self) -> Vec<DeviceUse> {
+        let now = Nanos(self.now_ns);
+        let pairs = self.devices.iter().zip(&self.uses);
+        pairs.map(|(device, used)| DeviceUse::of(device.as_ref(), used, now)).collect()
     }
 
     /// Time now.
@@ -348,10 +339,7 @@ impl Machine {
         let command = Command { tag, op, offset: Bytes(offset), length: Bytes(length), tenant };
         self.devices[device].submit(Nanos(self.now_ns), command);
         self.ask_due(device);
-        let used = &mut self.uses[device];
-        used.commands[op as usize] += 1;
-        used.bytes[op as usize] += length;
-        used.population.enter(self.now_ns);
+        self.uses[device].submitted(Nanos(self.now_ns), op, Bytes(length));
     }
 
     fn ask_due(&mut self, device: usize) {

@@ -25,5 +25,5 @@ pub use drive::{Loop, Replay, run};
 pub use machine::{Machine, Parts};
 pub use requests::{Layout, Placed, Requests, TooSmall};
 pub use settings::MachineSettings;
-pub use times::{DriveWork, Experience, Times};
+pub use times::{DeviceUse, DriveWork, Experience, Times};
 pub use whole::run_drive;

@@ -3,13 +3,14 @@
 //! For: response times, breakdowns, rates and the use of devices. Must never know: how a report
 //! shows them. Units: nanoseconds, bytes. Trims and flushes are carried out and not counted.
 
-use super::machine::{Answer, Use};
+use super::machine::Answer;
 use super::path::Breakdown;
 use crate::lane::LaneResult;
 use crate::ssd::CacheStats;
 use cachewright_device::ssd::flash::FlashStats;
+use cachewright_device::{Device, Member, Use};
 use cachewright_measure::{Population, Rates, Responses};
-use cachewright_types::{Op, Request};
+use cachewright_types::{Nanos, Op, Request};
 
 /// Width of a bin of rates at first.
 const BIN_NS: u64 = 1_000_000;
@@ -45,7 +46,7 @@ pub struct Times {
     /// Requests inside over time, all tenants together.
     pub population: Population,
     /// How each device was used: the cache device, then the backing devices.
-    pub devices: Vec<Use>,
+    pub devices: Vec<DeviceUse>,
     /// When everything was done.
     pub end_ns: u64,
     /// Blocks read ahead of their use.
@@ -56,6 +57,36 @@ pub struct Times {
     pub cache: LaneResult,
     /// What a drive that is the whole machine did.
     pub drive: Option<DriveWork>,
+}
+
+/// How a device of a machine was used.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DeviceUse {
+    /// Commands to it, as one device.
+    pub used: Use,
+    /// What its flash did; nothing for a device without flash of its own.
+    pub flash: Option<FlashStats>,
+    /// The devices it is striped over; empty for one device.
+    pub members: Vec<DeviceUse>,
+}
+
+impl DeviceUse {
+    /// How a device was used up to `now`.
+    pub(super) fn of(device: &dyn Device, used: &Use, now: Nanos) -> DeviceUse {
+        let members = device.members();
+        let of = |member: &Member<'_>| DeviceUse::of(member.device, member.used, now);
+        DeviceUse {
+            used: *used,
+            flash: device.flash(now),
+            members: members.iter().map(of).collect(),
+        }
+    }
+
+    /// It and all devices behind it.
+    fn all(&self) -> Vec<&Use> {
+        let behind = self.members.iter().flat_map(DeviceUse::all);
+        std::iter::once(&self.used).chain(behind).collect()
+    }
 }
 
 /// What a drive that is the whole machine did.
@@ -176,11 +207,11 @@ impl Times {
                 return Err(format!("tenant {index}: parts add up to {parts} ns of {sum} ns"));
             }
         }
-        let busy = |used: &&Use| used.population.inside() > 0;
-        if let Some(device) = self.devices.iter().find(busy) {
+        let all: Vec<&Use> = self.devices.iter().flat_map(DeviceUse::all).collect();
+        if let Some(device) = all.iter().find(|used| used.population.inside() > 0) {
             return Err(format!("{} commands are left on a device", device.population.inside()));
         }
-        match self.devices.iter().find(|used| used.population.busy_ns() > self.end_ns) {
+        match all.iter().find(|used| used.population.busy_ns() > self.end_ns) {
             Some(used) => Err(format!(
                 "a device was busy for {} ns of {} ns",
                 used.population.busy_ns(),

@@ -8,16 +8,16 @@
 
 use super::borders::{Border, Borders};
 use super::drive::{Loop, PROGRESS_EVERY, Replay, Source, measure};
-use super::machine::{Answer, Use};
+use super::machine::Answer;
 use super::path::{Path, Role};
-use super::times::{DriveWork, Times};
+use super::times::{DeviceUse, DriveWork, Times};
 use crate::control::Control;
 use crate::lane::LaneResult;
 use crate::recording::RecordError;
 use crate::series::{Held, Row, rows_of};
 use crate::ssd::CachedDrive;
 use cachewright_curve::CurveSet;
-use cachewright_device::{Command, Completion};
+use cachewright_device::{Command, Completion, Use};
 use cachewright_measure::Counts;
 use cachewright_types::{Nanos, TenantId};
 
@@ -123,10 +123,7 @@ impl Whole<'_> {
             measure(curves, replay.recording, request.tenant, positions);
         }
         self.times.arrived(&request, now_ns);
-        let kind = request.op as usize;
-        self.used.commands[kind] += 1;
-        self.used.bytes[kind] += request.length.0;
-        self.used.population.enter(now_ns);
+        self.used.submitted(Nanos(now_ns), request.op, request.length);
         let (op, offset, length, tenant) =
             (request.op, request.offset, request.length, request.tenant);
         self.drive.submit(Nanos(now_ns), Command { tag: at as u64, op, offset, length, tenant });
@@ -144,7 +141,7 @@ impl Whole<'_> {
             finish_ns: completion.finished.0,
             path,
         };
-        self.used.population.leave(answer.finish_ns);
+        self.used.completed(Nanos(answer.finish_ns));
         self.times.answered(&request, &answer);
         if let Loop::Closed { think_ns, .. } = &self.replay.pace {
             let again = answer.finish_ns.saturating_add(think_ns[answer.tenant.index()]);
@@ -194,7 +191,8 @@ impl Whole<'_> {
         }
         let held = self.held();
         self.times.end_ns = self.now_ns;
-        self.times.devices = vec![self.used];
+        let now = Nanos(self.now_ns);
+        self.times.devices = vec![DeviceUse::of(&*self.drive, &self.used, now)];
         self.times.cache = LaneResult {
             counts: held.iter().map(|held| held.counts).collect(),
             occupancy_blocks: held.iter().map(|held| held.occupancy).collect(),
@@ -205,7 +203,7 @@ impl Whole<'_> {
         };
         self.times.drive = Some(DriveWork {
             cache: self.drive.cache_stats(),
-            flash: self.drive.flash_stats(Nanos(self.now_ns)),
+            flash: self.drive.flash(Nanos(self.now_ns)).unwrap_or_default(),
         });
         debug_assert_eq!(self.drive.outstanding(), 0);
         debug_assert_eq!(self.times.audit(), Ok(()));

@@ -1,0 +1,207 @@
+//! Several devices as one: addresses go round them in stripes (RAID 0).
+//!
+//! For: stacks with `count` devices where there could be one. Must never know: which devices, who
+//! submits. Units: bytes, nanoseconds. Stripe `s` lies on member `s % count` as its stripe
+//! `s / count`, so what a command touches of one member lies in a row there and is one command to
+//! it. A command is done when its last part is, and its time is accounted for along that part.
+//! Invariants (audited): each command completes once; members hold the parts that are open.
+
+use crate::parameters;
+use crate::seam::{AnyDevice, Command, Completion, Device, Member};
+use crate::usage::Use;
+use cachewright_types::{Bytes, Nanos, Op, SettingError};
+
+parameters! {
+    /// How many devices stand where there could be one.
+    pub struct ArraySettings {
+        "array" {
+            /// devices of this kind, used as one
+            count: u32 = 1, "devices", 1 ..= 64; "RAID 0";
+            /// bytes that lie together on one of several devices
+            stripe: Bytes = Bytes(65_536), "bytes", 512 ..= 1_073_741_824;
+                "typical chunk of Linux md";
+        }
+    }
+}
+
+/// Stripes are whole sectors of this size.
+const SECTOR_BYTES: u64 = 512;
+/// No time at all.
+const NEVER_NS: u64 = u64::MAX;
+
+/// One of the devices.
+struct Part {
+    device: AnyDevice,
+    due_ns: u64,
+    used: Use,
+}
+
+/// A command under way.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    tag: u64,
+    /// Parts not yet done; 0 when the place is free.
+    left: u32,
+}
+
+/// Several devices as one.
+pub struct Striped {
+    parts: Vec<Part>,
+    stripe_bytes: u64,
+    capacity: Bytes,
+    open: Vec<Open>,
+    free: Vec<u32>,
+    buffer: Vec<Completion>,
+}
+
+impl Striped {
+    /// Idle devices as one, in stripes of so many bytes; of each device as much is used as of the
+    /// smallest. Errors: no devices; stripes that are not whole sectors, or larger than a device.
+    pub fn new(devices: Vec<AnyDevice>, stripe: Bytes) -> Result<Striped, SettingError> {
+        let refuse = |key: &str, found: String, expected: String| {
+            Err(SettingError { key: key.to_owned(), found, expected })
+        };
+        let Some(each) = devices.iter().map(|device| device.capacity()).min() else {
+            return refuse("count", "0".to_owned(), "1 or more".to_owned());
+        };
+        if stripe.0 == 0 || !stripe.0.is_multiple_of(SECTOR_BYTES) {
+            let expected = format!("whole sectors of {SECTOR_BYTES}B");
+            return refuse("stripe", stripe.to_string(), expected);
+        }
+        if stripe > each {
+            let expected = format!("at most {each}, the capacity of one device");
+            return refuse("stripe", stripe.to_string(), expected);
+        }
+        let capacity = Bytes(each.0 / stripe.0 * stripe.0 * devices.len() as u64);
+        let part = |device| Part { device, due_ns: NEVER_NS, used: Use::default() };
+        let parts = devices.into_iter().map(part).collect();
+        let (open, free, buffer) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Striped { parts, stripe_bytes: stripe.0, capacity, open, free, buffer })
+    }
+
+    /// The number of a new command under way.
+    fn open(&mut self, tag: u64, left: u32) -> u32 {
+        let fresh = Open { tag, left };
+        match self.free.pop() {
+            Some(number) => {
+                self.open[number as usize] = fresh;
+                number
+            }
+            None => {
+                self.open.push(fresh);
+                self.open.len() as u32 - 1
+            }
+        }
+    }
+
+    /// Passes a part of a command on.
+    fn pass(&mut self, now: Nanos, member: usize, command: Command) {
+        let part = &mut self.parts[member];
+        part.used.submitted(now, command.op, command.length);
+        part.device.submit(now, command);
+        part.due_ns = due_ns(part.device.as_ref());
+    }
+
+    /// Lets the earliest member go on to `due`, when it has something due.
+    fn step(&mut self, member: usize, due: Nanos, done: &mut Vec<Completion>) {
+        let part = &mut self.parts[member];
+        let mut ended = std::mem::take(&mut self.buffer);
+        ended.clear();
+        part.device.advance(due, &mut ended);
+        part.due_ns = due_ns(part.device.as_ref());
+        for one in &ended {
+            part.used.completed(one.finished);
+            let open = &mut self.open[one.tag as usize];
+            open.left -= 1;
+            if open.left == 0 {
+                done.push(Completion { tag: open.tag, ..*one });
+                self.free.push(one.tag as u32);
+            }
+        }
+        self.buffer = ended;
+    }
+}
+
+fn due_ns(device: &dyn Device) -> u64 {
+    device.next_due().map_or(NEVER_NS, |due| due.0)
+}
+
+impl Device for Striped {
+    fn capacity(&self) -> Bytes {
+        self.capacity
+    }
+
+    fn submit(&mut self, now: Nanos, command: Command) {
+        let (count, stripe) = (self.parts.len() as u64, self.stripe_bytes);
+        if command.op == Op::Flush {
+            let tag = u64::from(self.open(command.tag, count as u32));
+            for member in 0..self.parts.len() {
+                self.pass(now, member, Command { tag, ..command });
+            }
+            return;
+        }
+        let start = command.offset.0;
+        let end = start + command.length.0;
+        let (first, last) = (start / stripe, end.max(start + 1).div_ceil(stripe) - 1);
+        let touched = (last - first + 1).min(count);
+        let tag = u64::from(self.open(command.tag, touched as u32));
+        for stripe_number in first..first + touched {
+            let last_here = stripe_number + (last - stripe_number) / count * count;
+            let skipped = if stripe_number == first { start % stripe } else { 0 };
+            let from = stripe_number / count * stripe + skipped;
+            let to = last_here / count * stripe;
+            let to = to + if last_here == last { end - last * stripe } else { stripe };
+            let (offset, length) = (Bytes(from), Bytes(to - from));
+            let member = (stripe_number % count) as usize;
+            self.pass(now, member, Command { tag, offset, length, ..command });
+        }
+    }
+
+    fn next_due(&self) -> Option<Nanos> {
+        let due = self.parts.iter().map(|part| part.due_ns).min();
+        due.filter(|due| *due != NEVER_NS).map(Nanos)
+    }
+
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        loop {
+            let earliest = self.parts.iter().enumerate().min_by_key(|(_, part)| part.due_ns);
+            match earliest.map(|(member, part)| (member, part.due_ns)) {
+                Some((member, due)) if due <= now.0 && due != NEVER_NS => {
+                    self.step(member, Nanos(due), done);
+                }
+                _ => return,
+            }
+        }
+    }
+
+    fn outstanding(&self) -> usize {
+        self.open.len() - self.free.len()
+    }
+
+    fn members(&self) -> Vec<Member<'_>> {
+        let parts = self.parts.iter();
+        parts.map(|part| Member { device: part.device.as_ref(), used: &part.used }).collect()
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        let mut inside = 0;
+        for (number, part) in self.parts.iter().enumerate() {
+            part.device.audit().map_err(|error| format!("member {number}: {error}"))?;
+            let (held, known) = (part.device.outstanding() as u64, part.used.population.inside());
+            if held != known {
+                return Err(format!("member {number}: {held} inside, {known} counted"));
+            }
+            inside += held;
+        }
+        let left: u64 = self.open.iter().map(|open| u64::from(open.left)).sum();
+        if left != inside {
+            return Err(format!("commands wait for {left} parts, members hold {inside}"));
+        }
+        let waiting = self.open.iter().filter(|open| open.left > 0).count();
+        if waiting == self.outstanding() {
+            Ok(())
+        } else {
+            Err(format!("{waiting} commands wait, {} are counted", self.outstanding()))
+        }
+    }
+}
