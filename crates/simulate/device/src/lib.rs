@@ -5,6 +5,7 @@
 
 pub mod disk;
 pub mod fixed;
+pub mod layer;
 pub mod models;
 pub mod null;
 pub mod parameters;
@@ -12,6 +13,7 @@ pub mod ram;
 pub mod seam;
 mod servers;
 pub mod ssd;
+pub mod store;
 pub mod striped;
 pub mod usage;
 

@@ -5,6 +5,7 @@
 //! know: who submits, or which model answers. Units: bytes, nanoseconds of simulated time.
 
 use crate::ssd::flash::FlashStats;
+use crate::store::StoreStats;
 use crate::usage::Use;
 use cachewright_types::{Bytes, Nanos, Op, TenantId};
 use std::ops::Range;
@@ -53,11 +54,13 @@ pub enum Part {
     Rotation = 9,
     /// Between medium and buffer of a disk.
     Transfer = 10,
+    /// For a segment of a log that is still to be cleaned and reset.
+    Segment = 11,
 }
 
 impl Part {
     /// All parts, in the order of their numbers.
-    pub const ALL: [Part; 11] = [
+    pub const ALL: [Part; 12] = [
         Part::Queue,
         Part::Link,
         Part::Dram,
@@ -69,6 +72,7 @@ impl Part {
         Part::Seek,
         Part::Rotation,
         Part::Transfer,
+        Part::Segment,
     ];
 
     /// The word used in tables and files.
@@ -85,6 +89,7 @@ impl Part {
             Part::Seek => "seek",
             Part::Rotation => "rotation",
             Part::Transfer => "transfer",
+            Part::Segment => "segment wait",
         }
     }
 }
@@ -106,6 +111,13 @@ impl Spent {
     /// The time of a part.
     pub fn of(&self, part: Part) -> u64 {
         self.parts_ns[part as usize]
+    }
+
+    /// Adds the time of what came next.
+    pub fn then(&mut self, next: &Spent) {
+        for (sum, part) in self.parts_ns.iter_mut().zip(&next.parts_ns) {
+            *sum += part;
+        }
     }
 
     /// The sum of all parts.
@@ -181,6 +193,11 @@ pub trait Device {
 
     /// What the flash inside has done up to `now`; nothing for a device without flash.
     fn flash(&self, _now: Nanos) -> Option<FlashStats> {
+        None
+    }
+
+    /// What a log-structured store has done; nothing for other devices.
+    fn store(&self) -> Option<StoreStats> {
         None
     }
 

@@ -9,8 +9,8 @@ use super::map_cache::{MapMemory, TablePage};
 use super::params::{Fill, MapCache, Unwritten};
 use super::transaction::{Id, NIL, Place, Purpose, Step, Work};
 use super::{Backend, Done, Kind, Transaction};
+use crate::layer::Told;
 use crate::seam::Part;
-use crate::ssd::flash::layer::Told;
 use cachewright_types::{Nanos, Seed};
 
 /// Where data that is wanted is.

@@ -7,9 +7,9 @@
 
 use super::Backend;
 use super::admit::Source;
-use super::layer::Told;
 use super::transaction::{Id, Place, Purpose, Step, Work};
 use super::unit::Condemned;
+use crate::layer::Told;
 use cachewright_ftl::Address;
 
 /// One block on its way to be erased.

@@ -40,6 +40,7 @@ pub use params::{
 pub use stats::{Counters, FlashStats, Waits, Wear};
 pub use unit::Class;
 
+use crate::layer::Steps;
 use crate::seam::Spent;
 use cachewright_ftl::{Counts, FtlError};
 use cachewright_types::{Nanos, Seed, TenantId};
@@ -47,7 +48,7 @@ use cleaning::Jobs;
 use contents::Contents;
 use events::Events;
 use hashbrown::HashMap;
-use layer::Steps;
+
 use map_cache::{MapMemory, TablePage};
 use space::Space;
 use transaction::{Id, Slab};

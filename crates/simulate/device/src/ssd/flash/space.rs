@@ -6,9 +6,10 @@
 //! one layer over all planes (superblocks); its pages follow the order of planes either way.
 
 use super::error::FlashError;
-use super::layer::{Content, Layer, Maker, Schemes, Steps};
+use super::layer::{Content, Maker, Schemes};
 use super::params::{Fill, FlashParams, MapCache};
 use super::transaction::Place;
+use crate::layer::{Layer, Steps};
 use cachewright_ftl::{Address, FtlError, Geometry, HostRequest, Space as Room};
 use cachewright_types::Seed;
 use hashbrown::HashMap;

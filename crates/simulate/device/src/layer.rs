@@ -1,0 +1,165 @@
+//! A translation layer behind one seam, whichever separation it runs.
+//!
+//! For: the flash inside a drive and the log of a store on any device, which perform what a layer
+//! tells. Must never know: planes, devices, time. Units: pages. Source: `cachewright-ftl`.
+
+use crate::ssd::flash::tenants::ByTenant;
+use cachewright_ftl::mapping::Table;
+use cachewright_ftl::{
+    Address, Blocks, Counts, Ftl, FtlError, HostRequest, NEVER, NoSink, Separation, Sink,
+};
+use std::any::Any;
+
+/// One thing flash has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// A valid page moves.
+    Move {
+        /// The page.
+        page: u32,
+        /// Where it lies.
+        from: Address,
+        /// Where it goes.
+        to: Address,
+    },
+    /// The block whose pages moved before is erased.
+    Erase {
+        /// The block.
+        block: u32,
+    },
+    /// A page of the separation's own is programmed.
+    Meta {
+        /// Where.
+        to: Address,
+    },
+    /// A page of the separation's own is read before the host's page is programmed.
+    MetaRead {
+        /// A page of the block whose metadata it is.
+        of: Address,
+    },
+}
+
+/// What a layer told flash, in order; the host's own page apart.
+#[derive(Clone, Debug)]
+pub struct Steps {
+    /// Cleaning and metadata.
+    pub told: Vec<Told>,
+    /// Where the host's page goes.
+    pub program: Address,
+}
+
+impl Default for Steps {
+    fn default() -> Steps {
+        Steps { told: Vec::new(), program: Address { block: 0, offset: 0 } }
+    }
+}
+
+impl Sink for Steps {
+    #[inline(always)]
+    fn program(&mut self, _: u32, to: Address) {
+        self.program = to;
+    }
+
+    fn relocate(&mut self, page: u32, from: Address, to: Address) {
+        self.told.push(Told::Move { page, from, to });
+    }
+
+    fn program_meta(&mut self, to: Address) {
+        self.told.push(Told::Meta { to });
+    }
+
+    fn read_meta(&mut self, of: Address) {
+        self.told.push(Told::MetaRead { of });
+    }
+
+    fn erase(&mut self, block: u32) {
+        self.told.push(Told::Erase { block });
+    }
+}
+
+/// A translation layer of any separation.
+pub trait Layer: Send {
+    /// Announces a request of a tenant.
+    fn begin(&mut self, tenant: u16, request: &HostRequest);
+    /// Writes a page. Errors: a drive that reclaim cannot free.
+    fn write(&mut self, page: u32, steps: &mut Steps) -> Result<(), FtlError>;
+    /// Writes a page that costs no time.
+    fn write_untimed(&mut self, page: u32) -> Result<(), FtlError>;
+    /// Ends the request.
+    fn end(&mut self, steps: &mut Steps);
+    /// Empties a block of the caller's choice; false if it cannot.
+    fn clean(&mut self, block: u32, steps: &mut Steps) -> bool;
+    /// Where a page lies.
+    fn locate(&self, page: u32) -> Option<Address>;
+    /// Forgets a page.
+    fn trim(&mut self, page: u32) -> Result<(), FtlError>;
+    /// Free blocks.
+    fn free_blocks(&self) -> u32;
+    /// Its blocks.
+    fn blocks(&self) -> &Blocks;
+    /// What it has done.
+    fn counts(&self) -> Counts;
+    /// Logical pages that hold data.
+    fn mapped_pages(&self) -> u32;
+    /// Checks everything, slowly.
+    fn audit(&self) -> Result<(), String>;
+}
+
+impl<S: Separation + 'static, M: Table + 'static> Layer for Ftl<S, M> {
+    #[inline]
+    fn begin(&mut self, tenant: u16, request: &HostRequest) {
+        // Only this one scheme is told; for all others the test is false when compiled.
+        let scheme: &mut dyn Any = self.separation_mut();
+        if let Some(scheme) = scheme.downcast_mut::<ByTenant>() {
+            scheme.turn(tenant);
+        }
+        Ftl::begin(self, request);
+    }
+
+    fn write(&mut self, page: u32, steps: &mut Steps) -> Result<(), FtlError> {
+        Ftl::write(self, page, NEVER, steps)
+    }
+
+    fn write_untimed(&mut self, page: u32) -> Result<(), FtlError> {
+        Ftl::begin(self, &HostRequest { first_page: page, pages: 1, write: true });
+        Ftl::write(self, page, NEVER, &mut NoSink)?;
+        Ftl::end(self, &mut NoSink);
+        Ok(())
+    }
+
+    fn end(&mut self, steps: &mut Steps) {
+        Ftl::end(self, steps);
+    }
+
+    fn clean(&mut self, block: u32, steps: &mut Steps) -> bool {
+        Ftl::clean(self, block, steps)
+    }
+
+    fn locate(&self, page: u32) -> Option<Address> {
+        Ftl::locate(self, page).ok().flatten()
+    }
+
+    fn trim(&mut self, page: u32) -> Result<(), FtlError> {
+        Ftl::trim(self, page, 1)
+    }
+
+    fn free_blocks(&self) -> u32 {
+        Ftl::free_blocks(self)
+    }
+
+    fn blocks(&self) -> &Blocks {
+        Ftl::blocks(self)
+    }
+
+    fn counts(&self) -> Counts {
+        Ftl::counts(self)
+    }
+
+    fn mapped_pages(&self) -> u32 {
+        Ftl::mapped_pages(self)
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        Ftl::audit(self)
+    }
+}

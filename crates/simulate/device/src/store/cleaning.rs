@@ -1,0 +1,153 @@
+//! Cleaning: what the translation layer decided becomes reads, appends and resets.
+//!
+//! For: moves of live pages, segments reset once nothing of them is needed, metadata of
+//! separations. Must never know: how victims are chosen. Units: pages, segments. The layer counts a
+//! page as moved at once; here it is read at its old place, which lasts until the page has arrived.
+
+use super::LogStore;
+use super::flow::Ask;
+use super::reads::Place;
+use super::writes::Owner;
+use crate::layer::Told;
+use cachewright_ftl::Address;
+use cachewright_types::{Op, TenantId};
+use std::cmp::Reverse;
+
+/// The name of a page of a separation's own.
+const META: u32 = u32::MAX;
+
+/// Pages side by side that one command will read to move them.
+#[derive(Clone, Debug)]
+pub(super) struct Gathering {
+    /// Where they lie.
+    pub life: u32,
+    /// The first of them.
+    pub first: u32,
+    /// The writes that wait for them, one per page.
+    pub writes: Vec<u32>,
+}
+
+impl LogStore {
+    /// Makes work of what the layer has told.
+    pub(super) fn absorb(&mut self) {
+        if self.steps.told.is_empty() {
+            return;
+        }
+        let mut told = std::mem::take(&mut self.steps.told);
+        for step in told.drain(..) {
+            match step {
+                Told::Move { page, from, to } => self.relocate(page, from, to),
+                Told::Erase { block } => {
+                    let ending = self.lives.condemn(block);
+                    self.end_if_over(ending);
+                }
+                Told::Meta { to } => {
+                    let write = self.aim(META, to, Owner::Meta, None);
+                    self.ready_if_complete(write);
+                }
+                Told::MetaRead { of } => self.meta_of.push(of.block),
+            }
+        }
+        self.steps.told = told;
+    }
+
+    /// A live page goes from its segment to another.
+    fn relocate(&mut self, page: u32, from: Address, to: Address) {
+        let victim = self.lives.of(from.block);
+        let place = self.arrived(victim, from.offset);
+        if let Some(victim) = self.lives.get_mut(victim) {
+            victim.moves_left += 1;
+        }
+        let Place::At { life, offset } = place else {
+            let write = self.aim(page, to, Owner::Move(victim), None);
+            return self.ready_if_complete(write);
+        };
+        let write = self.aim(page, to, Owner::Move(victim), Some((life, offset)));
+        if let Some(found) = self.writes.get_mut(write) {
+            found.waits = 1;
+        }
+        let most = self.most_pages as usize;
+        if let Some(last) = self.gathering.back_mut()
+            && last.life == life
+            && last.first + last.writes.len() as u32 == offset
+            && last.writes.len() < most
+        {
+            return last.writes.push(write);
+        }
+        self.pin(life);
+        self.gathering.push_back(Gathering { life, first: offset, writes: vec![write] });
+    }
+
+    /// Reads the oldest pages that are to move. False when there are none.
+    pub(super) fn gather(&mut self) -> bool {
+        let Some(Gathering { life, first, writes }) = self.gathering.pop_front() else {
+            return false;
+        };
+        for (write, offset) in writes.iter().zip(first..) {
+            let page = self.writes.get(*write).map_or(META, |write| write.page);
+            self.expect(life, offset, page);
+        }
+        self.moving += 1;
+        self.stats.move_reads += 1;
+        let range = (self.address(life, first), writes.len() as u64 * self.page_bytes);
+        self.ask(Ask::Gather { life, writes }, Op::Read, range, TenantId(0));
+        true
+    }
+
+    /// Pages to be moved are in memory.
+    pub(super) fn gathered(&mut self, life: u32, writes: &[u32]) {
+        for write in writes {
+            if let Some(found) = self.writes.get_mut(*write) {
+                (found.from, found.waits) = (None, 0);
+            }
+            self.ready_if_complete(*write);
+        }
+        self.unpin(life);
+    }
+
+    /// Reads the metadata that the layer wanted for a write, where it lies on the device.
+    pub(super) fn read_metadata(&mut self, write: u32) {
+        let last = (self.segment_bytes / self.page_bytes) as u32 - 1;
+        for segment in std::mem::take(&mut self.meta_of) {
+            let life = self.lives.of(segment);
+            let sealed = self.layer.blocks().is_sealed(segment);
+            if sealed && self.arrived(life, last) != Place::Memory {
+                self.stats.meta_reads += 1;
+                self.pin(life);
+                self.read_for(write, life, last);
+            }
+        }
+    }
+
+    /// Resets the segment of a life of which nothing is needed any more.
+    pub(super) fn end_if_over(&mut self, life: u32) {
+        let Some(found) = self.lives.get_mut(life).filter(|life| life.is_over()) else { return };
+        found.resetting = true;
+        let range = (self.address(life, 0), self.segment_bytes);
+        self.ask(Ask::Reset { life }, Op::Trim, range, TenantId(0));
+    }
+
+    /// The device has forgotten a segment, which may take some time more.
+    pub(super) fn trimmed(&mut self, life: u32) {
+        let after_ns = self.settings.reset_time.0;
+        if after_ns == 0 {
+            self.reset(life);
+        } else {
+            self.resets.push(Reverse((self.now_ns + after_ns, life)));
+        }
+    }
+
+    /// A segment is reset: pages given to it can be written.
+    pub(super) fn reset(&mut self, life: u32) {
+        let first = self.cell(life, 0);
+        let pages = (self.segment_bytes / self.page_bytes) as usize;
+        if let Some(stored) = &mut self.stored {
+            stored[first..first + pages].fill(META);
+        }
+        if let Some((opened, waited)) = self.lives.end(life, self.now_ns) {
+            self.blocked -= waited;
+            self.end_if_over(opened);
+        }
+        self.stats.resets += 1;
+    }
+}

@@ -1,0 +1,169 @@
+//! Reads: where each page lies now, and commands of pages that lie side by side.
+//!
+//! For: reads and flushes of requests, and reads of what a write needs. Must never know: how
+//! segments are cleaned. Units: pages, bytes. The device reads only the bytes asked for.
+
+use super::LogStore;
+use super::flow::Ask;
+use crate::Command;
+use cachewright_ftl::HostRequest;
+use cachewright_types::Op;
+
+/// Where a page can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Nowhere: it holds nothing.
+    Nowhere,
+    /// In memory, on its way to the device.
+    Memory,
+    /// At a place of a life.
+    At {
+        /// The life.
+        life: u32,
+        /// The page within its segment.
+        offset: u32,
+    },
+}
+
+/// Pages side by side that one command reads.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    life: u32,
+    first: u32,
+    pages: u32,
+    /// Bytes of the first page before those asked for.
+    skip: u64,
+    bytes: u64,
+}
+
+impl LogStore {
+    /// Where a page can be read now.
+    pub(super) fn place_of(&self, page: u32) -> Place {
+        match self.layer.locate(page) {
+            None => Place::Nowhere,
+            Some(at) => self.arrived(self.lives.of(at.block), at.offset),
+        }
+    }
+
+    /// Where the page of a place can be read: there, or on its way to it.
+    pub(super) fn arrived(&self, life: u32, offset: u32) -> Place {
+        let coming = self.writing.get(&(life, offset)).and_then(|write| self.writes.get(*write));
+        match coming {
+            None => Place::At { life, offset },
+            Some(write) => match write.from {
+                Some((life, offset)) => Place::At { life, offset },
+                None => Place::Memory,
+            },
+        }
+    }
+
+    /// Begins a read of a request.
+    pub(super) fn read(&mut self, number: u32, command: &Command) {
+        let pages = self.pages(command.offset, command.length);
+        if pages.is_empty() {
+            return;
+        }
+        let (first_page, count) = (pages.start, pages.len() as u32);
+        let request = HostRequest { first_page, pages: count, write: false };
+        self.layer.begin(command.tenant.0, &request);
+        let (start, end) = (command.offset.0, command.offset.0 + command.length.0);
+        let mut run: Option<Run> = None;
+        for page in pages {
+            let (life, offset) = match self.place_of(page) {
+                Place::At { life, offset } => (life, offset),
+                Place::Memory => {
+                    self.stats.memory_reads += 1;
+                    continue;
+                }
+                Place::Nowhere => {
+                    self.stats.unwritten_reads += 1;
+                    continue;
+                }
+            };
+            self.expect(life, offset, page);
+            let first_byte = u64::from(page) * self.page_bytes;
+            let skip = start.saturating_sub(first_byte);
+            let bytes = (end - first_byte).min(self.page_bytes) - skip;
+            let joins = |run: &Run| {
+                run.life == life && run.first + run.pages == offset && run.pages < self.most_pages
+            };
+            match &mut run {
+                Some(run) if joins(run) => {
+                    run.pages += 1;
+                    run.bytes += bytes;
+                }
+                _ => {
+                    self.read_run(number, run, command);
+                    run = Some(Run { life, first: offset, pages: 1, skip, bytes });
+                }
+            }
+        }
+        self.read_run(number, run, command);
+    }
+
+    fn read_run(&mut self, number: u32, run: Option<Run>, command: &Command) {
+        let Some(Run { life, first, skip, bytes, .. }) = run else { return };
+        self.stats.reads += 1;
+        self.more_parts(number);
+        self.pin(life);
+        let offset = self.address(life, first) + skip;
+        let (ask, tenant) = (Ask::Read { command: number, life }, command.tenant);
+        self.ask(ask, Op::Read, (offset, bytes), tenant);
+    }
+
+    /// Reads a page that is written in part, or metadata of a separation, for a write.
+    pub(super) fn read_for(&mut self, write: u32, life: u32, offset: u32) {
+        let Some(found) = self.writes.get_mut(write) else { return };
+        found.waits += 1;
+        let tenant = found.tenant;
+        let ask = Ask::Before { write, life };
+        self.ask(ask, Op::Read, (self.address(life, offset), self.page_bytes), tenant);
+    }
+
+    /// A flush goes through.
+    pub(super) fn flush(&mut self, number: u32, command: &Command) {
+        self.more_parts(number);
+        self.ask(Ask::Flush { command: number }, Op::Flush, (0, 0), command.tenant);
+    }
+
+    /// One more part of a command begins.
+    pub(super) fn more_parts(&mut self, number: u32) {
+        if let Some(open) = self.commands.get_mut(number) {
+            open.left += 1;
+        }
+    }
+
+    /// Somebody reads a life.
+    pub(super) fn pin(&mut self, life: u32) {
+        if let Some(life) = self.lives.get_mut(life) {
+            life.readers += 1;
+        }
+    }
+
+    /// Nobody but the others reads it any more.
+    pub(super) fn unpin(&mut self, life: u32) {
+        if let Some(life) = self.lives.get_mut(life) {
+            life.readers -= 1;
+        }
+        self.end_if_over(life);
+    }
+
+    /// The first byte of a place on the device.
+    pub(super) fn address(&self, life: u32, offset: u32) -> u64 {
+        let segment = self.lives.get(life).map_or(0, |life| life.segment);
+        u64::from(segment) * self.segment_bytes + u64::from(offset) * self.page_bytes
+    }
+
+    /// The place of a page among all of the device.
+    pub(super) fn cell(&self, life: u32, offset: u32) -> usize {
+        (self.address(life, offset) / self.page_bytes) as usize
+    }
+
+    /// Where places are followed, counts a read of one that does not hold the page.
+    pub(super) fn expect(&mut self, life: u32, offset: u32, page: u32) {
+        let cell = self.cell(life, offset);
+        if let Some(stored) = &self.stored {
+            self.lost += u64::from(stored[cell] != page);
+        }
+    }
+}
