@@ -32,8 +32,10 @@ fn page(us: u64, tag: u64, op: Op, page: u64) -> (u64, Command) {
     at(us, tag, op, page * PAGE, PAGE)
 }
 
-/// When each tag was done, in microseconds, and the parts of its time that are not zero.
-fn found(done: &[Completion]) -> Vec<(u64, u64, Vec<(&'static str, u64)>)> {
+/// A tag, when it was done in microseconds, and the parts of its time that are not zero.
+type Found = (u64, u64, Vec<(&'static str, u64)>);
+
+fn found(done: &[Completion]) -> Vec<Found> {
     let mut found: Vec<_> = done
         .iter()
         .map(|one| {

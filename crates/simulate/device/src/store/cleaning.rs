@@ -85,7 +85,7 @@ impl LogStore {
         };
         for (write, offset) in writes.iter().zip(first..) {
             let page = self.writes.get(*write).map_or(META, |write| write.page);
-            self.expect(life, offset, page);
+            self.check_read(life, offset, page);
         }
         self.moving += 1;
         self.stats.move_reads += 1;

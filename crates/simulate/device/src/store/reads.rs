@@ -80,7 +80,7 @@ impl LogStore {
                     continue;
                 }
             };
-            self.expect(life, offset, page);
+            self.check_read(life, offset, page);
             let first_byte = u64::from(page) * self.page_bytes;
             let skip = start.saturating_sub(first_byte);
             let bytes = (end - first_byte).min(self.page_bytes) - skip;
@@ -160,7 +160,7 @@ impl LogStore {
     }
 
     /// Where places are followed, counts a read of one that does not hold the page.
-    pub(super) fn expect(&mut self, life: u32, offset: u32, page: u32) {
+    pub(super) fn check_read(&mut self, life: u32, offset: u32, page: u32) {
         let cell = self.cell(life, offset);
         if let Some(stored) = &self.stored {
             self.lost += u64::from(stored[cell] != page);

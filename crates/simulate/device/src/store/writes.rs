@@ -70,7 +70,7 @@ impl LogStore {
         if let Place::At { life, offset } = before {
             // The old copy must stay until it is read, whatever is cleaned for this write.
             self.pin(life);
-            self.expect(life, offset, page);
+            self.check_read(life, offset, page);
         }
         if let Err(error) = self.layer.write(page, &mut self.steps) {
             self.fault.get_or_insert(error);

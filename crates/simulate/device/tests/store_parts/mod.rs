@@ -10,6 +10,7 @@ use cachewright_ftl::{Ftl, FtlError, Geometry, Space};
 use cachewright_types::{Bytes, Nanos, Seed};
 
 /// Bytes of a page.
+#[allow(dead_code, reason = "a store on a drive has its pages")]
 pub const PAGE: u64 = 4096;
 
 /// The size of a small store and its schemes.
