@@ -70,7 +70,7 @@ fn answer(
     let (name, parameters) = DEVICES[which];
     let mut store = store(device(name, parameters), shape, pairs).unwrap();
     let done = replay(&mut store, &commands(steps));
-    let work = store.store_work().unwrap();
+    let work = store.store().unwrap();
     let written = work.counts.flash_pages();
     assert_eq!(work.appended_pages, written, "every page written or moved was appended once");
     assert_eq!(work.resets, work.counts.collections);
