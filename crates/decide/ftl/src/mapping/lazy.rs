@@ -27,6 +27,8 @@ pub struct Fill {
     block_pages: u32,
     factor: u64,
     inverse: u64,
+    /// The whole part of `2^64 - 1` over the logical pages, to divide by them without dividing.
+    reciprocal: u64,
 }
 
 impl Fill {
@@ -49,7 +51,8 @@ impl Fill {
             guide.push(block);
         }
         let (factor, inverse) = shuffle(u64::from(sum.max(1)));
-        Fill { before, guide, block_pages, factor, inverse }
+        let reciprocal = u64::MAX / u64::from(sum.max(1));
+        Fill { before, guide, block_pages, factor, inverse, reciprocal }
     }
 
     /// A drive in the steady state of uniform writes under FIFO, or greedy in the limit of large
@@ -94,7 +97,7 @@ impl Fill {
     /// Superblock and offset of a logical page below [`Fill::pages`].
     #[inline]
     fn place_of(&self, page: u32) -> (u32, u32) {
-        let rank = (u64::from(page) * self.factor % u64::from(self.pages())) as u32;
+        let rank = self.modulo(u64::from(page) * self.factor);
         let mut block = self.guide[(rank / GUIDE) as usize] as usize;
         while self.before[block + 1] <= rank {
             block += 1;
@@ -102,6 +105,19 @@ impl Fill {
         let valid = self.before[block + 1] - self.before[block];
         let nth = u64::from(rank - self.before[block]);
         (block as u32, (nth * u64::from(self.block_pages) / u64::from(valid)) as u32)
+    }
+
+    /// The rest of a division by [`Fill::pages`], which are not 0. The quotient by the reciprocal
+    /// is short by at most 2.
+    #[inline]
+    fn modulo(&self, value: u64) -> u32 {
+        let pages = u64::from(self.pages());
+        let quotient = ((u128::from(value) * u128::from(self.reciprocal)) >> 64) as u64;
+        let mut rest = value - quotient * pages;
+        while rest >= pages {
+            rest -= pages;
+        }
+        rest as u32
     }
 
     /// The logical page at an offset of a superblock, if one is.
@@ -113,7 +129,7 @@ impl Fill {
             return None;
         }
         let rank = u64::from(self.before[block as usize]) + nth;
-        Some((rank * self.inverse % u64::from(self.pages())) as u32)
+        Some(self.modulo(rank * self.inverse))
     }
 }
 

@@ -119,6 +119,9 @@ impl Inside for Direct {
 
     fn advance(&mut self, now: Nanos, finished: &mut Vec<Finished>) {
         self.flash.advance(now, &mut self.done);
+        if self.done.is_empty() {
+            return;
+        }
         for Done { tag, spent, .. } in self.done.drain(..) {
             let left = &mut self.left[tag as usize];
             *left -= 1;

@@ -53,6 +53,8 @@ pub trait Inside {
 pub struct Drive<I> {
     host: Host,
     inside: I,
+    /// When something next arrives at the interface.
+    host_due_ns: u64,
     /// When something next happens inside.
     inside_due_ns: u64,
     arrived: Vec<Slot>,
@@ -65,8 +67,9 @@ impl<I: Inside> Drive<I> {
     /// Puts a drive together; both parts must be idle.
     pub fn of(host: Host, inside: I) -> Drive<I> {
         let (arrived, finished) = (Vec::new(), Vec::new());
-        let inside_due_ns = NEVER_NS;
-        Drive { host, inside, inside_due_ns, arrived, finished, accepted: 0, completed: 0 }
+        let (accepted, completed) = (0, 0);
+        let (host_due_ns, inside_due_ns) = (NEVER_NS, NEVER_NS);
+        Drive { host, inside, host_due_ns, inside_due_ns, arrived, finished, accepted, completed }
     }
 
     /// The host interface, to look at.
@@ -95,28 +98,20 @@ impl<I: Inside> Drive<I> {
     /// The earliest time due, or never.
     #[inline]
     fn due_ns(&self) -> u64 {
-        self.host.due_ns().min(self.inside_due_ns)
+        self.host_due_ns.min(self.inside_due_ns)
     }
 
-    /// Everything that happens at `now`, the earliest time due.
-    fn step(&mut self, now: Nanos, done: &mut Vec<Completion>) {
-        if self.host.due_ns() <= now.0 {
-            let before = done.len();
-            self.host.arrivals(now.0, &mut self.arrived, done);
-            self.completed += (done.len() - before) as u64;
-        }
+    /// Messages that arrive at `now`.
+    #[inline]
+    fn arrive(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        let before = done.len();
+        self.host.arrivals(now.0, &mut self.arrived, done);
+        self.completed += (done.len() - before) as u64;
         if !self.arrived.is_empty() {
             for slot in self.arrived.drain(..) {
                 self.inside.arrive(now, slot, self.host.command(slot), &mut self.finished);
             }
             self.look_inside();
-        }
-        if self.inside_due_ns <= now.0 {
-            self.inside.advance(now, &mut self.finished);
-            self.look_inside();
-        }
-        for Finished { slot, spent } in self.finished.drain(..) {
-            self.host.finish(now, slot, &spent);
         }
     }
 }
@@ -129,6 +124,7 @@ impl<I: Inside> Device for Drive<I> {
     fn submit(&mut self, now: Nanos, command: Command) {
         self.accepted += 1;
         self.host.submit(now, command);
+        self.host_due_ns = self.host.due_ns();
     }
 
     fn next_due(&self) -> Option<Nanos> {
@@ -137,11 +133,23 @@ impl<I: Inside> Device for Drive<I> {
 
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
         loop {
-            let due = self.due_ns();
-            if due > now.0 || due == NEVER_NS {
-                return;
+            let due_ns = self.due_ns();
+            if due_ns > now.0 || due_ns == NEVER_NS {
+                return self.host.seen(now.0);
             }
-            self.step(Nanos(due), done);
+            if self.host_due_ns == due_ns {
+                self.arrive(Nanos(due_ns), done);
+            }
+            if self.inside_due_ns <= due_ns {
+                self.inside.advance(Nanos(due_ns), &mut self.finished);
+                self.look_inside();
+            }
+            if !self.finished.is_empty() {
+                for Finished { slot, spent } in self.finished.drain(..) {
+                    self.host.finish(Nanos(due_ns), slot, &spent);
+                }
+            }
+            self.host_due_ns = self.host.due_ns();
         }
     }
 
@@ -160,6 +168,10 @@ impl<I: Inside> Device for Drive<I> {
     fn audit(&self) -> Result<(), String> {
         self.host.audit()?;
         self.inside.audit()?;
+        let (due, known) = (self.host.due_ns(), self.host_due_ns);
+        if due != known {
+            return Err(format!("something arrives at {due} ns, known is {known} ns"));
+        }
         let due = self.inside.next_due().map_or(NEVER_NS, |due| due.0);
         if due != self.inside_due_ns {
             let known = self.inside_due_ns;

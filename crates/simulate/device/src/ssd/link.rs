@@ -106,9 +106,23 @@ impl<M> Wire<M> {
     /// Sends a message whose arrival nobody waits for; returns when it arrives.
     #[inline]
     pub fn occupy(&mut self, now_ns: u64, time_ns: u64) -> u64 {
-        self.free_at_ns = self.free_at_ns.max(now_ns) + time_ns;
+        self.free_at_ns = self.after(now_ns, time_ns);
         self.busy_ns += time_ns;
         self.free_at_ns
+    }
+
+    /// When a message sent at `now_ns` would arrive.
+    #[inline]
+    pub fn after(&self, now_ns: u64, time_ns: u64) -> u64 {
+        self.free_at_ns.max(now_ns) + time_ns
+    }
+
+    /// Somebody waits after all for the message that occupied the wire last, until `arrival_ns`;
+    /// nothing else may be under way.
+    pub fn put_back(&mut self, arrival_ns: u64, message: M) {
+        debug_assert!(self.is_empty() && arrival_ns == self.free_at_ns);
+        self.due_ns = arrival_ns;
+        self.under_way.push_back((arrival_ns, message));
     }
 
     /// When the next message arrives; [`NEVER_NS`] when none is under way.

@@ -119,11 +119,10 @@ impl Layout {
     }
 }
 
-/// So many bits from the given one.
+/// So many bits (1 to 64) from the given one.
 #[inline]
 fn mask(first: u64, count: u64) -> u64 {
-    let ones = if count >= 64 { u64::MAX } else { (1 << count) - 1 };
-    ones << first
+    u64::MAX >> (64 - count) << first
 }
 
 /// Iterator of [`Layout::parts`].

@@ -63,7 +63,12 @@ impl Backend {
             if channel.busy_ns > most {
                 return Err(format!("channel {index} was taken {} of {most} ns", channel.busy_ns));
             }
-            let waits = channel.ready != 0 || channel.outs.iter().any(|out| !out.is_empty());
+            let waiting: u32 = channel.outs.iter().map(|out| out.len()).sum();
+            if waiting != channel.waiting {
+                let counted = channel.waiting;
+                return Err(format!("channel {index}: {waiting} reads wait, {counted} counted"));
+            }
+            let waits = channel.ready != 0 || waiting > 0;
             if waits && !channel.waking && channel.crossing == NIL {
                 return Err(format!("channel {index} is waited for and nothing will wake it"));
             }

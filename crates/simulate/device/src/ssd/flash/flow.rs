@@ -36,6 +36,12 @@ impl Backend {
         let (channel, cleans) = (unit.channel, unit.cleans());
         unit.leaving = batch.len();
         unit.begin(Stage::DataOut, cleans, self.now);
+        let (lane, id) = (&self.channels[channel as usize], batch.head());
+        let free = lane.crossing == NIL && lane.waiting == 0 && lane.busy_until <= self.now;
+        if free && batch.len() == 1 && !self.work[id].copy_back {
+            return self.cross(channel, id);
+        }
+        self.channels[channel as usize].waiting += batch.len();
         while let Some(id) = batch.pop(&mut self.work) {
             let work = &self.work[id];
             let out = match (work.copy_back, work.purpose) {
@@ -53,12 +59,23 @@ impl Backend {
     #[inline]
     pub(super) fn send_out(&mut self, index: u32) -> bool {
         let channel = &mut self.channels[index as usize];
+        if channel.waiting == 0 {
+            return false;
+        }
         let Some(out) = channel.outs.iter().position(|out| !out.is_empty()) else { return false };
         let Some(id) = channel.outs[out].pop(&mut self.work) else { return false };
+        channel.waiting -= 1;
         if self.work[id].copy_back {
             self.copy_back(index, id);
-            return true;
+        } else {
+            self.cross(index, id);
         }
+        true
+    }
+
+    /// Data of a read begins to cross a free channel.
+    #[inline]
+    fn cross(&mut self, index: u32, id: Id) {
         let now = self.now;
         let work = &mut self.work[id];
         let crossing = self.params.bus.data_ns(work.read_bytes);
@@ -68,7 +85,6 @@ impl Backend {
         channel.take(now, crossing);
         channel.crossing = id;
         self.events.push(now + crossing, What::Out, index);
-        true
     }
 
     /// Programs a sensed page within its plane.

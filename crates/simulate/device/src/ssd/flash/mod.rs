@@ -222,7 +222,11 @@ impl Backend {
             self.dispatch();
         }
         self.now = self.now.max(now.0);
-        done.append(&mut self.done);
+        if done.is_empty() {
+            std::mem::swap(done, &mut self.done);
+        } else {
+            done.append(&mut self.done);
+        }
     }
 
     /// Transactions of the host accepted and not yet handed back.

@@ -80,6 +80,12 @@ impl Backend {
     /// Looks at every channel on which something may begin.
     #[inline]
     pub(super) fn dispatch(&mut self) {
+        if !self.touched.is_empty() {
+            self.serve_touched();
+        }
+    }
+
+    fn serve_touched(&mut self) {
         let mut next = 0;
         while next < self.touched.len() {
             let channel = self.touched[next];
@@ -100,7 +106,7 @@ impl Backend {
                 return;
             }
             if channel.busy_until > self.now {
-                let waits = channel.ready != 0 || channel.outs.iter().any(|out| !out.is_empty());
+                let waits = channel.ready != 0 || channel.waiting > 0;
                 if waits && !channel.waking {
                     channel.waking = true;
                     self.events.push(channel.busy_until, What::Channel, index);
@@ -150,8 +156,18 @@ impl Backend {
     }
 
     /// Gives a unit the command whose turn it is; false if there is none it can take.
+    #[inline]
     fn issue(&mut self, index: u32) -> bool {
         let unit = &self.units[index as usize];
+        let reads = unit.queues[Class::HostRead as usize].len();
+        if unit.queued == reads && unit.stage == Stage::Idle && unit.halted.is_none() {
+            // Nothing else waits, as is usual while a drive is read.
+            if reads > 0 {
+                let batch = self.gather(index, Class::HostRead, None, NIL);
+                self.begin_read(index, batch);
+            }
+            return reads > 0;
+        }
         let only_reads = unit.halted.is_some() || unit.stage != Stage::Idle;
         if unit.stage != Stage::Idle && !self.can_halt(index) {
             return false;
@@ -224,6 +240,7 @@ impl Backend {
 
     /// Takes work out of its queues for one command: the one behind `before`, and pages at the same
     /// place in other planes of its die.
+    #[inline]
     fn gather(&mut self, index: u32, class: Class, mate: Option<Class>, before: Id) -> Queue {
         let mut batch = Queue::default();
         let id = self.take(index, class, before);
@@ -264,7 +281,7 @@ impl Backend {
     }
 
     /// Takes the one behind `before` out of a queue and accounts for its wait.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, index: u32, class: Class, before: Id) -> Id {
         let now = self.now;
         let unit = &mut self.units[index as usize];

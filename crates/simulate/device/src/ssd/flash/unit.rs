@@ -234,6 +234,8 @@ pub struct Channel {
     pub waking: bool,
     /// Data of reads that waits: copy-backs, the map's, the host's, cleaning's.
     pub outs: [Queue; OUTS],
+    /// Reads in all of them.
+    pub waiting: u32,
     /// The read whose data crosses, if one does.
     pub crossing: u32,
     /// Units that may have a command to take, a bit each.
@@ -255,6 +257,7 @@ impl Channel {
             busy_until: 0,
             waking: false,
             outs: [Queue::default(); OUTS],
+            waiting: 0,
             crossing: NIL,
             ready: 0,
             turn: 0,

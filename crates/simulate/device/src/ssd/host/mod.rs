@@ -6,10 +6,12 @@
 //! fetch of a write's data, data of a read, completion entry, doorbell of the completion queue; on
 //! SATA the frames of native command queuing. Invariants (audited): a tenant has at most its queue
 //! depth under way, the drive works on at most `command_slots`, every command is in one place.
-//! Differences: the host keeps count of commands under way per tenant instead of free entries of
-//! two rings; the entry of the completion queue is always free in time. No allocation per command.
+//! A command that is alone on its way is one event ([`express`]). Differences: the host keeps count
+//! of commands under way per tenant instead of free entries of two rings; the entry of the
+//! completion queue is always free in time. No allocation per command.
 
 mod arbiter;
+mod express;
 mod protocol;
 mod queues;
 
@@ -20,6 +22,7 @@ use super::link::Wire;
 use super::params::{Interface, SsdParams};
 use crate::{Command, Completion, Part, Spent};
 use cachewright_types::{Nanos, Op};
+use express::Express;
 use queues::{Queues, Waiting};
 
 /// Commands that native command queuing can tell apart.
@@ -99,6 +102,9 @@ pub struct Host {
     /// The controller, which works on one command at a time.
     controller: Wire<Message>,
     command_ns: u64,
+    express: Express,
+    /// Up to when everything has happened.
+    seen_ns: u64,
     queues: Queues,
     pending: Vec<Pending>,
     /// Slots free for reuse.
@@ -115,6 +121,8 @@ impl Host {
             wires: [Wire::default(), Wire::default()],
             controller: Wire::default(),
             command_ns: params.command_time.0,
+            express: Express::default(),
+            seen_ns: 0,
             queues: Queues::new(params, ports),
             pending: Vec::new(),
             free: Vec::new(),
@@ -125,6 +133,7 @@ impl Host {
     /// Accepts a command.
     #[inline]
     pub fn submit(&mut self, now: Nanos, command: Command) {
+        self.follow(self.seen_ns);
         let slot = self.free.pop().unwrap_or_else(|| self.grow(command));
         let pending = &mut self.pending[slot.0 as usize];
         pending.command = command;
@@ -156,12 +165,24 @@ impl Host {
     #[inline]
     pub fn due_ns(&self) -> u64 {
         let [down, up] = &self.wires;
-        down.due_ns().min(up.due_ns()).min(self.controller.due_ns())
+        let messages_ns = down.due_ns().min(up.due_ns()).min(self.controller.due_ns());
+        messages_ns.min(self.express.due_ns)
+    }
+
+    /// Notes that everything up to a moment has happened.
+    #[inline]
+    pub fn seen(&mut self, now_ns: u64) {
+        self.seen_ns = self.seen_ns.max(now_ns);
     }
 
     /// Lets everything that arrives at `now_ns` arrive; nothing may have been due before. Commands
     /// whose data the drive now has are appended to `arrived`; those done to `done`.
     pub fn arrivals(&mut self, now_ns: u64, arrived: &mut Vec<Slot>, done: &mut Vec<Completion>) {
+        if self.express.due_ns <= now_ns {
+            self.express_arrives(now_ns, arrived);
+        } else {
+            self.follow(now_ns.saturating_sub(1));
+        }
         while let Some(message) = self.wires[DOWN].receive(now_ns) {
             self.arrive(now_ns, message, arrived, done);
         }
@@ -177,6 +198,7 @@ impl Host {
     /// The inside of the drive has done the command: data and completion go to the host. `spent`
     /// is the time since the command arrived there.
     pub fn finish(&mut self, now: Nanos, slot: Slot, spent: &Spent) {
+        self.follow(now.0);
         let pending = &mut self.pending[slot.0 as usize];
         let since = pending.marked_ns;
         debug_assert_eq!(since + spent.total_ns(), now.0, "time inside the drive adds up");
@@ -199,7 +221,7 @@ impl Host {
     }
 
     /// Time in which the wires to the drive and to the host carried something (SATA: both the
-    /// same).
+    /// same), of messages up to the last event.
     pub fn link_busy(&self) -> [Nanos; 2] {
         [DOWN, self.up()].map(|wire| Nanos(self.wires[wire].busy_ns()))
     }
@@ -217,7 +239,10 @@ impl Host {
         self.pending[slot.0 as usize].queued_until(now_ns);
         match self.protocol.interface {
             Interface::Nvme => {
-                self.wires[DOWN].send(now_ns, self.protocol.doorbell_ns, (Arrival::Doorbell, slot));
+                if !self.express(now_ns, slot) {
+                    let message = (Arrival::Doorbell, slot);
+                    self.wires[DOWN].send(now_ns, self.protocol.doorbell_ns, message);
+                }
             }
             Interface::Sata => {
                 self.post(slot);
@@ -232,7 +257,14 @@ impl Host {
     }
 
     /// The drive takes up commands while it has slots for them.
+    #[inline]
     fn fetch(&mut self, now_ns: u64) {
+        if self.queues.posted() {
+            self.fetch_posted(now_ns);
+        }
+    }
+
+    fn fetch_posted(&mut self, now_ns: u64) {
         while let Some(slot) = self.queues.take() {
             self.pending[slot.0 as usize].queued_until(now_ns);
             match self.protocol.interface {

@@ -77,6 +77,7 @@ impl Queues {
 
     /// Takes in a command; whether it may be announced at once. Otherwise it is held back. A tenant
     /// without a port gets one of the drive's queue depth.
+    #[inline]
     pub fn enter(&mut self, tenant: usize, slot: Slot) -> bool {
         if tenant >= self.queues.len() {
             let port = Port { queue_depth: self.depth, weight: 1 };
@@ -97,6 +98,32 @@ impl Queues {
         self.queues[tenant].posted.push_back((self.arrivals, slot));
         self.arrivals += 1;
         self.posted += 1;
+    }
+
+    /// Whether a command waits to be fetched.
+    #[inline]
+    pub fn posted(&self) -> bool {
+        self.posted > 0
+    }
+
+    /// Whether a command of the tenant that is announced now would be taken up at once.
+    #[inline]
+    pub fn passes(&self, tenant: usize) -> bool {
+        let room = self.posted == 0 && self.inside < self.slots;
+        room && self.queues[tenant].inside < self.fetch_size
+    }
+
+    /// Takes up such a command.
+    #[inline]
+    pub fn pass(&mut self, tenant: usize, slot: Slot) {
+        if let [queue] = self.queues.as_mut_slice() {
+            queue.inside += 1;
+            self.inside += 1;
+            return;
+        }
+        self.post(tenant, slot);
+        let taken = self.take();
+        debug_assert_eq!(taken, Some(slot));
     }
 
     /// The command that the drive takes up next, if it has room for one.
@@ -135,12 +162,14 @@ impl Queues {
     }
 
     /// A command of the tenant is done inside the drive.
+    #[inline]
     pub fn leave(&mut self, tenant: usize) {
         self.queues[tenant].inside -= 1;
         self.inside -= 1;
     }
 
     /// The host has seen a command of the tenant complete.
+    #[inline]
     pub fn completed(&mut self, tenant: usize) -> Waiting {
         let queue = &mut self.queues[tenant];
         match queue.held.pop_front() {
