@@ -10,7 +10,7 @@ ranked, but never called best.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -22,6 +22,9 @@ PARTITION = "cache.partition"
 CAPACITY = "cache.capacity"
 SEPARATION = "flash.separation"
 FLASH = "flash."
+GOALS = "goals"
+GOALS_MET = "goals_met"
+MOVED = ("moved_mean", "turns")
 SHOWN = 20
 SHOWN_PER_GROUP = 3
 # Cutting fewer cases than this would hide more than it saves.
@@ -30,6 +33,36 @@ SLACK = 3
 Document = dict[str, Any]
 Case = dict[str, Any]
 
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One number of a case or tenant: its header, key, and how it is shown; `highest` is best."""
+
+    header: str
+    key: str
+    show: Callable[[float | None], str]
+    highest: bool = False
+
+    def shown(self, line: Document) -> str:
+        """Return the number in words; of goals met also how many there are."""
+        text, found = self.show(line.get(self.key)), line.get(GOALS)
+        return f"{text} of {words.count(found)}" if self.key == GOALS_MET and found else text
+
+
+# Of every case and tenant.
+MEASURES = (
+    Measure("hit ratio", "hit_ratio", words.ratio, highest=True),
+    Measure("read hit ratio", "read_hit_ratio", words.ratio, highest=True),
+    Measure("goals met", GOALS_MET, words.count, highest=True),
+    Measure("write-backs", "writebacks", words.count),
+    Measure("cache writes", "cache_writes", words.count),
+    Measure("mean response", "mean_response_ns", words.duration),
+    Measure("p99 response", "p99_response_ns", words.duration),
+    Measure("run time", "run_time_ns", words.duration),
+    Measure("moved", "moved_mean", words.percent),
+    Measure("turns", "turns", words.count),
+)
 FLASH_MEASURES = (
     ("F/U", "write_amplification", words.ratio),
     ("(F-U)/U", "extra_writes", words.ratio),
@@ -68,6 +101,25 @@ class Ranking:
         """Return the shown places of the best value among choices; `values` is by case."""
         found = best_index(choices(self.cases, values), highest)
         return {place for place in found if place < self.shown}
+
+
+def measures(lines: Sequence[Document]) -> list[Measure]:
+    """Return what there is to say of the lines: moves of quotas only where any moved."""
+    moved = any(line.get("moved_mean") or line.get("turns") for line in lines)
+    return [
+        measure
+        for measure in MEASURES
+        if any(line.get(measure.key) is not None for line in lines)
+        and (moved or measure.key not in MOVED)
+    ]
+
+
+def goal(line: Document) -> str:
+    """Return a tenant's goal and whether it was met over the whole run."""
+    found = line.get("goal_hit_ratio")
+    if found is None:
+        return words.NOTHING
+    return f"{words.ratio(found)} {'met' if line['goal_met'] else 'missed'}"
 
 
 def hit_ratio(case: Case) -> float:

@@ -98,6 +98,7 @@ def _single(case: dict[str, Any]) -> None:
             Column("tenant", [str(line["name"]) for line in lines], numeric=False),
             Column("accesses", [words.count(line["accesses"]) for line in lines]),
             *_measures(lines),
+            *_goals(lines),
             Column("occupancy", [_blocks(case, line, "occupancy_blocks") for line in lines]),
             Column("quota", [_blocks(case, line, "quota_blocks") for line in lines]),
         ],
@@ -106,6 +107,12 @@ def _single(case: dict[str, Any]) -> None:
         _drive(case["flash"])
     if "timing" in case:
         timed.show(case)
+
+
+def _goals(lines: list[dict[str, Any]]) -> list[Column]:
+    if not any("goal_hit_ratio" in line for line in lines):
+        return []
+    return [Column("goal", [summary.goal(line) for line in lines])]
 
 
 def _drive(flash: dict[str, Any]) -> None:
@@ -138,20 +145,14 @@ def _blocks(case: dict[str, Any], line: dict[str, Any], key: str) -> str:
 
 
 def _measures(lines: list[dict[str, Any]], ranking: summary.Ranking | None = None) -> list[Column]:
-    highest = {"hit ratio": "hit_ratio", "read hit ratio": "read_hit_ratio"}
-    lowest = {"write-backs": "writebacks", "cache writes": "cache_writes"}
-    if any("mean_response_ns" in line for line in lines):
-        lowest["mean response"] = "mean_response_ns"
-    if any("p99_response_ns" in line for line in lines):
-        lowest["p99 response"] = "p99_response_ns"
     columns = []
-    for header, key in (highest | lowest).items():
-        values = [line.get(key) for line in lines]
+    for measure in summary.measures(lines):
+        shown = [measure.shown(line) for line in lines]
         best: set[int] = set()
         if ranking is not None:
-            best = ranking.best(values, header in highest)
-            values = values[: ranking.shown]
-        columns.append(Column(header, [_shown(key, value) for value in values], best=best))
+            best = ranking.best([line.get(measure.key) for line in lines], measure.highest)
+            shown = shown[: ranking.shown]
+        columns.append(Column(measure.header, shown, best=best))
     return columns
 
 
@@ -162,12 +163,6 @@ def _flash_measures(ranking: summary.Ranking) -> list[Column]:
         best = ranking.best(values, highest=False)
         columns.append(Column(header, [show(v) for v in values[: ranking.shown]], best=best))
     return columns
-
-
-def _shown(key: str, value: float | None) -> str:
-    if key.endswith("ratio"):
-        return words.ratio(value)
-    return words.duration(value) if key.endswith("_ns") else words.count(value)
 
 
 def _pivot(pivot: summary.Pivot) -> None:

@@ -19,14 +19,6 @@ if TYPE_CHECKING:
     from cachewright.result import Result
 
 TENANT_COLUMNS = 8
-_MEASURES = (
-    ("hit ratio", "hit_ratio", words.ratio),
-    ("read hit ratio", "read_hit_ratio", words.ratio),
-    ("write-backs", "writebacks", words.count),
-    ("cache writes", "cache_writes", words.count),
-    ("mean response", "mean_response_ns", words.duration),
-    ("p99 response", "p99_response_ns", words.duration),
-)
 
 
 def page(result: Result, figures: Sequence[Figure]) -> str:
@@ -163,15 +155,16 @@ def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> str:
         headers.append(key.removeprefix(summary.FLASH))
         columns.append([escape(summary.value(case, key)) for case in shown])
     text_columns = len(headers)
-    measures = [(name, show, [c["total"].get(key) for c in cases]) for name, key, show in _MEASURES]
-    measures += [
-        (name, show, [summary.flash(c, key) for c in cases])
-        for name, key, show in summary.FLASH_MEASURES
-    ]
-    for name, show, values in measures:
+    totals = [case["total"] for case in cases]
+    for measure in summary.measures(totals):
+        headers.append(measure.header)
+        best = ranking.best([total.get(measure.key) for total in totals], measure.highest)
+        columns.append(marked([measure.shown(t) for t in totals[: ranking.shown]], best))
+    for name, key, show in summary.FLASH_MEASURES:
+        values = [summary.flash(c, key) for c in cases]
         if any(value is not None for value in values):
             headers.append(name)
-            best = ranking.best(values, highest=name.endswith("ratio"))
+            best = ranking.best(values, highest=False)
             columns.append(marked([show(v) for v in values[: ranking.shown]], best))
     names = [tenant["name"] for tenant in document["tenants"]]
     if 1 < len(names) <= TENANT_COLUMNS:
@@ -191,20 +184,22 @@ def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> str:
 def _best_tenants(document: dict[str, Any], several: bool) -> str:
     best = summary.best_case(document)
     block = int(best["block_bytes"])
+    lines = [*best["tenants"], {"name": "all", **best["total"]}]
+    measures = summary.measures(lines)
+    goals = any("goal_hit_ratio" in line for line in lines)
     rows = [
         [
             escape(str(line["name"])),
             words.count(line["accesses"]),
-            words.ratio(line["hit_ratio"]),
-            words.ratio(line["read_hit_ratio"]),
-            words.count(line["writebacks"]),
-            words.count(line["cache_writes"]),
+            *(measure.shown(line) for measure in measures),
+            *([summary.goal(line)] if goals else []),
             _held(line.get("occupancy_blocks"), block),
             _held(line.get("quota_blocks"), block),
         ]
-        for line in [*best["tenants"], {"name": "all", **best["total"]}]
+        for line in lines
     ]
-    headers = ["tenant", "accesses", "hit ratio", "read hit ratio", "write-backs", "cache writes"]
+    headers = ["tenant", "accesses", *(measure.header for measure in measures)]
+    headers += ["goal"] if goals else []
     title = "Tenants in the best case" if several else "Tenants"
     headers += ["held at the end", "quota at the end"]
     return f"<section><h2>{title}</h2>{html_table(headers, rows, 1)}</section>"

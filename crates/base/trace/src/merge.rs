@@ -9,7 +9,7 @@
 
 mod input;
 
-pub use input::{TenantInput, TenantSource};
+pub use input::{Stop, TenantInput, TenantSource};
 
 use crate::{Skipped, TraceError};
 use cachewright_types::Op;
@@ -235,6 +235,25 @@ mod tests {
         assert_eq!(all(&mut workload, 9).time_ns, [0, 0, 20, 20, 20]);
         assert_eq!(workload.out_of_order(0), Some(2));
         assert_eq!(workload.out_of_order(1), None);
+    }
+
+    #[test]
+    fn a_tenant_may_end_before_its_trace() {
+        let times = [(100, 0), (130, 1), (130, 0), (170, 1), (180, 0)];
+        let taken = |stop, volume: Option<&str>, sort| {
+            let mut input = TenantInput::reader("a", listed(&times));
+            (input.stop, input.sort) = (Some(stop), sort);
+            input.volume = volume.map(str::to_owned);
+            input.start = Nanos(5);
+            all(&mut Workload::open(vec![input]).unwrap(), 2).time_ns
+        };
+        for sort in [false, true] {
+            assert_eq!(taken(Stop::At(Nanos(75)), None, sort), [5, 35, 35], "75 is too late");
+            assert_eq!(taken(Stop::At(Nanos(5)), None, sort), [0; 0]);
+            assert_eq!(taken(Stop::After(4), None, sort), [5, 35, 35, 75]);
+            assert_eq!(taken(Stop::After(9), None, sort), [5, 35, 35, 75, 85]);
+            assert_eq!(taken(Stop::After(1), Some("v1"), sort), [35]);
+        }
     }
 
     #[test]

@@ -100,6 +100,32 @@ pub fn parse_size(text: &str) -> Result<Size, UnitError> {
     }
 }
 
+impl Bytes {
+    /// A text that reads back as itself: in a larger unit where it is a whole number of them.
+    pub fn exact(self) -> String {
+        let text = self.to_string();
+        if text.contains('.') { format!("{}B", self.0) } else { text }
+    }
+}
+
+impl Nanos {
+    /// A text that reads back as itself: in a larger unit where it is a whole number of them.
+    pub fn exact(self) -> String {
+        let text = self.to_string();
+        if text.contains('.') { format!("{}ns", self.0) } else { text }
+    }
+}
+
+impl Size {
+    /// A text that reads back as itself.
+    pub fn exact(self) -> String {
+        match self {
+            Size::Bytes(bytes) => bytes.exact(),
+            other => other.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Bytes {
     /// The largest binary unit that keeps three significant digits, as in `1.5GiB`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -17,14 +17,18 @@ pub struct Averages {
 
 impl Averages {
     /// Takes the last interval's curves, where there are some, into the averages; earlier intervals
-    /// count for `share_of_past` (0 to 1).
+    /// count for `share_of_past` (0 to 1), but for those before a tenant's first access. The average
+    /// of a tenant that sends nothing fades; when nobody does, nothing is learned.
     pub fn learn(&mut self, tenants: &[TenantView], share_of_past: f64) {
         self.curves.resize(tenants.len(), None);
+        if tenants.iter().all(|tenant| tenant.accesses == 0) && self.all().is_some() {
+            return;
+        }
         for (average, tenant) in self.curves.iter_mut().zip(tenants) {
             let Some(curve) = tenant.curve else { continue };
             *average = Some(match average {
-                Some(past) => curve.blended(past, share_of_past, KNOTS),
-                None => curve.resampled(KNOTS),
+                Some(past) if past.accesses() > 0 => curve.blended(past, share_of_past, KNOTS),
+                _ => curve.resampled(KNOTS),
             });
         }
     }

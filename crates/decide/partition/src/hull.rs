@@ -39,7 +39,7 @@ impl Registered for HullShares {
         name: "hull",
         doc: "each block where the convex minorants of the miss-ratio curves fall most",
         source: "Wang et al., OC-Cache, section III-A",
-        needs: &[Need::Curve],
+        needs: &[Need::Interval, Need::Curve],
     };
 
     fn new(settings: &HullSettings, _: usize, _: Seed) -> Self {

@@ -7,6 +7,7 @@
 mod averages;
 pub mod equal;
 pub mod hull;
+mod idle;
 pub mod registry;
 pub mod share;
 pub mod shared;

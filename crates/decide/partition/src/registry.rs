@@ -11,6 +11,8 @@ use cachewright_types::{RegistryError, Seed, Value};
 /// What a partitioner needs beyond counts of accesses and hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
+    /// Counts of each interval that has ended: it divides anew while the cache runs.
+    Interval,
     /// A miss-ratio curve of each tenant's last interval.
     Curve,
     /// A goal per tenant.
@@ -25,6 +27,7 @@ impl Need {
     /// The word used in tables and errors.
     pub fn word(self) -> &'static str {
         match self {
+            Need::Interval => "interval",
             Need::Curve => "curve",
             Need::Goal => "goal",
             Need::Model => "model",

@@ -9,6 +9,7 @@
 //! curves beyond the grants fall most, to tenants whose goal cannot be met as to all others.
 
 use crate::averages::Averages;
+use crate::idle::Idle;
 use crate::registry::{Entry, Need, Registered};
 use crate::{Partitioner, Quotas, TenantView, share};
 use cachewright_curve::Curve;
@@ -22,6 +23,8 @@ settings! {
         smoothing: f64 = 0.8, "ratio", 0.0 ..= 0.99;
         /// how much of the distance from its goal so far a tenant's next target makes up for
         correction: f64 = 1.0, "ratio", 0.0 ..= 10.0;
+        /// intervals without an access after which a tenant's blocks, but one, are lent; 0 is never
+        lend_after: u32 = 10, "intervals", 0 ..= 1000000_u32;
     }
 }
 
@@ -32,6 +35,7 @@ pub struct SoftQosX {
     averages: Averages,
     /// Accesses and hits of each tenant so far.
     totals: Vec<(u64, u64)>,
+    idle: Idle,
 }
 
 impl Registered for SoftQosX {
@@ -40,12 +44,16 @@ impl Registered for SoftQosX {
         name: "soft-qos-x",
         doc: "goals met from curves measured while running, the rest where curves fall most",
         source: "ours, after Patrick et al. (soft-qos) and Wang et al. (hull)",
-        needs: &[Need::Goal, Need::Curve],
+        needs: &[Need::Interval, Need::Goal, Need::Curve],
     };
 
     fn new(settings: &SoftQosXSettings, tenants: usize, _: Seed) -> Self {
-        let averages = Averages::default();
-        SoftQosX { settings: settings.clone(), averages, totals: vec![(0, 0); tenants] }
+        SoftQosX {
+            settings: settings.clone(),
+            averages: Averages::default(),
+            totals: vec![(0, 0); tenants],
+            idle: Idle::default(),
+        }
     }
 }
 
@@ -61,6 +69,7 @@ impl SoftQosX {
 impl Partitioner for SoftQosX {
     fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Quotas {
         self.averages.learn(tenants, self.settings.smoothing);
+        self.idle.learn(tenants);
         self.totals.resize(tenants.len(), (0, 0));
         for (total, tenant) in self.totals.iter_mut().zip(tenants) {
             *total = (total.0 + tenant.accesses, total.1 + tenant.hits);
@@ -68,12 +77,15 @@ impl Partitioner for SoftQosX {
         let Some(curves) = self.averages.all() else {
             return Quotas::PerTenant(share::equal(total_blocks, tenants.len()));
         };
+        let lent = |place: usize| self.idle.beyond(place, self.settings.lend_after);
         let demands: Vec<u32> = tenants
             .iter()
             .zip(&self.totals)
             .zip(&curves)
-            .map(|((tenant, total), curve)| {
-                self.target(tenant, *total).map_or(0, |target| demand(curve, target))
+            .enumerate()
+            .map(|(place, ((tenant, total), curve))| {
+                let target = self.target(tenant, *total).filter(|_| !lent(place));
+                target.map_or(0, |target| demand(curve, target))
             })
             .collect();
         let floor = self.floor_blocks(tenants.len(), total_blocks);
@@ -85,8 +97,11 @@ impl Partitioner for SoftQosX {
         let grants = grant(&demands, &saved, floor, total_blocks);
         let parts = curves.iter().zip(&grants);
         let hulls: Vec<Hull> = parts.map(|(curve, grant)| Hull::beyond(curve, *grant)).collect();
-        let mut quotas = divide(&hulls, &[], total_blocks, &grants);
-        let spare = share::equal(total_blocks - quotas.iter().sum::<u32>(), tenants.len());
+        let weights: Vec<f64> =
+            (0..tenants.len()).map(|place| if lent(place) { 0.0 } else { 1.0 }).collect();
+        let mut quotas = divide(&hulls, &weights, total_blocks, &grants);
+        let left = total_blocks - quotas.iter().sum::<u32>();
+        let spare = share::proportional(left, &weights);
         quotas.iter_mut().zip(spare).for_each(|(quota, more)| *quota += more);
         Quotas::PerTenant(quotas)
     }
@@ -163,6 +178,26 @@ mod tests {
         let views = [view(&steep, 0.2, 20), view(&flat, 0.1, 4)];
         let Quotas::PerTenant(quotas) = scheme.divide(&views, 100) else { panic!("quotas") };
         assert_eq!(quotas, [35, 65], "7 of 100 so far: 13 of 100 next");
+    }
+
+    #[test]
+    fn a_tenant_that_stops_lends_its_blocks_and_has_them_back_at_once() {
+        let busy = curve(&[(0, 100.0), (60, 0.0)]);
+        let silent = Curve::from_knots([], 0, Provenance::Exact);
+        let mut scheme = SoftQosX::new(&SoftQosXSettings::default(), 2, Seed(1));
+        let mut quotas =
+            |second: TenantView| match scheme.divide(&[view(&busy, 0.5, 50), second], 60) {
+                Quotas::PerTenant(quotas) => quotas,
+                Quotas::Shared => panic!("quotas of its own for each"),
+            };
+        let gone = TenantView { accesses: 0, ..view(&silent, 0.5, 0) };
+        let awake = quotas(view(&busy, 0.5, 50));
+        assert_eq!(awake, [30, 30]);
+        quotas(view(&busy, 0.5, 50));
+        let asleep: Vec<u32> = (0..12).map(|_| quotas(gone)[1]).collect();
+        assert_eq!(asleep[..9], [30; 9]);
+        assert_eq!(asleep[9..], [1; 3]);
+        assert_eq!(quotas(view(&busy, 0.5, 50)), awake);
     }
 
     #[test]

@@ -144,8 +144,8 @@ fn no_tenants_are_no_reason_to_fail() {
 #[test]
 fn needs_are_checked_before_a_run() {
     let hull = registry::entry("hull").unwrap();
-    assert_eq!(registry::check_needs(hull, &[Need::Curve]), Ok(()));
-    let error = registry::check_needs(hull, &[Need::Goal]).unwrap_err();
+    assert_eq!(registry::check_needs(hull, &[Need::Interval, Need::Curve]), Ok(()));
+    let error = registry::check_needs(hull, &[Need::Interval, Need::Goal]).unwrap_err();
     assert_eq!(error.to_string(), "partitioner `hull` needs a curve per tenant, found none");
     assert_eq!(registry::check_needs(registry::entry("shared").unwrap(), &[]), Ok(()));
 }

@@ -4,7 +4,7 @@
 //! recording. Must never know: how a case is run.
 
 use crate::ExperimentError;
-use crate::spec::{Front, Spec, StackSpec, full_key};
+use crate::spec::{Front, Spec, StackSpec, Stop, full_key};
 use cachewright_policy::Need;
 use cachewright_types::Size;
 use std::path::Path;
@@ -51,6 +51,9 @@ impl Case {
         let pace_aside = |case: &Case| {
             let mut tenants = case.spec.tenants.clone();
             for tenant in &mut tenants {
+                // A closed loop stops a tenant by itself, so that its recording is whole.
+                let by_replay = |stop: &Stop| case.spec.replay.closed && stop.time().is_some();
+                tenant.stop = tenant.stop.filter(|stop| !by_replay(stop));
                 tenant.weight = 1.0;
                 tenant.goal = None;
                 tenant.queue_depth = 1;
@@ -131,7 +134,7 @@ impl Case {
         self.spec.stack.is_some()
             || replay.closed
             || replay.windows > 0
-            || self.spec.cache.partition.name != "shared"
+            || self.needs(cachewright_partition::Need::Interval)
     }
 
     /// Whether the partitioner reads curves.

@@ -4,12 +4,13 @@
 
 use crate::ExperimentError;
 use crate::case::Case;
+use crate::spec::Stop;
 use cachewright_cache::{Engine, Quotas};
 use cachewright_curve::CurveSet;
 use cachewright_curve::shards::ShardsSizeSettings;
 use cachewright_curve::windows::Method;
 use cachewright_policy::{PolicyVisitor, Registered};
-use cachewright_system::closed::{ClosedLoop, Experience, Pace};
+use cachewright_system::closed::{ClosedLoop, Experience, NEVER_NS, Pace};
 use cachewright_system::control::{Control, Tenant};
 use cachewright_system::{EngineLane, Lane, LaneResult, RecordError, Recording, Watcher, profile};
 use cachewright_types::TenantId;
@@ -133,6 +134,9 @@ impl Plan<'_> {
             queue_depth: spec.tenants.iter().map(|tenant| tenant.queue_depth).collect(),
             think_ns: of_tenants(|tenant| tenant.think_time.0),
             start_ns: of_tenants(|tenant| tenant.start.0),
+            stop_ns: of_tenants(|tenant| {
+                tenant.stop.and_then(Stop::time).map_or(NEVER_NS, |time| time.0)
+            }),
             hit_ns: spec.replay.hit_time.0,
             miss_ns: spec.replay.miss_time.0,
             interval_ns: spec.replay.interval.0,

@@ -4,10 +4,10 @@
 
 use crate::ExperimentError;
 use crate::progress::{OnProgress, Progress};
-use crate::spec::{Spec, TenantSpec};
+use crate::spec::{Spec, Stop, TenantSpec};
 use cachewright_system::{Recorder, Recording};
 use cachewright_trace::formats;
-use cachewright_trace::merge::{TenantInput, Workload};
+use cachewright_trace::merge::{self, TenantInput, Workload, WorkloadBatch};
 use serde_json::{Value, json};
 
 /// A recording and the facts of its tenants.
@@ -18,14 +18,46 @@ pub struct Recorded {
     pub tenants: Vec<Value>,
 }
 
-/// Opens the tenants' traces as one workload.
+/// Requests read at a time when they are only counted.
+const BATCH: usize = 8192;
+
+/// Opens the tenants' traces as one workload. In a closed loop a tenant that stops at a time is
+/// stopped by the replay, which alone knows the time.
 pub fn open(spec: &Spec) -> Result<Workload, ExperimentError> {
-    let inputs = spec.tenants.iter().map(input).collect();
-    Ok(Workload::open(inputs)?)
+    let inputs: Result<Vec<_>, _> =
+        spec.tenants.iter().map(|tenant| input(tenant, spec.replay.closed)).collect();
+    Ok(Workload::open(inputs?)?)
 }
 
-/// A tenant's trace as an input of a workload.
-pub fn input(tenant: &TenantSpec) -> TenantInput {
+/// A tenant's trace as an input of a workload, up to where it stops (but for a time in a closed
+/// loop). Errors: its requests cannot be counted.
+pub fn input(tenant: &TenantSpec, closed: bool) -> Result<TenantInput, ExperimentError> {
+    let mut input = whole(tenant);
+    input.stop = match tenant.stop {
+        Some(Stop::At(time)) if !closed => Some(merge::Stop::At(time)),
+        Some(Stop::Share(share)) => {
+            let requests = count(Workload::open(vec![whole(tenant)])?)?;
+            Some(merge::Stop::After((requests as f64 * share).round().max(1.0) as u64))
+        }
+        _ => None,
+    };
+    Ok(input)
+}
+
+/// How many requests a workload has.
+fn count(mut workload: Workload) -> Result<u64, ExperimentError> {
+    let (mut batch, mut requests) = (WorkloadBatch::default(), 0);
+    loop {
+        batch.clear();
+        match workload.read(&mut batch, BATCH)? {
+            0 => return Ok(requests),
+            count => requests += count as u64,
+        }
+    }
+}
+
+/// A tenant's whole trace.
+fn whole(tenant: &TenantSpec) -> TenantInput {
     let mut input = TenantInput::path(&tenant.name, &tenant.path, tenant.open.clone());
     input.volume = tenant.volume.clone();
     input.time_scale = tenant.time_scale;

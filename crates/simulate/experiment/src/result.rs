@@ -26,13 +26,26 @@ pub fn case_json(
     lane.counts.iter().for_each(|counts| total.add(counts));
     let mut all = counts_json(&total, effect);
     all.insert("dirty_blocks".into(), lane.dirty_blocks.into());
+    let set = goals.iter().flatten().count();
+    if set > 0 {
+        all.insert("goals".into(), set.into());
+        all.insert("goals_met".into(), goals_met(lane, goals).into());
+    }
+    if let Some(moved) = &lane.moved {
+        all.insert("divisions".into(), moved.divisions.into());
+        all.insert("moved_mean".into(), moved.mean.into());
+        all.insert("moved_most".into(), moved.most.into());
+        all.insert("turns".into(), moved.turns.iter().sum::<u32>().into());
+    }
     if let Some(experience) = experience {
+        let starts = case.spec.tenants.iter().map(|tenant| tenant.start.0);
+        let start_ns = starts.min().unwrap_or(0);
         let whole = experience.iter().fold(Experience::default(), |sum, one| Experience {
             requests: sum.requests + one.requests,
             busy_ns: sum.busy_ns + one.busy_ns,
             finished_ns: sum.finished_ns.max(one.finished_ns),
         });
-        add_experience(&mut all, &whole, 0);
+        add_experience(&mut all, &whole, start_ns);
     }
     let tenants: Vec<Value> = lane
         .counts
@@ -48,6 +61,9 @@ pub fn case_json(
             }
             map.insert("quota_blocks".into(), lane.quota_blocks[index].into());
             map.insert("occupancy_blocks".into(), lane.occupancy_blocks[index].into());
+            if let Some(moved) = &lane.moved {
+                map.insert("turns".into(), moved.turns.get(index).copied().into());
+            }
             if let Some(one) = experience.and_then(|experience| experience.get(index)) {
                 add_experience(&mut map, one, case.spec.tenants[index].start.0);
             }
@@ -62,6 +78,14 @@ pub fn case_json(
         "total": all,
         "tenants": tenants,
     })
+}
+
+/// Goals met over the whole run.
+fn goals_met(lane: &LaneResult, goals: &[Option<f64>]) -> usize {
+    let met = |(counts, goal): (&Counts, &Option<f64>)| {
+        goal.is_some_and(|goal| counts.hit_ratio() >= goal)
+    };
+    lane.counts.iter().zip(goals).filter(|pair| met(*pair)).count()
 }
 
 /// The stages' values and what was varied.
@@ -122,6 +146,7 @@ fn add_experience(map: &mut Map<String, Value>, experience: &Experience, start_n
     map.insert("mean_response_ns".into(), experience.mean_response_ns().into());
     map.insert("throughput_per_s".into(), experience.throughput_per_s(start_ns).into());
     map.insert("finished_ns".into(), experience.finished_ns.into());
+    map.insert("run_time_ns".into(), experience.finished_ns.saturating_sub(start_ns).into());
 }
 
 /// A workload's totals.

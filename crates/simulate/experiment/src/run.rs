@@ -316,7 +316,7 @@ impl Run<'_> {
         }
         if let Some(found) = extra.timed {
             answer["timing"] = timing_json(case, found);
-            add_responses(&mut answer);
+            add_responses(case, &mut answer);
         }
         self.store.save(key, &answer, &result.rows)?;
         self.answers[case.index] = Some(answer);

@@ -113,10 +113,10 @@ impl WaOptions {
         }
         if options.superblock.is_empty() {
             let size = drive.map_or(flash::SUPERBLOCK, |flash| flash.superblock);
-            options.superblock = flash::exact(size);
+            options.superblock = size.exact();
         }
         if options.page.is_empty() {
-            options.page = flash::exact(drive.map_or(flash::PAGE, |flash| flash.page));
+            options.page = drive.map_or(flash::PAGE, |flash| flash.page).exact();
         }
         if options.reserve == 0 {
             options.reserve = drive.map_or(flash::RESERVE, |flash| flash.reserve);

@@ -4,14 +4,8 @@
 mod common;
 
 use cachewright_experiment::{PlanOptions, plan};
-use common::{Folder, quiet};
+use common::{Folder, quiet, walk};
 use serde_json::{Value, json};
-
-/// Reads that walk around `blocks` blocks `laps` times, one every `step_us`.
-fn walk(blocks: u64, laps: u64, step_us: u64) -> String {
-    let line = |at: u64| format!("1,R,{},4096,{}\n", at % blocks * 4096, at * step_us);
-    (0..blocks * laps).map(line).collect()
-}
 
 const STACK: &str = "[cache]\ncapacity = \"1MiB\"\n[replay]\ninterval = \"2ms\"\n\
     [[tenant]]\nname = \"a\"\ntrace = \"a.csv\"\ngoal_hit_ratio = 0.8\n\

@@ -16,6 +16,9 @@ use std::collections::BinaryHeap;
 /// Requests between two calls of the progress function.
 const PROGRESS_EVERY: u64 = 1 << 16;
 
+/// The time that stands for "never".
+pub const NEVER_NS: u64 = u64::MAX;
+
 /// How fast answers come and how each tenant behaves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pace {
@@ -25,13 +28,16 @@ pub struct Pace {
     pub think_ns: Vec<u64>,
     /// When each tenant begins.
     pub start_ns: Vec<u64>,
+    /// From when on each tenant sends nothing; [`NEVER_NS`] for all its requests.
+    pub stop_ns: Vec<u64>,
     /// Duration of a request all of whose blocks hit.
     pub hit_ns: u64,
     /// Duration of any other request.
     pub miss_ns: u64,
     /// Partition interval; 0 for none.
     pub interval_ns: u64,
-    /// Windows of the time series, each of the same number of requests.
+    /// Windows of the time series, each of the same number of requests; when a tenant stops, the
+    /// windows to come share what is left.
     pub windows: u32,
 }
 
@@ -78,6 +84,8 @@ pub struct ClosedLoop<'a, P> {
     curves: Option<CurveSet>,
     /// Next request to send, per tenant.
     next: Vec<usize>,
+    /// Requests sent or still to be sent.
+    total: u64,
     /// When a tenant may send: (time, order of scheduling, tenant). The order breaks ties.
     ready: BinaryHeap<Reverse<(u64, u64, u16)>>,
     experience: Vec<Experience>,
@@ -108,6 +116,7 @@ impl<'a, P: Policy> ClosedLoop<'a, P> {
             lane,
             curves,
             next: vec![0; requests.len()],
+            total: requests.iter().map(|requests| requests.len() as u64).sum(),
             ready,
             experience: vec![Experience::default(); requests.len()],
         }
@@ -119,7 +128,6 @@ impl<'a, P: Policy> ClosedLoop<'a, P> {
         mut self,
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<(LaneResult, Vec<Experience>), RecordError> {
-        let total: u64 = self.requests.iter().map(|requests| requests.len() as u64).sum();
         let mut order = self.ready.len() as u64;
         let (mut done, mut window) = (0_u64, 0_u32);
         let mut interval_end = self.pace.interval_ns;
@@ -134,7 +142,7 @@ impl<'a, P: Policy> ClosedLoop<'a, P> {
             order += 1;
             done += 1;
             while window < self.pace.windows
-                && done * u64::from(self.pace.windows) >= total * u64::from(window + 1)
+                && done * u64::from(self.pace.windows) >= self.total * u64::from(window + 1)
             {
                 self.lane.end_window(window, now);
                 window += 1;
@@ -149,6 +157,11 @@ impl<'a, P: Policy> ClosedLoop<'a, P> {
     /// Sends a tenant's next request at `now`; returns when it is answered, nothing when the
     /// tenant has no more.
     fn send(&mut self, tenant: usize, now: u64) -> Option<u64> {
+        if now >= self.pace.stop_ns[tenant] {
+            let all = self.requests[tenant].len();
+            self.total -= (all - self.next[tenant]) as u64;
+            self.next[tenant] = all;
+        }
         let request = *self.requests[tenant].get(self.next[tenant])?;
         self.next[tenant] += 1;
         let range = self.recording.accesses_of(request as usize);

@@ -3,6 +3,7 @@
 //! For: closing measure -> partition -> cache at each interval. Must never know: which partitioner.
 //! No look-ahead: a division sees the interval that has ended and nothing later.
 
+use crate::moves::{Moved, Moves};
 use cachewright_cache::{Engine, Quotas};
 use cachewright_curve::Curves;
 use cachewright_measure::{Counts, ratio};
@@ -29,6 +30,7 @@ pub struct Control {
     tenants: Vec<Tenant>,
     total_blocks: u32,
     before: Vec<Counts>,
+    moves: Moves,
 }
 
 impl Control {
@@ -39,7 +41,8 @@ impl Control {
         total_blocks: u32,
     ) -> Control {
         let before = vec![Counts::default(); tenants.len()];
-        Control { partitioner, tenants, total_blocks, before }
+        let moves = Moves::of(total_blocks);
+        Control { partitioner, tenants, total_blocks, before, moves }
     }
 
     /// The quotas before anything is measured.
@@ -50,7 +53,15 @@ impl Control {
             .iter()
             .map(|tenant| view(tenant, &nothing, &nothing, 0, 0, None))
             .collect();
-        engine_quotas(self.partitioner.divide(&views, self.total_blocks), self.total_blocks)
+        let divided = self.partitioner.divide(&views, self.total_blocks);
+        let quotas = engine_quotas(divided, self.total_blocks);
+        self.moves.next(&quotas);
+        quotas
+    }
+
+    /// What divisions moved so far; nothing under a shared pool.
+    pub fn moved(&self) -> Option<Moved> {
+        self.moves.moved()
     }
 
     /// Divides anew at the end of an interval whose curves are `curves` (empty: none measured);
@@ -73,6 +84,7 @@ impl Control {
             .collect();
         let divided = self.partitioner.divide(&views, self.total_blocks);
         let quotas = engine_quotas(divided, self.total_blocks);
+        self.moves.next(&quotas);
         let kept = engine.set_quotas(&quotas, left);
         debug_assert!(kept, "a partitioner keeps to one kind of quotas");
         self.before = now;

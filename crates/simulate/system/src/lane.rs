@@ -4,6 +4,7 @@
 //! recording, so they run on any number of threads with the same result.
 
 use crate::control::Control;
+use crate::moves::Moved;
 use crate::recording::{LAST, Recording, TRIM, WRITE};
 use crate::series::{Row, window_rows};
 use crate::watch::{Watcher, tell};
@@ -42,13 +43,20 @@ pub struct LaneResult {
     pub dirty_blocks: u64,
     /// The time series.
     pub rows: Vec<Row>,
+    /// What divisions moved, where the cache is divided.
+    pub moved: Option<Moved>,
     /// Curves, from lanes that measure them: of the whole recording, or one per window.
     pub curves: Vec<Curves>,
 }
 
 impl LaneResult {
-    /// What an engine of so many tenants found, with the rows kept beside it.
-    pub fn of<P: Policy>(engine: &Engine<P>, tenants: usize, rows: Vec<Row>) -> LaneResult {
+    /// What an engine of so many tenants found, with the rows kept beside it, under `control`.
+    pub fn of<P: Policy>(
+        engine: &Engine<P>,
+        tenants: usize,
+        rows: Vec<Row>,
+        control: Option<&Control>,
+    ) -> LaneResult {
         let tenants = || (0..tenants).map(|tenant| TenantId(tenant as u16));
         LaneResult {
             counts: tenants().map(|tenant| *engine.counts(tenant)).collect(),
@@ -56,6 +64,7 @@ impl LaneResult {
             quota_blocks: tenants().map(|tenant| engine.quota(tenant)).collect(),
             dirty_blocks: engine.dirty_blocks(),
             rows,
+            moved: control.and_then(Control::moved),
             curves: Vec::new(),
         }
     }
@@ -217,6 +226,7 @@ impl<P: Policy> Lane for EngineLane<P> {
         if let Some(watcher) = &mut self.watcher {
             watcher.finish();
         }
-        LaneResult::of(&self.engine, self.window_start.len(), std::mem::take(&mut self.rows))
+        let rows = std::mem::take(&mut self.rows);
+        LaneResult::of(&self.engine, self.window_start.len(), rows, self.control.as_ref())
     }
 }

@@ -5,6 +5,7 @@
 mod common;
 
 use cachewright_cache::WriteMode;
+use cachewright_system::closed::NEVER_NS;
 use cachewright_system::replay::Shared;
 use cachewright_system::timed::settings::{Decision, Fill, WriteBack};
 use cachewright_system::timed::{Layout, Loop, MachineSettings};
@@ -135,7 +136,7 @@ proptest! {
         if eager {
             prop_assert_eq!(clean.cache.dirty_blocks, 0);
         }
-        let closed = Loop::Closed { queue_depth: vec![3], think_ns: vec![0], start_ns: vec![0] };
+        let closed = Loop::Closed { queue_depth: vec![3], think_ns: vec![0], start_ns: vec![0], stop_ns: vec![NEVER_NS] };
         let closed = replay(&cleaning, &loaded, closed, 3);
         prop_assert_eq!(closed.total().responses().count(), plain.total().responses().count());
     }

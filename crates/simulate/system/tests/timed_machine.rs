@@ -4,7 +4,7 @@
 
 mod common;
 
-use cachewright_system::closed::{ClosedLoop, Pace, requests_by_tenant};
+use cachewright_system::closed::{ClosedLoop, NEVER_NS, Pace, requests_by_tenant};
 use cachewright_system::timed::settings::{Decision, Fill, ReadAhead, WriteBack};
 use cachewright_system::timed::{Layout, Loop, MachineSettings, Times};
 use cachewright_types::{Nanos, Op, Seed};
@@ -166,12 +166,14 @@ fn a_closed_loop_on_fixed_latencies_is_the_one_without_devices() {
         queue_depth: queue_depth.clone(),
         think_ns: vec![think_ns],
         start_ns: start_ns.clone(),
+        stop_ns: vec![NEVER_NS],
     };
     let timed = replay(&stack, &loaded, pace, 10);
     let pace = Pace {
         queue_depth,
         think_ns: vec![think_ns],
         start_ns,
+        stop_ns: vec![NEVER_NS],
         hit_ns: 100_000,
         miss_ns: 5_000_000,
         interval_ns: 0,
@@ -190,6 +192,49 @@ fn a_closed_loop_on_fixed_latencies_is_the_one_without_devices() {
     let found = timed.tenants[0].responses().sum_ns();
     assert!((found as f64 / sum as f64 - 1.0).abs() < 0.01, "{found} for {sum}");
     assert_eq!(timed.tenants[0].responses().count(), experience[0].requests);
+}
+
+/// Two tenants of 500 reads; the first stops after 0.4 s, the other begins then.
+#[test]
+fn a_tenant_that_stops_sends_nothing_more_and_the_windows_go_on() {
+    let mut rng = Seed(5).rng();
+    let texts = [0, 1].map(|_| random(&mut rng, 500, 300, 900).replace('W', "R"));
+    let stack = Stack::plain(40);
+    let loaded = load(&texts, &stack, Layout::AsIs);
+    let border_ns = 400_000_000;
+    let (queue_depth, think_ns) = (vec![2, 2], vec![0, 0]);
+    let (start_ns, stop_ns) = (vec![0, border_ns], vec![border_ns, NEVER_NS]);
+    let pace = Loop::Closed {
+        queue_depth: queue_depth.clone(),
+        think_ns: think_ns.clone(),
+        start_ns: start_ns.clone(),
+        stop_ns: stop_ns.clone(),
+    };
+    let timed = replay(&stack, &loaded, pace, 10);
+    let found = [0, 1].map(|tenant: usize| timed.tenants[tenant].responses().count());
+    let all = |tenant: usize| loaded.recording.totals[tenant].requests[Op::Read as usize];
+    assert!(found[0] > 100 && found[0] < all(0) && found[1] == all(1), "{found:?}");
+    assert!((border_ns..border_ns + 10_000_000).contains(&timed.tenants[0].last_ns));
+    assert_eq!(timed.tenants[1].first_ns, Some(border_ns));
+    let (hit_ns, miss_ns) = (100_000, 5_000_000);
+    let (interval_ns, windows) = (0, 10);
+    let pace =
+        Pace { queue_depth, think_ns, start_ns, stop_ns, hit_ns, miss_ns, interval_ns, windows };
+    let requests = requests_by_tenant(&loaded.recording);
+    let lane = engine_lane(&stack, &loaded.recording);
+    let plain = ClosedLoop::new(&loaded.recording, &requests, &pace, lane, None);
+    let (plain, experience) = plain.run(&mut |_| true).unwrap();
+    assert!(experience[0].requests < all(0) && experience[0].finished_ns < border_ns + 10_000_000);
+    assert_eq!(experience[1].requests, found[1]);
+    for lane in [&plain, &timed.cache] {
+        let ends: Vec<u32> = lane.rows.iter().step_by(3).map(|row| row.window).collect();
+        assert_eq!(ends, (0..10).collect::<Vec<_>>());
+        for tenant in 0..2 {
+            let rows = lane.rows.iter().filter(|row| row.tenant == tenant);
+            let counted: u64 = rows.map(|row| row.accesses).sum();
+            assert_eq!(counted, lane.counts[tenant as usize].accesses());
+        }
+    }
 }
 
 #[test]

@@ -5,12 +5,16 @@
 //! time is a hit ratio before it comes here). Units: blocks; hit ratios from 0 to 1. Source:
 //! Patrick et al., "Improving I/O Performance Using Soft-QoS-Based Dynamic Storage Cache
 //! Partitioning", section III and figure 5. Ours: `most_moved`, off by default; grants are not
-//! below one block; without a profile a tenant starts from (1, 0), (half, 0.5), (all, 1).
+//! below one block; without a profile a tenant starts from (1, 0), (half, 0.5), (all, 1). The paper
+//! says nothing of tenants that send nothing: one keeps its table, its demand stands, and with
+//! `lend_after` (off by default) its blocks are lent after so many idle intervals, until it comes
+//! back. When nobody sends anything, nothing is learned and nothing moves.
 
 mod table;
 
 pub use table::Table;
 
+use crate::idle::Idle;
 use crate::registry::{Entry, Need, Registered};
 use crate::{Partitioner, Quotas, TenantView, share};
 use cachewright_types::{Seed, settings};
@@ -20,6 +24,8 @@ settings! {
     pub struct SoftQosSettings {
         /// most of the cache that changes hands at one division; 1 is the paper's
         most_moved: f64 = 1.0, "ratio", 0.001 ..= 1.0;
+        /// intervals without an access after which a tenant's blocks, but one, are lent; 0 is never
+        lend_after: u32 = 0, "intervals", 0 ..= 1000000_u32;
     }
 }
 
@@ -39,6 +45,7 @@ pub struct SoftQos {
     tables: Vec<Table>,
     /// Quotas given at the last division; empty before the first.
     last: Vec<u32>,
+    idle: Idle,
 }
 
 impl Registered for SoftQos {
@@ -47,12 +54,12 @@ impl Registered for SoftQos {
         name: "soft-qos",
         doc: "smallest quotas that meet hit-ratio goals, read off curves fitted while running",
         source: "Patrick et al., soft-QoS-based cache partitioning, section III",
-        needs: &[Need::Goal],
+        needs: &[Need::Interval, Need::Goal],
     };
 
     fn new(settings: &SoftQosSettings, tenants: usize, _: Seed) -> Self {
         let tables = vec![Table::default(); tenants];
-        SoftQos { settings: settings.clone(), tables, last: Vec::new() }
+        SoftQos { settings: settings.clone(), tables, last: Vec::new(), idle: Idle::default() }
     }
 }
 
@@ -94,10 +101,21 @@ impl SoftQos {
 impl Partitioner for SoftQos {
     fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Quotas {
         self.learn(tenants, total_blocks);
+        self.idle.learn(tenants);
+        let silent = tenants.iter().all(|tenant| tenant.accesses == 0);
+        if silent && sum(&self.last) == u64::from(total_blocks) && self.last.len() == tenants.len()
+        {
+            return Quotas::PerTenant(self.last.clone());
+        }
+        let floor = self.floor_blocks(tenants.len(), total_blocks);
+        let lent = |place: &usize| self.idle.beyond(*place, self.settings.lend_after);
+        let (idle, active): (Vec<usize>, Vec<usize>) = (0..tenants.len()).partition(lent);
         let claims: Vec<Claim> =
-            tenants.iter().enumerate().map(|(place, tenant)| self.claim(place, tenant)).collect();
-        let mut quotas = grant(&claims, total_blocks);
-        raise(&mut quotas, self.floor_blocks(tenants.len(), total_blocks));
+            active.iter().map(|&place| self.claim(place, &tenants[place])).collect();
+        let mut quotas = vec![floor; tenants.len()];
+        let granted = grant(&claims, total_blocks - floor * idle.len() as u32);
+        active.iter().zip(granted).for_each(|(&place, blocks)| quotas[place] = blocks);
+        raise(&mut quotas, floor);
         if self.last.len() == quotas.len() {
             let most = (self.settings.most_moved * f64::from(total_blocks)).ceil() as u64;
             quotas = hold_back(&self.last, &quotas, most);
@@ -271,9 +289,47 @@ mod tests {
         assert_eq!(soft.table(0).map(|table| table.hit_ratio_at(72)), Some(0.9));
         let Quotas::PerTenant(second) = second else { panic!("quotas of its own for each") };
         assert!(second[1] > 28 && second.iter().sum::<u32>() == 100, "{second:?}");
-        // A tenant that sleeps keeps its table.
-        let before = soft.table(0).cloned();
-        soft.divide(&[view(0, 0, 0), view(1, 100, 25)], 100);
-        assert_eq!(soft.table(0).cloned(), before);
+    }
+
+    #[test]
+    fn a_tenant_that_sleeps_keeps_its_table_and_lends_its_blocks_if_allowed() {
+        const SILENT: (u64, u64) = (0, 0);
+        let profile = [(1, 0.0), (50, 0.5), (100, 0.6)];
+        let view = |(accesses, hits)| TenantView {
+            name: "tenant",
+            weight: 1.0,
+            accesses,
+            hits,
+            write_share: 0.0,
+            quota_blocks: 0,
+            occupancy_blocks: 0,
+            curve: None,
+            goal_hit_ratio: Some(0.4),
+            profile: &profile,
+        };
+        let quotas = |soft: &mut SoftQos, counts: [(u64, u64); 2]| match soft
+            .divide(&counts.map(view), 100)
+        {
+            Quotas::PerTenant(quotas) => quotas,
+            Quotas::Shared => panic!("quotas of its own for each"),
+        };
+        for lend_after in [0, 3] {
+            let settings = SoftQosSettings { lend_after, ..SoftQosSettings::default() };
+            let mut soft = SoftQos::new(&settings, 2, Seed(1));
+            quotas(&mut soft, [SILENT; 2]);
+            let awake = quotas(&mut soft, [(100, 50); 2]);
+            assert_eq!(quotas(&mut soft, [SILENT; 2]), awake, "nothing was learned");
+            let table = soft.table(1).cloned();
+            let asleep: Vec<u32> =
+                (0..6).map(|_| quotas(&mut soft, [(100, 50), SILENT])[1]).collect();
+            assert_eq!(soft.table(1).cloned(), table);
+            let demand = table.and_then(|table| table.demand(0.4)).unwrap_or(0);
+            // The silent interval was the first of the three.
+            let kept = if lend_after == 0 { 6 } else { 1 };
+            assert!(asleep[..kept].iter().all(|&quota| quota >= demand), "{asleep:?}");
+            assert!(asleep[kept..].iter().all(|&quota| quota == 1), "{asleep:?}");
+            let hits = if lend_after == 0 { 50 } else { 0 };
+            assert!(quotas(&mut soft, [(100, 50), (100, hits)])[1] >= demand, "it is back");
+        }
     }
 }

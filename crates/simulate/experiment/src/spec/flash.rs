@@ -122,7 +122,7 @@ pub fn check_page(key: &str, page: Bytes) -> Result<(), String> {
     if page.0.is_power_of_two() && (512..=1 << 20).contains(&page.0) {
         return Ok(());
     }
-    let page = exact(page);
+    let page = page.exact();
     Err(format!("`{key}`: found `{page}`, expected a power of two from 512B to 1MiB"))
 }
 
@@ -133,7 +133,7 @@ pub fn block_pages(key: &str, superblock: Bytes, page: Bytes) -> Result<u32, Str
         return Ok(pages as u32);
     }
     let most = SUPERBLOCK_PAGES;
-    let found = exact(superblock);
+    let found = superblock.exact();
     Err(format!("`{key}`: found `{found}`, expected 2 to {most} pages of {page}"))
 }
 
@@ -154,12 +154,6 @@ pub fn percent(key: &str, text: &str) -> Result<f64, String> {
 pub fn percent_text(ratio: f64) -> String {
     let text = format!("{:.6}", 100.0 * ratio);
     format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
-}
-
-/// A size that reads back as itself: in a larger unit where it is a whole number of them.
-pub fn exact(bytes: Bytes) -> String {
-    let text = bytes.to_string();
-    if text.contains('.') { format!("{}B", bytes.0) } else { text }
 }
 
 /// Refuses unknown schemes and settings.

@@ -10,12 +10,14 @@ mod goal;
 mod overrides;
 mod resolved;
 mod section;
+mod stop;
 mod tenant;
 
 pub use device::{DeviceSpec, Front, StackSpec};
 pub use flash::FlashSpec;
 pub use goal::Goal;
 pub use overrides::{apply, full_key};
+pub use stop::Stop;
 pub use tenant::TenantSpec;
 
 use crate::ExperimentError;

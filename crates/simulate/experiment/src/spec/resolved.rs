@@ -16,7 +16,7 @@ impl Spec {
             "name": self.name,
             "seed": self.seed.0,
             "cache": {
-                "capacity": self.cache.capacity.to_string(),
+                "capacity": self.cache.capacity.exact(),
                 "block": self.cache.block.to_string(),
                 "policy": policy(&self.cache.policy)?,
                 "partition": partition(&self.cache.partition)?,
@@ -26,12 +26,12 @@ impl Spec {
             "replay": {
                 "loop": if self.replay.closed { "closed" } else { "open" },
                 "blocks": if self.replay.unit { "unit" } else { "split" },
-                "interval": self.replay.interval.to_string(),
+                "interval": self.replay.interval.exact(),
                 "windows": self.replay.windows,
                 "queue_depth": self.replay.queue_depth,
-                "think_time": self.replay.think_time.to_string(),
-                "hit_time": self.replay.hit_time.to_string(),
-                "miss_time": self.replay.miss_time.to_string(),
+                "think_time": self.replay.think_time.exact(),
+                "hit_time": self.replay.hit_time.exact(),
+                "miss_time": self.replay.miss_time.exact(),
                 "profile_share": self.replay.profile_share,
                 "curves": self.replay.curves,
                 "max_accesses": self.replay.max_accesses,
@@ -53,7 +53,7 @@ impl Spec {
 fn tenant(tenant: &TenantSpec) -> Value {
     let (ratio, latency) = match tenant.goal {
         Some(Goal::HitRatio(ratio)) => (Some(ratio), None),
-        Some(Goal::Latency(time)) => (None, Some(time.to_string())),
+        Some(Goal::Latency(time)) => (None, Some(time.exact())),
         None => (None, None),
     };
     let skip = tenant.open.on_bad_record == OnBadRecord::Skip;
@@ -63,7 +63,8 @@ fn tenant(tenant: &TenantSpec) -> Value {
         "format": tenant.open.format,
         "volume": tenant.volume,
         "time_scale": tenant.time_scale,
-        "start": tenant.start.to_string(),
+        "start": tenant.start.exact(),
+        "stop": tenant.stop.map(|stop| stop.text()),
         "sort": tenant.sort,
         "on_bad_record": if skip { "skip" } else { "fail" },
         "weight": tenant.weight,
@@ -71,21 +72,21 @@ fn tenant(tenant: &TenantSpec) -> Value {
         "goal_latency": latency,
         "options": tenant.open.format_options,
         "queue_depth": tenant.queue_depth,
-        "think_time": tenant.think_time.to_string(),
+        "think_time": tenant.think_time.exact(),
     })
 }
 
 /// The drive; its schemes were checked when the file was read.
 fn drive(flash: &FlashSpec) -> Value {
     let (separation, reclaim) = (&flash.separation, &flash.reclaim);
-    let capacity = flash.capacity.map_or("auto".to_owned(), |capacity| capacity.to_string());
+    let capacity = flash.capacity.map_or("auto".to_owned(), |capacity| capacity.exact());
     let separation_settings = cachewright_ftl::separation::setting_specs(&separation.name);
     let reclaim_settings = cachewright_ftl::reclaim::setting_specs(&reclaim.name);
     json!({
         "separation": scheme(separation, separation_settings),
         "reclaim": scheme(reclaim, reclaim_settings),
         "over_provisioning": flash::percent_text(flash.over_provisioning),
-        "superblock": flash::exact(flash.superblock),
+        "superblock": flash.superblock.exact(),
         "page": flash.page.to_string(),
         "capacity": capacity,
         "reserve": flash.reserve,

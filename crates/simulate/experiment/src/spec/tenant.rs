@@ -3,7 +3,7 @@
 //! For: which trace (or volume of one) each tenant replays and how. Must never know: formats.
 
 use super::section::Section;
-use super::{Goal, ReplaySpec};
+use super::{Goal, ReplaySpec, Stop};
 use cachewright_trace::{OnBadRecord, OpenOptions};
 use cachewright_types::Nanos;
 use std::collections::BTreeMap;
@@ -26,6 +26,8 @@ pub struct TenantSpec {
     pub time_scale: f64,
     /// When the tenant begins.
     pub start: Nanos,
+    /// Where it stops; nothing replays its whole trace.
+    pub stop: Option<Stop>,
     /// Sort by time in memory instead of moving late requests up.
     pub sort: bool,
     /// Share under `static`.
@@ -38,13 +40,14 @@ pub struct TenantSpec {
     pub think_time: Nanos,
 }
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "name",
     "trace",
     "format",
     "volume",
     "time_scale",
     "start",
+    "stop",
     "sort",
     "on_bad_record",
     "weight",
@@ -104,6 +107,7 @@ fn one(
         on_bad_record,
         format_options: options(section)?,
     };
+    let start = section.duration("start", Nanos(0))?;
     let depth = u64::from(replay.queue_depth);
     Ok(TenantSpec {
         name: section.text("name", &format!("tenant{}", index + 1))?,
@@ -112,7 +116,8 @@ fn one(
         open,
         volume: volume(section)?,
         time_scale: section.positive("time_scale", 1.0)?,
-        start: section.duration("start", Nanos(0))?,
+        start,
+        stop: Stop::from_section(section, start)?,
         sort: section.boolean("sort", false)?,
         weight: section.positive("weight", 1.0)?,
         goal: Goal::from_section(section)?,

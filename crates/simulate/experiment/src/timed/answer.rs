@@ -52,8 +52,8 @@ pub fn timing_json(case: &Case, timed: &Timed) -> Value {
 }
 
 /// Puts the first figures of an answer's `timing` beside its counters, under the names that a
-/// closed loop without devices gives them.
-pub fn add_responses(answer: &mut Value) {
+/// closed loop without devices gives them; run times only where they follow the answers.
+pub fn add_responses(case: &Case, answer: &mut Value) {
     let named = [
         ("mean_response_ns", "mean_ns"),
         ("p99_response_ns", "p99_ns"),
@@ -61,6 +61,18 @@ pub fn add_responses(answer: &mut Value) {
         ("finished_ns", "finished_ns"),
     ];
     let timing = answer["timing"].clone();
+    if case.spec.replay.closed {
+        let since = |found: &Value, start_ns: u64| {
+            found["finished_ns"].as_u64().unwrap_or(0).saturating_sub(start_ns)
+        };
+        let starts = case.spec.tenants.iter().map(|tenant| tenant.start.0);
+        let first_ns = starts.clone().min().unwrap_or(0);
+        answer["total"]["run_time_ns"] = since(&timing["total"], first_ns).into();
+        for (tenant, start_ns) in starts.enumerate() {
+            let run_time_ns = since(&timing["tenants"][tenant], start_ns);
+            answer["tenants"][tenant]["run_time_ns"] = run_time_ns.into();
+        }
+    }
     for (name, from) in named {
         answer["total"][name] = timing["total"][from].clone();
         for (tenant, found) in timing["tenants"].as_array().into_iter().flatten().enumerate() {

@@ -276,6 +276,10 @@ fn pace(case: &Case, plan: &Plan<'_>) -> Loop {
         return Loop::Open;
     }
     let pace = plan.pace();
-    let (queue_depth, think_ns, start_ns) = (pace.queue_depth, pace.think_ns, pace.start_ns);
-    Loop::Closed { queue_depth, think_ns, start_ns }
+    Loop::Closed {
+        queue_depth: pace.queue_depth,
+        think_ns: pace.think_ns,
+        start_ns: pace.start_ns,
+        stop_ns: pace.stop_ns,
+    }
 }

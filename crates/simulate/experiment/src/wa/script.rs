@@ -159,7 +159,9 @@ impl Reading<'_> {
         part: &str,
         stage: &'static str,
     ) -> Result<Vec<Value>, ExperimentError> {
-        let inputs = spec.tenants.iter().map(input).collect();
+        let inputs: Result<Vec<_>, _> =
+            spec.tenants.iter().map(|tenant| input(tenant, false)).collect();
+        let inputs = inputs?;
         let mut workload = Workload::open(inputs)?;
         let total = workload.requests_hint();
         let mut counts = vec![[0_u64; 4]; spec.tenants.len()];

@@ -80,3 +80,10 @@ pub fn small_trace(seed: u64, requests: u64, blocks: u64) -> String {
     }
     text
 }
+
+/// Reads that walk around `blocks` blocks `laps` times, one every `step_us`.
+#[allow(dead_code, reason = "not every test binary walks")]
+pub fn walk(blocks: u64, laps: u64, step_us: u64) -> String {
+    let line = |at: u64| format!("1,R,{},4096,{}\n", at % blocks * 4096, at * step_us);
+    (0..blocks * laps).map(line).collect()
+}

@@ -86,7 +86,7 @@ impl<P: Policy> Decider for CacheDecider<P> {
 
     fn finish(&mut self) -> LaneResult {
         let rows = std::mem::take(&mut self.rows);
-        LaneResult::of(self.cache.engine(), self.window_start.len(), rows)
+        LaneResult::of(self.cache.engine(), self.window_start.len(), rows, self.control.as_ref())
     }
 
     fn audit(&self) -> Result<(), String> {

@@ -11,6 +11,7 @@ use super::read_ahead::Streams;
 use super::requests::Requests;
 use super::settings::{ReadAhead, WriteBack};
 use super::times::Times;
+use crate::closed::NEVER_NS;
 use crate::recording::{RecordError, Recording, TRIM, WRITE};
 use cachewright_cache::Plan;
 use cachewright_curve::CurveSet;
@@ -35,6 +36,9 @@ pub enum Loop {
         think_ns: Vec<u64>,
         /// When each tenant begins.
         start_ns: Vec<u64>,
+        /// From when on each tenant sends nothing; [`NEVER_NS`](crate::closed::NEVER_NS) for all
+        /// its requests.
+        stop_ns: Vec<u64>,
     },
 }
 
@@ -61,10 +65,13 @@ pub struct Replay<'a> {
 }
 
 /// Where the next request comes from.
+#[derive(Default)]
 pub(super) struct Source {
     /// Requests in order: of all tenants when open, else per tenant.
     order: Vec<Vec<u32>>,
     next: Vec<usize>,
+    /// From when on each order sends nothing.
+    stop_ns: Vec<u64>,
     /// When a tenant may send: (time, order of scheduling, tenant).
     ready: BinaryHeap<Reverse<(u64, u64, u16)>>,
     scheduled: u64,
@@ -127,19 +134,20 @@ impl Source {
     pub(super) fn new(replay: &Replay<'_>, tenants: usize) -> Source {
         let requests = replay.requests;
         let wanted = |tenant: usize| replay.only.is_none_or(|only| only.index() == tenant);
-        let mut source =
-            Source { order: Vec::new(), next: Vec::new(), ready: BinaryHeap::new(), scheduled: 0 };
+        let mut source = Source::default();
         match &replay.pace {
             Loop::Open => {
                 let all = 0..requests.len() as u32;
                 let chosen = all.filter(|at| wanted(requests.tenant(*at as usize).index()));
                 source.order.push(chosen.collect());
                 source.next.push(0);
+                source.stop_ns.push(NEVER_NS);
                 source.schedule_open(requests);
             }
-            Loop::Closed { queue_depth, start_ns, .. } => {
+            Loop::Closed { queue_depth, start_ns, stop_ns, .. } => {
                 source.order = requests.by_tenant(tenants);
                 source.next = vec![0; tenants];
+                source.stop_ns.clone_from(stop_ns);
                 for tenant in 0..tenants {
                     if !wanted(tenant) {
                         source.order[tenant].clear();
@@ -170,16 +178,20 @@ impl Source {
         self.ready.peek().map(|Reverse(ready)| ready.0)
     }
 
-    /// Requests in all.
+    /// Requests in all; fewer once a tenant has stopped.
     pub(super) fn total(&self) -> u64 {
         self.order.iter().map(|requests| requests.len() as u64).sum()
     }
 
     /// The next request, if its tenant has one left.
     pub(super) fn take(&mut self) -> Option<usize> {
-        let Reverse((_, _, lane)) = self.ready.pop()?;
-        let at = *self.order[usize::from(lane)].get(self.next[usize::from(lane)])?;
-        self.next[usize::from(lane)] += 1;
+        let Reverse((now_ns, _, lane)) = self.ready.pop()?;
+        let lane = usize::from(lane);
+        if now_ns >= self.stop_ns[lane] {
+            self.order[lane].truncate(self.next[lane]);
+        }
+        let at = *self.order[lane].get(self.next[lane])?;
+        self.next[lane] += 1;
         Some(at as usize)
     }
 }
@@ -219,7 +231,9 @@ impl Drive<'_> {
                 (_, Some(now)) => {
                     self.machine.wait_until(now);
                     self.end_until(now);
-                    if let Some(at) = source.take() {
+                    let next = source.take();
+                    self.total = source.total();
+                    if let Some(at) = next {
                         self.send(at, now);
                         if self.sent.is_multiple_of(PROGRESS_EVERY) && !progress(self.sent) {
                             return Err(RecordError::Cancelled);

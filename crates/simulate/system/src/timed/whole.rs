@@ -88,7 +88,9 @@ impl Whole<'_> {
                 (_, Some(now_ns)) => {
                     self.now_ns = now_ns;
                     self.end_until(now_ns);
-                    if let Some(at) = source.take() {
+                    let next = source.take();
+                    self.total = source.total();
+                    if let Some(at) = next {
                         self.send(at);
                         if self.sent.is_multiple_of(PROGRESS_EVERY) && !progress(self.sent) {
                             return Err(RecordError::Cancelled);
@@ -199,6 +201,7 @@ impl Whole<'_> {
             quota_blocks: held.iter().map(|held| held.quota).collect(),
             dirty_blocks: self.drive.dirty_pages(),
             rows: self.rows,
+            moved: self.control.as_ref().and_then(Control::moved),
             curves: Vec::new(),
         };
         self.times.drive = Some(DriveWork {

@@ -1,0 +1,166 @@
+//! How much a division of the cache moves, and whether it moves to and fro.
+//!
+//! For: telling a division that follows its tenants from one that oscillates. Must never know: which
+//! partitioner divides. Units: blocks; shares of the cache from 0 to 1.
+//!
+//! Definitions. A division *moves* the blocks by which quotas grow (as many are lost by others).
+//! A tenant's quota *turns* when it falls by at least 1 % of the cache (and a block) from the
+//! highest it was since its last turn, after having risen by as much, or the other way round; so
+//! steps that go on in one direction are one way, however small, and jitter below 1 % is none.
+//! Divisions of the first [`WARM_UP`] intervals are left out: nothing is known yet then.
+
+use cachewright_cache::Quotas;
+
+/// Intervals before the first that counts.
+pub const WARM_UP: u32 = 10;
+/// The smallest change of direction, as a share of the cache.
+const TURN: f64 = 0.01;
+
+/// What moved in a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Moved {
+    /// Divisions that count.
+    pub divisions: u32,
+    /// Share of the cache moved by one of them: the mean.
+    pub mean: f64,
+    /// The largest.
+    pub most: f64,
+    /// Turns of each tenant's quota.
+    pub turns: Vec<u32>,
+}
+
+/// Divisions as they come.
+#[derive(Clone, Debug, Default)]
+pub struct Moves {
+    total_blocks: u32,
+    /// Quotas of the last division; empty before the first and under a shared pool.
+    last: Vec<u32>,
+    /// Divisions after the first.
+    intervals: u32,
+    moved_blocks: u64,
+    most_blocks: u64,
+    ways: Vec<Way>,
+}
+
+/// The way of one quota since its last turn.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    low: u32,
+    high: u32,
+    rising: Option<bool>,
+    turns: u32,
+}
+
+impl Moves {
+    /// Of a cache of so many blocks.
+    pub fn of(total_blocks: u32) -> Moves {
+        Moves { total_blocks, ..Moves::default() }
+    }
+
+    /// Takes the next division; the first is the start.
+    pub fn next(&mut self, quotas: &Quotas) {
+        let Quotas::PerTenant(quotas) = quotas else { return };
+        if self.last.len() == quotas.len() {
+            self.intervals += 1;
+            let pairs = self.last.iter().zip(quotas);
+            let moved = pairs.map(|(was, is)| u64::from(is.saturating_sub(*was))).sum();
+            if self.intervals > WARM_UP {
+                self.moved_blocks += moved;
+                self.most_blocks = self.most_blocks.max(moved);
+                let least = (f64::from(self.total_blocks) * TURN).ceil().max(1.0) as u32;
+                self.ways.iter_mut().zip(quotas).for_each(|(way, quota)| way.go(*quota, least));
+            }
+        }
+        if self.intervals <= WARM_UP {
+            self.ways = quotas.iter().map(|quota| Way::from(*quota)).collect();
+        }
+        self.last.clone_from(quotas);
+    }
+
+    /// What moved so far; nothing under a shared pool.
+    pub fn moved(&self) -> Option<Moved> {
+        if self.last.is_empty() {
+            return None;
+        }
+        let divisions = self.intervals.saturating_sub(WARM_UP);
+        let share = |blocks: u64, times: u32| {
+            blocks as f64 / (f64::from(times.max(1)) * f64::from(self.total_blocks.max(1)))
+        };
+        Some(Moved {
+            divisions,
+            mean: share(self.moved_blocks, divisions),
+            most: share(self.most_blocks, 1),
+            turns: self.ways.iter().map(|way| way.turns).collect(),
+        })
+    }
+}
+
+impl Way {
+    fn from(quota: u32) -> Way {
+        Way { low: quota, high: quota, rising: None, turns: 0 }
+    }
+
+    /// The quota becomes `quota`; a change of less than `least` blocks is no turn.
+    fn go(&mut self, quota: u32, least: u32) {
+        let was = self.rising;
+        if was != Some(true) {
+            self.low = self.low.min(quota);
+            if quota - self.low >= least {
+                (self.rising, self.high) = (Some(true), quota);
+            }
+        }
+        if was != Some(false) {
+            self.high = self.high.max(quota);
+            if self.high - quota >= least {
+                (self.rising, self.low) = (Some(false), quota);
+            }
+        }
+        self.turns += u32::from(was.is_some() && was != self.rising);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moved(divisions: &[[u32; 2]]) -> Option<Moved> {
+        let mut moves = Moves::of(200);
+        for _ in 0..=WARM_UP {
+            moves.next(&Quotas::PerTenant(vec![divisions[0][0], divisions[0][1]]));
+        }
+        divisions[1..].iter().for_each(|each| moves.next(&Quotas::PerTenant(each.to_vec())));
+        moves.moved()
+    }
+
+    /// 200 blocks: a turn is 2 blocks or more.
+    #[test]
+    fn blocks_moved_and_turns_worked_by_hand() {
+        let found = moved(&[[100, 100], [110, 90], [120, 80], [80, 120], [81, 119], [80, 120]]);
+        // Moved 10, 10, 40, 1 and 1 of 200; up by 20, then down by 40; one block is no turn.
+        let expected = Moved { divisions: 5, mean: 62.0 / 1000.0, most: 0.2, turns: vec![1, 1] };
+        assert_eq!(found, Some(expected));
+        // Back and forth at every division: the first goes out, the three others come back.
+        let found = moved(&[[100, 100], [102, 98], [100, 100], [102, 98], [100, 100]]);
+        assert_eq!(found.map(|found| found.turns), Some(vec![3, 3]));
+        // One way, in steps that are each too small to tell, and back.
+        let there = (0..=4).map(|step| [100 - step, 100 + step]);
+        let back = (0..4).rev().map(|step| [100 - step, 100 + step]);
+        let found = moved(&there.chain(back).collect::<Vec<_>>());
+        assert_eq!(found.map(|found| (found.turns, found.most)), Some((vec![1, 1], 0.005)));
+    }
+
+    #[test]
+    fn the_warm_up_does_not_count_and_a_shared_pool_has_nothing_to_move() {
+        let mut moves = Moves::of(200);
+        for at in 0..=WARM_UP {
+            let odd = 100 * (at % 2);
+            moves.next(&Quotas::PerTenant(vec![odd, 200 - odd]));
+        }
+        let still = Moved { turns: vec![0, 0], ..Moved::default() };
+        assert_eq!(moves.moved(), Some(still));
+        let mut shared = Moves::of(200);
+        shared.next(&Quotas::Shared(200));
+        shared.next(&Quotas::Shared(200));
+        assert_eq!(shared.moved(), None);
+    }
+}
