@@ -34,7 +34,6 @@ Document = dict[str, Any]
 Case = dict[str, Any]
 
 
-
 @dataclass(frozen=True)
 class Measure:
     """One number of a case or tenant: its header, key, and how it is shown; `highest` is best."""

@@ -17,8 +17,8 @@ pub struct Averages {
 
 impl Averages {
     /// Takes the last interval's curves, where there are some, into the averages; earlier intervals
-    /// count for `share_of_past` (0 to 1), but for those before a tenant's first access. The average
-    /// of a tenant that sends nothing fades; when nobody does, nothing is learned.
+    /// count for `share_of_past` (0 to 1), but for those before a tenant's first access. The
+    /// average of a tenant that sends nothing fades; when nobody does, nothing is learned.
     pub fn learn(&mut self, tenants: &[TenantView], share_of_past: f64) {
         self.curves.resize(tenants.len(), None);
         if tenants.iter().all(|tenant| tenant.accesses == 0) && self.all().is_some() {

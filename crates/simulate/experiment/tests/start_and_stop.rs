@@ -1,5 +1,5 @@
-//! Tenants that start and stop while others run: nobody starves, nothing swings to and fro, a stopped
-//! tenant sends nothing more; in either loop, with and without devices.
+//! Tenants that start and stop while others run: nobody starves, nothing swings to and fro, a
+//! stopped tenant sends nothing more; in either loop, with and without devices.
 #![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
 
 mod common;
@@ -8,8 +8,8 @@ use cachewright_experiment::{RunOptions, check, run};
 use common::{Folder, quiet, small_trace};
 use serde_json::Value;
 
-/// 10,000 requests each, one every 10 us; all three together need more than the cache for their goals,
-/// two of them do not.
+/// 10,000 requests each, one every 10 us; all three together need more than the cache for their
+/// goals, two of them do not.
 const STACK: &str = "
 [cache]
 capacity = \"150 blocks\"

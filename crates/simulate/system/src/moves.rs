@@ -1,7 +1,7 @@
 //! How much a division of the cache moves, and whether it moves to and fro.
 //!
-//! For: telling a division that follows its tenants from one that oscillates. Must never know: which
-//! partitioner divides. Units: blocks; shares of the cache from 0 to 1.
+//! For: telling a division that follows its tenants from one that oscillates. Must never know:
+//! which partitioner divides. Units: blocks; shares of the cache from 0 to 1.
 //!
 //! Definitions. A division *moves* the blocks by which quotas grow (as many are lost by others).
 //! A tenant's quota *turns* when it falls by at least 1 % of the cache (and a block) from the

@@ -136,7 +136,12 @@ proptest! {
         if eager {
             prop_assert_eq!(clean.cache.dirty_blocks, 0);
         }
-        let closed = Loop::Closed { queue_depth: vec![3], think_ns: vec![0], start_ns: vec![0], stop_ns: vec![NEVER_NS] };
+        let closed = Loop::Closed {
+            queue_depth: vec![3],
+            think_ns: vec![0],
+            start_ns: vec![0],
+            stop_ns: vec![NEVER_NS],
+        };
         let closed = replay(&cleaning, &loaded, closed, 3);
         prop_assert_eq!(closed.total().responses().count(), plain.total().responses().count());
     }
