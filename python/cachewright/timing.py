@@ -6,7 +6,7 @@ Units: nanoseconds; a part's share is a ratio in 0..1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cachewright import summary, words
@@ -60,6 +60,30 @@ def slowdown(line: Line) -> str:
     """Return how many times longer the line waits than alone, in words."""
     found = line.get("slowdown")
     return words.NOTHING if found is None else words.significant(found)
+
+
+def flash(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what a drive or a log-structured store did, in words by name; empty without one."""
+    pairs = []
+    if "drive" in found:
+        drive = found["drive"]
+        filled = f"{words.percent(drive['filled_share'])} ({drive['preconditioned']})"
+        text = f"write amplification {words.significant(drive['write_amplification'])}, "
+        text += f"{words.counted(drive['collections'], 'block')} cleaned, "
+        text += f"{words.counted(drive['map_misses'], 'page')} of the map read"
+        pairs += [("filled at start", filled), ("flash", text)]
+    if "store" in found:
+        store = found["store"]
+        size = words.size(store["logical_pages"] * store["page_bytes"])
+        log = f"{size}, {words.percent(store['op'])} over-provisioning, "
+        log += f"{store['separation']}, {store['reclaim']}"
+        text = f"write amplification {words.ratio(store['write_amplification'])} in "
+        text += f"{words.significant(store['drive_writes'])} drive writes, "
+        text += f"{words.counted(store['collections'], 'segment')} cleaned"
+        appends = f"{words.count(store['appends'])} of {words.size(store['mean_append_bytes'])}, "
+        appends += f"{words.counted(store['held_pages'], 'page')} waited for a segment"
+        pairs += [("log", log), ("cleaning", text), ("appends", appends)]
+    return pairs
 
 
 def fastest(document: dict[str, Any]) -> Case | None:

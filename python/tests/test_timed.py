@@ -48,6 +48,24 @@ def test_compare_names_the_fastest_and_reports_figures(timed: Path, command: Com
     assert "<script" not in page
 
 
+STORE = (
+    '[device.cache]\nmodel = "ram"\n[device.backing]\nmodel = "fixed-latency"\n'
+    '[machine]\nsystem = "flash-store"\n'
+    '[flash]\nsuperblock = "64KiB"\nover_provisioning = "50%"\n'
+)
+
+
+def test_a_store_shows_its_log_in_tables_and_the_report(stack: Path, command: Command) -> None:
+    path = stack.with_name("store.toml")
+    path.write_text(stack.read_text() + STORE)
+    answer = command("run", path, "--report", "--out", "results")
+    assert answer.status == 0, answer.err
+    page = (path.parent / "results" / "report.html").read_text()
+    for words in ("write amplification", "segments cleaned", "waited for a segment", "dense"):
+        assert words in answer.out, words
+        assert words in page or words == "dense", words
+
+
 def test_frames_have_times(timed: Path) -> None:
     result = api.compare(timed, {"capacity": ["256KiB", "1MiB"]})
     frame = result.timing

@@ -64,13 +64,7 @@ def _facts(found: dict[str, Any]) -> None:
         pairs.append(("read ahead", words.counted(found["read_ahead_blocks"], "block")))
     if found["cleaned_blocks"]:
         pairs.append(("cleaned", words.counted(found["cleaned_blocks"], "block")))
-    if "drive" in found:
-        drive = found["drive"]
-        filled = f"{words.percent(drive['filled_share'])} ({drive['preconditioned']})"
-        text = f"write amplification {words.significant(drive['write_amplification'])}, "
-        text += f"{words.counted(drive['collections'], 'block')} cleaned, "
-        text += f"{words.counted(drive['map_misses'], 'page')} of the map read"
-        pairs += [("filled at start", filled), ("flash", text)]
+    pairs += timing.flash(found)
     if "fairness" in found:
         fairness = found["fairness"]
         text = f"Jain {words.ratio(fairness['jain'])}, "

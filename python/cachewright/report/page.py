@@ -234,11 +234,13 @@ def _responses(document: dict[str, Any]) -> str:
         ]
         for device in case["timing"]["devices"]
     ]
+    flash = [[escape(name), escape(text)] for name, text in timing.flash(case["timing"])]
     several = len(document["cases"]) > 1
     title = "Response times in the fastest case" if several else "Response times"
     return (
         f"<section><h2>{title}</h2>{html_table(headers, rows, 1)}"
         + html_table(["device", "model", "reads", "writes", "busy", "mean inside"], devices, 2)
+        + (html_table(["flash", "what it did"], flash, 2) if flash else "")
         + "</section>"
     )
 

@@ -4,6 +4,7 @@
 //! the code; models that share their parameters share one table.
 
 use cachewright_device::parameters::{Parameter, Parameters};
+use cachewright_device::store::StoreSettings;
 use cachewright_device::{ArraySettings, MODELS};
 use cachewright_system::ssd::DataCacheParams;
 use cachewright_system::timed::MachineSettings;
@@ -53,6 +54,7 @@ pub fn page() -> String {
     section(&mut page, "Several devices as one, beside the model's own", &ArraySettings::table());
     section(&mut page, "The data cache of a drive", &DataCacheParams::table());
     section(&mut page, "Machines of a cache and backing devices", &MachineSettings::table());
+    section(&mut page, "Log-structured stores (`flash-store`)", &StoreSettings::table());
     page
 }
 

@@ -81,6 +81,23 @@ fn goals_reach_the_partitioner_and_are_judged_over_the_whole_run() {
 }
 
 #[test]
+fn every_stack_file_that_is_shipped_is_valid() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../specs");
+    let mut found = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let origin = entry.unwrap().path();
+        if origin.extension().is_some_and(|kind| kind == "toml") {
+            let text = std::fs::read_to_string(&origin).unwrap();
+            let resolved = check(&text, &origin, &[]);
+            assert!(resolved.is_ok(), "{}: {:?}", origin.display(), resolved.err());
+            assert!(text.starts_with("# "), "{}: no header", origin.display());
+            found += 1;
+        }
+    }
+    assert!(found >= 6, "{found} files");
+}
+
+#[test]
 fn a_bad_file_is_refused_where_it_is_bad() {
     let folder = folder("bad-file");
     let origin = folder.path.join("stack.toml");

@@ -5,10 +5,12 @@
 //! replay has no devices, and answers in hits.
 
 use super::section::{Section, setting};
-use super::{ReplaySpec, overrides};
+use super::store::{self, FLASH_STORE};
+use super::{FlashSpec, ReplaySpec, overrides};
 use cachewright_device::parameters::Parameters;
 use cachewright_device::ssd::params::Fill;
 use cachewright_device::ssd::{Ssd, SsdParams, preset};
+use cachewright_device::store::StoreSettings;
 use cachewright_device::{AnyDevice, ArraySettings, Device, Striped, model};
 use cachewright_system::ssd::DataCacheParams;
 use cachewright_system::timed::MachineSettings;
@@ -37,8 +39,10 @@ pub struct StackSpec {
     pub backing: DeviceSpec,
     /// Each tenant has a backing device of its own.
     pub per_tenant: bool,
-    /// The kind of machine: `tiered`, `buffer-cache`, which reads ahead, or `ssd`.
+    /// The kind of machine: `tiered`, `buffer-cache`, which reads ahead, `ssd` or `flash-store`.
     pub system: &'static str,
+    /// How the log is kept on the backing devices, in a `flash-store`.
+    pub store: Option<StoreSettings>,
     /// Replay each tenant alone too, for slowdowns.
     pub alone: bool,
     /// How plans are carried out.
@@ -55,7 +59,7 @@ pub enum Front {
 }
 
 /// The kinds of machine.
-const SYSTEMS: [&str; 3] = ["tiered", "buffer-cache", SSD];
+const SYSTEMS: [&str; 4] = ["tiered", "buffer-cache", SSD, FLASH_STORE];
 /// The kind that is one drive with a data cache.
 const SSD: &str = "ssd";
 
@@ -156,6 +160,7 @@ impl StackSpec {
         top: &Section<'_>,
         replay: &ReplaySpec,
         block: Bytes,
+        flash: Option<&FlashSpec>,
     ) -> Result<Option<StackSpec>, String> {
         if top.get("device").is_none() {
             return match top.get("machine") {
@@ -169,13 +174,9 @@ impl StackSpec {
             let expected = "expected `split`, since devices need sizes";
             return Err(format!("`replay.blocks`: found `unit` with devices, {expected}"));
         }
-        if top.get("flash").is_some() {
-            return Err("found `[flash]` and `[device]`, expected one of them: the drive of \
-                        `[flash]` has no time, an SSD of `[device]` cleans by itself"
-                .to_owned());
-        }
         let devices = top.table("device", &["cache", "backing", "ssd"])?;
-        if is_ssd(top) {
+        if system(top) == Some(SSD) {
+            store::from_section(SSD, top, top, flash)?;
             return StackSpec::one_drive(top, &devices, block).map(Some);
         }
         if devices.get("ssd").is_some() {
@@ -195,9 +196,9 @@ impl StackSpec {
                 return Err(format!("`device.backing.per_tenant`: found `{other}`, {expected}"));
             }
         };
-        let (system, alone, machine) = machine(top)?;
+        let (system, alone, machine, store) = machine(top, flash)?;
         let front = Front::Device(cache);
-        Ok(Some(StackSpec { front, backing, per_tenant, system, alone, machine }))
+        Ok(Some(StackSpec { front, backing, per_tenant, system, store, alone, machine }))
     }
 
     /// One drive with a data cache as the whole machine.
@@ -226,7 +227,15 @@ impl StackSpec {
         }
         let (alone, machine, axes) = drive_machine(top)?;
         let front = Front::DataCache(axes);
-        Ok(StackSpec { front, backing, per_tenant: false, system: SSD, alone, machine })
+        Ok(StackSpec {
+            front,
+            backing,
+            per_tenant: false,
+            system: SSD,
+            store: None,
+            alone,
+            machine,
+        })
     }
 
     /// Bytes of a device that holds everything. Errors: it cannot be built.
@@ -253,7 +262,8 @@ impl StackSpec {
         let mut machine = Map::new();
         machine.insert("system".to_owned(), self.system.into());
         machine.insert("alone".to_owned(), self.alone.into());
-        for (name, text) in self.machine.values() {
+        let store = self.store.as_ref().map(Parameters::values).unwrap_or_default();
+        for (name, text) in self.machine.values().into_iter().chain(store) {
             machine.insert(name.to_owned(), json_of(&text));
         }
         let devices = json!({"cache": cache.resolved()?, "backing": backing});
@@ -271,10 +281,9 @@ impl StackSpec {
     }
 }
 
-/// Whether the machine is one drive with a data cache.
-fn is_ssd(top: &Section<'_>) -> bool {
-    let system = top.get("machine").and_then(|table| table.get("system"));
-    system.and_then(toml::Value::as_str) == Some(SSD)
+/// The kind of machine as it stands in the file, checked or not.
+fn system<'a>(top: &Section<'a>) -> Option<&'a str> {
+    top.get("machine")?.get("system")?.as_str()
 }
 
 /// The `[machine]` table of one drive: whether tenants run alone too, the layout, and how the
@@ -304,11 +313,16 @@ fn drive_machine(top: &Section<'_>) -> Result<(bool, MachineSettings, DataCacheP
     Ok((section.boolean("alone", false)?, settings, axes))
 }
 
-/// The `[machine]` table: its kind, whether tenants run alone too, and the settings.
-fn machine(top: &Section<'_>) -> Result<(&'static str, bool, MachineSettings), String> {
+/// A `[machine]` table: its kind, whether tenants run alone too, the settings, those of a store.
+type MachineTable = (&'static str, bool, MachineSettings, Option<StoreSettings>);
+
+fn machine(top: &Section<'_>, flash: Option<&FlashSpec>) -> Result<MachineTable, String> {
     let own = ["system", "alone"];
     let names: Vec<&str> = MachineSettings::table().iter().map(|entry| entry.name).collect();
-    let section = top.table("machine", &[&own[..], &names].concat())?;
+    // A kind that does not exist is refused as such below.
+    let other = |system: &str| system != FLASH_STORE && SYSTEMS.contains(&system);
+    let of_store = if system(top).is_none_or(other) { Vec::new() } else { store::keys() };
+    let section = top.table("machine", &[&own[..], &names, &of_store].concat())?;
     let system = SYSTEMS[section.choice("system", &SYSTEMS, 0)?];
     let mut settings = MachineSettings::default();
     let mut set = |name: &str, value: &Value| {
@@ -331,7 +345,8 @@ fn machine(top: &Section<'_>) -> Result<(&'static str, bool, MachineSettings), S
         let expected = format!("expected at most `machine.dirty_high`, {high}");
         return Err(format!("`machine.dirty_low`: found {low}, {expected}"));
     }
-    Ok((system, section.boolean("alone", false)?, settings))
+    let store = store::from_section(system, top, &section, flash)?;
+    Ok((system, section.boolean("alone", false)?, settings, store))
 }
 
 /// A parameter's text as JSON.

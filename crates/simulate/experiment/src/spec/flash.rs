@@ -21,6 +21,8 @@ pub const SUPERBLOCK: Bytes = Bytes(1 << 20);
 pub const PAGE: Bytes = Bytes(4096);
 /// Superblocks kept free when no number is given.
 pub const RESERVE: u32 = 4;
+/// The most pages a drive can have.
+pub const PAGES_LIMIT: u64 = 1 << 31;
 /// Most pages of a superblock.
 const SUPERBLOCK_PAGES: u64 = 1 << 24;
 
@@ -37,7 +39,7 @@ pub struct FlashSpec {
     pub superblock: Bytes,
     /// Unit of writing.
     pub page: Bytes,
-    /// Logical size; as large as the cache if nothing.
+    /// Logical size; if nothing, as large as the cache, or as the volumes of a store.
     pub capacity: Option<Size>,
     /// Superblocks kept free for writes of the cache.
     pub reserve: u32,
@@ -47,25 +49,27 @@ pub struct FlashSpec {
 }
 
 impl FlashSpec {
+    /// The keys of the table.
+    pub(super) const KEYS: [&'static str; 8] = [
+        "separation",
+        "reclaim",
+        "over_provisioning",
+        "superblock",
+        "page",
+        "capacity",
+        "reserve",
+        "trim_evicted",
+    ];
+
     /// The table, if the file has one.
     pub(super) fn from_section(
         top: &Section<'_>,
         block: Bytes,
     ) -> Result<Option<FlashSpec>, String> {
-        let keys = [
-            "separation",
-            "reclaim",
-            "over_provisioning",
-            "superblock",
-            "page",
-            "capacity",
-            "reserve",
-            "trim_evicted",
-        ];
         if top.get("flash").is_none() {
             return Ok(None);
         }
-        let section = top.table("flash", &keys)?;
+        let section = top.table("flash", &FlashSpec::KEYS)?;
         let op = match section.get("over_provisioning") {
             None => OVER_PROVISIONING.to_owned(),
             Some(toml::Value::String(text)) => text.clone(),
@@ -82,7 +86,7 @@ impl FlashSpec {
         let capacity = match section.text("capacity", "auto")?.as_str() {
             "auto" => None,
             text => Some(parse_size(text).map_err(|error| {
-                format!("`flash.capacity`: {error}; `auto` is as large as the cache")
+                format!("`flash.capacity`: {error}; `auto` is as large as what it holds")
             })?),
         };
         let flash = FlashSpec {
@@ -109,6 +113,29 @@ impl FlashSpec {
             ));
         }
         Ok(())
+    }
+
+    /// Logical pages of a drive that holds `what`: so many blocks of so many pages. Errors: fewer
+    /// than these, or more than a drive can have.
+    pub fn logical_pages(&self, blocks: u64, block_pages: u32, what: &str) -> Result<u32, String> {
+        let least = blocks.saturating_mul(block_pages.into());
+        let pages = match self.capacity {
+            None => least,
+            Some(Size::Bytes(bytes)) => bytes.0 / self.page.0,
+            Some(Size::Blocks(blocks)) => blocks.saturating_mul(block_pages.into()),
+            Some(Size::WorkingSetPercent(percent)) => {
+                return Err(format!(
+                    "`flash.capacity`: found `{percent}%wss`, expected a size, or `auto` for a \
+                     drive as large as {what}"
+                ));
+            }
+        };
+        if (least..=PAGES_LIMIT).contains(&pages) {
+            return Ok(pages as u32);
+        }
+        Err(format!(
+            "`flash.capacity`: found {pages} pages, expected {least} ({what}) to {PAGES_LIMIT}"
+        ))
     }
 
     /// Pages of a superblock; both sizes were checked.

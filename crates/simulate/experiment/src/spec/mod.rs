@@ -11,6 +11,7 @@ mod overrides;
 mod resolved;
 mod section;
 mod stop;
+mod store;
 mod tenant;
 
 pub use device::{DeviceSpec, Front, StackSpec};
@@ -90,7 +91,7 @@ pub struct Spec {
     pub seed: Seed,
     /// The cache.
     pub cache: CacheSpec,
-    /// The drive under it, if its writes are to be followed.
+    /// The drive under it, if its writes are to be followed, or the log of a store.
     pub flash: Option<FlashSpec>,
     /// The devices, if the replay is to be timed.
     pub stack: Option<StackSpec>,
@@ -136,7 +137,7 @@ impl Spec {
         let cache = CacheSpec::from_section(&top)?;
         let flash = FlashSpec::from_section(&top, cache.block)?;
         let replay = ReplaySpec::from_section(&top)?;
-        let stack = StackSpec::from_section(&top, &replay, cache.block)?;
+        let stack = StackSpec::from_section(&top, &replay, cache.block, flash.as_ref())?;
         let tenants = tenant::from_section(&top, origin, &replay)?;
         Ok(Spec { name, seed, cache, flash, stack, replay, tenants })
     }

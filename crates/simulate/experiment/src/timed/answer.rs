@@ -5,6 +5,7 @@
 
 use super::Timed;
 use super::drive::drive_json;
+use super::store::store_json;
 use crate::case::Case;
 use crate::spec::Front;
 use cachewright_measure::fairness::{extremes, jain};
@@ -44,6 +45,9 @@ pub fn timing_json(case: &Case, timed: &Timed) -> Value {
     });
     if let Some(work) = &times.drive {
         timing["drive"] = drive_json(case, work);
+    }
+    if let Some(store) = store_json(case, times) {
+        timing["store"] = store;
     }
     if !timed.alone.is_empty() {
         timing["fairness"] = fairness_json(timed);
@@ -141,6 +145,11 @@ fn devices_json(case: &Case, times: &Times) -> Vec<Value> {
             _ => &stack.backing,
         });
         let model = spec.map(|spec| spec.model.as_str());
+        // What a store was asked stands under `store`; here is what it asked of its device.
+        let device = match (&device.store, device.members.first()) {
+            (Some(_), Some(beneath)) => beneath,
+            _ => device,
+        };
         if device.members.is_empty() {
             lines.push(device_json(&name, model, device, times.end_ns));
         }

@@ -3,12 +3,13 @@
 //! For: `list devices`. Must never know: any device; the tables of parameters speak for themselves.
 
 use cachewright_device::parameters::{Parameter, Parameters};
+use cachewright_device::store::StoreSettings;
 use cachewright_device::{ArraySettings, MODELS};
 use cachewright_system::timed::MachineSettings;
 use serde_json::{Value, json};
 
-/// Every device model with its parameters, and those of arrays and of `[machine]` as entries of
-/// their own.
+/// Every device model with its parameters, and those of arrays, of `[machine]` and of stores as
+/// entries of their own.
 pub fn devices() -> Value {
     let models = MODELS.iter().map(|model| {
         // A preset's own values stand where the defaults of its kind would.
@@ -31,7 +32,12 @@ pub fn devices() -> Value {
         "how plans are carried out: the table `[machine]`, not a device",
         MachineSettings::table(),
     );
-    models.chain([array, machine]).collect()
+    let log = table(
+        "log",
+        "how a log is kept on the backing device: in `[machine]` of a `flash-store`",
+        StoreSettings::table(),
+    );
+    models.chain([array, machine, log]).collect()
 }
 
 /// An entry that is no device.

@@ -8,6 +8,7 @@ mod answer;
 mod drive;
 mod latency;
 mod listing;
+mod store;
 
 pub use answer::{add_responses, timing_json};
 pub use latency::latency_curves;
@@ -23,7 +24,8 @@ use cachewright_cache::{Cache, Quotas};
 use cachewright_device::AnyDevice;
 use cachewright_policy::{PolicyVisitor, Registered};
 use cachewright_system::timed::{
-    CacheDecider, Decider, Loop, Machine, Parts, Placed, Replay, Requests, Times, run, run_drive,
+    CacheDecider, Decider, Layout, Loop, Machine, Parts, Placed, Replay, Requests, Times, run,
+    run_drive,
 };
 use cachewright_system::{Control, RecordError, Recording};
 use cachewright_types::{Bytes, TenantId};
@@ -82,9 +84,17 @@ pub fn shares_places(a: &Case, b: &Case) -> bool {
     let key = |case: &Case| {
         let stack = case.spec.stack.as_ref()?;
         let drive = matches!(stack.front, Front::DataCache(_));
-        Some((stack.capacity().ok(), drive, stack.per_tenant, stack.machine.layout))
+        Some((stack.capacity().ok(), drive, stack.per_tenant, layout(stack)))
     };
     key(a) == key(b)
+}
+
+/// How volumes are laid out: on a log, where distances mean nothing, without gaps unless asked for.
+fn layout(stack: &StackSpec) -> Layout {
+    match (stack.machine.layout, &stack.store) {
+        (Layout::Auto, Some(_)) => Layout::Dense,
+        (layout, _) => layout,
+    }
 }
 
 /// The number of each tenant's backing device, after the cache device.
@@ -119,11 +129,15 @@ pub fn workload<'a>(
     let mut requests = Requests::read(&mut traces, spec.cache.trim, limit, tell)?;
     let device_of: Vec<usize> =
         backing_of(stack, spec.tenants.len()).iter().map(|number| number - 1).collect();
-    let capacity = stack.capacity().map_err(refuse)?;
+    // A store is as large as its volumes; its segments must fit on the device.
+    let capacity = match &stack.store {
+        Some(_) => Bytes(u64::MAX),
+        None => stack.capacity().map_err(refuse)?,
+    };
     let count = device_of.iter().max().map_or(0, |last| last + 1);
     let shift = spec.cache.block.0.trailing_zeros();
     let placed = requests
-        .place(recording, shift, stack.machine.layout, &vec![capacity; count], &device_of)
+        .place(recording, shift, layout(stack), &vec![capacity; count], &device_of)
         .map_err(|error| refuse(too_small(stack, &error)))?;
     Ok(Workload { recording, requests, placed, origin, progress })
 }
@@ -225,10 +239,10 @@ impl Workload<'_> {
                 run_drive(&replay, (drive, page_shift), control, curves, progress)
             }
         };
-        found.map_err(|error| match error {
+        store::check(found.map_err(|error| match error {
             RecordError::Cancelled => ExperimentError::Cancelled,
             other => other.into(),
-        })
+        })?)
     }
 
     fn decider(&self, job: &Job<'_>, plan: &Plan<'_>) -> Result<Box<dyn Decider>, ExperimentError> {
@@ -250,8 +264,9 @@ impl Workload<'_> {
         let backing_of = backing_of(stack, spec.tenants.len());
         let mut devices: Vec<AnyDevice> = vec![cache.build().map_err(refuse)?];
         let found = devices[0].capacity();
-        for _ in 0..backing_of.iter().max().copied().unwrap_or(0) {
-            devices.push(stack.backing.build().map_err(refuse)?);
+        for number in 1..=backing_of.iter().max().copied().unwrap_or(0) {
+            let device = stack.backing.build().map_err(refuse)?;
+            devices.push(self.stored(job, (number, &backing_of), device)?);
         }
         Machine::new(Parts {
             settings: stack.machine.clone(),

@@ -10,14 +10,14 @@
 
 use super::drive::{Case, Driven, Stop};
 use super::plan::label;
-use super::script::{PAGES_LIMIT, Step};
+use super::script::Step;
 use super::teaching::Teaching;
 use super::{FEW_DRIVE_WRITES, failure};
 use crate::ExperimentError;
 use crate::spec::{FlashSpec, Spec};
 use cachewright_ftl::Geometry;
 use cachewright_system::Watcher;
-use cachewright_types::{BlockId, Op, Size};
+use cachewright_types::{BlockId, Op};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -53,7 +53,8 @@ impl Flash {
     ) -> Result<UnderCache, ExperimentError> {
         let Some(flash) = &spec.flash else { return Ok((None, None)) };
         let block_pages = (spec.cache.block.0 / flash.page.0) as u32;
-        let logical_pages = logical_pages(flash, cache_blocks, block_pages)
+        let logical_pages = flash
+            .logical_pages(cache_blocks.into(), block_pages, "the cache")
             .map_err(|message| ExperimentError::Spec { origin: origin.to_owned(), message })?;
         let case = case(spec, flash, logical_pages, index);
         let mut drive = case.open().map_err(|stop| failure(origin, &case, stop, "flash"))?;
@@ -85,7 +86,8 @@ impl Flash {
     }
 }
 
-fn case(spec: &Spec, flash: &FlashSpec, logical_pages: u32, index: usize) -> Case {
+/// A stack's drive of so many pages; `index` is the case's number.
+pub(super) fn case(spec: &Spec, flash: &FlashSpec, logical_pages: u32, index: usize) -> Case {
     Case {
         separation: flash.separation.clone(),
         reclaim: flash.reclaim.clone(),
@@ -101,27 +103,6 @@ fn case(spec: &Spec, flash: &FlashSpec, logical_pages: u32, index: usize) -> Cas
         teaching: Teaching::default(),
         index,
     }
-}
-
-fn logical_pages(flash: &FlashSpec, cache_blocks: u32, block_pages: u32) -> Result<u32, String> {
-    let cache = u64::from(cache_blocks) * u64::from(block_pages);
-    let pages = match flash.capacity {
-        None => cache,
-        Some(Size::Bytes(bytes)) => bytes.0 / flash.page.0,
-        Some(Size::Blocks(blocks)) => blocks.saturating_mul(u64::from(block_pages)),
-        Some(Size::WorkingSetPercent(percent)) => {
-            return Err(format!(
-                "`flash.capacity`: found `{percent}%wss`, expected a size, or `auto` for a drive \
-                 as large as the cache"
-            ));
-        }
-    };
-    if (cache..=PAGES_LIMIT).contains(&pages) {
-        return Ok(pages as u32);
-    }
-    Err(format!(
-        "`flash.capacity`: found {pages} pages, expected {cache} (the cache) to {PAGES_LIMIT}"
-    ))
 }
 
 fn facts(flash: &FlashSpec, logical_pages: u32) -> Value {

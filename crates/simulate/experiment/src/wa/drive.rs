@@ -9,6 +9,7 @@ use super::script::Step;
 use super::tally::Tally;
 use super::teaching::{self, Teaching};
 use crate::spec::Named;
+use cachewright_device::layer::Layer;
 use cachewright_ftl::separation::shiro::TrainError;
 use cachewright_ftl::separation::{Registered, Separation, SeparationVisitor};
 use cachewright_ftl::{Ftl, FtlError, Geometry, HostRequest, reclaim};
@@ -100,6 +101,25 @@ impl Case {
         let Named { name, pairs } = with_page_bytes(&self.separation, self.page_bytes);
         cachewright_ftl::separation::visit(&name, &pairs, Opening { case: self })?
     }
+
+    /// The same drive's translation layer, for whoever carries out what it tells.
+    pub fn layer(&self) -> Result<Box<dyn Layer>, Stop> {
+        let Named { name, pairs } = with_page_bytes(&self.separation, self.page_bytes);
+        cachewright_ftl::separation::visit(&name, &pairs, Bare { case: self })?
+    }
+
+    /// The translation layer under a separation of these settings.
+    fn ftl<S: Registered>(&self, settings: &S::Settings) -> Result<Ftl<S>, Stop> {
+        let seed = self.seed.derive("separation");
+        let mut separation = S::new(&self.geometry, settings, seed);
+        if let Some(learner) = separation.learner() {
+            self.teaching.teach(learner, self.index, seed.derive("trainer"))?;
+        }
+        let Named { name, pairs } = &self.reclaim;
+        let seed = self.seed.derive("reclaim");
+        let reclaim = reclaim::by_name(name, pairs, &self.geometry, seed)?;
+        Ok(Ftl::new(self.geometry, separation, reclaim)?)
+    }
 }
 
 /// A separation with the drive's page size, if it has a setting for that and was given none.
@@ -147,18 +167,21 @@ impl SeparationVisitor for Opening<'_> {
 
     fn visit<S: Registered>(self, settings: S::Settings) -> Self::Output {
         let case = self.case;
-        let seed = case.seed.derive("separation");
-        let mut separation = S::new(&case.geometry, &settings, seed);
-        if let Some(learner) = separation.learner() {
-            case.teaching.teach(learner, case.index, seed.derive("trainer"))?;
-        }
-        let streams = separation.streams();
-        let Named { name, pairs } = &case.reclaim;
-        let seed = case.seed.derive("reclaim");
-        let reclaim = reclaim::by_name(name, pairs, &case.geometry, seed)?;
-        let ftl = Ftl::new(case.geometry, separation, reclaim)?;
-        let tally = Tally::new(case.geometry.logical_pages, streams);
+        let ftl = case.ftl::<S>(&settings)?;
+        let tally = Tally::new(case.geometry.logical_pages, ftl.separation().streams());
         Ok(Box::new(Drive { ftl, tally, course: Course::default(), told: 0 }))
+    }
+}
+
+struct Bare<'a> {
+    case: &'a Case,
+}
+
+impl SeparationVisitor for Bare<'_> {
+    type Output = Result<Box<dyn Layer>, Stop>;
+
+    fn visit<S: Registered>(self, settings: S::Settings) -> Self::Output {
+        Ok(Box::new(self.case.ftl::<S>(&settings)?))
     }
 }
 

@@ -5,10 +5,9 @@
 
 use super::WaOptions;
 use super::drive::Case;
-use super::script::PAGES_LIMIT;
 use super::teaching::Teaching;
 use crate::spec::Named;
-use crate::spec::flash::{block_pages, check_page, check_schemes, percent};
+use crate::spec::flash::{PAGES_LIMIT, block_pages, check_page, check_schemes, percent};
 use cachewright_ftl::{Geometry, Need, Space, reclaim, separation};
 use cachewright_types::{Bytes, Seed, Size, Value, parse_bytes, parse_size};
 

@@ -9,6 +9,7 @@ use super::extents::Extents;
 use crate::progress::{OnProgress, Progress};
 use crate::record::input;
 use crate::spec::Spec;
+use crate::spec::flash::PAGES_LIMIT;
 use crate::{ExperimentError, WaOptions};
 use cachewright_system::RecordError;
 use cachewright_trace::formats;
@@ -20,9 +21,6 @@ use std::path::Path;
 
 /// Requests decoded at a time.
 const BATCH: usize = 8192;
-/// The most pages a drive can have.
-pub const PAGES_LIMIT: u64 = 1 << 31;
-
 /// One request in logical pages, or a part of one whose pages do not follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {

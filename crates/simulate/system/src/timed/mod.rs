@@ -2,9 +2,10 @@
 //!
 //! For: pricing the plans of a cache. A request goes to the cache ([`Decider`]), whose plan becomes
 //! steps ([`Machine`]) that wait for each other and for devices. Must never know: stack files,
-//! reports. Units: nanoseconds, bytes, blocks. Two systems of papers are settings of this one:
-//! `tiered` is a flash or fixed-latency cache device over disks, `buffer-cache` is memory over a
-//! disk with read-ahead.
+//! reports. Units: nanoseconds, bytes, blocks. Of the four systems of papers three are this machine
+//! with other devices: `tiered` (a flash or fixed-latency device over disks), `buffer-cache`
+//! (memory over a disk with read-ahead) and `flash-store` (memory over a log on flash); `ssd`, a
+//! drive that decides inside, is replayed as a whole ([`run_drive`]).
 
 mod borders;
 pub mod decide;

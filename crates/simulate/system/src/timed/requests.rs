@@ -5,7 +5,8 @@
 //!
 //! A tenant's volumes lie one behind the other, tenants that share a device too. `as-is` keeps all
 //! distances within a volume; `compact` leaves out every chunk of the volume that no request ever
-//! touches, and so fits what is used of a large volume on a smaller device.
+//! touches, and so fits what is used of a large volume on a smaller device; `dense` leaves out
+//! every such block, for devices on which distances mean nothing.
 
 use crate::recording::{LAST, RecordError, Recording, TRIM};
 use cachewright_device::choices;
@@ -29,6 +30,8 @@ choices! {
         AsIs = "as-is",
         /// Without the chunks that are never touched.
         Compact = "compact",
+        /// Without the blocks that are never touched.
+        Dense = "dense",
     }
 }
 
@@ -179,14 +182,15 @@ impl Requests {
         devices: &[Bytes],
         device_of: &[usize],
     ) -> Result<Placed, TooSmall> {
-        let chunk_bytes = CHUNK_BYTES.max(1 << shift);
+        let dense = layout == Layout::Dense;
+        let chunk_bytes = if dense { 1 << shift } else { CHUNK_BYTES.max(1 << shift) };
         let mut volumes = self.volumes(chunk_bytes);
         let as_is = |volume: &Volume| volume.end.div_ceil(chunk_bytes);
         let compact = |volume: &Volume| volume.chunks.len() as u64;
         let (layout, tenants) = match layout {
-            Layout::Compact => {
+            Layout::Compact | Layout::Dense => {
                 let chunks = lay_out(&mut volumes, compact, chunk_bytes, devices, device_of);
-                (Layout::Compact, chunks.map_err(|error| TooSmall { compact: true, ..error })?)
+                (layout, chunks.map_err(|error| TooSmall { compact: true, ..error })?)
             }
             Layout::AsIs => {
                 (layout, lay_out(&mut volumes, as_is, chunk_bytes, devices, device_of)?)
@@ -202,8 +206,8 @@ impl Requests {
             let volume = &volumes[self.place[at] as usize];
             let (start, end) = (self.offset[at], self.offset[at].saturating_add(self.length[at]));
             let within = |byte| match layout {
-                Layout::Compact => volume.compacted(byte, chunk_bytes),
-                _ => byte.min(volume.end.next_multiple_of(chunk_bytes)),
+                Layout::Compact | Layout::Dense => volume.compacted(byte, chunk_bytes),
+                Layout::AsIs | Layout::Auto => byte.min(volume.end.next_multiple_of(chunk_bytes)),
             };
             self.offset[at] = volume.base + within(start);
             self.length[at] = within(end) - within(start);

@@ -8,6 +8,7 @@ use super::path::Breakdown;
 use crate::lane::LaneResult;
 use crate::ssd::CacheStats;
 use cachewright_device::ssd::flash::FlashStats;
+use cachewright_device::store::StoreStats;
 use cachewright_device::{Device, Member, Use};
 use cachewright_measure::{Population, Rates, Responses};
 use cachewright_types::{Nanos, Op, Request};
@@ -66,7 +67,9 @@ pub struct DeviceUse {
     pub used: Use,
     /// What its flash did; nothing for a device without flash of its own.
     pub flash: Option<FlashStats>,
-    /// The devices it is striped over; empty for one device.
+    /// What it did as a log-structured store; nothing for other devices.
+    pub store: Option<StoreStats>,
+    /// The devices it passes commands on to; empty for one that serves them itself.
     pub members: Vec<DeviceUse>,
 }
 
@@ -78,6 +81,7 @@ impl DeviceUse {
         DeviceUse {
             used: *used,
             flash: device.flash(now),
+            store: device.store(),
             members: members.iter().map(of).collect(),
         }
     }

@@ -1,0 +1,99 @@
+//! A case whose backing devices hold a log: the stores of a job, and what they did, as results have
+//! it.
+//!
+//! For: stack files with `machine.system = "flash-store"`. Must never know: how a store works.
+//! Units: pages, segments; shares are ratios.
+
+use super::{Job, Workload};
+use crate::ExperimentError;
+use crate::case::Case;
+use crate::spec::flash::percent_text;
+use crate::wa::{label, log};
+use cachewright_device::AnyDevice;
+use cachewright_device::store::{LogStore, StoreError, StoreStats};
+use cachewright_system::timed::Times;
+use serde_json::{Value, json};
+
+impl Workload<'_> {
+    /// The device with that number as the job's machine has it: under a store, if that keeps one.
+    pub(super) fn stored(
+        &self,
+        job: &Job<'_>,
+        (number, backing_of): (usize, &[usize]),
+        device: AnyDevice,
+    ) -> Result<AnyDevice, ExperimentError> {
+        let spec = &job.case.spec;
+        let (Some(settings), Some(flash)) = (&job.stack.store, &spec.flash) else {
+            return Ok(device);
+        };
+        let on_it = self.placed.tenants.iter().zip(backing_of);
+        let ends = on_it.filter(|(_, own)| **own == number).map(|(extent, _)| extent.end);
+        let blocks = ends.max().unwrap_or(0) / spec.cache.block.0;
+        if blocks == 0 {
+            return Ok(device);
+        }
+        let refuse = |message| ExperimentError::Spec { origin: self.origin.to_owned(), message };
+        let block_pages = (spec.cache.block.0 / flash.page.0) as u32;
+        let what = "what its tenants' volumes take";
+        let pages = flash.logical_pages(blocks, block_pages, what).map_err(refuse)?;
+        let log = log(spec, flash, pages, job.case.index, self.origin)?;
+        let store = LogStore::new(device, log, settings).map_err(|error| match error {
+            StoreError::TooSmall { .. } => refuse(format!(
+                "`device.backing`: {error} of {pages} logical pages and {} over-provisioning",
+                percent_text(flash.over_provisioning)
+            )),
+            error => refuse(format!("`flash`: {error}")),
+        })?;
+        Ok(Box::new(store))
+    }
+}
+
+/// Refuses times of a store that could not go on.
+pub(super) fn check(times: Times) -> Result<Times, ExperimentError> {
+    let stores = times.devices.iter().filter_map(|device| device.store.as_ref());
+    match stores.filter_map(|store| store.fault.as_ref()).next() {
+        Some(fault) => {
+            Err(ExperimentError::Flash(format!("the store of a backing device: {fault}")))
+        }
+        None => Ok(times),
+    }
+}
+
+/// What the stores did, all together; nothing without one.
+pub(super) fn store_json(case: &Case, times: &Times) -> Option<Value> {
+    let flash = case.spec.flash.as_ref()?;
+    let mut all = StoreStats::default();
+    let stores: Vec<&StoreStats> =
+        times.devices.iter().filter_map(|device| device.store.as_ref()).collect();
+    stores.iter().for_each(|store| all.add(store));
+    let counts = &all.counts;
+    let drive_writes = counts.user_pages as f64 / all.logical_pages.max(1) as f64;
+    (!stores.is_empty()).then(|| {
+        json!({
+            "separation": label(&flash.separation),
+            "reclaim": label(&flash.reclaim),
+            "op": flash.over_provisioning,
+            "page_bytes": flash.page.0,
+            "superblock_bytes": flash.superblock.0,
+            "logical_pages": all.logical_pages,
+            "segments": all.segments,
+            "write_amplification": counts.write_amplification(),
+            "drive_writes": drive_writes,
+            "user_pages": counts.user_pages,
+            "moved_pages": counts.moved_pages,
+            "meta_pages": counts.meta_pages,
+            "collections": counts.collections,
+            "resets": all.resets,
+            "held_pages": all.held_pages,
+            "appends": all.appends,
+            "mean_append_bytes":
+                (all.appended_pages * flash.page.0) as f64 / all.appends.max(1) as f64,
+            "reads": all.reads,
+            "move_reads": all.move_reads,
+            "update_reads": all.update_reads,
+            "meta_reads": all.meta_reads,
+            "memory_reads": all.memory_reads,
+            "unwritten_reads": all.unwritten_reads,
+        })
+    })
+}
