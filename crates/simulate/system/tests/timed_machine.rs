@@ -119,6 +119,19 @@ fn blocks_next_to_each_other_are_one_command() {
     );
 }
 
+/// Four neighbours written at once leave for four others: one read and one write bring them home,
+/// after 100 us and 5 ms; a block that comes back at once waits for that.
+#[test]
+fn dirty_neighbours_that_leave_together_are_written_by_one_command() {
+    let text = "1,W,0,16384,0\n1,R,65536,16384,1000\n1,R,4096,4096,1001\n".to_owned();
+    let stack = Stack::plain(4);
+    let times = replay(&stack, &load(&[text], &stack, Layout::AsIs), Loop::Open, 0);
+    let [cache, backing] = times.devices.as_slice() else { unreachable!() };
+    assert_eq!((backing.used.commands[..2].to_vec(), backing.used.bytes[1]), (vec![2, 1], 16_384));
+    assert_eq!((cache.used.commands[0], cache.used.bytes[0]), (1, 16_384));
+    assert_eq!(times.tenants[0].reads.max_ns(), 99_000 + 5_000_000 + 5_000_000);
+}
+
 #[test]
 fn dirty_blocks_are_cleaned_eagerly_or_above_the_watermark() {
     let writes: Vec<_> = (0..100).map(|block| ('W', block, block * 10_000)).collect();

@@ -15,6 +15,7 @@ use super::graph::StepRef;
 use super::machine::{Action, CACHE, Machine, Work};
 use super::residences::NONE;
 use super::settings::{Decision, Fill};
+use super::write_back::Outgoing;
 use cachewright_cache::{Cached, Move, Plan};
 use cachewright_types::{Op, Request, TenantId};
 use std::collections::VecDeque;
@@ -75,13 +76,6 @@ impl Machine {
     /// Begins what a plan says that nobody waits for: a tenant's read-ahead, changed quotas.
     pub fn background(&mut self, tenant: TenantId, plan: &Plan) {
         self.plan(None, tenant, Op::Read, 0..u64::MAX, plan);
-        self.run();
-    }
-
-    /// Begins to write back a block that stays.
-    pub fn clean(&mut self, residence: u32, tenant: TenantId, number: u64) {
-        self.cleaning += 1;
-        self.write_back(residence, tenant, number, true);
         self.run();
     }
 
@@ -177,7 +171,9 @@ impl Machine {
         }
         self.residences.give_up(cached);
         if dirty {
-            self.write_back(residence, cached.tenant, cached.number, false);
+            let device = self.backing_of[cached.tenant.index()];
+            let (tenant, number) = (cached.tenant, cached.number);
+            self.outgoing.push(Outgoing { device, number, residence, tenant });
         } else {
             let next = self.residences.settle(residence);
             self.give_slot(next);
@@ -212,6 +208,7 @@ impl Machine {
 
     /// A trim or flush as it is.
     fn whole(&mut self, device: usize, context: &Context) {
+        self.write_back();
         let (op, offset) = (context.op, context.bytes.start);
         let length = context.bytes.end - offset;
         if op == Op::Trim && length == 0 {
@@ -223,8 +220,9 @@ impl Machine {
         self.release(step);
     }
 
-    /// Makes steps of the blocks noted so far.
+    /// Makes steps of the blocks noted so far, after those that leave: one of these may come back.
     fn emit(&mut self, context: &mut Context) {
+        self.write_back();
         let mut items = std::mem::take(&mut context.items);
         let mut around = std::mem::take(&mut context.around);
         for noted in [&items, &around] {
@@ -279,7 +277,7 @@ impl Machine {
         let pins = run.iter().map(|item| item.residence).collect();
         let required = context.request.is_some();
         let fetch = self.step(Work { pins, ..work(action, tenant, required) }, context.request);
-        self.wait_for_writes(fetch, device, run);
+        self.wait_for_writes(fetch, device, numbers_of(run));
         self.graph.wait(fetch, context.decision);
         let mut rest = run;
         while let Some(first) = rest.first() {
@@ -359,51 +357,27 @@ impl Machine {
         let offset = (run[0].number << self.block_shift) + skip;
         let action = Action::Device { device, op: context.op, offset, length };
         let step = self.step(work(action, context.tenant, true), context.request);
-        self.wait_for_writes(step, device, run);
+        self.wait_for_writes(step, device, numbers_of(run));
         self.graph.wait(step, context.decision);
         if context.op == Op::Write {
-            self.note_writes(step, device, run[0].number, run.len() as u64);
+            self.note_writes(step, device, numbers_of(run));
         }
         self.release(step);
     }
 
-    /// Writes a block back: from the cache device to its backing device.
-    fn write_back(&mut self, residence: u32, tenant: TenantId, number: u64, stays: bool) {
-        let length = 1 << self.block_shift;
-        let found = *self.residences.get(residence);
-        let pins = vec![residence];
-        let action = Action::Cache { op: Op::Read, residence, skip: 0, length };
-        let read = Work { pins: pins.clone(), ..work(action, tenant, false) };
-        let read = self.step(read, None);
-        for before in [found.room, found.fill, found.writer] {
-            self.graph.wait(read, before);
-        }
-        let device = self.backing_of[tenant.index()];
-        let offset = number << self.block_shift;
-        let action = Action::Device { device, op: Op::Write, offset, length };
-        let write = Work { pins, cleaning: stays, ..work(action, tenant, false) };
-        let write = self.step(write, None);
-        self.graph.wait(write, read);
-        let item = Item { kind: Kind::Around, residence: NONE, number };
-        self.wait_for_writes(write, device, &[item]);
-        self.note_writes(write, device, number, 1);
-        self.release(read);
-        self.release(write);
-    }
-
-    fn wait_for_writes(&mut self, step: StepRef, device: usize, run: &[Item]) {
+    pub(super) fn wait_for_writes(&mut self, step: StepRef, device: usize, numbers: Range<u64>) {
         if self.writing.is_empty() {
             return;
         }
-        for item in run {
-            if let Some(write) = self.writing.get(&Machine::write_key(device, item.number)) {
+        for number in numbers {
+            if let Some(write) = self.writing.get(&Machine::write_key(device, number)) {
                 self.graph.wait(step, *write);
             }
         }
     }
 
-    fn note_writes(&mut self, step: StepRef, device: usize, first: u64, count: u64) {
-        for number in first..first + count {
+    pub(super) fn note_writes(&mut self, step: StepRef, device: usize, numbers: Range<u64>) {
+        for number in numbers {
             self.writing.insert(Machine::write_key(device, number), step);
         }
     }
@@ -419,6 +393,11 @@ impl Context {
     }
 }
 
-fn work(action: Action, tenant: TenantId, required: bool) -> Work {
+/// The numbers of a run of blocks.
+fn numbers_of(run: &[Item]) -> Range<u64> {
+    run[0].number..run[0].number + run.len() as u64
+}
+
+pub(super) fn work(action: Action, tenant: TenantId, required: bool) -> Work {
     Work { action, tenant, required, cleaning: false, pins: Vec::new() }
 }

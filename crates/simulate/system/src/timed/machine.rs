@@ -11,6 +11,7 @@ use super::path::{Path, Role, Wait};
 use super::residences::Residences;
 use super::settings::MachineSettings;
 use super::times::DeviceUse;
+use super::write_back::Outgoing;
 use cachewright_device::{AnyDevice, Command, Completion, Use};
 use cachewright_types::{Bytes, Nanos, Op, TenantId};
 use foldhash::fast::FixedState;
@@ -99,6 +100,8 @@ pub struct Machine {
     made_ready: Vec<u32>,
     completions: Vec<Completion>,
     pub(super) cleaning: u32,
+    /// Dirty blocks that leave with the plan at hand.
+    pub(super) outgoing: Vec<Outgoing>,
     /// Plans carried out.
     pub(super) plans: u64,
     /// Kept for their memory.
@@ -149,6 +152,7 @@ impl Machine {
             made_ready: Vec::new(),
             completions: Vec::new(),
             cleaning: 0,
+            outgoing: Vec::new(),
             plans: 0,
             buffers: Default::default(),
             now_ns: 0,

@@ -20,6 +20,7 @@ mod residences;
 pub mod settings;
 pub mod times;
 pub mod whole;
+mod write_back;
 
 pub use decide::{CacheDecider, Decider};
 pub use drive::{Loop, Replay, run};
