@@ -187,17 +187,6 @@ impl<P: Policy> DataCache<P> {
         self.stats
     }
 
-    /// Bytes on their way to flash, of all partitions.
-    pub fn outgoing(&self) -> Bytes {
-        let sectors: u64 = self.partitions.iter().map(|partition| partition.outgoing).sum();
-        Bytes(sectors * (self.layout.page_bytes().0 / self.sectors_per_page()))
-    }
-
-    /// How addresses are laid out.
-    pub fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
     fn sectors_per_page(&self) -> u64 {
         u64::from(self.layout.whole_page().count_ones())
     }
@@ -206,6 +195,18 @@ impl<P: Policy> DataCache<P> {
     fn stamp(&mut self) -> u64 {
         self.stamp += 1;
         self.stamp
+    }
+
+    /// Sends what a command needs on its way: bytes to or from memory, and the batch to flash.
+    fn send(&mut self, now: Nanos, slot: Slot, tenant: TenantId, memory_bytes: u64) {
+        if memory_bytes > 0 {
+            let transfer = Transfer::User { slot, asked_ns: now.0 };
+            let queue = self.engine.pool_of(tenant);
+            self.dram.submit(now.0, queue, memory_bytes, transfer);
+        }
+        if !self.batch.is_empty() {
+            self.flash.submit(now, &self.batch);
+        }
     }
 
     /// One part of a command is done; `spent` is its time since the command arrived.

@@ -38,14 +38,7 @@ impl<P: Policy> DataCache<P> {
         self.engine.count_request(command.tenant, all_hit);
         let parts = self.batch.len() as u32 + u32::from(from_memory > 0);
         self.users.await_parts(slot, parts);
-        if from_memory > 0 {
-            let transfer = Transfer::User { slot, asked_ns: now.0 };
-            let queue = self.engine.pool_of(command.tenant);
-            self.dram.submit(now.0, queue, from_memory, transfer);
-        }
-        if !self.batch.is_empty() {
-            self.flash.submit(now, &self.batch);
-        }
+        self.send(now, slot, command.tenant, from_memory);
     }
 
     /// The sectors of a page that memory has, and where the others will be kept.

@@ -64,14 +64,8 @@ impl<P: Policy> DataCache<P> {
         let own = |transaction: &&Transaction| transaction.tag & JOB == 0;
         let direct = self.batch.iter().filter(own).count() as u32;
         self.users.await_more(slot, direct + u32::from(to_memory > 0));
-        if to_memory > 0 {
-            let queue = self.engine.pool_of(self.users.get(slot).tenant);
-            let transfer = Transfer::User { slot, asked_ns: now.0 };
-            self.dram.submit(now.0, queue, to_memory, transfer);
-        }
-        if !self.batch.is_empty() {
-            self.flash.submit(now, &self.batch);
-        }
+        let tenant = self.users.get(slot).tenant;
+        self.send(now, slot, tenant, to_memory);
     }
 
     /// One page of a write: the bytes that go to memory, and whether the page was there.

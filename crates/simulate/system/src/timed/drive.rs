@@ -161,7 +161,15 @@ impl Source {
         source
     }
 
-    pub(super) fn schedule(&mut self, time_ns: u64, tenant: u16) {
+    /// An answer: in a closed loop its tenant may send again once it has thought.
+    pub(super) fn answered(&mut self, pace: &Loop, answer: &Answer) {
+        if let Loop::Closed { think_ns, .. } = pace {
+            let again = answer.finish_ns.saturating_add(think_ns[answer.tenant.index()]);
+            self.schedule(again, answer.tenant.0);
+        }
+    }
+
+    fn schedule(&mut self, time_ns: u64, tenant: u16) {
         if self.next[usize::from(tenant)] < self.order[usize::from(tenant)].len() {
             self.ready.push(Reverse((time_ns, self.scheduled, tenant)));
             self.scheduled += 1;
@@ -327,10 +335,7 @@ impl Drive<'_> {
     fn answer(&mut self, answer: &Answer, source: &mut Source) {
         let request = self.replay.requests.get(answer.tag as usize);
         self.times.answered(&request, answer);
-        if let Loop::Closed { think_ns, .. } = &self.replay.pace {
-            let again = answer.finish_ns.saturating_add(think_ns[answer.tenant.index()]);
-            source.schedule(again, answer.tenant.0);
-        }
+        source.answered(&self.replay.pace, answer);
     }
 
     /// Ends the intervals and windows that end until `now_ns`.
@@ -357,6 +362,7 @@ impl Drive<'_> {
         self.times.end_ns = self.machine.now_ns();
         self.times.devices = self.machine.uses();
         self.times.cache = self.decider.finish();
+        debug_assert_eq!(self.decider.audit(), Ok(()));
         debug_assert_eq!(self.machine.audit(self.decider.held_blocks(), true), Ok(()));
         debug_assert_eq!(self.times.audit(), Ok(()));
         self.times

@@ -145,10 +145,7 @@ impl Whole<'_> {
         };
         self.used.completed(Nanos(answer.finish_ns));
         self.times.answered(&request, &answer);
-        if let Loop::Closed { think_ns, .. } = &self.replay.pace {
-            let again = answer.finish_ns.saturating_add(think_ns[answer.tenant.index()]);
-            source.schedule(again, answer.tenant.0);
-        }
+        source.answered(&self.replay.pace, &answer);
     }
 
     /// Ends the intervals and windows that end until `now_ns`.
