@@ -5,7 +5,7 @@
 //! go on in their order when a write-back is done.
 
 use super::destage::{Job, Out};
-use super::{DataCache, JOB, Transfer, WriteBack};
+use super::{DataCache, JOB, WriteBack};
 use cachewright_cache::{BlockAccess, WriteMode};
 use cachewright_device::ssd::flash::{Kind, Transaction};
 use cachewright_device::ssd::host::Slot;
