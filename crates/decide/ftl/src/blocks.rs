@@ -8,6 +8,7 @@
 use crate::Stream;
 use crate::geometry::STREAM_LIMIT;
 use crate::lists::Lists;
+use crate::worths::{Since, Worths};
 
 /// What a superblock is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +66,23 @@ struct Info {
     state: State,
 }
 
+/// What a reclaim policy asks to be kept up to date with every overwrite.
+#[derive(Clone, Debug, Default)]
+pub enum Order {
+    /// Nothing.
+    #[default]
+    None,
+    /// [`Blocks::by_invalid`].
+    ByInvalid,
+    /// [`Blocks::most_worth`].
+    ByWorth {
+        /// The worth at age 1 per number of invalid pages, 0 of those that may not be cleaned.
+        table: Vec<f64>,
+        /// The moment from which the age counts.
+        since: Since,
+    },
+}
+
 /// All superblocks of a drive.
 #[derive(Clone, Debug)]
 pub struct Blocks {
@@ -79,12 +97,19 @@ pub struct Blocks {
     by_invalid: Option<Lists>,
     /// No list above this one holds anything.
     most_invalid: usize,
+    /// What cleaning each is worth, if a reclaim policy asked for it.
+    worths: Option<Worths>,
     opened: u64,
 }
 
 impl Blocks {
     /// No superblocks; each will hold `data_pages`.
-    pub(crate) fn new(data_pages: u32, by_invalid: bool) -> Blocks {
+    pub(crate) fn new(data_pages: u32, order: Order) -> Blocks {
+        let (by_invalid, worths) = match order {
+            Order::None => (false, None),
+            Order::ByInvalid => (true, None),
+            Order::ByWorth { table, since } => (false, Some(Worths::new(table, since))),
+        };
         Blocks {
             data_pages,
             invalid: Vec::new(),
@@ -93,6 +118,7 @@ impl Blocks {
             sealed: vec![0; STREAM_LIMIT as usize],
             by_invalid: by_invalid.then(|| Lists::new(data_pages as usize + 1)),
             most_invalid: 0,
+            worths,
             opened: 0,
         }
     }
@@ -107,6 +133,9 @@ impl Blocks {
         self.by_seal.grow();
         if let Some(lists) = &mut self.by_invalid {
             lists.grow();
+        }
+        if let Some(worths) = &mut self.worths {
+            worths.grow(self.info.len());
         }
         self.info.len() as u32 - 1
     }
@@ -134,10 +163,13 @@ impl Blocks {
         info.state = State::Sealed;
         self.by_seal.push_back(info.stream.index(), block);
         self.sealed[info.stream.index()] += 1;
+        let sealed = self.get(block);
+        if let Some(worths) = &mut self.worths {
+            worths.seal(&sealed);
+        }
         if let Some(lists) = &mut self.by_invalid {
-            let invalid = self.invalid[block as usize] as usize;
-            lists.push_back(invalid, block);
-            self.most_invalid = self.most_invalid.max(invalid);
+            lists.push_back(sealed.invalid as usize, block);
+            self.most_invalid = self.most_invalid.max(sealed.invalid as usize);
         }
     }
 
@@ -147,6 +179,9 @@ impl Blocks {
         let invalid = &mut self.invalid[block as usize];
         *invalid += 1;
         let sealed = self.info[block as usize].state == State::Sealed;
+        if sealed && let Some(worths) = &mut self.worths {
+            worths.invalidate(block, *invalid);
+        }
         if sealed && let Some(lists) = &mut self.by_invalid {
             let list = *invalid as usize;
             lists.unlink(list - 1, block);
@@ -163,6 +198,9 @@ impl Blocks {
         self.sealed[stream] -= 1;
         if let Some(lists) = &mut self.by_invalid {
             lists.unlink(self.invalid[block as usize] as usize, block);
+        }
+        if let Some(worths) = &mut self.worths {
+            worths.withdraw(block);
         }
     }
 
@@ -261,6 +299,12 @@ impl Blocks {
         })
     }
 
+    /// The sealed superblock that is worth most at a moment, above 0, by the worths that the reclaim
+    /// policy asked for; among equals the one that `leads` the others.
+    pub fn most_worth(&self, clock: u64, leads: impl Fn(u32, u32) -> bool) -> Option<u32> {
+        self.worths.as_ref()?.best(clock, leads)
+    }
+
     /// Lowers the mark of the highest list in use after victims have left it.
     pub(crate) fn settle(&mut self) {
         if let Some(lists) = &self.by_invalid {
@@ -304,6 +348,9 @@ impl Blocks {
         let sealed = self.sealed().count() as u32;
         if sealed != self.sealed.iter().sum::<u32>() {
             return Err(format!("{sealed} superblocks are sealed, not all are in lists"));
+        }
+        if let Some(worths) = &self.worths {
+            worths.audit(self.iter())?;
         }
         let Some(lists) = &self.by_invalid else { return Ok(()) };
         for invalid in 0..=self.data_pages {

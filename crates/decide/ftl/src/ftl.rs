@@ -111,7 +111,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         };
         let mut ftl = Ftl {
             mapping: M::new(geometry.logical_pages, geometry.address_bits()),
-            blocks: Blocks::new(data_pages, reclaim.policy.orders_by_invalid()),
+            blocks: Blocks::new(data_pages, reclaim.policy.order(least_invalid)),
             geometry,
             separation,
             reclaim,

@@ -19,8 +19,9 @@ pub mod separation;
 pub mod sink;
 pub mod theory;
 pub mod workload;
+mod worths;
 
-pub use blocks::{Block, Blocks};
+pub use blocks::{Block, Blocks, Order};
 pub use counts::Counts;
 pub use error::FtlError;
 pub use ftl::Ftl;

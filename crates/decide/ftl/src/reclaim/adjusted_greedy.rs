@@ -51,7 +51,7 @@ mod tests {
     /// 0.5 / (1 + 0.5 * 40); long-lived 0.5.
     #[test]
     fn equation_1() {
-        let blocks = crate::Blocks::new(10, false);
+        let blocks = crate::Blocks::new(10, crate::Order::None);
         let short_lived = ShortLived { streams: Stream(1).mask(), threshold: 40 };
         let round = Round { short_lived, ..Round::over(&blocks, 120) };
         let long = Block { pages: 10, invalid: 5, sealed_at: 100, ..Block::default() };

@@ -6,8 +6,10 @@
 //! Ousterhout, SOSP'91, section 3.5). The forms differ by some 5 % in write amplification. Scores
 //! of `sqrt` are squared, which keeps their order. A superblock without valid pages comes first.
 
-use super::{Reclaim, Registered, Round};
-use crate::{Block, Entry, Geometry};
+use super::{Reclaim, Registered, Round, best};
+pub use crate::worths::Since;
+use crate::worths::at_age;
+use crate::{Block, Entry, Geometry, Order};
 use cachewright_types::settings::{Setting, Value};
 use cachewright_types::{Seed, settings};
 
@@ -20,16 +22,6 @@ pub enum Form {
     Age,
     /// (1-u)/(1+u) t.
     Lfs,
-}
-
-/// The moment from which the age counts. A superblock is sealed with its last page, so `append` of
-/// SepBIT's simulator and `seal` of MiDAS's are one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Since {
-    /// When it was opened (SepBIT's prototype).
-    Creation,
-    /// When it was filled.
-    Seal,
 }
 
 impl Setting for Form {
@@ -64,10 +56,6 @@ impl Setting for Since {
         }
     }
 }
-
-/// The age of a superblock filled by the write at hand: next to nothing, as in SepBIT's simulator,
-/// where its score is 0.
-const NO_AGE: f64 = 1e-9;
 
 settings! {
     /// The variants of cost-benefit.
@@ -115,16 +103,25 @@ impl Reclaim for CostBenefit {
         self.worth = (0..=data_pages).map(worth).collect();
     }
 
+    /// Worth nothing with fewer invalid pages than a victim must have.
+    fn order(&self, least_invalid: u32) -> Order {
+        let mut table = self.worth.clone();
+        table.iter_mut().take(least_invalid as usize).for_each(|worth| *worth = 0.0);
+        Order::ByWorth { table, since: self.settings.since }
+    }
+
     #[inline(always)]
     fn score(&self, block: &Block, round: &Round<'_>) -> f64 {
-        let since = match self.settings.since {
-            Since::Creation => block.opened_at,
-            Since::Seal => block.sealed_at,
-        };
-        // A superblock filled by the write at hand comes after all others, yet before none at all.
-        // Signed numbers become floats in one instruction, unsigned ones do not.
-        let age = ((round.clock - since) as i64 as f64).max(NO_AGE);
-        self.worth.get(block.invalid as usize).map_or(0.0, |worth| worth * age)
+        let worth = self.worth.get(block.invalid as usize).copied().unwrap_or(0.0);
+        at_age(worth, self.settings.since.of(block) as f64, round.clock as f64)
+    }
+
+    fn choose(&mut self, round: &Round<'_>) -> Option<u32> {
+        if round.streams == u64::MAX {
+            round.blocks.most_worth(round.clock, |one, other| round.leads(one, other))
+        } else {
+            best(self, round)
+        }
     }
 }
 
@@ -137,7 +134,7 @@ mod tests {
     /// 20/180 16.
     #[test]
     fn the_forms_are_those_of_the_sources() {
-        let blocks = crate::Blocks::new(100, false);
+        let blocks = crate::Blocks::new(100, Order::None);
         let round = Round::over(&blocks, 116);
         let block = Block { pages: 100, invalid: 20, sealed_at: 100, ..Block::default() };
         let score = |form: &str| {

@@ -6,7 +6,7 @@
 //! equals the one that has been equal for longest.
 
 use super::{Reclaim, Registered, Round};
-use crate::{Block, Entry, Geometry};
+use crate::{Block, Entry, Geometry, Order};
 use cachewright_types::Seed;
 use cachewright_types::settings::NoSettings;
 
@@ -33,8 +33,8 @@ impl Reclaim for Greedy {
         block.invalid_share()
     }
 
-    fn orders_by_invalid(&self) -> bool {
-        true
+    fn order(&self, _: u32) -> Order {
+        Order::ByInvalid
     }
 
     fn choose(&mut self, round: &Round<'_>) -> Option<u32> {

@@ -12,7 +12,7 @@ pub mod death_rate;
 pub mod fifo;
 pub mod greedy;
 
-use crate::blocks::{Block, Blocks};
+use crate::blocks::{Block, Blocks, Order};
 use crate::registry::Entry;
 use crate::separation::ShortLived;
 use crate::{FtlError, Geometry};
@@ -68,13 +68,13 @@ pub trait Reclaim: Send {
     /// The worth of cleaning a superblock; the highest above 0 is cleaned.
     fn score(&self, block: &Block, round: &Round<'_>) -> f64;
 
-    /// Whether [`Blocks::by_invalid`] must be kept in order.
-    fn orders_by_invalid(&self) -> bool {
-        false
-    }
-
     /// Called once, before the first round, with the data pages of a full superblock.
     fn prepare(&mut self, _data_pages: u32) {}
+
+    /// What must be kept in order, once prepared; all rounds will have this `least_invalid`.
+    fn order(&self, _least_invalid: u32) -> Order {
+        Order::None
+    }
 
     /// The victim, or nothing if no superblock is worth it.
     fn choose(&mut self, round: &Round<'_>) -> Option<u32> {
