@@ -289,6 +289,24 @@ impl TestVector {
         }
         Ok(())
     }
+
+    /// Compares what a forward pass gave with the stored outputs; `same` takes the number found and
+    /// the one expected.
+    pub(crate) fn check_outputs(
+        &self,
+        outputs: &[Vec<f32>],
+        same: impl Fn(f32, f32) -> bool,
+    ) -> Result<(), ModelError> {
+        for (step, (found, expected)) in outputs.iter().zip(&self.outputs).enumerate() {
+            for (output, (found, expected)) in found.iter().zip(expected).enumerate() {
+                if !same(*found, *expected) {
+                    let (found, expected) = (*found, *expected);
+                    return Err(ModelError::NotReproduced { step, output, found, expected });
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What a model file says beside its weights.

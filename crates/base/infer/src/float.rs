@@ -119,17 +119,9 @@ impl FloatModel {
         let stored = StoredModel::from_bytes(bytes)?;
         let model = FloatModel::new(&stored)?;
         let outputs = model.replay(&stored.test_vector.inputs)?;
-        for (step, (found, expected)) in outputs.iter().zip(&stored.test_vector.outputs).enumerate()
-        {
-            for (output, (found, expected)) in found.iter().zip(expected).enumerate() {
-                let allowed = TOLERANCE * expected.abs().max(1.0);
-                let near = (found - expected).abs() <= allowed;
-                if !near {
-                    let (found, expected) = (*found, *expected);
-                    return Err(ModelError::NotReproduced { step, output, found, expected });
-                }
-            }
-        }
+        stored.test_vector.check_outputs(&outputs, |found, expected| {
+            (found - expected).abs() <= TOLERANCE * expected.abs().max(1.0)
+        })?;
         Ok(model)
     }
 

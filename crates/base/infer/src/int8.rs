@@ -113,15 +113,8 @@ impl Int8Model {
         let stored = StoredModel::from_bytes(bytes)?;
         let model = Int8Model::new(&stored)?;
         let outputs = model.replay(&stored.test_vector.inputs)?;
-        for (step, (found, expected)) in outputs.iter().zip(&stored.test_vector.outputs).enumerate()
-        {
-            for (output, (found, expected)) in found.iter().zip(expected).enumerate() {
-                if found.to_bits() != expected.to_bits() {
-                    let (found, expected) = (*found, *expected);
-                    return Err(ModelError::NotReproduced { step, output, found, expected });
-                }
-            }
-        }
+        let same = |found: f32, expected: f32| found.to_bits() == expected.to_bits();
+        stored.test_vector.check_outputs(&outputs, same)?;
         Ok(model)
     }
 

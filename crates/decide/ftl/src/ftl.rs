@@ -268,7 +268,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         let Address { block, offset } = self.mapping.split(old);
         let sealed = self.blocks.invalidate(block);
         self.garbage_pages += u64::from(sealed);
-        if S::WATCHES_INVALIDATION {
+        if S::WATCHES_INVALIDATION || trimmed {
             let (block, clock) = (&self.blocks.get(block), self.clock);
             self.separation.on_invalidate(&Invalidated { page, offset, block, clock, trimmed });
         }

@@ -4,7 +4,7 @@
 //! with hardly any room. Must never know: how schemes decide. Units: pages.
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
-use cachewright_ftl::reclaim::by_name;
+use cachewright_ftl::reclaim::{self, by_name};
 use cachewright_ftl::separation::{self, Registered, SeparationVisitor, visit};
 use cachewright_ftl::{Ftl, FtlError, Geometry, NEVER, NoSink, Space};
 use cachewright_types::Seed;
@@ -69,7 +69,7 @@ fn nothing_is_lost_over_millions_of_writes_with_the_least_room() {
             visit(separation.name, &[], Run { reclaim, rounds: 10 }).unwrap().unwrap();
         }
     }
-    for reclaim in ["fifo", "adjusted-greedy", "d-choices"] {
-        visit("2r", &[], Run { reclaim, rounds: 10 }).unwrap().unwrap();
+    for reclaim in reclaim::entries() {
+        visit("2r", &[], Run { reclaim: reclaim.name, rounds: 10 }).unwrap().unwrap();
     }
 }

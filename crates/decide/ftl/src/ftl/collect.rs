@@ -21,7 +21,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         reserve: u32,
         sink: &mut K,
     ) -> Result<(), FtlError> {
-        let limit = 8 * self.blocks.len() + 64;
+        let limit = self.blocks.len().saturating_mul(8).saturating_add(64);
         let mut rounds = 0;
         while (self.free.len() as u32) < reserve {
             if rounds == limit || !self.clean_one(sink) {

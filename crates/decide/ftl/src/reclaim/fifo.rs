@@ -5,6 +5,7 @@
 //! 1995 (LRU). A superblock whose pages are all valid is moved as well. Constant time per stream.
 
 use super::{Reclaim, Registered, Round};
+use crate::geometry::STREAM_LIMIT;
 use crate::separation::Stream;
 use crate::{Block, Entry, Geometry};
 use cachewright_types::Seed;
@@ -39,6 +40,6 @@ impl Reclaim for Fifo {
             let block = blocks.map(|id| round.blocks.get(id)).find(|block| round.admits(block))?;
             Some((block.sealed_at, block.number, block.id))
         };
-        (0..64).filter_map(oldest).min().map(|(_, _, id)| id)
+        (0..STREAM_LIMIT as u8).filter_map(oldest).min().map(|(_, _, id)| id)
     }
 }

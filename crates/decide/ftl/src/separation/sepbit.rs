@@ -7,11 +7,11 @@
 //!
 //! The queue of recent pages that bounds the paper's index is kept as its length alone: pages enter
 //! it once per host write, so it holds a page if and only if the page's last write is no older than
-//! the queue is long. Memory: 4 bytes per page; last writes are kept modulo 2^32 pages (16 TiB of
+//! the queue is long. Memory: 4 bytes per page and one more to keep the score; last writes are kept modulo 2^32 pages (16 TiB of
 //! 4 KiB), beyond which an age is mistaken for a shorter one.
 
 use super::learning::{Classification, Scores};
-use super::{Moved, Registered, Separation, Stream, Write};
+use super::{Invalidated, Moved, Registered, Separation, Stream, Write};
 use crate::{Block, Entry, Geometry};
 use cachewright_types::Seed;
 
@@ -78,17 +78,18 @@ impl<const PART: u8> Registered for Sepbit<PART> {
     };
 
     fn new(geometry: &Geometry, settings: &SepbitSettings, _: Seed) -> Self {
+        let pages = geometry.logical_pages;
         let mut sepbit = Sepbit {
             settings: settings.clone(),
-            last: vec![0; geometry.logical_pages as usize],
+            last: vec![0; pages as usize],
             threshold: f64::INFINITY,
             lifespans: 0,
             collected: 0,
             queue: 0,
             from_first: false,
             bounds: Vec::new(),
-            said: vec![Said::Nothing; geometry.logical_pages as usize],
-            scores: Scores::new(geometry.logical_pages / PARTS_PER_DRIVE_WRITE),
+            said: vec![Said::Nothing; if PART == MOVED_ONLY { 0 } else { pages as usize }],
+            scores: Scores::new(pages / PARTS_PER_DRIVE_WRITE),
         };
         sepbit.set_bounds();
         sepbit
@@ -110,17 +111,22 @@ impl<const PART: u8> Sepbit<PART> {
         (clock as u32).wrapping_sub(self.last[page as usize])
     }
 
-    /// Judges what was said of a page's last write, `age` ago, and notes what is said now. The rule
-    /// speaks of pages that were written before, once it has a threshold.
+    /// Judges what was said of a page's last write, `age` ago, as its copy ends now.
     #[inline(always)]
-    fn judge(&mut self, write: &Write, age: u32, short: bool) {
-        let said = &mut self.said[write.page as usize];
-        if write.rewrite && *said != Said::Nothing {
-            self.scores.ended(write.clock - u64::from(age), *said == Said::Short, age);
+    fn judge(&mut self, page: u32, clock: u64, age: u32) {
+        let Some(said) = self.said.get_mut(page as usize) else { return };
+        let said = std::mem::replace(said, Said::Nothing);
+        if said != Said::Nothing {
+            self.scores.ended(clock - u64::from(age), said == Said::Short, age);
         }
-        *said = Said::Nothing;
+    }
+
+    /// Notes what is said of a write. The rule speaks of pages that were written before, once it
+    /// has a threshold.
+    #[inline(always)]
+    fn say(&mut self, write: &Write, short: bool) {
         if write.rewrite && self.threshold.is_finite() {
-            *said = if short { Said::Short } else { Said::Long };
+            self.said[write.page as usize] = if short { Said::Short } else { Said::Long };
             // A lifetime below the threshold is short.
             let most = (self.threshold.ceil() as u32).saturating_sub(1);
             self.scores.predicted(write.clock, most, short);
@@ -142,7 +148,8 @@ impl<const PART: u8> Separation for Sepbit<PART> {
             return Stream(0);
         }
         let short = lifespan < self.threshold.min(self.queue as f64);
-        self.judge(write, age, short);
+        self.judge(write.page, write.clock, age);
+        self.say(write, short);
         self.queue += 1;
         if self.queue as f64 > self.threshold.min(write.live_pages as f64) {
             self.queue -= 1;
@@ -159,6 +166,12 @@ impl<const PART: u8> Separation for Sepbit<PART> {
         let age = f64::from(self.age(moved.page, moved.clock));
         let passed = self.bounds.iter().filter(|bound| age >= **bound).count();
         Stream((Self::AGED as usize + passed) as u8)
+    }
+
+    fn on_invalidate(&mut self, gone: &Invalidated<'_>) {
+        if gone.trimmed {
+            self.judge(gone.page, gone.clock, self.age(gone.page, gone.clock));
+        }
     }
 
     fn on_collect(&mut self, victim: &Block, clock: u64) {
@@ -226,6 +239,15 @@ mod tests {
         // long and goes on; page 3 at 21 was said to be long and lived for 1, later short.
         let found = sepbit.classification().unwrap().total();
         let expected = Confusion { short_right: 21, short_wrong: 2, long_right: 1, long_wrong: 2 };
+        assert_eq!(found, expected);
+        // Page 3, said to be short at 44, is trimmed after 6, page 0 after 5; a trim says nothing.
+        for page in [3, 0, 3] {
+            let (clock, trimmed) = (50, true);
+            let gone = Invalidated { page, offset: 0, block: &second, clock, trimmed };
+            sepbit.on_invalidate(&gone);
+        }
+        let found = sepbit.classification().unwrap().total();
+        let expected = Confusion { short_right: 22, short_wrong: 1, long_right: 0, long_wrong: 3 };
         assert_eq!(found, expected);
     }
 }

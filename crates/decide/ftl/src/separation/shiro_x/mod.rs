@@ -59,6 +59,12 @@ pub struct ShiroX {
     windows: u64,
 }
 
+/// The age of a page so many page writes ago, if it was written before that, else 0.
+#[inline(always)]
+fn age_before(age: u32, writes: u64) -> u32 {
+    u64::from(age).saturating_sub(writes) as u32
+}
+
 impl ShiroX {
     /// Windows that ended.
     pub fn windows(&self) -> u64 {
@@ -71,17 +77,11 @@ impl ShiroX {
         self.division.place(side, self.life.median_residual(cell, span(age)))
     }
 
-    /// The age of a page when the window began, if it was written before, else 0.
-    #[inline(always)]
-    fn age_at_start(&self, age: u32, clock: u64) -> u32 {
-        u64::from(age).saturating_sub(clock - self.window_start) as u32
-    }
-
     /// The copy of a page, if it has one, came to its end.
     #[inline(always)]
     fn end_life(&mut self, page: u32, clock: u64) {
         if let Some((cell, age)) = self.histories.look(page, clock) {
-            let from = self.age_at_start(age, clock);
+            let from = age_before(age, clock - self.window_start);
             self.life.survived(cell, from, age);
             self.life.died(cell, age);
         }
@@ -92,7 +92,7 @@ impl ShiroX {
     #[inline(never)]
     fn end_window(&mut self, clock: u64) {
         for (cell, age) in self.histories.iter(clock) {
-            let from = u64::from(age).saturating_sub(clock - self.window_start) as u32;
+            let from = age_before(age, clock - self.window_start);
             self.life.survived(cell, from, age);
         }
         self.life.end_window();
