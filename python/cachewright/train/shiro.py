@@ -119,13 +119,17 @@ class _Learner:
             self._epoch(series, rng)
 
     def _converge(self, series: Series, rng: np.random.Generator) -> None:
-        """Run epochs until a held-out tenth's loss has not fallen for three; keep the best."""
+        """Run epochs until a held-out tenth's loss has not fallen for three; keep the best.
+
+        Where nothing that is held out has a label, all series judge.
+        """
         held_out = series[HELD_OUT_EVERY - 1 :: HELD_OUT_EVERY]
         train = [one for i, one in enumerate(series) if i % HELD_OUT_EVERY != HELD_OUT_EVERY - 1]
+        judges = held_out if any((labels >= 0).any() for _, labels in held_out) else series
         best, least, worse = self.weights, float("inf"), 0
         for _ in range(MOST_EPOCHS):
             self._epoch(train, rng)
-            loss = self.loss(held_out)
+            loss = self.loss(judges)
             if loss < least:
                 best, least, worse = self.weights, loss, 0
             else:

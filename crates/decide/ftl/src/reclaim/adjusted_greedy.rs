@@ -6,8 +6,8 @@
 //! host since it was sealed (taken as at least 1). Under a separation without such a class it is
 //! greedy.
 
-use super::{Reclaim, Registered, Round};
-use crate::{Block, Entry, Geometry};
+use super::{Reclaim, Registered, Round, best_by_invalid};
+use crate::{Block, Entry, Geometry, Order};
 use cachewright_types::Seed;
 use cachewright_types::settings::NoSettings;
 
@@ -40,6 +40,14 @@ impl Reclaim for AdjustedGreedy {
         let wait = round.short_lived.threshold as f64 / since as f64;
         invalid / (1.0 + block.valid_share() * wait)
     }
+
+    fn order(&self, _: u32) -> Order {
+        Order::ByInvalid
+    }
+
+    fn choose(&mut self, round: &Round<'_>) -> Option<u32> {
+        best_by_invalid(self, round)
+    }
 }
 
 #[cfg(test)]
@@ -60,5 +68,33 @@ mod tests {
         assert_eq!(score(long), 0.5);
         assert_eq!(score(short), 0.25);
         assert_eq!(score(Block { sealed_at: 120, ..short }), 0.5 / 21.0);
+    }
+
+    /// Against a look at every superblock, with short- and long-lived ones, many equals, conditions
+    /// on streams and on invalid pages.
+    #[test]
+    fn the_victim_is_that_of_a_plain_search() {
+        let mut rng = Seed(6).rng();
+        let mut found = [0; 2];
+        for _ in 0..400 {
+            let mut blocks = crate::Blocks::new(8, Order::ByInvalid);
+            for clock in 0..1 + rng.below(40) {
+                let id = blocks.grow();
+                blocks.open(id, Stream(rng.below(4) as u8), clock);
+                blocks.seal(id, clock);
+                (0..rng.below(9)).for_each(|_| {
+                    blocks.invalidate(id);
+                });
+            }
+            let threshold = rng.below(60);
+            let short_lived = ShortLived { streams: 0b0101, threshold };
+            let (streams, least_invalid) = ([u64::MAX, 0b0111, 0b0001][rng.below(3) as usize], 2);
+            let over = Round::over(&blocks, 40);
+            let round = Round { short_lived, streams, least_invalid, ..over };
+            let victim = AdjustedGreedy.choose(&round);
+            assert_eq!(victim, super::super::best(&AdjustedGreedy, &round));
+            found[usize::from(victim.is_some())] += 1;
+        }
+        assert!(found.iter().all(|count| *count > 5), "{found:?}");
     }
 }

@@ -7,6 +7,7 @@
 
 use super::backprop::{CLASSES, Layout, Tape, UNITS};
 use super::dataset::{Dataset, Label};
+use super::learner::THRESHOLD_NOTE;
 use cachewright_infer::{Architecture, Description, Head, Kind, ModelError, StoredModel};
 use cachewright_types::Seed;
 use thiserror::Error;
@@ -124,18 +125,21 @@ impl Learner {
         }
     }
 
-    /// Epochs until the loss on a held-out tenth has not fallen for three; the best stays.
+    /// Epochs until the loss on a held-out tenth has not fallen for three; the best stays. Where
+    /// nothing that is held out has a label, all series judge.
     fn converge(&mut self, series: &[Series<'_>], seed: Seed) {
         let part = |held_out: bool| {
             let own = series.iter().enumerate().filter(|(i, _)| (i % 10 == 9) == held_out);
             own.map(|(_, series)| *series).collect::<Vec<Series<'_>>>()
         };
         let (train, held_out) = (part(false), part(true));
+        let labelled = |(_, labels): &Series<'_>| labels.iter().any(|l| l.class().is_some());
+        let judges = if held_out.iter().any(labelled) { &held_out } else { series };
         let mut best = (f64::INFINITY, self.parameters.clone());
         let mut worse = 0;
         for epoch in 0..MOST_EPOCHS {
             self.epoch(&train, seed.derive(&format!("epoch {epoch}")));
-            let loss = self.loss(&held_out);
+            let loss = self.loss(judges);
             if loss < best.0 {
                 best = (loss, self.parameters.clone());
                 worse = 0;
@@ -213,7 +217,7 @@ fn stored(learner: &Learner, dataset: &Dataset) -> Result<StoredModel, TrainErro
     let mut description = Description::plain(architecture);
     description.features = dataset.encoding.names();
     let notes =
-        [("threshold", dataset.threshold.to_string()), ("window", dataset.window.to_string())];
+        [(THRESHOLD_NOTE, dataset.threshold.to_string()), ("window", dataset.window.to_string())];
     description.notes = notes.map(|(name, text)| (name.to_owned(), text)).into();
     let test = dataset.rows.chunks_exact(inputs).take(TEST_STEPS).map(<[f32]>::to_vec).collect();
     let tensors = learner.layout.tensors(&learner.parameters);
@@ -271,6 +275,20 @@ mod tests {
         let train = |seed| NativeTrainer::new(Seed(seed)).train(&dataset(0)).unwrap();
         assert_eq!(train(1).to_bytes(), train(1).to_bytes());
         assert_ne!(train(1).tensors, train(2).tensors);
+    }
+
+    /// Nine series, of which none is held out: training goes on for as long as it helps.
+    #[test]
+    fn few_series_are_trained_to_convergence_as_well() {
+        let all = dataset(0);
+        let series = &all.series()[..9];
+        let layout = Layout::new(all.encoding.inputs());
+        let fresh = || Learner::new(layout, layout.draw(Seed(1)));
+        let (mut once, mut converged) = (fresh(), fresh());
+        once.epoch(series, Seed(2));
+        converged.converge(series, Seed(2));
+        let (loss, after_one) = (converged.loss(series), once.loss(series));
+        assert!(loss < 0.99 * after_one, "{loss} after convergence, {after_one} after one epoch");
     }
 
     #[test]
