@@ -299,8 +299,8 @@ impl Blocks {
         })
     }
 
-    /// The sealed superblock that is worth most at a moment, above 0, by the worths that the reclaim
-    /// policy asked for; among equals the one that `leads` the others.
+    /// The sealed superblock that is worth most at a moment, above 0, by the worths that the
+    /// reclaim policy asked for; among equals the one that `leads` the others.
     pub fn most_worth(&self, clock: u64, leads: impl Fn(u32, u32) -> bool) -> Option<u32> {
         self.worths.as_ref()?.best(clock, leads)
     }

@@ -83,7 +83,7 @@ impl Worths {
         self.worth.as_flattened_mut()[block as usize] = 0.0;
     }
 
-    /// The superblock that is worth most now, above 0; among equals the one that `leads` the others.
+    /// The superblock that is worth most now, above 0; among equals the one that leads the others.
     pub fn best(&self, clock: u64, leads: impl Fn(u32, u32) -> bool) -> Option<u32> {
         let now = clock as f64;
         let (mut best, mut victim) = (f64::MIN_POSITIVE, None);

@@ -126,8 +126,8 @@ pub struct ShortLived {
 /// A scheme that gives each page its stream. The streams returned must be below `streams()`; a
 /// higher one is taken as the last.
 pub trait Separation: Send {
-    /// Whether `on_invalidate` is called for overwrites, at the cost of a look at the superblock for
-    /// each; it is called for every trim.
+    /// Whether `on_invalidate` is called for overwrites, at the cost of a look at the superblock
+    /// for each; it is called for every trim.
     const WATCHES_INVALIDATION: bool = false;
     /// Whether `meta_read` is called after each host write.
     const READS_META: bool = false;

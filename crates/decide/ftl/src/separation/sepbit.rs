@@ -7,8 +7,8 @@
 //!
 //! The queue of recent pages that bounds the paper's index is kept as its length alone: pages enter
 //! it once per host write, so it holds a page if and only if the page's last write is no older than
-//! the queue is long. Memory: 4 bytes per page and one more to keep the score; last writes are kept modulo 2^32 pages (16 TiB of
-//! 4 KiB), beyond which an age is mistaken for a shorter one.
+//! the queue is long. Memory: 4 bytes per page and one more to keep the score; last writes are kept
+//! modulo 2^32 pages (16 TiB of 4 KiB), beyond which an age is mistaken for a shorter one.
 
 use super::learning::{Classification, Scores};
 use super::{Invalidated, Moved, Registered, Separation, Stream, Write};
