@@ -156,6 +156,8 @@ pub struct Exposed {
     pub channels: Vec<u32>,
     /// The bytes of the drive.
     pub bytes: Range<u64>,
+    /// Bytes that are programmed together.
+    pub page: Bytes,
 }
 
 /// A device under simulated time.

@@ -58,7 +58,7 @@ impl Layout {
         let ranges = starts.zip(&self.ends).map(|(start, end)| start..*end);
         let exposed = ranges.zip(&self.channels).map(|(pages, channels)| {
             let bytes = pages.start * self.page_bytes..pages.end * self.page_bytes;
-            Exposed { channels: channels.clone(), bytes }
+            Exposed { channels: channels.clone(), bytes, page: self.page_bytes() }
         });
         exposed.collect()
     }
@@ -211,6 +211,7 @@ mod tests {
         let range = |channels: &[u32], start: u64, end: u64| Exposed {
             channels: channels.to_vec(),
             bytes: start * 8192..end * 8192,
+            page: Bytes(8192),
         };
         assert_eq!(exposed("all", &[9]), [range(&[0, 1, 2], 0, 9)]);
         assert_eq!(exposed("0,2 1", &[6, 3]), [range(&[0, 2], 0, 6), range(&[1], 6, 9)]);

@@ -24,6 +24,8 @@ pub trait Decider: Send {
     fn end_interval(&mut self, curves: &[Curves], plan: &mut Plan);
     /// A window of the time series has ended.
     fn end_window(&mut self, window: u32, time_ns: u64);
+    /// The quota of each tenant; the whole cache where all share it.
+    fn quotas(&self) -> Vec<u32>;
     /// Blocks that are dirty.
     fn dirty_blocks(&self) -> u64;
     /// Blocks held.
@@ -73,6 +75,11 @@ impl<P: Policy> Decider for CacheDecider<P> {
     fn end_window(&mut self, window: u32, time_ns: u64) {
         let rows = window_rows(self.cache.engine(), &mut self.window_start, window, time_ns);
         self.rows.extend(rows);
+    }
+
+    fn quotas(&self) -> Vec<u32> {
+        let tenants = (0..self.window_start.len()).map(|tenant| TenantId(tenant as u16));
+        tenants.map(|tenant| self.cache.engine().quota(tenant)).collect()
     }
 
     fn dirty_blocks(&self) -> u64 {

@@ -99,7 +99,7 @@ struct Drive<'a> {
 /// and stops the replay by returning false.
 pub fn run(
     replay: &Replay<'_>,
-    machine: Machine,
+    mut machine: Machine,
     decider: Box<dyn Decider>,
     curves: Option<CurveSet>,
     progress: &mut dyn FnMut(u64) -> bool,
@@ -113,6 +113,7 @@ pub fn run(
         blocks(settings.read_ahead_max.0),
     );
     let source = Source::new(replay, tenants);
+    machine.allow(&decider.quotas());
     let drive = Drive {
         replay,
         streams: vec![streams; tenants],
@@ -347,6 +348,7 @@ impl Drive<'_> {
                     let curves = self.curves.as_mut().map(CurveSet::end_window);
                     self.decider.end_interval(&curves.unwrap_or_default(), &mut self.plan);
                     self.machine.background(TenantId(0), &self.plan);
+                    self.machine.allow(&self.decider.quotas());
                 }
                 Border::Window { number, time_ns } => self.decider.end_window(number, time_ns),
             }
@@ -361,6 +363,7 @@ impl Drive<'_> {
         }
         self.times.end_ns = self.machine.now_ns();
         self.times.devices = self.machine.uses();
+        self.times.groups = self.machine.groups().to_vec();
         self.times.cache = self.decider.finish();
         debug_assert_eq!(self.decider.audit(), Ok(()));
         debug_assert_eq!(self.machine.audit(self.decider.held_blocks(), true), Ok(()));

@@ -5,11 +5,13 @@
 //! queue for themselves. Invariants: every request is answered once; time never goes back; a slot
 //! holds one block.
 
+use super::channels::{GroupUse, GroupUses};
 use super::emit::{Item, numbers};
 use super::graph::{Graph, StepRef};
 use super::path::{Path, Role, Wait};
 use super::residences::Residences;
 use super::settings::MachineSettings;
+use super::slots::Slots;
 use super::times::DeviceUse;
 use super::write_back::Outgoing;
 use cachewright_device::{AnyDevice, Command, Completion, Use};
@@ -85,6 +87,8 @@ pub struct Machine {
     devices: Vec<AnyDevice>,
     due_ns: Vec<u64>,
     uses: Vec<Use>,
+    /// By the channels of the cache device.
+    groups: GroupUses,
     /// The number of each tenant's backing device.
     pub(super) backing_of: Vec<usize>,
     pub(super) graph: Graph<Work>,
@@ -116,8 +120,8 @@ pub struct Parts {
     pub settings: MachineSettings,
     /// log2 of the block size in bytes.
     pub block_shift: u32,
-    /// Blocks the cache may hold.
-    pub capacity_blocks: u32,
+    /// Where blocks lie on the cache device.
+    pub slots: Slots,
     /// The cache device, then the backing devices.
     pub devices: Vec<AnyDevice>,
     /// The number of each tenant's backing device.
@@ -127,22 +131,22 @@ pub struct Parts {
 impl Machine {
     /// An idle machine. Errors: the bytes of cache device needed, when it has fewer.
     pub fn new(parts: Parts) -> Result<Machine, Bytes> {
-        let slots = u64::from(parts.capacity_blocks) + u64::from(parts.settings.spare_blocks);
-        let needed = Bytes(slots << parts.block_shift);
-        let cache = parts.devices.first().map_or(Bytes(0), |device| device.capacity());
-        let Some(slots) = u32::try_from(slots).ok().filter(|_| needed <= cache) else {
+        let needed = Bytes(u64::from(parts.slots.end()) << parts.block_shift);
+        if parts.devices.first().is_none_or(|cache| cache.capacity() < needed) {
             return Err(needed);
-        };
+        }
         let count = parts.devices.len();
+        let groups = parts.devices.first().map_or(Vec::new(), |cache| cache.exposed());
         Ok(Machine {
             settings: parts.settings,
             block_shift: parts.block_shift,
             devices: parts.devices,
             due_ns: vec![u64::MAX; count],
             uses: vec![Use::default(); count],
+            groups: GroupUses::new(groups),
             backing_of: parts.backing_of,
             graph: Graph::default(),
-            residences: Residences::new(slots),
+            residences: Residences::new(parts.slots),
             writing: HashMap::default(),
             open: Vec::new(),
             free_open: Vec::new(),
@@ -212,6 +216,11 @@ impl Machine {
         let now = Nanos(self.now_ns);
         let pairs = self.devices.iter().zip(&self.uses);
         pairs.map(|(device, used)| DeviceUse::of(device.as_ref(), used, now)).collect()
+    }
+
+    /// What was sent to each group of channels that the cache device shows.
+    pub fn groups(&self) -> &[GroupUse] {
+        self.groups.all()
     }
 
     /// Time now.
@@ -344,6 +353,9 @@ impl Machine {
         self.devices[device].submit(Nanos(self.now_ns), command);
         self.ask_due(device);
         self.uses[device].submitted(Nanos(self.now_ns), op, Bytes(length));
+        if device == CACHE {
+            self.groups.submitted(op, offset, length);
+        }
     }
 
     fn ask_due(&mut self, device: usize) {
@@ -383,6 +395,14 @@ impl Machine {
                 self.release(room);
             }
         }
+    }
+
+    /// The tenants' quotas have changed.
+    pub fn allow(&mut self, quotas: &[u32]) {
+        for residence in self.residences.allow(quotas) {
+            self.give_slot(Some(residence));
+        }
+        self.run();
     }
 
     /// The name of a block of a backing device among the writes under way.

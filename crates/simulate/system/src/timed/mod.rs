@@ -8,6 +8,7 @@
 //! drive that decides inside, is replayed as a whole ([`run_drive`]).
 
 mod borders;
+pub mod channels;
 pub mod decide;
 pub mod drive;
 mod emit;
@@ -18,14 +19,17 @@ mod read_ahead;
 pub mod requests;
 mod residences;
 pub mod settings;
+pub mod slots;
 pub mod times;
 pub mod whole;
 mod write_back;
 
+pub use channels::GroupUse;
 pub use decide::{CacheDecider, Decider};
 pub use drive::{Loop, Replay, run};
 pub use machine::{Machine, Parts};
 pub use requests::{Layout, Placed, Requests, TooSmall};
 pub use settings::MachineSettings;
+pub use slots::Slots;
 pub use times::{DeviceUse, DriveWork, Experience, Times};
 pub use whole::run_drive;

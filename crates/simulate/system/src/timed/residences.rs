@@ -6,8 +6,8 @@
 //! block take the slot, so that no dirty block is overwritten before it is written back.
 
 use super::graph::StepRef;
+use super::slots::{Slots, Taken};
 use cachewright_cache::Cached;
-use std::collections::VecDeque;
 
 /// No residence, or no slot yet.
 pub const NONE: u32 = u32::MAX;
@@ -17,6 +17,8 @@ pub const NONE: u32 = u32::MAX;
 pub struct Residence {
     /// Its slot, or [`NONE`] while it waits for one.
     pub slot: u32,
+    /// By what right it has it.
+    taken: Option<Taken>,
     /// Steps under way that touch it.
     pub pins: u32,
     /// The cache has given it up.
@@ -42,23 +44,13 @@ pub struct Residences {
     of_id: Vec<Vec<u32>>,
     all: Vec<Residence>,
     free: Vec<u32>,
-    free_slots: Vec<u32>,
-    slots: u32,
-    /// Residences that wait for a slot, the oldest first.
-    waiting: VecDeque<u32>,
+    slots: Slots,
 }
 
 impl Residences {
-    /// An empty cache device of `slots` blocks; the lowest slot is given out first.
-    pub fn new(slots: u32) -> Residences {
-        Residences {
-            of_id: Vec::new(),
-            all: Vec::new(),
-            free: Vec::new(),
-            free_slots: (0..slots).rev().collect(),
-            slots,
-            waiting: VecDeque::new(),
-        }
+    /// An empty cache device.
+    pub fn new(slots: Slots) -> Residences {
+        Residences { of_id: Vec::new(), all: Vec::new(), free: Vec::new(), slots }
     }
 
     /// The residence of a block the cache holds, or [`NONE`].
@@ -77,15 +69,16 @@ impl Residences {
         &mut self.all[number as usize]
     }
 
-    /// The cache has admitted a block: its residence begins, with a slot if one is free and nobody
-    /// waits for one, else in the queue for one.
+    /// The cache has admitted a block: its residence begins, with a slot if its tenant may take one
+    /// and nobody waits for it, else in the queue for one.
     pub fn admit(&mut self, cached: &Cached) -> u32 {
-        let slot = if self.waiting.is_empty() { self.free_slots.pop() } else { None };
+        let taken = self.slots.take(cached.tenant.index());
         let number = self.free.pop().unwrap_or(self.all.len() as u32);
         let generation =
             self.all.get(number as usize).map_or(0, |old| old.generation.wrapping_add(1));
         let fresh = Residence {
-            slot: slot.unwrap_or(NONE),
+            slot: taken.map_or(NONE, |taken| taken.slot),
+            taken,
             pins: 0,
             leaving: false,
             generation,
@@ -99,8 +92,8 @@ impl Residences {
             Some(place) => *place = fresh,
             None => self.all.push(fresh),
         }
-        if slot.is_none() {
-            self.waiting.push_back(number);
+        if taken.is_none() {
+            self.slots.wait(cached.tenant.index(), number);
         }
         let pool = usize::from(cached.pool);
         if self.of_id.len() <= pool {
@@ -142,32 +135,45 @@ impl Residences {
         if !residence.leaving || residence.pins > 0 {
             return None;
         }
-        let slot = std::mem::replace(&mut residence.slot, NONE);
+        residence.slot = NONE;
         residence.leaving = false;
         residence.generation = residence.generation.wrapping_add(1);
+        let taken = residence.taken.take();
         self.free.push(number);
-        let Some(next) = self.waiting.pop_front() else {
-            self.free_slots.push(slot);
-            return None;
-        };
-        self.all[next as usize].slot = slot;
+        let (next, taken) = self.slots.give_back(taken?)?;
+        self.give(next, taken);
         Some(next)
+    }
+
+    fn give(&mut self, number: u32, taken: Taken) {
+        let residence = &mut self.all[number as usize];
+        (residence.slot, residence.taken) = (taken.slot, Some(taken));
+    }
+
+    /// Quotas have changed; returns the residences that get slots for it.
+    pub fn allow(&mut self, quotas: &[u32]) -> Vec<u32> {
+        let served = self.slots.allow(quotas);
+        for (number, taken) in &served {
+            self.give(*number, *taken);
+        }
+        served.into_iter().map(|(number, _)| number).collect()
     }
 
     /// Checks that every slot has one holder. `held` is the number of blocks the cache holds.
     /// Errors: the rule broken, in words.
     pub fn audit(&self, held: u64) -> Result<(), String> {
-        let mut seen = vec![false; self.slots as usize];
+        let mut seen = vec![false; self.slots.end() as usize];
         let ended: std::collections::HashSet<u32> = self.free.iter().copied().collect();
         let alive = || (0..self.all.len() as u32).filter(|number| !ended.contains(number));
         let slots = alive().map(|number| self.get(number).slot).filter(|slot| *slot != NONE);
-        for slot in slots.chain(self.free_slots.iter().copied()) {
+        for slot in slots.chain(self.slots.free()) {
             if std::mem::replace(&mut seen[slot as usize], true) {
                 return Err(format!("slot {slot} is held twice"));
             }
         }
-        if let Some(lost) = seen.iter().position(|seen| !seen) {
-            return Err(format!("slot {lost} is lost"));
+        let found = seen.iter().filter(|seen| **seen).count();
+        if found != self.slots.count() as usize {
+            return Err(format!("{found} slots are known of {}", self.slots.count()));
         }
         let staying = alive().filter(|number| !self.get(*number).leaving).count() as u64;
         if staying == held {
@@ -189,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_not_given_out_again_before_its_block_is_gone() {
-        let mut all = Residences::new(2);
+        let mut all = Residences::new(Slots::plain(2));
         let (a, b) = (all.admit(&block(0)), all.admit(&block(1)));
         assert_eq!((all.get(a).slot, all.get(b).slot), (0, 1));
         all.pin(a);

@@ -3,6 +3,7 @@
 //! For: response times, breakdowns, rates and the use of devices. Must never know: how a report
 //! shows them. Units: nanoseconds, bytes. Trims and flushes are carried out and not counted.
 
+use super::channels::GroupUse;
 use super::machine::Answer;
 use super::path::Breakdown;
 use crate::lane::LaneResult;
@@ -48,6 +49,8 @@ pub struct Times {
     pub population: Population,
     /// How each device was used: the cache device, then the backing devices.
     pub devices: Vec<DeviceUse>,
+    /// What was sent to each group of channels that the first device shows.
+    pub groups: Vec<GroupUse>,
     /// When everything was done.
     pub end_ns: u64,
     /// Blocks read ahead of their use.
@@ -145,6 +148,7 @@ impl Times {
             rates: Rates::new(tenants, BIN_NS, BINS),
             population: Population::default(),
             devices: Vec::new(),
+            groups: Vec::new(),
             end_ns: 0,
             read_ahead_blocks: 0,
             cleaned_blocks: 0,

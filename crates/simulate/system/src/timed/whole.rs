@@ -7,6 +7,7 @@
 //! until the drive is idle.
 
 use super::borders::{Border, Borders};
+use super::channels::GroupUses;
 use super::drive::{Loop, PROGRESS_EVERY, Replay, Source, measure};
 use super::machine::Answer;
 use super::path::{Path, Role};
@@ -31,6 +32,7 @@ struct Whole<'a> {
     curves: Option<CurveSet>,
     times: Times,
     used: Use,
+    groups: GroupUses,
     /// Counters at the start of the window.
     before: Vec<Counts>,
     rows: Vec<Row>,
@@ -55,6 +57,7 @@ pub fn run_drive(
     let source = Source::new(replay, tenants);
     let whole = Whole {
         replay,
+        groups: GroupUses::new(drive.exposed()),
         drive,
         page_shift,
         control,
@@ -126,6 +129,7 @@ impl Whole<'_> {
         }
         self.times.arrived(&request, now_ns);
         self.used.submitted(Nanos(now_ns), request.op, request.length);
+        self.groups.submitted(request.op, request.offset.0, request.length.0);
         let (op, offset, length, tenant) =
             (request.op, request.offset, request.length, request.tenant);
         self.drive.submit(Nanos(now_ns), Command { tag: at as u64, op, offset, length, tenant });
@@ -192,6 +196,7 @@ impl Whole<'_> {
         self.times.end_ns = self.now_ns;
         let now = Nanos(self.now_ns);
         self.times.devices = vec![DeviceUse::of(&*self.drive, &self.used, now)];
+        self.times.groups = self.groups.all().to_vec();
         self.times.cache = LaneResult {
             counts: held.iter().map(|held| held.counts).collect(),
             occupancy_blocks: held.iter().map(|held| held.occupancy).collect(),

@@ -9,7 +9,7 @@ use cachewright_policy::{PolicyVisitor, Registered, visit};
 use cachewright_system::control::Tenant;
 use cachewright_system::timed::{
     CacheDecider, Decider, Layout, Loop, Machine, MachineSettings, Parts, Placed, Replay, Requests,
-    Times, run,
+    Slots, Times, run,
 };
 use cachewright_system::{BlockKind, Control, EngineLane, Lane, Recorder, Recording};
 use cachewright_trace::merge::{TenantInput, Workload};
@@ -181,7 +181,7 @@ pub fn replay(stack: &Stack, loaded: &Loaded, pace: Loop, windows: u32) -> Times
     let machine = Machine::new(Parts {
         settings: stack.settings.clone(),
         block_shift: SHIFT,
-        capacity_blocks: stack.capacity,
+        slots: Slots::plain(stack.capacity + stack.settings.spare_blocks),
         devices: vec![device(&stack.cache), device(&stack.backing)],
         backing_of: vec![1; tenants],
     });

@@ -1,0 +1,169 @@
+//! `dedicated`: each tenant has channels to itself, as the stack file says.
+//!
+//! For: operators who know what they want. Must never know: what tenants do. Units: channels.
+//! Tenants that name channels get those; then those that name a number, in order, the lowest that
+//! are free; the others divide what is left by their weights, at least one each (D'Hondt: one
+//! after the other to whoever has the highest weight per channel with it).
+
+use crate::registry::{Entry, Need, Registered};
+use crate::{Channels, Layout, Map, Refusal, TenantView, Wish};
+use cachewright_types::settings::NoSettings;
+
+/// Channels as the stack file says.
+#[derive(Clone, Debug)]
+pub struct Dedicated;
+
+impl Registered for Dedicated {
+    type Settings = NoSettings;
+    const ENTRY: Entry = Entry {
+        name: "dedicated",
+        doc: "each tenant has the channels it asks for to itself, the others divide the rest",
+        source: "static partitioning of channels",
+        needs: &[Need::Channels],
+    };
+
+    fn new(_: &NoSettings) -> Dedicated {
+        Dedicated
+    }
+}
+
+impl Layout for Dedicated {
+    fn lay_out(&mut self, tenants: &[TenantView], channels: &Channels) -> Result<Map, Refusal> {
+        let mut free = Free(vec![true; channels.blocks.len()]);
+        let mut sets = vec![Vec::new(); tenants.len()];
+        for (tenant, view) in tenants.iter().enumerate() {
+            if let Some(Wish::Channels(wanted)) = view.wish {
+                sets[tenant] = free.these(tenant, wanted)?;
+            }
+        }
+        for (tenant, view) in tenants.iter().enumerate() {
+            if let Some(Wish::Count(count)) = view.wish {
+                sets[tenant] = free.any(tenant, *count)?;
+            }
+        }
+        let open: Vec<usize> =
+            (0..tenants.len()).filter(|at| tenants[*at].wish.is_none()).collect();
+        let left = free.count();
+        if left < open.len() as u32 {
+            let found = format!("{left} channels for {} tenants that name none", open.len());
+            let expected = "at least one channel each".to_owned();
+            return Err(Refusal { tenant: None, found, expected });
+        }
+        let weights: Vec<f64> = open.iter().map(|at| tenants[*at].weight).collect();
+        for (tenant, count) in open.iter().zip(by_weight(left, &weights)) {
+            sets[*tenant] = free.any(*tenant, count)?;
+        }
+        Ok(Map::exclusive(sets, channels))
+    }
+}
+
+/// So many channels by weight, at least one each; there must be as many.
+fn by_weight(channels: u32, weights: &[f64]) -> Vec<u32> {
+    let mut counts = vec![1; weights.len()];
+    if weights.is_empty() {
+        return counts;
+    }
+    for _ in weights.len() as u32..channels {
+        let per = |at: usize| weights[at] / f64::from(counts[at] + 1);
+        let first =
+            (1..weights.len()).fold(0, |best, at| if per(at) > per(best) { at } else { best });
+        counts[first] += 1;
+    }
+    counts
+}
+
+/// Which channels are free.
+pub(crate) struct Free(pub Vec<bool>);
+
+impl Free {
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        self.0.iter().filter(|free| **free).count() as u32
+    }
+
+    /// Takes the channels named.
+    fn these(&mut self, tenant: usize, wanted: &[u32]) -> Result<Vec<u32>, Refusal> {
+        let words = || wanted.iter().map(u32::to_string).collect::<Vec<String>>().join(", ");
+        let refuse = |expected: String| {
+            Err(Refusal { tenant: Some(tenant), found: format!("[{}]", words()), expected })
+        };
+        if wanted.is_empty() {
+            return refuse("one channel or more".to_owned());
+        }
+        for channel in wanted {
+            match self.0.get_mut(*channel as usize) {
+                Some(free) if *free => *free = false,
+                Some(_) => return refuse(format!("no channel twice, {channel} is taken")),
+                None => return refuse(format!("channels from 0 to {}", self.0.len() - 1)),
+            }
+        }
+        Ok(wanted.to_vec())
+    }
+
+    /// Takes the lowest that are free.
+    pub fn any(&mut self, tenant: usize, count: u32) -> Result<Vec<u32>, Refusal> {
+        let left = self.count();
+        if count == 0 || count > left {
+            let (found, expected) = (count.to_string(), format!("from 1 to {left} free channels"));
+            return Err(Refusal { tenant: Some(tenant), found, expected });
+        }
+        let free = (0..self.0.len() as u32).filter(|channel| self.0[*channel as usize]);
+        let taken: Vec<u32> = free.take(count as usize).collect();
+        for channel in &taken {
+            self.0[*channel as usize] = false;
+        }
+        Ok(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sets(channels: usize, wishes: &[(f64, Option<Wish>)]) -> Result<Vec<Vec<u32>>, String> {
+        let views: Vec<TenantView> = wishes
+            .iter()
+            .map(|(weight, wish)| TenantView {
+                weight: *weight,
+                quota_blocks: 1,
+                wish: wish.as_ref(),
+            })
+            .collect();
+        let channels = Channels { blocks: vec![10; channels], total_blocks: 10 };
+        let map = Dedicated.lay_out(&views, &channels);
+        map.map(|map| map.pools).map_err(|refusal| format!("{:?} {refusal}", refusal.tenant))
+    }
+
+    #[test]
+    fn named_channels_come_first_then_numbers_then_weights() {
+        let wishes = [
+            (3.0, None),
+            (1.0, Some(Wish::Count(2))),
+            (1.0, None),
+            (1.0, Some(Wish::Channels(vec![1, 7]))),
+        ];
+        assert_eq!(sets(8, &wishes), Ok(vec![vec![3, 4, 5], vec![0, 2], vec![6], vec![1, 7]]));
+        assert_eq!(by_weight(7, &[3.0, 2.0, 1.0]), [4, 2, 1]);
+        assert_eq!(by_weight(3, &[100.0, 1.0, 1.0]), [1, 1, 1], "nobody without");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_the_tenant() {
+        let named = |channels: &[u32]| (1.0, Some(Wish::Channels(channels.to_vec())));
+        let error = |wishes: &[(f64, Option<Wish>)]| sets(4, wishes).unwrap_err();
+        assert_eq!(
+            error(&[named(&[0]), named(&[1, 0])]),
+            "Some(1) found [1, 0], expected no channel twice, 0 is taken"
+        );
+        assert_eq!(error(&[named(&[4])]), "Some(0) found [4], expected channels from 0 to 3");
+        assert_eq!(error(&[named(&[])]), "Some(0) found [], expected one channel or more");
+        assert_eq!(
+            error(&[named(&[0, 1]), (1.0, Some(Wish::Count(3)))]),
+            "Some(1) found 3, expected from 1 to 2 free channels"
+        );
+        assert_eq!(
+            error(&[named(&[0, 1, 2, 3]), (1.0, None)]),
+            "None found 0 channels for 1 tenants that name none, expected at least one channel each"
+        );
+    }
+}

@@ -1,0 +1,92 @@
+//! Every layout of the registry, and the allocation of Algorithm 1, on random tenants: what is
+//! promised exists, nobody is over-committed or passed over, and the same question has one answer.
+#![allow(clippy::unwrap_used)] // a failed test may panic
+
+use cachewright_layout::on_demand::{Demand, allocate};
+use cachewright_layout::{Channels, TenantView, Wish, boxed, entries};
+use proptest::prelude::*;
+
+fn wish() -> impl Strategy<Value = Option<Wish>> {
+    prop_oneof![
+        4 => Just(None),
+        2 => (1_u32..4).prop_map(|count| Some(Wish::Count(count))),
+        1 => prop::collection::vec(0_u32..16, 1..3).prop_map(|set| Some(Wish::Channels(set))),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn maps_are_sound_and_deterministic(
+        tenants in prop::collection::vec((0.1_f64..10.0, 0_u32..500, wish()), 1..8),
+        blocks in prop::collection::vec(50_u32..150, 1..20),
+    ) {
+        let quotas: u32 = tenants.iter().map(|(_, quota, _)| quota).sum();
+        let total_blocks = quotas.min(blocks.iter().sum());
+        let channels = Channels { blocks, total_blocks };
+        let views: Vec<TenantView> = tenants
+            .iter()
+            .map(|(weight, quota, wish)| TenantView {
+                weight: *weight,
+                quota_blocks: *quota,
+                wish: wish.as_ref(),
+            })
+            .collect();
+        for entry in entries() {
+            let mut layout = boxed(entry.name, &[]).unwrap();
+            let found = layout.lay_out(&views, &channels);
+            prop_assert_eq!(&found, &boxed(entry.name, &[]).unwrap().lay_out(&views, &channels));
+            let Ok(map) = found else { continue };
+            prop_assert_eq!(map.audit(&views, &channels), Ok(()), "{}", entry.name);
+            for (tenant, (_, _, wish)) in tenants.iter().enumerate() {
+                let shares = &map.tenants[tenant];
+                prop_assert!(shares.iter().any(|share| share.blocks > 0) || total_blocks == 0);
+                match (wish, entry.name) {
+                    (Some(Wish::Count(count)), "dedicated") => {
+                        prop_assert_eq!(map.pools[shares[0].pool].len() as u32, *count);
+                    }
+                    (Some(Wish::Channels(set)), "dedicated") => {
+                        prop_assert_eq!(&map.pools[shares[0].pool], set);
+                    }
+                    _ => {}
+                }
+                if entry.name != "striped" {
+                    prop_assert!(map.is_exclusive(shares[0].pool));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_over_committed_and_nobody_granted_less_than_it_needs(
+        needs in prop::collection::vec((0_u32..1000, 0.0_f64..=1.0), 0..20),
+        free in 0_u32..40, channel_blocks in 1_u32..300, watermark in 0.0_f64..=1.0,
+    ) {
+        let demands: Vec<Demand> =
+            needs.iter().map(|(blocks, miss_ratio)| Demand { blocks: *blocks, miss_ratio: *miss_ratio }).collect();
+        let found = allocate(&demands, free, channel_blocks, watermark);
+        let size = u64::from(channel_blocks);
+        let granted = || found.grants.iter().flatten();
+        let buckets: u32 = granted().map(|grant| grant.bucket_channels).sum();
+        prop_assert_eq!(buckets + found.shared_channels + found.free_channels, free);
+        let shared: u64 = granted().map(|grant| u64::from(grant.shared_blocks)).sum();
+        prop_assert!(shared <= u64::from(found.shared_channels) * size);
+        prop_assert!(u64::from(found.shared_channels) * size < shared + size, "no idle channel");
+        for (demand, grant) in demands.iter().zip(&found.grants) {
+            match grant {
+                Ok(grant) => {
+                    let held = u64::from(grant.bucket_channels) * size;
+                    let all = held + u64::from(grant.shared_blocks);
+                    prop_assert!(all >= u64::from(demand.blocks), "{demand:?} has {grant:?}");
+                    prop_assert!(all < u64::from(demand.blocks) + size);
+                    let rest = u64::from(grant.shared_blocks);
+                    prop_assert!(rest == 0 || all == u64::from(demand.blocks));
+                }
+                Err(missing) => {
+                    prop_assert!(*missing > 0);
+                    let spare = u64::from(found.free_channels + found.shared_channels) * size - shared;
+                    prop_assert!(u64::from(demand.blocks) > spare, "it would still fit");
+                }
+            }
+        }
+    }
+}
