@@ -39,6 +39,10 @@ impl Layout for FlashBlox {
             counts.iter().enumerate().map(|(tenant, count)| free.any(tenant, *count)).collect();
         Ok(Map::exclusive(sets?, channels))
     }
+
+    fn may_cut(&self) -> bool {
+        true
+    }
 }
 
 /// Channels of `each` blocks for every need, `total` at most. Errors: fewer channels than tenants.

@@ -63,4 +63,9 @@ pub trait Layout: Send {
     /// Pools of channels, and each tenant's shares of them. Deterministic. Errors: what is asked
     /// for cannot be given.
     fn lay_out(&mut self, tenants: &[TenantView], channels: &Channels) -> Result<Map, Refusal>;
+
+    /// Whether it may give a tenant room for less than its quota, which is then cut.
+    fn may_cut(&self) -> bool {
+        false
+    }
 }

@@ -64,6 +64,27 @@ pub fn feasible_floor(asked_blocks: u32, tenants: usize, total_blocks: u32) -> u
     asked_blocks.min(total_blocks / tenants.max(1) as u32)
 }
 
+/// Quotas cut to limits; what is cut goes to those with room below theirs, in proportion to their
+/// quotas, as far as there is room.
+pub fn within(quotas: &[u32], limits: &[u32]) -> Vec<u32> {
+    let mut bounded: Vec<u32> = quotas.iter().zip(limits).map(|(q, limit)| *q.min(limit)).collect();
+    let sum = |blocks: &[u32]| blocks.iter().copied().map(u64::from).sum::<u64>();
+    let mut left = (sum(quotas) - sum(&bounded)) as u32;
+    while left > 0 {
+        let open: Vec<usize> = (0..bounded.len()).filter(|&at| bounded[at] < limits[at]).collect();
+        if open.is_empty() {
+            break;
+        }
+        let weights: Vec<f64> = open.iter().map(|&at| f64::from(quotas[at].max(1))).collect();
+        for (&at, share) in open.iter().zip(proportional(left, &weights)) {
+            let more = share.min(limits[at] - bounded[at]);
+            bounded[at] += more;
+            left -= more;
+        }
+    }
+    bounded
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,6 +97,9 @@ mod tests {
         assert_eq!(proportional(3, &[f64::NAN, 1.0, -1.0]), [0, 3, 0]);
         assert_eq!(proportional_above(100, &[98.0, 1.0, 1.0], 10), [80, 10, 10]);
         assert_eq!(proportional_above(2, &[98.0, 1.0, 1.0], 10), [2, 0, 0]);
+        assert_eq!(within(&[50, 30, 20], &[100, 100, 100]), [50, 30, 20]);
+        assert_eq!(within(&[50, 30, 20], &[20, 100, 30]), [20, 50, 30], "one fills up first");
+        assert_eq!(within(&[50, 0], &[10, 20]), [10, 20], "nobody has room for the rest");
         assert_eq!(proportional(u32::MAX, &[1e300, 1e300]), [1 << 31, (1 << 31) - 1]);
     }
 }

@@ -29,6 +29,8 @@ pub struct Control {
     partitioner: Box<dyn Partitioner>,
     tenants: Vec<Tenant>,
     total_blocks: u32,
+    /// The most blocks of each tenant, if a layout bounds them.
+    limits: Option<Vec<u32>>,
     before: Vec<Counts>,
     moves: Moves,
 }
@@ -42,7 +44,22 @@ impl Control {
     ) -> Control {
         let before = vec![Counts::default(); tenants.len()];
         let moves = Moves::of(total_blocks);
-        Control { partitioner, tenants, total_blocks, before, moves }
+        Control { partitioner, tenants, total_blocks, limits: None, before, moves }
+    }
+
+    /// Bounds every tenant's quota from now on: what is cut goes to those with room.
+    pub fn bound(&mut self, limits: Vec<u32>) {
+        self.limits = Some(limits);
+    }
+
+    /// Quotas within the bounds.
+    pub fn within(&self, quotas: Quotas) -> Quotas {
+        match (quotas, &self.limits) {
+            (Quotas::PerTenant(each), Some(limits)) => {
+                Quotas::PerTenant(cachewright_partition::share::within(&each, limits))
+            }
+            (quotas, _) => quotas,
+        }
     }
 
     /// The quotas before anything is measured.
@@ -83,7 +100,7 @@ impl Control {
             })
             .collect();
         let divided = self.partitioner.divide(&views, self.total_blocks);
-        let quotas = engine_quotas(divided, self.total_blocks);
+        let quotas = self.within(engine_quotas(divided, self.total_blocks));
         self.moves.next(&quotas);
         let kept = engine.set_quotas(&quotas, left);
         debug_assert!(kept, "a partitioner keeps to one kind of quotas");

@@ -7,6 +7,7 @@
 pub mod device;
 pub mod flash;
 mod goal;
+pub mod layout;
 mod overrides;
 mod resolved;
 mod section;
@@ -48,6 +49,8 @@ pub struct CacheSpec {
     pub policy: Named,
     /// How much each tenant gets.
     pub partition: Named,
+    /// Which channels hold whose blocks.
+    pub layout: Named,
     /// Where writes go.
     pub write: WriteMode,
     /// Whether trims drop cached blocks.
@@ -139,6 +142,7 @@ impl Spec {
         let replay = ReplaySpec::from_section(&top)?;
         let stack = StackSpec::from_section(&top, &replay, cache.block, flash.as_ref())?;
         let tenants = tenant::from_section(&top, origin, &replay)?;
+        layout::check(&cache.layout, stack.as_ref(), &tenants)?;
         Ok(Spec { name, seed, cache, flash, stack, replay, tenants })
     }
 
@@ -154,7 +158,7 @@ impl Spec {
 
 impl CacheSpec {
     fn from_section(top: &Section<'_>) -> Result<CacheSpec, String> {
-        let keys = ["capacity", "block", "policy", "partition", "write", "trim"];
+        let keys = ["capacity", "block", "policy", "partition", "layout", "write", "trim"];
         let section = top.required_table("cache", &keys)?;
         let block = section.bytes("block", Bytes(4096))?;
         if !block.0.is_power_of_two() || !(512..=1 << 30).contains(&block.0) {
@@ -168,6 +172,9 @@ impl CacheSpec {
         let partition = section.named("partition", "shared")?;
         let known = cachewright_partition::entry(&partition.name);
         known.map_err(|error| format!("`cache.partition`: {error}"))?;
+        let layout = section.named("layout", "striped")?;
+        let known = cachewright_layout::boxed(&layout.name, &layout.pairs);
+        known.map_err(|error| format!("`cache.layout`: {error}"))?;
         let modes = WriteMode::ALL.map(WriteMode::name);
         let write = section.choice("write", &modes, 0)?;
         let trim = section.choice("trim", &["drop", "ignore"], 0)?;
@@ -176,6 +183,7 @@ impl CacheSpec {
             block,
             policy,
             partition,
+            layout,
             write: WriteMode::ALL[write],
             trim: trim == 0,
         })

@@ -6,9 +6,10 @@
 use toml::{Table, Value};
 
 /// Short names and the keys they stand for.
-const SHORT: [(&str, &str); 7] = [
+const SHORT: [(&str, &str); 8] = [
     ("policy", "cache.policy"),
     ("partition", "cache.partition"),
+    ("layout", "cache.layout"),
     ("capacity", "cache.capacity"),
     ("block", "cache.block"),
     ("write", "cache.write"),

@@ -2,7 +2,8 @@
 //!
 //! For: `check`, the result file and telling cases apart. Must never know: who reads it.
 
-use super::{FlashSpec, Goal, Named, Spec, TenantSpec, flash};
+use super::{FlashSpec, Goal, Named, Spec, TenantSpec, flash, layout};
+use cachewright_layout::registry::setting_specs as layout_settings;
 use cachewright_trace::OnBadRecord;
 use cachewright_types::{Seed, SettingSpec};
 use serde_json::{Map, Value, json};
@@ -20,6 +21,7 @@ impl Spec {
                 "block": self.cache.block.to_string(),
                 "policy": policy(&self.cache.policy)?,
                 "partition": partition(&self.cache.partition)?,
+                "layout": scheme(&self.cache.layout, layout_settings(&self.cache.layout.name)),
                 "write": self.cache.write.name(),
                 "trim": if self.cache.trim { "drop" } else { "ignore" },
             },
@@ -68,6 +70,7 @@ fn tenant(tenant: &TenantSpec) -> Value {
         "sort": tenant.sort,
         "on_bad_record": if skip { "skip" } else { "fail" },
         "weight": tenant.weight,
+        "channels": tenant.channels.as_ref().map(layout::wish_json),
         "goal_hit_ratio": ratio,
         "goal_latency": latency,
         "options": tenant.open.format_options,

@@ -3,7 +3,8 @@
 //! For: which trace (or volume of one) each tenant replays and how. Must never know: formats.
 
 use super::section::Section;
-use super::{Goal, ReplaySpec, Stop};
+use super::{Goal, ReplaySpec, Stop, layout};
+use cachewright_layout::Wish;
 use cachewright_trace::{OnBadRecord, OpenOptions};
 use cachewright_types::Nanos;
 use std::collections::BTreeMap;
@@ -32,6 +33,8 @@ pub struct TenantSpec {
     pub sort: bool,
     /// Share under `static`.
     pub weight: f64,
+    /// The channels it asks for, under layouts that keep tenants apart.
+    pub channels: Option<Wish>,
     /// What it was promised, for partitioners that keep promises.
     pub goal: Option<Goal>,
     /// Requests under way (closed loop).
@@ -40,7 +43,7 @@ pub struct TenantSpec {
     pub think_time: Nanos,
 }
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "name",
     "trace",
     "format",
@@ -51,6 +54,7 @@ const KEYS: [&str; 15] = [
     "sort",
     "on_bad_record",
     "weight",
+    "channels",
     "goal_hit_ratio",
     "goal_latency",
     "options",
@@ -120,6 +124,7 @@ fn one(
         stop: Stop::from_section(section, start)?,
         sort: section.boolean("sort", false)?,
         weight: section.positive("weight", 1.0)?,
+        channels: layout::wish(section)?,
         goal: Goal::from_section(section)?,
         queue_depth: section.whole("queue_depth", depth, 1..=65_536)? as u32,
         think_time: section.duration("think_time", replay.think_time)?,

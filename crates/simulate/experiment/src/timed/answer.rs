@@ -4,6 +4,7 @@
 //! the names; a breakdown's parts are means per request and add up to the mean response.
 
 use super::Timed;
+use super::channels::channels_json;
 use super::drive::drive_json;
 use super::store::store_json;
 use crate::case::Case;
@@ -43,6 +44,9 @@ pub fn timing_json(case: &Case, timed: &Timed) -> Value {
         "little": little_json(times),
         "series": series_json(times),
     });
+    if let Some(channels) = channels_json(case, times) {
+        timing["channels"] = channels;
+    }
     if let Some(work) = &times.drive {
         timing["drive"] = drive_json(case, work);
     }

@@ -3,19 +3,20 @@
 //! For: stack files with `machine.system = "ssd"`. Must never know: how a drive works. Units: pages
 //! of the drive unless a name says otherwise.
 
-use super::{Job, Workload};
+use super::{Job, Workload, layout};
 use crate::ExperimentError;
 use crate::case::Case;
 use crate::lanes::Plan;
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_device::ssd::host::Port;
+use cachewright_layout::Map;
 use cachewright_system::Control;
 use cachewright_system::ssd::{CachedDrive, DataCacheParams, Description, build};
 use cachewright_system::timed::DriveWork;
 use serde_json::{Value, json};
 
-/// A drive and the control loop of its cache.
-type Controlled = (Box<dyn CachedDrive>, Option<Control>);
+/// A drive, the control loop of its cache, and the map of its channels.
+type Controlled = (Box<dyn CachedDrive>, Option<Control>, Option<Map>);
 
 impl Workload<'_> {
     /// The idle drive of a job. A job without a cache reads and writes flash only.
@@ -26,7 +27,11 @@ impl Workload<'_> {
         axes: &DataCacheParams,
     ) -> Result<Controlled, ExperimentError> {
         let spec = &job.case.spec;
-        let params = job.stack.backing.drive().map_err(|message| plan.refuse(message))?;
+        let refuse = |message| plan.refuse(message);
+        let (params, map) = match layout::grouped(job.case, job.stack).map_err(refuse)? {
+            Some(grouped) => (grouped.params, Some(grouped.map)),
+            None => (job.stack.backing.drive().map_err(refuse)?, None),
+        };
         let tenants = spec.tenants.iter();
         let ports: Vec<Port> = tenants
             .map(|tenant| Port {
@@ -63,7 +68,7 @@ impl Workload<'_> {
                 plan.refuse(format!("`device.ssd`: {error}"))
             }
         })?;
-        Ok((drive, control))
+        Ok((drive, control, map))
     }
 }
 

@@ -5,8 +5,10 @@
 //! on the number of threads.
 
 mod answer;
+mod channels;
 mod drive;
 mod latency;
+mod layout;
 mod listing;
 mod store;
 
@@ -22,14 +24,16 @@ use crate::record::open;
 use crate::spec::{DeviceSpec, Front, StackSpec};
 use cachewright_cache::{Cache, Quotas};
 use cachewright_device::AnyDevice;
+use cachewright_layout::Map;
 use cachewright_policy::{PolicyVisitor, Registered};
 use cachewright_system::timed::{
-    CacheDecider, Decider, Layout, Loop, Machine, Parts, Placed, Replay, Requests, Times, run,
-    run_drive,
+    CacheDecider, Decider, Layout, Loop, Machine, Parts, Placed, Replay, Requests, Slots, Times,
+    run, run_drive,
 };
 use cachewright_system::{Control, RecordError, Recording};
 use cachewright_types::{Bytes, TenantId};
 use rayon::prelude::*;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -84,13 +88,14 @@ pub fn shares_places(a: &Case, b: &Case) -> bool {
     let key = |case: &Case| {
         let stack = case.spec.stack.as_ref()?;
         let drive = matches!(stack.front, Front::DataCache(_));
-        Some((stack.capacity().ok(), drive, stack.per_tenant, layout(stack)))
+        let own = layout::grouped(case, stack).ok()?.map(|grouped| grouped.ranges);
+        Some((stack.capacity().ok(), drive, own, stack.per_tenant, volume_layout(stack)))
     };
     key(a) == key(b)
 }
 
 /// How volumes are laid out: on a log, where distances mean nothing, without gaps unless asked for.
-fn layout(stack: &StackSpec) -> Layout {
+fn volume_layout(stack: &StackSpec) -> Layout {
     match (stack.machine.layout, &stack.store) {
         (Layout::Auto, Some(_)) => Layout::Dense,
         (layout, _) => layout,
@@ -127,19 +132,29 @@ pub fn workload<'a>(
     let tell = |done| progress(Progress { stage: "placing requests", done, total });
     let limit = spec.replay.max_accesses;
     let mut requests = Requests::read(&mut traces, spec.cache.trim, limit, tell)?;
-    let device_of: Vec<usize> =
-        backing_of(stack, spec.tenants.len()).iter().map(|number| number - 1).collect();
-    // A store is as large as its volumes; its segments must fit on the device.
-    let capacity = match &stack.store {
-        Some(_) => Bytes(u64::MAX),
-        None => stack.capacity().map_err(refuse)?,
-    };
-    let count = device_of.iter().max().map_or(0, |last| last + 1);
+    let (devices, device_of) = places(case, stack).map_err(refuse)?;
     let shift = spec.cache.block.0.trailing_zeros();
     let placed = requests
-        .place(recording, shift, layout(stack), &vec![capacity; count], &device_of)
+        .place(recording, shift, volume_layout(stack), &devices, &device_of)
         .map_err(|error| refuse(too_small(stack, &error)))?;
     Ok(Workload { recording, requests, placed, origin, progress })
+}
+
+/// The bytes of each device that tenants may use, and each tenant's device.
+fn places(case: &Case, stack: &StackSpec) -> Result<(Vec<Range<u64>>, Vec<usize>), String> {
+    let tenants = case.spec.tenants.len();
+    if let Some(grouped) = layout::grouped(case, stack)? {
+        return Ok((grouped.ranges, (0..tenants).collect()));
+    }
+    let device_of: Vec<usize> =
+        backing_of(stack, tenants).iter().map(|number| number - 1).collect();
+    let count = device_of.iter().max().map_or(0, |last| last + 1);
+    // A store is as large as its volumes; its segments must fit on the device.
+    let capacity = match &stack.store {
+        Some(_) => u64::MAX,
+        None => stack.capacity()?.0,
+    };
+    Ok((vec![0..capacity; count], device_of))
 }
 
 fn too_small(stack: &StackSpec, error: &cachewright_system::timed::TooSmall) -> String {
@@ -230,13 +245,15 @@ impl Workload<'_> {
         };
         let found = match &job.stack.front {
             Front::Device(cache) => {
-                let (decider, machine) = (self.decider(job, &plan)?, self.machine(job, cache)?);
-                run(&replay, machine, decider, curves, progress)
+                let (decider, machine, map) = self.tiered(job, &plan, cache)?;
+                let found = run(&replay, machine, decider, curves, progress);
+                found.map(|times| Times { layout: map, ..times })
             }
             Front::DataCache(axes) => {
-                let (drive, control) = self.drive(job, &plan, axes)?;
+                let (drive, control, map) = self.drive(job, &plan, axes)?;
                 let page_shift = case.spec.cache.block.0.trailing_zeros();
-                run_drive(&replay, (drive, page_shift), control, curves, progress)
+                let found = run_drive(&replay, (drive, page_shift), control, curves, progress);
+                found.map(|times| Times { layout: map, ..times })
             }
         };
         store::check(found.map_err(|error| match error {
@@ -245,25 +262,47 @@ impl Workload<'_> {
         })?)
     }
 
-    fn decider(&self, job: &Job<'_>, plan: &Plan<'_>) -> Result<Box<dyn Decider>, ExperimentError> {
-        let policy = &job.case.spec.cache.policy;
-        let decide = if job.only.is_some() {
-            Decide { plan, control: None, quotas: Quotas::Shared(job.capacity_blocks) }
-        } else {
-            let mut control = plan.control()?;
-            let quotas = control.first();
-            Decide { plan, control: Some(control), quotas }
+    /// What decides and what carries out, with the map of the cache device's channels.
+    fn tiered(
+        &self,
+        job: &Job<'_>,
+        plan: &Plan<'_>,
+        cache: &DeviceSpec,
+    ) -> Result<(Box<dyn Decider>, Machine, Option<Map>), ExperimentError> {
+        let refuse = |message| plan.refuse(message);
+        let device = cache.build().map_err(refuse)?;
+        let (control, quotas, slots) = match job.only {
+            Some(_) => {
+                let slots = layout::slots(job, &device.exposed(), None).map_err(refuse)?;
+                (None, Quotas::Shared(job.capacity_blocks), slots)
+            }
+            None => {
+                let mut control = plan.control()?;
+                let mut quotas = control.first();
+                let divided = Some((&mut control, &mut quotas));
+                let slots = layout::slots(job, &device.exposed(), divided).map_err(refuse)?;
+                (Some(control), quotas, slots)
+            }
         };
-        cachewright_policy::visit(&policy.name, &policy.pairs, decide)
-            .map_err(|error| plan.refuse(format!("`cache.policy`: {error}")))
+        let policy = &job.case.spec.cache.policy;
+        let decide = Decide { plan, control, quotas };
+        let decider = cachewright_policy::visit(&policy.name, &policy.pairs, decide)
+            .map_err(|error| plan.refuse(format!("`cache.policy`: {error}")))?;
+        let (slots, map) = slots;
+        Ok((decider, self.machine(job, device, slots)?, map))
     }
 
-    fn machine(&self, job: &Job<'_>, cache: &DeviceSpec) -> Result<Machine, ExperimentError> {
+    fn machine(
+        &self,
+        job: &Job<'_>,
+        cache: AnyDevice,
+        slots: Slots,
+    ) -> Result<Machine, ExperimentError> {
         let refuse = |message| ExperimentError::Spec { origin: self.origin.to_owned(), message };
         let (stack, spec) = (job.stack, &job.case.spec);
         let backing_of = backing_of(stack, spec.tenants.len());
-        let mut devices: Vec<AnyDevice> = vec![cache.build().map_err(refuse)?];
-        let found = devices[0].capacity();
+        let found = cache.capacity();
+        let mut devices = vec![cache];
         for number in 1..=backing_of.iter().max().copied().unwrap_or(0) {
             let device = stack.backing.build().map_err(refuse)?;
             devices.push(self.stored(job, (number, &backing_of), device)?);
@@ -271,7 +310,7 @@ impl Workload<'_> {
         Machine::new(Parts {
             settings: stack.machine.clone(),
             block_shift: spec.cache.block.0.trailing_zeros(),
-            capacity_blocks: job.capacity_blocks,
+            slots,
             devices,
             backing_of,
         })

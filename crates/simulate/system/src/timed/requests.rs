@@ -172,14 +172,14 @@ impl Requests {
     }
 
     /// Puts every request on its tenant's device and finds its accesses in the recording of the
-    /// same workload with blocks of `1 << shift` bytes. `devices` holds each device's capacity,
-    /// `device_of` each tenant's device. Errors: a device that is too small.
+    /// same workload with blocks of `1 << shift` bytes. `devices` holds the bytes of each device that
+    /// may be used, `device_of` each tenant's device. Errors: a device that is too small.
     pub fn place(
         &mut self,
         recording: &Recording,
         shift: u32,
         layout: Layout,
-        devices: &[Bytes],
+        devices: &[Range<u64>],
         device_of: &[usize],
     ) -> Result<Placed, TooSmall> {
         let dense = layout == Layout::Dense;
@@ -288,10 +288,10 @@ fn lay_out(
     volumes: &mut [Volume],
     chunks: impl Fn(&Volume) -> u64,
     chunk_bytes: u64,
-    devices: &[Bytes],
+    devices: &[Range<u64>],
     device_of: &[usize],
 ) -> Result<Vec<Range<u64>>, TooSmall> {
-    let mut used = vec![0_u64; devices.len()];
+    let mut used: Vec<u64> = devices.iter().map(|device| device.start).collect();
     let mut tenants = vec![0..0; device_of.len()];
     for (tenant, device) in device_of.iter().enumerate() {
         let start = used[*device];
@@ -302,11 +302,12 @@ fn lay_out(
         }
         tenants[tenant] = start..used[*device];
     }
-    let needed = used.iter().zip(devices).position(|(used, capacity)| *used > capacity.0);
+    let needed = used.iter().zip(devices).position(|(used, device)| *used > device.end);
     match needed {
         None => Ok(tenants),
         Some(device) => {
-            let (needed, capacity) = (Bytes(used[device]), devices[device]);
+            let Range { start, end } = devices[device];
+            let (needed, capacity) = (Bytes(used[device] - start), Bytes(end - start));
             Err(TooSmall { device, needed, capacity, compact: false })
         }
     }

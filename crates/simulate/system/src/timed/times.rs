@@ -11,6 +11,7 @@ use crate::ssd::CacheStats;
 use cachewright_device::ssd::flash::FlashStats;
 use cachewright_device::store::StoreStats;
 use cachewright_device::{Device, Member, Use};
+use cachewright_layout::Map;
 use cachewright_measure::{Population, Rates, Responses};
 use cachewright_types::{Nanos, Op, Request};
 
@@ -51,6 +52,8 @@ pub struct Times {
     pub devices: Vec<DeviceUse>,
     /// What was sent to each group of channels that the first device shows.
     pub groups: Vec<GroupUse>,
+    /// Which of these groups hold whose blocks; nothing where all hold everybody's.
+    pub layout: Option<Map>,
     /// When everything was done.
     pub end_ns: u64,
     /// Blocks read ahead of their use.
@@ -149,6 +152,7 @@ impl Times {
             population: Population::default(),
             devices: Vec::new(),
             groups: Vec::new(),
+            layout: None,
             end_ns: 0,
             read_ahead_blocks: 0,
             cleaned_blocks: 0,

@@ -96,7 +96,9 @@ pub fn load(texts: &[String], stack: &Stack, layout: Layout) -> Loaded {
     let mut requests = Requests::read(&mut workload(texts), true, 1 << 20, |_| true).unwrap();
     let capacity = device(&stack.backing).capacity();
     let device_of = vec![0; texts.len()];
-    let placed = requests.place(&recording, SHIFT, layout, &[capacity], &device_of).unwrap();
+    let placed = requests
+        .place(&recording, SHIFT, layout, std::slice::from_ref(&(0..capacity.0)), &device_of)
+        .unwrap();
     Loaded { recording, requests, placed }
 }
 

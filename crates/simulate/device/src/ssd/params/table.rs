@@ -36,7 +36,7 @@ parameters! {
             /// PCIe lanes
             lanes: u32 = 4, "lanes", 1 ..= 32; "MQSim PCIe_Lane_Count";
             /// rate of a lane after encoding
-            lane_rate: f64 = 1.0, "GB/s", 0.01 ..= 16.0; "MQSim PCIe_Lane_Bandwidth";
+            lane_rate: f64 = 1.0, "GB/s", 0.01 ..= 100_000.0; "MQSim PCIe_Lane_Bandwidth";
             /// most payload of a PCIe packet
             packet_payload: Bytes = Bytes(128), "bytes", 64 ..= 4_096; "MQSim, kept";
             /// header, link-layer and framing bytes of a PCIe packet

@@ -1,0 +1,68 @@
+//! The channels of a drive in the result: who has which, and what each did.
+//!
+//! For: `timing.channels`, of the cache device or of the drive that is the machine. Must never know:
+//! how it is drawn. Units: bytes, shares of the replay; throughput is what the host asked for, busy
+//! times contain the drive's own work.
+
+use crate::case::Case;
+use cachewright_device::ssd::flash::FlashStats;
+use cachewright_layout::Map;
+use cachewright_system::timed::{GroupUse, Times};
+use cachewright_types::Op;
+use serde_json::{Value, json};
+
+/// The map and the use of channels; nothing for a first device that has none.
+pub fn channels_json(case: &Case, times: &Times) -> Option<Value> {
+    let device = times.devices.first()?;
+    let flash = device.flash.as_ref()?;
+    let span_ns = times.end_ns.max(1) as f64;
+    let group = |(at, group): (usize, &GroupUse)| {
+        let (read, written) = (group.bytes[Op::Read as usize], group.bytes[Op::Write as usize]);
+        json!({
+            "channels": group.range.channels,
+            "tenants": owners(case, times.layout.as_ref(), at),
+            "capacity_bytes": group.range.bytes.end - group.range.bytes.start,
+            "reads": group.commands[Op::Read as usize],
+            "writes": group.commands[Op::Write as usize],
+            "read_bytes": read,
+            "write_bytes": written,
+            "bytes_per_s": (read + written) as f64 * 1e9 / span_ns,
+        })
+    };
+    Some(json!({
+        "layout": case.spec.cache.layout.name,
+        "groups": times.groups.iter().enumerate().map(group).collect::<Vec<Value>>(),
+        "each": each_json(flash, span_ns),
+    }))
+}
+
+/// The tenants whose blocks a group of channels holds.
+fn owners(case: &Case, map: Option<&Map>, group: usize) -> Vec<String> {
+    let tenants = case.spec.tenants.iter().enumerate();
+    let holds = |tenant: usize| {
+        map.is_none_or(|map| {
+            let mut shares = map.tenants[tenant].iter();
+            shares.any(|share| map.pools[share.pool].contains(&(group as u32)))
+        })
+    };
+    tenants.filter(|(at, _)| holds(*at)).map(|(_, tenant)| tenant.name.clone()).collect()
+}
+
+/// Of each channel: how long it was taken, and how long its dies worked and cleaned on average.
+fn each_json(flash: &FlashStats, span_ns: f64) -> Vec<Value> {
+    let channels = flash.channel_busy_ns.len().max(1);
+    let units = (flash.unit_worked_ns.len() / channels).max(1);
+    let mean = |times: &[u64], channel: usize| {
+        let own = times.iter().skip(channel * units).take(units);
+        own.sum::<u64>() as f64 / units as f64 / span_ns
+    };
+    let channel = |(channel, busy): (usize, &u64)| {
+        json!({
+            "channel": channel,
+            "busy": *busy as f64 / span_ns,
+            "dies_working": mean(&flash.unit_worked_ns, channel),
+            "dies_cleaning": mean(&flash.unit_cleaned_ns, channel),
+        })
+    };
+    flash.channel_busy_ns.iter().enumerate().map(channel).collect()
+}

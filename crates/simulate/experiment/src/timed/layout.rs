@@ -1,0 +1,178 @@
+//! From `cache.layout` to slots of the cache device, and to groups of a drive's channels.
+//!
+//! For: asking the layout with what the device shows, refusing what does not fit by key and value.
+//! Must never know: how a layout decides. Units: channels, blocks of the cache, bytes. Layouts speak
+//! of what the drive shows as one: a channel, or a group of them; the stack file speaks of channels.
+
+use super::Job;
+use crate::case::Case;
+use crate::spec::{Front, StackSpec};
+use cachewright_cache::Quotas;
+use cachewright_device::ssd::params::{ChannelGroups, Fill};
+use cachewright_device::ssd::{Ssd, SsdParams};
+use cachewright_device::{Device, Exposed};
+use cachewright_layout::{Channels, Layout, Map, TenantView, Wish, boxed, entry};
+use cachewright_system::Control;
+use cachewright_system::timed::{Slots, slots::blocks_of};
+use cachewright_types::{Bytes, Seed};
+use std::ops::Range;
+
+/// Whether a case keeps tenants' blocks apart by channel.
+pub(super) fn keeps_apart(case: &Case) -> bool {
+    let found = entry(&case.spec.cache.layout.name);
+    found.is_ok_and(|entry| !entry.needs.is_empty())
+}
+
+/// The slots of a job on a cache device that shows `exposed`, with the map they follow; quotas are
+/// bounded by what the map has room for. Errors: the refusal, by key and value.
+pub(super) fn slots(
+    job: &Job<'_>,
+    exposed: &[Exposed],
+    divided: Option<(&mut Control, &mut Quotas)>,
+) -> Result<(Slots, Option<Map>), String> {
+    let (case, spare) = (job.case, job.stack.machine.spare_blocks);
+    let (shift, total) = (case.spec.cache.block.0.trailing_zeros(), job.capacity_blocks);
+    let Some((control, quotas)) = divided.filter(|_| keeps_apart(case)) else {
+        let wanted = total.saturating_add(spare);
+        let slots = match exposed {
+            [] | [_] => Slots::plain(wanted),
+            channels => Slots::striped(channels, shift, wanted),
+        };
+        if slots.count() < wanted {
+            let found = Bytes(u64::from(slots.count()) << shift);
+            return Err(super::small_cache(found, Bytes(u64::from(wanted) << shift)));
+        }
+        return Ok((slots, None));
+    };
+    if exposed.len() < 2 {
+        return Err(format!(
+            "`cache.layout`: found `{}`, expected `striped` on a cache device that shows no \
+             channels (`device.cache.channel_groups = \"each\"` of a drive shows them)",
+            case.spec.cache.layout.name
+        ));
+    }
+    let each = match &*quotas {
+        Quotas::Shared(total) => vec![*total; case.spec.tenants.len()],
+        Quotas::PerTenant(each) => each.clone(),
+    };
+    let blocks = exposed.iter().map(|range| blocks_of(range, shift).len() as u32).collect();
+    let channels = Channels { blocks, total_blocks: total };
+    let groups: Vec<&[u32]> = exposed.iter().map(|range| range.channels.as_slice()).collect();
+    let (layout, map) = decide(case, &groups, &channels, &each)?;
+    let limits: Vec<u32> =
+        (0..each.len()).map(|at| map.limit_blocks(at).saturating_sub(spare)).collect();
+    let may_cut = layout.may_cut() && matches!(quotas, Quotas::PerTenant(_));
+    if let Some(at) = (0..each.len()).find(|at| each[*at] > limits[*at] && !may_cut) {
+        let whole = matches!(quotas, Quotas::Shared(_));
+        return Err(too_few(at, limits[at], each[at], whole));
+    }
+    control.bound(limits);
+    *quotas = control.within(quotas.clone());
+    let slots = Slots::laid_out(&map, exposed, shift, (total, spare));
+    Ok((slots, Some(map)))
+}
+
+fn too_few(tenant: usize, limit: u32, quota: u32, whole: bool) -> String {
+    let why = if whole { " (`cache.partition` lets each tenant have all of it)" } else { "" };
+    format!(
+        "`tenant[{}].channels`: found room for {limit} blocks beside `machine.spare_blocks`, \
+         expected room for its quota of {quota}{why}",
+        tenant + 1
+    )
+}
+
+/// Asks the layout about groups of channels.
+fn decide(
+    case: &Case,
+    groups: &[&[u32]],
+    channels: &Channels,
+    quotas: &[u32],
+) -> Result<(Box<dyn Layout>, Map), String> {
+    let (named, tenants) = (&case.spec.cache.layout, &case.spec.tenants);
+    let mut wishes = Vec::new();
+    for (at, tenant) in tenants.iter().enumerate() {
+        let wish = tenant.channels.as_ref().map(|wish| in_groups(wish, groups));
+        let refuse = |words| format!("`tenant[{}].channels`: {words}", at + 1);
+        wishes.push(wish.transpose().map_err(refuse)?);
+    }
+    let view = |((tenant, wish), quota): ((&crate::spec::TenantSpec, _), &u32)| TenantView {
+        weight: tenant.weight,
+        quota_blocks: *quota,
+        wish: Option::as_ref(wish),
+    };
+    let views: Vec<TenantView> = tenants.iter().zip(&wishes).zip(quotas).map(view).collect();
+    let mut layout =
+        boxed(&named.name, &named.pairs).map_err(|error| format!("`cache.layout`: {error}"))?;
+    let map = layout.lay_out(&views, channels).map_err(|refusal| match refusal.tenant {
+        Some(tenant) => format!("`tenant[{}].channels`: {refusal}", tenant + 1),
+        None => format!("`cache.layout`: {refusal}"),
+    })?;
+    debug_assert_eq!(map.audit(&views, channels), Ok(()));
+    Ok((layout, map))
+}
+
+/// A wish for channels as one for groups of them.
+fn in_groups(wish: &Wish, groups: &[&[u32]]) -> Result<Wish, String> {
+    match wish {
+        Wish::Count(count) => {
+            let width = groups.first().map_or(1, |group| group.len()).max(1) as u32;
+            let alike = groups.iter().all(|group| group.len() as u32 == width);
+            if alike && count.is_multiple_of(width) {
+                Ok(Wish::Count(count / width))
+            } else {
+                Err(format!("found {count}, expected whole groups of the drive's channels"))
+            }
+        }
+        Wish::Channels(wanted) => {
+            let mut chosen = Vec::new();
+            for channel in wanted {
+                let found = groups.iter().position(|group| group.contains(channel));
+                let Some(at) = found.filter(|at| groups[*at].iter().all(|c| wanted.contains(c)))
+                else {
+                    return Err(format!(
+                        "found {wanted:?}, expected whole groups of the drive's channels"
+                    ));
+                };
+                if groups[at].first() == Some(channel) {
+                    chosen.push(at as u32);
+                }
+            }
+            Ok(Wish::Channels(chosen))
+        }
+    }
+}
+
+/// What a drive that is the whole machine becomes under a layout.
+pub(super) struct Grouped {
+    /// The drive, with a group of channels for each tenant.
+    pub params: SsdParams,
+    /// Each tenant's group.
+    pub map: Map,
+    /// Each tenant's bytes of the drive.
+    pub ranges: Vec<Range<u64>>,
+}
+
+/// The drive of a case whose layout keeps tenants apart on it; nothing for other cases.
+pub(super) fn grouped(case: &Case, stack: &StackSpec) -> Result<Option<Grouped>, String> {
+    if !matches!(stack.front, Front::DataCache(_)) || !keeps_apart(case) {
+        return Ok(None);
+    }
+    let mut params = stack.backing.drive()?;
+    let every: Vec<u32> = (0..params.channels).collect();
+    let groups: Vec<&[u32]> = every.iter().map(std::slice::from_ref).collect();
+    // What tenants hold in flash is no quota of the data cache.
+    let channels = Channels { blocks: vec![1; every.len()], total_blocks: 0 };
+    let (_, map) = decide(case, &groups, &channels, &vec![0; case.spec.tenants.len()])?;
+    let mut lists = map.pools.clone();
+    let used = |channel: &u32| map.pools.iter().any(|pool| pool.contains(channel));
+    let rest: Vec<u32> = every.iter().copied().filter(|channel| !used(channel)).collect();
+    lists.extend(Some(rest).filter(|rest| !rest.is_empty()));
+    params.channel_groups = ChannelGroups::Lists(lists);
+    let empty = SsdParams { fill: Fill::Empty, ..params.clone() };
+    let drive = Ssd::new(&empty, &[], Seed(1)).map_err(|error| format!("`device.ssd`: {error}"))?;
+    let exposed = drive.exposed();
+    let of = |tenant: usize| map.tenants[tenant].first().map_or(0, |share| share.pool);
+    let ranges = (0..map.tenants.len()).map(|tenant| exposed[of(tenant)].bytes.clone()).collect();
+    let pools = (0..map.pools.len() as u32).map(|pool| vec![pool]).collect();
+    Ok(Some(Grouped { params, ranges, map: Map { pools, ..map } }))
+}

@@ -1,0 +1,272 @@
+//! Layouts in stack files: tenants on channels of their own, what is refused, what is shown, and
+//! that nobody disturbs a neighbour.
+#![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
+
+mod common;
+
+use cachewright_experiment::{RunOptions, run};
+use common::{Folder, quiet, small_trace};
+use serde_json::Value;
+
+/// Four channels of 4 MiB raw each behind a link without bounds; disks of fixed latency.
+const TIERED: &str = "
+[cache]
+capacity = \"400 blocks\"
+partition = \"equal\"
+layout = \"dedicated\"
+[device.cache]
+model = \"open-channel-16\"
+channels = 4
+chips = 1
+planes = 1
+blocks = 64
+block = \"64KiB\"
+page = \"4KiB\"
+over_provisioning = 0.25
+lanes = 32
+lane_rate = 100000
+[device.backing]
+model = \"fixed-latency\"
+per_tenant = true
+[replay]
+loop = \"closed\"
+queue_depth = 4
+[[tenant]]
+name = \"quiet\"
+trace = \"a.csv\"
+channels = [1, 2]
+";
+
+const NOISY: &str = "
+[[tenant]]
+name = \"noisy\"
+trace = \"b.csv\"
+queue_depth = 16
+";
+
+/// The same on one drive with a data cache.
+const WHOLE: &str = "
+[cache]
+capacity = \"64 blocks\"
+partition = \"equal\"
+layout = \"dedicated\"
+[device.ssd]
+model = \"open-channel-16\"
+channel_groups = \"all\"
+channels = 4
+chips = 1
+planes = 1
+blocks = 64
+block = \"64KiB\"
+page = \"4KiB\"
+over_provisioning = 0.25
+lanes = 32
+lane_rate = 100000
+[machine]
+system = \"ssd\"
+[replay]
+loop = \"closed\"
+queue_depth = 4
+[[tenant]]
+name = \"quiet\"
+trace = \"a.csv\"
+channels = [1, 2]
+";
+
+/// Requests of a writer that overwrites so many blocks at random.
+fn writes(requests: u64, blocks: u64) -> String {
+    let mut rng = cachewright_types::Seed(9).rng();
+    let line = |at: u64| format!("1,W,{},4096,{}\n", rng.below(blocks) * 4096, at * 10);
+    (0..requests).map(line).collect()
+}
+
+fn folder(name: &str) -> Folder {
+    let folder = Folder::new(name);
+    folder.with("a.csv", &small_trace(5, 3000, 600));
+    folder.with("b.csv", &writes(20_000, 600));
+    folder
+}
+
+fn answer(folder: &Folder, text: &str, set: &[(&str, &str)]) -> Result<Value, String> {
+    let set = set.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    let options = RunOptions { set, ..RunOptions::default() };
+    let found = run(text, &folder.path.join("stack.toml"), &options, &quiet);
+    found.map(|mut found| found["cases"][0].take()).map_err(|e| e.to_string())
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// The neighbour writes and makes its channels clean, and the quiet tenant's every figure stays:
+/// it shares nothing but the link, which takes no time here.
+#[test]
+fn with_channels_of_its_own_a_tenant_is_as_if_alone_on_them() {
+    let folder = folder("layout-alone");
+    for (text, alone, used) in [(TIERED, "200 blocks", true), (WHOLE, "32 blocks", false)] {
+        let both = format!("{text}{NOISY}");
+        let together = answer(&folder, &both, &[]).unwrap();
+        let by_itself = answer(&folder, text, &[("capacity", alone)]).unwrap();
+        let quiet = |case: &Value| case["timing"]["tenants"][0].clone();
+        let each = together["timing"]["channels"]["each"].as_array().unwrap().clone();
+        let cleaning = |at: usize| number(&each[at]["dies_cleaning"]);
+        assert!(cleaning(0) > 0.05 && cleaning(3) > 0.05, "the writer's channels clean: {each:?}");
+        if used {
+            assert_eq!(quiet(&together), quiet(&by_itself));
+        } else {
+            // They share the memory's one channel too.
+            let mean = |case: &Value| number(&quiet(case)["mean_ns"]);
+            let ratio = mean(&together) / mean(&by_itself);
+            assert!((ratio - 1.0).abs() < 0.02, "{ratio}");
+        }
+        let striped = both.replace("channels = [1, 2]\n", "");
+        let striped = answer(&folder, &striped, &[("layout", "striped")]).unwrap();
+        let tail = |case: &Value| number(&quiet(case)["p99_ns"]);
+        assert!(tail(&striped) > 1.1 * tail(&together), "{} {}", tail(&striped), tail(&together));
+    }
+}
+
+#[test]
+fn the_result_shows_the_channel_map_and_what_each_did() {
+    let folder = folder("layout-map");
+    let text = format!("{TIERED}{NOISY}");
+    let timing = answer(&folder, &text, &[]).unwrap()["timing"].clone();
+    let channels = &timing["channels"];
+    assert_eq!(channels["layout"], "dedicated");
+    let groups = channels["groups"].as_array().unwrap();
+    let owners: Vec<&str> =
+        groups.iter().map(|group| group["tenants"][0].as_str().unwrap()).collect();
+    assert_eq!(owners, ["noisy", "quiet", "quiet", "noisy"]);
+    let sum: u64 = groups.iter().map(|group| group["write_bytes"].as_u64().unwrap()).sum();
+    assert_eq!(Some(sum), timing["devices"][0]["write_bytes"].as_u64());
+    let bytes: Vec<f64> = groups.iter().map(|group| number(&group["bytes_per_s"])).collect();
+    assert!((bytes[1] / bytes[2] - 1.0).abs() < 0.3, "slots go round the channels: {bytes:?}");
+    let each = channels["each"].as_array().unwrap();
+    assert!(each.iter().all(|one| (0.0..=1.0).contains(&number(&one["busy"]))));
+    let striped = answer(&folder, &text.replace("channels = [1, 2]", ""), &[("layout", "striped")]);
+    let striped = striped.unwrap()["timing"]["channels"].clone();
+    let all = striped["groups"].as_array().unwrap();
+    assert!(all.iter().all(|group| group["tenants"].as_array().unwrap().len() == 2));
+    let plain = answer(
+        &folder,
+        &text.replace("channels = [1, 2]", ""),
+        &[("layout", "striped"), ("device.cache.channel_groups", "all")],
+    );
+    assert_eq!(plain.unwrap()["timing"]["channels"]["groups"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn numbers_of_channels_groups_and_flashblox_are_carried_out() {
+    let folder = folder("layout-kinds");
+    let text = format!("{TIERED}{NOISY}").replace("channels = [1, 2]", "");
+    let owners = |set: &[(&str, &str)]| {
+        let case = answer(&folder, &text, set).unwrap();
+        let groups = case["timing"]["channels"]["groups"].as_array().unwrap().clone();
+        let of = |group: &Value| {
+            group["tenants"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|name| name.as_str().unwrap().chars().next().unwrap())
+                .collect::<String>()
+        };
+        (groups.iter().map(of).collect::<Vec<String>>().join(" "), case)
+    };
+    assert_eq!(owners(&[("tenant.noisy.channels", "3")]).0, "n n n q");
+    assert_eq!(owners(&[("tenant.noisy.weight", "2")]).0, "q n n n", "by weight");
+    let grouped = [("device.cache.channel_groups", "0,1 2,3"), ("tenant.quiet.channels", "[2, 3]")];
+    assert_eq!(owners(&grouped).0, "n q");
+    // 400 blocks of 768 per channel each; then 1,200 and 400.
+    assert_eq!(owners(&[("layout", "flashblox"), ("capacity", "800 blocks")]).0, "q n  ");
+    let set = [
+        ("layout", "flashblox"),
+        ("capacity", "2400 blocks"),
+        ("partition", "static"),
+        ("tenant.quiet.weight", "3"),
+    ];
+    let (found, case) = owners(&set);
+    assert_eq!(found, "q q q n");
+    let quotas = [0, 1].map(|at| case["tenants"][at]["quota_blocks"].as_u64().unwrap());
+    assert_eq!(quotas, [1800, 600]);
+    // A partition that changes while running keeps within what the channels hold.
+    let set = [
+        ("capacity", "1000 blocks"),
+        ("partition", "hull"),
+        ("replay.interval", "20ms"),
+        ("tenant.quiet.channels", "1"),
+    ];
+    let (_, case) = owners(&set);
+    let quota = case["tenants"][0]["quota_blocks"].as_u64().unwrap();
+    assert!(quota <= 704, "768 of a channel without 64 spare ones: {quota}");
+}
+
+#[test]
+fn what_cannot_be_laid_out_is_refused_by_key_and_value() {
+    let folder = folder("layout-refusal");
+    let text = format!("{TIERED}{NOISY}");
+    let cases: [(&[(&str, &str)], &str); 12] = [
+        (&[("layout", "dedicted")], "`cache.layout`: found layout `dedicted`, expected one of"),
+        (&[("layout", "striped")], "`tenant[1].channels`: found under `striped`, expected"),
+        (&[("tenant.quiet.channels", "[1, 4]")], "`tenant[1].channels`: found [1, 4], expected"),
+        (&[("tenant.noisy.channels", "3")], "`tenant[2].channels`: found 3, expected from 1 to 2"),
+        (&[("tenant.noisy.channels", "[2]")], "`tenant[2].channels`: found [2], expected no"),
+        (&[("tenant.quiet.channels", "\"1\"")], "`tenant[1].channels`: found `\"1\"`, expected a"),
+        (
+            &[("tenant.quiet.channels", "[0, 1, 2, 3]")],
+            "`cache.layout`: found 0 channels for 1 tenants that name none, expected",
+        ),
+        (
+            &[("partition", "shared"), ("capacity", "2000 blocks")],
+            "`tenant[1].channels`: found room for 1472 blocks beside `machine.spare_blocks`, \
+             expected room for its quota of 2000 (`cache.partition` lets each tenant have all",
+        ),
+        (
+            &[("partition", "static"), ("capacity", "2400 blocks"), ("tenant.noisy.weight", "3")],
+            "`tenant[2].channels`: found room for 1472 blocks beside `machine.spare_blocks`, \
+             expected room for its quota of 1800",
+        ),
+        (
+            &[("device.cache.channel_groups", "all")],
+            "`cache.layout`: found `dedicated`, expected `striped` on a cache device that shows no",
+        ),
+        (
+            &[("device.cache.channel_groups", "0,1 2,3")],
+            "`tenant[1].channels`: found [1, 2], expected whole groups",
+        ),
+        (&[("device.cache.count", "2")], "expected `striped` on a cache device that shows no"),
+    ];
+    for (set, expected) in cases {
+        let error = answer(&folder, &text, set).unwrap_err();
+        assert!(error.contains(expected), "{set:?}: {error}");
+    }
+    let whole = format!("{WHOLE}{NOISY}");
+    let cases: [(&[(&str, &str)], &str); 3] = [
+        (&[("device.ssd.channel_groups", "each")], "`device.ssd.channel_groups`: found with"),
+        (&[("tenant.noisy.channels", "9")], "`tenant[2].channels`: found 9, expected from 1 to 2"),
+        (&[("layout", "flashblox")], "`tenant[1].channels`: found under `flashblox`"),
+    ];
+    for (set, expected) in cases {
+        let error = answer(&folder, &whole, set).unwrap_err();
+        assert!(error.contains(expected), "{set:?}: {error}");
+    }
+    let plain = "[cache]\ncapacity = \"9 blocks\"\nlayout = \"flashblox\"\n[[tenant]]\n\
+                 name = \"a\"\ntrace = \"a.csv\"\n";
+    let error = answer(&folder, plain, &[]).unwrap_err();
+    assert!(error.contains("found `flashblox`, expected `striped` without `[device]`"), "{error}");
+}
+
+#[test]
+fn the_answer_does_not_depend_on_threads() {
+    let folder = folder("layout-threads");
+    let text = format!("{TIERED}{NOISY}").replace("channels = [1, 2]", "");
+    let layouts = ["striped", "dedicated", "flashblox"].map(str::to_owned).to_vec();
+    let with = |threads| {
+        let set = vec![("machine.alone".to_owned(), "true".to_owned())];
+        let vary = vec![("layout".to_owned(), layouts.clone())];
+        let options = RunOptions { threads, set, vary, ..RunOptions::default() };
+        run(&text, &folder.path.join("stack.toml"), &options, &quiet).unwrap()
+    };
+    let one = with(1);
+    assert_eq!(one["cases"].as_array().unwrap().len(), 3);
+    assert_eq!(one.to_string(), with(2).to_string());
+}
