@@ -363,6 +363,11 @@ def list_partitions() -> list[dict[str, Any]]:
     return _entries(_native.partitions())
 
 
+def list_layouts() -> list[dict[str, Any]]:
+    """Return the layouts of tenants on a drive's channels: `name`, `doc`, `source`, `needs`."""
+    return _entries(_native.layouts())
+
+
 def list_separations() -> list[dict[str, Any]]:
     """Return the separations of flash pages: `name`, `doc`, `source`, `needs`, `settings`."""
     return _entries(_native.separations())

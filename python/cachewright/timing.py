@@ -94,3 +94,25 @@ def fastest(document: dict[str, Any]) -> Case | None:
         key=lambda case: (case["timing"]["total"]["mean_ns"], case["case"]),
         default=None,
     )
+
+
+def channel_groups(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a drive's groups of channels from a `timing`: the host's bytes, and means of use.
+
+    Beside what the result says of each group: `label` (its channels), `owners` (whose blocks it
+    holds), and `busy`, `dies_working` and `dies_cleaning` on average over its channels.
+    """
+    if "channels" not in found:
+        return []
+    each = {one["channel"]: one for one in found["channels"]["each"]}
+    groups = []
+    for group in found["channels"]["groups"]:
+        own = [each[channel] for channel in group["channels"]]
+        means = {
+            key: sum(one[key] for one in own) / max(len(own), 1)
+            for key in ("busy", "dies_working", "dies_cleaning")
+        }
+        label = ", ".join(str(channel) for channel in group["channels"])
+        owners = ", ".join(group["tenants"]) or words.NOTHING
+        groups.append({**group, **means, "label": label, "owners": owners})
+    return groups

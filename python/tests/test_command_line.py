@@ -32,6 +32,7 @@ COMMANDS = [
     ["list"],
     ["list", "policies"],
     ["list", "partitions"],
+    ["list", "layouts"],
     ["list", "separations"],
     ["list", "reclaims"],
     ["list", "devices"],
@@ -200,6 +201,7 @@ def test_list_shows_every_entry_and_its_settings(folder: Path, command: Command)
     for kind, known in (
         ("policies", "lru"),
         ("partitions", "hull"),
+        ("layouts", "dedicated"),
         ("separations", "sepbit"),
         ("reclaims", "greedy"),
         ("devices", "hdd-7200-2tb"),

@@ -66,6 +66,25 @@ def test_a_store_shows_its_log_in_tables_and_the_report(stack: Path, command: Co
         assert words in page or words == "dense", words
 
 
+def test_channels_are_shown_with_whose_blocks_they_hold(stack: Path, command: Command) -> None:
+    path = stack.with_name("channels.toml")
+    drive = (
+        '[device.cache]\nmodel = "open-channel-16"\nchannels = 2\nchips = 1\nplanes = 1\n'
+        'blocks = 64\nblock = "64KiB"\npage = "4KiB"\nover_provisioning = 0.25\n'
+        '[device.backing]\nmodel = "fixed-latency"\n'
+    )
+    path.write_text(stack.read_text() + drive)
+    options = ("--set", "layout=dedicated", "--set", "partition=equal", "--set", "capacity=1MiB")
+    answer = command("run", path, *options)
+    assert answer.status == 0, answer.err
+    for words in ("channels (dedicated)", "dies at work", "cleaning"):
+        assert words in answer.out, words
+    document = json.loads(command("run", path, *options, "--json").out)
+    groups = document["cases"][0]["timing"]["channels"]["groups"]
+    tenants = [tenant["name"] for tenant in document["cases"][0]["tenants"]]
+    assert [group["tenants"] for group in groups] == [[name] for name in tenants]
+
+
 def test_frames_have_times(timed: Path) -> None:
     result = api.compare(timed, {"capacity": ["256KiB", "1MiB"]})
     frame = result.timing

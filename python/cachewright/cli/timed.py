@@ -33,6 +33,7 @@ def show(case: dict[str, Any]) -> None:
         cells.append(Column(str(line["name"]), column))
     table("share of the mean response", cells)
     _devices(found["devices"])
+    _channels(found)
     _facts(found)
 
 
@@ -48,6 +49,26 @@ def _devices(devices: list[dict[str, Any]]) -> None:
             Column("written", [words.size(device["write_bytes"]) for device in devices]),
             Column("busy", [words.percent(device["busy"]) for device in devices]),
             Column("mean inside", [words.significant(d["mean_inside"]) for d in devices]),
+        ],
+    )
+
+
+def _channels(found: dict[str, Any]) -> None:
+    """Print the map of a drive's channels, when it shows more than one group of them."""
+    groups = timing.channel_groups(found)
+    if len(groups) < 2:
+        return
+    table(
+        f"channels ({found['channels']['layout']})",
+        [
+            Column("channels", [group["label"] for group in groups], numeric=False),
+            Column("tenants", [group["owners"] for group in groups], numeric=False),
+            Column("read", [words.size(group["read_bytes"]) for group in groups]),
+            Column("written", [words.size(group["write_bytes"]) for group in groups]),
+            Column("per second", [words.size(group["bytes_per_s"]) for group in groups]),
+            Column("busy", [words.percent(group["busy"]) for group in groups]),
+            Column("dies at work", [words.percent(group["dies_working"]) for group in groups]),
+            Column("cleaning", [words.percent(group["dies_cleaning"]) for group in groups]),
         ],
     )
 

@@ -241,8 +241,28 @@ def _responses(document: dict[str, Any]) -> str:
         f"<section><h2>{title}</h2>{html_table(headers, rows, 1)}"
         + html_table(["device", "model", "reads", "writes", "busy", "mean inside"], devices, 2)
         + (html_table(["flash", "what it did"], flash, 2) if flash else "")
+        + _channels(case["timing"])
         + "</section>"
     )
+
+
+def _channels(found: dict[str, Any]) -> str:
+    groups = timing.channel_groups(found)
+    if len(groups) < 2:
+        return ""
+    rows = [
+        [
+            group["label"],
+            escape(group["owners"]),
+            words.size(group["bytes_per_s"]),
+            words.percent(group["busy"]),
+            words.percent(group["dies_working"]),
+            words.percent(group["dies_cleaning"]),
+        ]
+        for group in groups
+    ]
+    headers = ["channels", "tenants", "per second", "busy", "dies at work", "cleaning"]
+    return html_table(headers, rows, 2)
 
 
 def _held(blocks: int | None, block: int) -> str:

@@ -111,7 +111,7 @@ mod tests {
         assert_eq!((found.shared_channels, found.free_channels), (0, 3));
     }
 
-    /// Lines 23 to 28: 2 channels are left and 80 blocks of the pool's 3 x 30 used channel are free.
+    /// Lines 23 to 28: 2 channels are left, and 80 blocks of the pool's one channel.
     #[test]
     fn who_comes_when_channels_run_out_takes_all_and_the_rest_from_the_pool() {
         let found = allocated(&[20, 240], 3, 0.5);

@@ -118,6 +118,7 @@ fn with_channels_of_its_own_a_tenant_is_as_if_alone_on_them() {
             let mean = |case: &Value| number(&quiet(case)["mean_ns"]);
             let ratio = mean(&together) / mean(&by_itself);
             assert!((ratio - 1.0).abs() < 0.02, "{ratio}");
+            continue;
         }
         let striped = both.replace("channels = [1, 2]\n", "");
         let striped = answer(&folder, &striped, &[("layout", "striped")]).unwrap();

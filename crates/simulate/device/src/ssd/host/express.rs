@@ -33,7 +33,10 @@ impl Host {
     pub(super) fn express(&mut self, now_ns: u64, slot: Slot) -> bool {
         let Command { op, length, tenant, .. } = *self.command(slot);
         let alone = self.express.due_ns == NEVER_NS && self.wires[DOWN].is_empty();
-        if !alone || !self.queues.passes(tenant.index()) {
+        // On a link that takes no time it would arrive at once, where others still happen.
+        let protocol = &self.protocol;
+        let takes_ns = protocol.doorbell_ns + protocol.request_ns + protocol.entry_ns;
+        if !alone || takes_ns == 0 || !self.queues.passes(tenant.index()) {
             return false;
         }
         let doorbell_ns = self.wires[DOWN].occupy(now_ns, self.protocol.doorbell_ns);
@@ -155,6 +158,17 @@ mod tests {
                 assert_eq!(done.len(), 400);
                 assert_eq!((done, busy), run(seed, pairs, true), "{seed} {pairs:?}");
             }
+        }
+    }
+
+    /// Data takes a while even so, the messages before it none.
+    #[test]
+    fn on_a_link_that_takes_no_time_nothing_is_lost() {
+        for rate in [16, 100_000] {
+            let pairs = [("lanes", 32), ("lane_rate", rate)];
+            let (done, busy) = run(3, &pairs, false);
+            assert_eq!(done.len(), 400);
+            assert_eq!((done, busy), run(3, &pairs, true));
         }
     }
 }
