@@ -6,6 +6,7 @@
 //! logical and per physical page; `lazy` keeps a drive that was filled at once in less.
 
 pub mod lazy;
+mod sparse;
 
 use crate::FtlError;
 use crate::sink::Address;

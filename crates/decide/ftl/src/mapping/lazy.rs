@@ -3,16 +3,15 @@
 //! For: drives of hundreds of gigabytes in steady state within milliseconds and megabytes. Must
 //! never know: superblocks' states, streams. The rule ([`Fill`]) puts the first `pages` logical
 //! pages, in an order that an affine map shuffles, into the first superblocks, each with a set
-//! number of valid pages spread evenly; both directions of it are computed, not stored. A group of
-//! 16 logical pages, or a superblock, is stored once a page of it is placed. Units: pages.
+//! number of valid pages spread evenly; both directions of it are computed, not stored. A logical
+//! page is stored once it is placed, and so are the pages of a superblock. Units: pages.
 
+use super::sparse::Sparse;
 use super::{Table, UNMAPPED};
 use std::sync::Arc;
 
-/// Logical pages stored together: one cache line.
-const GROUP: usize = 16;
-/// Logical pages per bit that says whether any group among them is stored: a drive that was read
-/// only answers from the bits, which stay in the first-level cache.
+/// Logical pages per bit that says whether any among them is stored: a drive that was read only
+/// answers from the bits, which stay in the first-level cache.
 const SPAN: usize = 1024;
 /// Ranks per entry of the guide to superblocks.
 const GUIDE: u32 = 64;
@@ -174,9 +173,8 @@ pub struct Lazy {
     bits: u32,
     /// A bit per [`SPAN`] pages: one of them is stored.
     spans: Vec<u64>,
-    /// Index of each group of logical pages in `stored`.
-    groups: Vec<u32>,
-    stored: Vec<[u32; GROUP]>,
+    /// Addresses of logical pages placed or unmapped since.
+    stored: Sparse,
     /// Index of each superblock in `written`.
     blocks: Vec<u32>,
     /// Pages written to stored superblocks, one superblock after another.
@@ -199,28 +197,21 @@ impl Lazy {
         }
     }
 
-    /// The stored group of a page, stored now if it was not.
+    /// Stores the address of a page.
     #[inline]
-    fn group(&mut self, page: u32) -> &mut [u32; GROUP] {
-        let group = page as usize / GROUP;
-        if self.groups[group] == UNMAPPED {
-            let first = (group * GROUP) as u32;
-            let span = page as usize / SPAN;
-            self.spans[span / 64] |= 1 << (span % 64);
-            let entries = std::array::from_fn(|index| self.by_rule(first + index as u32));
-            self.groups[group] = self.stored.len() as u32;
-            self.stored.push(entries);
-        }
-        &mut self.stored[self.groups[group] as usize]
+    fn store(&mut self, page: u32, at: u32) {
+        let span = page as usize / SPAN;
+        self.spans[span / 64] |= 1 << (span % 64);
+        self.stored.set(page, at);
     }
 }
 
 impl Table for Lazy {
     fn new(logical_pages: u32, bits: u32) -> Lazy {
-        let groups = vec![UNMAPPED; (logical_pages as usize).div_ceil(GROUP)];
         let spans = vec![0; (logical_pages as usize).div_ceil(64 * SPAN)];
-        let (stored, blocks, written) = (Vec::new(), Vec::new(), Vec::new());
-        Lazy { fill: None, pages: logical_pages, bits, spans, groups, stored, blocks, written }
+        let (blocks, written) = (Vec::new(), Vec::new());
+        let stored = Sparse::new(logical_pages);
+        Lazy { fill: None, pages: logical_pages, bits, spans, stored, blocks, written }
     }
 
     fn grow(&mut self) {
@@ -244,12 +235,7 @@ impl Table for Lazy {
             Some(bits) if bits >> (span % 64) & 1 == 1 => {}
             _ => return self.by_rule(page),
         }
-        match self.groups.get(page as usize / GROUP) {
-            Some(group) if *group != UNMAPPED => {
-                self.stored[*group as usize][page as usize % GROUP]
-            }
-            _ => self.by_rule(page),
-        }
+        self.stored.get(page).unwrap_or_else(|| self.by_rule(page))
     }
 
     fn page_at(&self, at: u32) -> u32 {
@@ -274,11 +260,11 @@ impl Table for Lazy {
         }
         let stored = self.blocks[block as usize] as usize;
         self.written[stored << self.bits | offset as usize] = page;
-        self.group(page)[page as usize % GROUP] = at;
+        self.store(page, at);
     }
 
     fn unmap(&mut self, page: u32) {
-        self.group(page)[page as usize % GROUP] = UNMAPPED;
+        self.store(page, UNMAPPED);
     }
 }
 
