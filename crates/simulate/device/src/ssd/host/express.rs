@@ -161,6 +161,36 @@ mod tests {
         }
     }
 
+    /// The second command comes while messages of the first are hidden, and nobody looked between.
+    #[test]
+    fn a_command_that_crosses_the_way_finds_no_message_in_the_past() {
+        for pause_ns in [1, 10, 30, 100, 1_200] {
+            let run = |look: bool| {
+                let mut host = Host::new(&SsdParams::default(), &[]);
+                let (mut arrived, mut at) = (Vec::new(), Vec::new());
+                let command = |tag| {
+                    let (offset, length) = (Bytes(0), Bytes(4096));
+                    Command { tag, op: Op::Write, offset, length, tenant: TenantId(0) }
+                };
+                host.submit(Nanos(1_000), command(0));
+                if look {
+                    host.follow(1_000 + pause_ns);
+                }
+                host.submit(Nanos(1_000 + pause_ns), command(1));
+                let mut now = 1_000 + pause_ns;
+                while host.due_ns() != NEVER_NS {
+                    assert!(host.due_ns() >= now, "{} is before {now}", host.due_ns());
+                    now = host.due_ns();
+                    host.arrivals(now, &mut arrived, &mut Vec::new());
+                    at.extend(arrived.drain(..).map(|slot| (now, slot)));
+                }
+                assert_eq!(at.len(), 2);
+                at
+            };
+            assert_eq!(run(false), run(true), "{pause_ns}");
+        }
+    }
+
     /// Data takes a while even so, the messages before it none.
     #[test]
     fn on_a_link_that_takes_no_time_nothing_is_lost() {

@@ -133,7 +133,8 @@ impl Host {
     /// Accepts a command.
     #[inline]
     pub fn submit(&mut self, now: Nanos, command: Command) {
-        self.follow(self.seen_ns);
+        // What was due before has happened even if nobody looked; what is due now only if seen.
+        self.follow(self.seen_ns.max(now.0.saturating_sub(1)));
         let slot = self.free.pop().unwrap_or_else(|| self.grow(command));
         let pending = &mut self.pending[slot.0 as usize];
         pending.command = command;
