@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Folders that hold nothing written by hand.
+/// Folders that hold nothing written by hand; `.git` is a file where a clone has several trees.
 const SKIPPED: [&str; 9] =
     [".git", ".venv", "target", "results", "demo", "dist", "corpus", "artifacts", "__pycache__"];
 
@@ -84,10 +84,12 @@ pub fn read_all(root: &Path) -> io::Result<Vec<Source>> {
         for entry in fs::read_dir(&folder)? {
             let path = entry?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if SKIPPED.contains(&name.as_str()) {
+                continue;
+            }
             if path.is_dir() {
                 let hidden_cache = name.starts_with('.') && name.ends_with("_cache");
-                let cache = hidden_cache || name == ".hypothesis" || name.ends_with(".egg-info");
-                if !SKIPPED.contains(&name.as_str()) && !cache {
+                if !hidden_cache && name != ".hypothesis" && !name.ends_with(".egg-info") {
                     folders.push(path);
                 }
             } else if name != "Cargo.lock"
