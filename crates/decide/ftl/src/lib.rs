@@ -18,6 +18,7 @@ pub mod registry;
 pub mod separation;
 pub mod sink;
 pub mod theory;
+pub mod wear;
 pub mod workload;
 mod worths;
 
@@ -32,6 +33,7 @@ pub use registry::{Entry, Need};
 pub use separation::learning::{Classification, Confusion, Part, Statistics};
 pub use separation::{Choice, HostRequest, Invalidated, Moved, Separation, Stream, Write};
 pub use sink::{Address, NoSink, Sink};
+pub use wear::Wear;
 
 /// A lifetime when the page is never written again, or when that is not known.
 pub const NEVER: u32 = u32::MAX;

@@ -3,10 +3,11 @@
 //! For: measured devices of which no more is known, and queues of theory. Must never know: caches.
 //! Units: bytes, nanoseconds.
 
+use crate::energy::Energy;
 use crate::parameters;
-use crate::seam::{Command, Completion, Device, Part};
-use crate::servers::Servers;
-use cachewright_types::{Bytes, Nanos, Op, SettingError};
+use crate::seam::{Command, Part};
+use crate::servers::{Done, Served, Service};
+use cachewright_types::{Bytes, Nanos, Op};
 
 parameters! {
     /// A device of fixed latency; the defaults are an SSD on SATA with one queue of 32.
@@ -23,51 +24,40 @@ parameters! {
             /// commands served at once
             parallelism: u32 = 32, "commands", 1 ..= 65_536; "native command queueing of SATA";
         }
+        "energy" {
+            /// power drawn all the time; 0 is not given
+            idle_power: f64 = 0.0, "W", 0.0 ..= 100_000.0; "not given";
+            /// energy of a read, beside that; 0 is not given
+            read_energy: f64 = 0.0, "uJ", 0.0 ..= 1_000_000_000.0; "not given";
+            /// energy of a write, beside that; 0 is not given
+            write_energy: f64 = 0.0, "uJ", 0.0 ..= 1_000_000_000.0; "not given";
+        }
     }
 }
 
 /// A device of fixed latency.
-#[derive(Clone, Debug)]
-pub struct FixedLatency {
-    settings: FixedSettings,
-    servers: Servers,
-}
+pub type FixedLatency = Served<FixedSettings>;
 
-impl FixedLatency {
-    /// An idle device. Errors: none today.
-    pub fn new(settings: &FixedSettings) -> Result<FixedLatency, SettingError> {
-        let servers = Servers::new(settings.parallelism, Part::Transfer);
-        Ok(FixedLatency { settings: settings.clone(), servers })
+impl Service for FixedSettings {
+    const PART: Part = Part::Transfer;
+
+    fn servers(&self) -> u32 {
+        self.parallelism
     }
-}
 
-impl Device for FixedLatency {
     fn capacity(&self) -> Bytes {
-        self.settings.capacity
+        self.capacity
     }
 
-    fn submit(&mut self, now: Nanos, command: Command) {
-        let service_ns = match command.op {
-            Op::Read => self.settings.read.0,
-            Op::Write => self.settings.write.0,
-            Op::Trim | Op::Flush => 0,
-        };
-        self.servers.submit(now, &command, service_ns);
+    fn service_ns(&self, command: &Command) -> u64 {
+        if command.op == Op::Read { self.read.0 } else { self.write.0 }
     }
 
-    fn next_due(&self) -> Option<Nanos> {
-        self.servers.next_due()
-    }
-
-    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
-        self.servers.advance(now, done);
-    }
-
-    fn outstanding(&self) -> usize {
-        self.servers.outstanding()
-    }
-
-    fn audit(&self) -> Result<(), String> {
-        self.servers.audit()
+    fn energy(&self, done: &Done, elapsed_ns: u64) -> Energy {
+        let mut energy = Energy::default();
+        energy.draw("idle", self.idle_power, elapsed_ns);
+        energy.spend("reads", self.read_energy * 1e-6, done.reads);
+        energy.spend("writes", self.write_energy * 1e-6, done.writes);
+        energy
     }
 }

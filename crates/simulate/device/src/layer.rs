@@ -46,11 +46,14 @@ pub struct Steps {
     pub told: Vec<Told>,
     /// Where the host's page goes.
     pub program: Address,
+    /// Whether the host waits for the step of a model that was taken for it, if one was.
+    pub predicted: Option<bool>,
 }
 
 impl Default for Steps {
     fn default() -> Steps {
-        Steps { told: Vec::new(), program: Address { block: 0, offset: 0 } }
+        let program = Address { block: 0, offset: 0 };
+        Steps { told: Vec::new(), program, predicted: None }
     }
 }
 
@@ -70,6 +73,10 @@ impl Sink for Steps {
 
     fn read_meta(&mut self, of: Address) {
         self.told.push(Told::MetaRead { of });
+    }
+
+    fn predict(&mut self, _: u32, waits: bool) {
+        self.predicted = Some(waits);
     }
 
     fn erase(&mut self, block: u32) {

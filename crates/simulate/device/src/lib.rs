@@ -4,6 +4,7 @@
 //! goals, files, clocks. Units: bytes, nanoseconds of simulated time (integers; no wall clock).
 
 pub mod disk;
+pub mod energy;
 pub mod fixed;
 pub mod layer;
 pub mod models;
@@ -11,12 +12,13 @@ pub mod null;
 pub mod parameters;
 pub mod ram;
 pub mod seam;
-mod servers;
+pub mod servers;
 pub mod ssd;
 pub mod store;
 pub mod striped;
 pub mod usage;
 
+pub use energy::Energy;
 pub use models::{MODELS, Model, ModelError, model};
 pub use seam::{AnyDevice, Command, Completion, Device, Exposed, Member, Part, Spent};
 pub use striped::{ArraySettings, Striped};

@@ -3,10 +3,11 @@
 //! For: a buffer cache's DRAM. Must never know: caches. Units: bytes, nanoseconds. A command uses
 //! one channel for latency and transfer; commands queue for the channels.
 
+use crate::energy::Energy;
 use crate::parameters;
-use crate::seam::{Command, Completion, Device, Part};
-use crate::servers::Servers;
-use cachewright_types::{Bytes, Nanos, Op, SettingError};
+use crate::seam::{Command, Part};
+use crate::servers::{Done, Served, Service};
+use cachewright_types::{Bytes, Nanos};
 
 parameters! {
     /// Memory; the defaults are one channel of DDR4-3200.
@@ -23,51 +24,38 @@ parameters! {
             /// channels
             channels: u32 = 1, "channels", 1 ..= 1024; "one";
         }
+        "energy" {
+            /// power drawn all the time; 0 is not given
+            idle_power: f64 = 0.0, "W", 0.0 ..= 100_000.0; "not given";
+            /// energy of moving data, beside that; 0 is not given
+            transfer_energy: f64 = 0.0, "pJ/bit", 0.0 ..= 100_000.0; "not given";
+        }
     }
 }
 
 /// Memory.
-#[derive(Clone, Debug)]
-pub struct Ram {
-    settings: RamSettings,
-    servers: Servers,
-}
+pub type Ram = Served<RamSettings>;
 
-impl Ram {
-    /// Idle memory. Errors: none today.
-    pub fn new(settings: &RamSettings) -> Result<Ram, SettingError> {
-        let servers = Servers::new(settings.channels, Part::Dram);
-        Ok(Ram { settings: settings.clone(), servers })
+impl Service for RamSettings {
+    const PART: Part = Part::Dram;
+
+    fn servers(&self) -> u32 {
+        self.channels
     }
-}
 
-impl Device for Ram {
     fn capacity(&self) -> Bytes {
-        self.settings.capacity
+        self.capacity
     }
 
-    fn submit(&mut self, now: Nanos, command: Command) {
-        let transfer_ns = command.length.0 as f64 * 1e3 / self.settings.channel_mb_per_s;
-        let service_ns = match command.op {
-            Op::Read | Op::Write => self.settings.latency.0 + transfer_ns.round() as u64,
-            Op::Trim | Op::Flush => 0,
-        };
-        self.servers.submit(now, &command, service_ns);
+    fn service_ns(&self, command: &Command) -> u64 {
+        let transfer_ns = command.length.0 as f64 * 1e3 / self.channel_mb_per_s;
+        self.latency.0 + transfer_ns.round() as u64
     }
 
-    fn next_due(&self) -> Option<Nanos> {
-        self.servers.next_due()
-    }
-
-    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
-        self.servers.advance(now, done);
-    }
-
-    fn outstanding(&self) -> usize {
-        self.servers.outstanding()
-    }
-
-    fn audit(&self) -> Result<(), String> {
-        self.servers.audit()
+    fn energy(&self, done: &Done, elapsed_ns: u64) -> Energy {
+        let mut energy = Energy::default();
+        energy.draw("idle", self.idle_power, elapsed_ns);
+        energy.spend("transfer", self.transfer_energy * 1e-12, done.bytes * 8);
+        energy
     }
 }

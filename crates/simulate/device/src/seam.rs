@@ -4,6 +4,7 @@
 //! never share state, and the same commands at the same times give the same completions. Must never
 //! know: who submits, or which model answers. Units: bytes, nanoseconds of simulated time.
 
+use crate::energy::Energy;
 use crate::ssd::flash::FlashStats;
 use crate::store::StoreStats;
 use crate::usage::Use;
@@ -191,6 +192,12 @@ pub trait Device {
     /// for a device that has no such thing.
     fn exposed(&self) -> Vec<Exposed> {
         Vec::new()
+    }
+
+    /// What was spent from time 0 up to `now`, of the parts whose rates are given; what is under
+    /// way counts whole, what members spend is theirs.
+    fn energy(&self, _now: Nanos) -> Energy {
+        Energy::default()
     }
 
     /// What the flash inside has done up to `now`; nothing for a device without flash.

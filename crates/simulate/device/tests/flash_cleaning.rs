@@ -96,6 +96,9 @@ fn wear_is_levelled_where_set() {
     assert!(level.wear.least > 0 && level.counters.wear_moves > 0);
     let spread = |stats: &FlashStats| stats.wear.most - stats.wear.least;
     assert!(2 * spread(&level) < spread(&uneven), "{:?}, {:?}", level.wear, uneven.wear);
+    assert!(2.0 * level.wear.deviation < uneven.wear.deviation);
+    let erases = 64.0 * level.wear.mean;
+    assert!((erases - level.counters.erases as f64).abs() < 1e-6, "every erase wears a block");
 }
 
 /// A superblock over all planes: its moves go to other planes, and every read finds its page.

@@ -18,6 +18,7 @@ mod settings;
 pub use queue::Schedule;
 pub use settings::{CHEETAH_9LP, DiskSettings};
 
+use crate::energy::Energy;
 use crate::seam::{Command, Completion, Device, Part, Spent};
 use buffer::TrackBuffer;
 use cachewright_types::{Bytes, Nanos, Op, SettingError};
@@ -56,6 +57,11 @@ pub struct Disk {
     /// Where the arm and the chosen head are.
     cylinder: u64,
     head: u64,
+    /// Idle watts, and those beyond them while the arm moves and while data passes.
+    watts: [f64; 3],
+    /// Time the arm has moved, and data of commands has passed.
+    seek_ns: u64,
+    transfer_ns: u64,
 }
 
 impl Disk {
@@ -86,6 +92,9 @@ impl Disk {
             link_free_ns: 0,
             cylinder: 0,
             head: 0,
+            watts: [settings.idle_power, settings.seek_power, settings.transfer_power],
+            seek_ns: 0,
+            transfer_ns: 0,
             geometry,
         })
     }
@@ -189,6 +198,8 @@ impl Disk {
             from_ns + pass_ns
         };
         self.move_to(end - 1);
+        self.seek_ns += spent.of(Part::Seek);
+        self.transfer_ns += spent.of(Part::Transfer);
         Active { tag: next.command.tag, submitted_ns: next.submitted_ns, finish_ns, spent }
     }
 
@@ -256,6 +267,16 @@ impl Device for Disk {
 
     fn outstanding(&self) -> usize {
         self.queue.len() + self.quick.len() + usize::from(self.active.is_some())
+    }
+
+    /// Data read ahead is not counted as passing.
+    fn energy(&self, now: Nanos) -> Energy {
+        let [idle, seek, transfer] = self.watts;
+        let mut energy = Energy::default();
+        energy.draw("idle", idle, now.0);
+        energy.draw("seek", seek, self.seek_ns);
+        energy.draw("transfer", transfer, self.transfer_ns);
+        energy
     }
 
     fn audit(&self) -> Result<(), String> {

@@ -11,7 +11,7 @@ use super::flash::{Backend, Done, FlashError, FlashStats, Kind, Transaction};
 use super::host::{Host, Port, Slot};
 use super::pages::Layout;
 use super::params::SsdParams;
-use crate::{Command, Exposed, Spent};
+use crate::{Command, Energy, Exposed, Spent};
 use cachewright_types::{Bytes, Nanos, Op, Seed, SettingError};
 
 /// A drive without a data cache.
@@ -35,7 +35,7 @@ impl Ssd {
         params.check()?;
         let tenants = ports.len().max(1) as u32;
         let flash = Backend::new(&params.flash(tenants), seed).map_err(refusal)?;
-        Ok(Drive::of(Host::new(params, ports), Direct::new(params, flash)))
+        Ok(Drive::of(Host::new(params, ports), Direct::new(params, flash), params.power()))
     }
 }
 
@@ -138,6 +138,10 @@ impl Inside for Direct {
 
     fn exposed(&self) -> Vec<Exposed> {
         self.layout.exposed()
+    }
+
+    fn spend(&self, energy: &mut Energy) {
+        self.flash.spend(energy);
     }
 
     fn flash(&self, now: Nanos) -> Option<FlashStats> {

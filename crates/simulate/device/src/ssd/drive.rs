@@ -4,10 +4,10 @@
 //! between interface and flash. Must never know: which inside it is. Unit: nanoseconds. At equal
 //! times, messages on the link arrive before anything inside happens.
 
+use super::flash::FlashStats;
 use super::host::{Host, Slot};
 use super::link::NEVER_NS;
-use crate::ssd::flash::FlashStats;
-use crate::{Command, Completion, Device, Exposed, Spent};
+use crate::{Command, Completion, Device, Energy, Exposed, Spent};
 use cachewright_types::{Bytes, Nanos};
 
 /// A command that the inside has done.
@@ -44,6 +44,9 @@ pub trait Inside {
     /// What the flash has done up to `now`; nothing for an inside without flash.
     fn flash(&self, now: Nanos) -> Option<FlashStats>;
 
+    /// Adds the energy of the operations begun so far.
+    fn spend(&self, energy: &mut Energy);
+
     /// Checks everything that must hold between calls; slow. Errors: the first rule found broken.
     fn audit(&self) -> Result<(), String>;
 }
@@ -61,15 +64,43 @@ pub struct Drive<I> {
     finished: Vec<Finished>,
     accepted: u64,
     completed: u64,
+    power: Power,
+    /// Time with commands inside up to `active_since`, from when on some are or none is.
+    active_ns: u64,
+    active_since: u64,
+}
+
+/// What a drive draws, in watts; 0 where it is not given.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Power {
+    /// All the time.
+    pub idle: f64,
+    /// Beyond that while commands are inside.
+    pub active: f64,
 }
 
 impl<I: Inside> Drive<I> {
     /// Puts a drive together; both parts must be idle.
-    pub fn of(host: Host, inside: I) -> Drive<I> {
-        let (arrived, finished) = (Vec::new(), Vec::new());
-        let (accepted, completed) = (0, 0);
-        let (host_due_ns, inside_due_ns) = (NEVER_NS, NEVER_NS);
-        Drive { host, inside, host_due_ns, inside_due_ns, arrived, finished, accepted, completed }
+    pub fn of(host: Host, inside: I, power: Power) -> Drive<I> {
+        Drive {
+            host,
+            inside,
+            host_due_ns: NEVER_NS,
+            inside_due_ns: NEVER_NS,
+            arrived: Vec::new(),
+            finished: Vec::new(),
+            accepted: 0,
+            completed: 0,
+            power,
+            active_ns: 0,
+            active_since: 0,
+        }
+    }
+
+    /// Time with commands inside, up to `now`.
+    pub fn active(&self, now: Nanos) -> Nanos {
+        let running = if self.accepted > self.completed { now.0 - self.active_since } else { 0 };
+        Nanos(self.active_ns + running)
     }
 
     /// The host interface, to look at.
@@ -107,6 +138,9 @@ impl<I: Inside> Drive<I> {
         let before = done.len();
         self.host.arrivals(now.0, &mut self.arrived, done);
         self.completed += (done.len() - before) as u64;
+        if self.completed == self.accepted && done.len() > before {
+            self.active_ns += now.0 - self.active_since;
+        }
         if !self.arrived.is_empty() {
             for slot in self.arrived.drain(..) {
                 self.inside.arrive(now, slot, self.host.command(slot), &mut self.finished);
@@ -122,6 +156,9 @@ impl<I: Inside> Device for Drive<I> {
     }
 
     fn submit(&mut self, now: Nanos, command: Command) {
+        if self.accepted == self.completed {
+            self.active_since = now.0;
+        }
         self.accepted += 1;
         self.host.submit(now, command);
         self.host_due_ns = self.host.due_ns();
@@ -159,6 +196,14 @@ impl<I: Inside> Device for Drive<I> {
 
     fn exposed(&self) -> Vec<Exposed> {
         self.inside.exposed()
+    }
+
+    fn energy(&self, now: Nanos) -> Energy {
+        let mut energy = Energy::default();
+        energy.draw("idle", self.power.idle, now.0);
+        energy.draw("active", self.power.active, self.active(now).0);
+        self.inside.spend(&mut energy);
+        energy
     }
 
     fn flash(&self, now: Nanos) -> Option<FlashStats> {
@@ -239,6 +284,8 @@ mod tests {
             None
         }
 
+        fn spend(&self, _: &mut Energy) {}
+
         fn audit(&self) -> Result<(), String> {
             Ok(())
         }
@@ -250,7 +297,8 @@ mod tests {
             let number = text.parse().map(Value::Int);
             params.set(key, &number.unwrap_or(Value::Text((*text).to_owned()))).unwrap();
         }
-        Drive::of(Host::new(&params, ports), Flat { time_ns, open: Vec::new(), most: 0 })
+        let inside = Flat { time_ns, open: Vec::new(), most: 0 };
+        Drive::of(Host::new(&params, ports), inside, params.power())
     }
 
     fn command(tag: u64, op: Op, length: u64, tenant: u16) -> Command {
@@ -292,6 +340,23 @@ mod tests {
             assert_eq!(done.spent.of(Part::Flash), 1_000);
             at = done.finished;
         }
+    }
+
+    /// A command inside from 0 to 2,399 ns, two at once from 10 us on, and idle power to 1 ms.
+    #[test]
+    fn power_is_drawn_while_commands_are_inside() {
+        let watts = [("idle_power", "2"), ("active_power", "3")];
+        let mut drive = drive(&watts, &[], 1_000);
+        drive.submit(Nanos(0), command(0, Op::Read, 4096, 0));
+        let first = run(&mut drive)[0].finished.0;
+        assert_eq!(first, 1_000 + 8 + 8 + 25 + 1_248 + 11);
+        drive.submit(Nanos(10_000), command(1, Op::Read, 4096, 0));
+        drive.submit(Nanos(10_500), command(2, Op::Read, 4096, 0));
+        let last = run(&mut drive)[1].finished.0;
+        let active = first + last - 10_000;
+        assert_eq!(drive.active(Nanos(1_000_000)), Nanos(active));
+        let energy = drive.energy(Nanos(1_000_000));
+        assert_eq!(energy.parts(), [("idle", 0.002), ("active", 3.0 * (active as f64 / 1e9))]);
     }
 
     /// A register frame down and one up, setup and data, set device bits: at 0.6 B/ns with 32 B of

@@ -9,11 +9,13 @@ pub mod drive;
 pub mod flash;
 pub mod host;
 pub mod import;
+pub mod life;
 pub mod link;
 pub mod pages;
 pub mod params;
 pub mod presets;
 
 pub use direct::Ssd;
+pub use life::{Life, Rated};
 pub use params::SsdParams;
 pub use presets::{PRESETS, Preset, preset};

@@ -6,12 +6,14 @@
 use super::Timed;
 use super::channels::channels_json;
 use super::drive::drive_json;
+use super::energy::{energy_json, whole_energy};
+use super::flash::flash_json;
 use super::store::store_json;
 use crate::case::Case;
-use crate::spec::Front;
+use crate::spec::{DeviceSpec, Front};
 use cachewright_measure::fairness::{extremes, jain};
 use cachewright_system::timed::{DeviceUse, Experience, Times};
-use cachewright_types::Op;
+use cachewright_types::{Bytes, Op};
 use serde_json::{Map, Value, json};
 
 /// The `timing` of a case.
@@ -48,7 +50,12 @@ pub fn timing_json(case: &Case, timed: &Timed) -> Value {
         timing["channels"] = channels;
     }
     if let Some(work) = &times.drive {
-        timing["drive"] = drive_json(case, work);
+        let flash = timing["devices"][0]["flash"].take();
+        timing["drive"] = drive_json(work, flash, times.end_ns);
+        timing["devices"][0].as_object_mut().map(|device| device.remove("flash"));
+    }
+    if let Some(energy) = whole_energy(times) {
+        timing["energy"] = energy;
     }
     if let Some(store) = store_json(case, times) {
         timing["store"] = store;
@@ -148,28 +155,27 @@ fn devices_json(case: &Case, times: &Times) -> Vec<Value> {
             Front::Device(cache) if number == 0 => cache,
             _ => &stack.backing,
         });
-        let model = spec.map(|spec| spec.model.as_str());
         // What a store was asked stands under `store`; here is what it asked of its device.
         let device = match (&device.store, device.members.first()) {
             (Some(_), Some(beneath)) => beneath,
             _ => device,
         };
         if device.members.is_empty() {
-            lines.push(device_json(&name, model, device, times.end_ns));
+            lines.push(device_json(&name, spec, device, times.end_ns));
         }
         for (place, member) in device.members.iter().enumerate() {
             let name = format!("{name} {}", place + 1);
-            lines.push(device_json(&name, model, member, times.end_ns));
+            lines.push(device_json(&name, spec, member, times.end_ns));
         }
     }
     lines
 }
 
-fn device_json(name: &str, model: Option<&str>, device: &DeviceUse, end_ns: u64) -> Value {
+fn device_json(name: &str, spec: Option<&DeviceSpec>, device: &DeviceUse, end_ns: u64) -> Value {
     let (used, span_ns) = (&device.used, end_ns.max(1) as f64);
-    json!({
+    let mut found = json!({
         "name": name,
-        "model": model,
+        "model": spec.map(|spec| spec.model.as_str()),
         "reads": used.commands[Op::Read as usize],
         "writes": used.commands[Op::Write as usize],
         "read_bytes": used.bytes[Op::Read as usize],
@@ -177,7 +183,16 @@ fn device_json(name: &str, model: Option<&str>, device: &DeviceUse, end_ns: u64)
         "busy": used.population.busy_ns() as f64 / span_ns,
         "mean_inside": used.population.inside_ns() as f64 / span_ns,
         "max_inside": used.population.most(),
-    })
+    });
+    if let Some(energy) = energy_json(device, end_ns) {
+        found["energy"] = energy;
+    }
+    let params = spec.and_then(|spec| spec.drive().ok());
+    if let Some((params, flash)) = params.zip(device.flash.as_ref()) {
+        let written = Bytes(used.bytes[Op::Write as usize]);
+        found["flash"] = flash_json(&params, flash, written, end_ns);
+    }
+    found
 }
 
 /// Little's law: the mean number inside is the rate of arrivals times the mean response.

@@ -3,9 +3,9 @@
 //! For: stack files with `machine.system = "ssd"`. Must never know: how a drive works. Units: pages
 //! of the drive unless a name says otherwise.
 
+use super::flash::share;
 use super::{Job, Workload, layout};
 use crate::ExperimentError;
-use crate::case::Case;
 use crate::lanes::Plan;
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_device::ssd::host::Port;
@@ -72,30 +72,15 @@ impl Workload<'_> {
     }
 }
 
-/// What the drive did.
-pub(super) fn drive_json(case: &Case, work: &DriveWork) -> Value {
-    let (cache, flash) = (&work.cache, &work.flash);
-    let counters = &flash.counters;
-    let stack = case.spec.stack.as_ref();
-    let filled = stack.and_then(|stack| stack.backing.drive().ok()).map(|drive| drive.occupancy);
-    json!({
-        "preconditioned": flash.preconditioned,
-        "filled_share": if flash.preconditioned == "empty" { Some(0.0) } else { filled },
-        "write_amplification": flash.write_amplification(),
-        "collections": flash.collections,
-        "moved_pages": flash.moved_pages,
-        "erases": counters.erases,
-        "host_reads": counters.host_reads,
-        "update_reads": counters.update_reads,
-        "map_misses": counters.map_reads,
-        "map_programs": counters.map_programs,
-        "host_programs": counters.host_programs,
-        "unwritten_reads": counters.unwritten_reads,
-        "mean_erases": flash.wear.mean,
-        "most_erases": flash.wear.most,
-        "destaged_pages": cache.destaged_pages,
-        "read_filled_pages": cache.filled_pages,
-        "held_writes": cache.held_writes,
-        "most_outgoing_bytes": cache.most_outgoing.0,
-    })
+/// What a drive that is the whole machine did.
+pub(super) fn drive_json(work: &DriveWork, flash: Value, end_ns: u64) -> Value {
+    let cache = &work.cache;
+    let mut found = flash;
+    found["destaged_pages"] = cache.destaged_pages.into();
+    found["read_filled_pages"] = cache.filled_pages.into();
+    found["held_writes"] = cache.held_writes.into();
+    found["most_outgoing_bytes"] = cache.most_outgoing.0.into();
+    let [to, from] = work.link_busy_ns.map(|busy_ns| share(busy_ns, end_ns));
+    found["link_busy"] = json!({"to_drive": to, "to_host": from});
+    found
 }

@@ -7,6 +7,8 @@
 mod answer;
 mod channels;
 mod drive;
+mod energy;
+mod flash;
 mod latency;
 mod layout;
 mod listing;

@@ -35,7 +35,7 @@ use cachewright_device::ssd::flash::{Backend, Done, FlashStats, Kind, Transactio
 use cachewright_device::ssd::host::{Host, Port, Slot};
 use cachewright_device::ssd::pages::Layout;
 use cachewright_device::ssd::params::{Capacity, SsdParams, UnwrittenReads};
-use cachewright_device::{Command, Exposed, Part, Spent};
+use cachewright_device::{Command, Energy, Exposed, Part, Spent};
 use cachewright_policy::Policy;
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Seed, SettingError, TenantId};
 use destage::Job;
@@ -126,7 +126,8 @@ pub fn cached<P: Policy>(parts: CachedParts<'_, P>) -> Result<CachedSsd<P>, Sett
     params.check()?;
     let tenants = ports.len().max(1) as u32;
     let flash = Backend::new(&params.flash(tenants), seed).map_err(refusal)?;
-    Ok(Drive::of(Host::new(params, ports), DataCache::new(params, flash, engine, axes)))
+    let inside = DataCache::new(params, flash, engine, axes);
+    Ok(Drive::of(Host::new(params, ports), inside, params.power()))
 }
 
 impl<P: Policy> DataCache<P> {
@@ -175,11 +176,6 @@ impl<P: Policy> DataCache<P> {
     /// The engine, for counters and occupancy.
     pub fn engine(&self) -> &Engine<P> {
         &self.engine
-    }
-
-    /// What the flash has done up to `now`.
-    pub fn flash_stats(&self, now: Nanos) -> FlashStats {
-        self.flash.stats(now)
     }
 
     /// What the cache has done.
@@ -327,6 +323,10 @@ impl<P: Policy> Inside for DataCache<P> {
         self.layout.exposed()
     }
 
+    fn spend(&self, energy: &mut Energy) {
+        self.flash.spend(energy);
+    }
+
     fn flash(&self, now: Nanos) -> Option<FlashStats> {
         Some(self.flash.stats(now))
     }
@@ -356,6 +356,8 @@ pub trait DataCached {
     fn dirty_pages(&self) -> u64;
     /// What the cache has done.
     fn cache_stats(&self) -> CacheStats;
+    /// Time in which the wires to the drive and to the host carried something.
+    fn link_busy(&self) -> [Nanos; 2];
 }
 
 impl<P: Policy> DataCached for CachedSsd<P> {
@@ -390,6 +392,10 @@ impl<P: Policy> DataCached for CachedSsd<P> {
 
     fn cache_stats(&self) -> CacheStats {
         self.inside().stats
+    }
+
+    fn link_busy(&self) -> [Nanos; 2] {
+        self.host().link_busy()
     }
 }
 

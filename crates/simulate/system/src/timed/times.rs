@@ -10,7 +10,7 @@ use crate::lane::LaneResult;
 use crate::ssd::CacheStats;
 use cachewright_device::ssd::flash::FlashStats;
 use cachewright_device::store::StoreStats;
-use cachewright_device::{Device, Member, Use};
+use cachewright_device::{Device, Energy, Member, Use};
 use cachewright_layout::Map;
 use cachewright_measure::{Population, Rates, Responses};
 use cachewright_types::{Nanos, Op, Request};
@@ -75,6 +75,8 @@ pub struct DeviceUse {
     pub flash: Option<FlashStats>,
     /// What it did as a log-structured store; nothing for other devices.
     pub store: Option<StoreStats>,
+    /// What it spent itself, of the parts whose powers are given.
+    pub energy: Energy,
     /// The devices it passes commands on to; empty for one that serves them itself.
     pub members: Vec<DeviceUse>,
 }
@@ -88,8 +90,17 @@ impl DeviceUse {
             used: *used,
             flash: device.flash(now),
             store: device.store(),
+            energy: device.energy(now),
             members: members.iter().map(of).collect(),
         }
+    }
+
+    /// It, or the devices behind it that serve commands themselves.
+    pub fn leaves(&self) -> Vec<&DeviceUse> {
+        if self.members.is_empty() {
+            return vec![self];
+        }
+        self.members.iter().flat_map(DeviceUse::leaves).collect()
     }
 
     /// It and all devices behind it.
@@ -104,8 +115,8 @@ impl DeviceUse {
 pub struct DriveWork {
     /// Its data cache.
     pub cache: CacheStats,
-    /// Its flash.
-    pub flash: FlashStats,
+    /// Time in which the wires to it and from it carried something.
+    pub link_busy_ns: [u64; 2],
 }
 
 impl Experience {

@@ -208,7 +208,7 @@ impl Whole<'_> {
         };
         self.times.drive = Some(DriveWork {
             cache: self.drive.cache_stats(),
-            flash: self.drive.flash(Nanos(self.now_ns)).unwrap_or_default(),
+            link_busy_ns: self.drive.link_busy().map(|time| time.0),
         });
         debug_assert_eq!(self.drive.outstanding(), 0);
         debug_assert_eq!(self.times.audit(), Ok(()));

@@ -133,6 +133,7 @@ impl Backend {
         let (read_bytes, program_bytes) = (bytes, bytes);
         let write = Work { group, page, target, read_bytes, program_bytes, ..new };
         let id = self.work.insert(write);
+        self.note_prediction(None);
         let erased = self.absorb(group, local.layer);
         self.aim(id);
         if erased {
@@ -175,6 +176,7 @@ impl Backend {
                 }
                 match self.space.write(local, tenant, &mut self.steps) {
                     Ok(place) => {
+                        self.note_prediction(None);
                         self.changed(id);
                         if self.absorb(group, local.layer) {
                             self.level(group, local.layer);
@@ -225,6 +227,7 @@ impl Backend {
             self.work[id].read_bytes = self.params.shape.page_bytes;
             source = Some(Source::Flash(place));
         }
+        self.note_prediction(Some(id));
         self.changed(id);
         let erased = self.absorb(group, local.layer);
         self.aim(id);
@@ -260,7 +263,7 @@ impl Backend {
         let unmoved = other.step == Step::Read || other.copy_back;
         match (other.purpose, other.step) {
             (Purpose::Move, _) if unmoved => Source::Flash(other.source),
-            (_, Step::Program) => Source::Controller,
+            (_, Step::Program | Step::Deciding) => Source::Controller,
             _ => Source::After(writer),
         }
     }
@@ -300,11 +303,15 @@ impl Backend {
         }
     }
 
-    /// The data of a program is in the controller: it is queued, and those that waited for it can
-    /// have it.
+    /// The data of a program is in the controller: it is queued, once it is decided where such
+    /// pages belong, and those that waited for it can have it.
     pub(super) fn queue_program(&mut self, id: Id) {
-        self.work[id].step = Step::Program;
-        self.enqueue(id);
+        if self.work[id].predicts {
+            self.decide(id);
+        } else {
+            self.work[id].step = Step::Program;
+            self.enqueue(id);
+        }
         let mut waiting = self.waiters(id);
         while waiting != NIL {
             let next = self.work[waiting].next;

@@ -31,7 +31,8 @@ impl Backend {
         let mut load = vec![[0_u32; CLASSES]; self.plane_load.len()];
         for (index, unit) in self.units.iter().enumerate() {
             let busy = unit.worked_ns(self.now) + unit.cleaned_ns(self.now);
-            if busy > self.now {
+            let stages = Stage::BUSY.iter().map(|(stage, _)| unit.stage_ns(*stage, self.now));
+            if busy > self.now || busy != stages.sum::<u64>() {
                 return Err(format!("unit {index} was busy {busy} of {} ns", self.now));
             }
             let mut queued = 0;
@@ -59,9 +60,9 @@ impl Backend {
 
     fn audit_channels(&self) -> Result<(), String> {
         for (index, channel) in self.channels.iter().enumerate() {
-            let most = self.now.max(channel.busy_until);
-            if channel.busy_ns > most {
-                return Err(format!("channel {index} was taken {} of {most} ns", channel.busy_ns));
+            let (busy, now) = (channel.busy_ns(self.now), self.now);
+            if busy > now {
+                return Err(format!("channel {index} was taken {busy} of {now} ns"));
             }
             let waiting: u32 = channel.outs.iter().map(|out| out.len()).sum();
             if waiting != channel.waiting {
@@ -93,6 +94,7 @@ impl Backend {
             ("transactions", self.work.len() as usize),
             ("transactions of the host", self.outstanding),
             ("pages to program", self.writing.len()),
+            ("pages to decide about", self.controller.waiting()),
             ("pages of the map to read", self.fetching.len()),
             ("blocks to clean", self.jobs.len()),
             ("blocks to erase", erasing as usize),

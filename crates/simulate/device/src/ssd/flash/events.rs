@@ -22,6 +22,8 @@ pub enum What {
     Worked,
     /// A unit has halted.
     Halted,
+    /// The controller has decided about a page.
+    Decided,
 }
 
 /// By number; those beyond the last are never made.
@@ -31,9 +33,9 @@ const KINDS: [What; 1 << KIND_BITS] = [
     What::Sensed,
     What::Worked,
     What::Halted,
-    What::Halted,
-    What::Halted,
-    What::Halted,
+    What::Decided,
+    What::Decided,
+    What::Decided,
 ];
 /// Bits of the index of a channel or unit.
 const INDEX_BITS: u32 = 20;

@@ -22,9 +22,8 @@ impl Backend {
             What::Out => self.crossed(index),
             What::Sensed => self.sensed(index),
             What::Worked => self.worked(index),
-            What::Halted => {
-                self.go_idle(index);
-            }
+            What::Halted => self.go_idle(index),
+            What::Decided => self.decided(),
         }
     }
 
@@ -81,6 +80,7 @@ impl Backend {
         let crossing = self.params.bus.data_ns(work.read_bytes);
         work.account(Part::Channel, now);
         work.account(Part::Channel, now + crossing);
+        self.counters.channel_bytes += u64::from(work.read_bytes);
         let channel = &mut self.channels[index as usize];
         channel.take(now, crossing);
         channel.crossing = id;

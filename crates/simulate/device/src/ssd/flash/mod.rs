@@ -17,6 +17,7 @@ pub mod bus;
 mod check;
 mod cleaning;
 mod contents;
+mod decide;
 pub mod error;
 mod events;
 mod flow;
@@ -35,20 +36,22 @@ pub use bus::Bus;
 pub use error::FlashError;
 pub use order::PlaneOrder;
 pub use params::{
-    Cell, CellKind, Collect, Fill, FlashParams, Layout, MapCache, Schedule, Shape, Unwritten,
+    Cell, CellKind, Collect, Fill, FlashParams, Joules, Layout, MapCache, Schedule, Shape,
+    Unwritten,
 };
-pub use stats::{Counters, FlashStats, Waits, Wear};
-pub use unit::Class;
+pub use stats::{Counters, FlashStats, Waits};
+pub use unit::{Class, Stage};
 
+use crate::energy::Energy;
 use crate::layer::Steps;
 use crate::seam::Spent;
-use cachewright_ftl::{Counts, FtlError};
+use cachewright_ftl::{Counts, FtlError, Wear};
 use cachewright_types::{Nanos, Seed, TenantId};
 use cleaning::Jobs;
 use contents::Contents;
+use decide::Controller;
 use events::Events;
 use hashbrown::HashMap;
-
 use map_cache::{MapMemory, TablePage};
 use space::Space;
 use transaction::{Id, Slab};
@@ -110,6 +113,7 @@ pub struct Backend {
     work: Slab,
     units: Vec<Unit>,
     channels: Vec<Channel>,
+    controller: Controller,
     /// Work queued for each plane, by class.
     plane_load: Vec<[u32; CLASSES]>,
     /// Channels to look at before time goes on.
@@ -159,6 +163,7 @@ impl Backend {
             work: Slab::new(),
             units: (0..shape.channels * units_per_channel).map(unit).collect(),
             channels: (0..shape.channels).map(channel).collect(),
+            controller: Controller::default(),
             plane_load: vec![[0; CLASSES]; shape.planes() as usize],
             touched: Vec::new(),
             writing: HashMap::default(),
@@ -272,34 +277,41 @@ impl Backend {
         sum
     }
 
-    /// What was done up to `now`, filling it apart (but its erases count as wear).
+    /// Adds the energy of the operations begun so far.
+    pub fn spend(&self, energy: &mut Energy) {
+        let (counters, joules) = (&self.counters, &self.params.joules);
+        energy.spend("flash reads", joules.read, counters.reads());
+        energy.spend("flash programs", joules.program, counters.programs());
+        energy.spend("flash erases", joules.erase, counters.erases);
+        energy.spend("channels", joules.channel_byte, counters.channel_bytes);
+    }
+
+    /// What was done up to `now`, or to the time named last if that is later, filling it apart (but
+    /// its erases count as wear).
     pub fn stats(&self, now: Nanos) -> FlashStats {
+        let now = now.max(Nanos(self.now));
         let mut stats = FlashStats {
             counters: Counters { events: self.events.made(), ..self.counters },
-            channel_busy_ns: self.channels.iter().map(|channel| channel.busy_ns).collect(),
+            channel_busy_ns: self.channels.iter().map(|channel| channel.busy_ns(now.0)).collect(),
             unit_worked_ns: self.units.iter().map(|unit| unit.worked_ns(now.0)).collect(),
             unit_cleaned_ns: self.units.iter().map(|unit| unit.cleaned_ns(now.0)).collect(),
+            controller_busy_ns: self.controller.busy_ns(now.0),
             waits: self.waits,
             preconditioned: self.params.fill.word(),
             ..FlashStats::default()
         };
-        let (mut erases, mut blocks) = (0, 0);
-        stats.wear.least = u32::MAX;
-        for (_, _, layer) in self.space.layers() {
-            stats.free_blocks += u64::from(layer.free_blocks());
-            stats.mapped_pages += u64::from(layer.mapped_pages());
-            for block in layer.blocks().iter() {
-                stats.wear.least = stats.wear.least.min(block.erases);
-                stats.wear.most = stats.wear.most.max(block.erases);
-                erases += u64::from(block.erases);
-                blocks += 1;
-            }
+        for (stage, _) in Stage::BUSY {
+            let units = self.units.iter().map(|unit| unit.stage_ns(stage, now.0));
+            stats.stage_ns[stage as usize] = units.sum();
         }
+        let layers = || self.space.layers().map(|(_, _, layer)| layer);
+        stats.free_blocks = layers().map(|layer| u64::from(layer.free_blocks())).sum();
+        stats.mapped_pages = layers().map(|layer| u64::from(layer.mapped_pages())).sum();
+        stats.wear = Wear::of(layers().flat_map(|layer| layer.blocks().iter().map(|b| b.erases)));
         let counts = self.layer_counts() - self.before;
         stats.layer_writes = counts.user_pages;
         stats.collections = counts.collections;
         stats.moved_pages = counts.moved_pages;
-        stats.wear.mean = erases as f64 / f64::from(blocks.max(1));
         stats
     }
 }

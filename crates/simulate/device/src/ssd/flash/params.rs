@@ -144,6 +144,8 @@ pub struct Collect {
     pub reclaim: String,
     /// Its settings.
     pub reclaim_settings: Vec<(String, Value)>,
+    /// The controller's work on each prediction of a separation that learns.
+    pub prediction_ns: u64,
     /// Static wear levelling: the least erased block is emptied when the most erased one is ahead
     /// by more than this; nothing to leave it. (Free blocks are always used oldest first.)
     pub static_wear_spread: Option<u32>,
@@ -207,6 +209,19 @@ impl Fill {
     }
 }
 
+/// The energy of each operation, in joules; 0 where it is not given.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Joules {
+    /// Sensing a page.
+    pub read: f64,
+    /// Programming a page.
+    pub program: f64,
+    /// Erasing a block.
+    pub erase: f64,
+    /// Moving a byte over a channel.
+    pub channel_byte: f64,
+}
+
 /// Everything.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlashParams {
@@ -228,6 +243,8 @@ pub struct FlashParams {
     pub unwritten: Unwritten,
     /// What the device holds at the start.
     pub fill: Fill,
+    /// The energy of each operation.
+    pub joules: Joules,
 }
 
 impl FlashParams {
@@ -272,11 +289,13 @@ impl FlashParams {
                 separation_settings: Vec::new(),
                 reclaim: "greedy".to_owned(),
                 reclaim_settings: Vec::new(),
+                prediction_ns: 0,
                 static_wear_spread: None,
             },
             map: MapCache::Ideal,
             unwritten: Unwritten::Allocate,
             fill: Fill::Empty,
+            joules: Joules::default(),
         }
     }
 

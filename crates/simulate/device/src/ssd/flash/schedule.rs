@@ -354,13 +354,15 @@ impl Backend {
     fn begin_program(&mut self, index: u32, batch: Queue) {
         let (now, bus, cell) = (self.now, &self.params.bus, &self.params.cell);
         let mut crossing = bus.program_ns(batch.len());
-        let (mut time, mut cleans) = (0, true);
+        let (mut time, mut bytes, mut cleans) = (0, 0, true);
         for id in batch.iter(&self.work) {
             let work = &self.work[id];
             crossing += bus.data_ns(work.program_bytes);
+            bytes += u64::from(work.program_bytes);
             time = time.max(cell.program_ns[cell.level(work.target.page)]);
             cleans &= work.cleans();
         }
+        self.counters.channel_bytes += bytes;
         self.counters.multi_plane_programs += u64::from(batch.len() > 1);
         self.begin_work(index, batch, Stage::Programming, cleans, (crossing, time));
         self.channels[self.units[index as usize].channel as usize].take(now, crossing);

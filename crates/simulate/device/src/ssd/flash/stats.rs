@@ -4,7 +4,8 @@
 //! happened between them. Must never know: the back-end's state. Units: pages, commands,
 //! nanoseconds.
 
-use super::unit::{CLASSES, Class};
+use super::unit::{CLASSES, Class, STAGES, Stage};
+use cachewright_ftl::Wear;
 
 /// Waits in one kind of queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,17 +42,6 @@ impl Waits {
         self.left += 1;
         self.waited_ns += waited_ns;
     }
-}
-
-/// Erases of blocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Wear {
-    /// Fewest of any block.
-    pub least: u32,
-    /// Most of any block.
-    pub most: u32,
-    /// On average.
-    pub mean: f64,
 }
 
 /// Counters of flash operations.
@@ -95,12 +85,30 @@ pub struct Counters {
     pub map_misses: u64,
     /// Pages of the table written because a changed entry had to leave.
     pub map_evictions: u64,
+    /// Bytes of pages that crossed a channel.
+    pub channel_bytes: u64,
+    /// Steps of a model that the separation took.
+    pub predictions: u64,
+    /// Those that the host's page waited for.
+    pub awaited_predictions: u64,
     /// Blocks emptied to level wear.
     pub wear_moves: u64,
     /// Pages trimmed.
     pub trims: u64,
     /// Events that took place.
     pub events: u64,
+}
+
+impl Counters {
+    /// Pages read.
+    pub fn reads(&self) -> u64 {
+        self.host_reads + self.update_reads + self.map_reads + self.move_reads
+    }
+
+    /// Pages programmed.
+    pub fn programs(&self) -> u64 {
+        self.host_programs + self.map_programs + self.move_programs + self.meta_programs
+    }
 }
 
 /// What a back-end has done up to a moment.
@@ -120,6 +128,10 @@ pub struct FlashStats {
     pub unit_worked_ns: Vec<u64>,
     /// Time each unit cleaned.
     pub unit_cleaned_ns: Vec<u64>,
+    /// Time of all units together by [`Stage`].
+    pub stage_ns: [u64; STAGES],
+    /// Time the controller took steps of a model.
+    pub controller_busy_ns: u64,
     /// Waits by [`Class`].
     pub waits: [Waits; CLASSES],
     /// Erases of blocks.
@@ -136,15 +148,15 @@ impl FlashStats {
     /// Pages programmed per page the host wrote; 1 when it wrote nothing. Pages of the mapping
     /// table count as programmed.
     pub fn write_amplification(&self) -> f64 {
-        let counters = &self.counters;
-        let programs = counters.host_programs
-            + counters.map_programs
-            + counters.move_programs
-            + counters.meta_programs;
-        match counters.host_programs {
+        match self.counters.host_programs {
             0 => 1.0,
-            host => programs as f64 / host as f64,
+            host => self.counters.programs() as f64 / host as f64,
         }
+    }
+
+    /// Time of all units together in a stage.
+    pub fn stage_ns(&self, stage: Stage) -> u64 {
+        self.stage_ns[stage as usize]
     }
 
     /// Pages moved per block cleaned; 0 when none was.

@@ -49,6 +49,8 @@ pub enum Step {
     Aside,
     /// Queued for a read, or being read.
     Read,
+    /// Its data is in the controller, which has yet to decide where pages like it belong.
+    Deciding,
     /// Queued for a program, or being programmed.
     Program,
     /// Queued for an erase, or being erased.
@@ -107,6 +109,8 @@ pub struct Work {
     pub sectors: u64,
     /// Whether its read and program stay inside the plane.
     pub copy_back: bool,
+    /// Whether the controller has a step of a model to take before it is programmed.
+    pub predicts: bool,
 }
 
 impl Work {
@@ -135,6 +139,7 @@ impl Work {
             step: Step::Aside,
             sectors: 0,
             copy_back: false,
+            predicts: false,
         }
     }
 

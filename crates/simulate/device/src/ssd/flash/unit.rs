@@ -74,6 +74,9 @@ impl Class {
     }
 }
 
+/// Kinds of [`Stage`].
+pub const STAGES: usize = 6;
+
 /// What a unit is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
@@ -89,6 +92,17 @@ pub enum Stage {
     Erasing,
     /// Halts a program or erase.
     Halting,
+}
+
+impl Stage {
+    /// All but idleness, with the words used in tables.
+    pub const BUSY: [(Stage, &str); STAGES - 1] = [
+        (Stage::Sensing, "sensing"),
+        (Stage::DataOut, "data out"),
+        (Stage::Programming, "programming"),
+        (Stage::Erasing, "erasing"),
+        (Stage::Halting, "halting"),
+    ];
 }
 
 /// A program or erase that was halted.
@@ -150,6 +164,8 @@ pub struct Unit {
     cleans: bool,
     worked_ns: u64,
     cleaned_ns: u64,
+    /// Time in each stage.
+    stage_ns: [u64; STAGES],
 }
 
 impl Unit {
@@ -172,6 +188,7 @@ impl Unit {
             cleans: false,
             worked_ns: 0,
             cleaned_ns: 0,
+            stage_ns: [0; STAGES],
         }
     }
 
@@ -194,6 +211,7 @@ impl Unit {
     #[inline]
     fn settle(&mut self, now: u64) {
         let passed = now - self.since;
+        self.stage_ns[self.stage as usize] += passed;
         match (self.stage, self.cleans) {
             (Stage::Idle, _) => {}
             (_, false) => self.worked_ns += passed,
@@ -214,6 +232,12 @@ impl Unit {
     pub fn cleaned_ns(&self, now: u64) -> u64 {
         let running = self.stage != Stage::Idle && self.cleans;
         self.cleaned_ns + if running { now - self.since } else { 0 }
+    }
+
+    /// Time in a stage up to now.
+    pub fn stage_ns(&self, stage: Stage, now: u64) -> u64 {
+        let running = if self.stage == stage { now - self.since } else { 0 };
+        self.stage_ns[stage as usize] + running
     }
 
     /// Whether it cleans at present.
@@ -244,8 +268,8 @@ pub struct Channel {
     pub turn: u32,
     /// First unit.
     pub first_unit: u32,
-    /// Time it was taken.
-    pub busy_ns: u64,
+    /// Time it was taken, to the end of what takes it now.
+    busy_ns: u64,
     /// Whether it is in the list of those to look at.
     pub touched: bool,
 }
@@ -273,6 +297,11 @@ impl Channel {
         debug_assert!(self.busy_until <= now);
         self.busy_until = now + time_ns;
         self.busy_ns += time_ns;
+    }
+
+    /// Time it was taken up to now.
+    pub fn busy_ns(&self, now: u64) -> u64 {
+        self.busy_ns - self.busy_until.saturating_sub(now)
     }
 
     /// The ready unit whose turn comes first.

@@ -161,7 +161,7 @@ pub const FLASH: &[Tag] = &[
     tag("Page_Program_Latency_CSB", "750000", To::Time("program_time_csb")),
     tag("Page_Program_Latency_MSB", "750000", To::Time("program_time_msb")),
     tag("Block_Erase_Latency", "3800000", To::Time("erase_time")),
-    tag("Block_PE_Cycles_Limit", "", To::Nothing("blocks wear, but none fails")),
+    tag("Block_PE_Cycles_Limit", "10000", To::Count("endurance")),
     tag("Suspend_Erase_Time", "700000", To::Time("suspend_erase_time")),
     also(
         "Suspend_Write_Time",

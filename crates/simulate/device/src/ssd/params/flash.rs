@@ -7,7 +7,10 @@ use super::{
     CellKind, ChannelTiming, Fill, MapSharing, Mapping, PlaneOrder, SsdParams, Suspend,
     UnwrittenReads,
 };
-use crate::ssd::flash::{self, Bus, Cell, Collect, FlashParams, Layout, MapCache, Schedule, Shape};
+use crate::ssd::drive::Power;
+use crate::ssd::flash::{
+    self, Bus, Cell, Collect, FlashParams, Joules, Layout, MapCache, Schedule, Shape,
+};
 
 impl SsdParams {
     /// What the back-end is built from, for a drive of so many tenants.
@@ -50,6 +53,12 @@ impl SsdParams {
                 UnwrittenReads::Zero => flash::Unwritten::Zero,
                 UnwrittenReads::Allocate => flash::Unwritten::Allocate,
             },
+            joules: Joules {
+                read: self.read_energy * 1e-6,
+                program: self.program_energy * 1e-6,
+                erase: self.erase_energy * 1e-6,
+                channel_byte: self.channel_energy * 8e-12,
+            },
             fill: match self.fill {
                 Fill::Empty => flash::Fill::Empty,
                 Fill::Analytic => flash::Fill::Analytic { occupancy: self.occupancy },
@@ -58,6 +67,11 @@ impl SsdParams {
                 }
             },
         }
+    }
+
+    /// What the drive draws beside the energy of its flash.
+    pub fn power(&self) -> Power {
+        Power { idle: self.idle_power, active: self.active_power }
     }
 
     fn shape(&self) -> Shape {
@@ -106,6 +120,7 @@ impl SsdParams {
             separation_settings: self.separation.pairs.clone(),
             reclaim: self.reclaim.name.clone(),
             reclaim_settings: self.reclaim.pairs.clone(),
+            prediction_ns: self.prediction_time.0,
             static_wear_spread: (self.wear_spread > 0).then_some(self.wear_spread),
         }
     }

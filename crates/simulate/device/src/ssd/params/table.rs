@@ -154,6 +154,8 @@ parameters! {
             clean_hard_below: f64 = 0.005, "ratio", 0.0 ..= 0.9; "MQSim GC_Hard_Threshold";
             /// which pages share a block
             separation: Scheme = Scheme::named("2r"), "-"; "MQSim, kept: moved pages apart";
+            /// work of the controller on each prediction of a separation that learns
+            prediction_time: Nanos = Nanos(0), "time", 0 ..= 1e9; "MQSim has none";
             /// which block is cleaned next
             reclaim: Scheme = Scheme {
                 name: "d-choices".to_owned(),
@@ -173,6 +175,22 @@ parameters! {
             map_sharing: MapSharing = MapSharing::Shared, "-"; "MQSim CMT_Sharing_Mode";
             /// what reading a page costs that was never written
             unwritten: UnwrittenReads = UnwrittenReads::Zero, "-"; "MQSim allocates";
+        }
+        "energy and wear" {
+            /// power of the drive all the time; 0 is not given
+            idle_power: f64 = 0.0, "W", 0.0 ..= 1_000.0; "not given";
+            /// power beyond that and the energies below while commands are inside; 0 is not given
+            active_power: f64 = 0.0, "W", 0.0 ..= 1_000.0; "not given";
+            /// energy of sensing a page; 0 is not given
+            read_energy: f64 = 0.0, "uJ", 0.0 ..= 1_000_000.0; "not given";
+            /// energy of programming a page; 0 is not given
+            program_energy: f64 = 0.0, "uJ", 0.0 ..= 1_000_000.0; "not given";
+            /// energy of erasing a block; 0 is not given
+            erase_energy: f64 = 0.0, "uJ", 0.0 ..= 1_000_000.0; "not given";
+            /// energy of moving data over a channel; 0 is not given
+            channel_energy: f64 = 0.0, "pJ/bit", 0.0 ..= 100_000.0; "not given";
+            /// program/erase cycles that a block is rated for; 0 is not given
+            endurance: u32 = 10_000, "cycles", 0 ..= 100_000_000; "MQSim Block_PE_Cycles_Limit";
         }
         "before a run" {
             /// how the drive came to its state
