@@ -62,28 +62,20 @@ def slowdown(line: Line) -> str:
     return words.NOTHING if found is None else words.significant(found)
 
 
-def flash(found: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what a drive or a log-structured store did, in words by name; empty without one."""
-    pairs = []
-    if "drive" in found:
-        drive = found["drive"]
-        filled = f"{words.percent(drive['filled_share'])} ({drive['preconditioned']})"
-        text = f"write amplification {words.significant(drive['write_amplification'])}, "
-        text += f"{words.counted(drive['collections'], 'block')} cleaned, "
-        text += f"{words.counted(drive['map_misses'], 'page')} of the map read"
-        pairs += [("filled at start", filled), ("flash", text)]
-    if "store" in found:
-        store = found["store"]
-        size = words.size(store["logical_pages"] * store["page_bytes"])
-        log = f"{size}, {words.percent(store['op'])} over-provisioning, "
-        log += f"{store['separation']}, {store['reclaim']}"
-        text = f"write amplification {words.ratio(store['write_amplification'])} in "
-        text += f"{words.significant(store['drive_writes'])} drive writes, "
-        text += f"{words.counted(store['collections'], 'segment')} cleaned"
-        appends = f"{words.count(store['appends'])} of {words.size(store['mean_append_bytes'])}, "
-        appends += f"{words.counted(store['held_pages'], 'page')} waited for a segment"
-        pairs += [("log", log), ("cleaning", text), ("appends", appends)]
-    return pairs
+def store(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what a log-structured store did, in words by name; empty without one."""
+    if "store" not in found:
+        return []
+    did = found["store"]
+    size = words.size(did["logical_pages"] * did["page_bytes"])
+    log = f"{size}, {words.percent(did['op'])} over-provisioning, "
+    log += f"{did['separation']}, {did['reclaim']}"
+    text = f"write amplification {words.ratio(did['write_amplification'])} in "
+    text += f"{words.significant(did['drive_writes'])} drive writes, "
+    text += f"{words.counted(did['collections'], 'segment')} cleaned"
+    appends = f"{words.count(did['appends'])} of {words.size(did['mean_append_bytes'])}, "
+    appends += f"{words.counted(did['held_pages'], 'page')} waited for a segment"
+    return [("log", log), ("cleaning", text), ("appends", appends)]
 
 
 def fastest(document: dict[str, Any]) -> Case | None:

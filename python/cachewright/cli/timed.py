@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cachewright import summary, timing, words
+from cachewright import drives, summary, timing, words
 from cachewright.cli import output, plots
 from cachewright.cli.tables import Column, table
 
@@ -35,6 +35,16 @@ def show(case: dict[str, Any]) -> None:
     _devices(found["devices"])
     _channels(found)
     _facts(found)
+    rows = drives.energy_rows(case)
+    if rows:
+        cells = zip(drives.ENERGY_HEADERS, zip(*rows, strict=True), strict=True)
+        columns = [Column(name, list(column)) for name, column in cells]
+        columns[0].numeric = columns[1].numeric = False
+        table("energy", columns)
+    for name, drive in drives.drives(case):
+        names, texts = zip(*drives.facts(drive), strict=True)
+        keys = Column(f"flash: {name}", list(names), numeric=False)
+        table("", [keys, Column("", list(texts), numeric=False)])
 
 
 def _devices(devices: list[dict[str, Any]]) -> None:
@@ -85,7 +95,8 @@ def _facts(found: dict[str, Any]) -> None:
         pairs.append(("read ahead", words.counted(found["read_ahead_blocks"], "block")))
     if found["cleaned_blocks"]:
         pairs.append(("cleaned", words.counted(found["cleaned_blocks"], "block")))
-    pairs += timing.flash(found)
+    pairs += timing.store(found)
+    pairs += drives.energy_fact(found)
     if "fairness" in found:
         fairness = found["fairness"]
         text = f"Jain {words.ratio(fairness['jain'])}, "

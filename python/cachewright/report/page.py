@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from cachewright import summary, timing, words
+from cachewright import drives, summary, timing, words
 from cachewright.report.style import STYLE
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ def _responses(document: dict[str, Any]) -> str:
         ]
         for device in case["timing"]["devices"]
     ]
-    flash = [[escape(name), escape(text)] for name, text in timing.flash(case["timing"])]
+    flash = [[escape(name), escape(text)] for name, text in timing.store(case["timing"])]
     several = len(document["cases"]) > 1
     title = "Response times in the fastest case" if several else "Response times"
     return (
@@ -243,6 +243,7 @@ def _responses(document: dict[str, Any]) -> str:
         + (html_table(["flash", "what it did"], flash, 2) if flash else "")
         + _channels(case["timing"])
         + "</section>"
+        + _drives(case, several)
     )
 
 
@@ -263,6 +264,22 @@ def _channels(found: dict[str, Any]) -> str:
     ]
     headers = ["channels", "tenants", "per second", "busy", "dies at work", "cleaning"]
     return html_table(headers, rows, 2)
+
+
+def _drives(case: dict[str, Any], several: bool) -> str:
+    of_case = " in the fastest case" if several else ""
+    parts = []
+    energy = [[escape(cell) for cell in row] for row in drives.energy_rows(case)]
+    if energy:
+        whole = "".join(f"<p>{escape(text)}</p>" for _, text in drives.energy_fact(case["timing"]))
+        drawn = html_table(drives.ENERGY_HEADERS, energy, 2)
+        parts.append(f"<section><h2>Energy{of_case}</h2>{whole}{drawn}</section>")
+    for name, drive in drives.drives(case):
+        rows = [[escape(key), escape(text)] for key, text in drives.facts(drive)]
+        title = "Flash" if name == "drive" else f"Flash of {name}"
+        drawn = f'<div class="facts">{html_table(["", ""], rows, 2)}</div>'
+        parts.append(f"<section><h2>{escape(title)}{of_case}</h2>{drawn}</section>")
+    return "".join(parts)
 
 
 def _held(blocks: int | None, block: int) -> str:

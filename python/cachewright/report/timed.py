@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 
 from cachewright import summary, timing, words
-from cachewright.report import charts
+from cachewright.report import charts, drives
 from cachewright.report.figures import Figure
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ def figures(result: Result) -> list[Figure]:
         return []
     shown = sorted(timed, key=lambda case: (case["timing"]["total"]["mean_ns"], case["case"]))
     shown = shown if len(shown) <= CASES else [*shown[: CASES - 1], shown[-1]]
-    return [_breakdown(result, shown), _percentiles(result, shown), _over_time(result, shown[0])]
+    responses = [_breakdown(result, shown), _percentiles(result, shown)]
+    return [*responses, _over_time(result, shown[0]), *drives.figures(result, shown)]
 
 
 def _label(result: Result, case: dict[str, Any]) -> str:

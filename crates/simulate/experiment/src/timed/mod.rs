@@ -29,8 +29,8 @@ use cachewright_device::AnyDevice;
 use cachewright_layout::Map;
 use cachewright_policy::{PolicyVisitor, Registered};
 use cachewright_system::timed::{
-    CacheDecider, Decider, Layout, Loop, Machine, Parts, Placed, Replay, Requests, Slots, Times,
-    run, run_drive,
+    CacheDecider, Decider, DeviceUse, Layout, Loop, Machine, Parts, Placed, Replay, Requests,
+    Slots, Times, run, run_drive,
 };
 use cachewright_system::{Control, RecordError, Recording};
 use cachewright_types::{Bytes, TenantId};
@@ -258,10 +258,14 @@ impl Workload<'_> {
                 found.map(|times| Times { layout: map, ..times })
             }
         };
-        store::check(found.map_err(|error| match error {
+        let times = found.map_err(|error| match error {
             RecordError::Cancelled => ExperimentError::Cancelled,
             other => other.into(),
-        })?)
+        })?;
+        match full_drive(job.stack, &times) {
+            Some(message) => Err(plan.refuse(message)),
+            None => store::check(times),
+        }
     }
 
     /// What decides and what carries out, with the map of the cache device's channels.
@@ -318,6 +322,21 @@ impl Workload<'_> {
         })
         .map_err(|needed| refuse(small_cache(found, needed)))
     }
+}
+
+/// The refusal of a replay in which a drive could not carry out a write: its times are too short.
+fn full_drive(stack: &StackSpec, times: &Times) -> Option<String> {
+    times.devices.iter().enumerate().find_map(|(number, device)| {
+        let fault = |leaf: &DeviceUse| leaf.flash.as_ref().and_then(|flash| flash.fault.clone());
+        let fault = device.leaves().into_iter().find_map(fault)?;
+        let key = match &stack.front {
+            Front::Device(_) if number == 0 => "device.cache",
+            Front::Device(_) => "device.backing",
+            Front::DataCache(_) => "device.ssd",
+        };
+        let hint = "raise `over_provisioning`, or lower `occupancy`";
+        Some(format!("`{key}`: found a drive that writes cannot go on with ({fault}); {hint}"))
+    })
 }
 
 fn small_cache(found: Bytes, needed: Bytes) -> String {

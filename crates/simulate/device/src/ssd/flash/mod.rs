@@ -298,6 +298,7 @@ impl Backend {
             controller_busy_ns: self.controller.busy_ns(now.0),
             waits: self.waits,
             preconditioned: self.params.fill.word(),
+            fault: self.fault.clone(),
             ..FlashStats::default()
         };
         for (stage, _) in Stage::BUSY {
@@ -309,7 +310,6 @@ impl Backend {
         stats.mapped_pages = layers().map(|layer| u64::from(layer.mapped_pages())).sum();
         stats.wear = Wear::of(layers().flat_map(|layer| layer.blocks().iter().map(|b| b.erases)));
         let counts = self.layer_counts() - self.before;
-        stats.layer_writes = counts.user_pages;
         stats.collections = counts.collections;
         stats.moved_pages = counts.moved_pages;
         stats

@@ -5,7 +5,7 @@
 //! nanoseconds.
 
 use super::unit::{CLASSES, Class, STAGES, Stage};
-use cachewright_ftl::Wear;
+use cachewright_ftl::{FtlError, Wear};
 
 /// Waits in one kind of queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,8 +116,6 @@ impl Counters {
 pub struct FlashStats {
     /// Operations.
     pub counters: Counters,
-    /// Pages written by the host to the translation layers, its map's included.
-    pub layer_writes: u64,
     /// Blocks cleaned.
     pub collections: u64,
     /// Valid pages moved.
@@ -142,6 +140,8 @@ pub struct FlashStats {
     pub mapped_pages: u64,
     /// How the device was filled at the start.
     pub preconditioned: &'static str,
+    /// Why a write could not be done, if one ever could not (see `Backend::fault`).
+    pub fault: Option<FtlError>,
 }
 
 impl FlashStats {

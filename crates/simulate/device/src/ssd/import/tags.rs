@@ -42,6 +42,14 @@ const fn tag(name: &'static str, default: &'static str, to: To) -> Tag {
     Tag { name, alias: "", default, to }
 }
 
+const fn nothing(name: &'static str, why: &'static str) -> Tag {
+    tag(name, "", To::Nothing(why))
+}
+
+const fn joint(name: &'static str, default: &'static str) -> Tag {
+    tag(name, default, To::Joint)
+}
+
 const fn also(alias: &'static str, tag: Tag) -> Tag {
     Tag { alias, ..tag }
 }
@@ -52,18 +60,17 @@ const TRUE_FALSE: &[(&str, &str)] = &[("TRUE", "true"), ("FALSE", "false")];
 pub const HOST: &[Tag] = &[
     tag("PCIe_Lane_Bandwidth", "0.4", To::Number("lane_rate")),
     tag("PCIe_Lane_Count", "4", To::Count("lanes")),
-    tag("SATA_Processing_Delay", "", To::Joint),
-    tag("Enable_ResponseTime_Logging", "", To::Nothing("time series are always written")),
-    tag(
+    joint("SATA_Processing_Delay", ""),
+    nothing("Enable_ResponseTime_Logging", "time series are always written"),
+    nothing(
         "ResponseTime_Logging_Period_Length",
-        "",
-        To::Nothing("`replay.windows` says how many windows a time series has"),
+        "`replay.windows` says how many windows a time series has",
     ),
 ];
 
 /// Tags of `Device_Parameter_Set`.
 pub const DEVICE: &[Tag] = &[
-    tag("Seed", "123", To::Joint),
+    joint("Seed", "123"),
     tag(
         "Enabled_Preconditioning",
         "true",
@@ -74,8 +81,8 @@ pub const DEVICE: &[Tag] = &[
     tag("IO_Queue_Depth", "1024", To::Count("queue_depth")),
     tag("Queue_Fetch_Size", "512", To::Count("fetch_size")),
     tag("Caching_Mechanism", "ADVANCED", To::Only(&["ADVANCED"])),
-    tag("Data_Cache_Sharing_Mode", "SHARED", To::Joint),
-    tag("Data_Cache_Capacity", "536870912", To::Joint),
+    joint("Data_Cache_Sharing_Mode", "SHARED"),
+    joint("Data_Cache_Capacity", "536870912"),
     tag("Data_Cache_DRAM_Row_Size", "8192", To::Size("dram_row")),
     tag("Data_Cache_DRAM_Data_Rate", "800", To::Number("dram_rate")),
     also(
@@ -97,7 +104,7 @@ pub const DEVICE: &[Tag] = &[
         "SHARED",
         To::Word("map_sharing", &[("SHARED", "shared"), ("EQUAL_PARTITIONING", "split")]),
     ),
-    tag("Plane_Allocation_Scheme", "CWDP", To::Joint),
+    joint("Plane_Allocation_Scheme", "CWDP"),
     tag(
         "Transaction_Scheduling_Policy",
         "PRIORITY_OUT_OF_ORDER",
@@ -105,17 +112,13 @@ pub const DEVICE: &[Tag] = &[
     ),
     tag("Overprovisioning_Ratio", "0.07", To::Number("over_provisioning")),
     also("GC_Exect_Threshold", tag("GC_Exec_Threshold", "0.05", To::Number("clean_below"))),
-    tag("GC_Block_Selection_Policy", "RGA", To::Joint),
+    joint("GC_Block_Selection_Policy", "RGA"),
     tag("Use_Copyback_for_GC", "false", To::Word("copy_back", TRUE_FALSE)),
     tag("Preemptible_GC_Enabled", "true", To::Word("preemptible_cleaning", TRUE_FALSE)),
     tag("GC_Hard_Threshold", "0.005", To::Number("clean_hard_below")),
-    tag(
-        "Dynamic_Wearleveling_Enabled",
-        "",
-        To::Nothing("free blocks are always used oldest first"),
-    ),
-    tag("Static_Wearleveling_Enabled", "true", To::Joint),
-    tag("Static_Wearleveling_Threshold", "100", To::Joint),
+    nothing("Dynamic_Wearleveling_Enabled", "free blocks are always used oldest first"),
+    joint("Static_Wearleveling_Enabled", "true"),
+    joint("Static_Wearleveling_Threshold", "100"),
     also("Prefered_suspend_erase_time_for_read", suspend("Preferred_suspend_erase_time_for_read")),
     suspend("Preferred_suspend_erase_time_for_write"),
     suspend("Preferred_suspend_write_time_for_read"),
@@ -127,11 +130,7 @@ pub const DEVICE: &[Tag] = &[
 ];
 
 const fn suspend(name: &'static str) -> Tag {
-    tag(
-        name,
-        "",
-        To::Nothing("a read suspends whenever `suspend` lets it and it would wait longer"),
-    )
+    nothing(name, "a read suspends whenever `suspend` lets it and it would wait longer")
 }
 
 /// Tags of `Flash_Parameter_Set`.
@@ -170,54 +169,53 @@ pub const FLASH: &[Tag] = &[
     tag("Die_No_Per_Chip", "2", To::Count("dies")),
     tag("Plane_No_Per_Die", "2", To::Count("planes")),
     tag("Block_No_Per_Plane", "2048", To::Count("blocks")),
-    tag("Page_No_Per_Block", "256", To::Joint),
+    joint("Page_No_Per_Block", "256"),
     tag("Page_Capacity", "8192", To::Size("page")),
-    tag(
+    nothing(
         "Page_Metadat_Capacity",
-        "",
-        To::Nothing("the spare area of a page crosses no channel, in MQSim either"),
+        "the spare area of a page crosses no channel, in MQSim either",
     ),
 ];
 
 /// Tags that both kinds of flows have.
 pub const FLOW: &[Tag] = &[
-    tag("Type", "", To::Nothing("the name of the element says it")),
+    nothing("Type", "the name of the element says it"),
     tag(
         "Priority_Class",
         "",
         To::Nothing("tenants have weights (`arbitration = \"weighted\"`) instead of classes"),
     ),
-    tag("Device_Level_Data_Caching_Mode", "WRITE_CACHE", To::Joint),
-    tag("Channel_IDs", "", To::Joint),
-    tag("Chip_IDs", "", To::Joint),
-    tag("Die_IDs", "", To::Joint),
-    tag("Plane_IDs", "", To::Joint),
-    tag("Initial_Occupancy_Percentage", "", To::Joint),
+    joint("Device_Level_Data_Caching_Mode", "WRITE_CACHE"),
+    joint("Channel_IDs", ""),
+    joint("Chip_IDs", ""),
+    joint("Die_IDs", ""),
+    joint("Plane_IDs", ""),
+    joint("Initial_Occupancy_Percentage", ""),
 ];
 
 /// Tags of `IO_Flow_Parameter_Set_Trace_Based`.
 pub const TRACE_FLOW: &[Tag] = &[
-    tag("File_Path", "", To::Joint),
-    tag("Percentage_To_Be_Executed", "100", To::Joint),
-    tag("Relay_Count", "1", To::Joint),
-    tag("Time_Unit", "NANOSECOND", To::Joint),
+    joint("File_Path", ""),
+    joint("Percentage_To_Be_Executed", "100"),
+    joint("Relay_Count", "1"),
+    joint("Time_Unit", "NANOSECOND"),
 ];
 
 /// Tags of `IO_Flow_Parameter_Set_Synthetic`.
 pub const SYNTHETIC_FLOW: &[Tag] = &[
-    tag("Working_Set_Percentage", "85", To::Joint),
-    tag("Synthetic_Generator_Type", "QUEUE_DEPTH", To::Joint),
-    tag("Read_Percentage", "100", To::Joint),
-    tag("Address_Distribution", "RANDOM_UNIFORM", To::Joint),
-    tag("Percentage_of_Hot_Region", "0", To::Joint),
-    tag("Generated_Aligned_Addresses", "true", To::Joint),
-    tag("Address_Alignment_Unit", "16", To::Joint),
-    tag("Request_Size_Distribution", "FIXED", To::Joint),
-    tag("Average_Request_Size", "8", To::Joint),
-    tag("Variance_Request_Size", "0", To::Joint),
-    tag("Seed", "12344", To::Joint),
-    tag("Average_No_of_Reqs_in_Queue", "2", To::Joint),
-    also("Intensity", tag("Bandwidth", "262144", To::Joint)),
-    tag("Stop_Time", "1000000000", To::Joint),
-    tag("Total_Requests_To_Generate", "0", To::Joint),
+    joint("Working_Set_Percentage", "85"),
+    joint("Synthetic_Generator_Type", "QUEUE_DEPTH"),
+    joint("Read_Percentage", "100"),
+    joint("Address_Distribution", "RANDOM_UNIFORM"),
+    joint("Percentage_of_Hot_Region", "0"),
+    joint("Generated_Aligned_Addresses", "true"),
+    joint("Address_Alignment_Unit", "16"),
+    joint("Request_Size_Distribution", "FIXED"),
+    joint("Average_Request_Size", "8"),
+    joint("Variance_Request_Size", "0"),
+    joint("Seed", "12344"),
+    joint("Average_No_of_Reqs_in_Queue", "2"),
+    also("Intensity", joint("Bandwidth", "262144")),
+    joint("Stop_Time", "1000000000"),
+    joint("Total_Requests_To_Generate", "0"),
 ];
