@@ -1,7 +1,7 @@
-"""What drives of a timed replay did, in words: how busy, how worn, and what energy all devices took.
+"""What drives of a timed replay did, in words: how busy, how worn; and the energy of all devices.
 
-For: the tables of the terminal and the report. Must never know: how they are drawn. Units: bytes and
-nanoseconds come in, text goes out; a share is a ratio in 0..1.
+For: the tables of the terminal and the report. Must never know: how they are drawn. Units: bytes,
+nanoseconds and joules come in, text goes out; a share is a ratio in 0..1.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _work(found: dict[str, Any]) -> str:
 
 def _busy(found: dict[str, Any]) -> str:
     unit = found["dies"]["unit"]
-    parts = [f"{name}s {_range(found[key])}" for name, key in (("channel", "channels"), (unit, "dies"))]
+    parts = [f"channels {_range(found['channels'])}", f"{unit}s {_range(found['dies'])}"]
     if "link_busy" in found:
         link = found["link_busy"]
         parts.append(
@@ -106,13 +106,14 @@ def _life(wear: dict[str, Any]) -> list[Fact]:
     if rated is None or rated["life_days"] is None:
         return []
     rate = words.significant(wear["drive_writes_per_day"])
-    text = f"{_days(rated['life_days'])} at this rate ({rate} drive writes per day), "
+    text = f"{life(rated['life_days'])} at this rate ({rate} drive writes per day), "
     text += f"{words.size(rated['life_bytes'])} by the host in all; "
     text += f"{words.percent(rated['max_used_share'])} of {words.count(rated['cycles'])} cycles "
     return [("life", text + "used by the most worn block")]
 
 
-def _days(days: float) -> str:
+def life(days: float) -> str:
+    """Return a life in years, days or less; beyond all sense as a bound."""
     if days > MOST_DAYS:
         return f"more than {words.count(MOST_DAYS)} days"
     if days >= 2 * DAYS_PER_YEAR:
@@ -155,6 +156,8 @@ def quantity(value: float | None, unit: str) -> str:
     """Return a quantity with the prefix that keeps it at or above one: `2.5mJ`."""
     if value is None:
         return words.NOTHING
+    if value == 0:
+        return f"0{unit}"
     for scale, prefix in ((1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "u")):
         if value >= scale * words.ROUNDS_UP:
             return f"{words.significant(value / scale)}{prefix}{unit}"

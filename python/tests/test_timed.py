@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Command
 
-from cachewright import api
+from cachewright import api, drives
 
 DEVICES = (
     '[device.cache]\nmodel = "fixed-latency"\n[device.backing]\nmodel = "hdd-10045-9gb"\n'
@@ -83,6 +83,34 @@ def test_channels_are_shown_with_whose_blocks_they_hold(stack: Path, command: Co
     groups = document["cases"][0]["timing"]["channels"]["groups"]
     tenants = [tenant["name"] for tenant in document["cases"][0]["tenants"]]
     assert [group["tenants"] for group in groups] == [[name] for name in tenants]
+
+
+def test_a_drive_says_how_busy_and_worn_it_was_and_what_it_took(
+    stack: Path, command: Command
+) -> None:
+    path = stack.with_name("drive.toml")
+    text = stack.read_text().replace('policy = "lru"', 'policy = "lru"\nblock = "8KiB"')
+    path.write_text(
+        text + '[device.ssd]\nmodel = "icache-table1"\nblocks = 32\nblock = "512KiB"\n'
+        "over_provisioning = 0.28\nidle_power = 2.5\nprogram_energy = 300\n"
+        '[machine]\nsystem = "ssd"\n'
+    )
+    answer = command("run", path, "--report", "--out", "drive")
+    assert answer.status == 0, answer.err
+    said = ("(analytic fill)", "chips spent", "programming", "erases per block", "10,000 cycles")
+    for words in (*said, "drive writes per day", "flash programs", "2.5W on average"):
+        assert words in answer.out, words
+    page = (path.parent / "drive" / "report.html").read_text()
+    for title in ("How busy the flash was", "<h2>Energy</h2>", "<h2>Flash</h2>", "chip busy"):
+        assert title in page, title
+
+
+def test_quantities_have_prefixes_and_lives_units() -> None:
+    shown = [drives.quantity(value, "J") for value in (0.0, 3.2e-9, 0.00025, 0.9999, 12.0, 4.5e6)]
+    assert shown == ["0J", "3.2nJ", "250uJ", "1J", "12J", "4.5MJ"]
+    assert drives.quantity(None, "W") == "-"
+    lives = [drives.life(days) for days in (0.5, 30.0, 3652.5, 1e9)]
+    assert lives == ["12h", "30 days", "10 years", "more than 1,000,000 days"]
 
 
 def test_frames_have_times(timed: Path) -> None:

@@ -35,16 +35,25 @@ def show(case: dict[str, Any]) -> None:
     _devices(found["devices"])
     _channels(found)
     _facts(found)
+    _energy(case)
+    for device, drive in drives.drives(case):
+        _flash(device, drive)
+
+
+def _energy(case: dict[str, Any]) -> None:
     rows = drives.energy_rows(case)
     if rows:
-        cells = zip(drives.ENERGY_HEADERS, zip(*rows, strict=True), strict=True)
-        columns = [Column(name, list(column)) for name, column in cells]
-        columns[0].numeric = columns[1].numeric = False
+        columns = [
+            Column(header, [row[index] for row in rows], numeric=index > 1)
+            for index, header in enumerate(drives.ENERGY_HEADERS)
+        ]
         table("energy", columns)
-    for name, drive in drives.drives(case):
-        names, texts = zip(*drives.facts(drive), strict=True)
-        keys = Column(f"flash: {name}", list(names), numeric=False)
-        table("", [keys, Column("", list(texts), numeric=False)])
+
+
+def _flash(device: str, drive: dict[str, Any]) -> None:
+    facts = drives.facts(drive)
+    names = Column(f"flash: {device}", [name for name, _ in facts], numeric=False)
+    table("", [names, Column("", [text for _, text in facts], numeric=False)])
 
 
 def _devices(devices: list[dict[str, Any]]) -> None:
