@@ -1,4 +1,4 @@
-"""The command `list`: policies, partitions, layouts, separations, reclaims, devices and trace formats.
+"""The command `list`: policies, partitions, layouts, separations, reclaims, devices, trace formats.
 
 For: names as stack files use them, with sentences and, on request, sources and settings. Must never
 know: any name; the registries of the Rust rooms are the only place where they stand.

@@ -34,10 +34,10 @@ def show(case: dict[str, Any]) -> None:
     table("share of the mean response", cells)
     _devices(found["devices"])
     _channels(found)
-    _facts(found)
     _energy(case)
     for device, drive in drives.drives(case):
         _flash(device, drive)
+    _facts(found)
 
 
 def _energy(case: dict[str, Any]) -> None:

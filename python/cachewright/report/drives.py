@@ -55,7 +55,7 @@ def _busy(name: str, drive: dict[str, Any], of_case: str) -> Figure:
     x = alt.X("channel:O").title("channel").axis(labelAngle=0)
     bars = (
         alt.Chart(alt.InlineData(values=lanes))
-        .mark_bar()
+        .mark_bar(color=charts.COLOURS[0])
         .encode(
             x=x,
             y=alt.Y("busy:Q").title("channel busy").axis(format="%", tickCount=4),
@@ -114,13 +114,14 @@ def _energy(result: Result, cases: list[Case]) -> Figure:
         {
             "case": summary.label(case, varied),
             "part": f"{device['name']}: {part}",
+            "order": order,
             "joules": joules,
             "text": drives.quantity(joules, "J"),
         }
         for case in cases
         for device in case["timing"]["devices"]
         if "energy" in device
-        for part, joules in device["energy"]["parts"].items()
+        for order, (part, joules) in enumerate(device["energy"]["parts"].items())
     ]
     several = len(cases) > 1
     y = alt.Y("case:N").sort(None).title(None)
@@ -131,6 +132,7 @@ def _energy(result: Result, cases: list[Case]) -> Figure:
             x=alt.X("sum(joules):Q").title("energy (J)"),
             y=y if several else alt.Y("case:N").title(None).axis(labels=False, ticks=False),
             color=alt.Color("part:N").sort(None).title("where it went"),
+            order=alt.Order("order:Q"),
             tooltip=["case:N", "part:N", "text:N"],
         )
         .properties(width=charts.WIDE_WIDTH - 160, height=alt.Step(26))

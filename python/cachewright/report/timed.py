@@ -68,8 +68,7 @@ def _breakdown(result: Result, cases: list[dict[str, Any]]) -> Figure:
     return Figure(
         "response-breakdown",
         "Where time went",
-        "Mean response of each tenant, cut into what it was spent on; the fastest cases first and "
-        "the slowest last.",
+        f"Mean response of each tenant, cut into what it was spent on{_order(cases)}.",
         _by_case(bars, cases, result),
     )
 
@@ -104,10 +103,13 @@ def _percentiles(result: Result, cases: list[dict[str, Any]]) -> Figure:
     return Figure(
         "response-percentiles",
         "Response times",
-        "Percentiles of each tenant's responses, on a logarithmic axis; the fastest cases first "
-        "and the slowest last.",
+        f"Percentiles of each tenant's responses, on a logarithmic axis{_order(cases)}.",
         _by_case(dots, cases, result),
     )
+
+
+def _order(cases: list[dict[str, Any]]) -> str:
+    return "; the fastest cases first and the slowest last" if len(cases) > 1 else ""
 
 
 def _by_case(chart: Any, cases: list[dict[str, Any]], result: Result) -> Any:
