@@ -1,8 +1,8 @@
 //! Pages made from the registries, with a write and a check mode.
 //!
-//! For: `docs/registries.md`, the table of every policy, partitioner, layout, separation and reclaim
-//! policy with its settings, and `docs/devices.md` ([`devices`]). Must never know: what they do beyond
-//! their entries. A page that differs from the code is stale.
+//! For: `docs/registries.md`, the table of every policy, partitioner, layout, separation and
+//! reclaim policy with its settings, and `docs/devices.md` ([`devices`]). Must never know: what
+//! they do beyond their entries. A page that differs from the code is stale.
 
 mod devices;
 

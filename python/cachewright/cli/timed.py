@@ -98,7 +98,7 @@ def _facts(found: dict[str, Any]) -> None:
         ("mean inside", f"{words.significant(little['mean_inside'])} requests (Little's law)"),
         ("arrivals", f"{words.short(little['arrivals_per_s'])} per second"),
         ("done after", words.duration(found["end_ns"])),
-        ("layout", found["layout"]),
+        ("volumes", found["layout"]),
     ]
     if found["read_ahead_blocks"]:
         pairs.append(("read ahead", words.counted(found["read_ahead_blocks"], "block")))

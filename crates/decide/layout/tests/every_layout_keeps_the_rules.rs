@@ -61,8 +61,10 @@ proptest! {
         needs in prop::collection::vec((0_u32..1000, 0.0_f64..=1.0), 0..20),
         free in 0_u32..40, channel_blocks in 1_u32..300, watermark in 0.0_f64..=1.0,
     ) {
-        let demands: Vec<Demand> =
-            needs.iter().map(|(blocks, miss_ratio)| Demand { blocks: *blocks, miss_ratio: *miss_ratio }).collect();
+        let demand = |(blocks, miss_ratio): &(u32, f64)| {
+            Demand { blocks: *blocks, miss_ratio: *miss_ratio }
+        };
+        let demands: Vec<Demand> = needs.iter().map(demand).collect();
         let found = allocate(&demands, free, channel_blocks, watermark);
         let size = u64::from(channel_blocks);
         let granted = || found.grants.iter().flatten();
@@ -83,8 +85,8 @@ proptest! {
                 }
                 Err(missing) => {
                     prop_assert!(*missing > 0);
-                    let spare = u64::from(found.free_channels + found.shared_channels) * size - shared;
-                    prop_assert!(u64::from(demand.blocks) > spare, "it would still fit");
+                    let left = u64::from(found.free_channels + found.shared_channels) * size;
+                    prop_assert!(u64::from(demand.blocks) > left - shared, "it would still fit");
                 }
             }
         }

@@ -205,9 +205,8 @@ fn numbers_of_channels_groups_and_flashblox_are_carried_out() {
 fn what_cannot_be_laid_out_is_refused_by_key_and_value() {
     let folder = folder("layout-refusal");
     let text = format!("{TIERED}{NOISY}");
-    let cases: [(&[(&str, &str)], &str); 12] = [
+    let cases: [(&[(&str, &str)], &str); 11] = [
         (&[("layout", "dedicted")], "`cache.layout`: found layout `dedicted`, expected one of"),
-        (&[("layout", "striped")], "`tenant[1].channels`: found under `striped`, expected"),
         (&[("tenant.quiet.channels", "[1, 4]")], "`tenant[1].channels`: found [1, 4], expected"),
         (&[("tenant.noisy.channels", "3")], "`tenant[2].channels`: found 3, expected from 1 to 2"),
         (&[("tenant.noisy.channels", "[2]")], "`tenant[2].channels`: found [2], expected no"),
@@ -244,7 +243,7 @@ fn what_cannot_be_laid_out_is_refused_by_key_and_value() {
     let cases: [(&[(&str, &str)], &str); 3] = [
         (&[("device.ssd.channel_groups", "each")], "`device.ssd.channel_groups`: found with"),
         (&[("tenant.noisy.channels", "9")], "`tenant[2].channels`: found 9, expected from 1 to 2"),
-        (&[("layout", "flashblox")], "`tenant[1].channels`: found under `flashblox`"),
+        (&[("layout", "flashblox")], "found `flashblox`, expected `striped` or `dedicated` with"),
     ];
     for (set, expected) in cases {
         let error = answer(&folder, &whole, set).unwrap_err();
@@ -254,6 +253,10 @@ fn what_cannot_be_laid_out_is_refused_by_key_and_value() {
                  name = \"a\"\ntrace = \"a.csv\"\n";
     let error = answer(&folder, plain, &[]).unwrap_err();
     assert!(error.contains("found `flashblox`, expected `striped` without `[device]`"), "{error}");
+    let plain =
+        plain.replace("layout = \"flashblox\"", "").replace("a.csv\"", "a.csv\"\nchannels = 1");
+    let error = answer(&folder, &plain, &[]).unwrap_err();
+    assert!(error.contains("`tenant[1].channels`: found without `[device]`"), "{error}");
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! The keys `cache.layout` and `tenant.channels`.
 //!
 //! For: reading them, and refusing layouts that the machine of the file cannot carry out. Must
-//! never know: how a layout is decided. Units: channels.
+//! never know: how a layout is decided. Units: channels. Wishes are for `dedicated`; others do not
+//! hear them, so that layouts can be compared on one file.
 
 use super::section::Section;
 use super::{Front, Named, StackSpec, TenantSpec};
 use cachewright_device::ssd::params::ChannelGroups;
-use cachewright_layout::{Need, Wish};
+use cachewright_layout::Wish;
 use serde_json::Value;
 
 /// What a tenant asks for: a number of channels, or a list of them.
@@ -34,7 +35,7 @@ pub fn wish_json(wish: &Wish) -> Value {
     }
 }
 
-/// Checks that the machine can carry the layout out, and that wishes are heard.
+/// Checks that the machine can carry the layout out.
 pub fn check(
     layout: &Named,
     stack: Option<&StackSpec>,
@@ -43,12 +44,11 @@ pub fn check(
     let name = &layout.name;
     let entry = cachewright_layout::entry(name).map_err(|error| error.to_string())?;
     let wishes = tenants.iter().position(|tenant| tenant.channels.is_some());
-    if let Some(at) = wishes.filter(|_| name != "dedicated") {
+    if let (Some(at), None) = (wishes, stack) {
         let at = at + 1;
-        let expected = "expected `cache.layout = \"dedicated\"` with it";
-        return Err(format!("`tenant[{at}].channels`: found under `{name}`, {expected}"));
+        return Err(format!("`tenant[{at}].channels`: found without `[device]`, expected it too"));
     }
-    if !entry.needs.contains(&Need::Channels) {
+    if entry.needs.is_empty() {
         return Ok(());
     }
     let Some(stack) = stack else {

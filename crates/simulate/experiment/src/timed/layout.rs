@@ -1,8 +1,8 @@
 //! From `cache.layout` to slots of the cache device, and to groups of a drive's channels.
 //!
 //! For: asking the layout with what the device shows, refusing what does not fit by key and value.
-//! Must never know: how a layout decides. Units: channels, blocks of the cache, bytes. Layouts speak
-//! of what the drive shows as one: a channel, or a group of them; the stack file speaks of channels.
+//! Must never know: how a layout decides. Units: channels, blocks of the cache, bytes. Layouts
+//! speak of what the drive shows as one, a channel or a group of them; stack files of channels.
 
 use super::Job;
 use crate::case::Case;

@@ -74,6 +74,9 @@ struct Decide<'a> {
     quotas: Quotas,
 }
 
+/// What decides and what carries out, with the map of the cache device's channels.
+type Tiered = (Box<dyn Decider>, Machine, Option<Map>);
+
 impl PolicyVisitor for Decide<'_> {
     type Output = Box<dyn Decider>;
 
@@ -268,13 +271,13 @@ impl Workload<'_> {
         }
     }
 
-    /// What decides and what carries out, with the map of the cache device's channels.
+    /// The idle machine of a job.
     fn tiered(
         &self,
         job: &Job<'_>,
         plan: &Plan<'_>,
         cache: &DeviceSpec,
-    ) -> Result<(Box<dyn Decider>, Machine, Option<Map>), ExperimentError> {
+    ) -> Result<Tiered, ExperimentError> {
         let refuse = |message| plan.refuse(message);
         let device = cache.build().map_err(refuse)?;
         let (control, quotas, slots) = match job.only {

@@ -172,8 +172,8 @@ impl Requests {
     }
 
     /// Puts every request on its tenant's device and finds its accesses in the recording of the
-    /// same workload with blocks of `1 << shift` bytes. `devices` holds the bytes of each device that
-    /// may be used, `device_of` each tenant's device. Errors: a device that is too small.
+    /// same workload with blocks of `1 << shift` bytes. `devices` holds the bytes of each device
+    /// that may be used, `device_of` each tenant's device. Errors: a device that is too small.
     pub fn place(
         &mut self,
         recording: &Recording,
