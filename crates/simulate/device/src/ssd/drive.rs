@@ -351,6 +351,7 @@ mod tests {
         let first = run(&mut drive)[0].finished.0;
         assert_eq!(first, 1_000 + 8 + 8 + 25 + 1_248 + 11);
         drive.submit(Nanos(10_000), command(1, Op::Read, 4096, 0));
+        drive.advance(Nanos(10_500), &mut Vec::new());
         drive.submit(Nanos(10_500), command(2, Op::Read, 4096, 0));
         let last = run(&mut drive)[1].finished.0;
         let active = first + last - 10_000;
