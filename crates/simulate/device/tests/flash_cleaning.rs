@@ -1,7 +1,7 @@
 //! Cleaning under load: reads always find their pages, copy-back spares the channel, reads of a
 //! preemptible device wait less, and wear stays level.
 
-#![allow(clippy::unwrap_used)] // a failed test may panic
+#![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
 
 use cachewright_device::ssd::flash::{
     Backend, Class, Done, Fill, FlashParams, FlashStats, Kind, Transaction, Unwritten,
@@ -61,6 +61,49 @@ fn moves_within_a_plane_need_not_cross_the_channel() {
     let spared = crossing.channel_busy_ns[0] - staying.channel_busy_ns[0];
     let each = spared as f64 / staying.moved_pages as f64;
     assert!((each - 2.0 * 24_576.0).abs() < 1500.0, "{each} ns spared per page");
+}
+
+/// Writes pages 0, 1, ... a second apart until one begins cleaning, and reads page 0 so long after
+/// it: the time of the read, pages moved and blocks erased.
+fn read_after_cleaning_began(params: &FlashParams, delay: u64) -> (u64, u64, u64) {
+    let ask = |tag: u64, kind, page: u32| {
+        let (tenant, group, sectors) = (TenantId(0), 0, 0xFFFF);
+        Transaction { tag, tenant, group, kind, page, sectors }
+    };
+    let mut backend = Backend::new(params, Seed(1)).unwrap();
+    let mut done: Vec<Done> = Vec::new();
+    for page in 0..backend.logical_pages(0) {
+        let begun = Nanos(u64::from(page) * 1_000_000_000);
+        backend.advance(begun, &mut done);
+        backend.submit(begun, &[ask(0, Kind::Write, page)]);
+        let stats = backend.stats(begun);
+        if stats.collections > 0 {
+            backend.advance(Nanos(begun.0 + delay), &mut done);
+            backend.submit(Nanos(begun.0 + delay), &[ask(1, Kind::Read, 0)]);
+            backend.advance(Nanos(begun.0 + 1_000_000_000), &mut done);
+            let read = done.iter().find(|done| done.tag == 1).unwrap();
+            assert_eq!(read.spent.total_ns(), read.finished.0 - begun.0 - delay);
+            return (read.spent.total_ns(), stats.moved_pages, stats.collections);
+        }
+    }
+    panic!("no write began cleaning");
+}
+
+/// One die. Cleaning that always goes first makes a read wait for every page to be read and
+/// programmed and for the erase. Preemptible cleaning lets the write at hand begin, and then a read
+/// after whatever the die has in hand: that write, or the page that is being read.
+#[test]
+fn a_read_goes_between_the_moves_of_preemptible_cleaning() {
+    let (read, write, erase) = (290 + 75_020 + 24_576, 361 + 24_576 + 750_000, 220 + 3_800_000);
+    let mut params = device(1);
+    params.collect.soft_threshold = 0.15;
+    params.collect.over_provisioning = 0.3;
+    let (time, moved, erased) = read_after_cleaning_began(&params, 1);
+    assert!(moved > 1);
+    assert_eq!(time, moved * (read + write) + erased * erase + read - 1);
+    params.schedule.gc_preemptible = true;
+    assert_eq!(read_after_cleaning_began(&params, 1), (write + read - 1, moved, erased));
+    assert_eq!(read_after_cleaning_began(&params, write + 1).0, read - 1 + read);
 }
 
 #[test]

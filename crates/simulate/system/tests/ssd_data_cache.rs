@@ -45,8 +45,8 @@ fn write_back_on_eviction() {
 }
 
 #[test]
-fn a_cache_in_equal_parts() {
-    hold(&["H'"]);
+fn a_cache_shared_or_in_equal_parts() {
+    hold(&["H", "H'"]);
 }
 
 /// Little's law, the closed forms and the exact times of a write that waits for nothing.
