@@ -77,14 +77,15 @@ impl Host {
     }
 
     fn follow_messages(&mut self, until_ns: u64) {
+        // Its arrival in the drive and what others sent are for whoever advances the drive.
+        let first_ns = self.due_ns();
         let Express { slot, doorbell_ns, .. } = std::mem::take(&mut self.express);
         self.wires[DOWN].put_back(doorbell_ns, (Arrival::Doorbell, slot));
         loop {
             let due_ns = self.due_ns();
-            if due_ns > until_ns {
+            if due_ns > until_ns || due_ns >= first_ns {
                 return;
             }
-            // These are its own: others would have come before.
             self.arrivals(due_ns, &mut Vec::new(), &mut Vec::new());
         }
     }
