@@ -34,7 +34,7 @@ def reproduce(
     Parameters
     ----------
     paper
-        The paper, a folder of specs (`shiro`).
+        The paper, a folder of specs (`shiro`, `soft-qos`).
     figure
         Only this figure (`fig7`); all of them when left out.
     quick
@@ -72,4 +72,4 @@ def reproduce(
     markdown = folder / TABLES
     markdown.write_text(reproduced.markdown(what), encoding="utf-8")
     output.say(f"tables: {markdown}")
-    output.say(words.counted(len(what.found), "case"))
+    output.say(words.counted(what.count(), "case"))

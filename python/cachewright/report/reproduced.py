@@ -1,34 +1,28 @@
 """A reproduced paper as one page, as tables for the terminal, and as Markdown.
 
-For: our numbers beside the paper's, figure by figure. Must never know: how they were measured.
-Units: (F-U)/U and F/U are flash writes beyond, and per, host write; shares are ratios.
+For: our numbers beside the paper's, figure by figure, whatever the study. Must never know: how they
+were measured, any paper. What a figure shows is the study's own: a module of `STUDIES` with
+`shared`, `shown`, `sentences` and `notes`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
-from itertools import product
 from pathlib import Path
 from typing import Any
 
-import altair as alt
-
-from cachewright import amplification, words
-from cachewright.report import amplified
-from cachewright.report.charts import PANEL_HEIGHT, WIDE_WIDTH
-from cachewright.report.figures import Figure
+from cachewright import words
+from cachewright.report import reproduced_amplified, reproduced_mixes
 from cachewright.report.page import figure_section, html_table, marked, whole_page
-from cachewright.reproduce import FigureSpec, Reproduction, Scheme, Setup
-from cachewright.summary import best_index
+from cachewright.report.parts import Table
+from cachewright.reproduce import Study
+from cachewright.reproduce.specs import FigureSpec, Setup
 
-MEASURES = (
-    ("accuracy", "accuracy"),
-    ("precision", "precision"),
-    ("recall", "recall"),
-    ("F1", "f1"),
-)
+STUDIES: dict[str, Any] = {
+    "write-amplification": reproduced_amplified,
+    "mixes": reproduced_mixes,
+}
 # Longer claims of a paper are sentences.
 TILE = 20
 KINDS = {
@@ -38,238 +32,25 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True)
-class Table:
-    """Rows of text under headers; `best` holds the places of the best by column.
-
-    `figure` says where the table belongs, `title` what it shows; the first `texts` columns name
-    the row.
-    """
-
-    figure: str
-    title: str
-    headers: list[str]
-    rows: list[list[str]]
-    best: list[set[int]]
-    texts: int = 1
-
-    @property
-    def heading(self) -> str:
-        """What the table shows and of which figure, for where figures have no section."""
-        return f"{self.figure}: {self.title}" if self.figure else self.title
-
-
 def remarks(setup: Setup) -> list[str]:
     """Return what to know of the traces before the numbers."""
     return [KINDS[setup.kind]] if setup.kind in KINDS else []
 
 
-def tables(what: Reproduction) -> list[Table]:
-    """Return every table: the traces, then those of each figure."""
-    found = [_traces(what)]
+def tables(what: Study) -> list[Table]:
+    """Return every table: those of all figures together, then those of each."""
+    found: list[Table] = list(_study(what).shared(what))
     for figure in what.figures:
-        for op in figure.op:
-            found += _tables(what, figure, op)
+        found += [one for one in _study(what).shown(what, figure) if isinstance(one, Table)]
     return found
 
 
-def _plain(figure: str, title: str, headers: list[str], rows: list[list[str]], texts: int) -> Table:
-    """Return a table in which nothing is best."""
-    return Table(figure, title, headers, rows, [set() for _ in headers], texts)
-
-
-def _traces(what: Reproduction) -> Table:
-    rows = []
-    for workload, drive in product(what.setup.workloads, what.drives()):
-        document = what.document(workload, drive)
-        rounds = f"repeated {words.significant(document['rounds'])} times"
-        rows.append(
-            [
-                workload.name,
-                rounds if document["looped"] else "once",
-                words.size(document["logical_pages"] * document["page_bytes"]),
-                words.size(document["page_bytes"]),
-                words.size(document["superblock_bytes"]),
-                words.count(document["live_pages"]),
-                words.count(document["working_pages"]),
-                words.count(document["load_pages"]),
-                words.count(document["user_pages"]),
-                words.significant(document["drive_writes"]),
-            ]
-        )
-    headers = ["trace", "replayed", "drive", "page", "superblock", "most live at once"]
-    headers += ["pages ever written", "loaded", "written", "drive writes"]
-    return _plain("", "Traces", headers, rows, 2)
-
-
-def _tables(what: Reproduction, figure: FigureSpec, op: str) -> list[Table]:
-    match figure.shows:
-        case "classifier":
-            return [_classifier(what, figure, op)]
-        case "accuracy":
-            return [_accuracy(what, figure, op)]
-        case "metadata":
-            return [_metadata(what, figure, op)]
-        case "ablation":
-            return [_extra(what, figure, op), _averages(what, figure, op)]
-    return [_extra(what, figure, op)]
-
-
-def _title(figure: FigureSpec) -> str:
-    return f"{figure.title} ({figure.source})"
-
-
-def _at(text: str, op: str) -> str:
-    return f"{text}, {op} over-provisioning"
-
-
-def _extra(what: Reproduction, figure: FigureSpec, op: str) -> Table:
-    """(F-U)/U per trace and scheme, the lowest mean first; bounds last."""
-    bound = {scheme: what.cases(figure, scheme, op)[0]["bound"] for scheme in figure.schemes}
-    order = sorted(figure.schemes, key=lambda s: (bound[s], what.mean(figure, s, op)))
-    columns = [
-        [case["extra_writes"] for case in each]
-        for each in zip(*(what.cases(figure, s, op) for s in order), strict=True)
-    ]
-    columns.append([what.mean(figure, s, op) for s in order])
-    best: list[set[int]] = [set()]
-    for column in columns:
-        known = [None if bound[s] else v for s, v in zip(order, column, strict=True)]
-        best.append(best_index(known, highest=False))
-    base = next((s for s in figure.schemes if s.title == figure.base), None)
-    rows = []
-    for place, scheme in enumerate(order):
-        mean = columns[-1][place]
-        row = [scheme.title + (" (bound)" if bound[scheme] else "")]
-        row += [*(f"{column[place]:.3f}" for column in columns), f"{1 + mean:.3f}"]
-        if base is not None:
-            own = what.mean(figure, base, op)
-            changes = [_change(mean, own), _change(1 + mean, 1 + own)]
-            row += [words.NOTHING] * 2 if scheme is base else changes
-        rows.append(row)
-    headers = ["scheme", *_names(what, figure), "mean", "F/U, mean"]
-    if base is not None:
-        headers += [f"(F-U)/U beside {base.title}", f"F/U beside {base.title}"]
-    best += [set() for _ in headers[len(best) :]]
-    return Table(_title(figure), _at("(F-U)/U", op), headers, rows, best)
-
-
-def _names(what: Reproduction, figure: FigureSpec) -> list[str]:
-    """Return the workloads' names, those that are repeated marked."""
-    workloads = what.setup.workloads
-    looped = {w.name: what.document(w, figure.drive)["looped"] for w in workloads}
-    return [f"{name} {amplification.DAGGER}" if flag else name for name, flag in looped.items()]
-
-
-def _change(value: float, base: float) -> str:
-    return words.NOTHING if base == 0 else f"{100 * (value / base - 1):+.1f}%"
-
-
-def _judged(what: Reproduction, figure: FigureSpec, op: str) -> list[tuple[Scheme, list[Any]]]:
-    """Return the schemes that predict, each with its classifiers by workload (None: no case)."""
-    found = []
-    for scheme in figure.schemes:
-        each = [c["classifier"] for c in what.cases(figure, scheme, op)]
-        known = [one if one and one["judged"] else None for one in each]
-        if any(known):
-            found.append((scheme, known))
-    return found
-
-
-def _classifier(what: Reproduction, figure: FigureSpec, op: str) -> Table:
-    """Table V: a row per scheme and trace, then the average and the paper's."""
-    keys = [key for _, key in MEASURES] + ["majority"]
-    rows = []
-    for scheme, each in _judged(what, figure, op):
-        for name, one in zip(_names(what, figure), each, strict=True):
-            if one is not None:
-                rows.append([scheme.title, name, *(f"{one[key]:.3f}" for key in keys)])
-        rows.append([scheme.title, "average", *_means(each)])
-    if all(isinstance(figure.paper.get(key), float) for _, key in MEASURES):
-        numbers = [f"{figure.paper[key]:.3f}" for _, key in MEASURES]
-        rows.append(["paper", "average", *numbers, words.NOTHING])
-    return _plain(
-        _title(figure), _at("predictions", op), _measure_headers("scheme", "trace"), rows, 2
-    )
-
-
-def _averages(what: Reproduction, figure: FigureSpec, op: str) -> Table:
-    rows = [[scheme.title, *_means(each)] for scheme, each in _judged(what, figure, op)]
-    title = _at("predictions, average over the traces", op)
-    return _plain(_title(figure), title, _measure_headers("scheme"), rows, 1)
-
-
-def _measure_headers(*names: str) -> list[str]:
-    return [*names, *(name for name, _ in MEASURES), "always the more frequent"]
-
-
-def _means(each: Sequence[Any]) -> list[str]:
-    known = [one for one in each if one is not None]
-    keys = [key for _, key in MEASURES] + ["majority"]
-    return [f"{sum(one[key] for one in known) / len(known):.3f}" for key in keys]
-
-
-def _accuracy(what: Reproduction, figure: FigureSpec, op: str) -> Table:
-    headers = ["scheme", "trace", "after the first part", "after one drive write", "at the end"]
-    rows = []
-    for scheme in figure.schemes:
-        for name, case in zip(_names(what, figure), what.cases(figure, scheme, op), strict=True):
-            parts = amplification.accuracy_over_time(case)
-            if parts:
-                later = [part for part in parts if part["drive_writes"] >= 1] or parts[-1:]
-                chosen = [parts[0], later[0], parts[-1]]
-                texts = [words.ratio(part["cumulative_accuracy"]) for part in chosen]
-                rows.append([scheme.title, name, *texts])
-    return _plain(_title(figure), _at("accuracy of all predictions so far", op), headers, rows, 2)
-
-
-def _metadata(what: Reproduction, figure: FigureSpec, op: str) -> Table:
-    misses = [f"misses, {name}" for name in _names(what, figure)]
-    headers = ["scheme", "bytes per page", "flash writes for it", *misses]
-    rows = []
-    for scheme in figure.schemes:
-        cases = what.cases(figure, scheme, op)
-        written = sum(c["meta_pages"] for c in cases) / sum(c["flash_pages"] for c in cases)
-        size = words.significant(cases[0]["metadata_bytes_per_page"])
-        shares = [words.percent(amplification.miss_share(case)) for case in cases]
-        rows.append([scheme.title, size, words.percent(written), *shares])
-    return _plain(_title(figure), _at("bytes, and look-ups that miss", op), headers, rows, 1)
-
-
-def sentences(what: Reproduction) -> list[str]:
+def sentences(what: Study) -> list[str]:
     """Return what the figures say in a sentence each, our numbers beside the paper's."""
-    found = []
-    for figure in what.figures:
-        if figure.shows == "extra-writes" and figure.base and figure.learned:
-            found += [_overall(what, figure, op) for op in figure.op]
-    return found
+    return [text for figure in what.figures for text in _study(what).sentences(what, figure)]
 
 
-def _overall(what: Reproduction, figure: FigureSpec, op: str) -> str:
-    """Return how far the learned scheme is below none and the rules, by (F-U)/U and F/U."""
-    named = {scheme.title: scheme for scheme in figure.schemes}
-    learned, base = named[figure.learned or ""], named[figure.base or ""]
-    rules = [
-        scheme
-        for scheme in figure.schemes
-        if scheme is not base and not _learns(what, figure, scheme, op)
-    ]
-    own = what.mean(figure, learned, op)
-    text = f"{op}: the extra writes of {learned.title} beside {base.title}: "
-    other = what.mean(figure, base, op)
-    text += f"{_change(own, other)} (F/U {_change(1 + own, 1 + other)})"
-    if rules:
-        changes = [f"{rule.title} {_change(own, what.mean(figure, rule, op))}" for rule in rules]
-        text += f"; beside rules: {', '.join(changes)}"
-    claims = ", ".join(f"{key} {value}" for key, value in figure.paper.items())
-    return f"{text}. The paper: {claims}" if claims else text
-
-
-def _learns(what: Reproduction, figure: FigureSpec, scheme: Scheme, op: str) -> bool:
-    return any(case["learning"] for case in what.cases(figure, scheme, op))
-
-
-def markdown(what: Reproduction) -> str:
+def markdown(what: Study) -> str:
     """Return all tables as Markdown, the best of a column bold."""
     parts = []
     for one in tables(what):
@@ -284,45 +65,40 @@ def markdown(what: Reproduction) -> str:
     return "\n\n".join([*parts, *sentences(what)]) + "\n"
 
 
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def write(what: Reproduction, path: Path) -> Path:
+def write(what: Study, path: Path) -> Path:
     """Write the page and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(_page(what), encoding="utf-8")
     return path
 
 
-def _page(what: Reproduction) -> str:
-    setup = what.setup
-    notes = [*remarks(setup), setup.machine, *_daggers(what)]
+def _study(what: Study) -> Any:
+    return STUDIES[what.setup.study]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _page(what: Study) -> str:
+    setup, study = what.setup, _study(what)
+    notes = [*remarks(setup), setup.machine, *study.notes(what)]
     listed = "".join(f"<li>{escape(note)}</li>" for note in notes)
     parts = [
         "<h1>Our numbers beside the paper's</h1>",
         f'<p class="lead">{escape(setup.paper)}</p>',
         f'<ul class="note">{listed}</ul>',
-        _section(_traces(what)),
+        *(_section(one) for one in study.shared(what)),
     ]
     for figure in what.figures:
-        parts += [_beside(what, figure)]
-        for op in figure.op:
-            parts += [_section(one) for one in _tables(what, figure, op)]
-            parts += [figure_section(one) for one in _charts(what, figure, op)]
+        parts.append(_beside(figure, study.sentences(what, figure)))
+        for one in study.shown(what, figure):
+            parts.append(_section(one) if isinstance(one, Table) else figure_section(one))
     return whole_page("Our numbers beside the paper's", parts)
 
 
-def _daggers(what: Reproduction) -> list[str]:
-    if not any(document["looped"] for document in what.documents.values()):
-        return []
-    return [
-        f"{amplification.DAGGER}: the trace is repeated to reach ten drive writes, which flatters "
-        "schemes that learn or know the future."
-    ]
-
-
-def _beside(what: Reproduction, figure: FigureSpec) -> str:
+def _beside(figure: FigureSpec, sentences: Sequence[str]) -> str:
+    """Return a figure's head: what the paper has, and what ours says."""
     claims = {str(key): _claim(value) for key, value in figure.paper.items()}
     tiles = "".join(
         f"<div><b>{escape(value)}</b><span>{escape(key)}</span></div>"
@@ -336,12 +112,8 @@ def _beside(what: Reproduction, figure: FigureSpec) -> str:
     )
     head = f"<p>The paper ({escape(figure.source)}):</p>" if claims else ""
     tiles = f'<div class="tiles">{tiles}</div>' if tiles else ""
-    ours = "".join(f"<p>{escape(text)}</p>" for text in _own_sentences(what, figure))
+    ours = "".join(f"<p>{escape(text)}</p>" for text in sentences)
     return f"<section><h2>{escape(figure.title)}</h2>{head}{tiles}{said}{ours}</section>"
-
-
-def _own_sentences(what: Reproduction, figure: FigureSpec) -> list[str]:
-    return sentences(Reproduction(what.setup, [figure], what.documents, what.found))
 
 
 def _claim(value: Any) -> str:
@@ -357,49 +129,3 @@ def _section(one: Table) -> str:
     return (
         f"<section><h3>{escape(one.title)}</h3>{html_table(one.headers, rows, one.texts)}</section>"
     )
-
-
-def _charts(what: Reproduction, figure: FigureSpec, op: str) -> list[Figure]:
-    name = f"{figure.name}-{op.removesuffix('%')}"
-    title = f"{op} over-provisioning"
-    if figure.shows in ("extra-writes", "ablation"):
-        return [_bars(what, figure, op, name, title)]
-    if figure.shows != "accuracy":
-        return []
-    lines = [
-        {**case, "title": _line_title(figure, scheme, workload.name)}
-        for scheme in figure.schemes
-        for workload, case in zip(what.setup.workloads, what.cases(figure, scheme, op), strict=True)
-    ]
-    return [amplified.accuracy(name, title, amplification.predicting(lines))]
-
-
-def _line_title(figure: FigureSpec, scheme: Scheme, workload: str) -> str:
-    return workload if len(figure.schemes) == 1 else f"{scheme.title}, {workload}"
-
-
-def _bars(what: Reproduction, figure: FigureSpec, op: str, name: str, title: str) -> Figure:
-    rows = [
-        {
-            "scheme": scheme.title,
-            "trace": workload.name,
-            "extra": case["extra_writes"],
-        }
-        for scheme in figure.schemes
-        for workload, case in zip(what.setup.workloads, what.cases(figure, scheme, op), strict=True)
-    ]
-    order = [scheme.title for scheme in figure.schemes]
-    chart = (
-        alt.Chart(alt.InlineData(values=rows))
-        .mark_bar()
-        .encode(
-            x=alt.X("trace:N").sort(None).title(None).axis(labelAngle=0),
-            xOffset=alt.XOffset("scheme:N").sort(order),
-            y=alt.Y("extra:Q").title("(F-U)/U"),
-            color=alt.Color("scheme:N").sort(order).title(None).legend(orient="bottom", columns=5),
-            tooltip=["scheme:N", "trace:N", alt.Tooltip("extra:Q", format=".3f")],
-        )
-        .properties(width=WIDE_WIDTH, height=PANEL_HEIGHT + 40)
-    )
-    caption = "Pages programmed beyond those of the host, per page of the host; lower is better."
-    return Figure(f"extra-writes-{name}", f"{figure.title}, {title}", caption, chart)

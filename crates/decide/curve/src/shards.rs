@@ -87,6 +87,17 @@ impl FixedRate {
         }
     }
 
+    /// Puts a block on top of the stacks that was read ahead of its use: nothing is counted.
+    pub fn bring_in(&mut self, block: BlockId) {
+        let place = self.circle.place(block);
+        for (number, sample) in self.samples.iter_mut().enumerate() {
+            if self.circle.seen(place, number) <= self.threshold {
+                let local = sample.local(block);
+                sample.stack.bring_in(local);
+            }
+        }
+    }
+
     /// Takes a trimmed block out of the stacks.
     pub fn remove(&mut self, block: BlockId) {
         for sample in &mut self.samples {
@@ -129,9 +140,14 @@ impl FixedRate {
 impl RateSample {
     #[inline]
     fn access(&mut self, block: BlockId, write: bool) {
+        let local = self.local(block);
+        self.stack.access(local, write);
+    }
+
+    #[inline]
+    fn local(&mut self, block: BlockId) -> BlockId {
         let next = self.index.len() as u32;
-        let local = *self.index.entry(block.0).or_insert(next);
-        self.stack.access(BlockId(local), write);
+        BlockId(*self.index.entry(block.0).or_insert(next))
     }
 }
 
@@ -186,17 +202,26 @@ impl FixedSize {
         if self.highest <= self.circle.disjoint_below() {
             let (number, seen) = self.circle.only(place);
             if seen <= self.highest {
-                self.offer(number, seen, block, write);
+                self.offer(number, seen, block, Some(write));
             }
             return;
         }
         for number in 0..self.samples.len() {
-            self.offer(number, self.circle.seen(place, number), block, write);
+            self.offer(number, self.circle.seen(place, number), block, Some(write));
         }
     }
 
+    /// Puts a block on top of the stacks that was read ahead of its use: nothing is counted.
+    pub fn bring_in(&mut self, block: BlockId) {
+        let place = self.circle.place(block);
+        for number in 0..self.samples.len() {
+            self.offer(number, self.circle.seen(place, number), block, None);
+        }
+    }
+
+    /// Shows a block to a sample: written or read, or (nothing) brought in ahead of its use.
     #[inline]
-    fn offer(&mut self, number: usize, seen: u64, block: BlockId, write: bool) {
+    fn offer(&mut self, number: usize, seen: u64, block: BlockId, write: Option<bool>) {
         let sample = &mut self.samples[number];
         if seen <= sample.threshold && sample.access(seen, block, write, self.max_blocks as usize) {
             self.highest = self.samples.iter().map(|s| s.threshold).max().unwrap_or(u64::MAX);
@@ -228,21 +253,26 @@ impl FixedSize {
 }
 
 impl SizeSample {
-    /// Counts an access to a block below the threshold; returns whether the threshold fell.
+    /// Counts an access to a block below the threshold, or brings it in; returns whether the
+    /// threshold fell.
     #[inline]
-    fn access(&mut self, seen: u64, block: BlockId, write: bool, most: usize) -> bool {
-        if let Some(&local) = self.index.get(&block.0) {
-            let distance = self.stack.access(BlockId(local), write);
-            self.weights.count(distance.map(|d| f64::from(d) * self.scale), write, self.scale);
-            return false;
+    fn access(&mut self, seen: u64, block: BlockId, write: Option<bool>, most: usize) -> bool {
+        let known = self.index.get(&block.0).copied().map(BlockId);
+        match (known, write) {
+            (Some(local), Some(write)) => {
+                let distance = self.stack.access(local, write);
+                self.weights.count(distance.map(|d| f64::from(d) * self.scale), write, self.scale);
+            }
+            (Some(local), None) => self.stack.bring_in(local),
+            (None, Some(write)) => self.weights.count(None, write, self.scale),
+            (None, None) => {}
         }
-        self.weights.count(None, write, self.scale);
-        self.enter(seen, block, write, most)
+        known.is_none() && self.enter(seen, block, most)
     }
 
     /// Takes in a new block and, when that is one too many, throws out those with the highest
     /// place. Its dense id goes to the next newcomer.
-    fn enter(&mut self, seen: u64, block: BlockId, write: bool, most: usize) -> bool {
+    fn enter(&mut self, seen: u64, block: BlockId, most: usize) -> bool {
         let local = if self.members.len() < most {
             self.members.len() as u32
         } else {
@@ -258,7 +288,7 @@ impl SizeSample {
         };
         self.members.push((seen, block.0, local));
         self.index.insert(block.0, local);
-        self.stack.access(BlockId(local), write);
+        self.stack.bring_in(BlockId(local));
         self.members.len() >= most
     }
 

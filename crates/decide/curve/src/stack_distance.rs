@@ -88,6 +88,20 @@ impl StackDistance {
         Some(distance)
     }
 
+    /// Puts a block on top of the stack that was read ahead of its use: nothing is counted.
+    pub fn bring_in(&mut self, block: BlockId) {
+        if block.index() >= self.latest.len() || self.slots.is_full() {
+            self.make_room(block);
+        }
+        match self.latest[block.index()] {
+            NONE => self.push(block),
+            slot => {
+                self.vacate(slot);
+                self.latest[block.index()] = self.slots.push();
+            }
+        }
+    }
+
     /// Counts many accesses, all reads or all writes, as [`StackDistance::access`] would.
     #[inline(never)]
     pub fn access_all(&mut self, blocks: &[BlockId], write: bool) {
@@ -197,12 +211,17 @@ impl StackDistance {
 
     #[inline(never)]
     fn enter(&mut self, block: BlockId, write: bool) {
+        self.push(block);
+        self.histogram.count_cold(write);
+    }
+
+    /// Puts a block on top that is not in the stack.
+    fn push(&mut self, block: BlockId) {
         if let Some(hole) = self.holes.pop() {
             self.slots.clear(hole);
         }
         self.latest[block.index()] = self.slots.push();
         self.histogram.reserve(self.slots.live());
-        self.histogram.count_cold(write);
     }
 
     #[cold]

@@ -91,6 +91,17 @@ impl CurveSet {
         }
     }
 
+    /// Takes in a block that was read ahead of its use: used last, but no access is counted.
+    /// Miniature simulations leave it out.
+    pub fn bring_in(&mut self, tenant: TenantId, block: BlockId) {
+        match self.meters.get_mut(tenant.index()) {
+            Some(Meter::Exact(stack)) => stack.bring_in(block),
+            Some(Meter::Rate(shards)) => shards.bring_in(block),
+            Some(Meter::Size(shards)) => shards.bring_in(block),
+            Some(Meter::Mini(_)) | None => {}
+        }
+    }
+
     /// Loads what an exact stack needs for an access ahead of it; the value means nothing. Sampled
     /// meters are small and need no such help.
     #[inline(always)]

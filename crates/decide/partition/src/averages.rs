@@ -7,7 +7,7 @@ use crate::TenantView;
 use cachewright_curve::Curve;
 
 /// Knots kept of each interval's curve when it is averaged.
-const KNOTS: usize = 512;
+pub const KNOTS: usize = 512;
 
 /// One averaged curve per tenant; nothing before its first.
 #[derive(Clone, Debug, Default)]

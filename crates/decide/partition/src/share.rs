@@ -85,6 +85,24 @@ pub fn within(quotas: &[u32], limits: &[u32]) -> Vec<u32> {
     bounded
 }
 
+/// The way from `old` to `new` as far as it may go when at most `share` (0 to 1) of all blocks
+/// change hands; the sum is `new`'s.
+pub fn towards(old: &[u32], new: &[u32], share: f64) -> Vec<u32> {
+    let sum = |blocks: &[u32]| blocks.iter().copied().map(u64::from).sum::<u64>();
+    let most = (share * sum(new) as f64).ceil() as u64;
+    let gains: Vec<u32> = old.iter().zip(new).map(|(was, is)| is.saturating_sub(*was)).collect();
+    if sum(old) != sum(new) || sum(&gains) <= most {
+        return new.to_vec();
+    }
+    let losses: Vec<u32> = old.iter().zip(new).map(|(was, is)| was.saturating_sub(*is)).collect();
+    let part = |changes: &[u32]| {
+        let weights: Vec<f64> = changes.iter().copied().map(f64::from).collect();
+        proportional(most as u32, &weights)
+    };
+    let (gained, lost) = (part(&gains), part(&losses));
+    old.iter().zip(gained).zip(lost).map(|((was, gain), loss)| was + gain - loss).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,5 +119,13 @@ mod tests {
         assert_eq!(within(&[50, 30, 20], &[20, 100, 30]), [20, 50, 30], "one fills up first");
         assert_eq!(within(&[50, 0], &[10, 20]), [10, 20], "nobody has room for the rest");
         assert_eq!(proportional(u32::MAX, &[1e300, 1e300]), [1 << 31, (1 << 31) - 1]);
+    }
+
+    #[test]
+    fn no_more_than_allowed_changes_hands() {
+        assert_eq!(towards(&[50, 30, 20], &[20, 30, 50], 0.1), [40, 30, 30]);
+        assert_eq!(towards(&[50, 30, 20], &[45, 30, 25], 0.1), [45, 30, 25]);
+        assert_eq!(towards(&[50, 30, 20], &[0, 100, 0], 0.07).iter().sum::<u32>(), 100);
+        assert_eq!(towards(&[50, 30], &[20, 80], 0.1), [20, 80], "another cache");
     }
 }

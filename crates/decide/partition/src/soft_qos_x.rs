@@ -2,13 +2,14 @@
 //!
 //! For: the question of `soft-qos`, answered without its performance tables. Must never know: how
 //! curves were measured. Units: blocks; hit ratios from 0 to 1. Ours, not the paper's: a table that
-//! keeps the last hit ratio seen at a size takes one lucky interval for the truth; a curve measured
-//! at every interval and averaged does not. Demands are read off that curve, corrected by how far
-//! the tenant is from its goal since it began (a goal is judged over the whole run); they are
-//! granted in ascending order as in Patrick et al.; what is left goes, block by block, where the
-//! curves beyond the grants fall most, to tenants whose goal cannot be met as to all others.
+//! keeps the last hit ratio seen at a size takes one lucky interval for the truth. A goal is judged
+//! over the whole run, so the demand is the smallest size that would have met it from the start,
+//! read off the mean of all curves so far, for a target moved by how far the tenant is from its
+//! goal. Demands are granted in ascending order as in Patrick et al.; what is left goes, block by
+//! block, where the curves of late beyond the grants fall most, to tenants whose goal cannot be met
+//! as to all others.
 
-use crate::averages::Averages;
+use crate::averages::{Averages, KNOTS};
 use crate::idle::Idle;
 use crate::registry::{Entry, Need, Registered};
 use crate::{Partitioner, Quotas, TenantView, share};
@@ -19,12 +20,14 @@ use cachewright_types::{Seed, settings};
 settings! {
     /// Settings of `soft-qos-x`.
     pub struct SoftQosXSettings {
-        /// share of earlier intervals in the averaged curve
+        /// share of earlier intervals in the averaged curve by which the rest is divided
         smoothing: f64 = 0.8, "ratio", 0.0 ..= 0.99;
         /// how much of the distance from its goal so far a tenant's next target makes up for
         correction: f64 = 1.0, "ratio", 0.0 ..= 10.0;
         /// intervals without an access after which a tenant's blocks, but one, are lent; 0 is never
         lend_after: u32 = 10, "intervals", 0 ..= 1000000_u32;
+        /// most of the cache that changes hands at one division
+        most_moved: f64 = 1.0, "ratio", 0.001 ..= 1.0;
     }
 }
 
@@ -32,10 +35,15 @@ settings! {
 #[derive(Clone, Debug)]
 pub struct SoftQosX {
     settings: SoftQosXSettings,
-    averages: Averages,
+    /// Curves of late.
+    late: Averages,
+    /// The mean of each tenant's curves so far, and of how many.
+    whole: Vec<Option<(Curve, u32)>>,
     /// Accesses and hits of each tenant so far.
     totals: Vec<(u64, u64)>,
     idle: Idle,
+    /// Quotas of the last division; empty before the first.
+    last: Vec<u32>,
 }
 
 impl Registered for SoftQosX {
@@ -50,43 +58,60 @@ impl Registered for SoftQosX {
     fn new(settings: &SoftQosXSettings, tenants: usize, _: Seed) -> Self {
         SoftQosX {
             settings: settings.clone(),
-            averages: Averages::default(),
+            late: Averages::default(),
+            whole: vec![None; tenants],
             totals: vec![(0, 0); tenants],
             idle: Idle::default(),
+            last: Vec::new(),
         }
     }
 }
 
 impl SoftQosX {
-    /// The hit ratio to aim at next: the goal, moved by how far it was missed or passed so far.
-    fn target(&self, tenant: &TenantView, (accesses, hits): (u64, u64)) -> Option<f64> {
-        let goal = tenant.goal_hit_ratio?;
+    fn learn(&mut self, tenants: &[TenantView]) {
+        self.late.learn(tenants, self.settings.smoothing);
+        self.idle.learn(tenants);
+        self.totals.resize(tenants.len(), (0, 0));
+        self.whole.resize(tenants.len(), None);
+        for ((tenant, total), whole) in tenants.iter().zip(&mut self.totals).zip(&mut self.whole) {
+            *total = (total.0 + tenant.accesses, total.1 + tenant.hits);
+            let Some(curve) = tenant.curve.filter(|curve| curve.accesses() > 0) else { continue };
+            *whole = Some(match whole.take() {
+                Some((mean, count)) => {
+                    let share = f64::from(count) / f64::from(count + 1);
+                    (curve.blended(&mean, share, KNOTS), count + 1)
+                }
+                None => (curve.resampled(KNOTS), 1),
+            });
+        }
+    }
+
+    /// Whether a tenant's blocks are lent.
+    fn lent(&self, place: usize) -> bool {
+        self.idle.beyond(place, self.settings.lend_after)
+    }
+
+    /// Blocks that bring a tenant to its goal, if a cache of `most` blocks has so many.
+    fn demand(&self, place: usize, tenant: &TenantView, most: u32) -> Option<u32> {
+        let goal = tenant.goal_hit_ratio.filter(|_| !self.lent(place))?;
+        let (curve, _) = self.whole[place].as_ref()?;
+        let (accesses, hits) = self.totals[place];
         let so_far = if accesses == 0 { goal } else { hits as f64 / accesses as f64 };
-        Some((goal + self.settings.correction * (goal - so_far)).clamp(0.0, 1.0))
+        let target = (goal + self.settings.correction * (goal - so_far)).clamp(0.0, 1.0);
+        smallest(curve, target, most).or_else(|| smallest(curve, goal, most))
     }
 }
 
 impl Partitioner for SoftQosX {
     fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Quotas {
-        self.averages.learn(tenants, self.settings.smoothing);
-        self.idle.learn(tenants);
-        self.totals.resize(tenants.len(), (0, 0));
-        for (total, tenant) in self.totals.iter_mut().zip(tenants) {
-            *total = (total.0 + tenant.accesses, total.1 + tenant.hits);
-        }
-        let Some(curves) = self.averages.all() else {
+        self.learn(tenants);
+        let Some(curves) = self.late.all() else {
             return Quotas::PerTenant(share::equal(total_blocks, tenants.len()));
         };
-        let lent = |place: usize| self.idle.beyond(place, self.settings.lend_after);
         let demands: Vec<u32> = tenants
             .iter()
-            .zip(&self.totals)
-            .zip(&curves)
             .enumerate()
-            .map(|(place, ((tenant, total), curve))| {
-                let target = self.target(tenant, *total).filter(|_| !lent(place));
-                target.map_or(0, |target| demand(curve, target))
-            })
+            .map(|(place, tenant)| self.demand(place, tenant, total_blocks).unwrap_or(0))
             .collect();
         let floor = self.floor_blocks(tenants.len(), total_blocks);
         let saved: Vec<f64> = curves
@@ -98,11 +123,15 @@ impl Partitioner for SoftQosX {
         let parts = curves.iter().zip(&grants);
         let hulls: Vec<Hull> = parts.map(|(curve, grant)| Hull::beyond(curve, *grant)).collect();
         let weights: Vec<f64> =
-            (0..tenants.len()).map(|place| if lent(place) { 0.0 } else { 1.0 }).collect();
+            (0..tenants.len()).map(|place| if self.lent(place) { 0.0 } else { 1.0 }).collect();
         let mut quotas = divide(&hulls, &weights, total_blocks, &grants);
         let left = total_blocks - quotas.iter().sum::<u32>();
         let spare = share::proportional(left, &weights);
         quotas.iter_mut().zip(spare).for_each(|(quota, more)| *quota += more);
+        if self.last.len() == quotas.len() {
+            quotas = share::towards(&self.last, &quotas, self.settings.most_moved);
+        }
+        self.last.clone_from(&quotas);
         Quotas::PerTenant(quotas)
     }
 
@@ -111,17 +140,18 @@ impl Partitioner for SoftQosX {
     }
 }
 
-/// The smallest size with a hit ratio of `target`, or the smallest with the best there is.
-fn demand(curve: &Curve, target: f64) -> u32 {
-    let largest = curve.largest_blocks();
-    let most_misses = (1.0 - target) * curve.accesses() as f64;
-    let most_misses = most_misses.max(curve.misses(largest));
-    let (mut low, mut high) = (0, largest);
+/// The smallest size with a hit ratio of `target`, if one up to `most` blocks has it.
+fn smallest(curve: &Curve, target: f64, most: u32) -> Option<u32> {
+    let misses = (1.0 - target) * curve.accesses() as f64;
+    let (mut low, mut high) = (0, most.min(curve.largest_blocks()));
+    if curve.misses(high) > misses {
+        return None;
+    }
     while low < high {
         let middle = low + (high - low) / 2;
-        if curve.misses(middle) <= most_misses { high = middle } else { low = middle + 1 }
+        if curve.misses(middle) <= misses { high = middle } else { low = middle + 1 }
     }
-    high
+    Some(high)
 }
 
 /// Demands in ascending order while they fit, the floor to everyone else; among equal demands the

@@ -12,6 +12,7 @@ use cachewright_curve::windows::Method;
 use cachewright_policy::{PolicyVisitor, Registered};
 use cachewright_system::closed::{ClosedLoop, Experience, NEVER_NS, Pace};
 use cachewright_system::control::{Control, Tenant};
+use cachewright_system::profile::Machined;
 use cachewright_system::{EngineLane, Lane, LaneResult, RecordError, Recording, Watcher, profile};
 use cachewright_types::TenantId;
 use std::path::Path;
@@ -26,6 +27,8 @@ pub struct Plan<'a> {
     pub capacity_blocks: u32,
     /// The stack file, for messages.
     pub origin: &'a Path,
+    /// Its requests on their devices, where it has some.
+    pub machine: Option<Machined<'a>>,
 }
 
 impl Plan<'_> {
@@ -53,11 +56,20 @@ impl Plan<'_> {
         goals.into_iter().enumerate().map(tenant).collect()
     }
 
+    /// The first `share` of a tenant's accesses, with what the machine reads ahead of them.
+    pub(crate) fn head(&self, tenant: TenantId, share: f64) -> Recording {
+        let totals = self.recording.totals.get(tenant.index());
+        let machine = self.machine.as_ref().zip(totals);
+        machine
+            .and_then(|(machine, totals)| profile::head_on(machine, tenant, totals, share))
+            .unwrap_or_else(|| profile::head_of(self.recording, tenant, share))
+    }
+
     /// Hit ratios of a tenant's head, alone under the policy, at 1 block, half the cache and all.
     fn profile(&self, place: usize) -> Result<Vec<(u32, f64)>, ExperimentError> {
         let spec = &self.case.spec;
         let tenant = TenantId(place as u16);
-        let head = profile::head_of(self.recording, tenant, spec.replay.profile_share);
+        let head = self.head(tenant, spec.replay.profile_share);
         let mut sizes = vec![1, self.capacity_blocks / 2, self.capacity_blocks];
         sizes.dedup();
         let alone = Alone { plan: self, head: &head, sizes: &sizes };

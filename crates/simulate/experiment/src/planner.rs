@@ -13,6 +13,7 @@ use crate::case::{Case, expand};
 use crate::lanes::{Plan, interval_meter};
 use crate::progress::{OnProgress, Progress, with_threads};
 use crate::record::record;
+use crate::timed;
 use crate::{ExperimentError, Spec, VERSION};
 use cachewright_measure::Counts;
 use cachewright_policy::{PolicyVisitor, Registered};
@@ -79,8 +80,14 @@ pub fn plan(
     with_threads(options.threads, || {
         let recorded = record(&spec, true, progress)?;
         let recording = &recorded.recording;
-        let planner = Planner { text, origin, options, recording, goals: &goals, progress };
-        let alone = planner.alone(&spec)?;
+        let devices = match first.spec.stack {
+            Some(_) => Some(timed::workload(&first, recording, origin, progress)?),
+            None => None,
+        };
+        let devices = devices.as_ref();
+        let planner =
+            Planner { text, origin, options, recording, devices, goals: &goals, progress };
+        let alone = planner.alone(&first)?;
         let smallest: Option<u64> = alone.iter().map(|need| need.0.map(u64::from)).sum();
         let tenants = spec.tenants.iter().zip(&goals).zip(&alone);
         let tenants: Vec<Value> = tenants
@@ -116,6 +123,8 @@ struct Planner<'a> {
     origin: &'a Path,
     options: &'a PlanOptions,
     recording: &'a Recording,
+    /// The requests on their devices, where the stack has some.
+    devices: Option<&'a timed::Workload<'a>>,
     goals: &'a [f64],
     progress: OnProgress<'a>,
 }
@@ -131,13 +140,15 @@ struct Tried {
 impl Planner<'_> {
     /// Each tenant's smallest cache of its own, if any size meets its goal, and the hit ratio of
     /// one that holds all it touches.
-    fn alone(&self, spec: &Spec) -> Result<Vec<(Option<u32>, f64)>, ExperimentError> {
+    fn alone(&self, case: &Case) -> Result<Vec<(Option<u32>, f64)>, ExperimentError> {
         let stage = "sizing each tenant alone";
         if !(self.progress)(Progress { stage, done: 0, total: None }) {
             return Err(ExperimentError::Cancelled);
         }
         let need = |(place, &goal): (usize, &f64)| {
-            let head = profile::head_of(self.recording, TenantId(place as u16), 1.0);
+            let plan = self.lane_plan(case)?;
+            let head = plan.head(TenantId(place as u16), 1.0);
+            let spec = &case.spec;
             let visitor = Alone { head: &head, spec, goal };
             let policy = &spec.cache.policy;
             cachewright_policy::visit(&policy.name, &policy.pairs, visitor).map_err(|error| {
@@ -199,6 +210,7 @@ impl Planner<'_> {
         let vary = [("cache.capacity".to_owned(), values)];
         let cases = expand(self.text, self.origin, &set, &vary)?;
         let results = match cases.first() {
+            Some(case) if case.spec.stack.is_some() => self.timed(&cases)?,
             Some(case) if case.spec.replay.closed => self.closed(&cases)?,
             Some(case) => self.open(&cases, case)?,
             None => Vec::new(),
@@ -208,7 +220,16 @@ impl Planner<'_> {
 
     fn lane_plan<'c>(&'c self, case: &'c Case) -> Result<Plan<'c>, ExperimentError> {
         let capacity_blocks = case.capacity_blocks(self.recording.distinct, self.origin)?;
-        Ok(Plan { case, recording: self.recording, capacity_blocks, origin: self.origin })
+        Ok(match self.devices {
+            Some(workload) => workload.plan(case, capacity_blocks),
+            None => Plan {
+                case,
+                recording: self.recording,
+                capacity_blocks,
+                origin: self.origin,
+                machine: None,
+            },
+        })
     }
 
     fn open(&self, cases: &[Case], first: &Case) -> Result<Vec<LaneResult>, ExperimentError> {
@@ -232,6 +253,13 @@ impl Planner<'_> {
         Ok(replay(&shared, &mut lanes, tell)?)
     }
 
+    fn timed(&self, cases: &[Case]) -> Result<Vec<LaneResult>, ExperimentError> {
+        let Some(workload) = self.devices else { return Ok(Vec::new()) };
+        let cases: Vec<Case> = cases.iter().map(without_alone).collect();
+        let cases: Vec<&Case> = cases.iter().collect();
+        Ok(workload.replay(&cases)?.into_iter().map(|found| found.times.cache).collect())
+    }
+
     fn closed(&self, cases: &[Case]) -> Result<Vec<LaneResult>, ExperimentError> {
         let requests = requests_by_tenant(self.recording);
         let total = Some(self.recording.times_ns.len() as u64);
@@ -248,6 +276,15 @@ impl Planner<'_> {
         let met = hit_ratios.iter().zip(self.goals).all(|(ratio, goal)| ratio >= goal);
         Tried { met, hit_ratios, quota_blocks: result.quota_blocks.clone() }
     }
+}
+
+/// The case, its tenants not replayed alone as well.
+fn without_alone(case: &Case) -> Case {
+    let mut case = case.clone();
+    if let Some(stack) = &mut case.spec.stack {
+        stack.alone = false;
+    }
+    case
 }
 
 /// The largest size known not to meet the goals below the smallest that does.

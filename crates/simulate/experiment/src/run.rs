@@ -236,7 +236,8 @@ impl Run<'_> {
         let mut drives = Vec::new();
         for (case, _) in pass {
             let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
-            let plan = Plan { case, recording, capacity_blocks, origin: self.origin };
+            let plan =
+                Plan { case, recording, capacity_blocks, origin: self.origin, machine: None };
             let (drive, watcher) = self.drive(case, capacity_blocks)?;
             drives.push(drive);
             lanes.push(plan.lane(watcher)?);
@@ -289,7 +290,7 @@ impl Run<'_> {
         key: &str,
     ) -> Result<(), ExperimentError> {
         let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
-        let plan = Plan { case, recording, capacity_blocks, origin: self.origin };
+        let plan = Plan { case, recording, capacity_blocks, origin: self.origin, machine: None };
         let total = Some(recording.times_ns.len() as u64);
         let (drive, watcher) = self.drive(case, capacity_blocks)?;
         let (result, experience) = plan.run_closed(watcher, requests, &mut |done| {

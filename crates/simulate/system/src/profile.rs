@@ -1,14 +1,35 @@
 //! Profiles measured ahead of a run: a tenant's head, replayed alone.
 //!
-//! For: the first points of a performance table (Patrick et al., section III-B, profiling step).
-//! Must never know: who reads them. Units: blocks; hit ratios from 0 to 1. A profile reads the head
-//! of the workload before the run does: results that use one say so.
+//! For: the first points of a performance table (Patrick et al., section III-B, profiling step),
+//! and what a tenant needs alone. Must never know: who reads them. Units: blocks; hit ratios from 0
+//! to 1. A profile reads the head of the workload before the run does: results that use one say so.
+//! Alone, what is decided depends on the order of requests only, so that no devices are needed.
 
-use crate::lane::{EngineLane, Lane};
-use crate::recording::{LAST, Recording, TRIM, TenantTotals};
-use cachewright_cache::{Engine, Quotas, WriteMode};
-use cachewright_policy::Policy;
-use cachewright_types::TenantId;
+use crate::recording::{LAST, Recording, TRIM, TenantTotals, WRITE};
+use crate::timed::emit::numbers;
+use crate::timed::meter::Names;
+use crate::timed::read_ahead::Streams;
+use crate::timed::{MachineSettings, Requests};
+use cachewright_cache::{BlockAccess, Engine, Quotas, WriteMode};
+use cachewright_policy::{NEVER, Policy};
+use cachewright_types::{BlockId, Op, TenantId};
+use std::ops::Range;
+
+/// The block is read ahead of its use; no access.
+const AHEAD: u8 = 8;
+
+/// A tenant on a machine that may read ahead.
+#[derive(Clone, Copy, Debug)]
+pub struct Machined<'a> {
+    /// The workload, placed.
+    pub requests: &'a Requests,
+    /// Bytes of each tenant on its backing device.
+    pub extents: &'a [Range<u64>],
+    /// How the machine reads ahead.
+    pub settings: &'a MachineSettings,
+    /// log2 of the block size in bytes.
+    pub block_shift: u32,
+}
 
 /// The first `share` (0 to 1) of a tenant's block accesses as a workload of its own, without times.
 pub fn head_of(recording: &Recording, tenant: TenantId, share: f64) -> Recording {
@@ -33,6 +54,50 @@ pub fn head_of(recording: &Recording, tenant: TenantId, share: f64) -> Recording
     head
 }
 
+/// As [`head_of`], with what the machine reads ahead; nothing if it does not read ahead.
+pub fn head_on(
+    machine: &Machined<'_>,
+    tenant: TenantId,
+    totals: &TenantTotals,
+    share: f64,
+) -> Option<Recording> {
+    let mut streams = Streams::of(machine.settings, machine.block_shift)?;
+    let shift = machine.block_shift;
+    let end = machine.extents.get(tenant.index())?.end >> shift;
+    let most = (totals.block_accesses as f64 * share).ceil() as u64;
+    let (mut names, mut accesses, mut head) = (Names::default(), 0, Recording::default());
+    for at in (0..machine.requests.len()).filter(|&at| machine.requests.tenant(at) == tenant) {
+        if accesses >= most {
+            break;
+        }
+        let request = machine.requests.get(at);
+        let touched = numbers(request.offset.0, request.length.0, shift);
+        let mut push = |block: BlockId, flags: u8| {
+            head.ids.push(block.0);
+            head.flags.push(flags);
+        };
+        match request.op {
+            Op::Read | Op::Write => {
+                let flags = if request.op == Op::Write { WRITE } else { 0 };
+                accesses += touched.end - touched.start;
+                touched.clone().for_each(|number| push(names.name(tenant, number), flags));
+            }
+            Op::Trim => {
+                names.trimmed(&request, shift).into_iter().for_each(|block| push(block, TRIM));
+            }
+            Op::Flush => {}
+        }
+        if request.op == Op::Read {
+            let ahead = streams.read(touched.start, touched.end);
+            (ahead.start..ahead.end.min(end))
+                .for_each(|number| push(names.name(tenant, number), AHEAD));
+        }
+    }
+    head.distinct = names.len();
+    head.totals = vec![TenantTotals { block_accesses: accesses, ..*totals }];
+    Some(head)
+}
+
 /// The hit ratio of a head under a policy of `capacity_blocks`; 0 when the head is empty.
 pub fn hit_ratio_alone<P: Policy>(
     head: &Recording,
@@ -41,8 +106,23 @@ pub fn hit_ratio_alone<P: Policy>(
     mut make: impl FnMut(u32) -> P,
 ) -> f64 {
     let quotas = Quotas::Shared(capacity_blocks);
-    let engine = Engine::new(1, &quotas, mode, |_, capacity| make(capacity));
-    let mut lane = EngineLane::new(engine, head);
-    lane.replay(head, 0..head.len(), &head.next_uses().unwrap_or_default());
-    lane.engine().counts(TenantId(0)).hit_ratio()
+    let tenant = TenantId(0);
+    let mut engine = Engine::new(1, &quotas, mode, |_, capacity| make(capacity));
+    engine.reserve_ids(0, head.distinct as usize);
+    let next_uses = head.next_uses().unwrap_or_default();
+    for (at, (id, flags)) in head.ids.iter().zip(&head.flags).enumerate() {
+        let block = BlockId(*id);
+        if flags & TRIM != 0 {
+            engine.discard(tenant, block);
+        } else if flags & AHEAD != 0 {
+            if !engine.policy(0).contains(block) {
+                engine.bring_in(tenant, block);
+            }
+        } else {
+            let next_use = next_uses.get(at).copied().unwrap_or(NEVER);
+            let write = flags & WRITE != 0;
+            engine.access(BlockAccess { block, tenant, write, next_use });
+        }
+    }
+    engine.counts(tenant).hit_ratio()
 }

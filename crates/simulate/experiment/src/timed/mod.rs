@@ -28,6 +28,7 @@ use cachewright_cache::{Cache, Quotas};
 use cachewright_device::AnyDevice;
 use cachewright_layout::Map;
 use cachewright_policy::{PolicyVisitor, Registered};
+use cachewright_system::profile::Machined;
 use cachewright_system::timed::{
     CacheDecider, Decider, DeviceUse, Layout, Loop, Machine, Parts, Placed, Replay, Requests,
     Slots, Times, run, run_drive,
@@ -221,6 +222,17 @@ impl Workload<'_> {
         replayed.collect()
     }
 
+    /// What builds the cache of a case.
+    pub(crate) fn plan<'c>(&'c self, case: &'c Case, capacity_blocks: u32) -> Plan<'c> {
+        let machine = case.spec.stack.as_ref().map(|stack| Machined {
+            requests: &self.requests,
+            extents: &self.placed.tenants,
+            settings: &stack.machine,
+            block_shift: case.spec.cache.block.0.trailing_zeros(),
+        });
+        Plan { case, recording: self.recording, capacity_blocks, origin: self.origin, machine }
+    }
+
     fn next_uses(&self) -> Result<Vec<u32>, ExperimentError> {
         self.recording.next_uses().ok_or_else(|| ExperimentError::Spec {
             origin: self.origin.to_owned(),
@@ -236,9 +248,9 @@ impl Workload<'_> {
         next_use: &[u32],
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Times, ExperimentError> {
-        let (case, origin) = (job.case, self.origin);
+        let case = job.case;
         let capacity_blocks = job.capacity_blocks;
-        let plan = Plan { case, recording: self.recording, capacity_blocks, origin };
+        let plan = self.plan(case, capacity_blocks);
         let curves = (case.needs_curves() && job.only.is_none()).then(|| interval_meter(case));
         let replay = Replay {
             recording: self.recording,

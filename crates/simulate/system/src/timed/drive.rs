@@ -7,15 +7,16 @@
 use super::borders::{Border, Borders};
 use super::decide::Decider;
 use super::machine::{Answer, Machine};
+use super::meter::Meter;
 use super::read_ahead::Streams;
 use super::requests::Requests;
-use super::settings::{ReadAhead, WriteBack};
+use super::settings::WriteBack;
 use super::times::Times;
 use crate::closed::NEVER_NS;
-use crate::recording::{RecordError, Recording, TRIM, WRITE};
+use crate::recording::{RecordError, Recording};
 use cachewright_cache::Plan;
 use cachewright_curve::CurveSet;
-use cachewright_types::{BlockId, Op, Request, TenantId};
+use cachewright_types::{Op, Request, TenantId};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
@@ -82,7 +83,8 @@ struct Drive<'a> {
     replay: &'a Replay<'a>,
     machine: Machine,
     decider: Box<dyn Decider>,
-    curves: Option<CurveSet>,
+    meter: Option<Meter>,
+    /// What each tenant reads ahead; empty where nothing is.
     streams: Vec<Streams>,
     /// Dirty blocks that stay, the oldest first: residence, its generation, tenant, number.
     dirty: VecDeque<(u32, u32, TenantId, u64)>,
@@ -106,17 +108,13 @@ pub fn run(
 ) -> Result<Times, RecordError> {
     let tenants = replay.recording.totals.len();
     let settings = &machine.settings;
-    let blocks = |bytes: u64| bytes >> machine.block_shift;
-    let streams = Streams::new(
-        settings.read_ahead_streams as usize,
-        blocks(settings.read_ahead_min.0),
-        blocks(settings.read_ahead_max.0),
-    );
+    let streams = Streams::of(settings, machine.block_shift);
+    let meter = curves.map(|curves| Meter::new(curves, machine.block_shift, streams.is_some()));
     let source = Source::new(replay, tenants);
     machine.allow(&decider.quotas());
     let drive = Drive {
         replay,
-        streams: vec![streams; tenants],
+        streams: streams.map(|one| vec![one; tenants]).unwrap_or_default(),
         dirty: VecDeque::new(),
         draining: false,
         times: Times::new(tenants),
@@ -126,7 +124,7 @@ pub fn run(
         borders: Borders::new(replay),
         machine,
         decider,
-        curves,
+        meter,
     };
     drive.run(source, progress)
 }
@@ -205,24 +203,6 @@ impl Source {
     }
 }
 
-/// Shows accesses to the curves.
-pub(super) fn measure(
-    curves: &mut CurveSet,
-    recording: &Recording,
-    tenant: TenantId,
-    positions: Range<usize>,
-) {
-    let ids = recording.ids_for(false);
-    for at in positions {
-        let (block, flags) = (BlockId(ids[at]), recording.flags[at]);
-        if flags & TRIM != 0 {
-            curves.remove(tenant, block);
-        } else {
-            curves.access(tenant, block, flags & WRITE != 0);
-        }
-    }
-}
-
 impl Drive<'_> {
     fn run(
         mut self,
@@ -267,8 +247,8 @@ impl Drive<'_> {
         let request = self.replay.requests.get(at);
         let (recording, shift) = (self.replay.recording, self.machine.block_shift);
         let positions = self.replay.requests.accesses(at, recording, shift);
-        if let Some(curves) = &mut self.curves {
-            measure(curves, recording, request.tenant, positions.clone());
+        if let Some(meter) = &mut self.meter {
+            meter.request(recording, self.replay.requests, at);
         }
         self.times.arrived(&request, now_ns);
         let next_use = self.replay.next_use.get(positions).unwrap_or_default();
@@ -283,16 +263,18 @@ impl Drive<'_> {
     }
 
     fn read_ahead(&mut self, request: &Request) {
-        if self.machine.settings.read_ahead == ReadAhead::None {
-            return;
-        }
         let tenant = request.tenant;
+        let Some(streams) = self.streams.get_mut(tenant.index()) else { return };
         let blocks =
             super::emit::numbers(request.offset.0, request.length.0, self.machine.block_shift);
         let end = self.replay.extents[tenant.index()].end >> self.machine.block_shift;
-        let ahead = self.streams[tenant.index()].read(blocks.start, blocks.end);
+        let ahead = streams.read(blocks.start, blocks.end);
+        let ahead = ahead.start..ahead.end.min(end);
+        if let Some(meter) = &mut self.meter {
+            meter.read_ahead(tenant, ahead.clone());
+        }
         self.plan.moves.clear();
-        for number in ahead.start..ahead.end.min(end) {
+        for number in ahead {
             let brought = self.decider.bring_in(tenant, number, &mut self.plan);
             self.times.read_ahead_blocks += u64::from(brought);
         }
@@ -345,7 +327,7 @@ impl Drive<'_> {
         while let Some(border) = self.borders.next(self.replay, progress, now_ns) {
             match border {
                 Border::Interval => {
-                    let curves = self.curves.as_mut().map(CurveSet::end_window);
+                    let curves = self.meter.as_mut().map(Meter::end_interval);
                     self.decider.end_interval(&curves.unwrap_or_default(), &mut self.plan);
                     self.machine.background(TenantId(0), &self.plan);
                     self.machine.allow(&self.decider.quotas());

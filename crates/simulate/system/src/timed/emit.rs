@@ -59,7 +59,7 @@ struct Context {
 }
 
 /// The blocks of `1 << shift` bytes that a range touches.
-pub(super) fn numbers(offset: u64, length: u64, shift: u32) -> Range<u64> {
+pub(crate) fn numbers(offset: u64, length: u64, shift: u32) -> Range<u64> {
     offset >> shift..(offset + length).div_ceil(1 << shift)
 }
 

@@ -6,6 +6,8 @@
 //! of the last is left. A random read takes over the stream used longest ago and halves the window
 //! of the one used last, so that seldom-sequential readers read little ahead.
 
+use super::settings::{MachineSettings, ReadAhead};
+
 /// One stream of reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Stream {
@@ -32,6 +34,16 @@ pub struct Streams {
 }
 
 impl Streams {
+    /// What a machine with blocks of `1 << shift` bytes reads ahead for one tenant, if anything.
+    pub fn of(settings: &MachineSettings, shift: u32) -> Option<Streams> {
+        let streams = Streams::new(
+            settings.read_ahead_streams as usize,
+            settings.read_ahead_min.0 >> shift,
+            settings.read_ahead_max.0 >> shift,
+        );
+        (settings.read_ahead != ReadAhead::None).then_some(streams)
+    }
+
     /// Up to `most` streams with windows from `min_blocks` to `max_blocks`, at least one block.
     pub fn new(most: usize, min_blocks: u64, max_blocks: u64) -> Streams {
         let min_blocks = min_blocks.max(1);

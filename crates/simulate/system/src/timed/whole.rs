@@ -8,8 +8,9 @@
 
 use super::borders::{Border, Borders};
 use super::channels::GroupUses;
-use super::drive::{Loop, PROGRESS_EVERY, Replay, Source, measure};
+use super::drive::{Loop, PROGRESS_EVERY, Replay, Source};
 use super::machine::Answer;
+use super::meter::Meter;
 use super::path::{Path, Role};
 use super::times::{DeviceUse, DriveWork, Times};
 use crate::control::Control;
@@ -26,10 +27,8 @@ use cachewright_types::{Nanos, TenantId};
 struct Whole<'a> {
     replay: &'a Replay<'a>,
     drive: Box<dyn CachedDrive>,
-    /// log2 of the bytes of a page.
-    page_shift: u32,
     control: Option<Control>,
-    curves: Option<CurveSet>,
+    meter: Option<Meter>,
     times: Times,
     used: Use,
     groups: GroupUses,
@@ -59,9 +58,8 @@ pub fn run_drive(
         replay,
         groups: GroupUses::new(drive.exposed()),
         drive,
-        page_shift,
         control,
-        curves,
+        meter: curves.map(|curves| Meter::new(curves, page_shift, false)),
         times: Times::of_drive(tenants),
         used: Use::default(),
         before: vec![Counts::default(); tenants],
@@ -122,10 +120,8 @@ impl Whole<'_> {
     fn send(&mut self, at: usize) {
         let (replay, now_ns) = (self.replay, self.now_ns);
         let request = replay.requests.get(at);
-        if let Some(curves) = &mut self.curves {
-            let shift = self.page_shift;
-            let positions = replay.requests.accesses(at, replay.recording, shift);
-            measure(curves, replay.recording, request.tenant, positions);
+        if let Some(meter) = &mut self.meter {
+            meter.request(replay.recording, replay.requests, at);
         }
         self.times.arrived(&request, now_ns);
         self.used.submitted(Nanos(now_ns), request.op, request.length);
@@ -158,7 +154,7 @@ impl Whole<'_> {
         while let Some(border) = self.borders.next(self.replay, progress, now_ns) {
             match border {
                 Border::Interval => {
-                    let curves = self.curves.as_mut().map(CurveSet::end_window);
+                    let curves = self.meter.as_mut().map(Meter::end_interval);
                     if let Some(control) = &mut self.control {
                         let curves = curves.unwrap_or_default();
                         self.drive.control(Nanos(now_ns), control, &curves);

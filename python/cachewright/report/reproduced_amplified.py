@@ -1,0 +1,284 @@
+"""What a reproduced paper on write amplification shows: tables, sentences, charts.
+
+For: `cachewright.report.reproduced`. Must never know: how numbers were measured, HTML.
+Units: (F-U)/U and F/U are flash writes beyond, and per, host write; shares are ratios.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import altair as alt
+
+from cachewright import amplification, words
+from cachewright.report import amplified
+from cachewright.report.charts import PANEL_HEIGHT, WIDE_WIDTH
+from cachewright.report.figures import Figure
+from cachewright.report.parts import Table, plain
+from cachewright.reproduce.amplified import Amplified, Scheme, SchemesSpec
+from cachewright.summary import best_index
+
+MEASURES = (
+    ("accuracy", "accuracy"),
+    ("precision", "precision"),
+    ("recall", "recall"),
+    ("F1", "f1"),
+)
+def shared(what: Amplified) -> list[Table]:
+    """Return the tables that belong to all figures: the traces."""
+    return [_traces(what)]
+
+
+def shown(what: Amplified, figure: SchemesSpec) -> list[Table | Figure]:
+    """Return the tables and charts of a figure in the order of the page."""
+    found: list[Table | Figure] = []
+    for op in figure.op:
+        found += [*_tables(what, figure, op), *_charts(what, figure, op)]
+    return found
+
+
+def sentences(what: Amplified, figure: SchemesSpec) -> list[str]:
+    """Return what a figure says in a sentence each, our numbers beside the paper's."""
+    if figure.shows == "extra-writes" and figure.base and figure.learned:
+        return [_overall(what, figure, op) for op in figure.op]
+    return []
+
+
+def _traces(what: Amplified) -> Table:
+    rows = []
+    for workload, drive in product(what.setup.workloads, what.drives()):
+        document = what.document(workload, drive)
+        rounds = f"repeated {words.significant(document['rounds'])} times"
+        rows.append(
+            [
+                workload.name,
+                rounds if document["looped"] else "once",
+                words.size(document["logical_pages"] * document["page_bytes"]),
+                words.size(document["page_bytes"]),
+                words.size(document["superblock_bytes"]),
+                words.count(document["live_pages"]),
+                words.count(document["working_pages"]),
+                words.count(document["load_pages"]),
+                words.count(document["user_pages"]),
+                words.significant(document["drive_writes"]),
+            ]
+        )
+    headers = ["trace", "replayed", "drive", "page", "superblock", "most live at once"]
+    headers += ["pages ever written", "loaded", "written", "drive writes"]
+    return plain("", "Traces", headers, rows, 2)
+
+
+def _tables(what: Amplified, figure: SchemesSpec, op: str) -> list[Table]:
+    match figure.shows:
+        case "classifier":
+            return [_classifier(what, figure, op)]
+        case "accuracy":
+            return [_accuracy(what, figure, op)]
+        case "metadata":
+            return [_metadata(what, figure, op)]
+        case "ablation":
+            return [_extra(what, figure, op), _averages(what, figure, op)]
+    return [_extra(what, figure, op)]
+
+
+def _title(figure: SchemesSpec) -> str:
+    return f"{figure.title} ({figure.source})"
+
+
+def _at(text: str, op: str) -> str:
+    return f"{text}, {op} over-provisioning"
+
+
+def _extra(what: Amplified, figure: SchemesSpec, op: str) -> Table:
+    """(F-U)/U per trace and scheme, the lowest mean first; bounds last."""
+    bound = {scheme: what.cases(figure, scheme, op)[0]["bound"] for scheme in figure.schemes}
+    order = sorted(figure.schemes, key=lambda s: (bound[s], what.mean(figure, s, op)))
+    columns = [
+        [case["extra_writes"] for case in each]
+        for each in zip(*(what.cases(figure, s, op) for s in order), strict=True)
+    ]
+    columns.append([what.mean(figure, s, op) for s in order])
+    best: list[set[int]] = [set()]
+    for column in columns:
+        known = [None if bound[s] else v for s, v in zip(order, column, strict=True)]
+        best.append(best_index(known, highest=False))
+    base = next((s for s in figure.schemes if s.title == figure.base), None)
+    rows = []
+    for place, scheme in enumerate(order):
+        mean = columns[-1][place]
+        row = [scheme.title + (" (bound)" if bound[scheme] else "")]
+        row += [*(f"{column[place]:.3f}" for column in columns), f"{1 + mean:.3f}"]
+        if base is not None:
+            own = what.mean(figure, base, op)
+            changes = [_change(mean, own), _change(1 + mean, 1 + own)]
+            row += [words.NOTHING] * 2 if scheme is base else changes
+        rows.append(row)
+    headers = ["scheme", *_names(what, figure), "mean", "F/U, mean"]
+    if base is not None:
+        headers += [f"(F-U)/U beside {base.title}", f"F/U beside {base.title}"]
+    best += [set() for _ in headers[len(best) :]]
+    return Table(_title(figure), _at("(F-U)/U", op), headers, rows, best)
+
+
+def _names(what: Amplified, figure: SchemesSpec) -> list[str]:
+    """Return the workloads' names, those that are repeated marked."""
+    workloads = what.setup.workloads
+    looped = {w.name: what.document(w, figure.drive)["looped"] for w in workloads}
+    return [f"{name} {amplification.DAGGER}" if flag else name for name, flag in looped.items()]
+
+
+def _change(value: float, base: float) -> str:
+    return words.NOTHING if base == 0 else f"{100 * (value / base - 1):+.1f}%"
+
+
+def _judged(what: Amplified, figure: SchemesSpec, op: str) -> list[tuple[Scheme, list[Any]]]:
+    """Return the schemes that predict, each with its classifiers by workload (None: no case)."""
+    found = []
+    for scheme in figure.schemes:
+        each = [c["classifier"] for c in what.cases(figure, scheme, op)]
+        known = [one if one and one["judged"] else None for one in each]
+        if any(known):
+            found.append((scheme, known))
+    return found
+
+
+def _classifier(what: Amplified, figure: SchemesSpec, op: str) -> Table:
+    """Table V: a row per scheme and trace, then the average and the paper's."""
+    keys = [key for _, key in MEASURES] + ["majority"]
+    rows = []
+    for scheme, each in _judged(what, figure, op):
+        for name, one in zip(_names(what, figure), each, strict=True):
+            if one is not None:
+                rows.append([scheme.title, name, *(f"{one[key]:.3f}" for key in keys)])
+        rows.append([scheme.title, "average", *_means(each)])
+    if all(isinstance(figure.paper.get(key), float) for _, key in MEASURES):
+        numbers = [f"{figure.paper[key]:.3f}" for _, key in MEASURES]
+        rows.append(["paper", "average", *numbers, words.NOTHING])
+    return plain(
+        _title(figure), _at("predictions", op), _measure_headers("scheme", "trace"), rows, 2
+    )
+
+
+def _averages(what: Amplified, figure: SchemesSpec, op: str) -> Table:
+    rows = [[scheme.title, *_means(each)] for scheme, each in _judged(what, figure, op)]
+    title = _at("predictions, average over the traces", op)
+    return plain(_title(figure), title, _measure_headers("scheme"), rows, 1)
+
+
+def _measure_headers(*names: str) -> list[str]:
+    return [*names, *(name for name, _ in MEASURES), "always the more frequent"]
+
+
+def _means(each: Sequence[Any]) -> list[str]:
+    known = [one for one in each if one is not None]
+    keys = [key for _, key in MEASURES] + ["majority"]
+    return [f"{sum(one[key] for one in known) / len(known):.3f}" for key in keys]
+
+
+def _accuracy(what: Amplified, figure: SchemesSpec, op: str) -> Table:
+    headers = ["scheme", "trace", "after the first part", "after one drive write", "at the end"]
+    rows = []
+    for scheme in figure.schemes:
+        for name, case in zip(_names(what, figure), what.cases(figure, scheme, op), strict=True):
+            parts = amplification.accuracy_over_time(case)
+            if parts:
+                later = [part for part in parts if part["drive_writes"] >= 1] or parts[-1:]
+                chosen = [parts[0], later[0], parts[-1]]
+                texts = [words.ratio(part["cumulative_accuracy"]) for part in chosen]
+                rows.append([scheme.title, name, *texts])
+    return plain(_title(figure), _at("accuracy of all predictions so far", op), headers, rows, 2)
+
+
+def _metadata(what: Amplified, figure: SchemesSpec, op: str) -> Table:
+    misses = [f"misses, {name}" for name in _names(what, figure)]
+    headers = ["scheme", "bytes per page", "flash writes for it", *misses]
+    rows = []
+    for scheme in figure.schemes:
+        cases = what.cases(figure, scheme, op)
+        written = sum(c["meta_pages"] for c in cases) / sum(c["flash_pages"] for c in cases)
+        size = words.significant(cases[0]["metadata_bytes_per_page"])
+        shares = [words.percent(amplification.miss_share(case)) for case in cases]
+        rows.append([scheme.title, size, words.percent(written), *shares])
+    return plain(_title(figure), _at("bytes, and look-ups that miss", op), headers, rows, 1)
+
+
+def _overall(what: Amplified, figure: SchemesSpec, op: str) -> str:
+    """Return how far the learned scheme is below none and the rules, by (F-U)/U and F/U."""
+    named = {scheme.title: scheme for scheme in figure.schemes}
+    learned, base = named[figure.learned or ""], named[figure.base or ""]
+    rules = [
+        scheme
+        for scheme in figure.schemes
+        if scheme is not base and not _learns(what, figure, scheme, op)
+    ]
+    own = what.mean(figure, learned, op)
+    text = f"{op}: the extra writes of {learned.title} beside {base.title}: "
+    other = what.mean(figure, base, op)
+    text += f"{_change(own, other)} (F/U {_change(1 + own, 1 + other)})"
+    if rules:
+        changes = [f"{rule.title} {_change(own, what.mean(figure, rule, op))}" for rule in rules]
+        text += f"; beside rules: {', '.join(changes)}"
+    claims = ", ".join(f"{key} {value}" for key, value in figure.paper.items())
+    return f"{text}. The paper: {claims}" if claims else text
+
+
+def _learns(what: Amplified, figure: SchemesSpec, scheme: Scheme, op: str) -> bool:
+    return any(case["learning"] for case in what.cases(figure, scheme, op))
+
+
+def notes(what: Amplified) -> list[str]:
+    """Return what to know before the numbers."""
+    if not any(document["looped"] for document in what.documents.values()):
+        return []
+    return [
+        f"{amplification.DAGGER}: the trace is repeated to reach ten drive writes, which flatters "
+        "schemes that learn or know the future."
+    ]
+
+
+def _charts(what: Amplified, figure: SchemesSpec, op: str) -> list[Figure]:
+    name = f"{figure.name}-{op.removesuffix('%')}"
+    title = f"{op} over-provisioning"
+    if figure.shows in ("extra-writes", "ablation"):
+        return [_bars(what, figure, op, name, title)]
+    if figure.shows != "accuracy":
+        return []
+    lines = [
+        {**case, "title": _line_title(figure, scheme, workload.name)}
+        for scheme in figure.schemes
+        for workload, case in zip(what.setup.workloads, what.cases(figure, scheme, op), strict=True)
+    ]
+    return [amplified.accuracy(name, title, amplification.predicting(lines))]
+
+
+def _line_title(figure: SchemesSpec, scheme: Scheme, workload: str) -> str:
+    return workload if len(figure.schemes) == 1 else f"{scheme.title}, {workload}"
+
+
+def _bars(what: Amplified, figure: SchemesSpec, op: str, name: str, title: str) -> Figure:
+    rows = [
+        {
+            "scheme": scheme.title,
+            "trace": workload.name,
+            "extra": case["extra_writes"],
+        }
+        for scheme in figure.schemes
+        for workload, case in zip(what.setup.workloads, what.cases(figure, scheme, op), strict=True)
+    ]
+    order = [scheme.title for scheme in figure.schemes]
+    chart = (
+        alt.Chart(alt.InlineData(values=rows))
+        .mark_bar()
+        .encode(
+            x=alt.X("trace:N").sort(None).title(None).axis(labelAngle=0),
+            xOffset=alt.XOffset("scheme:N").sort(order),
+            y=alt.Y("extra:Q").title("(F-U)/U"),
+            color=alt.Color("scheme:N").sort(order).title(None).legend(orient="bottom", columns=5),
+            tooltip=["scheme:N", "trace:N", alt.Tooltip("extra:Q", format=".3f")],
+        )
+        .properties(width=WIDE_WIDTH, height=PANEL_HEIGHT + 40)
+    )
+    caption = "Pages programmed beyond those of the host, per page of the host; lower is better."
+    return Figure(f"extra-writes-{name}", f"{figure.title}, {title}", caption, chart)

@@ -1,0 +1,206 @@
+"""Papers on mixes of applications: tenants with goals in one cache, under several partitions.
+
+For: which mixes, sizes and partitions a figure needs, and running them. Must never know: how a
+figure is drawn, how anything is measured. `[stack]` of `setup.toml` is the machine, `[app.NAME]` how
+an application sends its requests, `[[partition]]` what is compared; a figure names its tenants.
+Units: sizes with units in specs; `quick_divide` scales them down for quick runs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cachewright import api, words
+from cachewright._native import SpecError
+from cachewright.reproduce import specs
+from cachewright.reproduce.specs import SETUP, FigureSpec, Setup
+
+if TYPE_CHECKING:
+    from cachewright.result import Curves, Result
+    from cachewright.spec import PathLike
+    from cachewright.types import Progress
+
+SHOWN = ("mix", "alone", "alone-over-time")
+MIB = 1 << 20
+# Share by which a planned size may be too large.
+PRECISION = 0.05
+Case = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Division:
+    """One row of a figure: a partition with its settings."""
+
+    title: str
+    partition: Any
+
+
+@dataclass(frozen=True)
+class MixSpec(FigureSpec):
+    """One figure: tenants with goals, sizes of the cache in MiB, partitions.
+
+    `plan` names the partitions (titles) for which the smallest cache that meets all goals is
+    sought.
+    """
+
+    sizes: tuple[float, ...]
+    tenants: tuple[Mapping[str, Any], ...]
+    divisions: tuple[Division, ...]
+    plan: tuple[str, ...]
+    over_time: bool
+
+
+@dataclass
+class Found:
+    """What was run for a figure; what it does not show is absent."""
+
+    result: Result | None = None
+    plan: dict[str, Any] | None = None
+    curves: Curves | None = None
+    alone: dict[str, Result] = field(default_factory=dict)
+
+
+@dataclass
+class Mixes:
+    """The figures of a paper with what was found for them."""
+
+    setup: Setup
+    figures: Sequence[MixSpec]
+    found: dict[str, Found] = field(default_factory=dict)
+
+    @property
+    def divide(self) -> float:
+        """What sizes are divided by: small traces have small working sets."""
+        whole = self.setup.kind == "trace"
+        return 1.0 if whole else float(self.setup.document.get("quick_divide", 1))
+
+    def size(self, mib: float) -> str:
+        """Return a size of a figure as a stack has it."""
+        return f"{round(mib * MIB / self.divide)}B"
+
+    def cases(self, figure: MixSpec, size: float) -> list[tuple[Division, Case]]:
+        """Return the cases of a figure at one of its sizes, with their partitions."""
+        result = self.found[figure.name].result
+        if result is None:
+            return []
+        width, at = len(figure.divisions), figure.sizes.index(size)
+        cases = result.document["cases"][at * width : (at + 1) * width]
+        return list(zip(figure.divisions, cases, strict=True))
+
+    def count(self) -> int:
+        """Return how many cases were run."""
+        return sum(
+            len(one.document["cases"])
+            for found in self.found.values()
+            for one in (found.result, *found.alone.values())
+            if one is not None
+        )
+
+    def run(self, out: PathLike | None, threads: int, progress: Progress | None) -> None:
+        """Run every figure; with `out` the results are kept in folders below it."""
+        for figure in self.figures:
+            folder = None if out is None else Path(out) / figure.name
+            found = self.found[figure.name] = Found()
+            if figure.shows == "mix":
+                found.result = self._compare(figure, folder, threads, progress)
+                found.plan = self._plan(figure, threads, progress)
+            elif figure.shows == "alone":
+                found.curves = self._curves(figure, threads, progress)
+            else:
+                for tenant in figure.tenants:
+                    stack = self._stack(figure, [tenant])
+                    name = str(tenant["app"])
+                    own = None if folder is None else folder / name
+                    found.alone[name] = api.run(stack, out=own, threads=threads, progress=progress)
+
+    def _stack(self, figure: MixSpec, tenants: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        stack = {key: dict(table) for key, table in self.setup.document["stack"].items()}
+        stack["cache"]["capacity"] = self.size(figure.sizes[0])
+        if self.setup.kind != "trace":
+            for key, own in self.setup.document.get("quick_stack", {}).items():
+                stack[key] |= own
+        tables = [self._tenant(tenant) for tenant in tenants]
+        return {"name": figure.name, "seed": 1, **stack, "tenant": tables}
+
+    def _tenant(self, tenant: Mapping[str, Any]) -> dict[str, Any]:
+        app = tenant["app"]
+        trace = next(one.path for one in self.setup.workloads if one.name == app)
+        own = {key: value for key, value in tenant.items() if key not in ("app", "goal")}
+        table = {"name": app, "trace": os.fspath(trace.resolve()), **self._app(app), **own}
+        if "goal" in tenant:
+            table["goal_hit_ratio"] = tenant["goal"]
+        return table
+
+    def _app(self, app: str) -> dict[str, Any]:
+        return dict(self.setup.document["app"][app])
+
+    def _compare(
+        self, figure: MixSpec, folder: Path | None, threads: int, progress: Progress | None
+    ) -> Result:
+        vary = {
+            "capacity": [self.size(size) for size in figure.sizes],
+            "partition": [words.setting(one.partition) for one in figure.divisions],
+        }
+        stack = self._stack(figure, figure.tenants)
+        return api.compare(stack, vary, out=folder, threads=threads, progress=progress)
+
+    def _plan(
+        self, figure: MixSpec, threads: int, progress: Progress | None
+    ) -> dict[str, Any] | None:
+        if not all("goal" in tenant for tenant in figure.tenants):
+            return None
+        named = {one.title: one.partition for one in figure.divisions}
+        wanted = [] if self.setup.quick else [str(named[title]) for title in figure.plan]
+        stack = self._stack(figure, figure.tenants)
+        precision = PRECISION
+        return api.plan(stack, wanted, precision=precision, threads=threads, progress=progress)
+
+    def _curves(self, figure: MixSpec, threads: int, progress: Progress | None) -> Curves:
+        stack = self._stack(figure, figure.tenants)
+        sizes = [self.size(size) for size in figure.sizes]
+        return api.mrc(stack, latency=True, sizes=sizes, threads=threads, progress=progress)
+
+
+def load(setup: Setup) -> Mixes:
+    """Return the figures of a paper, nothing run yet. Errors: `SpecError`."""
+    path = setup.folder / SETUP
+    known = tuple(
+        Division(str(specs.key(path, one, "title")), specs.key(path, one, "partition"))
+        for one in specs.key(path, setup.document, "partition")
+    )
+    apps = {one.name for one in setup.workloads} & set(specs.key(path, setup.document, "app"))
+    found = [_figure(*one, known, apps) for one in specs.figures(setup.folder)]
+    return Mixes(setup, found)
+
+
+def _figure(
+    path: Path, document: dict[str, Any], known: tuple[Division, ...], apps: set[str]
+) -> MixSpec:
+    fields = specs.head(path, document, SHOWN)
+    about = document["figure"]
+    titles = {one.title: one for one in known}
+    for key in ("partitions", "plan"):
+        for title in about.get(key, []):
+            _among(path, key, title, titles)
+    tenants = tuple(specs.key(path, document, "tenant"))
+    for tenant in tenants:
+        _among(path, "app", specs.key(path, tenant, "app"), apps)
+    chosen = [titles[title] for title in about.get("partitions", titles)]
+    return MixSpec(
+        **fields,
+        sizes=tuple(float(size) for size in specs.key(path, about, "sizes_mib")),
+        tenants=tenants,
+        divisions=tuple(chosen),
+        plan=tuple(about.get("plan", [])),
+        over_time=bool(about.get("over_time", False)),
+    )
+
+
+def _among(path: Path, key: str, found: str, known: Any) -> None:
+    if found not in known:
+        expected = ", ".join(sorted(known))
+        raise SpecError(f"{path}: `{key}`: found `{found}`, expected one of {expected}")

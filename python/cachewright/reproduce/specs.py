@@ -1,0 +1,168 @@
+"""What all papers' specs share: where they are, their traces, what is said of both.
+
+For: `specs/PAPER/setup.toml` and the head of every figure beside it. Must never know: what a figure
+shows or how a case is run. Reference traces are looked for in CACHEWRIGHT_SHARED, else `../shared`.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cachewright._native import SpecError
+
+SETUP = "setup.toml"
+SPECS = "specs"
+SHARED = "CACHEWRIGHT_SHARED"
+LAST = 1000
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One trace: the table that names it, and where it is."""
+
+    name: str
+    path: Path
+    load: Path | None
+    table: Mapping[str, Any]
+
+    @property
+    def loop(self) -> bool:
+        """Whether it is repeated."""
+        return bool(self.table.get("loop", False))
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all figures of a paper share.
+
+    `kind` says which traces there are: `trace`, `bundled` or `quick`; `document` is the whole file.
+    """
+
+    paper: str
+    machine: str
+    study: str
+    kind: str
+    folder: Path
+    workloads: tuple[Workload, ...]
+    document: Mapping[str, Any]
+
+    @property
+    def quick(self) -> bool:
+        """Whether small traces are asked for."""
+        return self.kind == "quick"
+
+
+@dataclass(frozen=True)
+class FigureSpec:
+    """The head of a figure: what it shows, and what the paper has."""
+
+    name: str
+    place: int
+    title: str
+    source: str
+    shows: str
+    paper: Mapping[str, Any]
+
+
+def head(path: Path, document: Mapping[str, Any], shown: tuple[str, ...]) -> dict[str, Any]:
+    """Return the fields of `FigureSpec`. Errors: `SpecError` for `shows` not among `shown`."""
+    about = key(path, document, "figure")
+    shows = str(key(path, about, "shows"))
+    if shows not in shown:
+        raise SpecError(f"{path}: `shows`: found `{shows}`, expected one of {', '.join(shown)}")
+    return {
+        "name": path.stem,
+        "place": int(about.get("place", LAST)),
+        "title": str(key(path, about, "title")),
+        "source": str(key(path, about, "source")),
+        "shows": shows,
+        "paper": document.get("paper", {}),
+    }
+
+
+def figures(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Give the files of a paper that have a `[figure]` table."""
+    for path in sorted(folder.glob("*.toml")):
+        document = toml(path)
+        if "figure" in document:
+            yield path, document
+
+
+def folder_of(paper: str, specs: Path | None) -> Path:
+    """Return the folder of a paper's specs: below `specs`, else in this folder or one above it."""
+    here = Path.cwd()
+    source = Path(__file__).resolve().parents[3]
+    roots = [specs] if specs is not None else [f / SPECS for f in (here, *here.parents, source)]
+    for root in roots:
+        if (root / paper / SETUP).is_file():
+            return root / paper
+    known = sorted({path.parent.name for root in roots for path in root.glob(f"*/{SETUP}")})
+    if known:
+        raise SpecError(f"found paper `{paper}`, expected one of {', '.join(known)}")
+    expected = "expected it here, above, or as --specs"
+    raise SpecError(f"found no folder `{SPECS}/{paper}` with `{SETUP}`, {expected}")
+
+
+def setup_in(folder: Path, *, quick: bool) -> Setup:
+    """Return what the figures in a folder share. Errors: `SpecError` for a key that is missing."""
+    path = folder / SETUP
+    document = toml(path)
+    shared = _shared()
+    if quick:
+        kind, base = "quick", folder
+    elif shared is not None and all(_there(shared, t) for t in document["trace"]):
+        kind, base = "trace", shared
+    else:
+        kind, base = "bundled", folder
+    workloads = tuple(
+        Workload(
+            str(one["name"]),
+            base / one["path"],
+            base / one["load"] if "load" in one else None,
+            one,
+        )
+        for one in key(path, document, kind)
+    )
+    return Setup(
+        document["paper"],
+        document["machine"],
+        str(key(path, document, "study")),
+        kind,
+        folder,
+        workloads,
+        document,
+    )
+
+
+def _shared() -> Path | None:
+    """Return the folder of reference data: CACHEWRIGHT_SHARED, else `../shared`, if it is there."""
+    given = os.environ.get(SHARED)
+    source = Path(__file__).resolve().parents[3]
+    for folder in [Path(given)] if given else [Path("../shared"), source.parent / "shared"]:
+        if folder.is_dir():
+            return folder
+    return None
+
+
+def _there(shared: Path, trace: Mapping[str, Any]) -> bool:
+    return all((shared / trace[key]).is_file() for key in ("path", "load") if key in trace)
+
+
+def toml(path: Path) -> dict[str, Any]:
+    """Return a file's document. Errors: `SpecError` where it is no TOML."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"{path}: {error}") from None
+
+
+def key(path: Path, table: Mapping[str, Any], key: str) -> Any:
+    """Return a key of a table. Errors: `SpecError` where there is none."""
+    if key not in table:
+        raise SpecError(f"{path}: found no `{key}`, expected one")
+    return table[key]
