@@ -37,7 +37,9 @@ RUST_SOURCES := $(shell find crates python/src -name '*.rs' -o -name Cargo.toml 
 INSTALLED := $(VENV)/.installed
 EXTENSION := $(VENV)/.extension-$(EXTENSION_PROFILE)
 
-FIGURES_OUT ?= results/shiro
+# Papers whose figures are run, and where they are put.
+PAPERS ?= shiro soft-qos
+FIGURES_OUT ?= results
 
 .PHONY: help demo test test-rust test-python fmt fmt-check lint types tidy generate \
 	check-generated develop figures figures-smoke bench bench-smoke fuzz fuzz-smoke wheel clean
@@ -92,11 +94,15 @@ generate: ## write the pages made from the code
 check-generated: ## check that the pages made from the code are fresh
 	cargo xtask generate --check
 
-figures: develop ## a paper's figures beside ours, on the reference traces if they are there (long)
-	$(BIN)/cachewright reproduce shiro --out $(FIGURES_OUT)
+figures: develop ## the papers' figures beside ours, on the reference traces if they are there (long)
+	@for paper in $(PAPERS); do \
+		$(BIN)/cachewright reproduce $$paper --out $(FIGURES_OUT)/$$paper || exit 1; \
+	done
 
 figures-smoke: develop ## the same on small synthetic traces
-	$(BIN)/cachewright reproduce shiro --quick --out $(FIGURES_OUT)-quick
+	@for paper in $(PAPERS); do \
+		$(BIN)/cachewright reproduce $$paper --quick --out $(FIGURES_OUT)/$$paper-quick || exit 1; \
+	done
 
 bench: develop ## speed and memory beside libCacheSim; writes benches/peers.md
 	$(BIN)/python benches/peers.py --requests $(BENCH_REQUESTS) --out benches/peers.md \

@@ -5,6 +5,7 @@ For: `cachewright.reproduce` and its report. Must never know: how schemes decide
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,44 @@ def test_one_figure_runs_alone(folder: Path, command: Command) -> None:
     assert "misses, journal" in answer.out
     assert "Ablation" not in answer.out
     assert (folder / "results" / "shiro" / "index.html").is_file()
+
+
+def test_mixes_run_under_every_partition(folder: Path, command: Command) -> None:
+    words = ["reproduce", "soft-qos", "--quick", "--specs", SPECS, "--out", "q"]
+    answer = command(*words)
+    assert answer.status == 0, answer.err
+    assert "no reproduction" in answer.err
+    page = (folder / "q" / "index.html").read_text()
+    for said in ("Workload VII", "256 MB; lu 5 % and 68 %", "+11 %", "beyond the paper"):
+        assert said in page, said
+    tables = (folder / "q" / "tables.md").read_text()
+    goals = [line for line in tables.splitlines() if line.startswith("| Workload")]
+    assert len(goals) == 10, "seven workloads, three more sizes, of one a higher goal"
+    for partition in ("shared", "equal", "soft-qos", "soft-qos-x", "hull"):
+        rows = [line for line in tables.splitlines() if line.startswith(f"| {partition} |")]
+        assert len(rows) == 15, partition
+    assert len(list((folder / "q").glob("*/result.json"))) == 13
+    low = tables.index("Goals too low (beyond the paper)")
+    assert "3 of 3" in tables[: tables.index("###", 10)]
+    assert "0.1" in tables[low:]
+    assert "hit ratio" in answer.out
+    assert command(*words, "--threads", "1").out == answer.out
+
+
+def test_a_mix_that_cannot_be_is_refused(folder: Path) -> None:
+    own = folder / "specs" / "soft-qos"
+    shutil.copytree(SPECS / "soft-qos", own)
+    figure = (own / "fig7a.toml").read_text()
+    (own / "fig7a.toml").write_text(figure.replace('app = "dss"', 'app = "dds"'))
+    with pytest.raises(SpecError, match="`app`: found `dds`, expected one of dss, lu"):
+        reproduce.load("soft-qos", None, quick=True, specs=folder / "specs")
+    (own / "fig7a.toml").write_text(figure.replace('"mix"', '"pie"'))
+    with pytest.raises(SpecError, match="`shows`: found `pie`, expected one of mix"):
+        reproduce.load("soft-qos", None, quick=True, specs=folder / "specs")
+    setup = (own / "setup.toml").read_text()
+    (own / "setup.toml").write_text(setup.replace('study = "mixes"', 'study = "mixed"'))
+    with pytest.raises(SpecError, match="`study`: found `mixed`, expected one of write-amp"):
+        reproduce.load("soft-qos", None, quick=True, specs=folder / "specs")
 
 
 def test_what_does_not_exist_is_refused(folder: Path, command: Command) -> None:

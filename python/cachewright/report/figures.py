@@ -236,11 +236,15 @@ def _best_of_partitions(result: Result) -> list[tuple[dict[str, Any], str]]:
 
 
 def _series_rows(result: Result) -> list[dict[str, Any]]:
+    picked = _best_of_partitions(result) or _chosen(result, SERIES_CASES)
+    return series_rows(result, {case["case"]: label for case, label in picked})
+
+
+def series_rows(result: Result, labels: dict[int, str]) -> list[dict[str, Any]]:
+    """Return the windows of some cases, by their numbers, under labels: hits and blocks held."""
     import polars as pl
 
-    picked = _best_of_partitions(result) or _chosen(result, SERIES_CASES)
-    labels = {case["case"]: label for case, label in picked}
-    block = int(picked[0][0]["block_bytes"])
+    block = int(result.document["cases"][0]["block_bytes"])
     frame = result.series.filter(
         pl.col("case").is_in(list(labels)) & (pl.col("tenant") != "all")
     ).select(

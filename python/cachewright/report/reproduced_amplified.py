@@ -26,6 +26,8 @@ MEASURES = (
     ("recall", "recall"),
     ("F1", "f1"),
 )
+
+
 def shared(what: Amplified) -> list[Table]:
     """Return the tables that belong to all figures: the traces."""
     return [_traces(what)]

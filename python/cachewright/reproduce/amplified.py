@@ -94,7 +94,9 @@ class Amplified:
                 for separation, case in zip(separations, result.document["cases"], strict=True):
                     self.found[workload.name, drive, separation, reclaim] = case
 
-    def mean(self, figure: SchemesSpec, scheme: Scheme, op: str, key: str = "extra_writes") -> float:
+    def mean(
+        self, figure: SchemesSpec, scheme: Scheme, op: str, key: str = "extra_writes"
+    ) -> float:
         """Return the mean over the workloads of one number of a scheme's cases."""
         numbers = [float(case[key]) for case in self.cases(figure, scheme, op)]
         return sum(numbers) / len(numbers)

@@ -1,9 +1,9 @@
 """Papers on mixes of applications: tenants with goals in one cache, under several partitions.
 
 For: which mixes, sizes and partitions a figure needs, and running them. Must never know: how a
-figure is drawn, how anything is measured. `[stack]` of `setup.toml` is the machine, `[app.NAME]` how
-an application sends its requests, `[[partition]]` what is compared; a figure names its tenants.
-Units: sizes with units in specs; `quick_divide` scales them down for quick runs.
+figure is drawn, how anything is measured. `[stack]` of `setup.toml` is the machine, `[app.NAME]`
+how an application sends its requests, `[[partition]]` what is compared; a figure names its tenants.
+Units: MiB in specs, divided by `quick_divide` where traces are small.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cachewright import api, words
+from cachewright import api
 from cachewright._native import SpecError
 from cachewright.reproduce import specs
 from cachewright.reproduce.specs import SETUP, FigureSpec, Setup
@@ -36,7 +36,7 @@ class Division:
     """One row of a figure: a partition with its settings."""
 
     title: str
-    partition: Any
+    partition: str
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Mixes:
     ) -> Result:
         vary = {
             "capacity": [self.size(size) for size in figure.sizes],
-            "partition": [words.setting(one.partition) for one in figure.divisions],
+            "partition": [one.partition for one in figure.divisions],
         }
         stack = self._stack(figure, figure.tenants)
         return api.compare(stack, vary, out=folder, threads=threads, progress=progress)
@@ -154,7 +154,7 @@ class Mixes:
         if not all("goal" in tenant for tenant in figure.tenants):
             return None
         named = {one.title: one.partition for one in figure.divisions}
-        wanted = [] if self.setup.quick else [str(named[title]) for title in figure.plan]
+        wanted = [] if self.setup.quick else [named[title] for title in figure.plan]
         stack = self._stack(figure, figure.tenants)
         precision = PRECISION
         return api.plan(stack, wanted, precision=precision, threads=threads, progress=progress)
@@ -169,7 +169,7 @@ def load(setup: Setup) -> Mixes:
     """Return the figures of a paper, nothing run yet. Errors: `SpecError`."""
     path = setup.folder / SETUP
     known = tuple(
-        Division(str(specs.key(path, one, "title")), specs.key(path, one, "partition"))
+        Division(str(specs.key(path, one, "title")), str(specs.key(path, one, "partition")))
         for one in specs.key(path, setup.document, "partition")
     )
     apps = {one.name for one in setup.workloads} & set(specs.key(path, setup.document, "app"))

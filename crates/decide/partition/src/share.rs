@@ -103,6 +103,18 @@ pub fn towards(old: &[u32], new: &[u32], share: f64) -> Vec<u32> {
     old.iter().zip(gained).zip(lost).map(|((was, gain), loss)| was + gain - loss).collect()
 }
 
+/// Brings everyone to its `least` blocks at the cost of those who have more than theirs, in
+/// proportion to how much more; the sum stays, and must be at least that of `least`.
+pub fn raise(quotas: &mut [u32], least: &[u32]) {
+    let pairs = || quotas.iter().zip(least);
+    let missing: Vec<u32> = pairs().map(|(quota, least)| least.saturating_sub(*quota)).collect();
+    let beyond = pairs().map(|(quota, least)| f64::from(quota.saturating_sub(*least)));
+    let taken = proportional(missing.iter().sum(), &beyond.collect::<Vec<f64>>());
+    for ((quota, more), less) in quotas.iter_mut().zip(missing).zip(taken) {
+        *quota = (*quota + more).saturating_sub(less);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,5 +139,14 @@ mod tests {
         assert_eq!(towards(&[50, 30, 20], &[45, 30, 25], 0.1), [45, 30, 25]);
         assert_eq!(towards(&[50, 30, 20], &[0, 100, 0], 0.07).iter().sum::<u32>(), 100);
         assert_eq!(towards(&[50, 30], &[20, 80], 0.1), [20, 80], "another cache");
+    }
+
+    #[test]
+    fn who_has_more_than_it_needs_gives() {
+        let mut quotas = [10, 50, 40];
+        raise(&mut quotas, &[30, 20, 30]);
+        assert_eq!(quotas, [30, 35, 35]);
+        raise(&mut quotas, &[0; 3]);
+        assert_eq!(quotas, [30, 35, 35]);
     }
 }

@@ -7,7 +7,8 @@
 //! read off the mean of all curves so far, for a target moved by how far the tenant is from its
 //! goal. Demands are granted in ascending order as in Patrick et al.; what is left goes, block by
 //! block, where the curves of late beyond the grants fall most, to tenants whose goal cannot be met
-//! as to all others.
+//! as to all others. Blocks that change hands lose what they hold, so that beyond the grants few
+//! change hands at a time.
 
 use crate::averages::{Averages, KNOTS};
 use crate::idle::Idle;
@@ -26,8 +27,8 @@ settings! {
         correction: f64 = 1.0, "ratio", 0.0 ..= 10.0;
         /// intervals without an access after which a tenant's blocks, but one, are lent; 0 is never
         lend_after: u32 = 10, "intervals", 0 ..= 1000000_u32;
-        /// most of the cache that changes hands at one division
-        most_moved: f64 = 1.0, "ratio", 0.001 ..= 1.0;
+        /// most of the cache that changes hands at one division, but for what goals need
+        most_moved: f64 = 0.05, "ratio", 0.001 ..= 1.0;
     }
 }
 
@@ -130,6 +131,7 @@ impl Partitioner for SoftQosX {
         quotas.iter_mut().zip(spare).for_each(|(quota, more)| *quota += more);
         if self.last.len() == quotas.len() {
             quotas = share::towards(&self.last, &quotas, self.settings.most_moved);
+            share::raise(&mut quotas, &grants);
         }
         self.last.clone_from(&quotas);
         Quotas::PerTenant(quotas)
@@ -224,9 +226,10 @@ mod tests {
         let awake = quotas(view(&busy, 0.5, 50));
         assert_eq!(awake, [30, 30]);
         quotas(view(&busy, 0.5, 50));
-        let asleep: Vec<u32> = (0..12).map(|_| quotas(gone)[1]).collect();
+        let asleep: Vec<u32> = (0..20).map(|_| quotas(gone)[1]).collect();
         assert_eq!(asleep[..9], [30; 9]);
-        assert_eq!(asleep[9..], [1; 3]);
+        assert_eq!(asleep[9..12], [27, 24, 21], "a twentieth of the cache each time");
+        assert_eq!(asleep[18..], [1; 2]);
         assert_eq!(quotas(view(&busy, 0.5, 50)), awake);
     }
 

@@ -103,7 +103,9 @@ impl Partitioner for SoftQos {
         self.learn(tenants, total_blocks);
         self.idle.learn(tenants);
         let silent = tenants.iter().all(|tenant| tenant.accesses == 0);
-        if silent && sum(&self.last) == u64::from(total_blocks) && self.last.len() == tenants.len()
+        if silent
+            && self.last.iter().sum::<u32>() == total_blocks
+            && self.last.len() == tenants.len()
         {
             return Quotas::PerTenant(self.last.clone());
         }
