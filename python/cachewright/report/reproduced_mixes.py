@@ -120,10 +120,7 @@ def _beside(case: Case, base: Case, name: str) -> str:
     tenant, other = pairs[most]
     gain = _change(tenant["hit_ratio"], other["hit_ratio"])
     runs = _change(case["total"]["run_time_ns"], base["total"]["run_time_ns"])
-    return (
-        f"hit ratio {overall} over {name} ({tenant['name']} {gain}), the whole run takes {runs} of "
-        "its time"
-    )
+    return f"hit ratio {overall} over {name} ({tenant['name']} {gain}), run time {runs}"
 
 
 def _change(value: float, base: float) -> str:
@@ -175,14 +172,24 @@ def _title(figure: MixSpec) -> str:
 
 def _planned(what: Mixes, figure: MixSpec) -> Table:
     """Return the smallest cache that meets all goals, by partition."""
-    plan = what.found[figure.name].plan or {"partitions": [], "smallest_blocks": None}
-    smallest = plan["smallest_blocks"]
+    plan = what.found[figure.name].plan or {"partitions": [], "tenants": []}
+    needs = [tenant["alone_blocks"] for tenant in plan["tenants"]]
+    reached = all(needs)
+    smallest = sum(needs) if reached else None
+    sized = [("each tenant alone, added up", smallest)]
+    # A quota that stays is a cache of the tenant's own.
+    sized.append(("equal", max(needs) * len(needs) if reached else None))
+    known = zip(figure.plan, plan["partitions"], strict=False)
+    sized += [(title, one["smallest_blocks"]) for title, one in known]
     block = int(plan.get("block_bytes", 1))
-    rows = [["each tenant alone, added up", _needed(what, figure), "1 x"]]
-    for title, one in zip(figure.plan, plan["partitions"], strict=False):
-        blocks = one["smallest_blocks"]
-        times = f"{words.significant(blocks / smallest)} x" if blocks and smallest else "-"
-        rows.append([title, "no size" if blocks is None else words.size(blocks * block), times])
+    rows = [
+        [
+            title,
+            "no size" if blocks is None else words.size(blocks * block),
+            f"{words.significant(blocks / smallest)} x" if blocks and smallest else words.NOTHING,
+        ]
+        for title, blocks in sized
+    ]
     headers = ["partition", "smallest cache", "of the goals' need"]
     return plain(_title(figure), "The smallest cache that meets all goals", headers, rows, 1)
 

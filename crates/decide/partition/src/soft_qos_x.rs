@@ -5,10 +5,11 @@
 //! keeps the last hit ratio seen at a size takes one lucky interval for the truth. A goal is judged
 //! over the whole run, so the demand is the smallest size that would have met it from the start,
 //! read off the mean of all curves so far, for a target moved by how far the tenant is from its
-//! goal. Demands are granted in ascending order as in Patrick et al.; what is left goes, block by
-//! block, where the curves of late beyond the grants fall most, to tenants whose goal cannot be met
-//! as to all others. Blocks that change hands lose what they hold, so that beyond the grants few
-//! change hands at a time.
+//! goal. Demands are granted in ascending order as in Patrick et al. What is left is divided as a
+//! shared LRU pool would be, so that goals cost the others no more than they must; or, by a setting,
+//! where the curves of late beyond the grants fall most (in a closed loop that starves whoever is
+//! slow now, however many requests it has to come). Blocks that change hands lose what they hold, so
+//! that beyond the grants few change hands at a time.
 
 use crate::averages::{Averages, KNOTS};
 use crate::idle::Idle;
@@ -17,6 +18,9 @@ use crate::{Partitioner, Quotas, TenantView, share};
 use cachewright_curve::Curve;
 use cachewright_curve::hull::{Hull, divide};
 use cachewright_types::{Seed, settings};
+
+/// Steps in which a pool is filled.
+const STEPS: f64 = 512.0;
 
 settings! {
     /// Settings of `soft-qos-x`.
@@ -29,6 +33,8 @@ settings! {
         lend_after: u32 = 10, "intervals", 0 ..= 1000000_u32;
         /// most of the cache that changes hands at one division, but for what goals need
         most_moved: f64 = 0.05, "ratio", 0.001 ..= 1.0;
+        /// divide what goals leave as a shared pool would be, not where curves fall most
+        pooled: bool = true, "", 0 ..= 1;
     }
 }
 
@@ -121,14 +127,12 @@ impl Partitioner for SoftQosX {
             .map(|(curve, demand)| curve.misses(floor) - curve.misses(*demand))
             .collect();
         let grants = grant(&demands, &saved, floor, total_blocks);
-        let parts = curves.iter().zip(&grants);
-        let hulls: Vec<Hull> = parts.map(|(curve, grant)| Hull::beyond(curve, *grant)).collect();
-        let weights: Vec<f64> =
-            (0..tenants.len()).map(|place| if self.lent(place) { 0.0 } else { 1.0 }).collect();
-        let mut quotas = divide(&hulls, &weights, total_blocks, &grants);
-        let left = total_blocks - quotas.iter().sum::<u32>();
-        let spare = share::proportional(left, &weights);
-        quotas.iter_mut().zip(spare).for_each(|(quota, more)| *quota += more);
+        let lent: Vec<bool> = (0..tenants.len()).map(|place| self.lent(place)).collect();
+        let mut quotas = if self.settings.pooled {
+            pooled(&curves, total_blocks, &grants)
+        } else {
+            steepest(&curves, total_blocks, &grants, &lent)
+        };
         if self.last.len() == quotas.len() {
             quotas = share::towards(&self.last, &quotas, self.settings.most_moved);
             share::raise(&mut quotas, &grants);
@@ -140,6 +144,42 @@ impl Partitioner for SoftQosX {
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {
         share::feasible_floor(1, tenants, total_blocks)
     }
+}
+
+/// What a pool shared under LRU would hold of each, raised to the grants: parts grow with their
+/// misses until the pool is full (a working set grows at its miss rate: Denning and Schwartz, CACM
+/// 15(3), 1972).
+fn pooled(curves: &[&Curve], total_blocks: u32, grants: &[u32]) -> Vec<u32> {
+    let mut parts = vec![0.0; curves.len()];
+    let step = (f64::from(total_blocks) / STEPS).max(1.0);
+    let mut left = f64::from(total_blocks);
+    while left > 0.0 {
+        let pairs = curves.iter().zip(&parts);
+        let misses: Vec<f64> = pairs.map(|(curve, part)| curve.misses(*part as u32)).collect();
+        let sum: f64 = misses.iter().sum();
+        if sum <= 0.0 {
+            break;
+        }
+        let now = step.min(left);
+        parts.iter_mut().zip(&misses).for_each(|(part, misses)| *part += now * misses / sum);
+        left -= now;
+    }
+    let mut quotas = share::proportional(total_blocks, &parts);
+    share::raise(&mut quotas, grants);
+    quotas
+}
+
+/// The grants, and what is left where the curves beyond them fall most; nothing more to those whose
+/// blocks are lent.
+fn steepest(curves: &[&Curve], total_blocks: u32, grants: &[u32], lent: &[bool]) -> Vec<u32> {
+    let parts = curves.iter().zip(grants);
+    let hulls: Vec<Hull> = parts.map(|(curve, grant)| Hull::beyond(curve, *grant)).collect();
+    let weights: Vec<f64> = lent.iter().map(|lent| if *lent { 0.0 } else { 1.0 }).collect();
+    let mut quotas = divide(&hulls, &weights, total_blocks, grants);
+    let left = total_blocks - quotas.iter().sum::<u32>();
+    let spare = share::proportional(left, &weights);
+    quotas.iter_mut().zip(spare).for_each(|(quota, more)| *quota += more);
+    quotas
 }
 
 /// The smallest size with a hit ratio of `target`, if one up to `most` blocks has it.
@@ -202,7 +242,8 @@ mod tests {
     fn demands_first_then_the_steepest_curve() {
         let steep = curve(&[(0, 100.0), (100, 0.0)]);
         let flat = curve(&[(0, 100.0), (100, 80.0)]);
-        let mut scheme = SoftQosX::new(&SoftQosXSettings::default(), 2, Seed(1));
+        let settings = SoftQosXSettings { pooled: false, ..SoftQosXSettings::default() };
+        let mut scheme = SoftQosX::new(&settings, 2, Seed(1));
         // The flat one asks for a tenth: 50 blocks; what is left saves more with the steep one.
         let views = [view(&steep, 0.2, 20), view(&flat, 0.1, 10)];
         assert_eq!(scheme.divide(&views, 100), Quotas::PerTenant(vec![50, 50]));
@@ -216,7 +257,8 @@ mod tests {
     fn a_tenant_that_stops_lends_its_blocks_and_has_them_back_at_once() {
         let busy = curve(&[(0, 100.0), (60, 0.0)]);
         let silent = Curve::from_knots([], 0, Provenance::Exact);
-        let mut scheme = SoftQosX::new(&SoftQosXSettings::default(), 2, Seed(1));
+        let settings = SoftQosXSettings { pooled: false, ..SoftQosXSettings::default() };
+        let mut scheme = SoftQosX::new(&settings, 2, Seed(1));
         let mut quotas =
             |second: TenantView| match scheme.divide(&[view(&busy, 0.5, 50), second], 60) {
                 Quotas::PerTenant(quotas) => quotas,
@@ -237,8 +279,23 @@ mod tests {
     fn a_goal_out_of_reach_starves_nobody_who_can_be_served() {
         let never = curve(&[(0, 100.0), (400, 50.0)]);
         let easy = curve(&[(0, 100.0), (10, 40.0), (20, 35.0)]);
-        let mut scheme = SoftQosX::new(&SoftQosXSettings::default(), 2, Seed(1));
+        let settings = SoftQosXSettings { pooled: false, ..SoftQosXSettings::default() };
+        let mut scheme = SoftQosX::new(&settings, 2, Seed(1));
         let views = [view(&never, 0.9, 50), view(&easy, 0.6, 60)];
         assert_eq!(scheme.divide(&views, 100), Quotas::PerTenant(vec![80, 20]));
+    }
+
+    #[test]
+    fn what_goals_leave_is_divided_as_a_shared_pool_is() {
+        let scan = curve(&[(0, 100.0), (1000, 100.0)]);
+        let small = curve(&[(0, 100.0), (10, 0.0)]);
+        // Both grow alike at first; the small one stops where it misses no more.
+        let parts = pooled(&[&scan, &small], 100, &[1, 1]);
+        assert!((8..=10).contains(&parts[1]) && parts[0] + parts[1] == 100, "{parts:?}");
+        assert_eq!(pooled(&[&scan, &scan], 100, &[1, 1]), [50, 50]);
+        assert_eq!(pooled(&[&scan, &scan], 100, &[1, 70]), [30, 70], "but for the goals");
+        let silent = Curve::from_knots([], 0, Provenance::Exact);
+        assert_eq!(pooled(&[&silent, &scan], 100, &[1, 1]), [1, 99]);
+        assert_eq!(pooled(&[&silent, &silent], 100, &[1, 1]), [50, 50]);
     }
 }
