@@ -5,11 +5,10 @@
 //! keeps the last hit ratio seen at a size takes one lucky interval for the truth. A goal is judged
 //! over the whole run, so the demand is the smallest size that would have met it from the start,
 //! read off the mean of all curves so far, for a target moved by how far the tenant is from its
-//! goal. Demands are granted in ascending order as in Patrick et al. What is left is divided as a
-//! shared LRU pool would be, so that goals cost the others no more than they must; or, by a setting,
-//! where the curves of late beyond the grants fall most (in a closed loop that starves whoever is
-//! slow now, however many requests it has to come). Blocks that change hands lose what they hold, so
-//! that beyond the grants few change hands at a time.
+//! goal. Demands are granted in ascending order as in Patrick et al. What is left goes, block by
+//! block, where the curves of late beyond the grants fall most, to tenants whose goal cannot be met
+//! as to all others; or, by a setting, as a shared LRU pool would be divided. Blocks that change
+//! hands lose what they hold, so that beyond the grants few change hands at a time.
 
 use crate::averages::{Averages, KNOTS};
 use crate::idle::Idle;
@@ -34,7 +33,7 @@ settings! {
         /// most of the cache that changes hands at one division, but for what goals need
         most_moved: f64 = 0.05, "ratio", 0.001 ..= 1.0;
         /// divide what goals leave as a shared pool would be, not where curves fall most
-        pooled: bool = true, "", 0 ..= 1;
+        pooled: bool = false, "", 0 ..= 1;
     }
 }
 
@@ -242,7 +241,7 @@ mod tests {
     fn demands_first_then_the_steepest_curve() {
         let steep = curve(&[(0, 100.0), (100, 0.0)]);
         let flat = curve(&[(0, 100.0), (100, 80.0)]);
-        let settings = SoftQosXSettings { pooled: false, ..SoftQosXSettings::default() };
+        let settings = SoftQosXSettings::default();
         let mut scheme = SoftQosX::new(&settings, 2, Seed(1));
         // The flat one asks for a tenth: 50 blocks; what is left saves more with the steep one.
         let views = [view(&steep, 0.2, 20), view(&flat, 0.1, 10)];
@@ -257,7 +256,7 @@ mod tests {
     fn a_tenant_that_stops_lends_its_blocks_and_has_them_back_at_once() {
         let busy = curve(&[(0, 100.0), (60, 0.0)]);
         let silent = Curve::from_knots([], 0, Provenance::Exact);
-        let settings = SoftQosXSettings { pooled: false, ..SoftQosXSettings::default() };
+        let settings = SoftQosXSettings::default();
         let mut scheme = SoftQosX::new(&settings, 2, Seed(1));
         let mut quotas =
             |second: TenantView| match scheme.divide(&[view(&busy, 0.5, 50), second], 60) {
@@ -279,7 +278,7 @@ mod tests {
     fn a_goal_out_of_reach_starves_nobody_who_can_be_served() {
         let never = curve(&[(0, 100.0), (400, 50.0)]);
         let easy = curve(&[(0, 100.0), (10, 40.0), (20, 35.0)]);
-        let settings = SoftQosXSettings { pooled: false, ..SoftQosXSettings::default() };
+        let settings = SoftQosXSettings::default();
         let mut scheme = SoftQosX::new(&settings, 2, Seed(1));
         let views = [view(&never, 0.9, 50), view(&easy, 0.6, 60)];
         assert_eq!(scheme.divide(&views, 100), Quotas::PerTenant(vec![80, 20]));
