@@ -176,9 +176,6 @@ fn too_small(stack: &StackSpec, error: &cachewright_system::timed::TooSmall) -> 
     )
 }
 
-/// What decides, what carries out, and the map of the cache device's channels.
-type Tiered = (Box<dyn Decider>, Machine, Option<Map>);
-
 impl Workload<'_> {
     /// Replays cases that share these places, in parallel; answers in their order.
     pub fn replay(&self, cases: &[&Case]) -> Result<Vec<Timed>, ExperimentError> {
