@@ -7,8 +7,8 @@
 //! read off the mean of all curves so far, for a target moved by how far the tenant is from its
 //! goal. Demands are granted in ascending order as in Patrick et al. What is left goes, block by
 //! block, where the curves of late beyond the grants fall most, to tenants whose goal cannot be met
-//! as to all others; or, by a setting, as a shared LRU pool would be divided. Blocks that change
-//! hands lose what they hold, so that beyond the grants few change hands at a time.
+//! as to all others. Blocks that change hands lose what they hold, so that beyond the grants few
+//! change hands at a time.
 
 use crate::averages::{Averages, KNOTS};
 use crate::idle::Idle;
@@ -17,9 +17,6 @@ use crate::{Partitioner, Quotas, TenantView, share};
 use cachewright_curve::Curve;
 use cachewright_curve::hull::{Hull, divide};
 use cachewright_types::{Seed, settings};
-
-/// Steps in which a pool is filled.
-const STEPS: f64 = 512.0;
 
 settings! {
     /// Settings of `soft-qos-x`.
@@ -32,8 +29,6 @@ settings! {
         lend_after: u32 = 10, "intervals", 0 ..= 1000000_u32;
         /// most of the cache that changes hands at one division, but for what goals need
         most_moved: f64 = 0.05, "ratio", 0.001 ..= 1.0;
-        /// divide what goals leave as a shared pool would be, not where curves fall most
-        pooled: bool = false, "", 0 ..= 1;
     }
 }
 
@@ -127,11 +122,7 @@ impl Partitioner for SoftQosX {
             .collect();
         let grants = grant(&demands, &saved, floor, total_blocks);
         let lent: Vec<bool> = (0..tenants.len()).map(|place| self.lent(place)).collect();
-        let mut quotas = if self.settings.pooled {
-            pooled(&curves, total_blocks, &grants)
-        } else {
-            steepest(&curves, total_blocks, &grants, &lent)
-        };
+        let mut quotas = steepest(&curves, total_blocks, &grants, &lent);
         if self.last.len() == quotas.len() {
             quotas = share::towards(&self.last, &quotas, self.settings.most_moved);
             share::raise(&mut quotas, &grants);
@@ -143,29 +134,6 @@ impl Partitioner for SoftQosX {
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {
         share::feasible_floor(1, tenants, total_blocks)
     }
-}
-
-/// What a pool shared under LRU would hold of each, raised to the grants: parts grow with their
-/// misses until the pool is full (a working set grows at its miss rate: Denning and Schwartz, CACM
-/// 15(3), 1972).
-fn pooled(curves: &[&Curve], total_blocks: u32, grants: &[u32]) -> Vec<u32> {
-    let mut parts = vec![0.0; curves.len()];
-    let step = (f64::from(total_blocks) / STEPS).max(1.0);
-    let mut left = f64::from(total_blocks);
-    while left > 0.0 {
-        let pairs = curves.iter().zip(&parts);
-        let misses: Vec<f64> = pairs.map(|(curve, part)| curve.misses(*part as u32)).collect();
-        let sum: f64 = misses.iter().sum();
-        if sum <= 0.0 {
-            break;
-        }
-        let now = step.min(left);
-        parts.iter_mut().zip(&misses).for_each(|(part, misses)| *part += now * misses / sum);
-        left -= now;
-    }
-    let mut quotas = share::proportional(total_blocks, &parts);
-    share::raise(&mut quotas, grants);
-    quotas
 }
 
 /// The grants, and what is left where the curves beyond them fall most; nothing more to those whose
@@ -282,19 +250,5 @@ mod tests {
         let mut scheme = SoftQosX::new(&settings, 2, Seed(1));
         let views = [view(&never, 0.9, 50), view(&easy, 0.6, 60)];
         assert_eq!(scheme.divide(&views, 100), Quotas::PerTenant(vec![80, 20]));
-    }
-
-    #[test]
-    fn what_goals_leave_is_divided_as_a_shared_pool_is() {
-        let scan = curve(&[(0, 100.0), (1000, 100.0)]);
-        let small = curve(&[(0, 100.0), (10, 0.0)]);
-        // Both grow alike at first; the small one stops where it misses no more.
-        let parts = pooled(&[&scan, &small], 100, &[1, 1]);
-        assert!((8..=10).contains(&parts[1]) && parts[0] + parts[1] == 100, "{parts:?}");
-        assert_eq!(pooled(&[&scan, &scan], 100, &[1, 1]), [50, 50]);
-        assert_eq!(pooled(&[&scan, &scan], 100, &[1, 70]), [30, 70], "but for the goals");
-        let silent = Curve::from_knots([], 0, Provenance::Exact);
-        assert_eq!(pooled(&[&silent, &scan], 100, &[1, 1]), [1, 99]);
-        assert_eq!(pooled(&[&silent, &silent], 100, &[1, 1]), [50, 50]);
     }
 }
