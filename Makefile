@@ -94,7 +94,7 @@ generate: ## write the pages made from the code
 check-generated: ## check that the pages made from the code are fresh
 	cargo xtask generate --check
 
-figures: develop ## the papers' figures beside ours, on the reference traces if they are there (long)
+figures: develop ## the papers' figures beside ours, on the reference traces if there (long)
 	@for paper in $(PAPERS); do \
 		$(BIN)/cachewright reproduce $$paper --out $(FIGURES_OUT)/$$paper || exit 1; \
 	done
