@@ -243,8 +243,9 @@ def plan(
     The document names `smallest_blocks` (each tenant alone in a cache just large enough, added
     up), `tenants` (goal, blocks needed alone, best hit ratio there is) and `partitions`: for each
     partitioner the smallest cache under which the replay meets all goals, its quotas at the end,
-    the hit ratios, and the sizes tried. A size that cannot be reached is `None`. `precision` is
-    the share by which an answer may be too large. Errors: `SpecError`, `TraceError`, `RunError`.
+    the hit ratios, and the sizes tried; `notes` says what of the stack is left out. A size that
+    cannot be reached is `None`. `precision` is the share by which an answer may be too large.
+    Errors: `SpecError`, `TraceError`, `RunError`.
     """
     stack = load_stack(spec)
     text = _native.plan(

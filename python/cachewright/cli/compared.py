@@ -21,6 +21,7 @@ def show(result: Result) -> None:
     """Print everything worth knowing of a result."""
     document = result.document
     _workload(document)
+    output.kept(document)
     if len(document["cases"]) == 1:
         _single(document["cases"][0])
         return
@@ -150,7 +151,8 @@ def _measures(lines: list[dict[str, Any]], ranking: summary.Ranking | None = Non
         shown = [measure.shown(line) for line in lines]
         best: set[int] = set()
         if ranking is not None:
-            best = ranking.best([line.get(measure.key) for line in lines], measure.highest)
+            if measure.key not in summary.MOVED:
+                best = ranking.best([line.get(measure.key) for line in lines], measure.highest)
             shown = shown[: ranking.shown]
         columns.append(Column(measure.header, shown, best=best))
     return columns

@@ -61,7 +61,7 @@ class CurveArgs:
 
 
 def mrc(
-    source: Path,
+    source: options.Source,
     *,
     policy: str | None = None,
     curve: CurveArgs | None = None,
@@ -75,8 +75,6 @@ def mrc(
 
     Parameters
     ----------
-    source
-        A stack file (TOML) or a trace.
     policy
         Policies with commas (`lru,s3-fifo`); the stack's own when left out.
     block

@@ -19,6 +19,7 @@ _OPENERS = {"[": "]", "{": "}", "(": ")"}
 _QUOTES = "\"'"
 FIGURE_KINDS = ("svg", "png", "pdf")
 
+Source = Annotated[Path, Parameter(help="A stack file (TOML) or a trace.")]
 Words = Annotated[list[str] | None, Parameter(negative=())]
 Set = Annotated[list[str] | None, Parameter(name="--set", negative=())]
 Json = Annotated[bool, Parameter(name="--json", negative=())]

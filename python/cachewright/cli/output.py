@@ -37,6 +37,13 @@ def note(sentence: str) -> None:
     print(f"note: {sentence}", file=sys.stderr)
 
 
+def kept(document: dict[str, Any]) -> None:
+    """Say how many cases were not run again because the result folder held their answers."""
+    found, cases = document.get("reused", 0), len(document["cases"])
+    if found:
+        note(f"{found} of {cases} cases kept from before, not run again")
+
+
 def error(sentence: str) -> None:
     """Print `error: ` and the sentence to standard error."""
     sentence = sentence.rstrip()

@@ -54,6 +54,8 @@ def plan(
     if json:
         output.print_json(document)
         return
+    for sentence in document["notes"]:
+        output.note(sentence)
     _alone(document)
     _sized(document)
 
@@ -88,6 +90,10 @@ def _sized(document: dict[str, Any]) -> None:
         Column("smallest cache", [_blocks(one["smallest_blocks"], block) for one in sized]),
         Column("of the perfect split", [_times(one["smallest_blocks"], smallest) for one in sized]),
     ]
+    if len(sized) > 1:
+        first = sized[0]["smallest_blocks"]
+        factors = [_times(one["smallest_blocks"], first) for one in sized]
+        columns.append(Column(f"of {sized[0]['partition']}", factors))
     for at, tenant in enumerate(document["tenants"]):
         shares = [_share(one, at, block) for one in sized]
         columns.append(Column(tenant["name"], shares))

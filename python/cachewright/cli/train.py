@@ -28,7 +28,7 @@ MEASURES = ("accuracy", "precision", "recall", "f1")
 
 @app.command
 def shiro(
-    source: Path,
+    source: options.Source,
     *,
     out: Path,
     share: str = "70%",
@@ -45,8 +45,6 @@ def shiro(
 
     Parameters
     ----------
-    source
-        A stack file (TOML) or a trace.
     out
         The model file to write (`wa --model` uses it).
     share

@@ -95,7 +95,7 @@ class OutArgs:
 
 
 def wa(
-    source: Path,
+    source: options.Source,
     *,
     drive: DriveArgs | None = None,
     learn: LearnArgs | None = None,
@@ -107,8 +107,6 @@ def wa(
 
     Parameters
     ----------
-    source
-        A stack file (TOML) or a trace.
     set
         Change a setting of the stack as KEY=VALUE, as often as needed.
 
@@ -158,6 +156,7 @@ def show(found: Amplification) -> None:
     document = found.document
     output.say(f"{document['name']}: {amplification.drive_sentence(document)}")
     output.say()
+    output.kept(document)
     for tenant in document["tenants"]:
         if tenant["skipped_bad"]:
             bad = words.counted(tenant["skipped_bad"], "malformed record")

@@ -158,7 +158,9 @@ def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> str:
     totals = [case["total"] for case in cases]
     for measure in summary.measures(totals):
         headers.append(measure.header)
-        best = ranking.best([total.get(measure.key) for total in totals], measure.highest)
+        best: set[int] = set()
+        if measure.key not in summary.MOVED:
+            best = ranking.best([total.get(measure.key) for total in totals], measure.highest)
         columns.append(marked([measure.shown(t) for t in totals[: ranking.shown]], best))
     for name, key, show in summary.FLASH_MEASURES:
         values = [summary.flash(c, key) for c in cases]

@@ -104,7 +104,8 @@ impl Bytes {
     /// A text that reads back as itself: in a larger unit where it is a whole number of them.
     pub fn exact(self) -> String {
         let text = self.to_string();
-        if text.contains('.') { format!("{}B", self.0) } else { text }
+        let whole = !text.contains('.') && parse_bytes(&text) == Ok(self);
+        if whole { text } else { format!("{}B", self.0) }
     }
 }
 
@@ -112,7 +113,7 @@ impl Nanos {
     /// A text that reads back as itself: in a larger unit where it is a whole number of them.
     pub fn exact(self) -> String {
         let text = self.to_string();
-        if text.contains('.') { format!("{}ns", self.0) } else { text }
+        if parse_duration(&text) == Ok(self) { text } else { format!("{}ns", self.0) }
     }
 }
 
@@ -217,5 +218,15 @@ mod tests {
         }
         assert_eq!(Bytes(1_500_000_000).to_string(), "1.397GiB");
         assert_eq!(Nanos(1_500_000).to_string(), "1.5ms");
+        for number in [0, 1, 999, 1 << 20, 1_048_577, 1_000_000, 1_000_001, 90_000_000_000] {
+            assert_eq!(parse_bytes(&Bytes(number).exact()), Ok(Bytes(number)));
+            assert_eq!(parse_duration(&Nanos(number).exact()), Ok(Nanos(number)));
+        }
+        assert_eq!(Nanos(100_000_010).to_string(), "100ms", "four digits");
+        assert_eq!(Nanos(100_000_010).exact(), "100000010ns");
+        assert_eq!(
+            (Bytes(1 << 21).exact(), Nanos(1_500_000).exact()),
+            ("2MiB".into(), "1.5ms".into())
+        );
     }
 }

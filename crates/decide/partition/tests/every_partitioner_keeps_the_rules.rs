@@ -4,7 +4,7 @@
 
 use cachewright_curve::{Curve, Provenance};
 use cachewright_partition::{Need, Partitioner, Quotas, TenantView, registry};
-use cachewright_types::Seed;
+use cachewright_types::{Seed, SettingSpec, Value};
 use proptest::prelude::*;
 
 /// What a tenant looks like in one interval.
@@ -26,7 +26,8 @@ fn curve() -> impl Strategy<Value = Curve> {
 
 fn interval() -> impl Strategy<Value = Interval> {
     let weight = prop_oneof![4 => 0.0_f64..10.0, 1 => Just(0.0), 1 => Just(1e12)];
-    (weight, 0_u64..5_000, prop::option::weighted(0.9, curve()))
+    let hits = prop_oneof![1 => Just(0), 3 => 0_u64..5_000];
+    (weight, hits, prop::option::weighted(0.9, curve()))
         .prop_map(|(weight, hits, curve)| Interval { weight, hits, curve })
 }
 
@@ -56,8 +57,12 @@ fn views(intervals: &[Interval]) -> Vec<TenantView<'_>> {
     intervals.iter().map(view).collect()
 }
 
+/// A partitioner as it is by default, but one that lends does so after one idle interval.
 fn make(name: &str, tenants: usize) -> Box<dyn Partitioner> {
-    registry::boxed(name, &[], tenants, Seed(1)).unwrap()
+    let lends = |spec: &SettingSpec| spec.name == "lend_after";
+    let specs = registry::setting_specs(name).unwrap();
+    let pairs = specs.iter().find(|spec| lends(spec)).map(|_| ("lend_after".into(), Value::Int(1)));
+    registry::boxed(name, pairs.as_slice(), tenants, Seed(1)).unwrap()
 }
 
 fn told(name: &str, story: &[Vec<Interval>], total: u32) -> Vec<Quotas> {

@@ -5,7 +5,8 @@
 
 use crate::ExperimentError;
 use crate::spec::{Front, Spec, StackSpec, Stop, full_key};
-use cachewright_policy::Need;
+use cachewright_partition::Need;
+use cachewright_partition::registry::check_needs;
 use cachewright_types::Size;
 use std::path::Path;
 
@@ -105,7 +106,8 @@ impl Case {
     /// Whether the policy reads the future. Errors: it does, and the replay has none.
     pub fn needs_future(&self, origin: &Path) -> Result<bool, ExperimentError> {
         let name = &self.spec.cache.policy.name;
-        let needs = cachewright_policy::entry(name).is_ok_and(|e| e.needs.contains(&Need::Future));
+        let needs = cachewright_policy::entry(name)
+            .is_ok_and(|e| e.needs.contains(&cachewright_policy::Need::Future));
         if needs && self.spec.replay.closed {
             return Err(ExperimentError::Spec {
                 origin: origin.to_owned(),
@@ -134,16 +136,16 @@ impl Case {
         self.spec.stack.is_some()
             || replay.closed
             || replay.windows > 0
-            || self.needs(cachewright_partition::Need::Interval)
+            || self.needs(Need::Interval)
     }
 
     /// Whether the partitioner reads curves.
     pub fn needs_curves(&self) -> bool {
-        self.needs(cachewright_partition::Need::Curve)
+        self.needs(Need::Curve)
     }
 
     /// Whether the partitioner needs this.
-    pub fn needs(&self, need: cachewright_partition::Need) -> bool {
+    pub fn needs(&self, need: Need) -> bool {
         let name = &self.spec.cache.partition.name;
         cachewright_partition::entry(name).is_ok_and(|entry| entry.needs.contains(&need))
     }
@@ -159,13 +161,19 @@ impl Case {
         };
         let goals: Result<Vec<_>, _> = self.spec.tenants.iter().enumerate().map(goal).collect();
         let goals = goals.map_err(refuse)?;
-        if self.needs(cachewright_partition::Need::Goal) && goals.iter().all(Option::is_none) {
-            let name = &self.spec.cache.partition.name;
-            return Err(refuse(format!(
-                "`cache.partition`: `{name}` needs goals, found none; expected `goal_hit_ratio` or \
-                 `goal_latency` in at least one `[[tenant]]`"
-            )));
-        }
+        let name = &self.spec.cache.partition.name;
+        let entry = cachewright_partition::entry(name)
+            .map_err(|error| refuse(format!("`cache.partition`: {error}")))?;
+        let (interval, curve) = (Need::Interval, Need::Curve);
+        let goal = goals.iter().any(Option::is_some).then_some(Need::Goal);
+        let provided: Vec<Need> = [interval, curve].into_iter().chain(goal).collect();
+        check_needs(entry, &provided).map_err(|error| {
+            let keys = "`goal_hit_ratio` or `goal_latency` in at least one `[[tenant]]`";
+            let asks = entry.needs.contains(&Need::Goal);
+            let hint =
+                if asks && goal.is_none() { format!(", expected {keys}") } else { String::new() };
+            refuse(format!("`cache.partition`: {error}{hint}"))
+        })?;
         Ok(goals)
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::ExperimentError;
 use crate::case::Case;
+use crate::profiles::Profiles;
 use crate::spec::Stop;
 use cachewright_cache::{Engine, Quotas};
 use cachewright_curve::CurveSet;
@@ -12,8 +13,8 @@ use cachewright_curve::windows::Method;
 use cachewright_policy::{PolicyVisitor, Registered};
 use cachewright_system::closed::{ClosedLoop, Experience, NEVER_NS, Pace};
 use cachewright_system::control::{Control, Tenant};
-use cachewright_system::profile::Machined;
-use cachewright_system::{EngineLane, Lane, LaneResult, RecordError, Recording, Watcher, profile};
+use cachewright_system::profile::{Head, Machined};
+use cachewright_system::{EngineLane, Lane, LaneResult, RecordError, Recording, Watcher};
 use cachewright_types::TenantId;
 use std::path::Path;
 
@@ -25,6 +26,8 @@ pub struct Plan<'a> {
     pub recording: &'a Recording,
     /// Its capacity.
     pub capacity_blocks: u32,
+    /// Profiles that cases of the recording have in common.
+    pub profiles: &'a Profiles,
     /// The stack file, for messages.
     pub origin: &'a Path,
     /// Its requests on their devices, where it has some.
@@ -56,27 +59,23 @@ impl Plan<'_> {
         goals.into_iter().enumerate().map(tenant).collect()
     }
 
-    /// The first `share` of a tenant's accesses, with what the machine reads ahead of them.
-    pub(crate) fn head(&self, tenant: TenantId, share: f64) -> Recording {
+    /// The first `share` of a tenant's accesses, with what the machine reads ahead of them;
+    /// `future` says whether the policy needs it.
+    pub(crate) fn head(&self, tenant: TenantId, share: f64, future: bool) -> Head {
         let totals = self.recording.totals.get(tenant.index());
         let machine = self.machine.as_ref().zip(totals);
         machine
-            .and_then(|(machine, totals)| profile::head_on(machine, tenant, totals, share))
-            .unwrap_or_else(|| profile::head_of(self.recording, tenant, share))
+            .and_then(|(machine, totals)| Head::on(machine, tenant, totals, share, future))
+            .unwrap_or_else(|| Head::of(self.recording, tenant, share, future))
     }
 
     /// Hit ratios of a tenant's head, alone under the policy, at 1 block, half the cache and all.
     fn profile(&self, place: usize) -> Result<Vec<(u32, f64)>, ExperimentError> {
-        let spec = &self.case.spec;
-        let tenant = TenantId(place as u16);
-        let head = self.head(tenant, spec.replay.profile_share);
         let mut sizes = vec![1, self.capacity_blocks / 2, self.capacity_blocks];
         sizes.dedup();
-        let alone = Alone { plan: self, head: &head, sizes: &sizes };
-        let policy = &spec.cache.policy;
-        let ratios = cachewright_policy::visit(&policy.name, &policy.pairs, alone)
-            .map_err(|error| self.refuse(format!("`cache.policy`: {error}")))?;
-        Ok(sizes.into_iter().zip(ratios).collect())
+        let future = self.case.needs_future(self.origin)?;
+        let measured = self.profiles.measured(self, place, future, &sizes);
+        measured.map_err(|error| self.refuse(format!("`cache.policy`: {error}")))
     }
 
     pub(crate) fn refuse(&self, message: String) -> ExperimentError {
@@ -154,24 +153,6 @@ impl Plan<'_> {
             interval_ns: spec.replay.interval.0,
             windows: spec.replay.windows,
         }
-    }
-}
-
-struct Alone<'a> {
-    plan: &'a Plan<'a>,
-    head: &'a Recording,
-    sizes: &'a [u32],
-}
-
-impl PolicyVisitor for Alone<'_> {
-    type Output = Vec<f64>;
-
-    fn visit<P: Registered>(self, settings: P::Settings) -> Vec<f64> {
-        let (seed, mode) =
-            (self.plan.case.spec.seed.derive("profile"), self.plan.case.spec.cache.write);
-        let make = |capacity| P::new(capacity, &settings, seed);
-        let alone = |&size| profile::hit_ratio_alone(self.head, size, mode, make);
-        self.sizes.iter().map(alone).collect()
     }
 }
 

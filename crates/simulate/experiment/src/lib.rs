@@ -10,6 +10,7 @@ pub mod info;
 pub mod lanes;
 pub mod mrc;
 pub mod planner;
+pub mod profiles;
 pub mod progress;
 pub mod record;
 pub mod result;

@@ -11,15 +11,18 @@
 
 use crate::case::{Case, expand};
 use crate::lanes::{Plan, interval_meter};
+use crate::profiles::Profiles;
 use crate::progress::{OnProgress, Progress, with_threads};
 use crate::record::record;
+use crate::spec::Goal;
 use crate::timed;
 use crate::{ExperimentError, Spec, VERSION};
 use cachewright_measure::Counts;
 use cachewright_policy::{PolicyVisitor, Registered};
 use cachewright_system::closed::requests_by_tenant;
+use cachewright_system::profile::Head;
 use cachewright_system::replay::{Shared, replay};
-use cachewright_system::{Cuts, LaneResult, Recording, interval_curves, profile};
+use cachewright_system::{Cuts, LaneResult, Recording, interval_curves};
 use cachewright_types::TenantId;
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -71,7 +74,7 @@ pub fn plan(
             refuse(format!("tenant `{}`: found no goal, expected {expected}", tenant.name))
         })?);
     }
-    first.needs_future(origin)?;
+    let future = first.needs_future(origin)?;
     for name in &options.partitions {
         let overrides = with(&options.set, "cache.partition", name);
         let case = expand(text, origin, &overrides, &[])?.swap_remove(0);
@@ -84,12 +87,13 @@ pub fn plan(
             Some(_) => Some(timed::workload(&first, recording, origin, progress)?),
             None => None,
         };
-        let devices = devices.as_ref();
+        let (devices, profiles) = (devices.as_ref(), &Profiles::default());
+        let goals = &goals;
         let planner =
-            Planner { text, origin, options, recording, devices, goals: &goals, progress };
-        let alone = planner.alone(&first)?;
+            Planner { text, origin, options, recording, devices, profiles, goals, progress };
+        let alone = planner.alone(&first, future)?;
         let smallest: Option<u64> = alone.iter().map(|need| need.0.map(u64::from)).sum();
-        let tenants = spec.tenants.iter().zip(&goals).zip(&alone);
+        let tenants = spec.tenants.iter().zip(goals).zip(&alone);
         let tenants: Vec<Value> = tenants
             .map(|((tenant, goal), (need, best))| {
                 json!({"name": tenant.name, "goal_hit_ratio": goal, "alone_blocks": need,
@@ -107,8 +111,19 @@ pub fn plan(
             "tenants": tenants,
             "smallest_blocks": smallest,
             "partitions": sized?,
+            "notes": notes(&spec),
         }))
     })
+}
+
+/// What a user should know of a plan: what of the stack it leaves out.
+fn notes(spec: &Spec) -> Vec<&'static str> {
+    let latency = spec.tenants.iter().any(|tenant| matches!(tenant.goal, Some(Goal::Latency(_))));
+    let device = "a latency goal stands for a hit ratio by `replay.hit_time` and \
+                  `replay.miss_time`, whatever the devices take";
+    let flash = "`[flash]` is left out: sizes are tried without the drive under the cache";
+    let notes = [(latency && spec.stack.is_some(), device), (spec.flash.is_some(), flash)];
+    notes.into_iter().filter(|(said, _)| *said).map(|(_, note)| note).collect()
 }
 
 fn with(set: &[(String, String)], key: &str, value: &str) -> Vec<(String, String)> {
@@ -125,6 +140,7 @@ struct Planner<'a> {
     recording: &'a Recording,
     /// The requests on their devices, where the stack has some.
     devices: Option<&'a timed::Workload<'a>>,
+    profiles: &'a Profiles,
     goals: &'a [f64],
     progress: OnProgress<'a>,
 }
@@ -140,14 +156,14 @@ struct Tried {
 impl Planner<'_> {
     /// Each tenant's smallest cache of its own, if any size meets its goal, and the hit ratio of
     /// one that holds all it touches.
-    fn alone(&self, case: &Case) -> Result<Vec<(Option<u32>, f64)>, ExperimentError> {
+    fn alone(&self, case: &Case, future: bool) -> Result<Vec<(Option<u32>, f64)>, ExperimentError> {
         let stage = "sizing each tenant alone";
         if !(self.progress)(Progress { stage, done: 0, total: None }) {
             return Err(ExperimentError::Cancelled);
         }
         let need = |(place, &goal): (usize, &f64)| {
             let plan = self.lane_plan(case)?;
-            let head = plan.head(TenantId(place as u16), 1.0);
+            let head = plan.head(TenantId(place as u16), 1.0, future);
             let spec = &case.spec;
             let visitor = Alone { head: &head, spec, goal };
             let policy = &spec.cache.policy;
@@ -220,15 +236,10 @@ impl Planner<'_> {
 
     fn lane_plan<'c>(&'c self, case: &'c Case) -> Result<Plan<'c>, ExperimentError> {
         let capacity_blocks = case.capacity_blocks(self.recording.distinct, self.origin)?;
+        let (recording, profiles, origin) = (self.recording, self.profiles, self.origin);
         Ok(match self.devices {
             Some(workload) => workload.plan(case, capacity_blocks),
-            None => Plan {
-                case,
-                recording: self.recording,
-                capacity_blocks,
-                origin: self.origin,
-                machine: None,
-            },
+            None => Plan { case, recording, capacity_blocks, profiles, origin, machine: None },
         })
     }
 
@@ -257,7 +268,7 @@ impl Planner<'_> {
         let Some(workload) = self.devices else { return Ok(Vec::new()) };
         let cases: Vec<Case> = cases.iter().map(without_alone).collect();
         let cases: Vec<&Case> = cases.iter().collect();
-        Ok(workload.replay(&cases)?.into_iter().map(|found| found.times.cache).collect())
+        workload.replay(&cases, |_, found| Ok(found.times.cache))
     }
 
     fn closed(&self, cases: &[Case]) -> Result<Vec<LaneResult>, ExperimentError> {
@@ -313,7 +324,7 @@ fn between(low: u32, high: u32) -> Vec<u32> {
 
 /// The search for one tenant's own cache, by halving.
 struct Alone<'a> {
-    head: &'a Recording,
+    head: &'a Head,
     spec: &'a Spec,
     goal: f64,
 }
@@ -324,8 +335,8 @@ impl PolicyVisitor for Alone<'_> {
     fn visit<P: Registered>(self, settings: P::Settings) -> (Option<u32>, f64) {
         let (seed, mode) = (self.spec.seed.derive("policy"), self.spec.cache.write);
         let make = |capacity| P::new(capacity, &settings, seed);
-        let ratio = |size: u32| profile::hit_ratio_alone(self.head, size, mode, make);
-        let most = self.head.distinct.max(1);
+        let ratio = |size: u32| self.head.hit_ratio(size, mode, make);
+        let most = self.head.distinct_blocks().max(1);
         let best = ratio(most);
         if best < self.goal {
             return (None, best);

@@ -3,6 +3,7 @@
 //! For: telling the caller how far a stage is, and being told to stop. Must never know: clocks.
 
 use crate::ExperimentError;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How far a stage is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +18,32 @@ pub struct Progress {
 
 /// Called now and then, also from worker threads; returning false stops the run.
 pub type OnProgress<'a> = &'a (dyn Fn(Progress) -> bool + Sync);
+
+/// The progress of one stage made of parts that run beside each other.
+pub struct Sum<'a> {
+    stage: &'static str,
+    done: AtomicU64,
+    total: u64,
+    progress: OnProgress<'a>,
+}
+
+impl<'a> Sum<'a> {
+    /// Nothing done yet of `total`.
+    pub fn of(stage: &'static str, total: u64, progress: OnProgress<'a>) -> Sum<'a> {
+        Sum { stage, done: AtomicU64::new(0), total, progress }
+    }
+
+    /// What a part tells how much of it is done; false stops it.
+    pub fn part(&self) -> impl FnMut(u64) -> bool + use<'_, 'a> {
+        let mut before = 0;
+        move |mine| {
+            let more = mine - std::mem::replace(&mut before, mine);
+            let done = self.done.fetch_add(more, Ordering::Relaxed) + more;
+            let (stage, total) = (self.stage, Some(self.total));
+            (self.progress)(Progress { stage, done, total })
+        }
+    }
+}
 
 /// Runs `work` in a pool of `threads` threads (0: one per processor).
 pub fn with_threads<T: Send>(

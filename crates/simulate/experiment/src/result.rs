@@ -89,7 +89,7 @@ fn goals_met(lane: &LaneResult, goals: &[Option<f64>]) -> usize {
 }
 
 /// The stages' values and what was varied.
-fn settings_json(case: &Case) -> Value {
+pub fn settings_json(case: &Case) -> Value {
     let cache = &case.spec.cache;
     let mut map = Map::new();
     map.insert("cache.policy".into(), cache.policy.name.clone().into());

@@ -6,9 +6,10 @@
 
 use crate::case::{Case, expand};
 use crate::lanes::{Plan, interval_meter};
-use crate::progress::{OnProgress, Progress, with_threads};
+use crate::profiles::Profiles;
+use crate::progress::{OnProgress, Progress, Sum, with_threads};
 use crate::record::{Recorded, record};
-use crate::result::{case_json, curve_points, workload_json};
+use crate::result::{case_json, curve_points, settings_json, workload_json};
 use crate::series::{self, Rows};
 use crate::spec::full_key;
 use crate::store::Store;
@@ -21,6 +22,7 @@ use cachewright_system::replay::{Shared, replay};
 use cachewright_system::{
     CurveLane, Cuts, Lane, LaneResult, Recording, Row, Whose, interval_curves,
 };
+use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -86,6 +88,7 @@ pub fn run(
         store: Store::open(options.out.as_deref(), options.fresh)?,
         answers: vec![None; cases.len()],
         rows: Vec::new(),
+        reused: 0,
         head: None,
     };
     for case in &cases {
@@ -123,6 +126,8 @@ struct Run<'a> {
     store: Store,
     answers: Vec<Option<Value>>,
     rows: Rows,
+    /// Answers that were kept from before.
+    reused: usize,
     /// Tenants, workload and curves, from the first recording.
     head: Option<[Value; 3]>,
 }
@@ -138,27 +143,30 @@ impl Run<'_> {
             lru = if first.spec.replay.curves { lru_lanes(&first.spec) } else { Vec::new() };
             self.set_head(&recorded, first, &[]);
         }
-        let (mut open, mut requests, mut timed) = (Vec::new(), None, Vec::new());
+        let (mut open, mut closed, mut timed) = (Vec::new(), Vec::new(), Vec::new());
         let fingerprint = if self.store.keeps() { recorded.recording.fingerprint() } else { 0 };
         for case in group {
             let resolved = resolved(&case.spec, self.origin)?;
-            let key = self.store.key(&resolved, &recorded.tenants, fingerprint);
-            if let Some((answer, rows)) = self.store.load(&key, case.index)? {
-                self.answers[case.index] = Some(answer);
-                self.rows.extend(rows);
+            let key = Store::key(&resolved, &recorded.tenants, fingerprint);
+            if let Some((mut answer, rows)) = self.store.load(&key)? {
+                // The same settings may be written, numbered and varied otherwise today.
+                answer["case"] = case.index.into();
+                answer["settings"] = settings_json(case);
+                self.reused += 1;
+                self.take(case, answer, rows);
             } else if case.spec.stack.is_some() {
                 timed.push((case, key));
             } else if case.spec.replay.closed {
-                let requests =
-                    requests.get_or_insert_with(|| requests_by_tenant(&recorded.recording));
-                self.closed(case, &recorded.recording, requests, &key)?;
+                closed.push((case, key));
             } else {
                 open.push((case, key));
             }
         }
+        let profiles = Profiles::default();
+        self.closed(&closed, &recorded.recording, &profiles)?;
         while !open.is_empty() || !lru.is_empty() {
             let pass = self.next_pass(&mut open, &recorded.recording);
-            self.pass(&pass, std::mem::take(&mut lru), &recorded, first)?;
+            self.pass(&pass, std::mem::take(&mut lru), &recorded, &profiles, first)?;
         }
         self.timed(timed, &recorded.recording)
     }
@@ -175,15 +183,14 @@ impl Run<'_> {
                 left.into_iter().partition(|(case, _)| shares_places(first, case));
             let workload = workload(first, recording, self.origin, self.progress)?;
             let cases: Vec<&Case> = group.iter().map(|(case, _)| *case).collect();
-            for ((case, key), found) in group.iter().zip(workload.replay(&cases)?) {
-                let lane = found.times.cache.clone();
-                self.answer(
-                    case,
-                    key,
-                    recording,
-                    lane,
-                    Extra { timed: Some(&found), ..Extra::default() },
-                )?;
+            let answers = workload.replay(&cases, |at, found| {
+                let (case, key) = &group[at];
+                let extra = Extra { timed: Some(&found), ..Extra::default() };
+                let rows = found.times.cache.rows.clone();
+                Ok((self.answer(case, key, recording, &found.times.cache, extra)?, rows))
+            })?;
+            for ((case, _), (answer, rows)) in group.iter().zip(answers) {
+                self.take(case, answer, rows);
             }
             left = rest;
         }
@@ -225,6 +232,7 @@ impl Run<'_> {
         pass: &[(&Case, String)],
         lru: Vec<Box<dyn Lane>>,
         recorded: &Recorded,
+        profiles: &Profiles,
         first: &Case,
     ) -> Result<(), ExperimentError> {
         let recording = &recorded.recording;
@@ -236,8 +244,8 @@ impl Run<'_> {
         let mut drives = Vec::new();
         for (case, _) in pass {
             let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
-            let plan =
-                Plan { case, recording, capacity_blocks, origin: self.origin, machine: None };
+            let (origin, machine) = (self.origin, None);
+            let plan = Plan { case, recording, capacity_blocks, profiles, origin, machine };
             let (drive, watcher) = self.drive(case, capacity_blocks)?;
             drives.push(drive);
             lanes.push(plan.lane(watcher)?);
@@ -264,7 +272,9 @@ impl Run<'_> {
             self.set_head(recorded, first, &results);
         }
         for (((case, key), result), drive) in pass.iter().zip(answers).zip(drives) {
-            self.answer(case, key, recording, result, Extra { drive, ..Extra::default() })?;
+            let extra = Extra { drive, ..Extra::default() };
+            let answer = self.answer(case, key, recording, &result, extra)?;
+            self.take(case, answer, result.rows);
         }
         Ok(())
     }
@@ -282,36 +292,49 @@ impl Run<'_> {
         })
     }
 
+    /// Runs closed-loop cases without devices, in parallel; each is kept when it is done.
     fn closed(
         &mut self,
-        case: &Case,
+        cases: &[(&Case, String)],
         recording: &Recording,
-        requests: &[Vec<u32>],
-        key: &str,
+        profiles: &Profiles,
     ) -> Result<(), ExperimentError> {
-        let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
-        let plan = Plan { case, recording, capacity_blocks, origin: self.origin, machine: None };
-        let total = Some(recording.times_ns.len() as u64);
-        let (drive, watcher) = self.drive(case, capacity_blocks)?;
-        let (result, experience) = plan.run_closed(watcher, requests, &mut |done| {
-            (self.progress)(Progress { stage: "replaying (closed loop)", done, total })
-        })?;
-        let extra = Extra { experience: Some(&experience), drive, ..Extra::default() };
-        self.answer(case, key, recording, result, extra)
+        if cases.is_empty() {
+            return Ok(());
+        }
+        let requests = requests_by_tenant(recording);
+        let total = (recording.times_ns.len() * cases.len()) as u64;
+        let sum = Sum::of("replaying (closed loop)", total, self.progress);
+        let one = |(case, key): &(&Case, String)| {
+            let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
+            let (origin, machine) = (self.origin, None);
+            let plan = Plan { case, recording, capacity_blocks, profiles, origin, machine };
+            let (drive, watcher) = self.drive(case, capacity_blocks)?;
+            let (result, experience) = plan.run_closed(watcher, &requests, &mut sum.part())?;
+            let extra = Extra { experience: Some(&experience), drive, ..Extra::default() };
+            Ok((self.answer(case, key, recording, &result, extra)?, result.rows))
+        };
+        let answers: Vec<Result<(Value, Vec<Row>), ExperimentError>> =
+            cases.par_iter().map(one).collect();
+        for ((case, _), found) in cases.iter().zip(answers) {
+            let (answer, rows) = found?;
+            self.take(case, answer, rows);
+        }
+        Ok(())
     }
 
-    /// Keeps a case's answer and writes it down.
+    /// What a case found, which is written down at once.
     fn answer(
-        &mut self,
+        &self,
         case: &Case,
         key: &str,
         recording: &Recording,
-        result: LaneResult,
+        result: &LaneResult,
         extra: Extra<'_>,
-    ) -> Result<(), ExperimentError> {
+    ) -> Result<Value, ExperimentError> {
         let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
         let goals = case.goals(self.origin)?;
-        let mut answer = case_json(case, capacity_blocks, &result, extra.experience, &goals);
+        let mut answer = case_json(case, capacity_blocks, result, extra.experience, &goals);
         if let Some(drive) = extra.drive {
             answer["flash"] = drive.json(self.origin)?;
         }
@@ -320,10 +343,14 @@ impl Run<'_> {
             add_responses(case, &mut answer);
         }
         self.store.save(key, &answer, &result.rows)?;
+        Ok(answer)
+    }
+
+    /// Takes a case's answer into the result.
+    fn take(&mut self, case: &Case, answer: Value, rows: Vec<Row>) {
         self.answers[case.index] = Some(answer);
         let index = case.index as u32;
-        self.rows.extend(result.rows.into_iter().map(|row: Row| (index, row)));
-        Ok(())
+        self.rows.extend(rows.into_iter().map(|row| (index, row)));
     }
 
     fn set_head(&mut self, recorded: &Recorded, first: &Case, lru: &[LaneResult]) {
@@ -361,6 +388,8 @@ impl Run<'_> {
                 series::write(&out.join("series.parquet"), &self.rows)?;
                 result["series"] = "series.parquet".into();
                 self.store.write_result(out, &result)?;
+                // Beside the document: what is written does not depend on what was kept.
+                result["reused"] = self.reused.into();
             }
             None => result["series_rows"] = series::json_rows(&self.rows),
         }

@@ -4,12 +4,17 @@
 //! an answer means. A key is made of the version, the resolved settings and the traces' identity;
 //! a changed input has another key, so stale answers are never used.
 
-use crate::series::Rows;
 use crate::{ExperimentError, VERSION};
 use cachewright_system::Row;
 use cachewright_types::seed::mix;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Files begun by this process.
+static PARTS: AtomicU64 = AtomicU64::new(0);
+/// The shape of answers; another one makes all kept answers unknown.
+const SHAPE: u32 = 2;
 
 /// Where answers are kept, if anywhere.
 pub struct Store {
@@ -34,27 +39,25 @@ impl Store {
 
     /// The key of a case, from its settings, the facts read from its traces and the fingerprint of
     /// their block accesses.
-    pub fn key(&self, resolved: &Value, tenants: &[Value], fingerprint: u64) -> String {
+    pub fn key(resolved: &Value, tenants: &[Value], fingerprint: u64) -> String {
         let tenants = Value::from(tenants.to_vec());
-        let text = format!("{VERSION} {resolved} {tenants} {fingerprint:x}");
+        let text = format!("{VERSION} {SHAPE} {resolved} {tenants} {fingerprint:x}");
         let hash = |seed: u64| text.bytes().fold(seed, |hash, byte| mix(hash ^ u64::from(byte)));
         format!("{:016x}{:016x}", hash(1), hash(2))
     }
 
-    /// The answer kept under `key`, under the case's number of today.
-    pub fn load(&self, key: &str, case: usize) -> Result<Option<(Value, Rows)>, ExperimentError> {
+    /// The answer kept under `key`; one that cannot be read is none.
+    pub fn load(&self, key: &str) -> Result<Option<(Value, Vec<Row>)>, ExperimentError> {
         let Some(cases) = self.cases.as_ref().filter(|_| !self.fresh) else { return Ok(None) };
         let path = cases.join(format!("{key}.json"));
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(failure(&path, &error)),
         };
-        let kept: Option<(Value, Vec<[u64; 7]>)> = serde_json::from_str(&text).ok();
-        let Some((mut answer, rows)) = kept else { return Ok(None) };
-        answer["case"] = case.into();
-        let rows = rows.into_iter().map(|row| (case as u32, row_of(row))).collect();
-        Ok(Some((answer, rows)))
+        let kept: Option<(Value, Vec<[u64; 7]>)> = serde_json::from_slice(&bytes).ok();
+        let whole = kept.filter(|(answer, _)| answer.is_object());
+        Ok(whole.map(|(answer, rows)| (answer, rows.into_iter().map(row_of).collect())))
     }
 
     /// Keeps an answer; it appears whole or not at all.
@@ -98,7 +101,9 @@ fn row_of([window, time_ns, tenant, accesses, hits, held, quota]: [u64; 7]) -> R
 }
 
 fn write_whole(path: &Path, text: &str) -> Result<(), ExperimentError> {
-    let part = path.with_extension("json.part");
+    // A name of its own, so that nobody else writes to it, in this process or another.
+    let number = PARTS.fetch_add(1, Ordering::Relaxed);
+    let part = path.with_extension(format!("{}-{number}.part", std::process::id()));
     std::fs::write(&part, text).map_err(|error| failure(&part, &error))?;
     std::fs::rename(&part, path).map_err(|error| failure(path, &error))
 }

@@ -21,7 +21,7 @@ mod teaching;
 
 use crate::progress::{OnProgress, Progress, with_threads};
 use crate::spec::flash::{self, advice};
-use crate::store::write_document;
+use crate::store::{Store, write_document};
 use crate::{ExperimentError, Spec, VERSION};
 pub use study::{TrainOptions, Trained, train};
 pub use teaching::{TrainerFactory, stored};
@@ -37,6 +37,7 @@ use script::Script;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use teaching::Teaching;
 
 /// Drive writes below which a drive has hardly reached its steady state.
 const FEW_DRIVE_WRITES: f64 = 10.0;
@@ -163,10 +164,14 @@ pub fn wa(
             limit_pages,
             progress,
         };
-        let answers = run.cases(&cases, origin)?;
-        let result = run.json(&spec, answers);
+        let store = Store::open(options.out.as_deref(), false)?;
+        let found = run.cases(&cases, &store, origin)?;
+        let reused = found.iter().filter(|(_, kept)| *kept).count();
+        let mut result = run.json(&spec, found.into_iter().map(|(answer, _)| answer).collect());
         if let Some(out) = &options.out {
             write_document(&out.join(RESULT), &result)?;
+            // Beside the document: what is written does not depend on what was kept.
+            result["reused"] = reused.into();
         }
         Ok(result)
     })
@@ -214,8 +219,13 @@ impl Run<'_> {
         self.limit_pages as f64 / f64::from(self.logical_pages)
     }
 
-    /// Replays every case, each on one thread.
-    fn cases(&self, cases: &[Case], origin: &Path) -> Result<Vec<Value>, ExperimentError> {
+    /// Replays every case, each on one thread; says of each whether its answer was kept.
+    fn cases(
+        &self,
+        cases: &[Case],
+        store: &Store,
+        origin: &Path,
+    ) -> Result<Vec<(Value, bool)>, ExperimentError> {
         let script = self.script;
         // Numbers that recycle come with all repetitions written out.
         let looped = self.rounds() > 1.0 && !self.plan.recycles();
@@ -240,13 +250,37 @@ impl Run<'_> {
             every_pages,
             tell: &tell,
         };
+        let keys = self.keys(cases, every_pages);
         let answers = cases.par_iter().enumerate().map(|(index, case)| {
+            let key = keys.get(index);
+            if let Some((answer, _)) =
+                key.and_then(|key| store.load(key).transpose()).transpose()?
+            {
+                return Ok((self.case_json(index, case, answer), true));
+            }
             let answer = case.run(&work).map_err(|stop| failure(origin, case, stop, ""))?;
-            Ok(self.case_json(index, case, answer))
+            if let Some(key) = key {
+                store.save(key, &answer, &[])?;
+            }
+            Ok((self.case_json(index, case, answer), false))
         });
         // Collected in order first, so that the first case at fault is named on any schedule.
-        let answers: Vec<Result<Value, ExperimentError>> = answers.collect();
+        let answers: Vec<Result<(Value, bool), ExperimentError>> = answers.collect();
         answers.into_iter().collect()
+    }
+
+    /// What each case's answer is kept under; nothing when a trainer from outside has a say.
+    fn keys(&self, cases: &[Case], every_pages: u64) -> Vec<String> {
+        if !matches!(self.plan.teaching, Teaching::Native) {
+            return Vec::new();
+        }
+        let fingerprint = self.script.fingerprint();
+        let key = |case: &Case| {
+            let drive = format!("{:?}", Case { index: 0, ..case.clone() });
+            let asked = json!([drive, self.limit_pages, every_pages, self.rounds() > 1.0]);
+            Store::key(&asked, &self.script.tenants, fingerprint)
+        };
+        cases.iter().map(key).collect()
     }
 
     fn case_json(&self, index: usize, case: &Case, answer: Value) -> Value {

@@ -42,7 +42,10 @@ fn wrong_settings_are_refused_by_key_with_what_was_expected() {
         (("tenant.a.time_scale", "0"), "expected a number above 0"),
         (("tenant.a.goal_hit_ratio", "85"), "expected a ratio from 0 to 1"),
         (("tenant.a.goal_latency", "5ms"), "expected at least 100us (`replay.hit_time`)"),
-        (("partition", "soft-qos"), "needs goals, found none; expected `goal_hit_ratio`"),
+        (
+            ("partition", "soft-qos"),
+            "needs a goal per tenant, found none, expected `goal_hit_ratio`",
+        ),
     ];
     for ((key, value), expected) in cases {
         let error = refusal(&[(key, value)]);

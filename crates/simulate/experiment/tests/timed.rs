@@ -152,10 +152,12 @@ fn the_answer_does_not_depend_on_threads_and_is_kept() {
         let options = RunOptions { threads, vary: vary.clone(), set, out, fresh: false };
         run(STACK, &origin, &options, &quiet).unwrap()
     };
-    let one = with(1, "one");
+    let mut one = with(1, "one");
     assert_eq!(one["cases"].as_array().unwrap().len(), 8);
     assert_eq!(one.to_string(), with(2, "two").to_string());
-    assert_eq!(one.to_string(), with(2, "one").to_string(), "read back");
+    let mut kept = with(2, "one");
+    assert_eq!((one["reused"].take(), kept["reused"].take()), (0.into(), 8.into()));
+    assert_eq!(one.to_string(), kept.to_string(), "read back");
 }
 
 /// Long enough for progress to be told several times by each of three replays.

@@ -31,8 +31,82 @@ pub struct Machined<'a> {
     pub block_shift: u32,
 }
 
-/// The first `share` (0 to 1) of a tenant's block accesses as a workload of its own, without times.
-pub fn head_of(recording: &Recording, tenant: TenantId, share: f64) -> Recording {
+/// The first accesses of one tenant as a workload of its own, without times.
+#[derive(Clone, Debug, Default)]
+pub struct Head {
+    recording: Recording,
+    /// The position of each next use, or empty.
+    next_use: Vec<u32>,
+}
+
+impl Head {
+    /// The first `share` (0 to 1) of a tenant's block accesses; with `future` also when each block
+    /// is used again, for policies that need it.
+    pub fn of(recording: &Recording, tenant: TenantId, share: f64, future: bool) -> Head {
+        Head::with(head_of(recording, tenant, share), future)
+    }
+
+    /// The same with what the machine reads ahead; nothing if it does not read ahead.
+    pub fn on(
+        machine: &Machined<'_>,
+        tenant: TenantId,
+        totals: &TenantTotals,
+        share: f64,
+        future: bool,
+    ) -> Option<Head> {
+        Some(Head::with(head_on(machine, tenant, totals, share)?, future))
+    }
+
+    fn with(recording: Recording, future: bool) -> Head {
+        let next_use = if future { recording.next_uses().unwrap_or_default() } else { Vec::new() };
+        Head { recording, next_use }
+    }
+
+    /// Accesses, trims and blocks read ahead.
+    pub fn len(&self) -> usize {
+        self.recording.len()
+    }
+
+    /// Whether nothing is held.
+    pub fn is_empty(&self) -> bool {
+        self.recording.is_empty()
+    }
+
+    /// Distinct blocks named by it, or more.
+    pub fn distinct_blocks(&self) -> u32 {
+        self.recording.distinct
+    }
+
+    /// The hit ratio under a policy of `capacity_blocks`; 0 when the head is empty.
+    pub fn hit_ratio<P: Policy>(
+        &self,
+        capacity_blocks: u32,
+        mode: WriteMode,
+        mut make: impl FnMut(u32) -> P,
+    ) -> f64 {
+        let quotas = Quotas::Shared(capacity_blocks);
+        let (tenant, head) = (TenantId(0), &self.recording);
+        let mut engine = Engine::new(1, &quotas, mode, |_, capacity| make(capacity));
+        engine.reserve_ids(0, head.distinct as usize);
+        for (at, (id, flags)) in head.ids.iter().zip(&head.flags).enumerate() {
+            let block = BlockId(*id);
+            if flags & TRIM != 0 {
+                engine.discard(tenant, block);
+            } else if flags & AHEAD != 0 {
+                if !engine.policy(0).contains(block) {
+                    engine.bring_in(tenant, block);
+                }
+            } else {
+                let next_use = self.next_use.get(at).copied().unwrap_or(NEVER);
+                let write = flags & WRITE != 0;
+                engine.access(BlockAccess { block, tenant, write, next_use });
+            }
+        }
+        engine.counts(tenant).hit_ratio()
+    }
+}
+
+fn head_of(recording: &Recording, tenant: TenantId, share: f64) -> Recording {
     let Some(totals) = recording.totals.get(tenant.index()) else { return Recording::default() };
     let most = (totals.block_accesses as f64 * share).ceil() as u64;
     let ids = recording.ids_for(false);
@@ -54,8 +128,7 @@ pub fn head_of(recording: &Recording, tenant: TenantId, share: f64) -> Recording
     head
 }
 
-/// As [`head_of`], with what the machine reads ahead; nothing if it does not read ahead.
-pub fn head_on(
+fn head_on(
     machine: &Machined<'_>,
     tenant: TenantId,
     totals: &TenantTotals,
@@ -96,33 +169,4 @@ pub fn head_on(
     head.distinct = names.len();
     head.totals = vec![TenantTotals { block_accesses: accesses, ..*totals }];
     Some(head)
-}
-
-/// The hit ratio of a head under a policy of `capacity_blocks`; 0 when the head is empty.
-pub fn hit_ratio_alone<P: Policy>(
-    head: &Recording,
-    capacity_blocks: u32,
-    mode: WriteMode,
-    mut make: impl FnMut(u32) -> P,
-) -> f64 {
-    let quotas = Quotas::Shared(capacity_blocks);
-    let tenant = TenantId(0);
-    let mut engine = Engine::new(1, &quotas, mode, |_, capacity| make(capacity));
-    engine.reserve_ids(0, head.distinct as usize);
-    let next_uses = head.next_uses().unwrap_or_default();
-    for (at, (id, flags)) in head.ids.iter().zip(&head.flags).enumerate() {
-        let block = BlockId(*id);
-        if flags & TRIM != 0 {
-            engine.discard(tenant, block);
-        } else if flags & AHEAD != 0 {
-            if !engine.policy(0).contains(block) {
-                engine.bring_in(tenant, block);
-            }
-        } else {
-            let next_use = next_uses.get(at).copied().unwrap_or(NEVER);
-            let write = flags & WRITE != 0;
-            engine.access(BlockAccess { block, tenant, write, next_use });
-        }
-    }
-    engine.counts(tenant).hit_ratio()
 }

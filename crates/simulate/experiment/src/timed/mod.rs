@@ -4,6 +4,7 @@
 //! drawn. Every replay is a job of its own with its own machine, so that the answer does not depend
 //! on the number of threads.
 
+mod alone;
 mod answer;
 mod channels;
 mod drive;
@@ -18,10 +19,13 @@ pub use answer::{add_responses, timing_json};
 pub use latency::latency_curves;
 pub use listing::devices;
 
+use alone::Solos;
+
 use crate::ExperimentError;
 use crate::case::Case;
 use crate::lanes::{Plan, interval_meter};
-use crate::progress::{OnProgress, Progress};
+use crate::profiles::Profiles;
+use crate::progress::{OnProgress, Progress, Sum};
 use crate::record::open;
 use crate::spec::{DeviceSpec, Front, StackSpec};
 use cachewright_cache::{Cache, Quotas};
@@ -38,14 +42,14 @@ use cachewright_types::{Bytes, TenantId};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
 /// What one case found on its devices.
 pub struct Timed {
     /// All tenants together.
     pub times: Times,
     /// Each tenant alone with the whole cache, if asked for.
-    pub alone: Vec<Times>,
+    pub alone: Vec<Arc<Times>>,
     /// Where the requests lay.
     pub placed: Placed,
 }
@@ -53,6 +57,7 @@ pub struct Timed {
 /// The workload of some cases, placed on their backing devices.
 pub struct Workload<'a> {
     recording: &'a Recording,
+    profiles: Profiles,
     requests: Requests,
     placed: Placed,
     origin: &'a Path,
@@ -143,7 +148,8 @@ pub fn workload<'a>(
     let placed = requests
         .place(recording, shift, volume_layout(stack), &devices, &device_of)
         .map_err(|error| refuse(too_small(stack, &error)))?;
-    Ok(Workload { recording, requests, placed, origin, progress })
+    let profiles = Profiles::default();
+    Ok(Workload { recording, profiles, requests, placed, origin, progress })
 }
 
 /// The bytes of each device that tenants may use, and each tenant's device.
@@ -177,46 +183,58 @@ fn too_small(stack: &StackSpec, error: &cachewright_system::timed::TooSmall) -> 
 }
 
 impl Workload<'_> {
-    /// Replays cases that share these places, in parallel; answers in their order.
-    pub fn replay(&self, cases: &[&Case]) -> Result<Vec<Timed>, ExperimentError> {
+    /// Replays cases that share these places, in parallel; `then` is given each case's place and
+    /// what it found as soon as it is done. Returns what `then` made of them, in order of cases.
+    pub fn replay<T: Send>(
+        &self,
+        cases: &[&Case],
+        then: impl Fn(usize, Timed) -> Result<T, ExperimentError> + Sync,
+    ) -> Result<Vec<T>, ExperimentError> {
+        let solos = Solos::of(self, cases)?;
         let mut jobs = Vec::new();
         for case in cases {
             let Some(stack) = &case.spec.stack else { continue };
-            let capacity_blocks = case.capacity_blocks(self.recording.distinct, self.origin)?;
-            let job = |only| Job { case, stack, capacity_blocks, only };
-            jobs.push(job(None));
-            if stack.alone {
-                let tenants = (0..case.spec.tenants.len()).map(|at| TenantId(at as u16));
-                jobs.extend(tenants.map(|tenant| job(Some(tenant))));
-            }
+            let capacity_blocks = self.capacity_blocks(case)?;
+            jobs.push(Job { case, stack, capacity_blocks, only: None });
         }
-        let mut found = self.run(&jobs)?.into_iter();
-        let mut answers = Vec::new();
-        for case in cases {
-            let alone = case.spec.stack.as_ref().is_some_and(|stack| stack.alone);
-            let Some(times) = found.next() else { break };
-            let alone = found.by_ref().take(if alone { case.spec.tenants.len() } else { 0 });
-            let alone = alone.collect();
-            answers.push(Timed { times, alone, placed: self.placed.clone() });
-        }
-        Ok(answers)
+        let sum = self.sum(solos.jobs.len() + jobs.len());
+        let alone = self.run_each(&solos.jobs, &sum, |_, times| Ok(Arc::new(times)))?;
+        self.run_each(&jobs, &sum, |at, times| {
+            let alone = solos.alone(at, &alone);
+            then(at, Timed { times, alone, placed: self.placed.clone() })
+        })
+    }
+
+    fn capacity_blocks(&self, case: &Case) -> Result<u32, ExperimentError> {
+        case.capacity_blocks(self.recording.distinct, self.origin)
     }
 
     /// Runs jobs in parallel; answers in their order.
     fn run(&self, jobs: &[Job<'_>]) -> Result<Vec<Times>, ExperimentError> {
+        self.run_each(jobs, &self.sum(jobs.len()), |_, times| Ok(times))
+    }
+
+    /// The progress of so many replays.
+    fn sum(&self, jobs: usize) -> Sum<'_> {
+        Sum::of("replaying on devices", (self.requests.len() * jobs) as u64, self.progress)
+    }
+
+    /// Runs jobs in parallel, `then` at the end of each; what it returns in order of jobs.
+    fn run_each<T: Send>(
+        &self,
+        jobs: &[Job<'_>],
+        sum: &Sum<'_>,
+        then: impl Fn(usize, Times) -> Result<T, ExperimentError> + Sync,
+    ) -> Result<Vec<T>, ExperimentError> {
         let future = jobs.iter().any(|job| matches!(job.case.needs_future(self.origin), Ok(true)));
         let next_use = if future { self.next_uses()? } else { Vec::new() };
-        let (sent, total) = (AtomicU64::new(0), (self.requests.len() * jobs.len()) as u64);
-        let replayed = jobs.par_iter().map(|job| {
-            let mut before = 0;
-            self.job(job, &next_use, &mut |mine| {
-                let more = mine - std::mem::replace(&mut before, mine);
-                let done = sent.fetch_add(more, Ordering::Relaxed) + more;
-                let (stage, total) = ("replaying on devices", Some(total));
-                (self.progress)(Progress { stage, done, total })
-            })
+        let replayed = jobs.par_iter().enumerate().map(|(at, job)| {
+            let times = self.job(job, &next_use, &mut sum.part())?;
+            then(at, times)
         });
-        replayed.collect()
+        // Collected in order first, so that the first job at fault is named on any schedule.
+        let replayed: Vec<Result<T, ExperimentError>> = replayed.collect();
+        replayed.into_iter().collect()
     }
 
     /// What builds the cache of a case.
@@ -227,7 +245,8 @@ impl Workload<'_> {
             settings: &stack.machine,
             block_shift: case.spec.cache.block.0.trailing_zeros(),
         });
-        Plan { case, recording: self.recording, capacity_blocks, origin: self.origin, machine }
+        let (recording, profiles, origin) = (self.recording, &self.profiles, self.origin);
+        Plan { case, recording, capacity_blocks, profiles, origin, machine }
     }
 
     fn next_uses(&self) -> Result<Vec<u32>, ExperimentError> {

@@ -189,6 +189,21 @@ mod tests {
         Step { op, continues: false, first, pages }
     }
 
+    /// Steps in words: the operation, small where it goes on, first page and number of pages.
+    fn spelled(words: &str) -> Vec<Step> {
+        let read = |word: &str| {
+            let op = match word.as_bytes()[0].to_ascii_uppercase() {
+                b'R' => Op::Read,
+                b'W' => Op::Write,
+                _ => Op::Trim,
+            };
+            let (first, pages) = word[1..].split_once('+').unwrap();
+            let continues = word.as_bytes()[0].is_ascii_lowercase();
+            Step { op, continues, first: first.parse().unwrap(), pages: pages.parse().unwrap() }
+        };
+        words.split_whitespace().map(read).collect()
+    }
+
     fn script(steps: Vec<Step>, load_steps: usize, working_pages: u32) -> Script {
         let writes = |steps: &[Step]| {
             let writes = steps.iter().filter(|step| step.op == Op::Write);
@@ -201,30 +216,10 @@ mod tests {
     /// Pages 0 to 3, 1 and 2 trimmed, 4 to 6 written: 4 follows 3, then 1 and 2 are given again.
     #[test]
     fn trimmed_numbers_are_given_again() {
-        use Op::{Read, Trim, Write};
-        let steps = vec![
-            step(Write, 0, 4),
-            step(Trim, 1, 2),
-            step(Read, 0, 4),
-            step(Write, 4, 3),
-            step(Trim, 1, 2),
-            step(Trim, 3, 3),
-        ];
-        let plain = script(steps, 1, 7);
+        let plain = script(spelled("W0+4 T1+2 R0+4 W4+3 T1+2 T3+3"), 1, 7);
         assert_eq!(peak(&plain, false), 5);
         let found = recycled(plain, 5, 3);
-        let again = |op, first, pages| Step { op, continues: true, first, pages };
-        let expected = vec![
-            step(Write, 0, 4),
-            step(Trim, 1, 2),
-            step(Read, 0, 1),
-            again(Read, 3, 1),
-            step(Write, 4, 1),
-            again(Write, 1, 2),
-            step(Trim, 3, 2),
-            again(Trim, 1, 1),
-        ];
-        assert_eq!(found.steps, expected);
+        assert_eq!(found.steps, spelled("W0+4 T1+2 R0+1 r3+1 W4+1 w1+2 T3+2 t1+1"));
         assert_eq!((found.load_steps, found.load_pages, found.run_pages), (1, 4, 3));
         assert_eq!(found.working_pages, 5);
     }
@@ -232,9 +227,7 @@ mod tests {
     /// The first round leaves 2 live beside 0, so the second needs three numbers.
     #[test]
     fn a_repetition_begins_with_what_the_round_before_left() {
-        use Op::{Trim, Write};
-        let steps = vec![step(Write, 0, 1), step(Write, 1, 1), step(Trim, 1, 1), step(Write, 2, 1)];
-        let plain = script(steps, 1, 3);
+        let plain = script(spelled("W0+1 W1+1 T1+1 W2+1"), 1, 3);
         assert_eq!([peak(&plain, false), peak(&plain, true)], [2, 3]);
         let found = recycled(plain, 3, 3);
         assert_eq!((found.run_pages, found.steps.len()), (4, 7));

@@ -15,6 +15,7 @@ use cachewright_system::RecordError;
 use cachewright_trace::formats;
 use cachewright_trace::merge::{Workload, WorkloadBatch};
 use cachewright_types::Op;
+use cachewright_types::seed::mix;
 use serde_json::{Value, json};
 use std::ops::Range;
 use std::path::Path;
@@ -58,6 +59,17 @@ pub struct Script {
     pub tenants: Vec<Value>,
     /// What a user should know of the input.
     pub warnings: Vec<String>,
+}
+
+impl Script {
+    /// A number that differs for different requests, but for accidents of one in 2^64.
+    pub fn fingerprint(&self) -> u64 {
+        let start = mix(self.load_steps as u64);
+        self.steps.iter().fold(start, |hash, step| {
+            let pages = u64::from(step.first) << 32 | u64::from(step.pages);
+            mix(mix(hash ^ pages) ^ (step.op as u64) << 1 ^ u64::from(step.continues))
+        })
+    }
 }
 
 /// A request before pages are numbered.

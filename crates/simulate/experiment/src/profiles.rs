@@ -1,0 +1,105 @@
+//! Profiles that cases have in common, measured once.
+//!
+//! For: partitioners that start from a replay of each tenant's head. Must never know: what is done
+//! with a profile. Units: blocks; hit ratios from 0 to 1. A ratio depends on the recording and
+//! where its requests lie, the machine's settings, the tenant, the length of its head, the policy
+//! with its settings, the seed, the write mode and the size, and on nothing else of a case; so does
+//! the key it is kept under.
+
+use crate::lanes::Plan;
+use crate::spec::Spec;
+use cachewright_policy::{PolicyVisitor, Registered};
+use cachewright_system::profile::Head;
+use cachewright_types::{RegistryError, TenantId};
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// What is computed once per key, whoever asks first.
+struct Once<K, V>(Mutex<HashMap<K, Arc<OnceLock<V>>>>);
+
+/// The profiles of one recording, placed on devices in one way.
+pub struct Profiles {
+    /// By tenant, bits of the share, whether next uses are known, and the machine's settings.
+    heads: Once<(usize, u64, bool, String), Arc<Head>>,
+    /// By all but the size in words, and the size.
+    ratios: Once<(String, u32), f64>,
+}
+
+/// A head under one policy.
+struct Alone<'a> {
+    head: &'a Head,
+    spec: &'a Spec,
+    size: u32,
+}
+
+impl PolicyVisitor for Alone<'_> {
+    type Output = f64;
+
+    fn visit<P: Registered>(self, settings: P::Settings) -> f64 {
+        let seed = self.spec.seed.derive("profile");
+        let make = |capacity| P::new(capacity, &settings, seed);
+        self.head.hit_ratio(self.size, self.spec.cache.write, make)
+    }
+}
+
+impl<K: Eq + Hash, V: Clone> Once<K, V> {
+    fn new() -> Once<K, V> {
+        Once(Mutex::new(HashMap::new()))
+    }
+
+    /// The value of `key`; others who ask for it meanwhile wait.
+    fn get(&self, key: K, compute: impl FnOnce() -> V) -> V {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = Arc::clone(kept.entry(key).or_default());
+        drop(kept);
+        place.get_or_init(compute).clone()
+    }
+}
+
+impl Default for Profiles {
+    fn default() -> Self {
+        Profiles { heads: Once::new(), ratios: Once::new() }
+    }
+}
+
+impl Profiles {
+    /// Hit ratios of a tenant's head, alone under the policy of `plan`, at `sizes`; `future` says
+    /// whether the policy needs it. Errors: no such policy.
+    pub fn measured(
+        &self,
+        plan: &Plan<'_>,
+        place: usize,
+        future: bool,
+        sizes: &[u32],
+    ) -> Result<Vec<(u32, f64)>, RegistryError> {
+        let spec = &plan.case.spec;
+        let (policy, share) = (&spec.cache.policy, spec.replay.profile_share);
+        let machine = format!("{:?}", plan.machine.as_ref().map(|machine| machine.settings));
+        let head = self.heads.get((place, share.to_bits(), future, machine.clone()), || {
+            Arc::new(plan.head(TenantId(place as u16), share, future))
+        });
+        cachewright_policy::registry::boxed(&policy.name, &policy.pairs, 0, spec.seed)?;
+        let (seed, write) = (spec.seed, spec.cache.write);
+        let words = format!("{place} {share} {policy:?} {seed:?} {write:?} {machine}");
+        let ratio = |&size: &u32| {
+            let ratio = self.ratios.get((words.clone(), size), || {
+                let alone = Alone { head: &head, spec, size };
+                cachewright_policy::visit(&policy.name, &policy.pairs, alone).unwrap_or_default()
+            });
+            (size, ratio)
+        };
+        Ok(sizes.iter().map(ratio).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_computed_once_per_key() {
+        let once: Once<u32, u32> = Once::new();
+        assert_eq!((once.get(1, || 10), once.get(1, || 11), once.get(2, || 12)), (10, 10, 12));
+    }
+}
