@@ -114,12 +114,16 @@ proptest! {
         // `soft-qos` grants equal demands in the order of tenants; its own test relabels others.
         for entry in registry::entries().iter().filter(|entry| entry.name != "soft-qos") {
             let quotas = told(entry.name, &story, total);
+            // One that moves part of the way rounds what is gained and what is lost, each time.
+            let specs = registry::setting_specs(entry.name).unwrap();
+            let steps = specs.iter().any(|spec| spec.name == "most_moved");
+            let most = if steps { 2 * story.len() as u32 } else { 1 };
             for (there, here) in quotas.iter().zip(&told(entry.name, &turned, total)) {
                 let (there, here) = (per_tenant(there), per_tenant(here));
                 for (place, &tenant) in order.iter().enumerate().take(here.len()) {
                     // Remainders go to the first, so a place may decide about one block.
                     let gap = here[place].abs_diff(there[tenant]);
-                    prop_assert!(gap <= 1, "{}: {there:?} {here:?} {order:?}", entry.name);
+                    prop_assert!(gap <= most, "{}: {there:?} {here:?} {order:?}", entry.name);
                 }
             }
         }
