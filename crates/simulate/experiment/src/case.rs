@@ -7,8 +7,11 @@ use crate::ExperimentError;
 use crate::spec::{Front, Spec, StackSpec, Stop, full_key};
 use cachewright_partition::Need;
 use cachewright_partition::registry::check_needs;
-use cachewright_types::Size;
+use cachewright_types::{Nanos, Size};
 use std::path::Path;
+
+/// Intervals of one replay at most: each keeps a place in the trace, and curves where they are read.
+const MOST_INTERVALS: u64 = 10_000_000;
 
 /// One combination.
 #[derive(Clone, Debug, PartialEq)]
@@ -148,6 +151,23 @@ impl Case {
     pub fn needs(&self, need: Need) -> bool {
         let name = &self.spec.cache.partition.name;
         cachewright_partition::entry(name).is_ok_and(|entry| entry.needs.contains(&need))
+    }
+
+    /// Checks that a replay over `span_ns` has a sane number of intervals. Errors: ten millions
+    /// and more.
+    pub fn check_interval(&self, span_ns: u64, origin: &Path) -> Result<(), ExperimentError> {
+        let interval = self.spec.replay.interval;
+        match span_ns.checked_div(interval.0) {
+            Some(count) if count > MOST_INTERVALS => Err(ExperimentError::Spec {
+                origin: origin.to_owned(),
+                message: format!(
+                    "`replay.interval`: found {interval}, which ends {count} times in traces that \
+                     span {}; expected at most {MOST_INTERVALS} intervals",
+                    Nanos(span_ns)
+                ),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Every tenant's goal as a hit ratio. Errors: a latency out of reach; no goal at all for a

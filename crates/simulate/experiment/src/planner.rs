@@ -83,6 +83,7 @@ pub fn plan(
     with_threads(options.threads, || {
         let recorded = record(&spec, true, progress)?;
         let recording = &recorded.recording;
+        first.check_interval(recording.span_ns(), origin)?;
         let devices = match first.spec.stack {
             Some(_) => Some(timed::workload(&first, recording, origin, progress)?),
             None => None,

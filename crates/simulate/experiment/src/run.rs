@@ -146,6 +146,7 @@ impl Run<'_> {
         let (mut open, mut closed, mut timed) = (Vec::new(), Vec::new(), Vec::new());
         let fingerprint = if self.store.keeps() { recorded.recording.fingerprint() } else { 0 };
         for case in group {
+            case.check_interval(recorded.recording.span_ns(), self.origin)?;
             let resolved = resolved(&case.spec, self.origin)?;
             let key = Store::key(&resolved, &recorded.tenants, fingerprint);
             if let Some((mut answer, rows)) = self.store.load(&key)? {

@@ -54,6 +54,8 @@ fn wrong_settings_are_refused_by_key_with_what_was_expected() {
     }
     let error = refusal(&[("policy", "belady"), ("replay.loop", "closed")]);
     assert!(error.contains("needs the future"), "{error}");
+    let error = refusal(&[("partition", "hull"), ("replay.interval", "1ns")]);
+    assert!(error.contains("`replay.interval`: found 1ns, which ends"), "{error}");
     let error = refusal(&[("replay.blocks", "unit"), ("capacity", "64KiB")]);
     assert!(error.contains("unit blocks have no size"), "{error}");
 }
