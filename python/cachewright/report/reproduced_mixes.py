@@ -82,7 +82,8 @@ def sentences(what: Mixes, figure: MixSpec) -> list[str]:
             if not title.startswith("soft-qos"):
                 continue
             parts = [_beside(case, named[base], base) for base in BASES if base in named]
-            found.append(f"{words.size(_capacity(cases))}, {title}: {'; '.join(parts)}")
+            place = f"{figure.title}, {words.size(_capacity(cases))}, {title}"
+            found.append(f"{place}: {'; '.join(parts)}")
     return found
 
 
