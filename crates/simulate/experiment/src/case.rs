@@ -10,7 +10,8 @@ use cachewright_partition::registry::check_needs;
 use cachewright_types::{Nanos, Size};
 use std::path::Path;
 
-/// Intervals of one replay at most: each keeps a place in the trace, and curves where they are read.
+/// Intervals of one replay at most: each keeps a place in the trace, and curves where one reads
+/// them.
 const MOST_INTERVALS: u64 = 10_000_000;
 
 /// One combination.
