@@ -35,8 +35,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         flash(case, requests)?;
     }
     let small = [("channels", "4"), ("chips", "2"), ("dies", "1"), ("blocks", "512")];
-    let drives =
-        [("drive, 512 GB, 4K read QD16", &[][..]), ("drive, 16 GiB, 4K read QD16", &small[..])];
+    // The same channels and dies, and a quarter or an eighth of the blocks: what does size cost?
+    let drives = [
+        ("drive, 512 GB, 4K read QD16", &[][..]),
+        ("drive, 128 GB on as many dies, 4K read QD16", &[("blocks", "512")][..]),
+        ("drive, 64 GB on as many dies, 4K read QD16", &[("blocks", "256")][..]),
+        ("drive, 16 GiB, 4K read QD16", &small[..]),
+    ];
     for (name, pairs) in drives.iter().filter(|(name, _)| name.contains(&part)) {
         drive(name, pairs, requests)?;
     }
