@@ -28,6 +28,7 @@ __all__ = [
     "formats",
     "import_mqsim",
     "info",
+    "layouts",
     "mrc",
     "parse_bytes",
     "parse_duration",

@@ -48,6 +48,9 @@ def test_the_stub_names_what_the_module_exports() -> None:
     nodes = [n for n in _stub().body if isinstance(n, ast.FunctionDef | ast.ClassDef)]
     exported = {name for name in dir(_native) if not name.startswith("_")}
     assert {node.name for node in nodes} == exported
+    assigned = [n for n in _stub().body if isinstance(n, ast.Assign)]
+    listed = [ast.literal_eval(n.value) for n in assigned]
+    assert [sorted(names) for names in listed] == [sorted(_native.__all__)]
 
 
 def test_the_stub_has_the_module_s_signatures() -> None:
