@@ -5,7 +5,7 @@ mod common;
 
 use cachewright_experiment::{RunOptions, WaOptions, check, run, wa};
 use cachewright_types::Seed;
-use common::{Folder, quiet};
+use common::{Folder, pairs, quiet};
 use serde_json::Value;
 use std::path::Path;
 
@@ -27,10 +27,6 @@ trace = "a.csv"
 name = "b"
 trace = "b.csv"
 "#;
-
-fn pairs(set: &[(&str, &str)]) -> Vec<(String, String)> {
-    set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
-}
 
 fn vary(keys: &[(&str, &[&str])]) -> Vec<(String, Vec<String>)> {
     let own = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect();

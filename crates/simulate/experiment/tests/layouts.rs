@@ -5,7 +5,7 @@
 mod common;
 
 use cachewright_experiment::{RunOptions, run};
-use common::{Folder, quiet, small_trace};
+use common::{Folder, answer_to, number, quiet, small_trace};
 use serde_json::Value;
 
 /// Four channels of 4 MiB raw each behind a link without bounds; disks of fixed latency.
@@ -88,14 +88,7 @@ fn folder(name: &str) -> Folder {
 }
 
 fn answer(folder: &Folder, text: &str, set: &[(&str, &str)]) -> Result<Value, String> {
-    let set = set.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-    let options = RunOptions { set, ..RunOptions::default() };
-    let found = run(text, &folder.path.join("stack.toml"), &options, &quiet);
-    found.map(|mut found| found["cases"][0].take()).map_err(|e| e.to_string())
-}
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    answer_to(folder, text, set).map(|mut found| found["cases"][0].take())
 }
 
 /// The neighbour writes and makes its channels clean, and the quiet tenant's every figure stays:

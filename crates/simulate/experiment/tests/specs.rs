@@ -4,7 +4,7 @@
 mod common;
 
 use cachewright_experiment::{InfoOptions, MrcOptions, RunOptions, check, info, mrc, run};
-use common::{Folder, quiet, small_trace, total};
+use common::{Folder, answer_to, quiet, small_trace, total};
 use serde_json::Value;
 
 const STACK: &str =
@@ -18,10 +18,7 @@ fn folder(name: &str) -> Folder {
 
 fn refusal(set: &[(&str, &str)]) -> String {
     let folder = folder("refusal");
-    let set: Vec<_> = set.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-    let origin = folder.path.join("stack.toml");
-    let options = RunOptions { set, ..RunOptions::default() };
-    run(STACK, &origin, &options, &quiet).map(|_| ()).unwrap_err().to_string()
+    answer_to(&folder, STACK, set).unwrap_err()
 }
 
 #[test]

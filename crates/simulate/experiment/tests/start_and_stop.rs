@@ -4,8 +4,8 @@
 
 mod common;
 
-use cachewright_experiment::{RunOptions, check, run};
-use common::{Folder, quiet, small_trace};
+use cachewright_experiment::check;
+use common::{Folder, answer_to, small_trace};
 use serde_json::Value;
 
 /// 10,000 requests each, one every 10 us; all three together need more than the cache for their
@@ -41,9 +41,7 @@ fn answer(name: &str, set: &[(&str, &str)]) -> Result<Value, String> {
     folder.with("a.csv", &small_trace(1, 10_000, 200));
     folder.with("b.csv", &small_trace(2, 10_000, 100));
     folder.with("c.csv", &small_trace(3, 10_000, 100));
-    let set = set.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-    let options = RunOptions { set, ..RunOptions::default() };
-    run(STACK, &folder.path.join("stack.toml"), &options, &quiet).map_err(|e| e.to_string())
+    answer_to(&folder, STACK, set)
 }
 
 fn number(value: &Value) -> u64 {

@@ -4,7 +4,7 @@
 mod common;
 
 use cachewright_experiment::{MrcOptions, RunOptions, check, mrc, run};
-use common::{Folder, quiet, small_trace, total};
+use common::{Folder, answer_to, number, pairs, quiet, small_trace, total};
 use serde_json::Value;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -34,17 +34,8 @@ fn folder(name: &str) -> Folder {
     folder
 }
 
-fn pairs(set: &[(&str, &str)]) -> Vec<(String, String)> {
-    set.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
-}
-
 fn answer(folder: &Folder, set: &[(&str, &str)]) -> Result<Value, String> {
-    let options = RunOptions { set: pairs(set), ..RunOptions::default() };
-    run(STACK, &folder.path.join("stack.toml"), &options, &quiet).map_err(|e| e.to_string())
-}
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    answer_to(folder, STACK, set)
 }
 
 #[test]

@@ -3,8 +3,8 @@
 
 mod common;
 
-use cachewright_experiment::{RunOptions, check, run};
-use common::{Folder, quiet, small_trace};
+use cachewright_experiment::check;
+use common::{Folder, answer_to, small_trace};
 use serde_json::Value;
 
 const STACK: &str = "
@@ -35,10 +35,7 @@ fn folder(name: &str) -> Folder {
 }
 
 fn answer(folder: &Folder, set: &[(&str, &str)]) -> Result<Value, String> {
-    let set = set.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-    let options = RunOptions { set, ..RunOptions::default() };
-    let found = run(STACK, &folder.path.join("stack.toml"), &options, &quiet);
-    found.map(|found| found["cases"][0]["timing"].clone()).map_err(|e| e.to_string())
+    answer_to(folder, STACK, set).map(|mut found| found["cases"][0]["timing"].take())
 }
 
 #[test]

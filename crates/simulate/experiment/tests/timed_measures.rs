@@ -4,7 +4,7 @@
 mod common;
 
 use cachewright_experiment::{RunOptions, run};
-use common::{Folder, quiet, small_trace};
+use common::{Folder, number, quiet, small_trace};
 use serde_json::Value;
 
 const TENANTS: &str = "
@@ -49,10 +49,6 @@ fn timing(name: &str, stack: &str, set: &[(&str, &str)]) -> Value {
     let text = format!("{stack}{TENANTS}");
     let found = run(&text, &folder.path.join("stack.toml"), &options, &quiet).unwrap();
     found["cases"][0]["timing"].clone()
-}
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
 fn near(found: f64, wanted: f64) -> bool {

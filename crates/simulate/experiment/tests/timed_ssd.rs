@@ -5,7 +5,7 @@
 mod common;
 
 use cachewright_experiment::{MrcOptions, RunOptions, check, mrc, run};
-use common::{Folder, quiet, small_trace, total};
+use common::{Folder, answer_to, number, pairs, quiet, small_trace, total};
 use serde_json::Value;
 
 const STACK: &str = "
@@ -36,21 +36,8 @@ fn folder(name: &str) -> Folder {
     folder
 }
 
-fn pairs(set: &[(&str, &str)]) -> Vec<(String, String)> {
-    set.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
-}
-
-fn answer_to(folder: &Folder, text: &str, set: &[(&str, &str)]) -> Result<Value, String> {
-    let options = RunOptions { set: pairs(set), ..RunOptions::default() };
-    run(text, &folder.path.join("stack.toml"), &options, &quiet).map_err(|e| e.to_string())
-}
-
 fn answer(folder: &Folder, set: &[(&str, &str)]) -> Result<Value, String> {
     answer_to(folder, STACK, set)
-}
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
 #[test]

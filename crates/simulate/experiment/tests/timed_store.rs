@@ -6,7 +6,7 @@ mod common;
 
 use cachewright_experiment::{MrcOptions, RunOptions, WaOptions, mrc, run, wa};
 use cachewright_types::Seed;
-use common::{Folder, quiet, small_trace, total};
+use common::{Folder, answer_to, number, quiet, small_trace, total};
 use serde_json::Value;
 
 const STACK: &str = "
@@ -38,18 +38,8 @@ fn folder(name: &str) -> Folder {
     folder
 }
 
-fn answer_to(folder: &Folder, text: &str, set: &[(&str, &str)]) -> Result<Value, String> {
-    let set: Vec<_> = set.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-    let options = RunOptions { set, ..RunOptions::default() };
-    run(text, &folder.path.join("stack.toml"), &options, &quiet).map_err(|e| e.to_string())
-}
-
 fn answer(folder: &Folder, set: &[(&str, &str)]) -> Result<Value, String> {
     answer_to(folder, STACK, set)
-}
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What the tests of experiments share: folders that clean up, small traces, readers of results.
 
-use cachewright_experiment::Progress;
+use cachewright_experiment::{Progress, RunOptions, run};
 use cachewright_types::{Rng, Seed};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -34,6 +34,25 @@ impl Drop for Folder {
 /// Progress that nobody watches.
 pub fn quiet(_: Progress) -> bool {
     true
+}
+
+/// Overrides as a command line gives them.
+#[allow(dead_code, reason = "not every test binary needs it")]
+pub fn pairs(set: &[(&str, &str)]) -> Vec<(String, String)> {
+    set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+/// What a stack in a folder answers, or why it is refused.
+#[allow(dead_code, reason = "not every test binary needs it")]
+pub fn answer_to(folder: &Folder, text: &str, set: &[(&str, &str)]) -> Result<Value, String> {
+    let options = RunOptions { set: pairs(set), ..RunOptions::default() };
+    run(text, &folder.path.join("stack.toml"), &options, &quiet).map_err(|e| e.to_string())
+}
+
+/// A number of a result.
+#[allow(dead_code, reason = "not every test binary needs it")]
+pub fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
 /// A count of a case's total.
