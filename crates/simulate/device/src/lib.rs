@@ -13,6 +13,7 @@ pub mod parameters;
 pub mod ram;
 pub mod seam;
 pub mod servers;
+mod slab;
 pub mod ssd;
 pub mod store;
 pub mod striped;

@@ -8,6 +8,7 @@
 
 use crate::parameters;
 use crate::seam::{AnyDevice, Command, Completion, Device, Member};
+use crate::slab::Slab;
 use crate::usage::Use;
 use cachewright_types::{Bytes, Nanos, Op, SettingError};
 
@@ -40,7 +41,7 @@ struct Part {
 #[derive(Clone, Copy, Debug)]
 struct Open {
     tag: u64,
-    /// Parts not yet done; 0 when the place is free.
+    /// Parts not yet done.
     left: u32,
 }
 
@@ -49,8 +50,7 @@ pub struct Striped {
     parts: Vec<Part>,
     stripe_bytes: u64,
     capacity: Bytes,
-    open: Vec<Open>,
-    free: Vec<u32>,
+    open: Slab<Open>,
     buffer: Vec<Completion>,
 }
 
@@ -75,23 +75,8 @@ impl Striped {
         let capacity = Bytes(each.0 / stripe.0 * stripe.0 * devices.len() as u64);
         let part = |device| Part { device, due_ns: NEVER_NS, used: Use::default() };
         let parts = devices.into_iter().map(part).collect();
-        let (open, free, buffer) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Striped { parts, stripe_bytes: stripe.0, capacity, open, free, buffer })
-    }
-
-    /// The number of a new command under way.
-    fn open(&mut self, tag: u64, left: u32) -> u32 {
-        let fresh = Open { tag, left };
-        match self.free.pop() {
-            Some(number) => {
-                self.open[number as usize] = fresh;
-                number
-            }
-            None => {
-                self.open.push(fresh);
-                self.open.len() as u32 - 1
-            }
-        }
+        let (open, buffer) = (Slab::default(), Vec::new());
+        Ok(Striped { parts, stripe_bytes: stripe.0, capacity, open, buffer })
     }
 
     /// Passes a part of a command on.
@@ -111,11 +96,12 @@ impl Striped {
         part.due_ns = due_ns(part.device.as_ref());
         for one in &ended {
             part.used.completed(one.finished);
-            let open = &mut self.open[one.tag as usize];
+            let number = one.tag as u32;
+            let Some(open) = self.open.get_mut(number) else { continue };
             open.left -= 1;
             if open.left == 0 {
                 done.push(Completion { tag: open.tag, ..*one });
-                self.free.push(one.tag as u32);
+                self.open.take(number);
             }
         }
         self.buffer = ended;
@@ -134,7 +120,7 @@ impl Device for Striped {
     fn submit(&mut self, now: Nanos, command: Command) {
         let (count, stripe) = (self.parts.len() as u64, self.stripe_bytes);
         if command.op == Op::Flush {
-            let tag = u64::from(self.open(command.tag, count as u32));
+            let tag = u64::from(self.open.insert(Open { tag: command.tag, left: count as u32 }));
             for member in 0..self.parts.len() {
                 self.pass(now, member, Command { tag, ..command });
             }
@@ -144,7 +130,7 @@ impl Device for Striped {
         let end = start + command.length.0;
         let (first, last) = (start / stripe, end.max(start + 1).div_ceil(stripe) - 1);
         let touched = (last - first + 1).min(count);
-        let tag = u64::from(self.open(command.tag, touched as u32));
+        let tag = u64::from(self.open.insert(Open { tag: command.tag, left: touched as u32 }));
         for stripe_number in first..first + touched {
             let last_here = stripe_number + (last - stripe_number) / count * count;
             let skipped = if stripe_number == first { start % stripe } else { 0 };
@@ -175,7 +161,7 @@ impl Device for Striped {
     }
 
     fn outstanding(&self) -> usize {
-        self.open.len() - self.free.len()
+        self.open.len()
     }
 
     fn members(&self) -> Vec<Member<'_>> {
@@ -193,15 +179,13 @@ impl Device for Striped {
             }
             inside += held;
         }
-        let left: u64 = self.open.iter().map(|open| u64::from(open.left)).sum();
+        let left: u64 = self.open.iter().map(|(_, open)| u64::from(open.left)).sum();
         if left != inside {
             return Err(format!("commands wait for {left} parts, members hold {inside}"));
         }
-        let waiting = self.open.iter().filter(|open| open.left > 0).count();
-        if waiting == self.outstanding() {
-            Ok(())
-        } else {
-            Err(format!("{waiting} commands wait, {} are counted", self.outstanding()))
+        match self.open.iter().find(|(_, open)| open.left == 0) {
+            Some((_, open)) => Err(format!("command {} waits for nothing", open.tag)),
+            None => Ok(()),
         }
     }
 }

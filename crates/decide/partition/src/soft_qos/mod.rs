@@ -103,10 +103,9 @@ impl Partitioner for SoftQos {
         self.learn(tenants, total_blocks);
         self.idle.learn(tenants);
         let silent = tenants.iter().all(|tenant| tenant.accesses == 0);
-        if silent
-            && self.last.iter().sum::<u32>() == total_blocks
-            && self.last.len() == tenants.len()
-        {
+        let known =
+            self.last.len() == tenants.len() && self.last.iter().sum::<u32>() == total_blocks;
+        if silent && known {
             return Quotas::PerTenant(self.last.clone());
         }
         let floor = self.floor_blocks(tenants.len(), total_blocks);
@@ -117,7 +116,7 @@ impl Partitioner for SoftQos {
         let mut quotas = vec![floor; tenants.len()];
         let granted = grant(&claims, total_blocks - floor * idle.len() as u32);
         active.iter().zip(granted).for_each(|(&place, blocks)| quotas[place] = blocks);
-        raise(&mut quotas, floor);
+        share::raise(&mut quotas, &vec![floor; tenants.len()]);
         if self.last.len() == quotas.len() {
             quotas = share::towards(&self.last, &quotas, self.settings.most_moved);
         }
@@ -159,21 +158,6 @@ pub fn grant(claims: &[Claim], total_blocks: u32) -> Vec<u32> {
     quotas
 }
 
-/// Brings everyone to `floor` blocks at the cost of the largest quotas; the sum stays.
-fn raise(quotas: &mut [u32], floor: u32) {
-    while let Some(low) = quotas.iter().position(|&quota| quota < floor) {
-        let Some(high) = (0..quotas.len()).max_by_key(|&at| (quotas[at], usize::MAX - at)) else {
-            return;
-        };
-        let moved = (floor - quotas[low]).min(quotas[high].saturating_sub(floor));
-        if moved == 0 {
-            return;
-        }
-        quotas[low] += moved;
-        quotas[high] -= moved;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,10 +191,10 @@ mod tests {
     #[test]
     fn nobody_is_left_without_a_block() {
         let mut quotas = vec![0, 100, 0];
-        raise(&mut quotas, 1);
+        share::raise(&mut quotas, &[1; 3]);
         assert_eq!(quotas, [1, 98, 1]);
         let mut none = vec![0, 0];
-        raise(&mut none, 1);
+        share::raise(&mut none, &[1; 2]);
         assert_eq!(none, [0, 0]);
     }
 

@@ -6,7 +6,7 @@
 //! life has ended. The old life ends when nothing of it is needed: its moved pages lie elsewhere,
 //! pages on their way to it have arrived, and nobody reads it.
 
-use super::slab::{NIL, Slab};
+use crate::slab::{NIL, Slab};
 use std::collections::BTreeMap;
 
 /// A moment that has not come.

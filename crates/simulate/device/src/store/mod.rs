@@ -21,7 +21,6 @@ mod flow;
 mod lives;
 mod reads;
 pub mod settings;
-mod slab;
 pub mod stats;
 mod writes;
 
@@ -29,6 +28,7 @@ pub use settings::{Initial, StoreSettings};
 pub use stats::StoreStats;
 
 use crate::layer::{Layer, Steps};
+use crate::slab::Slab;
 use crate::{AnyDevice, Command, Completion, Device, Member, Spent, Use};
 use cachewright_ftl::{Counts, FtlError, Geometry, Space};
 use cachewright_types::{Bytes, Nanos, Op};
@@ -36,7 +36,6 @@ use cleaning::Gathering;
 use flow::Ask;
 use hashbrown::HashMap;
 use lives::Lives;
-use slab::Slab;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use thiserror::Error;
