@@ -17,10 +17,11 @@ pub mod static_weights;
 
 pub use registry::{Entry, Need, Registered, boxed, entries, entry};
 
-use cachewright_curve::Curve;
+use cachewright_curve::{Curve, Curves};
+use cachewright_signal::{Prices, Step};
 
 /// What a partitioner may know of one tenant: its last interval and its standing.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TenantView<'a> {
     /// The name in the stack file.
     pub name: &'a str,
@@ -43,6 +44,31 @@ pub struct TenantView<'a> {
     pub goal_hit_ratio: Option<f64>,
     /// Hit ratios measured ahead of the run, by quota in blocks; empty without a profile.
     pub profile: &'a [(u32, f64)],
+    /// The curves of reads and writes apart, where `curve` is given.
+    pub curves: Option<&'a Curves>,
+    /// What it asked for in each step of the last interval, the earliest first, for those who
+    /// declare [`Need::Features`]: [`Partitioner::steps`] of them, fewer at the start.
+    pub steps: &'a [Step],
+    /// What its hits and misses cost in the last interval, for those who declare
+    /// [`Need::Prices`].
+    pub prices: Option<&'a Prices>,
+    /// How many of its writes in the last interval came back at which distance, for those who
+    /// declare [`Need::Reuse`].
+    pub reuse: &'a [u32],
+    /// Mean response in ns alone in the interval to come, with 0, 1, ... granules of the cache, for
+    /// those who declare [`Need::Future`].
+    pub future: &'a [f64],
+    /// Whether the stack file calls it sensitive to latency.
+    pub sensitive: bool,
+}
+
+/// Model files that a run was given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Models {
+    /// One per tenant, in order, for those who declare [`Need::Model`].
+    pub each: Vec<Vec<u8>>,
+    /// One for all together, for those who declare [`Need::JointModel`].
+    pub joint: Option<Vec<u8>>,
 }
 
 /// A division of the cache.
@@ -89,4 +115,20 @@ pub trait Partitioner: Send {
 
     /// The fewest blocks this partitioner leaves a tenant of so many on such a cache.
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32;
+
+    /// Takes trained models before the first division. Errors: a file that is no model or has
+    /// another shape, with what was found and expected.
+    fn learn(&mut self, _models: &Models) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Into how many steps of equal length an interval is cut for [`TenantView::steps`].
+    fn steps(&self) -> u32 {
+        0
+    }
+
+    /// Into how many granules the cache is cut for [`TenantView::future`].
+    fn granules(&self) -> u32 {
+        0
+    }
 }

@@ -19,6 +19,14 @@ pub enum Need {
     Goal,
     /// A trained model per tenant.
     Model,
+    /// A trained model of all tenants together.
+    JointModel,
+    /// What each tenant asked for, step by step.
+    Features,
+    /// Distances at which each tenant's writes came back.
+    Reuse,
+    /// What each tenant's hits and misses cost.
+    Prices,
     /// Knowledge of the next interval.
     Future,
 }
@@ -31,6 +39,10 @@ impl Need {
             Need::Curve => "curve",
             Need::Goal => "goal",
             Need::Model => "model",
+            Need::JointModel => "joint model",
+            Need::Features => "features",
+            Need::Reuse => "write reuse",
+            Need::Prices => "response times",
             Need::Future => "future",
         }
     }

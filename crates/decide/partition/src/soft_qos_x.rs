@@ -202,6 +202,7 @@ mod tests {
             curve: Some(curve),
             goal_hit_ratio: Some(goal),
             profile: &[],
+            ..TenantView::default()
         }
     }
 

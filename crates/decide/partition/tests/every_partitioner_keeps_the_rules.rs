@@ -52,6 +52,7 @@ fn views(intervals: &[Interval]) -> Vec<TenantView<'_>> {
             curve: curve.as_ref(),
             goal_hit_ratio: Some(0.5),
             profile: &[],
+            ..TenantView::default()
         }
     }
     intervals.iter().map(view).collect()

@@ -23,6 +23,7 @@ fn tenant(curve: Option<&Curve>) -> TenantView<'_> {
         curve,
         goal_hit_ratio: None,
         profile: &[],
+        ..TenantView::default()
     }
 }
 

@@ -128,6 +128,7 @@ fn view<'a>(
         curve: curves.map(|curves| &curves.all),
         goal_hit_ratio: tenant.goal_hit_ratio,
         profile: &tenant.profile,
+        ..TenantView::default()
     }
 }
 

@@ -237,6 +237,7 @@ mod tests {
             curve: None,
             goal_hit_ratio: Some([0.4, 0.25][tenant]),
             profile: &profiles[tenant],
+            ..TenantView::default()
         };
         let first = soft.divide(&[view(0, 0, 0), view(1, 0, 0)], 100);
         // Demands 50 and 26; 24 blocks by the gains 0.5 and 0.05.
@@ -263,6 +264,7 @@ mod tests {
             curve: None,
             goal_hit_ratio: Some(0.4),
             profile: &profile,
+            ..TenantView::default()
         };
         let quotas = |soft: &mut SoftQos, counts: [(u64, u64); 2]| match soft
             .divide(&counts.map(view), 100)

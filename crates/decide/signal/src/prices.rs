@@ -1,0 +1,39 @@
+//! What hits and misses cost a tenant, as measured.
+//!
+//! For: partitioners that weigh hits by time. Must never know: why a response took as long. Units:
+//! nanoseconds.
+
+/// Responses of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Price {
+    /// Requests answered.
+    pub count: u64,
+    /// Their response times together.
+    pub sum_ns: u64,
+}
+
+/// Responses of an interval by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Prices {
+    /// Reads that memory answered.
+    pub read_hits: Price,
+    /// Reads that waited for flash.
+    pub read_misses: Price,
+    /// Writes that memory took at once.
+    pub write_hits: Price,
+    /// Writes that waited for flash.
+    pub write_misses: Price,
+}
+
+impl Price {
+    /// Counts one response.
+    pub fn add(&mut self, response_ns: u64) {
+        self.count += 1;
+        self.sum_ns += response_ns;
+    }
+
+    /// The mean response, if there was one.
+    pub fn mean_ns(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64)
+    }
+}
