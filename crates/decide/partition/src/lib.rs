@@ -7,7 +7,9 @@
 mod averages;
 pub mod equal;
 pub mod hull;
+pub mod icache;
 mod idle;
+mod network;
 pub mod registry;
 pub mod share;
 pub mod shared;

@@ -88,6 +88,7 @@ partitioners! {
     crate::hull::HullShares,
     crate::soft_qos::SoftQos,
     crate::soft_qos_x::SoftQosX,
+    crate::icache::ICache,
 }
 
 /// Checks before a run that all that `entry` needs is `provided`.

@@ -1,0 +1,161 @@
+//! A tenant's demand to come, as its model predicts it.
+//!
+//! For: feeding the steps of intervals to a model as it was trained: a window of the latest steps
+//! from a zero state, or step by step with the state carried on; a model without a state sees the
+//! window pooled. Must never know: the cache, other tenants. Source: Li, Sun, Qin, iCache (TCAD
+//! 2025), section IV-E. Units: shares of the cache, as the model gives them.
+
+use crate::network::Network;
+use cachewright_signal::{FEATURES, Step};
+use std::collections::VecDeque;
+
+/// Parts into which a window is pooled for models without a state.
+pub const PARTS: usize = 12;
+
+/// How a model was trained to look at steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Looks {
+    /// Latest steps that it sees.
+    pub window_steps: u32,
+    /// Granules of its labels.
+    pub granules: u32,
+    /// Whether a recurrent state runs on from interval to interval.
+    pub carried: bool,
+}
+
+/// What a model says of the interval to come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prediction {
+    /// Maximum benefit point.
+    pub mbp_share: f64,
+    /// Optimal allocation point.
+    pub oap_share: f64,
+}
+
+/// A model and what it has seen of its tenant.
+#[derive(Clone, Debug)]
+pub struct Predictor {
+    network: Network,
+    looks: Looks,
+    /// Steps seen.
+    seen: u64,
+    /// Features of the latest steps; empty where the state is carried.
+    window: VecDeque<[f32; FEATURES.len()]>,
+    /// What was said last.
+    said: Option<Prediction>,
+}
+
+impl Predictor {
+    /// Reads a model file and checks that it looks at steps as told. Errors: what was found and
+    /// expected.
+    pub fn load(bytes: &[u8], looks: Looks) -> Result<Predictor, String> {
+        let network = Network::load(bytes)?;
+        if network.architecture().kind.is_recurrent() {
+            network.expect_features(&FEATURES.map(str::to_owned))?;
+        } else {
+            network.expect_features(&pooled_names())?;
+            if (looks.window_steps as usize) < PARTS {
+                let (kind, found) = (network.architecture().kind.name(), looks.window_steps);
+                return Err(format!(
+                    "`window_steps`: found {found}, expected at least {PARTS} for a model of kind \
+                     {kind}"
+                ));
+            }
+        }
+        network.expect_outputs(2, "MBP and OAP")?;
+        network.expect_note("granules", looks.granules)?;
+        network.expect_note("window_steps", looks.window_steps)?;
+        Ok(Predictor { network, looks, seen: 0, window: VecDeque::new(), said: None })
+    }
+
+    /// Takes the steps of the interval that ended.
+    pub fn learn(&mut self, steps: &[Step]) {
+        let carried = self.looks.carried && self.network.architecture().kind.is_recurrent();
+        for step in steps.iter().map(Step::features) {
+            if carried {
+                self.said = self.network.step(&step).and_then(|outputs| points(&outputs));
+            } else {
+                self.window.push_back(step);
+                if self.window.len() > self.looks.window_steps as usize {
+                    self.window.pop_front();
+                }
+            }
+        }
+        self.seen += steps.len() as u64;
+        if !carried && !steps.is_empty() {
+            self.said = self.look();
+        }
+    }
+
+    /// The prediction for the interval to come; nothing before a window of steps has been seen.
+    pub fn prediction(&self) -> Option<Prediction> {
+        self.said.filter(|_| self.seen >= u64::from(self.looks.window_steps))
+    }
+
+    /// What the model says of a full window.
+    fn look(&mut self) -> Option<Prediction> {
+        if self.window.len() < self.looks.window_steps as usize {
+            return None;
+        }
+        self.network.reset();
+        if !self.network.architecture().kind.is_recurrent() {
+            let outputs = self.network.step(&pooled(self.window.make_contiguous()))?;
+            return points(&outputs);
+        }
+        let mut outputs = None;
+        for features in &self.window {
+            outputs = self.network.step(features);
+        }
+        points(&outputs?)
+    }
+}
+
+fn points(outputs: &[f64]) -> Option<Prediction> {
+    let [mbp_share, oap_share] = *outputs else { return None };
+    Some(Prediction { mbp_share, oap_share })
+}
+
+/// Names of the inputs of a model without a state: the features of the earliest part first.
+pub fn pooled_names() -> Vec<String> {
+    let part = |part: usize| FEATURES.iter().map(move |feature| format!("{feature}.{part}"));
+    (0..PARTS).flat_map(part).collect()
+}
+
+/// The means of the features in each of [`PARTS`] parts of a window, the earliest first; part `p`
+/// of `n` steps is those from `p n / PARTS` up to `(p + 1) n / PARTS`, both rounded down.
+pub fn pooled(window: &[[f32; FEATURES.len()]]) -> Vec<f32> {
+    let mut inputs = Vec::with_capacity(PARTS * FEATURES.len());
+    for part in 0..PARTS {
+        let steps = &window[part * window.len() / PARTS..(part + 1) * window.len() / PARTS];
+        for feature in 0..FEATURES.len() {
+            let sum: f64 = steps.iter().map(|step| f64::from(step[feature])).sum();
+            inputs.push((sum / steps.len().max(1) as f64) as f32);
+        }
+    }
+    inputs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pooling_takes_means_of_twelve_parts() {
+        let window: Vec<[f32; 4]> = (0..24).map(|step| [step as f32, 1.0, 0.0, 0.5]).collect();
+        let inputs = pooled(&window);
+        assert_eq!(inputs.len(), 48);
+        assert_eq!(inputs[..8], [0.5, 1.0, 0.0, 0.5, 2.5, 1.0, 0.0, 0.5]);
+        assert_eq!(inputs[44], 22.5);
+        let names = pooled_names();
+        assert_eq!((names[0].as_str(), names[4].as_str()), ("intensity.0", "intensity.1"));
+        assert_eq!(names[47], "unique_ratio.11");
+    }
+
+    #[test]
+    fn parts_of_an_uneven_window_differ_by_a_step() {
+        let window: Vec<[f32; 4]> = (0..13).map(|step| [step as f32; 4]).collect();
+        let means: Vec<f32> = pooled(&window).chunks(4).map(|part| part[0]).collect();
+        // The last part holds steps 11 and 12.
+        assert_eq!(means, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.5]);
+    }
+}
