@@ -1,8 +1,8 @@
-//! Time of one step per model, precision and instruction set.
+//! Time of one step per model, precision and instruction set; of icache's window; of forests.
 //!
-//! For: the table in docs/model-file.md. Run: `cargo run --release -p cachewright-infer --example
-//! infer_speed`. Unit: nanoseconds per step with a carried state, normalisation and heads included;
-//! the least of nine rounds.
+//! For: the tables in docs/model-file.md. Run: `cargo run --release -p cachewright-infer --example
+//! infer_speed`. Units: nanoseconds per step with a carried state, per window from a zero state and
+//! per prediction, normalisation and heads included; the least of nine rounds.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -11,12 +11,16 @@ use std::error::Error;
 use std::hint::black_box;
 use std::time::Instant;
 
-use cachewright_infer::{FloatModel, Int8Model, Isa, Kind, State, StoredModel};
+use cachewright_infer::{
+    Combine, FloatModel, ForestModel, Int8Model, Isa, Kind, Model, State, StoredModel,
+};
 use cachewright_types::Seed;
-use common::{random_int8, random_model, sequence, shape};
+use common::{random_forest, random_int8, random_model, sequence, shape, stored_forest};
 
 /// Steps whose features differ; they are gone through again and again.
 const STEPS: usize = 64;
+/// Steps of a window of icache.
+const WINDOW_STEPS: usize = 180;
 const ROUNDS: usize = 9;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -48,6 +52,42 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         println!("{:12}", int8.weight_bytes());
     }
+    window()?;
+    forests()
+}
+
+/// A window of icache from a zero state, on the fastest kernels.
+fn window() -> Result<(), Box<dyn Error>> {
+    let stored = random_model(shape(Kind::Lstm, 4, &[128], &[2]), 1.0, 7);
+    let features = sequence(&mut Seed(9).rng(), 4, WINDOW_STEPS);
+    println!("\nicache window of {WINDOW_STEPS} steps: lstm 4 -> 128, ns per window");
+    for stored in [random_int8(&stored, 7), stored] {
+        let model = Model::new(&stored)?;
+        let ns = least(20, || {
+            black_box(model.last(black_box(&features))?);
+            Ok(())
+        })?;
+        println!("{:27}{ns:17.1}", if stored.is_int8() { "int8" } else { "f32" });
+    }
+    Ok(())
+}
+
+fn forests() -> Result<(), Box<dyn Error>> {
+    println!("\n{:27}{:>17}{:>12}{:>12}", "forest, ns per prediction", "f32", "nodes", "bytes");
+    for (inputs, outputs, trees, splits) in [(48, 2, 100, 200), (48, 2, 20, 200), (24, 1, 100, 15)]
+    {
+        let forest = random_forest(inputs, outputs, trees, splits, Combine::Mean, 7);
+        let stored = stored_forest(&forest, inputs, 7);
+        let model = ForestModel::new(&stored)?;
+        let mut scratch = model.scratch();
+        let ns = least_ns(inputs, 20_000, |features| {
+            black_box(model.predict(&mut scratch, features)?);
+            Ok(())
+        })?;
+        let name = format!("{trees} trees x {} leaves, {inputs} inputs", splits + 1);
+        let nodes = trees * (2 * splits + 1);
+        println!("{name:31}{ns:13.1}{nodes:12}{:12}", stored.weight_bytes());
+    }
     Ok(())
 }
 
@@ -78,13 +118,25 @@ fn least_ns(
     mut step: impl FnMut(&[f32]) -> Result<(), Box<dyn Error>>,
 ) -> Result<f64, Box<dyn Error>> {
     let features = sequence(&mut Seed(9).rng(), inputs, STEPS);
+    let ns = least(1, || {
+        let mut features = features.chunks_exact(inputs).cycle().take(steps);
+        features.try_for_each(|features| step(black_box(features)))
+    })?;
+    Ok(ns / steps as f64)
+}
+
+/// The least time per call in nanoseconds.
+fn least(
+    calls: usize,
+    mut call: impl FnMut() -> Result<(), Box<dyn Error>>,
+) -> Result<f64, Box<dyn Error>> {
     let mut least = f64::INFINITY;
     for _ in 0..ROUNDS {
         let start = Instant::now();
-        for features in features.chunks_exact(inputs).cycle().take(steps) {
-            step(black_box(features))?;
+        for _ in 0..calls {
+            call()?;
         }
-        least = least.min(start.elapsed().as_nanos() as f64 / steps as f64);
+        least = least.min(start.elapsed().as_nanos() as f64 / calls as f64);
     }
     Ok(least)
 }

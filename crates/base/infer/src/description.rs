@@ -2,13 +2,14 @@
 //!
 //! For: the nouns that the JSON in a model file spells, and the tensors that follow from them. Must
 //! never know: files, forward passes. Names and gate order follow PyTorch's `nn.GRU`, `nn.LSTM` and
-//! `nn.Linear`, so that a `state_dict` drops in.
+//! `nn.Linear`, so that a `state_dict` drops in; trees are as `trees` lays them out.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::ModelError;
+use crate::trees::{ForestShape, NODE_FEATURE, TREE_NODES};
 
 /// The version of the description this crate reads and writes.
 pub const VERSION: u32 = 1;
@@ -34,7 +35,14 @@ pub enum Kind {
     Mlp,
     /// No hidden layer: the heads see the inputs.
     Logistic,
+    /// Regression trees whose leaves hold the outputs of all heads.
+    Forest(ForestShape),
 }
+
+/// The name of [`Kind::Forest`] in a model file.
+pub(crate) const FOREST: &str = "forest";
+/// The names of all kinds.
+pub(crate) const KINDS: [&str; 5] = ["gru", "lstm", "mlp", "logistic", FOREST];
 
 impl Kind {
     /// The name in a model file.
@@ -44,15 +52,27 @@ impl Kind {
             Kind::Lstm => "lstm",
             Kind::Mlp => "mlp",
             Kind::Logistic => "logistic",
+            Kind::Forest(_) => FOREST,
         }
     }
 
-    /// The kind of this name.
-    pub fn from_name(name: &str) -> Result<Kind, ModelError> {
-        [Kind::Gru, Kind::Lstm, Kind::Mlp, Kind::Logistic]
-            .into_iter()
-            .find(|kind| kind.name() == name)
-            .ok_or_else(|| ModelError::UnknownArchitecture { found: name.to_owned() })
+    /// The kind of this name; a forest has a shape and others have none.
+    pub fn from_name(name: &str, forest: Option<ForestShape>) -> Result<Kind, ModelError> {
+        let layers = [Kind::Gru, Kind::Lstm, Kind::Mlp, Kind::Logistic];
+        match (layers.into_iter().find(|kind| kind.name() == name), forest) {
+            (Some(kind), None) => Ok(kind),
+            (Some(_), Some(_)) => {
+                let message = format!("found a key `forest` beside kind `{name}`, expected none");
+                Err(ModelError::Description(message))
+            }
+            (None, Some(shape)) if name == FOREST => Ok(Kind::Forest(shape)),
+            (None, None) if name == FOREST => {
+                let message = "found no key `forest` beside kind `forest`, expected trees, nodes \
+                               and combine";
+                Err(ModelError::Description(message.to_owned()))
+            }
+            _ => Err(ModelError::UnknownArchitecture { found: name.to_owned() }),
+        }
     }
 
     /// Gates of one unit: 3 for GRU, 4 for LSTM, 0 for what carries no state.
@@ -60,7 +80,7 @@ impl Kind {
         match self {
             Kind::Gru => 3,
             Kind::Lstm => 4,
-            Kind::Mlp | Kind::Logistic => 0,
+            Kind::Mlp | Kind::Logistic | Kind::Forest(_) => 0,
         }
     }
 
@@ -87,7 +107,7 @@ pub struct Architecture {
     pub kind: Kind,
     /// Numbers per step that go in.
     pub inputs: usize,
-    /// Units of each layer, first layer first; empty for logistic.
+    /// Units of each layer, first layer first; empty for logistic and forest.
     pub hidden: Vec<usize>,
     /// The dense layers on top, in the order of the outputs.
     pub heads: Vec<Head>,
@@ -119,8 +139,11 @@ impl Architecture {
         if self.kind == Kind::Lstm { self.state_len() } else { 0 }
     }
 
-    /// Names and shapes of the tensors that hold the weights, in f32.
+    /// Names and shapes of the tensors of an f32 model.
     pub fn tensors(&self) -> Vec<(String, Vec<usize>)> {
+        if let Kind::Forest(shape) = self.kind {
+            return shape.tensors(self.outputs());
+        }
         let mut tensors = Vec::new();
         for (layer, units) in self.hidden.iter().copied().enumerate() {
             let inputs = self.layer_inputs(layer);
@@ -142,6 +165,12 @@ impl Architecture {
         tensors
     }
 
+    /// The type of a tensor's numbers in an f32 model.
+    pub(crate) fn type_of(&self, tensor: &str) -> &'static str {
+        let whole = [TREE_NODES, NODE_FEATURE].contains(&tensor);
+        if whole && matches!(self.kind, Kind::Forest(_)) { "I32" } else { "F32" }
+    }
+
     /// Checks every size against its limit.
     pub fn check(&self) -> Result<(), ModelError> {
         let width = |what: String, found: usize| {
@@ -157,7 +186,7 @@ impl Architecture {
         let (least, most) = match self.kind {
             Kind::Gru | Kind::Lstm => (1, MAX_RECURRENT_LAYERS),
             Kind::Mlp => (1, MAX_DENSE_LAYERS),
-            Kind::Logistic => (0, 0),
+            Kind::Logistic | Kind::Forest(_) => (0, 0),
         };
         if !(least..=most).contains(&self.hidden.len()) {
             let what = format!("hidden layers of {}", self.kind.name());
@@ -168,6 +197,9 @@ impl Architecture {
         }
         for head in &self.heads {
             width(format!("outputs of head `{}`", head.name), head.outputs)?;
+        }
+        if let Kind::Forest(shape) = self.kind {
+            shape.check(self.outputs())?;
         }
         let mut names: Vec<String> = self.tensors().into_iter().map(|(name, _)| name).collect();
         names.sort_unstable();
@@ -233,6 +265,10 @@ pub struct Quantisation {
 impl Quantisation {
     /// Checks lengths, signs and ranges.
     pub fn check(&self, architecture: &Architecture) -> Result<(), ModelError> {
+        if let Kind::Forest(_) = architecture.kind {
+            let expected = "an f32 one: trees are not quantised";
+            return Err(ModelError::Precision { found: "an int8 forest", expected });
+        }
         let layers = architecture.hidden.len();
         let of = |kind: Kind| if architecture.kind == kind { layers } else { 0 };
         let lengths = [

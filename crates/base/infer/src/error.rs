@@ -6,6 +6,8 @@
 use cachewright_types::nearest;
 use thiserror::Error;
 
+use crate::description::KINDS;
+
 /// What is wrong with a model or with a call to it.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum ModelError {
@@ -32,7 +34,7 @@ pub enum ModelError {
     /// No such architecture.
     #[error(
         "metadata `cachewright`: found architecture kind `{found}`, expected one of gru, lstm, \
-         mlp, logistic{}", suggestion(.found)
+         mlp, logistic, forest{}", suggestion(.found)
     )]
     UnknownArchitecture {
         /// In the file.
@@ -94,7 +96,15 @@ pub enum ModelError {
         /// What this kind of model has.
         expected: &'static str,
     },
-    /// The model is not of the precision asked for.
+    /// A tree that is none.
+    #[error("tree {tree}: {problem}")]
+    Tree {
+        /// Its number, from 0.
+        tree: usize,
+        /// What was found and expected.
+        problem: String,
+    },
+    /// The model is not of the precision or kind asked for.
     #[error("found {found} model, expected {expected}")]
     Precision {
         /// In the file.
@@ -129,8 +139,7 @@ impl ModelError {
 }
 
 fn suggestion(found: &str) -> String {
-    let names = ["gru", "lstm", "mlp", "logistic"];
-    did_you_mean(&nearest(found, names).map(str::to_owned))
+    did_you_mean(&nearest(found, KINDS).map(str::to_owned))
 }
 
 fn did_you_mean(near: &Option<String>) -> String {

@@ -15,6 +15,7 @@ use crate::description::{
 };
 use crate::error::ModelError;
 use crate::stored::{Numbers, StoredModel, Tensor};
+use crate::trees::ForestShape;
 
 /// The one key of the container's metadata.
 pub const METADATA_KEY: &str = "cachewright";
@@ -42,6 +43,8 @@ struct JsonArchitecture {
     inputs: usize,
     hidden: Vec<usize>,
     heads: Vec<Head>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    forest: Option<ForestShape>,
 }
 
 /// Just the version, read first.
@@ -52,7 +55,7 @@ struct JsonVersion {
 
 impl StoredModel {
     /// Reads a model file; every part is checked but the test vector, which the forward passes
-    /// replay ([`crate::FloatModel::load`], [`crate::Int8Model::load`]).
+    /// replay ([`crate::Model::load`]).
     pub fn from_bytes(bytes: &[u8]) -> Result<StoredModel, ModelError> {
         let container =
             |error: safetensors::SafeTensorError| ModelError::Container(error.to_string());
@@ -66,7 +69,7 @@ impl StoredModel {
             tensors.insert(name.to_owned(), read_tensor(name, &view)?);
         }
         let architecture = Architecture {
-            kind: Kind::from_name(&json.architecture.kind)?,
+            kind: Kind::from_name(&json.architecture.kind, json.architecture.forest)?,
             inputs: json.architecture.inputs,
             hidden: json.architecture.hidden,
             heads: json.architecture.heads,
@@ -97,6 +100,10 @@ impl StoredModel {
                 inputs: architecture.inputs,
                 hidden: architecture.hidden,
                 heads: architecture.heads,
+                forest: match architecture.kind {
+                    Kind::Forest(shape) => Some(shape),
+                    _ => None,
+                },
             },
             features,
             normalisation,
@@ -127,10 +134,14 @@ fn read_tensor(name: &str, view: &TensorView<'_>) -> Result<Tensor, ModelError> 
             let (chunks, _) = view.data().as_chunks::<4>();
             Numbers::F32(chunks.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
         }
+        Dtype::I32 => {
+            let (chunks, _) = view.data().as_chunks::<4>();
+            Numbers::I32(chunks.iter().map(|bytes| i32::from_le_bytes(*bytes)).collect())
+        }
         Dtype::I8 => Numbers::I8(view.data().iter().map(|byte| byte.cast_signed()).collect()),
         other => {
             let (name, found) = (name.to_owned(), other.to_string());
-            return Err(ModelError::Type { name, found, expected: "F32 or I8" });
+            return Err(ModelError::Type { name, found, expected: "F32, I32 or I8" });
         }
     };
     Ok(Tensor { shape: view.shape().to_vec(), numbers })
@@ -140,6 +151,7 @@ impl View for &Tensor {
     fn dtype(&self) -> Dtype {
         match self.numbers {
             Numbers::F32(_) => Dtype::F32,
+            Numbers::I32(_) => Dtype::I32,
             Numbers::I8(_) => Dtype::I8,
         }
     }
@@ -151,6 +163,7 @@ impl View for &Tensor {
     fn data(&self) -> Cow<'_, [u8]> {
         Cow::Owned(match &self.numbers {
             Numbers::F32(numbers) => numbers.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Numbers::I32(numbers) => numbers.iter().flat_map(|x| x.to_le_bytes()).collect(),
             Numbers::I8(numbers) => numbers.iter().map(|x| x.cast_unsigned()).collect(),
         })
     }

@@ -88,6 +88,10 @@ impl FloatModel {
         if stored.is_int8() {
             return Err(ModelError::Precision { found: "an int8", expected: "an f32 model" });
         }
+        if let Kind::Forest(_) = stored.description.architecture.kind {
+            let expected = "one of layers";
+            return Err(ModelError::Precision { found: "a forest", expected });
+        }
         let architecture = stored.description.architecture.clone();
         let matrix = |weight: String, bias: String| {
             Ok::<_, ModelError>(FloatMatrix::new(stored.f32s(&weight)?, stored.f32s(&bias)?))

@@ -1,9 +1,10 @@
 //! Forward passes of small models, in f32 and int8, and the file they come in.
 //!
-//! For: GRU, LSTM, MLP and logistic models that were trained elsewhere; one step in O(1) with the
-//! state kept by the caller, or whole sequences. Must never know: caches, traces, training. A model
-//! is stored as PyTorch names it ([`StoredModel`]), computes as [`FloatModel`] or [`Int8Model`]
-//! and goes from one to the other by [`quantise()`].
+//! For: GRU, LSTM, MLP and logistic models and forests of trees that were trained elsewhere; one
+//! step in O(1) with the state kept by the caller, or whole sequences. Must never know: caches,
+//! traces, training. A model is stored as PyTorch names it ([`StoredModel`]), computes as
+//! [`FloatModel`] or [`Int8Model`] and goes from one to the other by [`quantise()`]; trees compute
+//! as [`ForestModel`]. [`Model`] is whichever of them a file holds.
 //!
 //! ```
 //! use cachewright_infer::{Architecture, Description, Head, Int8Model, Kind, StoredModel};
@@ -28,11 +29,13 @@
 //! # Ok::<(), cachewright_infer::ModelError>(())
 //! ```
 
+pub mod any;
 pub mod description;
 pub mod error;
 pub mod file;
 pub mod float;
 mod float_loops;
+pub mod forest;
 pub mod int8;
 mod packed;
 pub mod quantise;
@@ -40,14 +43,18 @@ pub mod quantise;
 mod simd;
 pub mod squash;
 pub mod stored;
+pub mod trees;
 
+pub use any::Model;
 pub use description::{
     Architecture, Description, Head, Kind, Normalisation, Quantisation, TestVector,
 };
 pub use error::ModelError;
 pub use float::{FloatModel, FloatScratch, FloatState, State};
+pub use forest::{ForestModel, ForestScratch};
 pub use int8::{Int8Model, Int8Scratch, Int8State, OUTPUT_ONE};
 pub use quantise::quantise;
 pub use simd::Isa;
 pub use squash::{argmax, softmax};
 pub use stored::{Numbers, StoredModel, Tensor};
+pub use trees::{Combine, Forest, ForestShape, Node, Tree};

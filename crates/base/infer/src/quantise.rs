@@ -101,7 +101,7 @@ impl Ranges {
         match kind {
             Kind::Lstm => cell_bits = self.layers.iter().map(|range| bits_for(*range)).collect(),
             Kind::Mlp => hidden_scales = self.layers.iter().map(scale).collect(),
-            Kind::Gru | Kind::Logistic => {}
+            Kind::Gru | Kind::Logistic | Kind::Forest(_) => {}
         }
         Quantisation {
             input_scales: self.inputs.iter().map(scale).collect(),
@@ -136,7 +136,7 @@ fn column_scales(architecture: &Architecture, quantisation: &Quantisation, name:
     let from_inputs = match architecture.kind {
         Kind::Gru | Kind::Lstm => name == "weight_ih_l0",
         Kind::Mlp => name == "hidden.0.weight",
-        Kind::Logistic => true,
+        Kind::Logistic | Kind::Forest(_) => true,
     };
     if from_inputs {
         return quantisation.input_scales.clone();

@@ -7,14 +7,17 @@ use std::collections::BTreeMap;
 
 use cachewright_types::nearest;
 
-use crate::description::{Description, Quantisation, TestVector};
+use crate::description::{Description, Kind, Quantisation, TestVector};
 use crate::error::ModelError;
+use crate::trees::{self, Forest};
 
 /// The numbers of a tensor, last dimension innermost.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Numbers {
     /// Single precision.
     F32(Vec<f32>),
+    /// Whole numbers.
+    I32(Vec<i32>),
     /// Signed bytes, -127 to 127.
     I8(Vec<i8>),
 }
@@ -24,6 +27,7 @@ impl Numbers {
     pub fn type_name(&self) -> &'static str {
         match self {
             Numbers::F32(_) => "F32",
+            Numbers::I32(_) => "I32",
             Numbers::I8(_) => "I8",
         }
     }
@@ -32,6 +36,7 @@ impl Numbers {
     pub fn len(&self) -> usize {
         match self {
             Numbers::F32(numbers) => numbers.len(),
+            Numbers::I32(numbers) => numbers.len(),
             Numbers::I8(numbers) => numbers.len(),
         }
     }
@@ -55,14 +60,14 @@ impl Tensor {
     /// Bytes in a file.
     pub fn bytes(&self) -> usize {
         match self.numbers {
-            Numbers::F32(_) => 4 * self.numbers.len(),
+            Numbers::F32(_) | Numbers::I32(_) => 4 * self.numbers.len(),
             Numbers::I8(_) => self.numbers.len(),
         }
     }
 }
 
 /// A model in its stored form. What [`StoredModel::check`] accepts has every tensor of its
-/// architecture, in the right shape and type, and no other.
+/// architecture, in the right shape and type, and no other; its trees are trees.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredModel {
     /// Shape, features, normalisation.
@@ -101,6 +106,22 @@ impl StoredModel {
         Ok(stored)
     }
 
+    /// A model of trees, whose test vector is computed from `test_inputs` (features before
+    /// normalisation). The kind of `description` is [`Forest::kind`].
+    pub fn forest(
+        description: Description,
+        forest: &Forest,
+        test_inputs: Vec<Vec<f32>>,
+    ) -> Result<StoredModel, ModelError> {
+        let tensors = forest.tensors(&description.architecture)?;
+        let outputs = vec![vec![0.0; description.architecture.outputs()]; test_inputs.len()];
+        let test_vector = TestVector { inputs: test_inputs, outputs };
+        let mut stored = StoredModel { description, quantisation: None, tensors, test_vector };
+        let model = crate::ForestModel::new(&stored)?;
+        stored.test_vector.outputs = model.replay(&stored.test_vector.inputs)?;
+        Ok(stored)
+    }
+
     /// Whether weights are int8.
     pub fn is_int8(&self) -> bool {
         self.quantisation.is_some()
@@ -119,7 +140,8 @@ impl StoredModel {
             if quantised {
                 expected.push((format!("{name}.scale"), vec![shape[0]], "F32"));
             }
-            expected.push((name, shape, if quantised { "I8" } else { "F32" }));
+            let whole = self.description.architecture.type_of(&name);
+            expected.push((name, shape, if quantised { "I8" } else { whole }));
         }
         expected
     }
@@ -145,6 +167,9 @@ impl StoredModel {
             };
             check_tensor(&name, tensor, &shape, type_name)?;
         }
+        if let Kind::Forest(_) = self.description.architecture.kind {
+            trees::check(self)?;
+        }
         Ok(())
     }
 
@@ -153,6 +178,15 @@ impl StoredModel {
         match self.tensors.get(name).map(|tensor| &tensor.numbers) {
             Some(Numbers::F32(numbers)) => Ok(numbers),
             Some(other) => Err(wrong_type(name, other, "F32")),
+            None => Err(ModelError::MissingTensor { name: name.to_owned(), shape: Vec::new() }),
+        }
+    }
+
+    /// The whole numbers of a tensor.
+    pub(crate) fn i32s(&self, name: &str) -> Result<&[i32], ModelError> {
+        match self.tensors.get(name).map(|tensor| &tensor.numbers) {
+            Some(Numbers::I32(numbers)) => Ok(numbers),
+            Some(other) => Err(wrong_type(name, other, "I32")),
             None => Err(ModelError::MissingTensor { name: name.to_owned(), shape: Vec::new() }),
         }
     }
@@ -198,6 +232,7 @@ fn check_tensor(
                 return Err(ModelError::Number { what: what(), found, expected });
             }
         }
+        Numbers::I32(_) => {}
         Numbers::I8(numbers) => {
             if numbers.contains(&i8::MIN) {
                 let expected = "weights from -127 to 127";

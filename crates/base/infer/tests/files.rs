@@ -88,8 +88,8 @@ fn a_wrong_shape_is_named() {
 
 #[test]
 fn a_wrong_type_is_named() {
-    let bytes = edited(&small(Kind::Mlp), "\"dtype\":\"F32\"", "\"dtype\":\"I32\"");
-    assert!(message(&bytes).ends_with("found numbers of type I32, expected F32 or I8"));
+    let bytes = edited(&small(Kind::Mlp), "\"dtype\":\"F32\"", "\"dtype\":\"U32\"");
+    assert!(message(&bytes).ends_with("found numbers of type U32, expected F32, I32 or I8"));
     let mut stored = small(Kind::Mlp);
     let numbers = Numbers::I8(vec![0; 6]);
     stored.tensors.insert("hidden.0.bias".to_owned(), Tensor { shape: vec![6], numbers });

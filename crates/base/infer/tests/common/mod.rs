@@ -6,7 +6,8 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 use cachewright_infer::{
-    Architecture, Description, Head, Kind, Normalisation, StoredModel, quantise,
+    Architecture, Combine, Description, Forest, Head, Kind, Node, Normalisation, StoredModel, Tree,
+    quantise,
 };
 use cachewright_types::{Rng, Seed};
 
@@ -65,4 +66,52 @@ pub fn random_int8(stored: &StoredModel, seed: u64) -> StoredModel {
     let sequences: Vec<Vec<f32>> = (0..8).map(|_| sequence(&mut rng, inputs, 32)).collect();
     let sequences: Vec<&[f32]> = sequences.iter().map(Vec::as_slice).collect();
     quantise(stored, &sequences).unwrap()
+}
+
+/// Trees of `splits` splits each, grown at random leaves; thresholds are in -2 to 2.
+pub fn random_forest(
+    inputs: usize,
+    outputs: usize,
+    trees: usize,
+    splits: usize,
+    combine: Combine,
+    seed: u64,
+) -> Forest {
+    let mut rng = Seed(seed).derive("trees").rng();
+    let mut tree = || {
+        let mut nodes = vec![Node::Leaf(Vec::new())];
+        let mut leaves = vec![0];
+        for _ in 0..splits {
+            let at: usize = leaves.swap_remove(rng.below(leaves.len() as u64) as usize);
+            let (left, right) = (nodes.len(), nodes.len() + 1);
+            let feature = rng.below(inputs as u64) as usize;
+            nodes[at] = Node::Split { feature, threshold: 2.0 * signed(&mut rng), left, right };
+            nodes.extend([Node::Leaf(Vec::new()), Node::Leaf(Vec::new())]);
+            leaves.extend([left, right]);
+        }
+        for at in leaves {
+            nodes[at] = Node::Leaf((0..outputs).map(|_| signed(&mut rng)).collect());
+        }
+        Tree { nodes }
+    };
+    let trees = (0..trees).map(|_| tree()).collect();
+    Forest { trees, combine, base: (0..outputs).map(|_| signed(&mut rng)).collect() }
+}
+
+/// The description of such a forest: features i centred on i with deviation i + 1, one head.
+pub fn forest_description(forest: &Forest, inputs: usize) -> Description {
+    let kind = forest.kind();
+    let mut description = Description::plain(shape(kind, inputs, &[], &[forest.base.len()]));
+    description.normalisation = Normalisation {
+        mean: (0..inputs).map(|input| input as f32).collect(),
+        deviation: (0..inputs).map(|input| input as f32 + 1.0).collect(),
+    };
+    description
+}
+
+/// A stored model of such a forest.
+pub fn stored_forest(forest: &Forest, inputs: usize, seed: u64) -> StoredModel {
+    let rows = sequence(&mut Seed(seed).derive("test rows").rng(), inputs, 5);
+    let rows = rows.chunks_exact(inputs).map(<[f32]>::to_vec).collect();
+    StoredModel::forest(forest_description(forest, inputs), forest, rows).unwrap()
 }

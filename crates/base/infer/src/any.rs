@@ -1,0 +1,92 @@
+//! A model of whatever kind and precision its file holds.
+//!
+//! For: callers to whom a recurrent model in int8 and a forest are the same thing: a sequence of
+//! features in, the outputs after its last step out. Must never know: caches, training.
+
+use crate::description::{Architecture, Kind};
+use crate::error::ModelError;
+use crate::float::{FloatModel, State, whole_steps};
+use crate::forest::ForestModel;
+use crate::int8::{Int8Model, OUTPUT_ONE};
+use crate::stored::StoredModel;
+
+/// A model that computes as it is stored. Shared freely between threads.
+#[derive(Clone, Debug)]
+pub enum Model {
+    /// Layers in f32.
+    Float(FloatModel),
+    /// Layers in int8.
+    Int8(Int8Model),
+    /// Trees.
+    Forest(ForestModel),
+}
+
+impl Model {
+    /// The model of what is stored. The test vector is not replayed.
+    pub fn new(stored: &StoredModel) -> Result<Model, ModelError> {
+        Ok(match stored.description.architecture.kind {
+            Kind::Forest(_) => Model::Forest(ForestModel::new(stored)?),
+            _ if stored.is_int8() => Model::Int8(Int8Model::new(stored)?),
+            _ => Model::Float(FloatModel::new(stored)?),
+        })
+    }
+
+    /// Reads a model file and replays its test vector.
+    pub fn load(bytes: &[u8]) -> Result<Model, ModelError> {
+        let stored = StoredModel::from_bytes(bytes)?;
+        Ok(match stored.description.architecture.kind {
+            Kind::Forest(_) => Model::Forest(ForestModel::load(bytes)?),
+            _ if stored.is_int8() => Model::Int8(Int8Model::load(bytes)?),
+            _ => Model::Float(FloatModel::load(bytes)?),
+        })
+    }
+
+    /// The shape.
+    pub fn architecture(&self) -> &Architecture {
+        match self {
+            Model::Float(model) => model.architecture(),
+            Model::Int8(model) => model.architecture(),
+            Model::Forest(model) => model.architecture(),
+        }
+    }
+
+    /// The outputs of all heads after the last step of a sequence from a zero state: features
+    /// (before normalisation) of all steps one after another, at least one step. A model without
+    /// state sees the last step alone.
+    ///
+    /// Errors: no step, or a broken one.
+    pub fn last(&self, features: &[f32]) -> Result<Vec<f32>, ModelError> {
+        let architecture = self.architecture();
+        let (steps, inputs) = (whole_steps(architecture, features.len())?, architecture.inputs);
+        if steps == 0 {
+            return Err(ModelError::size("steps of a sequence", 0, "at least 1"));
+        }
+        let begin = if architecture.kind.is_recurrent() { 0 } else { (steps - 1) * inputs };
+        let sequence = features[begin..].chunks_exact(inputs);
+        Ok(match self {
+            Model::Float(model) => {
+                let (State { mut hidden, mut cell }, mut scratch) =
+                    (model.zero_state(), model.scratch());
+                let mut outputs = Vec::new();
+                for features in sequence {
+                    outputs = model.step(&mut scratch, &mut hidden, &mut cell, features)?.to_vec();
+                }
+                outputs
+            }
+            Model::Int8(model) => {
+                let (State { mut hidden, mut cell }, mut scratch) =
+                    (model.zero_state(), model.scratch());
+                let mut outputs = Vec::new();
+                for features in sequence {
+                    let found = model.step(&mut scratch, &mut hidden, &mut cell, features)?;
+                    outputs.clear();
+                    outputs.extend(found.iter().map(|output| *output as f32 / OUTPUT_ONE));
+                }
+                outputs
+            }
+            Model::Forest(model) => {
+                model.predict(&mut model.scratch(), &features[begin..])?.to_vec()
+            }
+        })
+    }
+}

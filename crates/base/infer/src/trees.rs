@@ -1,0 +1,320 @@
+//! Regression trees as they are built and as they are stored.
+//!
+//! For: turning trees of any node order into tensors, and checking tensors that came from a file.
+//! Must never know: who grew the trees, how they are walked fast (see `forest`). Layout: the nodes
+//! of a tree lie breadth first, so that the two children of its k-th split are the nodes 1 + 2k and
+//! 2 + 2k. No child is stored, so no node can have two parents and no path can come back.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+use crate::description::{Architecture, Kind};
+use crate::error::ModelError;
+use crate::stored::{Numbers, StoredModel, Tensor};
+
+/// Most trees.
+pub const MAX_TREES: usize = 1 << 16;
+/// Most nodes of all trees together.
+pub const MAX_NODES: usize = 1 << 22;
+/// Most splits on a path from root to leaf.
+pub const MAX_DEPTH: usize = 64;
+/// Most numbers in all leaves together.
+pub const MAX_LEAF_NUMBERS: usize = 1 << 24;
+
+/// Per tree its number of nodes.
+pub const TREE_NODES: &str = "tree.nodes";
+/// Per node the input its split looks at, [`LEAF`] for a leaf.
+pub const NODE_FEATURE: &str = "node.feature";
+/// Per node its split's threshold, 0 for a leaf.
+pub const NODE_THRESHOLD: &str = "node.threshold";
+/// Per leaf, in the order of the nodes, a number per output.
+pub const LEAF_VALUES: &str = "leaf.values";
+/// Per output the number that is added to what the trees give.
+pub const BASE: &str = "base";
+/// [`NODE_FEATURE`] of a leaf.
+pub const LEAF: i32 = -1;
+
+/// What is done with the leaves that the trees give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Combine {
+    /// Their mean: random forests.
+    Mean,
+    /// Their sum: boosted trees.
+    Sum,
+}
+
+/// The sizes of a forest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ForestShape {
+    /// Trees.
+    pub trees: usize,
+    /// Nodes of all trees together, leaves included.
+    pub nodes: usize,
+    /// What is done with their leaves.
+    pub combine: Combine,
+}
+
+impl ForestShape {
+    /// Leaves of all trees: each split has two children, so a tree has one leaf more than splits.
+    pub fn leaves(self) -> usize {
+        self.nodes.saturating_add(self.trees) / 2
+    }
+
+    /// Names and shapes of the tensors.
+    pub(crate) fn tensors(self, outputs: usize) -> Vec<(String, Vec<usize>)> {
+        [
+            (TREE_NODES, vec![self.trees]),
+            (NODE_FEATURE, vec![self.nodes]),
+            (NODE_THRESHOLD, vec![self.nodes]),
+            (LEAF_VALUES, vec![self.leaves(), outputs]),
+            (BASE, vec![outputs]),
+        ]
+        .map(|(name, shape)| (name.to_owned(), shape))
+        .to_vec()
+    }
+
+    /// Checks sizes against their limits.
+    pub(crate) fn check(self, outputs: usize) -> Result<(), ModelError> {
+        if !(1..=MAX_TREES).contains(&self.trees) {
+            return Err(ModelError::size("trees", self.trees, format!("1 to {MAX_TREES}")));
+        }
+        if !(self.trees..=MAX_NODES).contains(&self.nodes) {
+            let expected = format!("{} to {MAX_NODES}", self.trees);
+            return Err(ModelError::size("nodes of all trees", self.nodes, expected));
+        }
+        if !(self.nodes + self.trees).is_multiple_of(2) {
+            let expected = "an odd number per tree";
+            return Err(ModelError::size("nodes of all trees", self.nodes, expected));
+        }
+        let numbers = self.leaves().saturating_mul(outputs);
+        if numbers > MAX_LEAF_NUMBERS {
+            let expected = format!("at most {MAX_LEAF_NUMBERS}");
+            return Err(ModelError::size("numbers in all leaves", numbers, expected));
+        }
+        Ok(())
+    }
+}
+
+/// A node of a [`Tree`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Node {
+    /// Where the input is above the threshold the walk goes right, else (also where it is not a
+    /// number) left.
+    Split {
+        /// Which input.
+        feature: usize,
+        /// Compared after normalisation.
+        threshold: f32,
+        /// Index of a node of the tree.
+        left: usize,
+        /// Index of a node of the tree.
+        right: usize,
+    },
+    /// The end of a walk: a number per output.
+    Leaf(Vec<f32>),
+}
+
+/// A regression tree; its root is node 0 and every other node has one parent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tree {
+    /// In any order after the root.
+    pub nodes: Vec<Node>,
+}
+
+/// Regression trees together: base + mean or sum of the leaves they give.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forest {
+    /// Summed in this order, in f32.
+    pub trees: Vec<Tree>,
+    /// Mean or sum.
+    pub combine: Combine,
+    /// A number per output.
+    pub base: Vec<f32>,
+}
+
+impl Forest {
+    /// The kind of a model of these trees.
+    pub fn kind(&self) -> Kind {
+        let nodes = self.trees.iter().map(|tree| tree.nodes.len()).sum();
+        Kind::Forest(ForestShape { trees: self.trees.len(), nodes, combine: self.combine })
+    }
+
+    /// The tensors of a model with these trees. Errors: a node that is reached twice or never, a
+    /// leaf of another number of outputs, a tree that is too deep.
+    pub(crate) fn tensors(
+        &self,
+        architecture: &Architecture,
+    ) -> Result<BTreeMap<String, Tensor>, ModelError> {
+        let outputs = architecture.outputs();
+        let mut flat = Flat::default();
+        for (number, tree) in self.trees.iter().enumerate() {
+            let wrong = |problem| ModelError::Tree { tree: number, problem };
+            flat.push(tree, outputs).map_err(wrong)?;
+        }
+        let (trees, nodes, leaves) =
+            (flat.sizes.len(), flat.features.len(), flat.values.len() / outputs.max(1));
+        let tensors = [
+            (TREE_NODES, vec![trees], Numbers::I32(flat.sizes)),
+            (NODE_FEATURE, vec![nodes], Numbers::I32(flat.features)),
+            (NODE_THRESHOLD, vec![nodes], Numbers::F32(flat.thresholds)),
+            (LEAF_VALUES, vec![leaves, outputs], Numbers::F32(flat.values)),
+            (BASE, vec![self.base.len()], Numbers::F32(self.base.clone())),
+        ];
+        let named =
+            |(name, shape, numbers): (&str, _, _)| (name.to_owned(), Tensor { shape, numbers });
+        Ok(tensors.into_iter().map(named).collect())
+    }
+}
+
+/// Trees breadth first, one after another.
+#[derive(Default)]
+struct Flat {
+    sizes: Vec<i32>,
+    features: Vec<i32>,
+    thresholds: Vec<f32>,
+    values: Vec<f32>,
+}
+
+impl Flat {
+    fn push(&mut self, tree: &Tree, outputs: usize) -> Result<(), String> {
+        let size = tree.nodes.len();
+        if size == 0 || size > MAX_NODES {
+            return Err(format!("found {size} nodes, expected 1 to {MAX_NODES}"));
+        }
+        let (mut waiting, mut reached) = (VecDeque::from([0_usize]), 0);
+        while let Some(at) = waiting.pop_front() {
+            reached += 1;
+            if reached > size {
+                return Err("found a node with two parents, expected one".to_owned());
+            }
+            match tree.nodes.get(at) {
+                None => return Err(format!("found a child {at}, expected one below {size}")),
+                Some(Node::Split { feature, threshold, left, right }) => {
+                    self.features.push(i32::try_from(*feature).unwrap_or(i32::MAX));
+                    self.thresholds.push(*threshold);
+                    waiting.extend([*left, *right]);
+                }
+                Some(Node::Leaf(values)) => {
+                    if values.len() != outputs {
+                        let found = values.len();
+                        return Err(format!("found {found} numbers in a leaf, expected {outputs}"));
+                    }
+                    self.features.push(LEAF);
+                    self.thresholds.push(0.0);
+                    self.values.extend_from_slice(values);
+                }
+            }
+        }
+        if reached < size {
+            return Err(format!("found {} nodes that nothing leads to", size - reached));
+        }
+        self.sizes.push(size as i32);
+        Ok(())
+    }
+}
+
+/// Checks that the tensors of a stored forest are trees: whole ones, of splits that ask for inputs
+/// there are, none too deep.
+pub(crate) fn check(stored: &StoredModel) -> Result<(), ModelError> {
+    let features = stored.i32s(NODE_FEATURE)?;
+    let mut left = features;
+    for (tree, size) in stored.i32s(TREE_NODES)?.iter().enumerate() {
+        let own = usize::try_from(*size).ok().and_then(|size| left.split_at_checked(size));
+        let Some((own, rest)) = own else {
+            let problem = format!("found {size} nodes, expected 1 to {}", left.len());
+            return Err(ModelError::Tree { tree, problem });
+        };
+        check_tree(own, stored.description.architecture.inputs)
+            .map_err(|problem| ModelError::Tree { tree, problem })?;
+        left = rest;
+    }
+    if left.is_empty() {
+        return Ok(());
+    }
+    let expected = format!("{} as `{TREE_NODES}` says", features.len() - left.len());
+    Err(ModelError::size(format!("nodes in `{NODE_FEATURE}`"), features.len(), expected))
+}
+
+fn check_tree(features: &[i32], inputs: usize) -> Result<(), String> {
+    let known = |feature: i32| {
+        feature == LEAF || usize::try_from(feature).is_ok_and(|feature| feature < inputs)
+    };
+    if let Some(feature) = features.iter().find(|feature| !known(**feature)) {
+        return Err(format!("found input {feature} at a split, expected 0 to {}", inputs - 1));
+    }
+    let depth = depth(features)?;
+    if depth > MAX_DEPTH {
+        return Err(format!("found a path of {depth} splits, expected at most {MAX_DEPTH}"));
+    }
+    Ok(())
+}
+
+/// The splits on the longest path of a tree whose nodes lie breadth first. Errors: a node that no
+/// split leads to, or a split whose children are missing.
+pub(crate) fn depth(features: &[i32]) -> Result<usize, String> {
+    // The nodes up to `level_end` are those of this depth and above.
+    let (mut declared, mut level_end, mut depth) = (1_usize, 1_usize, 0);
+    for (at, feature) in features.iter().enumerate() {
+        if at >= declared {
+            return Err(format!("found {} nodes, its splits lead to {declared}", features.len()));
+        }
+        if at == level_end {
+            depth += 1;
+            level_end = declared;
+        }
+        if *feature != LEAF {
+            declared += 2;
+        }
+    }
+    if declared == features.len() {
+        return Ok(depth);
+    }
+    Err(format!("found {} nodes, its splits lead to {declared}", features.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_counts_the_splits_of_the_longest_path() {
+        assert_eq!(depth(&[LEAF]), Ok(0));
+        assert_eq!(depth(&[0, LEAF, LEAF]), Ok(1));
+        assert_eq!(depth(&[0, LEAF, 1, LEAF, LEAF]), Ok(2));
+        assert_eq!(depth(&[0, 1, 1, LEAF, LEAF, LEAF, LEAF]), Ok(2));
+    }
+
+    #[test]
+    fn what_is_no_tree_is_refused() {
+        for broken in [&[][..], &[0], &[0, LEAF], &[LEAF, LEAF, LEAF], &[0, 1, LEAF, LEAF]] {
+            assert!(depth(broken).is_err(), "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn nodes_in_any_order_become_breadth_first() {
+        let split = |feature, left, right| Node::Split { feature, threshold: 0.5, left, right };
+        let leaf = |value| Node::Leaf(vec![value]);
+        // Root 0 -> (3, 1); 3 -> (4, 2).
+        let nodes = vec![split(7, 3, 1), leaf(1.0), leaf(2.0), split(8, 4, 2), leaf(4.0)];
+        let mut flat = Flat::default();
+        flat.push(&Tree { nodes }, 1).unwrap();
+        assert_eq!(flat.features, [7, 8, LEAF, LEAF, LEAF]);
+        assert_eq!(flat.values, [1.0, 4.0, 2.0]);
+    }
+
+    #[test]
+    fn circles_and_islands_are_refused() {
+        let split = |left, right| Node::Split { feature: 0, threshold: 0.0, left, right };
+        let leaf = || Node::Leaf(vec![0.0]);
+        let push = |nodes| Flat::default().push(&Tree { nodes }, 1).unwrap_err();
+        assert!(push(vec![split(0, 1), leaf(), leaf()]).contains("two parents"));
+        assert!(push(vec![split(1, 1), leaf()]).contains("two parents"));
+        assert!(push(vec![split(1, 9), leaf(), leaf()]).contains("found a child 9"));
+        assert!(push(vec![leaf(), leaf()]).contains("nothing leads to"));
+        assert!(push(vec![Node::Leaf(vec![])]).contains("0 numbers in a leaf"));
+    }
+}
