@@ -16,10 +16,37 @@ pub enum Quotas {
     Shared(u32),
     /// One pool per tenant, of so many blocks each, in tenant order.
     PerTenant(Vec<u32>),
+    /// Pools that several tenants may share.
+    Pools {
+        /// The pool of each tenant; every pool has a tenant.
+        of: Vec<u16>,
+        /// The blocks of each pool.
+        blocks: Vec<u32>,
+    },
 }
 
-/// One access to one block, with the id in the id space of its pool: ids are dense over all
-/// tenants when the pool is shared, and dense per tenant otherwise.
+impl Quotas {
+    /// The blocks of each pool.
+    pub fn blocks(&self) -> &[u32] {
+        match self {
+            Quotas::Shared(total) => std::slice::from_ref(total),
+            Quotas::PerTenant(each) => each,
+            Quotas::Pools { blocks, .. } => blocks,
+        }
+    }
+
+    /// The pool of each of so many tenants.
+    pub fn pools_of(&self, tenants: usize) -> Vec<u16> {
+        match self {
+            Quotas::Shared(_) => vec![0; tenants],
+            Quotas::PerTenant(_) => (0..tenants as u16).collect(),
+            Quotas::Pools { of, .. } => of.clone(),
+        }
+    }
+}
+
+/// One access to one block, with the id in the id space of its pool: an id names one block of all
+/// tenants in the pool. Pools hold arrays as long as their largest id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockAccess {
     /// The block.
@@ -51,6 +78,10 @@ struct Pool<P> {
     dirty_blocks: u32,
     /// The tenant of each id; empty in a pool of one tenant.
     owner: Vec<u16>,
+    /// Its only tenant, or one of several.
+    tenant: u16,
+    /// Whether several tenants share it.
+    common: bool,
 }
 
 impl<P: Policy> Pool<P> {
@@ -86,10 +117,13 @@ impl<P: Policy> Pool<P> {
 #[derive(Clone, Debug)]
 pub struct Engine<P> {
     pools: Vec<Pool<P>>,
+    /// All tenants use pool 0.
     shared: bool,
+    /// The pool of each tenant.
+    of: Vec<u16>,
     mode: WriteMode,
     counts: Vec<Counts>,
-    /// Resident blocks per tenant; kept here only when the pool is shared.
+    /// Resident blocks per tenant.
     occupancy: Vec<u32>,
 }
 
@@ -102,28 +136,41 @@ impl<P: Policy> Engine<P> {
         mode: WriteMode,
         mut make: impl FnMut(usize, u32) -> P,
     ) -> Self {
-        let capacities: &[u32] = match quotas {
-            Quotas::Shared(total) => std::slice::from_ref(total),
-            Quotas::PerTenant(quotas) => quotas,
-        };
-        let pool = |(index, capacity): (usize, &u32)| Pool {
-            policy: make(index, *capacity),
-            dirty: Vec::new(),
-            dirty_blocks: 0,
-            owner: Vec::new(),
+        let of = quotas.pools_of(tenants);
+        let pool = |(index, capacity): (usize, &u32)| {
+            let users = || of.iter().enumerate().filter(move |(_, pool)| **pool as usize == index);
+            Pool {
+                policy: make(index, *capacity),
+                dirty: Vec::new(),
+                dirty_blocks: 0,
+                owner: Vec::new(),
+                tenant: users().next().map_or(0, |(tenant, _)| tenant as u16),
+                common: users().count() > 1,
+            }
         };
         Engine {
-            pools: capacities.iter().enumerate().map(pool).collect(),
+            pools: quotas.blocks().iter().enumerate().map(pool).collect(),
             shared: matches!(quotas, Quotas::Shared(_)),
+            of,
             mode,
             counts: vec![Counts::default(); tenants],
             occupancy: vec![0; tenants],
         }
     }
 
-    /// Whether all tenants share one pool (and thereby one id space).
+    /// Whether some tenants share a pool, and thereby an id space.
     pub fn is_shared(&self) -> bool {
-        self.shared
+        self.shared || self.pools.iter().any(|pool| pool.common)
+    }
+
+    /// The pool of each tenant, where some tenants but not all share one; otherwise nothing.
+    pub fn mixed_pools(&self) -> Vec<u16> {
+        if self.pools.len() > 1 && self.is_shared() { self.of.clone() } else { Vec::new() }
+    }
+
+    /// Whether a tenant shares its pool with others.
+    pub fn shares(&self, tenant: TenantId) -> bool {
+        self.pools[self.pool_of(tenant)].common
     }
 
     /// The write mode.
@@ -134,7 +181,7 @@ impl<P: Policy> Engine<P> {
     /// The index of the pool a tenant's blocks live in.
     #[inline(always)]
     pub fn pool_of(&self, tenant: TenantId) -> usize {
-        if self.shared { 0 } else { tenant.index() }
+        if self.shared { 0 } else { usize::from(self.of[tenant.index()]) }
     }
 
     /// Number of pools.
@@ -144,13 +191,12 @@ impl<P: Policy> Engine<P> {
 
     /// Makes room for ids `0..count` in a pool.
     pub fn reserve_ids(&mut self, pool: usize, count: usize) {
-        let owners = self.shared && self.counts.len() > 1;
         let pool = &mut self.pools[pool];
         pool.policy.reserve_ids(count);
         if count.div_ceil(64) > pool.dirty.len() {
             pool.dirty.resize(count.div_ceil(64), 0);
         }
-        if owners && count > pool.owner.len() {
+        if pool.common && count > pool.owner.len() {
             pool.owner.resize(count, 0);
         }
     }
@@ -281,35 +327,75 @@ impl<P: Policy> Engine<P> {
     }
 
     /// Changes the quotas while running; tenants that shrink lose blocks at once. Each block that
-    /// leaves is given to `left` as (pool, block, was dirty). The kind (shared or per tenant) and
-    /// the number of pools stay as they were built; other quotas are ignored and return false.
+    /// leaves is given to `left` as (pool, block, was dirty). Who uses which pool stays as it was
+    /// built; other quotas are ignored and return false.
     pub fn set_quotas(
         &mut self,
         quotas: &Quotas,
         left: &mut dyn FnMut(usize, BlockId, bool),
     ) -> bool {
-        let capacities: &[u32] = match (quotas, self.shared) {
-            (Quotas::Shared(total), true) => std::slice::from_ref(total),
-            (Quotas::PerTenant(quotas), false) if quotas.len() == self.pools.len() => quotas,
-            _ => return false,
-        };
-        let mut evicted = Vec::new();
-        for (index, capacity) in capacities.iter().enumerate() {
-            let pool = &mut self.pools[index];
-            if pool.policy.capacity() == *capacity {
-                continue;
-            }
-            pool.policy.resize(*capacity, &mut evicted);
-            for block in evicted.drain(..) {
-                let dirty = pool.take_dirty(block);
-                let owner = pool.owner.get(block.index()).copied().map_or(index, usize::from);
-                self.counts[owner].evictions += 1;
-                self.counts[owner].writebacks += u64::from(dirty);
-                self.occupancy[owner] -= 1;
-                left(index, block, dirty);
-            }
+        if !self.fits(quotas) {
+            return false;
+        }
+        for (index, capacity) in quotas.blocks().iter().enumerate() {
+            self.resize(index, *capacity, left);
         }
         true
+    }
+
+    /// Whether quotas divide the cache among the same pools of the same tenants.
+    pub fn fits(&self, quotas: &Quotas) -> bool {
+        let kind = matches!(quotas, Quotas::Shared(_)) == self.shared;
+        let pools = quotas.blocks().len() == self.pools.len();
+        kind && pools
+            && match quotas {
+                Quotas::Pools { of, .. } => *of == self.of,
+                Quotas::PerTenant(each) => each.len() == self.of.len() && !self.is_shared(),
+                Quotas::Shared(_) => true,
+            }
+    }
+
+    /// Changes the blocks of one pool; those it loses leave in the policy's order, each given to
+    /// `left` as (pool, block, was dirty). Changing by a block costs what the policy's eviction
+    /// does.
+    pub fn resize(
+        &mut self,
+        index: usize,
+        capacity_blocks: u32,
+        left: &mut dyn FnMut(usize, BlockId, bool),
+    ) {
+        let pool = &mut self.pools[index];
+        if pool.policy.capacity() == capacity_blocks {
+            return;
+        }
+        let mut evicted = Vec::new();
+        pool.policy.resize(capacity_blocks, &mut evicted);
+        for block in evicted {
+            let dirty = pool.take_dirty(block);
+            let owner = pool.owner.get(block.index()).copied().unwrap_or(pool.tenant);
+            let owner = usize::from(owner);
+            self.counts[owner].evictions += 1;
+            self.counts[owner].writebacks += u64::from(dirty);
+            self.occupancy[owner] -= 1;
+            left(index, block, dirty);
+        }
+    }
+
+    /// Takes blocks of one pool's quota and gives them to another's, at most what it has; those
+    /// that leave are told as by [`Engine::resize`]. Returns how many changed hands.
+    pub fn transfer(
+        &mut self,
+        from: usize,
+        to: usize,
+        blocks: u32,
+        left: &mut dyn FnMut(usize, BlockId, bool),
+    ) -> u32 {
+        let had = self.pools[from].policy.capacity();
+        let moved = if from == to { 0 } else { blocks.min(had) };
+        self.resize(from, had - moved, left);
+        let has = self.pools[to].policy.capacity();
+        self.resize(to, has + moved, left);
+        moved
     }
 
     /// Counters of one tenant so far.
@@ -322,7 +408,7 @@ impl<P: Policy> Engine<P> {
         self.occupancy[tenant.index()]
     }
 
-    /// Blocks a tenant may hold: its quota, or the whole shared pool.
+    /// Blocks a tenant may hold: its quota, or the whole pool it shares.
     pub fn quota(&self, tenant: TenantId) -> u32 {
         self.pools[self.pool_of(tenant)].policy.capacity()
     }

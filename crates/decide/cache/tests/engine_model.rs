@@ -18,7 +18,7 @@ struct Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let op = prop_oneof![4 => Just(Op::Read), 4 => Just(Op::Write), 1 => Just(Op::Trim)];
     let resize = prop_oneof![9 => Just(None), 1 => (0..12_u32).prop_map(Some)];
-    let step = (0..2_u16, op, 0..24_u64, 1..4_u64, resize)
+    let step = (0..3_u16, op, 0..24_u64, 1..4_u64, resize)
         .prop_map(|(tenant, op, block, blocks, resize)| Step { tenant, op, block, blocks, resize });
     prop::collection::vec(step, 1..120)
 }
@@ -27,27 +27,41 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 struct Replay<'a> {
     steps: &'a [Step],
     mode: WriteMode,
-    shared: bool,
+    kind: Kind,
+}
+
+/// How three tenants divide a cache.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Shared,
+    Apart,
+    /// The second on its own, the others together.
+    Pools,
+}
+
+impl Kind {
+    /// A division of 12 blocks with so many for the first pool.
+    fn quotas(self, size: u32) -> Quotas {
+        match self {
+            Kind::Shared => Quotas::Shared(size),
+            Kind::Apart => Quotas::PerTenant(vec![size, (12 - size) / 2, (13 - size) / 2]),
+            Kind::Pools => Quotas::Pools { of: vec![0, 1, 0], blocks: vec![size, 12 - size] },
+        }
+    }
 }
 
 impl PolicyVisitor for Replay<'_> {
     type Output = ();
 
     fn visit<P: Registered>(self, settings: P::Settings) {
-        let quotas = if self.shared { Quotas::Shared(8) } else { Quotas::PerTenant(vec![5, 3]) };
         let make = |_, capacity| P::new(capacity, &settings, Seed(1));
-        let mut cache = Cache::new(Engine::new(2, &quotas, self.mode, make), 12);
+        let mut cache = Cache::new(Engine::new(3, &self.kind.quotas(6), self.mode, make), 12);
         let mut plan = Plan::default();
         // Address -> dirty, as the moves say.
         let mut held: BTreeMap<(u16, u64), bool> = BTreeMap::new();
         for step in self.steps {
             if let Some(size) = step.resize {
-                let quotas = if self.shared {
-                    Quotas::Shared(size)
-                } else {
-                    Quotas::PerTenant(vec![size, 12 - size])
-                };
-                assert!(cache.set_quotas(&quotas, &mut plan));
+                assert!(cache.set_quotas(&self.kind.quotas(size), &mut plan));
                 follow(&plan, Op::Read, self.mode, &mut held);
             }
             let request = Request {
@@ -62,7 +76,7 @@ impl PolicyVisitor for Replay<'_> {
             assert_eq!(cache.engine().audit(), Ok(()));
             let dirty = held.values().filter(|dirty| **dirty).count() as u64;
             assert_eq!(cache.engine().dirty_blocks(), dirty);
-            for tenant in 0..2 {
+            for tenant in 0..3 {
                 let of_tenant = held.keys().filter(|(owner, _)| *owner == tenant).count();
                 assert_eq!(cache.engine().occupancy(TenantId(tenant)), of_tenant as u32);
             }
@@ -105,10 +119,10 @@ proptest! {
     fn moves_account_for_every_block(
         steps in steps(),
         mode in 0..4_usize,
-        shared in any::<bool>(),
+        kind in prop_oneof![Just(Kind::Shared), Just(Kind::Apart), Just(Kind::Pools)],
     ) {
         for entry in entries() {
-            let replay = Replay { steps: &steps, mode: WriteMode::ALL[mode], shared };
+            let replay = Replay { steps: &steps, mode: WriteMode::ALL[mode], kind };
             visit(entry.name, &[], replay).expect("defaults are valid");
         }
     }

@@ -5,6 +5,7 @@
 //! [`Quotas::audit`]: quotas sum to the cache exactly and nobody is below its floor.
 
 mod averages;
+pub mod costpi;
 pub mod equal;
 pub mod hull;
 pub mod icache;
@@ -80,20 +81,42 @@ pub enum Quotas {
     Shared,
     /// So many blocks each, in the order of the tenants.
     PerTenant(Vec<u32>),
+    /// Pools that several tenants may share.
+    Pools {
+        /// The pool of each tenant, in the order of the tenants; every pool has a tenant.
+        of: Vec<u16>,
+        /// The blocks of each pool.
+        blocks: Vec<u32>,
+    },
 }
 
 impl Quotas {
-    /// Checks that there is a quota per tenant, that they sum to `total_blocks`, and that none is
-    /// below `floor_blocks`. The error says which rule is broken and how.
+    /// Checks that there is a quota per tenant, or a pool for each and a tenant in each pool, that
+    /// they sum to `total_blocks`, and that none is below `floor_blocks`. The error says which rule
+    /// is broken and how.
     pub fn audit(
         &self,
         tenants: usize,
         total_blocks: u32,
         floor_blocks: u32,
     ) -> Result<(), String> {
-        let Quotas::PerTenant(quotas) = self else { return Ok(()) };
-        if quotas.len() != tenants {
-            return Err(format!("{} quotas for {tenants} tenants", quotas.len()));
+        let quotas = match self {
+            Quotas::Shared => return Ok(()),
+            Quotas::PerTenant(quotas) => quotas,
+            Quotas::Pools { of, blocks } => {
+                let pools = 0..blocks.len();
+                if let Some(pool) = of.iter().find(|pool| !pools.contains(&usize::from(**pool))) {
+                    return Err(format!("pool {pool} of {} pools", blocks.len()));
+                }
+                if let Some(pool) = pools.into_iter().find(|pool| !of.contains(&(*pool as u16))) {
+                    return Err(format!("pool {pool} is nobody's"));
+                }
+                blocks
+            }
+        };
+        let named = if let Quotas::Pools { of, .. } = self { of.len() } else { quotas.len() };
+        if named != tenants {
+            return Err(format!("{named} quotas for {tenants} tenants"));
         }
         let sum: u64 = quotas.iter().copied().map(u64::from).sum();
         if tenants > 0 && sum != u64::from(total_blocks) {
@@ -101,7 +124,8 @@ impl Quotas {
         }
         match quotas.iter().position(|&quota| quota < floor_blocks) {
             Some(at) => Err(format!(
-                "tenant {at} has {} blocks, below its floor of {floor_blocks}",
+                "{} {at} has {} blocks, below its floor of {floor_blocks}",
+                if matches!(self, Quotas::Pools { .. }) { "pool" } else { "tenant" },
                 quotas[at]
             )),
             None => Ok(()),

@@ -86,6 +86,7 @@ partitioners! {
     crate::equal::Equal,
     crate::static_weights::Static,
     crate::hull::HullShares,
+    crate::costpi::CostPi,
     crate::soft_qos::SoftQos,
     crate::soft_qos_x::SoftQosX,
     crate::icache::ICache,

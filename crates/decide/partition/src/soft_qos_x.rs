@@ -230,7 +230,7 @@ mod tests {
         let mut quotas =
             |second: TenantView| match scheme.divide(&[view(&busy, 0.5, 50), second], 60) {
                 Quotas::PerTenant(quotas) => quotas,
-                Quotas::Shared => panic!("quotas of its own for each"),
+                other => panic!("quotas of its own for each, not {other:?}"),
             };
         let gone = TenantView { accesses: 0, ..view(&silent, 0.5, 0) };
         let awake = quotas(view(&busy, 0.5, 50));

@@ -13,6 +13,7 @@ struct Interval {
     weight: f64,
     hits: u64,
     curve: Option<Curve>,
+    sensitive: bool,
 }
 
 fn curve() -> impl Strategy<Value = Curve> {
@@ -27,20 +28,31 @@ fn curve() -> impl Strategy<Value = Curve> {
 fn interval() -> impl Strategy<Value = Interval> {
     let weight = prop_oneof![4 => 0.0_f64..10.0, 1 => Just(0.0), 1 => Just(1e12)];
     let hits = prop_oneof![1 => Just(0), 3 => 0_u64..5_000];
-    (weight, hits, prop::option::weighted(0.9, curve()))
-        .prop_map(|(weight, hits, curve)| Interval { weight, hits, curve })
+    (weight, hits, prop::option::weighted(0.9, curve())).prop_map(|(weight, hits, curve)| {
+        let sensitive = false;
+        Interval { weight, hits, curve, sensitive }
+    })
 }
 
 /// Several intervals of the same tenants.
 fn story() -> impl Strategy<Value = Vec<Vec<Interval>>> {
     (1_usize..9).prop_flat_map(|tenants| {
-        prop::collection::vec(prop::collection::vec(interval(), tenants), 1..5)
+        let intervals = prop::collection::vec(prop::collection::vec(interval(), tenants), 1..5);
+        let sensitive = prop::collection::vec(any::<bool>(), tenants);
+        (intervals, sensitive).prop_map(|(mut story, sensitive)| {
+            for intervals in &mut story {
+                for (interval, sensitive) in intervals.iter_mut().zip(&sensitive) {
+                    interval.sensitive = *sensitive;
+                }
+            }
+            story
+        })
     })
 }
 
 fn views(intervals: &[Interval]) -> Vec<TenantView<'_>> {
     fn view(interval: &Interval) -> TenantView<'_> {
-        let Interval { weight, hits, curve } = interval;
+        let Interval { weight, hits, curve, sensitive } = interval;
         TenantView {
             name: "tenant",
             weight: *weight,
@@ -52,6 +64,7 @@ fn views(intervals: &[Interval]) -> Vec<TenantView<'_>> {
             curve: curve.as_ref(),
             goal_hit_ratio: Some(0.5),
             profile: &[],
+            sensitive: *sensitive,
             ..TenantView::default()
         }
     }
@@ -75,6 +88,7 @@ fn per_tenant(quotas: &Quotas) -> Vec<u32> {
     match quotas {
         Quotas::Shared => Vec::new(),
         Quotas::PerTenant(quotas) => quotas.clone(),
+        Quotas::Pools { of, blocks } => of.iter().map(|pool| blocks[usize::from(*pool)]).collect(),
     }
 }
 
@@ -133,7 +147,7 @@ proptest! {
 
 #[test]
 fn more_tenants_than_blocks_share_what_there_is() {
-    let interval = Interval { weight: 1.0, hits: 9, curve: None };
+    let interval = Interval { weight: 1.0, hits: 9, curve: None, sensitive: true };
     let story = vec![vec![interval; 5]];
     for entry in registry::entries() {
         for quotas in told(entry.name, &story, 3) {
@@ -167,4 +181,11 @@ fn the_audit_finds_what_is_broken() {
     assert!(quotas.audit(2, 8, 0).is_err_and(|e| e.contains("sum to 7 of 8")));
     assert!(quotas.audit(2, 7, 4).is_err_and(|e| e.contains("tenant 0 has 3")));
     assert!(quotas.audit(3, 7, 0).is_err_and(|e| e.contains("2 quotas for 3 tenants")));
+    let pools = |of: &[u16]| Quotas::Pools { of: of.to_vec(), blocks: vec![3, 4] };
+    assert_eq!(pools(&[1, 0, 1]).audit(3, 7, 3), Ok(()));
+    assert!(pools(&[1, 0]).audit(3, 7, 0).is_err_and(|e| e.contains("2 quotas for 3")));
+    assert!(pools(&[1, 1]).audit(2, 7, 0).is_err_and(|e| e == "pool 0 is nobody's"));
+    assert!(pools(&[0, 2]).audit(2, 7, 0).is_err_and(|e| e == "pool 2 of 2 pools"));
+    assert!(pools(&[0, 1]).audit(2, 8, 0).is_err_and(|e| e.contains("sum to 7 of 8")));
+    assert!(pools(&[0, 1]).audit(2, 7, 4).is_err_and(|e| e.contains("pool 0 has 3")));
 }

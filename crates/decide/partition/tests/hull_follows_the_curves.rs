@@ -35,7 +35,7 @@ fn divide(pairs: &[(&str, Value)], intervals: &[[Option<&Curve>; 2]], total: u32
         let views = curves.map(tenant);
         match hull.divide(&views, total) {
             Quotas::PerTenant(quotas) => quotas,
-            Quotas::Shared => Vec::new(),
+            _ => Vec::new(),
         }
     });
     quotas.collect()

@@ -61,6 +61,7 @@ impl Case {
                 tenant.stop = tenant.stop.filter(|stop| !by_replay(stop));
                 tenant.weight = 1.0;
                 tenant.goal = None;
+                tenant.sensitive = false;
                 tenant.queue_depth = 1;
                 tenant.think_time = Default::default();
             }

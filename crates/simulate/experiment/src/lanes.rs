@@ -54,7 +54,8 @@ impl Plan<'_> {
             let spec = &self.case.spec.tenants[place];
             let (name, weight) = (spec.name.clone(), spec.weight);
             let profile = if profiled { self.profile(place)? } else { Vec::new() };
-            Ok(Tenant { name, weight, goal_hit_ratio: goal, profile })
+            let sensitive = spec.sensitive;
+            Ok(Tenant { name, weight, goal_hit_ratio: goal, profile, sensitive })
         };
         goals.into_iter().enumerate().map(tenant).collect()
     }

@@ -61,6 +61,9 @@ pub fn case_json(
             }
             map.insert("quota_blocks".into(), lane.quota_blocks[index].into());
             map.insert("occupancy_blocks".into(), lane.occupancy_blocks[index].into());
+            if let Some(pool) = lane.pools.get(index) {
+                map.insert("pool".into(), (*pool).into());
+            }
             if let Some(moved) = &lane.moved {
                 map.insert("turns".into(), moved.turns.get(index).copied().into());
             }

@@ -211,7 +211,7 @@ fn what_cannot_be_laid_out_is_refused_by_key_and_value() {
         (
             &[("partition", "shared"), ("capacity", "2000 blocks")],
             "`tenant[1].channels`: found room for 1472 blocks beside `machine.spare_blocks`, \
-             expected room for its quota of 2000 (`cache.partition` lets each tenant have all",
+             expected room for its quota of 2000 (`cache.partition` lets it have all of a",
         ),
         (
             &[("partition", "static"), ("capacity", "2400 blocks"), ("tenant.noisy.weight", "3")],

@@ -22,6 +22,8 @@ pub struct Tenant {
     pub goal_hit_ratio: Option<f64>,
     /// Hit ratios measured ahead of the run, by quota in blocks.
     pub profile: Vec<(u32, f64)>,
+    /// Whether it is sensitive to latency.
+    pub sensitive: bool,
 }
 
 /// A partitioner with what it needs to remember between intervals.
@@ -57,6 +59,16 @@ impl Control {
         match (quotas, &self.limits) {
             (Quotas::PerTenant(each), Some(limits)) => {
                 Quotas::PerTenant(cachewright_partition::share::within(&each, limits))
+            }
+            (Quotas::Pools { of, blocks }, Some(limits)) => {
+                // Whoever shares a pool may fill it.
+                let least = |pool: usize| {
+                    let users = of.iter().zip(limits).filter(|(of, _)| usize::from(**of) == pool);
+                    users.map(|(_, limit)| *limit).min().unwrap_or(u32::MAX)
+                };
+                let limits: Vec<u32> = (0..blocks.len()).map(least).collect();
+                let blocks = cachewright_partition::share::within(&blocks, &limits);
+                Quotas::Pools { of, blocks }
             }
             (quotas, _) => quotas,
         }
@@ -128,6 +140,7 @@ fn view<'a>(
         curve: curves.map(|curves| &curves.all),
         goal_hit_ratio: tenant.goal_hit_ratio,
         profile: &tenant.profile,
+        sensitive: tenant.sensitive,
         ..TenantView::default()
     }
 }
@@ -137,5 +150,6 @@ fn engine_quotas(quotas: cachewright_partition::Quotas, total_blocks: u32) -> Qu
     match quotas {
         cachewright_partition::Quotas::Shared => Quotas::Shared(total_blocks),
         cachewright_partition::Quotas::PerTenant(each) => Quotas::PerTenant(each),
+        cachewright_partition::Quotas::Pools { of, blocks } => Quotas::Pools { of, blocks },
     }
 }

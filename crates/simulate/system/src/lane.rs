@@ -39,6 +39,8 @@ pub struct LaneResult {
     pub occupancy_blocks: Vec<u32>,
     /// Blocks each tenant may hold at the end.
     pub quota_blocks: Vec<u32>,
+    /// The pool of each tenant, where some but not all tenants share one; otherwise empty.
+    pub pools: Vec<u16>,
     /// Dirty blocks at the end.
     pub dirty_blocks: u64,
     /// The time series.
@@ -62,6 +64,7 @@ impl LaneResult {
             counts: tenants().map(|tenant| *engine.counts(tenant)).collect(),
             occupancy_blocks: tenants().map(|tenant| engine.occupancy(tenant)).collect(),
             quota_blocks: tenants().map(|tenant| engine.quota(tenant)).collect(),
+            pools: engine.mixed_pools(),
             dirty_blocks: engine.dirty_blocks(),
             rows,
             moved: control.and_then(Control::moved),

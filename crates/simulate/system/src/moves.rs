@@ -25,7 +25,7 @@ pub struct Moved {
     pub mean: f64,
     /// The largest.
     pub most: f64,
-    /// Turns of each tenant's quota.
+    /// Turns of each tenant's quota, or of the pool it shares.
     pub turns: Vec<u32>,
 }
 
@@ -33,8 +33,10 @@ pub struct Moved {
 #[derive(Clone, Debug, Default)]
 pub struct Moves {
     total_blocks: u32,
-    /// Quotas of the last division; empty before the first and under a shared pool.
+    /// Quotas of the last division by pool; empty before the first and where all share one.
     last: Vec<u32>,
+    /// The pool of each tenant.
+    of: Vec<u16>,
     /// Divisions after the first.
     intervals: u32,
     moved_blocks: u64,
@@ -59,7 +61,13 @@ impl Moves {
 
     /// Takes the next division; the first is the start.
     pub fn next(&mut self, quotas: &Quotas) {
-        let Quotas::PerTenant(quotas) = quotas else { return };
+        let pools = quotas.blocks();
+        match quotas {
+            Quotas::Shared(_) => return,
+            Quotas::PerTenant(each) => self.of = quotas.pools_of(each.len()),
+            Quotas::Pools { of, .. } => self.of.clone_from(of),
+        }
+        let quotas = pools;
         if self.last.len() == quotas.len() {
             self.intervals += 1;
             let pairs = self.last.iter().zip(quotas);
@@ -74,10 +82,10 @@ impl Moves {
         if self.intervals <= WARM_UP {
             self.ways = quotas.iter().map(|quota| Way::from(*quota)).collect();
         }
-        self.last.clone_from(quotas);
+        self.last = quotas.to_vec();
     }
 
-    /// What moved so far; nothing under a shared pool.
+    /// What moved so far; nothing where all share one pool.
     pub fn moved(&self) -> Option<Moved> {
         if self.last.is_empty() {
             return None;
@@ -90,7 +98,7 @@ impl Moves {
             divisions,
             mean: share(self.moved_blocks, divisions),
             most: share(self.most_blocks, 1),
-            turns: self.ways.iter().map(|way| way.turns).collect(),
+            turns: self.of.iter().map(|pool| self.ways[usize::from(*pool)].turns).collect(),
         })
     }
 }
@@ -162,5 +170,12 @@ mod tests {
         shared.next(&Quotas::Shared(200));
         shared.next(&Quotas::Shared(200));
         assert_eq!(shared.moved(), None);
+        let mut pools = Moves::of(200);
+        for at in 0..=WARM_UP + 2 {
+            let odd = if at > WARM_UP { 10 * (at % 2) } else { 0 };
+            pools.next(&Quotas::Pools { of: vec![1, 0, 1], blocks: vec![100 + odd, 100 - odd] });
+        }
+        let moved = Moved { divisions: 2, mean: 0.05, most: 0.05, turns: vec![1, 1, 1] };
+        assert_eq!(pools.moved(), Some(moved), "both pools go there and back");
     }
 }

@@ -270,7 +270,7 @@ mod tests {
             .divide(&counts.map(view), 100)
         {
             Quotas::PerTenant(quotas) => quotas,
-            Quotas::Shared => panic!("quotas of its own for each"),
+            other => panic!("quotas of its own for each, not {other:?}"),
         };
         for lend_after in [0, 3] {
             let settings = SoftQosSettings { lend_after, ..SoftQosSettings::default() };

@@ -33,6 +33,8 @@ pub struct TenantSpec {
     pub sort: bool,
     /// Share under `static`.
     pub weight: f64,
+    /// Whether it is sensitive to latency, for partitioners that treat such tenants apart.
+    pub sensitive: bool,
     /// The channels it asks for, under layouts that keep tenants apart.
     pub channels: Option<Wish>,
     /// What it was promised, for partitioners that keep promises.
@@ -43,7 +45,7 @@ pub struct TenantSpec {
     pub think_time: Nanos,
 }
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "name",
     "trace",
     "format",
@@ -54,6 +56,7 @@ const KEYS: [&str; 16] = [
     "sort",
     "on_bad_record",
     "weight",
+    "sensitive",
     "channels",
     "goal_hit_ratio",
     "goal_latency",
@@ -124,6 +127,7 @@ fn one(
         stop: Stop::from_section(section, start)?,
         sort: section.boolean("sort", false)?,
         weight: section.positive("weight", 1.0)?,
+        sensitive: section.boolean("sensitive", false)?,
         channels: layout::wish(section)?,
         goal: Goal::from_section(section)?,
         queue_depth: section.whole("queue_depth", depth, 1..=65_536)? as u32,

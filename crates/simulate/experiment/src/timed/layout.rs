@@ -51,10 +51,8 @@ pub(super) fn slots(
             case.spec.cache.layout.name
         ));
     }
-    let each = match &*quotas {
-        Quotas::Shared(total) => vec![*total; case.spec.tenants.len()],
-        Quotas::PerTenant(each) => each.clone(),
-    };
+    let pools = quotas.pools_of(case.spec.tenants.len());
+    let each: Vec<u32> = pools.iter().map(|pool| quotas.blocks()[usize::from(*pool)]).collect();
     let blocks = exposed.iter().map(|range| blocks_of(range, shift).len() as u32).collect();
     let channels = Channels { blocks, total_blocks: total };
     let groups: Vec<&[u32]> = exposed.iter().map(|range| range.channels.as_slice()).collect();
@@ -63,7 +61,7 @@ pub(super) fn slots(
         (0..each.len()).map(|at| map.limit_blocks(at).saturating_sub(spare)).collect();
     let may_cut = layout.may_cut() && matches!(quotas, Quotas::PerTenant(_));
     if let Some(at) = (0..each.len()).find(|at| each[*at] > limits[*at] && !may_cut) {
-        let whole = matches!(quotas, Quotas::Shared(_));
+        let whole = pools.iter().filter(|pool| **pool == pools[at]).count() > 1;
         return Err(too_few(at, limits[at], each[at], whole));
     }
     control.bound(limits);
@@ -73,7 +71,7 @@ pub(super) fn slots(
 }
 
 fn too_few(tenant: usize, limit: u32, quota: u32, whole: bool) -> String {
-    let why = if whole { " (`cache.partition` lets each tenant have all of it)" } else { "" };
+    let why = if whole { " (`cache.partition` lets it have all of a pool it shares)" } else { "" };
     format!(
         "`tenant[{}].channels`: found room for {limit} blocks beside `machine.spare_blocks`, \
          expected room for its quota of {quota}{why}",

@@ -350,6 +350,8 @@ pub trait DataCached {
     fn occupancy(&self, tenant: TenantId) -> u32;
     /// Pages a tenant may hold.
     fn quota(&self, tenant: TenantId) -> u32;
+    /// The pool of each tenant, where some tenants but not all share one; otherwise nothing.
+    fn mixed_pools(&self) -> Vec<u16>;
     /// Pages all tenants together may hold.
     fn pages(&self) -> u64;
     /// Pages that are dirty.
@@ -379,6 +381,10 @@ impl<P: Policy> DataCached for CachedSsd<P> {
 
     fn quota(&self, tenant: TenantId) -> u32 {
         self.inside().engine.quota(tenant)
+    }
+
+    fn mixed_pools(&self) -> Vec<u16> {
+        self.inside().engine.mixed_pools()
     }
 
     fn pages(&self) -> u64 {

@@ -197,6 +197,7 @@ impl Whole<'_> {
             counts: held.iter().map(|held| held.counts).collect(),
             occupancy_blocks: held.iter().map(|held| held.occupancy).collect(),
             quota_blocks: held.iter().map(|held| held.quota).collect(),
+            pools: self.drive.mixed_pools(),
             dirty_blocks: self.drive.dirty_pages(),
             rows: self.rows,
             moved: self.control.as_ref().and_then(Control::moved),
