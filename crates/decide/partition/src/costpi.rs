@@ -3,9 +3,9 @@
 //! For: the cache split of CostPI. Must never know: what tenants do. Units: blocks. Source: Liu,
 //! Wang, Feng, CostPI, ICPP'19, of which the abstract is what we know: tenants sensitive to latency
 //! get a dedicated part of the data cache, those that want throughput or capacity share the rest.
-//! Taken from papers that compare with it: a dedicated part is an equal share, 1/N of the cache with
-//! N tenants. Not here: its arbitration of queues and its channels by class (`cache.layout` gives
-//! channels), and a policy by class.
+//! Taken from papers that compare with it: a dedicated part is an equal share, 1/N of the cache for
+//! N tenants. Not here: its arbitration of queues, its channels by class (`cache.layout` gives
+//! channels) and a policy by class.
 //!
 //! Without a sensitive tenant all share; when at most one is not sensitive nobody shares, and the
 //! cache is in equal parts.

@@ -47,7 +47,7 @@ fn divide(icache: &mut ICache, steps: &[&[Step]], total: u32) -> Vec<u32> {
     let views: Vec<TenantView> = steps.iter().copied().map(view).collect();
     match icache.divide(&views, total) {
         Quotas::PerTenant(quotas) => quotas,
-        Quotas::Shared => Vec::new(),
+        _ => Vec::new(),
     }
 }
 

@@ -119,6 +119,7 @@ fn control(stack: &Stack, tenants: usize) -> Control {
         weight: 1.0 + index as f64,
         goal_hit_ratio: None,
         profile: Vec::new(),
+        sensitive: index > 0,
     };
     Control::new(partitioner, (0..tenants).map(tenant).collect(), stack.capacity)
 }
