@@ -9,6 +9,7 @@ pub mod costpi;
 pub mod equal;
 pub mod hull;
 pub mod icache;
+pub mod icache_x;
 mod idle;
 mod network;
 pub mod registry;
@@ -17,6 +18,7 @@ pub mod shared;
 pub mod soft_qos;
 pub mod soft_qos_x;
 pub mod static_weights;
+mod steepest;
 
 pub use registry::{Entry, Need, Registered, boxed, entries, entry};
 

@@ -90,6 +90,7 @@ partitioners! {
     crate::soft_qos::SoftQos,
     crate::soft_qos_x::SoftQosX,
     crate::icache::ICache,
+    crate::icache_x::ICacheX,
 }
 
 /// Checks before a run that all that `entry` needs is `provided`.

@@ -13,9 +13,9 @@
 use crate::averages::{Averages, KNOTS};
 use crate::idle::Idle;
 use crate::registry::{Entry, Need, Registered};
+use crate::steepest::steepest;
 use crate::{Partitioner, Quotas, TenantView, share};
 use cachewright_curve::Curve;
-use cachewright_curve::hull::{Hull, divide};
 use cachewright_types::{Seed, settings};
 
 settings! {
@@ -134,19 +134,6 @@ impl Partitioner for SoftQosX {
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {
         share::feasible_floor(1, tenants, total_blocks)
     }
-}
-
-/// The grants, and what is left where the curves beyond them fall most; nothing more to those whose
-/// blocks are lent.
-fn steepest(curves: &[&Curve], total_blocks: u32, grants: &[u32], lent: &[bool]) -> Vec<u32> {
-    let parts = curves.iter().zip(grants);
-    let hulls: Vec<Hull> = parts.map(|(curve, grant)| Hull::beyond(curve, *grant)).collect();
-    let weights: Vec<f64> = lent.iter().map(|lent| if *lent { 0.0 } else { 1.0 }).collect();
-    let mut quotas = divide(&hulls, &weights, total_blocks, grants);
-    let left = total_blocks - quotas.iter().sum::<u32>();
-    let spare = share::proportional(left, &weights);
-    quotas.iter_mut().zip(spare).for_each(|(quota, more)| *quota += more);
-    quotas
 }
 
 /// The smallest size with a hit ratio of `target`, if one up to `most` blocks has it.

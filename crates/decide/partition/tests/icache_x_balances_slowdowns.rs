@@ -1,0 +1,224 @@
+//! `icache-x`: worked cases, agreement with trying every division, and what holds it back.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use cachewright_curve::{Curve, Curves, Provenance};
+use cachewright_partition::icache_x::balance::least_worst;
+use cachewright_partition::icache_x::costs::Cost;
+use cachewright_partition::icache_x::slowdown::{Pattern, Slowdown, grid};
+use cachewright_partition::icache_x::{ICacheX, ICacheXSettings};
+use cachewright_partition::{Partitioner, Quotas, Registered, TenantView};
+use cachewright_signal::{Price, Prices};
+use cachewright_types::Seed;
+use proptest::prelude::*;
+
+fn price(count: u64, mean_ns: u64) -> Price {
+    Price { count, sum_ns: count * mean_ns }
+}
+
+/// Curves of a tenant that reads only: 1,000 reads, misses in a straight line between knots.
+fn reads(knots: &[(u32, f64)]) -> Curves {
+    let curve = |accesses| Curve::from_knots(knots.iter().copied(), accesses, Provenance::Exact);
+    Curves { all: curve(1000), reads: curve(1000), writes: curve(0) }
+}
+
+/// Half of 1,000 reads hit; a hit takes 20 us, a miss 120.
+fn half_hit() -> Prices {
+    let (hits, misses) = (price(500, 20_000), price(500, 120_000));
+    Prices { read_hits: hits, read_misses: misses, ..Prices::default() }
+}
+
+fn view<'a>(curves: &'a Curves, prices: &'a Prices, quota: u32) -> TenantView<'a> {
+    TenantView {
+        accesses: 1000,
+        quota_blocks: quota,
+        curves: Some(curves),
+        prices: Some(prices),
+        ..TenantView::default()
+    }
+}
+
+/// Without damping, reserve or prior.
+fn free() -> ICacheXSettings {
+    ICacheXSettings {
+        most_moved: 1.0,
+        least_gain: 0.0,
+        reserve: 0.0,
+        prior_requests: 0.0,
+        ..ICacheXSettings::default()
+    }
+}
+
+fn quotas(scheme: &mut ICacheX, views: &[TenantView], total: u32) -> Vec<u32> {
+    match scheme.divide(views, total) {
+        Quotas::PerTenant(quotas) => quotas,
+        Quotas::Shared => Vec::new(),
+    }
+}
+
+#[test]
+fn two_tenants_are_slowed_alike_or_their_mean_is_least() {
+    // Slowdowns 1 + 5 (1 - a / 100) and 1 + 5 (1 - b / 50): equal where a = 2 b, thus at 66 and
+    // 34. In the mean each block saves the second twice as much until it has its 50.
+    let (wide, narrow, prices) = (reads(&[(100, 0.0)]), reads(&[(50, 0.0)]), half_hit());
+    let never = Prices { read_hits: price(1000, 20_000), ..Prices::default() };
+    let views = [view(&wide, &prices, 50), view(&narrow, &never, 50)];
+    let mut worst = ICacheX::new(&free(), 2, Seed(1));
+    assert_eq!(quotas(&mut worst, &views, 100), [66, 34]);
+    let settings = ICacheXSettings { objective_mean: true, ..free() };
+    let mut mean = ICacheX::new(&settings, 2, Seed(1));
+    assert_eq!(quotas(&mut mean, &views, 100), [50, 50]);
+}
+
+#[test]
+fn who_cannot_be_helped_keeps_the_others_from_nothing() {
+    // The first gains only with the whole cache; the others stop gaining at 40 and 20 blocks.
+    let cliff = reads(&[(99, 1000.0), (100, 0.0)]);
+    let (wide, narrow, prices) = (reads(&[(40, 0.0)]), reads(&[(20, 0.0)]), half_hit());
+    let views = [&cliff, &wide, &narrow].map(|curves| view(curves, &prices, 30));
+    let mut scheme = ICacheX::new(&free(), 3, Seed(1));
+    let divided = quotas(&mut scheme, &views, 100);
+    assert!(divided[1] >= 40 && divided[2] >= 20, "{divided:?}");
+    assert_eq!(divided.iter().sum::<u32>(), 100);
+}
+
+#[test]
+fn small_gains_move_nothing_and_large_ones_a_part() {
+    let (wide, narrow, prices) = (reads(&[(100, 0.0)]), reads(&[(50, 0.0)]), half_hit());
+    let views = [view(&wide, &prices, 50), view(&narrow, &prices, 50)];
+    // The worst falls from 3.5 to 2.7.
+    let idle = ICacheXSettings { least_gain: 0.3, ..free() };
+    assert_eq!(quotas(&mut ICacheX::new(&idle, 2, Seed(1)), &views, 100), [50, 50]);
+    let slow = ICacheXSettings { most_moved: 0.1, ..free() };
+    let mut slow = ICacheX::new(&slow, 2, Seed(1));
+    assert_eq!(quotas(&mut slow, &views, 100), [60, 40]);
+    assert_eq!(quotas(&mut slow, &views, 100), [66, 34]);
+}
+
+#[test]
+fn writes_that_are_taken_at_once_claim_nothing() {
+    let curve = |accesses| Curve::from_knots([(100, 0.0)], accesses, Provenance::Exact);
+    let writer = Curves { all: curve(1000), reads: curve(0), writes: curve(1000) };
+    let at_once = Prices { write_hits: price(1000, 20_000), ..Prices::default() };
+    let (reader, prices) = (reads(&[(100, 0.0)]), half_hit());
+    let views = [view(&writer, &at_once, 50), view(&reader, &prices, 50)];
+    let mut scheme = ICacheX::new(&free(), 2, Seed(1));
+    assert_eq!(quotas(&mut scheme, &views, 100), [0, 100]);
+    let reserved = ICacheXSettings { reserve: 0.2, ..free() };
+    let mut scheme = ICacheX::new(&reserved, 2, Seed(1));
+    assert_eq!(quotas(&mut scheme, &views, 100), [10, 90]);
+}
+
+#[test]
+fn who_falls_silent_keeps_its_share_for_a_while_and_has_it_back() {
+    let settings = ICacheXSettings { lend_after: 2, ..free() };
+    let (busy, prices) = (reads(&[(100, 0.0)]), half_hit());
+    let nothing = Curve::from_knots([], 0, Provenance::Exact);
+    let silent = Curves { all: nothing.clone(), reads: nothing.clone(), writes: nothing };
+    let none = Prices::default();
+    let mut scheme = ICacheX::new(&settings, 2, Seed(1));
+    let awake = view(&busy, &prices, 50);
+    let asleep = TenantView { accesses: 0, ..view(&silent, &none, 50) };
+    assert_eq!(quotas(&mut scheme, &[awake; 2], 100), [50, 50]);
+    assert_eq!(quotas(&mut scheme, &[awake, asleep], 100), [50, 50]);
+    assert_eq!(quotas(&mut scheme, &[awake, asleep], 100), [100, 0]);
+    assert_eq!(quotas(&mut scheme, &[asleep; 2], 100), [100, 0], "nobody: nothing moves");
+    assert_eq!(quotas(&mut scheme, &[awake; 2], 100), [50, 50]);
+}
+
+/// Slowdowns of random curves on a cache of `total` blocks.
+fn slowdowns(curves: &[Vec<f64>], total: u32) -> Vec<Slowdown> {
+    let sizes = grid(total);
+    let one = |falls: &Vec<f64>| {
+        let mut left = 1000.0;
+        let knots = falls.iter().zip(1_u32..).map(|(fall, at)| {
+            left *= fall;
+            (at * total / falls.len() as u32, left)
+        });
+        let mut pattern = Pattern::default();
+        pattern.learn(&reads(&knots.collect::<Vec<_>>()), &sizes, 0.0);
+        let cost = Cost { requests: 1000.0, hit_ns: 10.0, miss_more_ns: 90.0 };
+        pattern.slowdown(&[cost, Cost::default()], &sizes)
+    };
+    curves.iter().map(one).collect()
+}
+
+/// Every division of `total` blocks in which everyone has its floor.
+fn divisions(tenants: usize, total: u32, floor: u32) -> Vec<Vec<u32>> {
+    if tenants == 1 {
+        return vec![vec![total]];
+    }
+    let with = |first: u32| {
+        divisions(tenants - 1, total - first, floor).into_iter().map(move |mut rest| {
+            rest.insert(0, first);
+            rest
+        })
+    };
+    (floor..=total - floor * (tenants as u32 - 1)).flat_map(with).collect()
+}
+
+fn falls() -> impl Strategy<Value = Vec<f64>> {
+    // Some parts of a curve are flat, some are cliffs.
+    let fall = prop_oneof![2 => Just(1.0), 1 => Just(0.1), 3 => 0.3_f64..1.0];
+    prop::collection::vec(fall, 1..12)
+}
+
+proptest! {
+    #[test]
+    fn no_division_has_a_lower_worst_slowdown(
+        curves in prop::collection::vec(falls(), 1..4), total in 12_u32..40, floor in 0_u32..4,
+    ) {
+        let (sizes, slowdowns) = (grid(total), slowdowns(&curves, total));
+        let floors = vec![floor; curves.len()];
+        let everyone = (0..curves.len()).collect();
+        let found = least_worst(&slowdowns, &sizes, total, &floors, everyone);
+        prop_assert!(found.iter().sum::<u32>() <= total);
+        prop_assert!(found.iter().all(|&quota| quota >= floor));
+        let worst = |quotas: &[u32]| {
+            let each = slowdowns.iter().zip(quotas).map(|(one, quota)| one.at(*quota, &sizes));
+            each.fold(1.0, f64::max)
+        };
+        let all = divisions(curves.len(), total, floor);
+        let best = all.iter().map(|quotas| worst(quotas)).fold(f64::INFINITY, f64::min);
+        prop_assert!((worst(&found) - best).abs() <= 1e-6 * best, "{} {best}", worst(&found));
+    }
+
+    #[test]
+    fn quotas_keep_the_rules_and_repeat(
+        story in prop::collection::vec(prop::collection::vec(
+            (falls(), 0_u64..2_000, 0_u64..2_000, 0_u64..1_000_000), 3), 1..6),
+        total in prop_oneof![0_u32..40, 100_u32..100_000, Just(u32::MAX)],
+        objective_mean in any::<bool>(),
+    ) {
+        let told = || {
+            let settings = ICacheXSettings { objective_mean, ..ICacheXSettings::default() };
+            let mut scheme = ICacheX::new(&settings, 3, Seed(1));
+            let mut last = vec![0; 3];
+            let divided: Vec<Vec<u32>> = story.iter().map(|interval| {
+                let seen: Vec<(Curves, Prices)> = interval.iter().map(|(falls, hits, misses, ns)| {
+                    let knots = falls.iter().zip(1_u32..).map(|(fall, at)| (at * 7, fall * 1e3));
+                    let prices = Prices {
+                        read_hits: price(*hits, *ns / 10),
+                        read_misses: price(*misses, *ns),
+                        write_hits: price(*misses, *ns % 1000),
+                        write_misses: price(*hits % 7, *ns),
+                    };
+                    (reads(&knots.collect::<Vec<_>>()), prices)
+                }).collect();
+                let seen = seen.iter().zip(&last).zip(interval);
+                let views: Vec<TenantView> = seen.map(|(((curves, prices), quota), interval)| {
+                    TenantView { accesses: interval.1, ..view(curves, prices, *quota) }
+                }).collect();
+                last = quotas(&mut scheme, &views, total);
+                last.clone()
+            }).collect();
+            (divided, scheme.floor_blocks(3, total))
+        };
+        let (divided, floor) = told();
+        for quotas in &divided {
+            let audit = Quotas::PerTenant(quotas.clone()).audit(3, total, floor);
+            prop_assert_eq!(audit, Ok(()));
+        }
+        prop_assert_eq!(told().0, divided);
+    }
+}
