@@ -8,6 +8,7 @@
 mod errors;
 mod experiment;
 mod importing;
+mod models;
 mod registry;
 mod stream;
 mod trace;
@@ -25,5 +26,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     experiment::register(module)?;
     importing::register(module)?;
     training::register(module)?;
+    models::register(module)?;
     stream::register(module)
 }

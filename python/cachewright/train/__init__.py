@@ -9,7 +9,7 @@ model before stays in use, and the result says so.
 from __future__ import annotations
 
 from cachewright.train.by_name import TRAINERS, hand_out
-from cachewright.train.model_file import model_file
+from cachewright.train.model_file import Normalisation, model_file
 from cachewright.train.offline import Trained, train_shiro
 from cachewright.train.shiro import JaxTrainer
 from cachewright.train.window import CONTEXT, LONG, SHORT, Trainer, Window
@@ -20,6 +20,7 @@ __all__ = [
     "SHORT",
     "TRAINERS",
     "JaxTrainer",
+    "Normalisation",
     "Trained",
     "Trainer",
     "Window",

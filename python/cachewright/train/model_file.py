@@ -1,14 +1,15 @@
-"""Writing a GRU classifier as a model file.
+"""Writing models as model files, whatever framework trained them.
 
-For: trainers of any framework: weights by PyTorch's names in, bytes out. Must never know: how the
-weights were found. Layout: docs/model-file.md (safetensors; little-endian; the same model gives the
-same bytes).
+For: weights by PyTorch's names, or trees as flat arrays, in; bytes out. Must never know: how they
+were found. Layout: docs/model-file.md (safetensors; little-endian; the same model gives the same
+bytes).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cachewright._native import SpecError
@@ -18,39 +19,67 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 VERSION = 1
-HEAD = "fc"
-GATES = 3
 LENGTH_BYTES = 8
-LAYER = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
-NAMES = (*LAYER, f"{HEAD}.weight", f"{HEAD}.bias")
+FOREST = "forest"
+GATES = {"gru": 3, "lstm": 4}
+WHOLE = ("tree.nodes", "node.feature")
+"""Tensors of whole numbers."""
+
+
+@dataclass(frozen=True)
+class Normalisation:
+    """How a feature becomes an input: (feature - mean) / deviation, a number per input."""
+
+    mean: NDArray[np.float32]
+    deviation: NDArray[np.float32]
+
+    @staticmethod
+    def none(inputs: int) -> Normalisation:
+        """Return what leaves features as they are."""
+        import numpy as np
+
+        return Normalisation(np.zeros(inputs, np.float32), np.ones(inputs, np.float32))
+
+    def apply(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the inputs, bit by bit as the forward passes find them."""
+        import numpy as np
+
+        one = np.float32(1)
+        return np.asarray((features - self.mean) * (one / self.deviation), dtype=np.float32)
 
 
 def model_file(
-    weights: Mapping[str, NDArray[np.float32]],
+    weights: Mapping[str, NDArray[np.float32] | NDArray[np.int32]],
     features: Sequence[str],
     test_inputs: NDArray[np.float32],
     test_outputs: NDArray[np.float32],
     notes: Mapping[str, str] | None = None,
+    *,
+    kind: str = "gru",
+    heads: Sequence[str] = ("fc",),
+    normalisation: Normalisation | None = None,
+    combine: str = "mean",
 ) -> bytes:
-    """Return the bytes of a model file of one GRU layer and the dense layer `fc`.
+    """Return the bytes of a model file.
 
-    `weights` are `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0`, `fc.weight`,
-    `fc.bias`; `test_inputs` are rows of one sequence, `test_outputs` what the model gives for each
-    from a zero state: loading replays them. Inputs are not normalised. Errors: `SpecError` naming a
-    tensor that is missing or of another shape.
+    `weights` are those of docs/model-file.md, such as `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`,
+    `bias_hh_l0`, `fc.weight`, `fc.bias` of a GRU; how many layers there are and how wide follows
+    from them. `test_inputs` are rows of one sequence before normalisation, `test_outputs` what the
+    model gives for each from a zero state: loading replays them. A forest has one head; `combine`
+    (`mean` or `sum`) is of forests alone. Errors: `SpecError` naming a tensor that is missing or of
+    another shape.
     """
-    _check(weights, len(features))
-    outputs, hidden = weights[f"{HEAD}.weight"].shape
+    normalisation = normalisation or Normalisation.none(len(features))
+    architecture = _architecture(weights, kind, len(features), heads, combine)
+    _check(weights, _expected(architecture))
     description = {
         "version": VERSION,
-        "architecture": {
-            "kind": "gru",
-            "inputs": len(features),
-            "hidden": [hidden],
-            "heads": [{"name": HEAD, "outputs": outputs}],
-        },
+        "architecture": architecture,
         "features": list(features),
-        "normalisation": {"mean": [0.0] * len(features), "deviation": [1.0] * len(features)},
+        "normalisation": {
+            "mean": normalisation.mean.tolist(),
+            "deviation": normalisation.deviation.tolist(),
+        },
         "notes": dict(notes or {}),
         "test_vector": {"inputs": test_inputs.tolist(), "outputs": test_outputs.tolist()},
     }
@@ -58,27 +87,88 @@ def model_file(
     header: dict[str, Any] = {"__metadata__": {"cachewright": text}}
     data = b""
     for name in sorted(weights):
-        tensor = weights[name].astype("<f4").tobytes()
+        whole = kind == FOREST and name in WHOLE
+        tensor = weights[name].astype("<i4" if whole else "<f4").tobytes()
         shape, offsets = list(weights[name].shape), [len(data), len(data) + len(tensor)]
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": offsets}
+        dtype = "I32" if whole else "F32"
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": offsets}
         data += tensor
     head = json.dumps(header, separators=(",", ":")).encode()
     head += b" " * (-len(head) % LENGTH_BYTES)
     return len(head).to_bytes(LENGTH_BYTES, "little") + head + data
 
 
-def _check(weights: Mapping[str, NDArray[np.float32]], inputs: int) -> None:
-    names = ", ".join(NAMES)
+def _architecture(
+    weights: Mapping[str, Any], kind: str, inputs: int, heads: Sequence[str], combine: str
+) -> dict[str, Any]:
+    """Return what the weights say of themselves; 1 where one that would say it is missing."""
+
+    def width(name: str) -> int:
+        return int(weights[name].shape[-1]) if name in weights else 1
+
+    outputs = {head: width("base" if kind == FOREST else f"{head}.bias") for head in heads}
+    found = {
+        "kind": kind,
+        "inputs": inputs,
+        "hidden": _hidden(weights, kind, width),
+        "heads": [{"name": name, "outputs": count} for name, count in outputs.items()],
+    }
+    if kind == FOREST:
+        trees, nodes = width("tree.nodes"), width("node.feature")
+        found["forest"] = {"trees": trees, "nodes": nodes, "combine": combine}
+    return found
+
+
+def _hidden(weights: Mapping[str, Any], kind: str, width: Any) -> list[int]:
+    """Return the units of each layer, at least of one layer where the kind has layers."""
+    if kind in GATES:
+        layers = sum(name.startswith("weight_hh_l") for name in weights)
+        return [width(f"weight_hh_l{layer}") for layer in range(max(layers, 1))]
+    if kind == "mlp":
+        layers = sum(name.startswith("hidden.") and name.endswith(".bias") for name in weights)
+        return [width(f"hidden.{layer}.bias") for layer in range(max(layers, 1))]
+    return []
+
+
+def _expected(architecture: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Return the tensors that an architecture has, by name with their shapes."""
+    kind, before = architecture["kind"], architecture["inputs"]
+    if kind == FOREST:
+        trees, nodes = architecture["forest"]["trees"], architecture["forest"]["nodes"]
+        outputs = architecture["heads"][0]["outputs"]
+        return {
+            "tree.nodes": (trees,),
+            "node.feature": (nodes,),
+            "node.threshold": (nodes,),
+            "leaf.values": ((nodes + trees) // 2, outputs),
+            "base": (outputs,),
+        }
+    expected: dict[str, tuple[int, ...]] = {}
+    for layer, units in enumerate(architecture["hidden"]):
+        if kind in GATES:
+            rows = GATES[kind] * units
+            expected[f"weight_ih_l{layer}"] = (rows, before)
+            expected[f"weight_hh_l{layer}"] = (rows, units)
+            expected[f"bias_ih_l{layer}"] = expected[f"bias_hh_l{layer}"] = (rows,)
+        else:
+            expected[f"hidden.{layer}.weight"] = (units, before)
+            expected[f"hidden.{layer}.bias"] = (units,)
+        before = units
+    for head in architecture["heads"]:
+        expected[f"{head['name']}.weight"] = (head["outputs"], before)
+        expected[f"{head['name']}.bias"] = (head["outputs"],)
+    return expected
+
+
+def _check(weights: Mapping[str, Any], expected: Mapping[str, tuple[int, ...]]) -> None:
+    names = ", ".join(expected)
     for name in weights:
-        if name not in NAMES:
+        if name not in expected:
             raise SpecError(f"weights: found `{name}`, expected {names}")
-    for name in NAMES:
+    for name in expected:
         if name not in weights:
             raise SpecError(f"weights: found no `{name}`, expected {names}")
-    hidden, outputs = weights["weight_hh_l0"].shape[-1], weights[f"{HEAD}.bias"].shape[-1]
-    rows = GATES * hidden
-    shapes = ((rows, inputs), (rows, hidden), (rows,), (rows,), (outputs, hidden), (outputs,))
-    for name, shape in zip(NAMES, shapes, strict=True):
+    for name, shape in expected.items():
         if weights[name].shape != shape:
             found = list(weights[name].shape)
             raise SpecError(f"weights: found {found} for `{name}`, expected {list(shape)}")

@@ -1,12 +1,12 @@
-//! A trained network out of a model file, in whatever precision it was stored.
+//! A trained model out of a model file, in whatever precision it was stored.
 //!
-//! For: partitioners that ask a model. Must never know: what inputs and outputs mean. One value per
-//! kind of file; a kind that `cachewright-infer` learns to read is one more variant here. Outputs
-//! are real numbers, as the network's heads give them.
+//! For: partitioners that ask a model. Must never know: what inputs and outputs mean. One variant per
+//! kind of arithmetic; trees have no state to carry. Outputs are real numbers, as the model's heads
+//! give them.
 
 use cachewright_infer::{
-    Architecture, Description, FloatModel, FloatScratch, FloatState, Int8Model, Int8Scratch,
-    Int8State, OUTPUT_ONE, StoredModel,
+    Architecture, Description, FloatModel, FloatScratch, FloatState, ForestModel, ForestScratch,
+    Int8Model, Int8Scratch, Int8State, Model, OUTPUT_ONE, StoredModel,
 };
 
 /// What computes, with its state and room to work.
@@ -14,6 +14,7 @@ use cachewright_infer::{
 enum Arithmetic {
     Float { model: FloatModel, scratch: FloatScratch, state: FloatState },
     Int8 { model: Int8Model, scratch: Int8Scratch, state: Int8State },
+    Forest { model: ForestModel, scratch: ForestScratch },
 }
 
 /// A network and what it carries from step to step.
@@ -28,12 +29,14 @@ impl Network {
     pub fn load(bytes: &[u8]) -> Result<Network, String> {
         let wrong = |error: cachewright_infer::ModelError| error.to_string();
         let stored = StoredModel::from_bytes(bytes).map_err(wrong)?;
-        let arithmetic = if stored.is_int8() {
-            let model = Int8Model::load(bytes).map_err(wrong)?;
-            Arithmetic::Int8 { scratch: model.scratch(), state: model.zero_state(), model }
-        } else {
-            let model = FloatModel::load(bytes).map_err(wrong)?;
-            Arithmetic::Float { scratch: model.scratch(), state: model.zero_state(), model }
+        let arithmetic = match Model::load(bytes).map_err(wrong)? {
+            Model::Float(model) => {
+                Arithmetic::Float { scratch: model.scratch(), state: model.zero_state(), model }
+            }
+            Model::Int8(model) => {
+                Arithmetic::Int8 { scratch: model.scratch(), state: model.zero_state(), model }
+            }
+            Model::Forest(model) => Arithmetic::Forest { scratch: model.scratch(), model },
         };
         Ok(Network { description: stored.description, arithmetic })
     }
@@ -83,6 +86,7 @@ impl Network {
         match &mut self.arithmetic {
             Arithmetic::Float { model, state, .. } => *state = model.zero_state(),
             Arithmetic::Int8 { model, state, .. } => *state = model.zero_state(),
+            Arithmetic::Forest { .. } => {}
         }
     }
 
@@ -97,6 +101,10 @@ impl Network {
                 .step(scratch, &mut state.hidden, &mut state.cell, features)
                 .ok()
                 .map(|q12| q12.iter().map(|&x| f64::from(x) / f64::from(OUTPUT_ONE)).collect()),
+            Arithmetic::Forest { model, scratch } => model
+                .predict(scratch, features)
+                .ok()
+                .map(|outputs| outputs.iter().copied().map(f64::from).collect()),
         }
     }
 }

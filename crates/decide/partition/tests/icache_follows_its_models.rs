@@ -4,9 +4,12 @@
 
 mod common;
 
-use cachewright_infer::{FloatModel, Int8Model, Kind, OUTPUT_ONE, StoredModel, quantise};
+use cachewright_infer::{
+    Architecture, Combine, Description, FloatModel, Forest, Head, Int8Model, Kind, Node,
+    OUTPUT_ONE, StoredModel, Tree, quantise,
+};
 use cachewright_partition::icache::allocate::{Demand, Resources};
-use cachewright_partition::icache::predict::{Looks, Predictor, pooled, pooled_names};
+use cachewright_partition::icache::predict::{Looks, Prediction, Predictor, pooled, pooled_names};
 use cachewright_partition::icache::{ICache, ICacheSettings};
 use cachewright_partition::{Models, Partitioner, Quotas, Registered, TenantView};
 use cachewright_signal::{FEATURES, Step};
@@ -145,6 +148,30 @@ fn models_without_a_state_see_the_window_pooled() {
     predictor.learn(&all);
     let window: Vec<_> = all[6..].iter().map(Step::features).collect();
     assert_eq!(predicted(&predictor), last_outputs(&stored, &pooled(&window)));
+}
+
+#[test]
+fn forests_are_asked_like_other_models_without_a_state() {
+    // MBP 0.2 and OAP 0.4 unless there were more than 3 requests per step at the end.
+    let leaf = |mbp, oap| Node::Leaf(vec![mbp, oap]);
+    let split = Node::Split { feature: 44, threshold: 3.0, left: 1, right: 2 };
+    let trees = vec![Tree { nodes: vec![split, leaf(0.2, 0.4), leaf(0.6, 0.9)] }];
+    let forest = Forest { trees, combine: Combine::Mean, base: vec![0.0; 2] };
+    let heads = vec![Head { name: "points".to_owned(), outputs: 2 }];
+    let architecture = Architecture { kind: forest.kind(), inputs: 48, hidden: vec![], heads };
+    let mut description = Description::plain(architecture);
+    description.features = pooled_names();
+    let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+    description.notes = NOTES.iter().map(owned).collect();
+    let stored = StoredModel::forest(description, &forest, vec![vec![0.0; 48]]).unwrap();
+    let looks = Looks { window_steps: 24, granules: 10, carried: false };
+    let mut predictor = Predictor::load(&stored.to_bytes().unwrap(), looks).unwrap();
+    for (requests, expected) in [(3, (0.2, 0.4)), (4, (0.6, 0.9))] {
+        predictor.learn(&vec![Step { requests, ..Step::default() }; 24]);
+        let Prediction { mbp_share, oap_share } = predictor.prediction().unwrap();
+        let (mbp, oap) = (mbp_share as f32, oap_share as f32);
+        assert_eq!((mbp, oap), expected, "{requests} requests per step");
+    }
 }
 
 #[test]

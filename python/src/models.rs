@@ -1,0 +1,124 @@
+//! Model files for Python: what they hold, what they compute, and their int8 form.
+//!
+//! For: trainers that judge a model with the very code that will run it. Must never know: what a
+//! model is for. Sequences are float32 [sequence, step, input], before normalisation.
+
+use crate::errors::SpecError;
+use cachewright_infer::{Kind, Model as Computing, Numbers, StoredModel};
+use numpy::{
+    IntoPyArray, PyArray2, PyArrayDyn, PyArrayMethods, PyReadonlyArray3, PyUntypedArrayMethods,
+};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use serde_json::json;
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Model>()
+}
+
+/// A model file that was read and whose test vector was replayed.
+#[pyclass(module = "cachewright._native", frozen)]
+struct Model {
+    stored: StoredModel,
+    computing: Computing,
+}
+
+fn wrong(error: cachewright_infer::ModelError) -> PyErr {
+    SpecError::new_err(error.to_string())
+}
+
+#[pymethods]
+impl Model {
+    #[new]
+    fn new(content: &[u8]) -> PyResult<Model> {
+        let stored = StoredModel::from_bytes(content).map_err(wrong)?;
+        let computing = Computing::load(content).map_err(wrong)?;
+        Ok(Model { stored, computing })
+    }
+
+    /// The file's description without test vector, as JSON; `weight_bytes` and `int8` beside.
+    fn describe(&self) -> String {
+        let description = &self.stored.description;
+        let architecture = &description.architecture;
+        let heads: Vec<_> = architecture.heads.iter().map(|h| json!([h.name, h.outputs])).collect();
+        let forest = match architecture.kind {
+            Kind::Forest(shape) => json!({"trees": shape.trees, "nodes": shape.nodes}),
+            _ => json!(null),
+        };
+        json!({
+            "kind": architecture.kind.name(),
+            "inputs": architecture.inputs,
+            "hidden": architecture.hidden,
+            "heads": heads,
+            "forest": forest,
+            "features": description.features,
+            "normalisation": description.normalisation,
+            "notes": description.notes,
+            "int8": self.stored.is_int8(),
+            "weight_bytes": self.stored.weight_bytes(),
+        })
+        .to_string()
+    }
+
+    /// The single-precision tensors by name.
+    fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let weights = PyDict::new(py);
+        for (name, tensor) in &self.stored.tensors {
+            if let Numbers::F32(numbers) = &tensor.numbers {
+                let numbers = numbers.clone().into_pyarray(py);
+                let shaped: Bound<'py, PyArrayDyn<f32>> = numbers.reshape(tensor.shape.clone())?;
+                weights.set_item(name, shaped)?;
+            }
+        }
+        Ok(weights)
+    }
+
+    /// The outputs after the last step of each sequence, each from a zero state.
+    fn outputs<'py>(
+        &self,
+        py: Python<'py>,
+        sequences: PyReadonlyArray3<'py, f32>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let (length, all) = flat(&sequences)?;
+        let outputs = self.computing.architecture().outputs();
+        let mut found = Vec::with_capacity(sequences.shape()[0] * outputs);
+        py.detach(|| {
+            all.chunks_exact(length).try_for_each(|sequence| {
+                found.extend(self.computing.last(sequence)?);
+                Ok(())
+            })
+        })
+        .map_err(wrong)?;
+        found.into_pyarray(py).reshape([sequences.shape()[0], outputs])
+    }
+
+    /// The file of the same model in int8, calibrated on sequences like those to come.
+    fn quantised<'py>(
+        &self,
+        py: Python<'py>,
+        sequences: PyReadonlyArray3<'py, f32>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let (length, all) = flat(&sequences)?;
+        let calibration: Vec<&[f32]> = all.chunks_exact(length).collect();
+        let file = py.detach(|| {
+            cachewright_infer::quantise(&self.stored, &calibration)
+                .and_then(|stored| stored.to_bytes())
+        });
+        Ok(PyBytes::new(py, &file.map_err(wrong)?))
+    }
+}
+
+/// Numbers of a sequence, and all sequences one after another.
+fn flat<'a>(sequences: &'a PyReadonlyArray3<'_, f32>) -> PyResult<(usize, &'a [f32])> {
+    let all = sequences.as_slice().map_err(|_| {
+        SpecError::new_err("sequences: found an array with gaps, expected a contiguous one")
+    })?;
+    let length = sequences.shape()[1] * sequences.shape()[2];
+    if length == 0 {
+        let found = sequences.shape();
+        return Err(SpecError::new_err(format!(
+            "sequences: found shape {found:?}, expected steps"
+        )));
+    }
+    Ok((length, all))
+}
