@@ -110,6 +110,23 @@ impl Counts {
         }
     }
 
+    /// What was counted since `before`, counts of the same tenant at an earlier time.
+    pub fn since(&self, before: &Counts) -> Counts {
+        Counts {
+            reads: self.reads - before.reads,
+            read_hits: self.read_hits - before.read_hits,
+            writes: self.writes - before.writes,
+            write_hits: self.write_hits - before.write_hits,
+            read_admissions: self.read_admissions - before.read_admissions,
+            write_admissions: self.write_admissions - before.write_admissions,
+            evictions: self.evictions - before.evictions,
+            writebacks: self.writebacks - before.writebacks,
+            invalidations: self.invalidations - before.invalidations,
+            requests: self.requests - before.requests,
+            request_hits: self.request_hits - before.request_hits,
+        }
+    }
+
     /// Adds `other`'s counts.
     pub fn add(&mut self, other: &Counts) {
         self.reads += other.reads;
@@ -154,5 +171,8 @@ mod tests {
         assert_eq!(counts.cache_writes(WriteEffect::Back), 8 + 2);
         assert_eq!(counts.cache_writes(WriteEffect::Invalidate), 8);
         assert_eq!(Counts::default().hit_ratio(), 0.0);
+        let mut both = counts;
+        both.add(&counts);
+        assert_eq!(both.since(&counts), counts);
     }
 }

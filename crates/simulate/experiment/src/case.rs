@@ -76,7 +76,7 @@ impl Case {
     /// Whether two cases of one recording can be fed by one pass.
     pub fn shares_pass(&self, other: &Case) -> bool {
         let (a, b) = (&self.spec.replay, &other.spec.replay);
-        let alike = a.interval == b.interval && a.windows == b.windows;
+        let alike = a.interval == b.interval && a.windows == b.windows && a.warmup == b.warmup;
         // The curves of intervals are sampled by the seed and shared by a pass.
         !a.closed && !b.closed && alike && self.spec.seed == other.spec.seed
     }
@@ -141,6 +141,7 @@ impl Case {
         self.spec.stack.is_some()
             || replay.closed
             || replay.windows > 0
+            || replay.warmup.0 > 0
             || self.needs(Need::Interval)
     }
 
@@ -170,6 +171,22 @@ impl Case {
             }),
             _ => Ok(()),
         }
+    }
+
+    /// Checks that something arrives after the warm-up of an open loop over `span_ns`. Errors:
+    /// nothing does.
+    pub fn check_warmup(&self, span_ns: u64, origin: &Path) -> Result<(), ExperimentError> {
+        let (warmup, closed) = (self.spec.replay.warmup, self.spec.replay.closed);
+        if closed || warmup.0 <= span_ns {
+            return Ok(());
+        }
+        Err(ExperimentError::Spec {
+            origin: origin.to_owned(),
+            message: format!(
+                "`replay.warmup`: found {warmup} for traces that span {}, expected less",
+                Nanos(span_ns)
+            ),
+        })
     }
 
     /// Every tenant's goal as a hit ratio. Errors: a latency out of reach; no goal at all for a

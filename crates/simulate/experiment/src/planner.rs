@@ -84,6 +84,7 @@ pub fn plan(
         let recorded = record(&spec, true, progress)?;
         let recording = &recorded.recording;
         first.check_interval(recording.span_ns(), origin)?;
+        first.check_warmup(recording.span_ns(), origin)?;
         let devices = match first.spec.stack {
             Some(_) => Some(timed::workload(&first, recording, origin, progress)?),
             None => None,
@@ -249,7 +250,8 @@ impl Planner<'_> {
         let lanes: Result<Vec<_>, _> =
             cases.iter().map(|case| self.lane_plan(case)?.lane(None)).collect();
         let mut lanes = lanes?;
-        let cuts = Cuts::new(recording, first.spec.replay.interval.0, 0);
+        let cuts = Cuts::new(recording, first.spec.replay.interval.0, 0)
+            .with_warmup(recording, first.spec.replay.warmup.0);
         let meter = first.needs_curves().then(|| interval_meter(first));
         let curves = meter.map(|meter| interval_curves(recording, &cuts, meter));
         let future = first.needs_future(self.origin)?;

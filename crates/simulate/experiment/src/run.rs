@@ -147,6 +147,7 @@ impl Run<'_> {
         let fingerprint = if self.store.keeps() { recorded.recording.fingerprint() } else { 0 };
         for case in group {
             case.check_interval(recorded.recording.span_ns(), self.origin)?;
+            case.check_warmup(recorded.recording.span_ns(), self.origin)?;
             let resolved = resolved(&case.spec, self.origin)?;
             let key = Store::key(&resolved, &recorded.tenants, fingerprint);
             if let Some((mut answer, rows)) = self.store.load(&key)? {
@@ -257,6 +258,7 @@ impl Run<'_> {
         }
         let replay_spec = &pass.first().map_or(first, |(case, _)| case).spec.replay;
         let cuts = Cuts::new(recording, replay_spec.interval.0, replay_spec.windows);
+        let cuts = cuts.with_warmup(recording, replay_spec.warmup.0);
         let next_use = if future { self.next_uses(recording)? } else { Vec::new() };
         let curves = meter.map(|meter| interval_curves(recording, &cuts, meter));
         let shared = Shared {

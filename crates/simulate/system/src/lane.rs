@@ -26,6 +26,8 @@ pub trait Lane: Send {
     fn end_interval(&mut self, curves: &[Curves]);
     /// A window of the time series has ended.
     fn end_window(&mut self, window: u32, time_ns: u64);
+    /// The warm-up has ended: only what follows is counted in the result.
+    fn end_warmup(&mut self) {}
     /// The recording has ended.
     fn finish(&mut self) -> LaneResult;
 }
@@ -33,7 +35,7 @@ pub trait Lane: Send {
 /// What a lane found.
 #[derive(Clone, Debug, Default)]
 pub struct LaneResult {
-    /// Counters per tenant.
+    /// Counters per tenant, of what came after the warm-up.
     pub counts: Vec<Counts>,
     /// Blocks each tenant holds at the end.
     pub occupancy_blocks: Vec<u32>,
@@ -52,6 +54,14 @@ pub struct LaneResult {
 }
 
 impl LaneResult {
+    /// The same with counters of what came after `before`, the tenants' counters at a time.
+    pub fn since(mut self, before: &[Counts]) -> LaneResult {
+        for (counts, before) in self.counts.iter_mut().zip(before) {
+            *counts = counts.since(before);
+        }
+        self
+    }
+
     /// What an engine of so many tenants found, with the rows kept beside it, under `control`.
     pub fn of<P: Policy>(
         engine: &Engine<P>,
@@ -80,6 +90,8 @@ pub struct EngineLane<P> {
     watcher: Option<Box<dyn Watcher>>,
     rows: Vec<Row>,
     window_start: Vec<Counts>,
+    /// Counters at the end of the warm-up.
+    before: Vec<Counts>,
     /// Whether every block of the current request has hit so far.
     all_hit: bool,
 }
@@ -96,12 +108,14 @@ impl<P: Policy> EngineLane<P> {
             engine.reserve_ids(pool, ids as usize);
         }
         let window_start = vec![Counts::default(); recording.totals.len()];
+        let before = window_start.clone();
         EngineLane {
             engine,
             control: None,
             watcher: None,
             rows: Vec::new(),
             window_start,
+            before,
             all_hit: true,
         }
     }
@@ -225,11 +239,17 @@ impl<P: Policy> Lane for EngineLane<P> {
         self.rows.extend(rows);
     }
 
+    fn end_warmup(&mut self) {
+        let tenants = (0..self.before.len()).map(|tenant| TenantId(tenant as u16));
+        self.before = tenants.map(|tenant| *self.engine.counts(tenant)).collect();
+    }
+
     fn finish(&mut self) -> LaneResult {
         if let Some(watcher) = &mut self.watcher {
             watcher.finish();
         }
         let rows = std::mem::take(&mut self.rows);
-        LaneResult::of(&self.engine, self.window_start.len(), rows, self.control.as_ref())
+        let (tenants, control) = (self.before.len(), self.control.as_ref());
+        LaneResult::of(&self.engine, tenants, rows, control).since(&self.before)
     }
 }

@@ -25,6 +25,8 @@ pub struct Cut {
     pub interval: Option<u32>,
     /// The number of the window that ends here.
     pub window: Option<u32>,
+    /// Whether the warm-up ends here.
+    pub warmup: bool,
 }
 
 /// All cuts of a recording, in order.
@@ -45,7 +47,7 @@ impl Cuts {
                 let time_ns = (interval + 1) * interval_ns;
                 let at = recording.position_at(time_ns);
                 let interval = Some(interval as u32);
-                cuts.push(Cut { at, time_ns, interval, window: None });
+                cuts.push(Cut { at, time_ns, interval, window: None, warmup: false });
             }
         }
         for window in 0..windows {
@@ -55,12 +57,27 @@ impl Cuts {
             match cuts.binary_search_by_key(&time_ns, |cut| cut.time_ns) {
                 Ok(found) => cuts[found].window = Some(window),
                 Err(before) => {
-                    let window = Some(window);
-                    cuts.insert(before, Cut { at, time_ns, interval: None, window });
+                    let (interval, window) = (None, Some(window));
+                    cuts.insert(before, Cut { at, time_ns, interval, window, warmup: false });
                 }
             }
         }
         Cuts { cuts }
+    }
+
+    /// The same with the end of a warm-up of `warmup_ns` (0: none).
+    pub fn with_warmup(mut self, recording: &Recording, warmup_ns: u64) -> Cuts {
+        let at = recording.position_at(warmup_ns);
+        match self.cuts.binary_search_by_key(&warmup_ns, |cut| cut.time_ns) {
+            _ if warmup_ns == 0 => {}
+            Ok(found) => self.cuts[found].warmup = true,
+            Err(before) => {
+                let (interval, window) = (None, None);
+                let cut = Cut { at, time_ns: warmup_ns, interval, window, warmup: true };
+                self.cuts.insert(before, cut);
+            }
+        }
+        self
     }
 }
 
@@ -109,6 +126,9 @@ impl Shared<'_> {
             }
             lane.replay(self.recording, at..cut.at, self.next_use);
             at = cut.at;
+            if cut.warmup {
+                lane.end_warmup();
+            }
             if let Some(interval) = cut.interval {
                 let curves = self.curves.get(interval as usize).map_or(&[][..], Vec::as_slice);
                 lane.end_interval(curves);

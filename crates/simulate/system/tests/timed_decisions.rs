@@ -17,6 +17,7 @@ use proptest::prelude::*;
 fn untimed(stack: &Stack, loaded: &Loaded, windows: u32) -> LaneResult {
     let recording = &loaded.recording;
     let cuts = Cuts::new(recording, stack.interval_ns, windows);
+    let cuts = cuts.with_warmup(recording, stack.warmup_ns);
     let curves =
         meter(stack, recording.totals.len()).map(|meter| interval_curves(recording, &cuts, meter));
     let next_use = recording.next_uses().unwrap();
@@ -49,8 +50,10 @@ fn stack() -> impl Strategy<Value = Stack> {
         prop_oneof![Just(0), Just(300_000)],
         1..5_u32,
     );
-    (choices, named(), named(), settings, prop_oneof![Just(0), 1..60_000_000_u64]).prop_map(
-        |((policy, partition, write, capacity), cache, backing, settings, interval_ns)| {
+    let time_ns = || prop_oneof![Just(0), 1..60_000_000_u64];
+    (choices, named(), named(), settings, [time_ns(), time_ns()]).prop_map(
+        |((policy, partition, write, capacity), cache, backing, settings, times_ns)| {
+            let [interval_ns, warmup_ns] = times_ns;
             let (spare_blocks, before, off_path, decision_ns, clean_depth) = settings;
             let settings = MachineSettings {
                 spare_blocks,
@@ -60,7 +63,17 @@ fn stack() -> impl Strategy<Value = Stack> {
                 clean_depth,
                 ..MachineSettings::default()
             };
-            Stack { policy, partition, write, capacity, cache, backing, settings, interval_ns }
+            Stack {
+                policy,
+                partition,
+                write,
+                capacity,
+                cache,
+                backing,
+                settings,
+                interval_ns,
+                warmup_ns,
+            }
         },
     )
 }
@@ -95,6 +108,7 @@ fn what_a_division_drives_out_is_written_back_when_it_is_driven_out() {
         backing: ("ram", ram.to_vec()),
         settings: MachineSettings { spare_blocks: 1, ..MachineSettings::default() },
         interval_ns: 39_000_667,
+        warmup_ns: 0,
     };
     decides_alike(&stack, 770_143_551_208_176_066, 29, 8000).unwrap();
 }
@@ -122,6 +136,7 @@ proptest! {
         seed in any::<u64>(),
         eager in any::<bool>(),
     ) {
+        let stack = Stack { warmup_ns: 0, ..stack };
         let mut rng = Seed(seed).rng();
         let texts = [random(&mut rng, 200, 60, 800)];
         let kind = if eager { WriteBack::Eager } else { WriteBack::Watermark };

@@ -68,6 +68,8 @@ pub struct ReplaySpec {
     pub interval: Nanos,
     /// Windows of the time series.
     pub windows: u32,
+    /// What arrives before is replayed and left out of what is counted.
+    pub warmup: Nanos,
     /// Requests under way per tenant (closed loop).
     pub queue_depth: u32,
     /// Pause after an answer (closed loop).
@@ -141,6 +143,13 @@ impl Spec {
         let flash = FlashSpec::from_section(&top, cache.block)?;
         let replay = ReplaySpec::from_section(&top)?;
         let stack = StackSpec::from_section(&top, &replay, cache.block, flash.as_ref())?;
+        if replay.warmup.0 > 0 && replay.closed && stack.is_none() {
+            let expected = "expected `replay.loop = \"open\"`, or devices";
+            let found = replay.warmup;
+            return Err(format!(
+                "`replay.warmup`: found {found} in a closed loop without devices, {expected}"
+            ));
+        }
         let tenants = tenant::from_section(&top, origin, &replay)?;
         layout::check(&cache.layout, stack.as_ref(), &tenants)?;
         Ok(Spec { name, seed, cache, flash, stack, replay, tenants })
@@ -197,6 +206,7 @@ impl ReplaySpec {
             "blocks",
             "interval",
             "windows",
+            "warmup",
             "queue_depth",
             "think_time",
             "hit_time",
@@ -211,6 +221,7 @@ impl ReplaySpec {
             unit: section.choice("blocks", &["split", "unit"], 0)? == 1,
             interval: section.duration("interval", Nanos(2_000_000_000))?,
             windows: section.whole("windows", 100, 0..=10_000)? as u32,
+            warmup: section.duration("warmup", Nanos(0))?,
             queue_depth: section.whole("queue_depth", 8, 1..=65_536)? as u32,
             think_time: section.duration("think_time", Nanos(0))?,
             hit_time: section.duration("hit_time", Nanos(100_000))?,

@@ -30,6 +30,7 @@ impl Spec {
                 "blocks": if self.replay.unit { "unit" } else { "split" },
                 "interval": self.replay.interval.exact(),
                 "windows": self.replay.windows,
+                "warmup": self.replay.warmup.exact(),
                 "queue_depth": self.replay.queue_depth,
                 "think_time": self.replay.think_time.exact(),
                 "hit_time": self.replay.hit_time.exact(),

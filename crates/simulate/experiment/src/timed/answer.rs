@@ -198,10 +198,11 @@ fn device_json(name: &str, spec: Option<&DeviceSpec>, device: &DeviceUse, end_ns
 /// Little's law: the mean number inside is the rate of arrivals times the mean response.
 fn little_json(times: &Times) -> Value {
     let total = times.total();
-    let span_s = times.end_ns.max(1) as f64 / 1e9;
+    let span_ns = times.end_ns.saturating_sub(times.warmup_ns).max(1) as f64;
+    let span_s = span_ns / 1e9;
     let responses = total.responses();
     json!({
-        "mean_inside": total.population.inside_ns() as f64 / times.end_ns.max(1) as f64,
+        "mean_inside": total.population.inside_ns() as f64 / span_ns,
         "arrivals_per_s": responses.count() as f64 / span_s,
         "mean_response_ns": responses.mean_ns(),
         "max_inside": total.population.most(),

@@ -25,6 +25,7 @@ pub fn latency_curves(
     origin: &Path,
     progress: OnProgress<'_>,
 ) -> Result<Vec<Value>, ExperimentError> {
+    case.check_warmup(recorded.recording.span_ns(), origin)?;
     let workload = workload(case, &recorded.recording, origin, progress)?;
     let cases: Vec<Case> = policies.iter().map(|policy| with_policy(case, policy)).collect();
     for case in &cases {

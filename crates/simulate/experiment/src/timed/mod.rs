@@ -277,6 +277,7 @@ impl Workload<'_> {
             only: job.only,
             interval_ns: if job.only.is_some() { 0 } else { case.spec.replay.interval.0 },
             windows: case.spec.replay.windows,
+            warmup_ns: case.spec.replay.warmup.0,
             capacity_blocks,
         };
         let found = match &job.stack.front {

@@ -11,6 +11,7 @@
 //! flash; pages go back to flash in [`destage`]. The memory is protected against loss of power:
 //! a flush has nothing to wait for.
 
+mod account;
 mod audit;
 pub mod build;
 mod destage;
@@ -24,6 +25,7 @@ pub use build::{BuildError, CachedDrive, Description, build};
 pub use params::{DataCacheParams, WriteBack};
 
 use crate::Control;
+use crate::ssd::account::Account;
 use crate::ssd::pages::Pages;
 use cachewright_cache::index::SparseIndex;
 use cachewright_cache::{Engine, Quotas};
@@ -102,6 +104,7 @@ pub struct DataCache<P> {
     blank: HashSet<u64, foldhash::fast::FixedState>,
     stamp: u64,
     stats: CacheStats,
+    account: Account,
     batch: Vec<Transaction>,
     done: Vec<Done>,
 }
@@ -168,6 +171,7 @@ impl<P: Policy> DataCache<P> {
             blank: HashSet::default(),
             stamp: 0,
             stats: CacheStats::default(),
+            account: Account::default(),
             batch: Vec::new(),
             done: Vec::new(),
         }
@@ -282,7 +286,7 @@ impl<P: Policy> Inside for DataCache<P> {
     fn arrive(&mut self, now: Nanos, slot: Slot, command: &Command, finished: &mut Vec<Finished>) {
         self.users.arrive(slot, now.0, command);
         match command.op {
-            Op::Read => self.read(now, slot, command),
+            Op::Read => self.accounted(slot, |cache| cache.read(now, slot, command)),
             Op::Write => self.write(now, slot),
             Op::Trim => self.trim(now, slot, command),
             Op::Flush => {}
@@ -346,6 +350,11 @@ pub trait DataCached {
     fn control(&mut self, now: Nanos, control: &mut Control, curves: &[Curves]);
     /// Counters of a tenant, in pages.
     fn counts(&self, tenant: TenantId) -> cachewright_measure::Counts;
+    /// Counts from now on only what commands after the last ones of each tenant, given by their
+    /// tags, ask of the cache; tags of a tenant ascend.
+    fn count_after(&mut self, last: &[Option<u64>]);
+    /// Counters of a tenant since [`DataCached::count_after`] was called, if it was.
+    fn counted(&self, tenant: TenantId) -> cachewright_measure::Counts;
     /// Pages a tenant holds.
     fn occupancy(&self, tenant: TenantId) -> u32;
     /// Pages a tenant may hold.
@@ -373,6 +382,15 @@ impl<P: Policy> DataCached for CachedSsd<P> {
 
     fn counts(&self, tenant: TenantId) -> cachewright_measure::Counts {
         *self.inside().engine.counts(tenant)
+    }
+
+    fn count_after(&mut self, last: &[Option<u64>]) {
+        self.change(|inside| inside.account.count_after(last, &inside.engine));
+    }
+
+    fn counted(&self, tenant: TenantId) -> cachewright_measure::Counts {
+        let inside = self.inside();
+        inside.account.counted(tenant, &inside.engine)
     }
 
     fn occupancy(&self, tenant: TenantId) -> u32 {

@@ -10,6 +10,8 @@ use cachewright_types::{Bytes, TenantId};
 /// A command inside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct User {
+    /// As submitted.
+    pub tag: u64,
     /// Whose it is.
     pub tenant: TenantId,
     /// First byte that has no place yet (writes).
@@ -36,9 +38,9 @@ impl Users {
         if index >= self.users.len() {
             self.users.resize(index + 1, User::default());
         }
-        let Command { tenant, offset: Bytes(offset), length: Bytes(length), .. } = *command;
+        let Command { tag, tenant, offset: Bytes(offset), length: Bytes(length), .. } = *command;
         let (left, arrived_ns, open) = (0, now_ns, true);
-        self.users[index] = User { tenant, offset, length, left, arrived_ns, open };
+        self.users[index] = User { tag, tenant, offset, length, left, arrived_ns, open };
         self.open += 1;
     }
 

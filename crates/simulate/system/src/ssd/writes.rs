@@ -27,8 +27,13 @@ impl<P: Policy> DataCache<P> {
         }
     }
 
-    /// Places what a write has left while there is room. What lies beyond the drive is dropped.
+    /// Places what a write has left while there is room, for the account of its command.
     pub(super) fn place(&mut self, now: Nanos, slot: Slot) {
+        self.accounted(slot, |cache| cache.place_pages(now, slot));
+    }
+
+    /// Places what a write has left while there is room. What lies beyond the drive is dropped.
+    fn place_pages(&mut self, now: Nanos, slot: Slot) {
         let user = *self.users.get(slot);
         let (tenant, page_bytes) = (user.tenant, self.layout.page_bytes().0);
         let (mut offset, end) = (user.offset, user.offset + user.length);

@@ -2,13 +2,15 @@
 //!
 //! For: telling a replay what ends before its next request. Must never know: what is done then, or
 //! which machine replays. Units: nanoseconds of simulated time. An interval ends before a window of
-//! the same time.
+//! the same time, the warm-up before both.
 
 use super::drive::{Loop, Replay};
 
 /// What ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Border {
+    /// The warm-up: what arrives from now on counts.
+    Warmup,
     /// An interval: the cache is divided anew.
     Interval,
     /// A window of the time series.
@@ -25,12 +27,13 @@ pub enum Border {
 pub struct Borders {
     interval_end_ns: u64,
     window: u32,
+    warm: bool,
 }
 
 impl Borders {
     /// Before the first.
     pub fn new(replay: &Replay<'_>) -> Borders {
-        Borders { interval_end_ns: replay.interval_ns, window: 0 }
+        Borders { interval_end_ns: replay.interval_ns, window: 0, warm: replay.warmup_ns == 0 }
     }
 
     /// The next end at or before `now_ns`; `progress` is how many requests were sent, of how many.
@@ -42,6 +45,10 @@ impl Borders {
     ) -> Option<Border> {
         let interval_ns = if replay.interval_ns == 0 { u64::MAX } else { self.interval_end_ns };
         let window_ns = self.window_end_ns(replay, progress, now_ns);
+        if !self.warm && replay.warmup_ns <= now_ns.min(interval_ns).min(window_ns) {
+            self.warm = true;
+            return Some(Border::Warmup);
+        }
         if interval_ns.min(window_ns) > now_ns {
             return None;
         }
@@ -52,8 +59,11 @@ impl Borders {
         Some(self.window_ends(window_ns))
     }
 
-    /// The next window that is left when the replay is done at `now_ns`.
+    /// The next end of a warm-up or window that is left when the replay is done at `now_ns`.
     pub fn last(&mut self, replay: &Replay<'_>, now_ns: u64) -> Option<Border> {
+        if !std::mem::replace(&mut self.warm, true) {
+            return Some(Border::Warmup);
+        }
         let open = replay.pace == Loop::Open;
         let time_ns = if open { self.window_end_ns(replay, (1, 1), now_ns) } else { now_ns };
         (self.window < replay.windows).then(|| self.window_ends(time_ns))

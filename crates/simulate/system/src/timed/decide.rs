@@ -26,6 +26,8 @@ pub trait Decider: Send {
     fn end_window(&mut self, window: u32, time_ns: u64);
     /// The quota of each tenant; the whole cache where all share it.
     fn quotas(&self) -> Vec<u32>;
+    /// Counters of each tenant.
+    fn counts(&self) -> Vec<Counts>;
     /// Blocks that are dirty.
     fn dirty_blocks(&self) -> u64;
     /// Blocks held.
@@ -80,6 +82,11 @@ impl<P: Policy> Decider for CacheDecider<P> {
     fn quotas(&self) -> Vec<u32> {
         let tenants = (0..self.window_start.len()).map(|tenant| TenantId(tenant as u16));
         tenants.map(|tenant| self.cache.engine().quota(tenant)).collect()
+    }
+
+    fn counts(&self) -> Vec<Counts> {
+        let tenants = (0..self.window_start.len()).map(|tenant| TenantId(tenant as u16));
+        tenants.map(|tenant| *self.cache.engine().counts(tenant)).collect()
     }
 
     fn dirty_blocks(&self) -> u64 {

@@ -16,6 +16,7 @@ use crate::closed::NEVER_NS;
 use crate::recording::{RecordError, Recording};
 use cachewright_cache::Plan;
 use cachewright_curve::CurveSet;
+use cachewright_measure::Counts;
 use cachewright_types::{Op, Request, TenantId};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -61,6 +62,8 @@ pub struct Replay<'a> {
     pub interval_ns: u64,
     /// Windows of the cache's time series.
     pub windows: u32,
+    /// What arrives before is carried out and counted in time series only.
+    pub warmup_ns: u64,
     /// Blocks the cache may hold.
     pub capacity_blocks: u32,
 }
@@ -95,6 +98,8 @@ struct Drive<'a> {
     sent: u64,
     total: u64,
     borders: Borders,
+    /// Counters at the end of the warm-up.
+    before: Vec<Counts>,
 }
 
 /// Replays to the end; `curves` measures for the partitioner, `progress` is told the requests sent
@@ -117,11 +122,12 @@ pub fn run(
         streams: streams.map(|one| vec![one; tenants]).unwrap_or_default(),
         dirty: VecDeque::new(),
         draining: false,
-        times: Times::new(tenants),
+        times: Times::new(tenants, replay.warmup_ns),
         plan: Plan::default(),
         sent: 0,
         total: source.total(),
         borders: Borders::new(replay),
+        before: vec![Counts::default(); tenants],
         machine,
         decider,
         meter,
@@ -321,32 +327,36 @@ impl Drive<'_> {
         source.answered(&self.replay.pace, answer);
     }
 
-    /// Ends the intervals and windows that end until `now_ns`.
+    /// Ends what ends until `now_ns`: the warm-up, intervals and windows.
     fn end_until(&mut self, now_ns: u64) {
         let progress = (self.sent, self.total);
         while let Some(border) = self.borders.next(self.replay, progress, now_ns) {
-            match border {
-                Border::Interval => {
-                    let curves = self.meter.as_mut().map(Meter::end_interval);
-                    self.decider.end_interval(&curves.unwrap_or_default(), &mut self.plan);
-                    self.machine.background(TenantId(0), &self.plan);
-                    self.machine.allow(&self.decider.quotas());
-                }
-                Border::Window { number, time_ns } => self.decider.end_window(number, time_ns),
+            self.end(border);
+        }
+    }
+
+    fn end(&mut self, border: Border) {
+        match border {
+            Border::Warmup => self.before = self.decider.counts(),
+            Border::Interval => {
+                let curves = self.meter.as_mut().map(Meter::end_interval);
+                self.decider.end_interval(&curves.unwrap_or_default(), &mut self.plan);
+                self.machine.background(TenantId(0), &self.plan);
+                self.machine.allow(&self.decider.quotas());
             }
+            Border::Window { number, time_ns } => self.decider.end_window(number, time_ns),
         }
     }
 
     fn finish(mut self) -> Times {
         let now_ns = self.machine.now_ns();
-        while let Some(Border::Window { number, time_ns }) = self.borders.last(self.replay, now_ns)
-        {
-            self.decider.end_window(number, time_ns);
+        while let Some(border) = self.borders.last(self.replay, now_ns) {
+            self.end(border);
         }
         self.times.end_ns = self.machine.now_ns();
         self.times.devices = self.machine.uses();
         self.times.groups = self.machine.groups().to_vec();
-        self.times.cache = self.decider.finish();
+        self.times.cache = self.decider.finish().since(&self.before);
         debug_assert_eq!(self.decider.audit(), Ok(()));
         debug_assert_eq!(self.machine.audit(self.decider.held_blocks(), true), Ok(()));
         debug_assert_eq!(self.times.audit(), Ok(()));

@@ -1,7 +1,8 @@
 //! What a timed replay found.
 //!
 //! For: response times, breakdowns, rates and the use of devices. Must never know: how a report
-//! shows them. Units: nanoseconds, bytes. Trims and flushes are carried out and not counted.
+//! shows them. Units: nanoseconds, bytes. Trims and flushes are carried out and not counted, and so
+//! is what arrives in the warm-up, but in the rates, which are whole.
 
 use super::channels::GroupUse;
 use super::machine::Answer;
@@ -56,6 +57,8 @@ pub struct Times {
     pub layout: Option<Map>,
     /// When everything was done.
     pub end_ns: u64,
+    /// What arrived before is in no experience, no population and no count of the cache.
+    pub warmup_ns: u64,
     /// Blocks read ahead of their use.
     pub read_ahead_blocks: u64,
     /// Blocks written back while they stayed.
@@ -156,7 +159,7 @@ impl Experience {
 }
 
 impl Times {
-    pub(super) fn new(tenants: usize) -> Times {
+    pub(super) fn new(tenants: usize, warmup_ns: u64) -> Times {
         Times {
             tenants: vec![Experience::default(); tenants],
             rates: Rates::new(tenants, BIN_NS, BINS),
@@ -165,6 +168,7 @@ impl Times {
             groups: Vec::new(),
             layout: None,
             end_ns: 0,
+            warmup_ns,
             read_ahead_blocks: 0,
             cleaned_blocks: 0,
             cache: LaneResult::default(),
@@ -173,8 +177,8 @@ impl Times {
     }
 
     /// Of a drive that is the whole machine.
-    pub(super) fn of_drive(tenants: usize) -> Times {
-        let mut times = Times::new(tenants);
+    pub(super) fn of_drive(tenants: usize, warmup_ns: u64) -> Times {
+        let mut times = Times::new(tenants, warmup_ns);
         let breakdowns = times.tenants.iter_mut().map(|tenant| &mut tenant.breakdown);
         breakdowns.for_each(|breakdown| *breakdown = Breakdown::of_one_device());
         times
@@ -189,7 +193,7 @@ impl Times {
 
     /// A request has arrived.
     pub(super) fn arrived(&mut self, request: &Request, now_ns: u64) {
-        if matches!(request.op, Op::Read | Op::Write) {
+        if matches!(request.op, Op::Read | Op::Write) && now_ns >= self.warmup_ns {
             let tenant = &mut self.tenants[request.tenant.index()];
             tenant.first_ns.get_or_insert(now_ns);
             tenant.bytes += request.length.0;
@@ -203,16 +207,19 @@ impl Times {
         let response_ns = answer.finish_ns - answer.arrival_ns;
         let index = answer.tenant.index();
         let tenant = &mut self.tenants[index];
-        match request.op {
-            Op::Read => tenant.reads.record(response_ns),
-            Op::Write => tenant.writes.record(response_ns),
-            Op::Trim | Op::Flush => return,
+        if matches!(request.op, Op::Trim | Op::Flush) {
+            return;
         }
+        self.rates.record(index, answer.finish_ns, request.length.0, response_ns);
+        if answer.arrival_ns < self.warmup_ns {
+            return;
+        }
+        let responses = if request.op == Op::Read { &mut tenant.reads } else { &mut tenant.writes };
+        responses.record(response_ns);
         tenant.breakdown.add(&answer.path);
         tenant.last_ns = answer.finish_ns;
         tenant.population.leave(answer.finish_ns);
         self.population.leave(answer.finish_ns);
-        self.rates.record(index, answer.finish_ns, request.length.0, response_ns);
     }
 
     /// Checks what must hold of every replay: everybody has left, Little's law, every nanosecond of

@@ -32,6 +32,8 @@ struct Whole<'a> {
     times: Times,
     used: Use,
     groups: GroupUses,
+    /// The last request sent of each tenant.
+    last: Vec<Option<u64>>,
     /// Counters at the start of the window.
     before: Vec<Counts>,
     rows: Vec<Row>,
@@ -60,8 +62,9 @@ pub fn run_drive(
         drive,
         control,
         meter: curves.map(|curves| Meter::new(curves, page_shift, false)),
-        times: Times::of_drive(tenants),
+        times: Times::of_drive(tenants, replay.warmup_ns),
         used: Use::default(),
+        last: vec![None; tenants],
         before: vec![Counts::default(); tenants],
         rows: Vec::new(),
         done: Vec::new(),
@@ -129,6 +132,7 @@ impl Whole<'_> {
         let (op, offset, length, tenant) =
             (request.op, request.offset, request.length, request.tenant);
         self.drive.submit(Nanos(now_ns), Command { tag: at as u64, op, offset, length, tenant });
+        self.last[tenant.index()] = Some(at as u64);
         self.sent += 1;
     }
 
@@ -148,20 +152,25 @@ impl Whole<'_> {
         source.answered(&self.replay.pace, &answer);
     }
 
-    /// Ends the intervals and windows that end until `now_ns`.
+    /// Ends what ends until `now_ns`: the warm-up, intervals and windows.
     fn end_until(&mut self, now_ns: u64) {
         let progress = (self.sent, self.total);
         while let Some(border) = self.borders.next(self.replay, progress, now_ns) {
-            match border {
-                Border::Interval => {
-                    let curves = self.meter.as_mut().map(Meter::end_interval);
-                    if let Some(control) = &mut self.control {
-                        let curves = curves.unwrap_or_default();
-                        self.drive.control(Nanos(now_ns), control, &curves);
-                    }
+            self.end(border);
+        }
+    }
+
+    fn end(&mut self, border: Border) {
+        match border {
+            Border::Warmup => self.drive.count_after(&self.last),
+            Border::Interval => {
+                let curves = self.meter.as_mut().map(Meter::end_interval);
+                if let Some(control) = &mut self.control {
+                    let curves = curves.unwrap_or_default();
+                    self.drive.control(Nanos(self.now_ns), control, &curves);
                 }
-                Border::Window { number, time_ns } => self.end_window(number, time_ns),
             }
+            Border::Window { number, time_ns } => self.end_window(number, time_ns),
         }
     }
 
@@ -184,17 +193,17 @@ impl Whole<'_> {
 
     fn finish(mut self) -> Times {
         let now_ns = self.now_ns;
-        while let Some(Border::Window { number, time_ns }) = self.borders.last(self.replay, now_ns)
-        {
-            self.end_window(number, time_ns);
+        while let Some(border) = self.borders.last(self.replay, now_ns) {
+            self.end(border);
         }
         let held = self.held();
+        let tenants = (0..held.len()).map(|tenant| TenantId(tenant as u16));
         self.times.end_ns = self.now_ns;
         let now = Nanos(self.now_ns);
         self.times.devices = vec![DeviceUse::of(&*self.drive, &self.used, now)];
         self.times.groups = self.groups.all().to_vec();
         self.times.cache = LaneResult {
-            counts: held.iter().map(|held| held.counts).collect(),
+            counts: tenants.map(|tenant| self.drive.counted(tenant)).collect(),
             occupancy_blocks: held.iter().map(|held| held.occupancy).collect(),
             quota_blocks: held.iter().map(|held| held.quota).collect(),
             pools: self.drive.mixed_pools(),

@@ -62,6 +62,7 @@ pub struct Stack {
     pub backing: (&'static str, Vec<(&'static str, &'static str)>),
     pub settings: MachineSettings,
     pub interval_ns: u64,
+    pub warmup_ns: u64,
 }
 
 impl Stack {
@@ -78,6 +79,7 @@ impl Stack {
             backing: ("fixed-latency", vec![("read", "5ms"), ("write", "5ms")]),
             settings,
             interval_ns: 0,
+            warmup_ns: 0,
         }
     }
 }
@@ -198,6 +200,7 @@ pub fn replay(stack: &Stack, loaded: &Loaded, pace: Loop, windows: u32) -> Times
         only: None,
         interval_ns: stack.interval_ns,
         windows,
+        warmup_ns: stack.warmup_ns,
         capacity_blocks: stack.capacity,
     };
     let times = run(&replay, machine.unwrap(), decider, meter(stack, tenants), &mut |_| true);
