@@ -11,6 +11,7 @@ pub mod hull;
 pub mod icache;
 pub mod icache_x;
 mod idle;
+pub mod mlcache;
 mod network;
 pub mod registry;
 pub mod share;

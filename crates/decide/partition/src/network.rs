@@ -1,8 +1,8 @@
 //! A trained model out of a model file, in whatever precision it was stored.
 //!
-//! For: partitioners that ask a model. Must never know: what inputs and outputs mean. One variant per
-//! kind of arithmetic; trees have no state to carry. Outputs are real numbers, as the model's heads
-//! give them.
+//! For: partitioners that ask a model. Must never know: what inputs and outputs mean. One variant
+//! per kind of arithmetic; trees have no state to carry. Outputs are real numbers, as the model's
+//! heads give them.
 
 use cachewright_infer::{
     Architecture, Description, FloatModel, FloatScratch, FloatState, ForestModel, ForestScratch,

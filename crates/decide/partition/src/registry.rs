@@ -91,6 +91,7 @@ partitioners! {
     crate::soft_qos_x::SoftQosX,
     crate::icache::ICache,
     crate::icache_x::ICacheX,
+    crate::mlcache::MlCache,
 }
 
 /// Checks before a run that all that `entry` needs is `provided`.
