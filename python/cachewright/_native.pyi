@@ -35,6 +35,7 @@ __all__ = [
     "parse_duration",
     "partitions",
     "plan",
+    "points",
     "policies",
     "reclaims",
     "recognise",
@@ -148,6 +149,9 @@ def info(
     volume: str | None,
     progress: Progress | None,
 ) -> str: ...
+def points(
+    responses: NDArray[np.float64], least_gain: float = 0.05
+) -> NDArray[np.uint32]: ...
 def recognise(path: str) -> str: ...
 
 @final

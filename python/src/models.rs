@@ -1,19 +1,39 @@
-//! Model files for Python: what they hold, what they compute, and their int8 form.
+//! Model files for Python: what they hold, what they compute, their int8 form; labels of icache.
 //!
-//! For: trainers that judge a model with the very code that will run it. Must never know: what a
-//! model is for. Sequences are float32 [sequence, step, input], before normalisation.
+//! For: trainers that judge a model with the very code that will run it. Must never know: how
+//! anyone trains. Sequences are float32 [sequence, step, input], before normalisation.
 
 use crate::errors::SpecError;
 use cachewright_infer::{Kind, Model as Computing, Numbers, StoredModel};
+use cachewright_partition::icache::{self, allocate::Demand, points::LEAST_GAIN};
 use numpy::{
-    IntoPyArray, PyArray2, PyArrayDyn, PyArrayMethods, PyReadonlyArray3, PyUntypedArrayMethods,
+    IntoPyArray, PyArray2, PyArrayDyn, PyArrayMethods, PyReadonlyArray2, PyReadonlyArray3,
+    PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::json;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(points, module)?)?;
     module.add_class::<Model>()
+}
+
+/// MBP and OAP [window, 2] in granules, of mean responses [window, granules 0 to all].
+#[pyfunction]
+#[pyo3(signature = (responses, least_gain = LEAST_GAIN))]
+fn points<'py>(
+    py: Python<'py>,
+    responses: PyReadonlyArray2<'py, f64>,
+    least_gain: f64,
+) -> PyResult<Bound<'py, PyArray2<u32>>> {
+    let responses = responses.as_array();
+    let mut found = Vec::with_capacity(2 * responses.nrows());
+    for row in responses.rows() {
+        let Demand { mbp, oap } = icache::points::points(&row.to_vec(), least_gain);
+        found.extend([mbp, oap]);
+    }
+    found.into_pyarray(py).reshape([responses.nrows(), 2])
 }
 
 /// A model file that was read and whose test vector was replayed.

@@ -10,6 +10,7 @@
 //! as 0; `spread` gives it to all in proportion to OAP. A prediction out of range is clamped.
 
 pub mod allocate;
+pub mod points;
 pub mod predict;
 
 use crate::registry::{Entry, Need, Registered};
