@@ -47,7 +47,7 @@ pub enum RegistryError {
         error: SettingError,
     },
     /// The run does not provide what the scheme needs.
-    #[error("{stage} `{name}` needs a {need} per tenant, found none")]
+    #[error("{stage} `{name}` needs {need}, found none")]
     Needs {
         /// The stage.
         stage: &'static str,

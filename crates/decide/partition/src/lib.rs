@@ -146,7 +146,7 @@ pub trait Partitioner: Send {
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32;
 
     /// Takes trained models before the first division. Errors: a file that is no model or has
-    /// another shape, with what was found and expected.
+    /// another shape, with what was found and expected, and of which tenant.
     fn learn(&mut self, _models: &Models) -> Result<(), String> {
         Ok(())
     }

@@ -46,6 +46,21 @@ impl Need {
             Need::Future => "future",
         }
     }
+
+    /// What is needed, in the words of a refusal.
+    pub fn what(self) -> &'static str {
+        match self {
+            Need::Interval => "counts per interval",
+            Need::Curve => "a curve per tenant",
+            Need::Goal => "a goal per tenant",
+            Need::Model => "a trained model per tenant",
+            Need::JointModel => "a trained model of all tenants",
+            Need::Features => "what tenants ask for in each step",
+            Need::Reuse => "the distances at which writes come back",
+            Need::Prices => "response times",
+            Need::Future => "the response times of intervals to come",
+        }
+    }
 }
 
 /// What a user can know of one partitioner without reading code.
@@ -98,7 +113,7 @@ partitioners! {
 pub fn check_needs(entry: &Entry, provided: &[Need]) -> Result<(), RegistryError> {
     match entry.needs.iter().find(|need| !provided.contains(need)) {
         Some(need) => {
-            Err(RegistryError::Needs { stage: "partitioner", name: entry.name, need: need.word() })
+            Err(RegistryError::Needs { stage: "partitioner", name: entry.name, need: need.what() })
         }
         None => Ok(()),
     }

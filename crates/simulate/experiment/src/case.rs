@@ -4,11 +4,13 @@
 //! recording. Must never know: how a case is run.
 
 use crate::ExperimentError;
+use crate::models::Library;
 use crate::spec::{Front, Spec, StackSpec, Stop, full_key};
-use cachewright_partition::Need;
 use cachewright_partition::registry::check_needs;
+use cachewright_partition::{Models, Need, Partitioner};
 use cachewright_types::{Nanos, Size};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Intervals of one replay at most: each keeps a place in the trace, and curves where one reads
 /// them.
@@ -23,9 +25,12 @@ pub struct Case {
     pub spec: Spec,
     /// The keys varied, in full, and this case's values, as written.
     pub varied: Vec<(String, String)>,
+    /// The models that its partitioner needs.
+    pub models: Arc<Models>,
 }
 
-/// All combinations, the last key varying fastest.
+/// All combinations, the last key varying fastest. Errors: a stack file that is wrong with one of
+/// them, a model that cannot be read.
 pub fn expand(
     text: &str,
     origin: &Path,
@@ -34,6 +39,7 @@ pub fn expand(
 ) -> Result<Vec<Case>, ExperimentError> {
     let count = vary.iter().map(|(_, values)| values.len()).product::<usize>();
     let mut cases = Vec::with_capacity(count);
+    let mut library = Library::default();
     for index in 0..count {
         let mut remainder = index;
         let mut varied = Vec::with_capacity(vary.len());
@@ -44,7 +50,8 @@ pub fn expand(
         varied.reverse();
         let overrides: Vec<_> = set.iter().chain(&varied).cloned().collect();
         let spec = Spec::parse(text, origin, &overrides)?;
-        cases.push(Case { index, spec, varied });
+        let models = library.of(&spec, origin)?;
+        cases.push(Case { index, spec, varied, models });
     }
     Ok(cases)
 }
@@ -61,6 +68,7 @@ impl Case {
                 tenant.stop = tenant.stop.filter(|stop| !by_replay(stop));
                 tenant.weight = 1.0;
                 tenant.goal = None;
+                tenant.model = None;
                 tenant.sensitive = false;
                 tenant.queue_depth = 1;
                 tenant.think_time = Default::default();
@@ -76,7 +84,10 @@ impl Case {
     /// Whether two cases of one recording can be fed by one pass.
     pub fn shares_pass(&self, other: &Case) -> bool {
         let (a, b) = (&self.spec.replay, &other.spec.replay);
-        let alike = a.interval == b.interval && a.windows == b.windows && a.warmup == b.warmup;
+        let alike = a.interval == b.interval
+            && a.windows == b.windows
+            && a.warmup == b.warmup
+            && self.steps() == other.steps();
         // The curves of intervals are sampled by the seed and shared by a pass.
         !a.closed && !b.closed && alike && self.spec.seed == other.spec.seed
     }
@@ -145,9 +156,19 @@ impl Case {
             || self.needs(Need::Interval)
     }
 
-    /// Whether the partitioner reads curves.
-    pub fn needs_curves(&self) -> bool {
-        self.needs(Need::Curve)
+    /// Steps per interval that the partitioner is told of; 0 if it reads none.
+    pub fn steps(&self) -> u32 {
+        if !self.needs(Need::Features) {
+            return 0;
+        }
+        let (named, tenants) = (&self.spec.cache.partition, self.spec.tenants.len());
+        let made = cachewright_partition::boxed(&named.name, &named.pairs, tenants, self.spec.seed);
+        made.map_or(0, |partitioner| partitioner.steps())
+    }
+
+    /// Whether a recording must keep the bytes of each access; on devices the requests have them.
+    pub fn needs_bytes(&self) -> bool {
+        self.spec.stack.is_none() && self.steps() > 0
     }
 
     /// Whether the partitioner needs this.
@@ -200,19 +221,63 @@ impl Case {
         };
         let goals: Result<Vec<_>, _> = self.spec.tenants.iter().enumerate().map(goal).collect();
         let goals = goals.map_err(refuse)?;
-        let name = &self.spec.cache.partition.name;
-        let entry = cachewright_partition::entry(name)
-            .map_err(|error| refuse(format!("`cache.partition`: {error}")))?;
-        let (interval, curve) = (Need::Interval, Need::Curve);
-        let goal = goals.iter().any(Option::is_some).then_some(Need::Goal);
-        let provided: Vec<Need> = [interval, curve].into_iter().chain(goal).collect();
-        check_needs(entry, &provided).map_err(|error| {
-            let keys = "`goal_hit_ratio` or `goal_latency` in at least one `[[tenant]]`";
-            let asks = entry.needs.contains(&Need::Goal);
-            let hint =
-                if asks && goal.is_none() { format!(", expected {keys}") } else { String::new() };
-            refuse(format!("`cache.partition`: {error}{hint}"))
-        })?;
+        let given = goals.iter().any(Option::is_some);
+        self.check_needs(given).map_err(|error| refuse(format!("`cache.partition`: {error}")))?;
         Ok(goals)
+    }
+
+    /// Checks that the run has what the partitioner needs. Errors: what it has not, and where it
+    /// could come from.
+    fn check_needs(&self, goal: bool) -> Result<(), String> {
+        let spec = &self.spec;
+        let entry = cachewright_partition::entry(&spec.cache.partition.name);
+        let entry = entry.map_err(|error| error.to_string())?;
+        let provides = |need: &Need| match need {
+            Need::Interval | Need::Curve | Need::Features | Need::Reuse => true,
+            Need::Goal => goal,
+            Need::Model => self.models.each.len() == spec.tenants.len(),
+            Need::JointModel => self.models.joint.is_some(),
+            Need::Prices => spec.stack.is_some(),
+            Need::Future => false,
+        };
+        let provided: Vec<Need> = entry.needs.iter().copied().filter(provides).collect();
+        let missing = entry.needs.iter().find(|need| !provided.contains(need));
+        check_needs(entry, &provided).map_err(|error| {
+            match missing.and_then(|need| self.remedy(*need)) {
+                Some(remedy) => format!("{error}, expected {remedy}"),
+                None => error.to_string(),
+            }
+        })
+    }
+
+    /// Where a stack file would say what is missing.
+    fn remedy(&self, missing: Need) -> Option<String> {
+        match missing {
+            Need::Goal => {
+                Some("`goal_hit_ratio` or `goal_latency` in at least one `[[tenant]]`".to_owned())
+            }
+            Need::Model => {
+                let without = self.spec.tenants.iter().position(|tenant| tenant.model.is_none());
+                Some(format!("a file in `tenant[{}].model`", without.unwrap_or(0) + 1))
+            }
+            Need::JointModel => Some("a file in `cache.model`".to_owned()),
+            Need::Prices => Some("`[device]` tables, which give every request a time".to_owned()),
+            _ => None,
+        }
+    }
+
+    /// The partitioner with its models. Errors: a setting or a model that it refuses.
+    pub fn partitioner(&self, origin: &Path) -> Result<Box<dyn Partitioner>, ExperimentError> {
+        let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+        let (named, tenants) = (&self.spec.cache.partition, self.spec.tenants.len());
+        let seed = self.spec.seed.derive("partition");
+        let mut partitioner =
+            cachewright_partition::boxed(&named.name, &named.pairs, tenants, seed)
+                .map_err(|error| refuse(format!("`cache.partition`: {error}")))?;
+        let key = if self.needs(Need::JointModel) { "cache.model" } else { "tenant.model" };
+        partitioner.learn(&self.models).map_err(|error| {
+            refuse(format!("`{key}`: found a file that `{}` cannot use: {error}", named.name))
+        })?;
+        Ok(partitioner)
     }
 }

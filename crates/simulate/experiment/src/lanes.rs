@@ -10,11 +10,15 @@ use cachewright_cache::{Engine, Quotas};
 use cachewright_curve::CurveSet;
 use cachewright_curve::shards::ShardsSizeSettings;
 use cachewright_curve::windows::Method;
+use cachewright_partition::Need;
 use cachewright_policy::{PolicyVisitor, Registered};
 use cachewright_system::closed::{ClosedLoop, Experience, NEVER_NS, Pace};
 use cachewright_system::control::{Control, Tenant};
 use cachewright_system::profile::{Head, Machined};
-use cachewright_system::{EngineLane, Lane, LaneResult, RecordError, Recording, Watcher};
+use cachewright_system::{
+    Cuts, EngineLane, Lane, LaneResult, RecordError, Recording, Signals, Wanted, Watcher,
+    interval_signals,
+};
 use cachewright_types::TenantId;
 use std::path::Path;
 
@@ -36,20 +40,15 @@ pub struct Plan<'a> {
 
 impl Plan<'_> {
     pub(crate) fn control(&self) -> Result<Control, ExperimentError> {
-        let spec = &self.case.spec;
-        let partition = &spec.cache.partition;
         let tenants = self.tenants()?;
-        let seed = spec.seed.derive("partition");
-        let partitioner =
-            cachewright_partition::boxed(&partition.name, &partition.pairs, tenants.len(), seed)
-                .map_err(|error| self.refuse(format!("`cache.partition`: {error}")))?;
+        let partitioner = self.case.partitioner(self.origin)?;
         Ok(Control::new(partitioner, tenants, self.capacity_blocks))
     }
 
     /// What the partitioner is told: goals as hit ratios, and profiles if it works towards goals.
     fn tenants(&self) -> Result<Vec<Tenant>, ExperimentError> {
         let goals = self.case.goals(self.origin)?;
-        let profiled = self.case.needs(cachewright_partition::Need::Goal);
+        let profiled = self.case.needs(Need::Goal);
         let tenant = |(place, goal): (usize, Option<f64>)| {
             let spec = &self.case.spec.tenants[place];
             let (name, weight) = (spec.name.clone(), spec.weight);
@@ -171,15 +170,35 @@ impl PolicyVisitor for Closed<'_> {
     fn visit<P: Registered>(mut self, settings: P::Settings) -> Self::Output {
         let lane = self.plan.engine::<P>(&mut self.control, &settings);
         let pace = self.plan.pace();
-        let curves = self.plan.case.needs_curves().then(|| interval_meter(self.plan.case));
         let lane = lane.with_control(self.control).with_watcher(self.watcher);
-        ClosedLoop::new(self.plan.recording, self.requests, &pace, lane, curves).run(self.progress)
+        let wanted = wanted(self.plan.case);
+        ClosedLoop::new(self.plan.recording, self.requests, &pace, lane, wanted).run(self.progress)
     }
 }
 
-/// What measures the curves that a case's partitioner reads at each interval: SHARDS of a fixed
+/// What a case's partitioner is told at each interval. Curves are measured by SHARDS of a fixed
 /// number of blocks per tenant, so that memory and time do not grow with the trace.
-pub fn interval_meter(case: &Case) -> CurveSet {
+pub fn wanted(case: &Case) -> Wanted {
     let method = Method::ShardsSize(ShardsSizeSettings::default());
-    CurveSet::new(case.spec.tenants.len(), &method, case.spec.seed.derive("interval curves"))
+    let seed = case.spec.seed.derive("interval curves");
+    let curves = || CurveSet::new(case.spec.tenants.len(), &method, seed);
+    Wanted {
+        curves: case.needs(Need::Curve).then(curves),
+        steps: case.steps(),
+        reuse: case.needs(Need::Reuse),
+        prices: case.needs(Need::Prices),
+    }
+}
+
+/// What is measured in each interval of an open loop, for cases that share a pass.
+pub fn measured(recording: &Recording, cuts: &Cuts, cases: &[&Case]) -> Vec<Signals> {
+    let Some(first) = cases.first() else { return Vec::new() };
+    let mut all = Wanted { steps: first.steps(), ..Wanted::default() };
+    for case in cases {
+        let wanted = wanted(case);
+        all.curves = all.curves.or(wanted.curves);
+        all.reuse |= wanted.reuse;
+    }
+    let meter = all.meter(first.spec.tenants.len(), first.spec.replay.interval.0);
+    meter.map(|meter| interval_signals(recording, cuts, meter)).unwrap_or_default()
 }

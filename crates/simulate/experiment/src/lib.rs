@@ -8,6 +8,7 @@ pub mod case;
 pub mod error;
 pub mod info;
 pub mod lanes;
+mod models;
 pub mod mrc;
 pub mod planner;
 pub mod profiles;

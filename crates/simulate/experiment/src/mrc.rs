@@ -9,7 +9,7 @@ pub use options::MrcOptions;
 
 use crate::case::Case;
 use crate::progress::{OnProgress, Progress, with_threads};
-use crate::record::{Recorded, record};
+use crate::record::{Kept, Recorded, record};
 use crate::timed::latency_curves;
 use crate::{ExperimentError, Spec};
 use cachewright_curve::{Curve, CurveSet, Curves, Method, MiniSettings, PolicyCurves};
@@ -46,7 +46,8 @@ pub fn mrc(
     let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
     check(&spec, options).map_err(refuse)?;
     with_threads(options.threads, || {
-        let recorded = record(&spec, options.windows > 0 || options.latency, progress)?;
+        let recorded =
+            record(&spec, Kept::times(options.windows > 0 || options.latency), progress)?;
         let job = Job { spec: &spec, options, recorded: &recorded, origin, progress };
         job.run()
     })
@@ -94,7 +95,8 @@ impl Job<'_> {
 
     /// Response times at each tenant's sizes, and with the cache switched off.
     fn latency(&self) -> Result<Vec<Value>, ExperimentError> {
-        let case = Case { index: 0, spec: self.spec.clone(), varied: Vec::new() };
+        let (spec, varied) = (self.spec.clone(), Vec::new());
+        let case = Case { index: 0, spec, varied, models: Default::default() };
         let sizes = |tenant: usize| {
             let distinct = self.recording().totals[tenant].distinct_blocks;
             Ok([vec![0], self.sizes(distinct)?].concat())
@@ -207,7 +209,7 @@ impl Job<'_> {
         lanes: &mut [Box<dyn Lane>],
     ) -> Result<Vec<LaneResult>, ExperimentError> {
         let recording = self.recording();
-        let shared = Shared { recording, next_use: &[], cuts, curves: &[] };
+        let shared = Shared { recording, next_use: &[], cuts, signals: &[] };
         let total = Some(recording.len() as u64 * lanes.len() as u64);
         let tell = |done| (self.progress)(Progress { stage, done, total });
         Ok(replay(&shared, lanes, tell)?)

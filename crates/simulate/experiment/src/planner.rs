@@ -10,10 +10,10 @@
 //! says otherwise, the answer carries a warning.
 
 use crate::case::{Case, expand};
-use crate::lanes::{Plan, interval_meter};
+use crate::lanes::{Plan, measured};
 use crate::profiles::Profiles;
 use crate::progress::{OnProgress, Progress, with_threads};
-use crate::record::record;
+use crate::record::{Kept, record};
 use crate::spec::Goal;
 use crate::timed;
 use crate::{ExperimentError, Spec, VERSION};
@@ -22,7 +22,7 @@ use cachewright_policy::{PolicyVisitor, Registered};
 use cachewright_system::closed::requests_by_tenant;
 use cachewright_system::profile::Head;
 use cachewright_system::replay::{Shared, replay};
-use cachewright_system::{Cuts, LaneResult, Recording, interval_curves};
+use cachewright_system::{Cuts, LaneResult, Recording};
 use cachewright_types::TenantId;
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -75,13 +75,15 @@ pub fn plan(
         })?);
     }
     let future = first.needs_future(origin)?;
+    let mut kept = Kept::times(true);
     for name in &options.partitions {
         let overrides = with(&options.set, "cache.partition", name);
         let case = expand(text, origin, &overrides, &[])?.swap_remove(0);
         case.spec.resolved().map_err(refuse)?;
+        kept.bytes |= case.needs_bytes();
     }
     with_threads(options.threads, || {
-        let recorded = record(&spec, true, progress)?;
+        let recorded = record(&spec, kept, progress)?;
         let recording = &recorded.recording;
         first.check_interval(recording.span_ns(), origin)?;
         first.check_warmup(recording.span_ns(), origin)?;
@@ -252,16 +254,11 @@ impl Planner<'_> {
         let mut lanes = lanes?;
         let cuts = Cuts::new(recording, first.spec.replay.interval.0, 0)
             .with_warmup(recording, first.spec.replay.warmup.0);
-        let meter = first.needs_curves().then(|| interval_meter(first));
-        let curves = meter.map(|meter| interval_curves(recording, &cuts, meter));
+        let signals = measured(recording, &cuts, &[first]);
         let future = first.needs_future(self.origin)?;
         let next_use = if future { recording.next_uses() } else { None };
-        let shared = Shared {
-            recording,
-            next_use: next_use.as_deref().unwrap_or_default(),
-            cuts: &cuts,
-            curves: curves.as_deref().unwrap_or_default(),
-        };
+        let next_use = next_use.as_deref().unwrap_or_default();
+        let shared = Shared { recording, next_use, cuts: &cuts, signals: &signals };
         let total = Some(recording.len() as u64 * lanes.len() as u64);
         let tell = |done| (self.progress)(Progress { stage: "trying sizes", done, total });
         Ok(replay(&shared, &mut lanes, tell)?)

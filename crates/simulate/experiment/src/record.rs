@@ -18,6 +18,22 @@ pub struct Recorded {
     pub tenants: Vec<Value>,
 }
 
+/// What a recording keeps beside blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// When requests arrive.
+    pub times: bool,
+    /// The bytes of each access.
+    pub bytes: bool,
+}
+
+impl Kept {
+    /// Times, if they are wanted.
+    pub fn times(wanted: bool) -> Kept {
+        Kept { times: wanted, bytes: false }
+    }
+}
+
 /// Requests read at a time when they are only counted.
 const BATCH: usize = 8192;
 
@@ -66,11 +82,11 @@ fn whole(tenant: &TenantSpec) -> TenantInput {
     input
 }
 
-/// Reads every tenant's trace into memory as block accesses; `times` says whether their arrivals
-/// are wanted.
+/// Reads every tenant's trace into memory as block accesses; `kept` says what
+/// beside them.
 pub fn record(
     spec: &Spec,
-    times: bool,
+    kept: Kept,
     progress: OnProgress<'_>,
 ) -> Result<Recorded, ExperimentError> {
     let mut workload = open(spec)?;
@@ -81,7 +97,8 @@ pub fn record(
         spec.cache.trim,
         spec.replay.max_accesses,
     );
-    let recorder = if times { recorder } else { recorder.without_times() };
+    let recorder = if kept.times { recorder } else { recorder.without_times() };
+    let recorder = if kept.bytes { recorder.with_bytes() } else { recorder };
     let tell = |done| progress(Progress { stage: "reading traces", done, total });
     let recording = recorder.record(&mut workload, tell)?;
     let tenants: Result<Vec<Value>, ExperimentError> =

@@ -5,10 +5,11 @@
 //! are not run again.
 
 use crate::case::{Case, expand};
-use crate::lanes::{Plan, interval_meter};
+use crate::lanes::{Plan, measured};
+use crate::models::fingerprint as fingerprint_of_models;
 use crate::profiles::Profiles;
 use crate::progress::{OnProgress, Progress, Sum, with_threads};
-use crate::record::{Recorded, record};
+use crate::record::{Kept, Recorded, record};
 use crate::result::{case_json, curve_points, settings_json, workload_json};
 use crate::series::{self, Rows};
 use crate::spec::full_key;
@@ -19,9 +20,7 @@ use crate::{ExperimentError, Spec, VERSION};
 use cachewright_curve::{CurveSet, Method};
 use cachewright_system::closed::{Experience, requests_by_tenant};
 use cachewright_system::replay::{Shared, replay};
-use cachewright_system::{
-    CurveLane, Cuts, Lane, LaneResult, Recording, Row, Whose, interval_curves,
-};
+use cachewright_system::{CurveLane, Cuts, Lane, LaneResult, Recording, Row, Whose};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -95,6 +94,7 @@ pub fn run(
         resolved(&case.spec, origin)?;
         case.needs_future(origin)?;
         case.goals(origin)?;
+        case.partitioner(origin)?;
     }
     with_threads(options.threads, || {
         let mut left: Vec<&Case> = cases.iter().collect();
@@ -137,7 +137,8 @@ impl Run<'_> {
     fn group(&mut self, group: Vec<&Case>) -> Result<(), ExperimentError> {
         let Some(first) = group.first().copied() else { return Ok(()) };
         let times = group.iter().any(|case| case.needs_times());
-        let recorded = record(&first.spec, times, self.progress)?;
+        let bytes = group.iter().any(|case| case.needs_bytes());
+        let recorded = record(&first.spec, Kept { times, bytes }, self.progress)?;
         let mut lru = Vec::new();
         if self.head.is_none() {
             lru = if first.spec.replay.curves { lru_lanes(&first.spec) } else { Vec::new() };
@@ -149,7 +150,8 @@ impl Run<'_> {
             case.check_interval(recorded.recording.span_ns(), self.origin)?;
             case.check_warmup(recorded.recording.span_ns(), self.origin)?;
             let resolved = resolved(&case.spec, self.origin)?;
-            let key = Store::key(&resolved, &recorded.tenants, fingerprint);
+            let models = fingerprint_of_models(&case.models);
+            let key = Store::key(&resolved, &recorded.tenants, fingerprint ^ models);
             if let Some((mut answer, rows)) = self.store.load(&key)? {
                 // The same settings may be written, numbered and varied otherwise today.
                 answer["case"] = case.index.into();
@@ -242,7 +244,6 @@ impl Run<'_> {
         let mut lanes: Vec<Box<dyn Lane>> = lru;
         let lru_count = lanes.len();
         let mut future = false;
-        let mut meter = None;
         let mut drives = Vec::new();
         for (case, _) in pass {
             let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
@@ -252,21 +253,14 @@ impl Run<'_> {
             drives.push(drive);
             lanes.push(plan.lane(watcher)?);
             future |= case.needs_future(self.origin)?;
-            if case.needs_curves() {
-                meter.get_or_insert_with(|| interval_meter(case));
-            }
         }
         let replay_spec = &pass.first().map_or(first, |(case, _)| case).spec.replay;
         let cuts = Cuts::new(recording, replay_spec.interval.0, replay_spec.windows);
         let cuts = cuts.with_warmup(recording, replay_spec.warmup.0);
         let next_use = if future { self.next_uses(recording)? } else { Vec::new() };
-        let curves = meter.map(|meter| interval_curves(recording, &cuts, meter));
-        let shared = Shared {
-            recording,
-            next_use: &next_use,
-            cuts: &cuts,
-            curves: curves.as_deref().unwrap_or_default(),
-        };
+        let cases: Vec<&Case> = pass.iter().map(|(case, _)| *case).collect();
+        let signals = measured(recording, &cuts, &cases);
+        let shared = Shared { recording, next_use: &next_use, cuts: &cuts, signals: &signals };
         let total = Some(recording.len() as u64 * lanes.len() as u64);
         let tell = |done| (self.progress)(Progress { stage: "replaying", done, total });
         let mut results = replay(&shared, &mut lanes, tell)?;

@@ -4,7 +4,7 @@
 
 use crate::case::Case;
 use crate::progress::OnProgress;
-use crate::record::record;
+use crate::record::{Kept, record};
 use crate::{ExperimentError, Spec};
 use cachewright_system::Recording;
 use cachewright_system::recording::{TRIM, WRITE};
@@ -27,9 +27,9 @@ impl BlockStream {
         progress: OnProgress<'_>,
     ) -> Result<BlockStream, ExperimentError> {
         let spec = Spec::parse(text, origin, set)?;
-        let recording = record(&spec, false, progress)?.recording;
+        let recording = record(&spec, Kept::default(), progress)?.recording;
         let tenants = spec.tenants.iter().map(|tenant| tenant.name.clone()).collect();
-        let case = Case { index: 0, spec, varied: Vec::new() };
+        let case = Case { index: 0, spec, varied: Vec::new(), models: Default::default() };
         let capacity_blocks = case.capacity_blocks(recording.distinct, origin)?;
         Ok(BlockStream { recording, next: 0, capacity_blocks, tenants })
     }

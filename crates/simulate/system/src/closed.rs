@@ -6,10 +6,10 @@
 //! never know: devices (they replace the two constants). Units: nanoseconds.
 
 use crate::lane::{EngineLane, Lane, LaneResult};
-use crate::recording::{RecordError, Recording, TRIM, WRITE};
-use cachewright_curve::CurveSet;
+use crate::recording::{RecordError, Recording, TRIM};
+use crate::signals::{SignalMeter, Wanted};
 use cachewright_policy::Policy;
-use cachewright_types::{BlockId, TenantId};
+use cachewright_types::TenantId;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -81,7 +81,7 @@ pub struct ClosedLoop<'a, P> {
     requests: &'a [Vec<u32>],
     pace: &'a Pace,
     lane: EngineLane<P>,
-    curves: Option<CurveSet>,
+    meter: Option<SignalMeter>,
     /// Next request to send, per tenant.
     next: Vec<usize>,
     /// Requests sent or still to be sent.
@@ -92,14 +92,14 @@ pub struct ClosedLoop<'a, P> {
 }
 
 impl<'a, P: Policy> ClosedLoop<'a, P> {
-    /// A replay at its start. `requests` are [`requests_by_tenant`]; `curves` measures for the
-    /// partitioner, if it needs curves.
+    /// A replay at its start. `requests` are [`requests_by_tenant`]; `wanted` is
+    /// what the partitioner is told.
     pub fn new(
         recording: &'a Recording,
         requests: &'a [Vec<u32>],
         pace: &'a Pace,
         lane: EngineLane<P>,
-        curves: Option<CurveSet>,
+        wanted: Wanted,
     ) -> Self {
         let mut ready = BinaryHeap::new();
         let mut order = 0;
@@ -114,7 +114,7 @@ impl<'a, P: Policy> ClosedLoop<'a, P> {
             requests,
             pace,
             lane,
-            curves,
+            meter: wanted.meter(requests.len(), pace.interval_ns),
             next: vec![0; requests.len()],
             total: requests.iter().map(|requests| requests.len() as u64).sum(),
             ready,
@@ -165,16 +165,9 @@ impl<'a, P: Policy> ClosedLoop<'a, P> {
         let request = *self.requests[tenant].get(self.next[tenant])?;
         self.next[tenant] += 1;
         let range = self.recording.accesses_of(request as usize);
-        if let Some(curves) = &mut self.curves {
-            let ids = self.recording.ids_for(false);
-            for at in range.clone() {
-                let (block, flags) = (BlockId(ids[at]), self.recording.flags[at]);
-                if flags & TRIM != 0 {
-                    curves.remove(TenantId(tenant as u16), block);
-                } else {
-                    curves.access(TenantId(tenant as u16), block, flags & WRITE != 0);
-                }
-            }
+        if let Some(meter) = &mut self.meter {
+            meter.reach(now);
+            self.recording.tell(range.clone(), TenantId(tenant as u16), meter);
         }
         let trim = self.recording.flags[range.start] & TRIM != 0;
         let all_hit = self.lane.request(self.recording, range);
@@ -190,7 +183,7 @@ impl<'a, P: Policy> ClosedLoop<'a, P> {
     }
 
     fn end_interval(&mut self) {
-        let curves = self.curves.as_mut().map(CurveSet::end_window).unwrap_or_default();
-        self.lane.end_interval(&curves);
+        let signals = self.meter.as_mut().map(SignalMeter::end_interval).unwrap_or_default();
+        self.lane.end_interval(&signals);
     }
 }

@@ -4,8 +4,8 @@
 //! No look-ahead: a division sees the interval that has ended and nothing later.
 
 use crate::moves::{Moved, Moves};
+use crate::signals::Signals;
 use cachewright_cache::{Engine, Quotas};
-use cachewright_curve::Curves;
 use cachewright_measure::{Counts, ratio};
 use cachewright_partition::{Partitioner, TenantView};
 use cachewright_policy::Policy;
@@ -22,7 +22,7 @@ pub struct Tenant {
     pub goal_hit_ratio: Option<f64>,
     /// Hit ratios measured ahead of the run, by quota in blocks.
     pub profile: Vec<(u32, f64)>,
-    /// Whether it is sensitive to latency.
+    /// Whether the stack file calls it sensitive to latency.
     pub sensitive: bool,
 }
 
@@ -35,6 +35,10 @@ pub struct Control {
     limits: Option<Vec<u32>>,
     before: Vec<Counts>,
     moves: Moves,
+    /// Mean response times to come, by tenant and interval.
+    foreseen: Vec<Vec<Vec<f64>>>,
+    /// The interval that begins with the next division.
+    interval: usize,
 }
 
 impl Control {
@@ -46,7 +50,22 @@ impl Control {
     ) -> Control {
         let before = vec![Counts::default(); tenants.len()];
         let moves = Moves::of(total_blocks);
-        Control { partitioner, tenants, total_blocks, limits: None, before, moves }
+        Control {
+            partitioner,
+            tenants,
+            total_blocks,
+            limits: None,
+            before,
+            moves,
+            foreseen: Vec::new(),
+            interval: 0,
+        }
+    }
+
+    /// Tells divisions what is to come, by tenant and interval: the mean response in ns alone with
+    /// 0, 1, ... granules of the cache. Intervals beyond the table are unknown.
+    pub fn foresee(&mut self, table: Vec<Vec<Vec<f64>>>) {
+        self.foreseen = table;
     }
 
     /// Bounds every tenant's quota from now on: what is cut goes to those with room.
@@ -76,16 +95,26 @@ impl Control {
 
     /// The quotas before anything is measured.
     pub fn first(&mut self) -> Quotas {
-        let nothing = Counts::default();
+        let now = vec![Standing::default(); self.tenants.len()];
+        let quotas = self.ask(&now, &Signals::default());
+        self.moves.next(&quotas);
+        quotas
+    }
+
+    /// Asks the partitioner for the quotas of the interval that begins.
+    fn ask(&mut self, now: &[Standing], signals: &Signals) -> Quotas {
         let views: Vec<TenantView> = self
             .tenants
             .iter()
-            .map(|tenant| view(tenant, &nothing, &nothing, 0, 0, None))
+            .enumerate()
+            .map(|(at, tenant)| TenantView {
+                future: self.foreseen.get(at).map_or(&[], |rows| row(rows, self.interval)),
+                ..view(tenant, &now[at], &self.before[at], signals, at)
+            })
             .collect();
         let divided = self.partitioner.divide(&views, self.total_blocks);
-        let quotas = engine_quotas(divided, self.total_blocks);
-        self.moves.next(&quotas);
-        quotas
+        self.interval += 1;
+        engine_quotas(divided, self.total_blocks)
     }
 
     /// What divisions moved so far; nothing under a shared pool.
@@ -93,55 +122,68 @@ impl Control {
         self.moves.moved()
     }
 
-    /// Divides anew at the end of an interval whose curves are `curves` (empty: none measured);
-    /// blocks that leave are told to `left` as in [`Engine::set_quotas`].
+    /// Divides anew at the end of an interval in which `signals` were measured; blocks that leave
+    /// are told to `left` as in [`Engine::set_quotas`].
     pub fn divide<P: Policy>(
         &mut self,
         engine: &mut Engine<P>,
-        curves: &[Curves],
+        signals: &Signals,
         left: &mut dyn FnMut(usize, BlockId, bool),
     ) {
-        let ids = || (0..self.tenants.len()).map(|tenant| TenantId(tenant as u16));
-        let now: Vec<Counts> = ids().map(|id| *engine.counts(id)).collect();
-        let views: Vec<TenantView> = ids()
-            .map(|id| {
-                let at = id.index();
-                let (quota, held) = (engine.quota(id), engine.occupancy(id));
-                let (now, before) = (&now[at], &self.before[at]);
-                view(&self.tenants[at], now, before, quota, held, curves.get(at))
-            })
-            .collect();
-        let divided = self.partitioner.divide(&views, self.total_blocks);
-        let quotas = self.within(engine_quotas(divided, self.total_blocks));
+        let standing = |tenant: usize| {
+            let id = TenantId(tenant as u16);
+            let (quota, held) = (engine.quota(id), engine.occupancy(id));
+            Standing { counts: *engine.counts(id), quota, held }
+        };
+        let now: Vec<Standing> = (0..self.tenants.len()).map(standing).collect();
+        let quotas = self.ask(&now, signals);
+        let quotas = self.within(quotas);
         self.moves.next(&quotas);
         let kept = engine.set_quotas(&quotas, left);
         debug_assert!(kept, "a partitioner keeps to one kind of quotas");
-        self.before = now;
+        self.before = now.iter().map(|standing| standing.counts).collect();
     }
 }
 
+/// Where a tenant stands at a division.
+#[derive(Clone, Copy, Debug, Default)]
+struct Standing {
+    counts: Counts,
+    quota: u32,
+    held: u32,
+}
+
+fn row(rows: &[Vec<f64>], interval: usize) -> &[f64] {
+    rows.get(interval).map_or(&[], Vec::as_slice)
+}
+
+/// What the partitioner is told of the tenant at a place.
 fn view<'a>(
     tenant: &'a Tenant,
-    now: &Counts,
+    now: &Standing,
     before: &Counts,
-    quota_blocks: u32,
-    occupancy_blocks: u32,
-    curves: Option<&'a Curves>,
+    signals: &'a Signals,
+    at: usize,
 ) -> TenantView<'a> {
-    let accesses = now.accesses() - before.accesses();
+    let accesses = now.counts.accesses() - before.accesses();
+    let curves = signals.curves.get(at);
     TenantView {
         name: &tenant.name,
         weight: tenant.weight,
         accesses,
-        hits: now.hits() - before.hits(),
-        write_share: ratio(now.writes - before.writes, accesses),
-        quota_blocks,
-        occupancy_blocks,
+        hits: now.counts.hits() - before.hits(),
+        write_share: ratio(now.counts.writes - before.writes, accesses),
+        quota_blocks: now.quota,
+        occupancy_blocks: now.held,
         curve: curves.map(|curves| &curves.all),
+        curves,
         goal_hit_ratio: tenant.goal_hit_ratio,
         profile: &tenant.profile,
+        steps: signals.steps.get(at).map_or(&[], Vec::as_slice),
+        prices: signals.prices.get(at),
+        reuse: signals.reuse.get(at).map_or(&[], |bins| bins.as_slice()),
+        future: &[],
         sensitive: tenant.sensitive,
-        ..TenantView::default()
     }
 }
 

@@ -5,6 +5,7 @@
 
 use crate::lane::{Lane, LaneResult};
 use crate::recording::{Recording, TRIM, WRITE};
+use crate::signals::Signals;
 use cachewright_curve::{CurveSet, Curves};
 use cachewright_types::{BlockId, TenantId};
 use std::ops::Range;
@@ -82,7 +83,7 @@ impl Lane for CurveLane {
         std::hint::black_box(warm);
     }
 
-    fn end_interval(&mut self, _: &[Curves]) {}
+    fn end_interval(&mut self, _: &Signals) {}
 
     fn end_window(&mut self, _: u32, _: u64) {
         if self.by_window {

@@ -7,6 +7,7 @@ use crate::control::Control;
 use crate::moves::Moved;
 use crate::recording::{LAST, Recording, TRIM, WRITE};
 use crate::series::{Row, window_rows};
+use crate::signals::Signals;
 use crate::watch::{Watcher, tell};
 use cachewright_cache::{BlockAccess, Engine};
 use cachewright_curve::Curves;
@@ -22,8 +23,8 @@ const STRIDE: usize = 32;
 pub trait Lane: Send {
     /// Replays a range of the recording; `next_use` is as long as the recording, or empty.
     fn replay(&mut self, recording: &Recording, range: Range<usize>, next_use: &[u32]);
-    /// An interval has ended; `curves` are the tenants' curves of that interval, or empty.
-    fn end_interval(&mut self, curves: &[Curves]);
+    /// An interval has ended, in which `signals` were measured.
+    fn end_interval(&mut self, signals: &Signals);
     /// A window of the time series has ended.
     fn end_window(&mut self, window: u32, time_ns: u64);
     /// The warm-up has ended: only what follows is counted in the result.
@@ -223,10 +224,10 @@ impl<P: Policy> Lane for EngineLane<P> {
         }
     }
 
-    fn end_interval(&mut self, curves: &[Curves]) {
+    fn end_interval(&mut self, signals: &Signals) {
         if let Some(control) = &mut self.control {
             let watcher = &mut self.watcher;
-            control.divide(&mut self.engine, curves, &mut |pool, block, _| {
+            control.divide(&mut self.engine, signals, &mut |pool, block, _| {
                 if let Some(watcher) = watcher {
                     watcher.left(pool, block);
                 }

@@ -1,14 +1,16 @@
 //! A workload as block accesses in memory: decoded once, replayed through any number of caches.
 //!
 //! For: splitting requests into blocks and interning them. Must never know: caches. Memory: 5 bytes
-//! per block access and 8 per request; with several tenants 6 more per access, with requests of
-//! several blocks 4 more per request. Source of the dense ids: DESIGN.md, "dense ids".
+//! per block access and 8 per request; with several tenants 6 more per access, with the bytes of
+//! accesses 4 more per access, with requests of several blocks 4 more per request. Source of the
+//! dense ids: DESIGN.md, "dense ids".
 
+use crate::signals::{BlockUse, SignalMeter};
 use cachewright_trace::TraceError;
 use cachewright_trace::intern::{InternError, Interner};
 use cachewright_trace::merge::{Workload, WorkloadBatch};
 use cachewright_trace::next_use::{NEVER, next_uses};
-use cachewright_types::{Op, TenantId};
+use cachewright_types::{BlockId, Op, TenantId};
 use std::ops::Range;
 use thiserror::Error;
 
@@ -89,6 +91,8 @@ pub struct Recording {
     pub tenants: Vec<u16>,
     /// Arrival of each read, write or trim in nanoseconds; empty when recorded without times.
     pub times_ns: Vec<u64>,
+    /// Bytes of its block that each access asks for, 0 for a trim; empty unless recorded.
+    pub bytes: Vec<u32>,
     /// First access of each request; empty when every request is one access.
     pub starts: Vec<u32>,
     /// Whether every access is a read of one block: the shortest replay loop applies.
@@ -152,6 +156,27 @@ impl Recording {
         if shared || self.locals.is_empty() { &self.ids } else { &self.locals }
     }
 
+    /// Tells a meter of a tenant's accesses and trims in `range`.
+    pub(crate) fn tell(&self, range: Range<usize>, tenant: TenantId, meter: &mut SignalMeter) {
+        let ids = self.ids_for(false);
+        for at in range {
+            let (block, flags) = (BlockId(ids[at]), self.flags[at]);
+            if flags & TRIM != 0 {
+                meter.trim(tenant, block);
+            } else {
+                let bytes = self.bytes.get(at).copied().unwrap_or_default();
+                meter.access(BlockUse { tenant, block, write: flags & WRITE != 0, bytes });
+            }
+        }
+    }
+
+    /// Tells a meter of all tenants' accesses and trims in `range`.
+    pub(crate) fn tell_each(&self, range: Range<usize>, meter: &mut SignalMeter) {
+        for at in range {
+            self.tell(at..at + 1, self.tenant_at(at), meter);
+        }
+    }
+
     /// A number that differs for different accesses or times, but for accidents of one in 2^64.
     pub fn fingerprint(&self) -> u64 {
         let fold =
@@ -189,6 +214,7 @@ pub struct Recorder {
     counts: Vec<u32>,
     trims: bool,
     times: bool,
+    bytes: bool,
     recording: Recording,
 }
 
@@ -210,6 +236,7 @@ impl Recorder {
             counts: Vec::new(),
             trims,
             times: true,
+            bytes: false,
             recording,
         }
     }
@@ -217,6 +244,12 @@ impl Recorder {
     /// The same without times: for replays that cut nothing by time. Saves 8 bytes per request.
     pub fn without_times(self) -> Recorder {
         Recorder { times: false, ..self }
+    }
+
+    /// The same with the bytes of each access: for signals that count them. Costs 4 bytes per
+    /// access.
+    pub fn with_bytes(self) -> Recorder {
+        Recorder { bytes: true, ..self }
     }
 
     /// Records a whole workload; `progress` is told the requests read so far and stops the
@@ -290,6 +323,9 @@ impl Recorder {
         let room = self.limit.saturating_sub(before as u64);
         let single = self.expand(batch, range.clone(), room).ok_or((tenant, None))?;
         let blocks = self.blocks.len();
+        if self.bytes {
+            self.measure(batch, range.clone());
+        }
         let out = &mut self.recording;
         self.interner
             .intern_batch(space, &self.blocks, &mut out.ids)
@@ -358,6 +394,18 @@ impl Recorder {
         Some(self.blocks.len() == range.len())
     }
 
+    /// Adds the bytes of each access of reads and writes.
+    fn measure(&mut self, batch: &WorkloadBatch, range: Range<usize>) {
+        let out = &mut self.recording.bytes;
+        for at in range {
+            let (offset, length) = (batch.offset_bytes[at], batch.length_bytes[at]);
+            match self.kind {
+                BlockKind::Unit => out.push(u32::try_from(length.max(1)).unwrap_or(u32::MAX)),
+                BlockKind::Split { shift } => out.extend(parts(offset, length, shift)),
+            }
+        }
+    }
+
     /// Adds a trim of the known blocks that lie wholly inside it. Errors: too many accesses.
     fn trim(&mut self, batch: &WorkloadBatch, index: usize) -> Result<(), ()> {
         let (offset, length) = (batch.offset_bytes[index], batch.length_bytes[index]);
@@ -390,6 +438,9 @@ impl Recorder {
         out.flags.resize(before + blocks - 1, TRIM);
         out.flags.push(TRIM | LAST);
         out.plain = false;
+        if self.bytes {
+            out.bytes.resize(out.ids.len(), 0);
+        }
         self.attribute(batch.tenant[index], before);
         Ok(())
     }
@@ -418,6 +469,16 @@ impl Recorder {
         }
         self.recording
     }
+}
+
+/// The bytes that a request asks for of each block of `1 << shift` bytes it touches; at least one.
+pub(crate) fn parts(offset: u64, length: u64, shift: u32) -> impl Iterator<Item = u32> {
+    let end = offset.saturating_add(length.max(1));
+    let part = move |block: u64| {
+        let start = block << shift;
+        (end - start).min(1 << shift) - (offset.max(start) - start)
+    };
+    (offset >> shift..=(end - 1) >> shift).map(move |block| part(block) as u32)
 }
 
 /// The end of the run of reads and writes of one space that starts at `start`.

@@ -5,9 +5,8 @@
 //! depend on the number of threads.
 
 use crate::lane::{Lane, LaneResult};
-use crate::recording::{RecordError, Recording, TRIM, WRITE};
-use cachewright_curve::{CurveSet, Curves};
-use cachewright_types::BlockId;
+use crate::recording::{RecordError, Recording};
+use crate::signals::{SignalMeter, Signals};
 use rayon::prelude::*;
 
 /// Accesses replayed through every lane before the next ones: their ids stay in the processor's
@@ -81,23 +80,30 @@ impl Cuts {
     }
 }
 
-/// Each interval's curves, per tenant, as `set` measures them.
-pub fn interval_curves(recording: &Recording, cuts: &Cuts, mut set: CurveSet) -> Vec<Vec<Curves>> {
-    let ids = recording.ids_for(false);
-    let block_at = |at: usize| BlockId(ids[at]);
+/// What `meter` finds in each interval.
+pub fn interval_signals(
+    recording: &Recording,
+    cuts: &Cuts,
+    mut meter: SignalMeter,
+) -> Vec<Signals> {
     let mut intervals = Vec::new();
-    let mut from = 0;
+    let (mut from, mut request) = (0, 0);
     for cut in cuts.cuts.iter().filter(|cut| cut.interval.is_some()) {
-        for at in from..cut.at {
-            let (tenant, flags) = (recording.tenant_at(at), recording.flags[at]);
-            if flags & TRIM != 0 {
-                set.remove(tenant, block_at(at));
-            } else {
-                set.access(tenant, block_at(at), flags & WRITE != 0);
+        if meter.counts_steps() {
+            while request < recording.times_ns.len() {
+                let accesses = recording.accesses_of(request);
+                if accesses.start >= cut.at {
+                    break;
+                }
+                meter.reach(recording.times_ns[request]);
+                recording.tell_each(accesses, &mut meter);
+                request += 1;
             }
+        } else {
+            recording.tell_each(from..cut.at, &mut meter);
         }
         from = cut.at;
-        intervals.push(set.end_window());
+        intervals.push(meter.end_interval());
     }
     intervals
 }
@@ -110,8 +116,8 @@ pub struct Shared<'a> {
     pub next_use: &'a [u32],
     /// Interval and window ends.
     pub cuts: &'a Cuts,
-    /// Curves per interval and tenant, or empty.
-    pub curves: &'a [Vec<Curves>],
+    /// What was measured in each interval, or empty.
+    pub signals: &'a [Signals],
 }
 
 impl Shared<'_> {
@@ -130,8 +136,8 @@ impl Shared<'_> {
                 lane.end_warmup();
             }
             if let Some(interval) = cut.interval {
-                let curves = self.curves.get(interval as usize).map_or(&[][..], Vec::as_slice);
-                lane.end_interval(curves);
+                let signals = self.signals.get(interval as usize);
+                lane.end_interval(signals.unwrap_or(&Signals::default()));
             }
             if let Some(window) = cut.window {
                 lane.end_window(window, cut.time_ns);

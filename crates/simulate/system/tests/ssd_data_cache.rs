@@ -124,6 +124,7 @@ fn drives_are_built_by_the_names_of_their_policies() {
 fn a_control_loop_divides_the_cache_of_a_drive() {
     use cachewright_cache::{Quotas, WriteMode};
     use cachewright_device::ssd::host::Port;
+    use cachewright_system::Signals;
     use cachewright_system::control::{Control, Tenant};
     use cachewright_system::ssd::{DataCacheParams, Description, build};
     use cachewright_types::{Nanos, Seed, Value};
@@ -151,7 +152,7 @@ fn a_control_loop_divides_the_cache_of_a_drive() {
     let partitioner = cachewright_partition::boxed("static", &[], 2, Seed(1)).unwrap();
     let mut control = Control::new(partitioner, tenants, 64);
     let later = Nanos(end + 1_000_000_000); // its last write-backs are in flash
-    drive.control(later, &mut control, &[]);
+    drive.control(later, &mut control, &Signals::default());
     assert_eq!((drive.quota(first), drive.quota(second), drive.occupancy(first)), (16, 48, 16));
     assert_eq!(drive.cache_stats().destaged_pages - before, 40, "all of them are dirty");
     while let Some(due) = drive.next_due() {

@@ -9,20 +9,21 @@ use cachewright_system::closed::NEVER_NS;
 use cachewright_system::replay::Shared;
 use cachewright_system::timed::settings::{Decision, Fill, WriteBack};
 use cachewright_system::timed::{Layout, Loop, MachineSettings};
-use cachewright_system::{Cuts, LaneResult, interval_curves};
+use cachewright_system::{Cuts, LaneResult, interval_signals};
 use cachewright_types::{Nanos, Seed};
-use common::{Loaded, Stack, lane, load, meter, random, replay};
+use common::{Loaded, Stack, lane, load, random, replay, wanted};
 use proptest::prelude::*;
 
 fn untimed(stack: &Stack, loaded: &Loaded, windows: u32) -> LaneResult {
     let recording = &loaded.recording;
     let cuts = Cuts::new(recording, stack.interval_ns, windows);
     let cuts = cuts.with_warmup(recording, stack.warmup_ns);
-    let curves =
-        meter(stack, recording.totals.len()).map(|meter| interval_curves(recording, &cuts, meter));
+    let meter = wanted(stack, recording.totals.len());
+    let meter = meter.meter(recording.totals.len(), stack.interval_ns);
+    let signals = meter.map(|meter| interval_signals(recording, &cuts, meter));
     let next_use = recording.next_uses().unwrap();
-    let curves = curves.unwrap_or_default();
-    let shared = Shared { recording, next_use: &next_use, cuts: &cuts, curves: &curves };
+    let signals = signals.unwrap_or_default();
+    let shared = Shared { recording, next_use: &next_use, cuts: &cuts, signals: &signals };
     let mut lanes = vec![lane(stack, recording)];
     cachewright_system::replay(&shared, &mut lanes, |_| true).unwrap().remove(0)
 }

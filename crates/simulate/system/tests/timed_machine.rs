@@ -4,6 +4,7 @@
 
 mod common;
 
+use cachewright_system::Wanted;
 use cachewright_system::closed::{ClosedLoop, NEVER_NS, Pace, requests_by_tenant};
 use cachewright_system::timed::settings::{Decision, Fill, ReadAhead, WriteBack};
 use cachewright_system::timed::{Layout, Loop, MachineSettings, Times};
@@ -194,7 +195,7 @@ fn a_closed_loop_on_fixed_latencies_is_the_one_without_devices() {
     };
     let requests = requests_by_tenant(&loaded.recording);
     let lane = engine_lane(&stack, &loaded.recording);
-    let plain = ClosedLoop::new(&loaded.recording, &requests, &pace, lane, None);
+    let plain = ClosedLoop::new(&loaded.recording, &requests, &pace, lane, Wanted::default());
     let (plain, experience) = plain.run(&mut |_| true).unwrap();
     assert_eq!(timed.cache.counts, plain.counts);
     let reads_miss = plain.counts[0].reads - plain.counts[0].read_hits;
@@ -235,7 +236,7 @@ fn a_tenant_that_stops_sends_nothing_more_and_the_windows_go_on() {
         Pace { queue_depth, think_ns, start_ns, stop_ns, hit_ns, miss_ns, interval_ns, windows };
     let requests = requests_by_tenant(&loaded.recording);
     let lane = engine_lane(&stack, &loaded.recording);
-    let plain = ClosedLoop::new(&loaded.recording, &requests, &pace, lane, None);
+    let plain = ClosedLoop::new(&loaded.recording, &requests, &pace, lane, Wanted::default());
     let (plain, experience) = plain.run(&mut |_| true).unwrap();
     assert!(experience[0].requests < all(0) && experience[0].finished_ns < border_ns + 10_000_000);
     assert_eq!(experience[1].requests, found[1]);

@@ -165,7 +165,7 @@ proptest! {
                 capacity_blocks: 24,
             };
             let drive = (drive(mode, shared, &axes), PAGE);
-            run_drive(&replay, drive, None, None, &mut |_| true).unwrap()
+            run_drive(&replay, drive, None, Default::default(), &mut |_| true).unwrap()
         };
         let (whole, found) = (times(0), times(warmup_ns));
         let done = answers(drive(mode, shared, &axes), &loaded);

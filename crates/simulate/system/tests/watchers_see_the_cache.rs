@@ -8,7 +8,7 @@ use cachewright_policy::Registered;
 use cachewright_policy::lru::Lru;
 use cachewright_system::control::{Control, Tenant};
 use cachewright_system::recording::{LAST, TRIM, WRITE};
-use cachewright_system::{EngineLane, Lane, LaneResult, Recording, TenantTotals, Watcher};
+use cachewright_system::{EngineLane, Lane, LaneResult, Recording, Signals, TenantTotals, Watcher};
 use cachewright_types::settings::NoSettings;
 use cachewright_types::{BlockId, Seed};
 use std::collections::BTreeSet;
@@ -103,7 +103,7 @@ fn watched(mode: WriteMode, swing: bool) -> (LaneResult, Arc<Mutex<Seen>>) {
     }
     for start in (0..recording.len()).step_by(500) {
         lane.replay(&recording, start..start + 500, &[]);
-        lane.end_interval(&[]);
+        lane.end_interval(&Signals::default());
     }
     (lane.finish(), seen)
 }

@@ -8,6 +8,7 @@ pub mod device;
 pub mod flash;
 mod goal;
 pub mod layout;
+mod model;
 mod overrides;
 mod resolved;
 mod section;
@@ -18,6 +19,7 @@ mod tenant;
 pub use device::{DeviceSpec, Front, StackSpec};
 pub use flash::FlashSpec;
 pub use goal::Goal;
+pub use model::ModelFile;
 pub use overrides::{apply, full_key};
 pub use stop::Stop;
 pub use tenant::TenantSpec;
@@ -49,6 +51,8 @@ pub struct CacheSpec {
     pub policy: Named,
     /// How much each tenant gets.
     pub partition: Named,
+    /// The file of a model of all tenants together, for partitioners that predict by one.
+    pub model: Option<ModelFile>,
     /// Which channels hold whose blocks.
     pub layout: Named,
     /// Where writes go.
@@ -139,7 +143,7 @@ impl Spec {
         let stem = origin.file_stem().map_or("stack".into(), |stem| stem.to_string_lossy());
         let name = top.text("name", &stem)?;
         let seed = Seed(top.whole("seed", 1, 0..=u64::MAX >> 1)?);
-        let cache = CacheSpec::from_section(&top)?;
+        let cache = CacheSpec::from_section(&top, origin)?;
         let flash = FlashSpec::from_section(&top, cache.block)?;
         let replay = ReplaySpec::from_section(&top)?;
         let stack = StackSpec::from_section(&top, &replay, cache.block, flash.as_ref())?;
@@ -166,8 +170,8 @@ impl Spec {
 }
 
 impl CacheSpec {
-    fn from_section(top: &Section<'_>) -> Result<CacheSpec, String> {
-        let keys = ["capacity", "block", "policy", "partition", "layout", "write", "trim"];
+    fn from_section(top: &Section<'_>, origin: &Path) -> Result<CacheSpec, String> {
+        let keys = ["capacity", "block", "policy", "partition", "model", "layout", "write", "trim"];
         let section = top.required_table("cache", &keys)?;
         let block = section.bytes("block", Bytes(4096))?;
         if !block.0.is_power_of_two() || !(512..=1 << 30).contains(&block.0) {
@@ -184,6 +188,7 @@ impl CacheSpec {
         let layout = section.named("layout", "striped")?;
         let known = cachewright_layout::boxed(&layout.name, &layout.pairs);
         known.map_err(|error| format!("`cache.layout`: {error}"))?;
+        let folder = origin.parent().unwrap_or(Path::new(""));
         let modes = WriteMode::ALL.map(WriteMode::name);
         let write = section.choice("write", &modes, 0)?;
         let trim = section.choice("trim", &["drop", "ignore"], 0)?;
@@ -192,6 +197,7 @@ impl CacheSpec {
             block,
             policy,
             partition,
+            model: ModelFile::from_section(&section, folder)?,
             layout,
             write: WriteMode::ALL[write],
             trim: trim == 0,

@@ -3,7 +3,7 @@
 //! For: which trace (or volume of one) each tenant replays and how. Must never know: formats.
 
 use super::section::Section;
-use super::{Goal, ReplaySpec, Stop, layout};
+use super::{Goal, ModelFile, ReplaySpec, Stop, layout};
 use cachewright_layout::Wish;
 use cachewright_trace::{OnBadRecord, OpenOptions};
 use cachewright_types::Nanos;
@@ -37,6 +37,8 @@ pub struct TenantSpec {
     pub sensitive: bool,
     /// The channels it asks for, under layouts that keep tenants apart.
     pub channels: Option<Wish>,
+    /// The file of its trained model, for partitioners that predict.
+    pub model: Option<ModelFile>,
     /// What it was promised, for partitioners that keep promises.
     pub goal: Option<Goal>,
     /// Requests under way (closed loop).
@@ -45,7 +47,7 @@ pub struct TenantSpec {
     pub think_time: Nanos,
 }
 
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 18] = [
     "name",
     "trace",
     "format",
@@ -58,6 +60,7 @@ const KEYS: [&str; 17] = [
     "weight",
     "sensitive",
     "channels",
+    "model",
     "goal_hit_ratio",
     "goal_latency",
     "options",
@@ -129,6 +132,7 @@ fn one(
         weight: section.positive("weight", 1.0)?,
         sensitive: section.boolean("sensitive", false)?,
         channels: layout::wish(section)?,
+        model: ModelFile::from_section(section, folder)?,
         goal: Goal::from_section(section)?,
         queue_depth: section.whole("queue_depth", depth, 1..=65_536)? as u32,
         think_time: section.duration("think_time", replay.think_time)?,

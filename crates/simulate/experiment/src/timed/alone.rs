@@ -68,6 +68,9 @@ fn settings(case: &Case) -> Spec {
     let replay = &mut spec.replay;
     (replay.interval, replay.hit_time, replay.miss_time) = (Nanos(0), Nanos(0), Nanos(0));
     (replay.windows, replay.profile_share, replay.curves) = (0, 0.0, false);
-    spec.tenants.iter_mut().for_each(|tenant| tenant.goal = None);
+    spec.cache.model = None;
+    for tenant in &mut spec.tenants {
+        (tenant.goal, tenant.model, tenant.sensitive) = (None, None, false);
+    }
     spec
 }

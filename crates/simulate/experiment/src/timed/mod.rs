@@ -23,7 +23,7 @@ use alone::Solos;
 
 use crate::ExperimentError;
 use crate::case::Case;
-use crate::lanes::{Plan, interval_meter};
+use crate::lanes::{Plan, wanted};
 use crate::profiles::Profiles;
 use crate::progress::{OnProgress, Progress, Sum};
 use crate::record::open;
@@ -37,7 +37,7 @@ use cachewright_system::timed::{
     CacheDecider, Decider, DeviceUse, Layout, Loop, Machine, Parts, Placed, Replay, Requests,
     Slots, Times, run, run_drive,
 };
-use cachewright_system::{Control, RecordError, Recording};
+use cachewright_system::{Control, RecordError, Recording, Wanted};
 use cachewright_types::{Bytes, TenantId};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -267,7 +267,8 @@ impl Workload<'_> {
         let case = job.case;
         let capacity_blocks = job.capacity_blocks;
         let plan = self.plan(case, capacity_blocks);
-        let curves = (case.needs_curves() && job.only.is_none()).then(|| interval_meter(case));
+        let alone = job.only.is_some();
+        let wanted = if alone { Wanted::default() } else { wanted(case) };
         let replay = Replay {
             recording: self.recording,
             requests: &self.requests,
@@ -283,13 +284,13 @@ impl Workload<'_> {
         let found = match &job.stack.front {
             Front::Device(cache) => {
                 let (decider, machine, map) = self.tiered(job, &plan, cache)?;
-                let found = run(&replay, machine, decider, curves, progress);
+                let found = run(&replay, machine, decider, wanted, progress);
                 found.map(|times| Times { layout: map, ..times })
             }
             Front::DataCache(axes) => {
                 let (drive, control, map) = self.drive(job, &plan, axes)?;
                 let page_shift = case.spec.cache.block.0.trailing_zeros();
-                let found = run_drive(&replay, (drive, page_shift), control, curves, progress);
+                let found = run_drive(&replay, (drive, page_shift), control, wanted, progress);
                 found.map(|times| Times { layout: map, ..times })
             }
         };

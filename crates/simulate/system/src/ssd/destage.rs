@@ -6,9 +6,9 @@
 
 use super::{DataCache, JOB, Transfer, WriteBack};
 use crate::Control;
+use crate::signals::Signals;
 use cachewright_cache::Quotas;
 use cachewright_cache::index::Address;
-use cachewright_curve::Curves;
 use cachewright_device::ssd::flash::{Kind, Transaction};
 use cachewright_device::ssd::host::Slot;
 use cachewright_policy::Policy;
@@ -158,9 +158,9 @@ impl<P: Policy> DataCache<P> {
     }
 
     /// Lets a control loop divide the cache at the end of an interval.
-    pub(super) fn controlled(&mut self, now: u64, control: &mut Control, curves: &[Curves]) {
+    pub(super) fn controlled(&mut self, now: u64, control: &mut Control, signals: &Signals) {
         let mut left = Vec::new();
-        control.divide(&mut self.engine, curves, &mut |pool, id, dirty| {
+        control.divide(&mut self.engine, signals, &mut |pool, id, dirty| {
             left.push((pool, id, dirty));
         });
         for (pool, id, dirty) in left {

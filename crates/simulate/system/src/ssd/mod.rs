@@ -25,11 +25,11 @@ pub use build::{BuildError, CachedDrive, Description, build};
 pub use params::{DataCacheParams, WriteBack};
 
 use crate::Control;
+use crate::signals::Signals;
 use crate::ssd::account::Account;
 use crate::ssd::pages::Pages;
 use cachewright_cache::index::SparseIndex;
 use cachewright_cache::{Engine, Quotas};
-use cachewright_curve::Curves;
 use cachewright_device::ssd::direct::{layout, refusal};
 use cachewright_device::ssd::dram::{Dram, DramTiming};
 use cachewright_device::ssd::drive::{Drive, Finished, Inside};
@@ -345,9 +345,9 @@ pub trait DataCached {
     /// Changes the division of the cache at `now`; pages that must leave go at background pace. The
     /// kind of division stays (see [`Engine::set_quotas`]).
     fn set_quotas(&mut self, now: Nanos, quotas: &Quotas) -> bool;
-    /// Lets a control loop divide the cache at the end of an interval; `curves` are those of the
-    /// interval.
-    fn control(&mut self, now: Nanos, control: &mut Control, curves: &[Curves]);
+    /// Lets a control loop divide the cache at the end of an interval; `signals` are those
+    /// of the interval.
+    fn control(&mut self, now: Nanos, control: &mut Control, signals: &Signals);
     /// Counters of a tenant, in pages.
     fn counts(&self, tenant: TenantId) -> cachewright_measure::Counts;
     /// Counts from now on only what commands after the last ones of each tenant, given by their
@@ -376,8 +376,8 @@ impl<P: Policy> DataCached for CachedSsd<P> {
         self.change(|inside| inside.divide(now.0, quotas))
     }
 
-    fn control(&mut self, now: Nanos, control: &mut Control, curves: &[Curves]) {
-        self.change(|inside| inside.controlled(now.0, control, curves));
+    fn control(&mut self, now: Nanos, control: &mut Control, signals: &Signals) {
+        self.change(|inside| inside.controlled(now.0, control, signals));
     }
 
     fn counts(&self, tenant: TenantId) -> cachewright_measure::Counts {

@@ -6,8 +6,8 @@
 use crate::control::Control;
 use crate::lane::LaneResult;
 use crate::series::{Row, window_rows};
+use crate::signals::Signals;
 use cachewright_cache::{Cache, Plan};
-use cachewright_curve::Curves;
 use cachewright_measure::Counts;
 use cachewright_policy::Policy;
 use cachewright_types::{Request, TenantId};
@@ -20,8 +20,9 @@ pub trait Decider: Send {
     fn bring_in(&mut self, tenant: TenantId, number: u64, plan: &mut Plan) -> bool;
     /// Marks a block clean; see [`Cache::clean`].
     fn clean(&mut self, tenant: TenantId, number: u64) -> bool;
-    /// An interval has ended; what leaves the cache replaces what `plan` held.
-    fn end_interval(&mut self, curves: &[Curves], plan: &mut Plan);
+    /// An interval has ended, in which `signals` were measured; what leaves the cache replaces what
+    /// `plan` held.
+    fn end_interval(&mut self, signals: &Signals, plan: &mut Plan);
     /// A window of the time series has ended.
     fn end_window(&mut self, window: u32, time_ns: u64);
     /// The quota of each tenant; the whole cache where all share it.
@@ -67,10 +68,10 @@ impl<P: Policy> Decider for CacheDecider<P> {
         self.cache.clean(tenant, number)
     }
 
-    fn end_interval(&mut self, curves: &[Curves], plan: &mut Plan) {
+    fn end_interval(&mut self, signals: &Signals, plan: &mut Plan) {
         plan.moves.clear();
         if let Some(control) = &mut self.control {
-            self.cache.control(plan, |engine, left| control.divide(engine, curves, left));
+            self.cache.control(plan, |engine, left| control.divide(engine, signals, left));
         }
     }
 

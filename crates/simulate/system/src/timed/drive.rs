@@ -14,8 +14,8 @@ use super::settings::WriteBack;
 use super::times::Times;
 use crate::closed::NEVER_NS;
 use crate::recording::{RecordError, Recording};
+use crate::signals::Wanted;
 use cachewright_cache::Plan;
-use cachewright_curve::CurveSet;
 use cachewright_measure::Counts;
 use cachewright_types::{Op, Request, TenantId};
 use std::cmp::Reverse;
@@ -102,19 +102,20 @@ struct Drive<'a> {
     before: Vec<Counts>,
 }
 
-/// Replays to the end; `curves` measures for the partitioner, `progress` is told the requests sent
-/// and stops the replay by returning false.
+/// Replays to the end; `wanted` is what the partitioner is told, `progress` is told the requests
+/// sent and stops the replay by returning false.
 pub fn run(
     replay: &Replay<'_>,
     mut machine: Machine,
     decider: Box<dyn Decider>,
-    curves: Option<CurveSet>,
+    wanted: Wanted,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Times, RecordError> {
     let tenants = replay.recording.totals.len();
     let settings = &machine.settings;
     let streams = Streams::of(settings, machine.block_shift);
-    let meter = curves.map(|curves| Meter::new(curves, machine.block_shift, streams.is_some()));
+    let signals = wanted.meter(tenants, replay.interval_ns);
+    let meter = signals.map(|one| Meter::new(one, machine.block_shift, streams.is_some()));
     let source = Source::new(replay, tenants);
     machine.allow(&decider.quotas());
     let drive = Drive {
@@ -254,7 +255,7 @@ impl Drive<'_> {
         let (recording, shift) = (self.replay.recording, self.machine.block_shift);
         let positions = self.replay.requests.accesses(at, recording, shift);
         if let Some(meter) = &mut self.meter {
-            meter.request(recording, self.replay.requests, at);
+            meter.request((recording, self.replay.requests), at, now_ns);
         }
         self.times.arrived(&request, now_ns);
         let next_use = self.replay.next_use.get(positions).unwrap_or_default();
@@ -323,6 +324,9 @@ impl Drive<'_> {
 
     fn answer(&mut self, answer: &Answer, source: &mut Source) {
         let request = self.replay.requests.get(answer.tag as usize);
+        if let Some(meter) = &mut self.meter {
+            meter.answered(request.op, answer, answer.path.is_behind_cache());
+        }
         self.times.answered(&request, answer);
         source.answered(&self.replay.pace, answer);
     }
@@ -339,8 +343,8 @@ impl Drive<'_> {
         match border {
             Border::Warmup => self.before = self.decider.counts(),
             Border::Interval => {
-                let curves = self.meter.as_mut().map(Meter::end_interval);
-                self.decider.end_interval(&curves.unwrap_or_default(), &mut self.plan);
+                let signals = self.meter.as_mut().map(Meter::end_interval);
+                self.decider.end_interval(&signals.unwrap_or_default(), &mut self.plan);
                 self.machine.background(TenantId(0), &self.plan);
                 self.machine.allow(&self.decider.quotas());
             }

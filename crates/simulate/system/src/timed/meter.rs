@@ -1,14 +1,15 @@
-//! What curves are measured from: every access, and what was read ahead of its use.
+//! What signals are measured from: every access, every answer, and what was read ahead of its use.
 //!
-//! For: curves of the interval that ends, for partitioners. Must never know: caches, devices, who
-//! reads the curves. Units: blocks. What is read ahead depends on the reads alone, not on what is
-//! cached; so a cache of any size sees the same further uses, and a block that was read ahead
-//! shortly before it is asked for hits in every cache that holds it so long.
+//! For: signals of the interval that ends, for partitioners. Must never know: caches, devices, who
+//! reads the signals. Units: blocks, bytes, nanoseconds. What is read ahead depends on the reads
+//! alone, not on what is cached; so a cache of any size sees the same further uses, and a block
+//! that was read ahead shortly before it is asked for hits in every cache that holds it so long.
 
 use super::emit::numbers;
+use super::machine::Answer;
 use super::requests::Requests;
-use crate::recording::{Recording, TRIM, WRITE};
-use cachewright_curve::{CurveSet, Curves};
+use crate::recording::{Recording, TRIM, parts};
+use crate::signals::{Answered, BlockUse, SignalMeter, Signals};
 use cachewright_types::{BlockId, Op, Request, TenantId};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -48,9 +49,9 @@ impl Names {
     }
 }
 
-/// Curves of the interval under way.
+/// Signals of the interval under way.
 pub(super) struct Meter {
-    curves: CurveSet,
+    signals: SignalMeter,
     /// log2 of the block size in bytes.
     block_shift: u32,
     /// Where blocks are read ahead that nobody may ever ask for; else the recording's ids do.
@@ -59,23 +60,31 @@ pub(super) struct Meter {
 
 impl Meter {
     /// A meter of a machine that reads ahead, or not.
-    pub fn new(curves: CurveSet, block_shift: u32, reads_ahead: bool) -> Meter {
-        Meter { curves, block_shift, names: reads_ahead.then(Names::default) }
+    pub fn new(signals: SignalMeter, block_shift: u32, reads_ahead: bool) -> Meter {
+        Meter { signals, block_shift, names: reads_ahead.then(Names::default) }
     }
 
-    /// Counts the accesses of a request, the one at `at`.
-    pub fn request(&mut self, recording: &Recording, requests: &Requests, at: usize) {
+    /// Counts the accesses of the request at `at`, which arrives at `now_ns`.
+    pub fn request(&mut self, workload: (&Recording, &Requests), at: usize, now_ns: u64) {
+        let (recording, requests) = workload;
+        self.signals.reach(now_ns);
+        if !self.signals.counts_accesses() {
+            return;
+        }
         let request = requests.get(at);
         if self.names.is_some() {
             return self.request_by_place(&request);
         }
+        let (tenant, write) = (request.tenant, request.op == Op::Write);
         let ids = recording.ids_for(false);
+        let mut parts = parts(request.offset.0, request.length.0, self.block_shift);
         for position in requests.accesses(at, recording, self.block_shift) {
-            let (block, flags) = (BlockId(ids[position]), recording.flags[position]);
-            if flags & TRIM != 0 {
-                self.curves.remove(request.tenant, block);
+            let block = BlockId(ids[position]);
+            if recording.flags[position] & TRIM != 0 {
+                self.signals.trim(tenant, block);
             } else {
-                self.curves.access(request.tenant, block, flags & WRITE != 0);
+                let bytes = parts.next().unwrap_or_default();
+                self.signals.access(BlockUse { tenant, block, write, bytes });
             }
         }
     }
@@ -85,14 +94,16 @@ impl Meter {
         let tenant = request.tenant;
         match request.op {
             Op::Read | Op::Write => {
-                for number in numbers(request.offset.0, request.length.0, self.block_shift) {
-                    let block = names.name(tenant, number);
-                    self.curves.access(tenant, block, request.op == Op::Write);
+                let (offset, length) = (request.offset.0, request.length.0);
+                let parts = parts(offset, length, self.block_shift);
+                for (number, bytes) in numbers(offset, length, self.block_shift).zip(parts) {
+                    let (block, write) = (names.name(tenant, number), request.op == Op::Write);
+                    self.signals.access(BlockUse { tenant, block, write, bytes });
                 }
             }
             Op::Trim => {
                 for block in names.trimmed(request, self.block_shift) {
-                    self.curves.remove(tenant, block);
+                    self.signals.trim(tenant, block);
                 }
             }
             Op::Flush => {}
@@ -103,12 +114,22 @@ impl Meter {
     pub fn read_ahead(&mut self, tenant: TenantId, blocks: Range<u64>) {
         let Some(names) = &mut self.names else { return };
         for number in blocks {
-            self.curves.bring_in(tenant, names.name(tenant, number));
+            self.signals.bring_in(tenant, names.name(tenant, number));
         }
     }
 
-    /// Each tenant's curves of the interval that ends now.
-    pub fn end_interval(&mut self) -> Vec<Curves> {
-        self.curves.end_window()
+    /// Counts the answer to a request, which may have missed memory.
+    pub fn answered(&mut self, op: Op, answer: &Answer, missed: bool) {
+        let times = Answered {
+            finish_ns: answer.finish_ns,
+            response_ns: answer.finish_ns - answer.arrival_ns,
+            missed,
+        };
+        self.signals.answered(answer.tenant, op, times);
+    }
+
+    /// What was measured in the interval that ends now.
+    pub fn end_interval(&mut self) -> Signals {
+        self.signals.end_interval()
     }
 }

@@ -55,6 +55,21 @@ impl Path {
         self.0[2 * DEVICE_PARTS + wait as usize] += time_ns;
     }
 
+    /// Whether it waited for a backing device: for its own data, or for a block or a place in the
+    /// cache that is held up there.
+    pub fn is_behind_cache(&self) -> bool {
+        let waits = 2 * DEVICE_PARTS;
+        let held = [Wait::Block, Wait::Room].map(|wait| self.0[waits + wait as usize]);
+        self.0[DEVICE_PARTS..waits].iter().chain(&held).any(|time| *time > 0)
+    }
+
+    /// Whether it waited for flash, on a drive that is the whole machine. A wait in a queue is
+    /// none, whatever the queue stands for.
+    pub fn is_in_flash(&self) -> bool {
+        let flash = [Part::Map, Part::Channel, Part::DieWait, Part::CleanWait, Part::Flash];
+        flash.iter().any(|part| self.0[*part as usize] > 0)
+    }
+
     /// The sum of all parts.
     pub fn total_ns(&self) -> u64 {
         self.0.iter().sum()
@@ -117,6 +132,29 @@ impl Breakdown {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_miss_is_what_waits_behind_the_cache() {
+        let spent = |part| {
+            let mut spent = Spent::default();
+            spent.add(part, 3);
+            spent
+        };
+        let of = |role, part| {
+            let mut path = Path::default();
+            path.spend(role, &spent(part));
+            (path.is_behind_cache(), path.is_in_flash())
+        };
+        assert_eq!(of(Role::Cache, Part::Flash), (false, true));
+        assert_eq!(of(Role::Cache, Part::Dram), (false, false));
+        assert_eq!(of(Role::Backing, Part::Queue), (true, false));
+        let waits = [Wait::Decision, Wait::Block, Wait::Room].map(|wait| {
+            let mut path = Path::default();
+            path.wait(wait, 1);
+            path.is_behind_cache()
+        });
+        assert_eq!(waits, [false, true, true]);
+    }
 
     #[test]
     fn parts_keep_their_device_and_add_up() {

@@ -17,8 +17,8 @@ use crate::control::Control;
 use crate::lane::LaneResult;
 use crate::recording::RecordError;
 use crate::series::{Held, Row, rows_of};
+use crate::signals::Wanted;
 use crate::ssd::CachedDrive;
-use cachewright_curve::CurveSet;
 use cachewright_device::{Command, Completion, Use};
 use cachewright_measure::Counts;
 use cachewright_types::{Nanos, TenantId};
@@ -45,13 +45,13 @@ struct Whole<'a> {
 }
 
 /// Replays to the end on an idle drive, given with log2 of the bytes of its pages; without
-/// `control` its cache stays divided as it is; `curves` measures for the partitioner, `progress` is
-/// told the requests sent and stops the replay by returning false. Errors: stopped.
+/// `control` its cache stays divided as it is; `wanted` is what the partitioner is told,
+/// `progress` is told the requests sent and stops the replay by returning false. Errors: stopped.
 pub fn run_drive(
     replay: &Replay<'_>,
     (drive, page_shift): (Box<dyn CachedDrive>, u32),
     control: Option<Control>,
-    curves: Option<CurveSet>,
+    wanted: Wanted,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Times, RecordError> {
     let tenants = replay.recording.totals.len();
@@ -61,7 +61,9 @@ pub fn run_drive(
         groups: GroupUses::new(drive.exposed()),
         drive,
         control,
-        meter: curves.map(|curves| Meter::new(curves, page_shift, false)),
+        meter: wanted
+            .meter(tenants, replay.interval_ns)
+            .map(|signals| Meter::new(signals, page_shift, false)),
         times: Times::of_drive(tenants, replay.warmup_ns),
         used: Use::default(),
         last: vec![None; tenants],
@@ -124,7 +126,7 @@ impl Whole<'_> {
         let (replay, now_ns) = (self.replay, self.now_ns);
         let request = replay.requests.get(at);
         if let Some(meter) = &mut self.meter {
-            meter.request(replay.recording, replay.requests, at);
+            meter.request((replay.recording, replay.requests), at, now_ns);
         }
         self.times.arrived(&request, now_ns);
         self.used.submitted(Nanos(now_ns), request.op, request.length);
@@ -148,6 +150,9 @@ impl Whole<'_> {
             path,
         };
         self.used.completed(Nanos(answer.finish_ns));
+        if let Some(meter) = &mut self.meter {
+            meter.answered(request.op, &answer, path.is_in_flash());
+        }
         self.times.answered(&request, &answer);
         source.answered(&self.replay.pace, &answer);
     }
@@ -164,10 +169,10 @@ impl Whole<'_> {
         match border {
             Border::Warmup => self.drive.count_after(&self.last),
             Border::Interval => {
-                let curves = self.meter.as_mut().map(Meter::end_interval);
+                let signals = self.meter.as_mut().map(Meter::end_interval);
                 if let Some(control) = &mut self.control {
-                    let curves = curves.unwrap_or_default();
-                    self.drive.control(Nanos(self.now_ns), control, &curves);
+                    let signals = signals.unwrap_or_default();
+                    self.drive.control(Nanos(self.now_ns), control, &signals);
                 }
             }
             Border::Window { number, time_ns } => self.end_window(number, time_ns),

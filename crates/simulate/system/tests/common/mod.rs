@@ -11,7 +11,7 @@ use cachewright_system::timed::{
     CacheDecider, Decider, Layout, Loop, Machine, MachineSettings, Parts, Placed, Replay, Requests,
     Slots, Times, run,
 };
-use cachewright_system::{BlockKind, Control, EngineLane, Lane, Recorder, Recording};
+use cachewright_system::{BlockKind, Control, EngineLane, Lane, Recorder, Recording, Wanted};
 use cachewright_trace::merge::{TenantInput, Workload};
 use cachewright_trace::{OpenOptions, formats};
 use cachewright_types::settings::NoSettings;
@@ -155,9 +155,10 @@ impl PolicyVisitor for Untimed<'_> {
     }
 }
 
-/// The curves a partitioner reads.
-pub fn meter(stack: &Stack, tenants: usize) -> Option<CurveSet> {
-    (stack.partition == "hull").then(|| CurveSet::new(tenants, &Method::Exact, Seed(3)))
+/// What a partitioner is told.
+pub fn wanted(stack: &Stack, tenants: usize) -> Wanted {
+    let curves = || CurveSet::new(tenants, &Method::Exact, Seed(3));
+    Wanted { curves: (stack.partition == "hull").then(curves), ..Wanted::default() }
 }
 
 /// The lane of a replay without devices.
@@ -203,7 +204,7 @@ pub fn replay(stack: &Stack, loaded: &Loaded, pace: Loop, windows: u32) -> Times
         warmup_ns: stack.warmup_ns,
         capacity_blocks: stack.capacity,
     };
-    let times = run(&replay, machine.unwrap(), decider, meter(stack, tenants), &mut |_| true);
+    let times = run(&replay, machine.unwrap(), decider, wanted(stack, tenants), &mut |_| true);
     let times = times.unwrap();
     assert_eq!(times.audit(), Ok(()));
     times

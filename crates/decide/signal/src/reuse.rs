@@ -1,0 +1,230 @@
+//! How soon written pages are written again.
+//!
+//! For: partitioners that divide by how writes come back. Must never know: reads, time, caches.
+//! Units: pages written. Source: MLCache (Liu et al., ICCAD 2020) as replicated in
+//! ANN-for-MLCache: ten bins over a window of 32,768, the last for what lies beyond and for first
+//! writes.
+//!
+//! The source names a reuse distance and does not define it. Here it is the stack distance of a
+//! tenant's writes among themselves: one more than the distinct pages it has written since it last
+//! wrote this one. A write buffer of so many pages that keeps what was written last would have held
+//! the page, which is what a share of a write cache can be judged by. Nine bins of equal width
+//! cover distances up to the window. Memory: the last 32,768 pages of each tenant; what has fallen
+//! out of them counts as a first write does, so that nothing is lost by forgetting it.
+
+use cachewright_curve::StackDistance;
+use cachewright_types::{BlockId, TenantId};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+/// Bins of a histogram.
+pub const BINS: usize = 10;
+/// The longest distance that has a bin of its own kind.
+pub const WINDOW: u32 = 32_768;
+
+/// The last bin.
+const BEYOND: usize = BINS - 1;
+/// The end of the list of pages, which is no page.
+const END: u32 = 0;
+
+/// The pages one tenant has written last.
+#[derive(Clone, Debug, Default)]
+struct Written {
+    /// By the numbers that pages have here, from 1.
+    stack: StackDistance,
+    numbers: HashMap<BlockId, u32, FixedState>,
+    /// By number: the page, the number written before it and the one written after it.
+    pages: Vec<(BlockId, [u32; 2])>,
+    /// Numbers of pages that were trimmed.
+    free: Vec<u32>,
+    bins: [u32; BINS],
+}
+
+/// Histograms of the interval under way, per tenant.
+#[derive(Clone, Debug)]
+pub struct ReuseMeter {
+    tenants: Vec<Written>,
+    window: u32,
+}
+
+impl Written {
+    fn new() -> Written {
+        Written { pages: vec![(BlockId(u32::MAX), [END; 2])], ..Written::default() }
+    }
+
+    fn write(&mut self, page: BlockId, window: u32) {
+        let bin = match self.numbers.get(&page).copied() {
+            Some(number) => {
+                self.unlink(number);
+                self.link_newest(number);
+                let distance = self.stack.access(BlockId(number), true).unwrap_or(window);
+                (u64::from(distance - 1) * BEYOND as u64 / u64::from(window)) as usize
+            }
+            None => {
+                let number = self.number(page, window);
+                self.link_newest(number);
+                self.stack.access(BlockId(number), true);
+                BEYOND
+            }
+        };
+        let count = &mut self.bins[bin.min(BEYOND)];
+        *count = count.saturating_add(1);
+    }
+
+    /// A number for a page that has none; the page written longest ago makes room for it.
+    fn number(&mut self, page: BlockId, window: u32) -> u32 {
+        if self.numbers.len() >= window as usize {
+            let [_, oldest] = self.pages[END as usize].1;
+            self.drop(self.pages[oldest as usize].0);
+        }
+        let number = self.free.pop().unwrap_or(self.pages.len() as u32);
+        if number as usize == self.pages.len() {
+            self.pages.push((page, [END; 2]));
+        }
+        self.pages[number as usize].0 = page;
+        self.numbers.insert(page, number);
+        number
+    }
+
+    fn drop(&mut self, page: BlockId) {
+        if let Some(number) = self.numbers.remove(&page) {
+            self.unlink(number);
+            self.stack.forget(BlockId(number));
+            self.free.push(number);
+        }
+    }
+
+    fn unlink(&mut self, number: u32) {
+        let [older, newer] = self.pages[number as usize].1;
+        self.pages[older as usize].1[1] = newer;
+        self.pages[newer as usize].1[0] = older;
+    }
+
+    /// The end's older neighbour is the newest page, its newer one the oldest: a circle.
+    fn link_newest(&mut self, number: u32) {
+        let [newest, _] = self.pages[END as usize].1;
+        self.pages[number as usize].1 = [newest, END];
+        self.pages[newest as usize].1[1] = number;
+        self.pages[END as usize].1[0] = number;
+    }
+}
+
+impl ReuseMeter {
+    /// A meter of so many tenants that have written nothing.
+    pub fn new(tenants: usize) -> ReuseMeter {
+        ReuseMeter::with_window(tenants, WINDOW)
+    }
+
+    /// One with another window; at least a page.
+    pub fn with_window(tenants: usize, window: u32) -> ReuseMeter {
+        ReuseMeter { tenants: vec![Written::new(); tenants], window: window.max(1) }
+    }
+
+    /// Counts a write to one page; a tenant that was not announced is ignored.
+    pub fn write(&mut self, tenant: TenantId, page: BlockId) {
+        if let Some(written) = self.tenants.get_mut(tenant.index()) {
+            written.write(page, self.window);
+        }
+    }
+
+    /// Forgets a trimmed page: its next write is a first one.
+    pub fn trim(&mut self, tenant: TenantId, page: BlockId) {
+        if let Some(written) = self.tenants.get_mut(tenant.index()) {
+            written.drop(page);
+        }
+    }
+
+    /// Hands out each tenant's histogram since the last call and starts counting anew; what was
+    /// written last stays known.
+    pub fn take(&mut self) -> Vec<[u32; BINS]> {
+        self.tenants.iter_mut().map(|written| std::mem::take(&mut written.bins)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TENANT: TenantId = TenantId(0);
+
+    fn bins(pairs: &[(usize, u32)]) -> [u32; BINS] {
+        let mut bins = [0; BINS];
+        pairs.iter().for_each(|(bin, count)| bins[*bin] += count);
+        bins
+    }
+
+    #[test]
+    fn a_histogram_by_hand() {
+        let mut meter = ReuseMeter::with_window(2, 18);
+        for page in [1, 1, 2, 3, 1] {
+            meter.write(TENANT, BlockId(page));
+        }
+        meter.write(TenantId(1), BlockId(1));
+        // Three first writes; 1 again at once (distance 1), and again after 2 and 3 (distance 3).
+        // Two distances share a bin.
+        let expected = [bins(&[(9, 3), (0, 1), (1, 1)]), bins(&[(9, 1)])];
+        assert_eq!(meter.take(), expected);
+        meter.write(TENANT, BlockId(2));
+        assert_eq!(meter.take()[0], bins(&[(1, 1)]), "what was written before stays known");
+        meter.trim(TENANT, BlockId(3));
+        meter.write(TENANT, BlockId(3));
+        meter.write(TENANT, BlockId(1));
+        assert_eq!(meter.take()[0], bins(&[(9, 1), (1, 1)]));
+    }
+
+    #[test]
+    fn memory_does_not_grow_with_the_pages_written() {
+        let mut meter = ReuseMeter::with_window(1, 100);
+        (0..10_000).for_each(|page| meter.write(TENANT, BlockId(page)));
+        let written = &meter.tenants[0];
+        assert_eq!((written.numbers.len(), written.pages.len()), (100, 101));
+        assert_eq!(written.stack.distinct(), 100);
+        assert_eq!(meter.take()[0], bins(&[(9, 10_000)]));
+    }
+
+    /// Pages by their last write, the latest first.
+    fn model(events: &[(u32, bool)], window: usize) -> [u32; BINS] {
+        let mut order: Vec<u32> = Vec::new();
+        let mut bins = [0; BINS];
+        for (page, trim) in events {
+            let place = order.iter().position(|other| other == page);
+            order.retain(|other| other != page);
+            if *trim {
+                continue;
+            }
+            order.insert(0, *page);
+            match place {
+                Some(before) if before < window => bins[before * BEYOND / window] += 1,
+                _ => bins[BEYOND] += 1,
+            }
+        }
+        bins
+    }
+
+    proptest! {
+        #[test]
+        fn it_counts_as_the_model_does(
+            events in prop::collection::vec((0_u32..60, prop::bool::weighted(0.1)), 0..400),
+            cut in 0_usize..400,
+        ) {
+            // Without trims the window forgets nothing that the model would find.
+            let writes: Vec<_> = events.iter().copied().filter(|event| !event.1).collect();
+            for (events, window) in [(&writes, 25), (&events, 60)] {
+                let mut meter = ReuseMeter::with_window(1, window);
+                let mut sum = [0; BINS];
+                for (at, (page, trim)) in events.iter().enumerate() {
+                    if at == cut {
+                        meter.take()[0].iter().zip(&mut sum).for_each(|(new, sum)| *sum += new);
+                    }
+                    match trim {
+                        true => meter.trim(TENANT, BlockId(*page)),
+                        false => meter.write(TENANT, BlockId(*page)),
+                    }
+                }
+                meter.take()[0].iter().zip(&mut sum).for_each(|(new, sum)| *sum += new);
+                prop_assert_eq!(sum, model(events, window as usize));
+            }
+        }
+    }
+}

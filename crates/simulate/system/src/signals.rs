@@ -1,0 +1,310 @@
+//! What a control loop tells its partitioner of an interval, beside the cache's own counts.
+//!
+//! For: measuring it while requests are replayed, of what the partitioner asks for and nothing
+//! else. Must never know: partitioners, caches, devices. Units: nanoseconds of the replay, blocks,
+//! which are the pages of all signals. An interval is cut into steps of equal length; what arrives
+//! at a border belongs to the later step, what is answered at the end of an interval to the one
+//! that ends, as devices come before borders.
+
+use cachewright_curve::{CurveSet, Curves};
+use cachewright_signal::{BINS, Prices, ReuseMeter, Step, StepMeter};
+use cachewright_types::{BlockId, Op, TenantId};
+use std::collections::BTreeMap;
+
+/// What was measured in one interval: each list has an entry per tenant, or none where it was not
+/// asked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Signals {
+    /// Misses by cache size.
+    pub curves: Vec<Curves>,
+    /// What was asked for in each step, the earliest first.
+    pub steps: Vec<Vec<Step>>,
+    /// How many writes came back at which distance.
+    pub reuse: Vec<[u32; BINS]>,
+    /// What hits and misses cost.
+    pub prices: Vec<Prices>,
+}
+
+/// What is to be measured; nothing by default.
+#[derive(Default)]
+pub struct Wanted {
+    /// Curves, measured so.
+    pub curves: Option<CurveSet>,
+    /// Steps per interval; 0 for none.
+    pub steps: u32,
+    /// Distances of writes.
+    pub reuse: bool,
+    /// Response times; only replays on devices have them.
+    pub prices: bool,
+}
+
+impl Wanted {
+    /// A meter of what is wanted, if anything is.
+    pub fn meter(self, tenants: usize, interval_ns: u64) -> Option<SignalMeter> {
+        let steps = if interval_ns > 0 { self.steps } else { 0 };
+        let meter = SignalMeter {
+            curves: self.curves,
+            steps: (steps > 0).then(|| Steps::new(tenants, steps, interval_ns)),
+            reuse: self.reuse.then(|| ReuseMeter::new(tenants)),
+            prices: self.prices.then(|| Answers::new(tenants, interval_ns)),
+        };
+        let wanted = meter.counts_accesses() || meter.prices.is_some();
+        wanted.then_some(meter)
+    }
+}
+
+/// Measures the interval under way.
+pub struct SignalMeter {
+    curves: Option<CurveSet>,
+    steps: Option<Steps>,
+    reuse: Option<ReuseMeter>,
+    prices: Option<Answers>,
+}
+
+/// One access to a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockUse {
+    /// Who asks.
+    pub tenant: TenantId,
+    /// For which of its blocks.
+    pub block: BlockId,
+    /// Whether it is written.
+    pub write: bool,
+    /// Bytes of the block that are asked for.
+    pub bytes: u32,
+}
+
+impl SignalMeter {
+    /// Whether accesses are measured at all.
+    pub fn counts_accesses(&self) -> bool {
+        self.curves.is_some() || self.steps.is_some() || self.reuse.is_some()
+    }
+
+    /// Whether accesses must come with times and bytes.
+    pub fn counts_steps(&self) -> bool {
+        self.steps.is_some()
+    }
+
+    /// Time goes on to `now_ns`, at which requests may follow; it is within the interval.
+    #[inline]
+    pub fn reach(&mut self, now_ns: u64) {
+        if let Some(steps) = &mut self.steps {
+            steps.reach(now_ns);
+        }
+    }
+
+    /// Counts an access.
+    #[inline]
+    pub fn access(&mut self, access: BlockUse) {
+        let BlockUse { tenant, block, write, bytes } = access;
+        if let Some(curves) = &mut self.curves {
+            curves.access(tenant, block, write);
+        }
+        if let Some(steps) = &mut self.steps {
+            steps.meter.request(tenant, block, write, bytes);
+        }
+        if let Some(reuse) = self.reuse.as_mut().filter(|_| write) {
+            reuse.write(tenant, block);
+        }
+    }
+
+    /// Forgets a trimmed block.
+    pub fn trim(&mut self, tenant: TenantId, block: BlockId) {
+        if let Some(curves) = &mut self.curves {
+            curves.remove(tenant, block);
+        }
+        if let Some(reuse) = &mut self.reuse {
+            reuse.trim(tenant, block);
+        }
+    }
+
+    /// Takes in a block that was read ahead of its use: no access is counted.
+    pub fn bring_in(&mut self, tenant: TenantId, block: BlockId) {
+        if let Some(curves) = &mut self.curves {
+            curves.bring_in(tenant, block);
+        }
+    }
+
+    /// Counts the answer to a request; `missed` says whether it waited for what is behind memory.
+    pub fn answered(&mut self, tenant: TenantId, op: Op, times: Answered) {
+        if let Some(prices) = &mut self.prices {
+            prices.count(tenant, op, times);
+        }
+    }
+
+    /// What was measured in the interval that ends now.
+    pub fn end_interval(&mut self) -> Signals {
+        Signals {
+            curves: self.curves.as_mut().map(CurveSet::end_window).unwrap_or_default(),
+            steps: self.steps.as_mut().map(Steps::end_interval).unwrap_or_default(),
+            reuse: self.reuse.as_mut().map(ReuseMeter::take).unwrap_or_default(),
+            prices: self.prices.as_mut().map(Answers::end_interval).unwrap_or_default(),
+        }
+    }
+}
+
+/// Steps, and when the one under way ends.
+struct Steps {
+    meter: StepMeter,
+    per_interval: u32,
+    interval_ns: u64,
+    /// When the interval began.
+    start_ns: u64,
+    /// Steps of the interval that have ended.
+    ended: u32,
+    /// When the one under way ends; the last ends with the interval.
+    due_ns: u64,
+}
+
+impl Steps {
+    fn new(tenants: usize, per_interval: u32, interval_ns: u64) -> Steps {
+        let meter = StepMeter::new(tenants);
+        let mut steps =
+            Steps { meter, per_interval, interval_ns, start_ns: 0, ended: 0, due_ns: 0 };
+        steps.due_ns = steps.border_ns();
+        steps
+    }
+
+    fn border_ns(&self) -> u64 {
+        if self.ended + 1 >= self.per_interval {
+            return u64::MAX;
+        }
+        let share = u128::from(self.interval_ns) * u128::from(self.ended + 1);
+        self.start_ns.saturating_add((share / u128::from(self.per_interval)) as u64)
+    }
+
+    #[inline]
+    fn reach(&mut self, now_ns: u64) {
+        while now_ns >= self.due_ns {
+            self.end_step();
+        }
+    }
+
+    fn end_step(&mut self) {
+        self.meter.end_step();
+        self.ended += 1;
+        self.due_ns = self.border_ns();
+    }
+
+    fn end_interval(&mut self) -> Vec<Vec<Step>> {
+        while self.ended < self.per_interval {
+            self.end_step();
+        }
+        self.ended = 0;
+        self.start_ns = self.start_ns.saturating_add(self.interval_ns);
+        self.due_ns = self.border_ns();
+        self.meter.take()
+    }
+}
+
+/// When a request was answered, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// When.
+    pub finish_ns: u64,
+    /// How long after it came.
+    pub response_ns: u64,
+    /// Whether it waited for what is behind memory.
+    pub missed: bool,
+}
+
+/// Prices by the interval in which answers came. A replay learns of borders when its next request
+/// comes, so answers of later intervals may be known before one ends.
+struct Answers {
+    tenants: usize,
+    interval_ns: u64,
+    /// The interval under way.
+    interval: u64,
+    prices: BTreeMap<u64, Vec<Prices>>,
+}
+
+impl Answers {
+    fn new(tenants: usize, interval_ns: u64) -> Answers {
+        Answers { tenants, interval_ns, interval: 0, prices: BTreeMap::new() }
+    }
+
+    fn count(&mut self, tenant: TenantId, op: Op, times: Answered) {
+        let last_ns = times.finish_ns.saturating_sub(1);
+        let interval = last_ns.checked_div(self.interval_ns).unwrap_or(0).max(self.interval);
+        let tenants = self.tenants;
+        let prices = self.prices.entry(interval);
+        let prices = prices.or_insert_with(|| vec![Prices::default(); tenants]);
+        let Some(prices) = prices.get_mut(tenant.index()) else { return };
+        let price = match (op, times.missed) {
+            (Op::Read, false) => &mut prices.read_hits,
+            (Op::Read, true) => &mut prices.read_misses,
+            (Op::Write, false) => &mut prices.write_hits,
+            (Op::Write, true) => &mut prices.write_misses,
+            (Op::Trim | Op::Flush, _) => return,
+        };
+        price.add(times.response_ns);
+    }
+
+    fn end_interval(&mut self) -> Vec<Prices> {
+        let prices = self.prices.remove(&self.interval);
+        self.interval += 1;
+        prices.unwrap_or_else(|| vec![Prices::default(); self.tenants])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: TenantId = TenantId(0);
+
+    fn steps(wanted: u32, interval_ns: u64, arrivals: &[u64]) -> Vec<u32> {
+        let wanted = Wanted { steps: wanted, ..Wanted::default() };
+        let mut meter = wanted.meter(1, interval_ns).expect("something is wanted");
+        for at in arrivals {
+            meter.reach(*at);
+            let (block, write, bytes) = (BlockId(0), false, 1);
+            meter.access(BlockUse { tenant: ONE, block, write, bytes });
+        }
+        meter.end_interval().steps[0].iter().map(|step| step.requests).collect()
+    }
+
+    #[test]
+    fn a_request_at_a_border_belongs_to_the_later_step() {
+        // Steps of 10 ns end at 3 1/3 and 6 2/3: whole nanoseconds from 3 and 6 on.
+        assert_eq!(steps(3, 10, &[0, 2, 3, 5, 6, 9]), [2, 2, 2]);
+        assert_eq!(steps(3, 10, &[]), [0, 0, 0], "idle steps are there");
+        assert_eq!(steps(5, 2, &[0, 1]), [0, 0, 1, 0, 1], "more steps than nanoseconds");
+    }
+
+    #[test]
+    fn steps_go_on_where_the_interval_ended() {
+        let mut meter = Wanted { steps: 2, ..Wanted::default() }.meter(1, 10).expect("wanted");
+        let access = BlockUse { tenant: ONE, block: BlockId(1), write: true, bytes: 8 };
+        let one = Step { requests: 1, writes: 1, bytes: 8, unique: 1 };
+        meter.reach(4);
+        meter.access(access);
+        assert_eq!(meter.end_interval().steps, [[one, Step::default()]]);
+        meter.reach(15);
+        meter.access(access);
+        assert_eq!(meter.end_interval().steps, [[Step::default(), one]]);
+    }
+
+    #[test]
+    fn nothing_wanted_is_no_meter() {
+        assert!(Wanted::default().meter(2, 10).is_none());
+        let meter = Wanted { prices: true, ..Wanted::default() }.meter(2, 10);
+        assert!(!meter.expect("prices").counts_accesses());
+    }
+
+    #[test]
+    fn answers_count_where_they_came() {
+        let mut meter = Wanted { prices: true, ..Wanted::default() }.meter(2, 10).expect("prices");
+        let answer = |finish_ns, missed| Answered { finish_ns, response_ns: finish_ns, missed };
+        meter.answered(ONE, Op::Read, answer(10, true));
+        meter.answered(ONE, Op::Write, answer(11, false));
+        meter.answered(TenantId(1), Op::Read, answer(9, false));
+        meter.answered(TenantId(1), Op::Trim, answer(9, false));
+        let first = meter.end_interval().prices;
+        assert_eq!((first[0].read_misses.count, first[0].read_misses.sum_ns), (1, 10));
+        assert_eq!((first[0].write_hits.count, first[1].read_hits.count), (0, 1));
+        let second = meter.end_interval().prices;
+        assert_eq!(second[0].write_hits.sum_ns, 11);
+        assert_eq!(meter.end_interval().prices, [Prices::default(); 2]);
+    }
+}
