@@ -12,7 +12,7 @@ use cachewright_device::{Command, Completion};
 use cachewright_measure::{Counts, Responses};
 use cachewright_system::closed::NEVER_NS;
 use cachewright_system::ssd::{CachedDrive, DataCacheParams, Description, build};
-use cachewright_system::timed::{Layout, Loop, Replay, Times, run_drive};
+use cachewright_system::timed::{Layout, Loop, Replay, StepClock, Times, run_drive};
 use cachewright_types::{Nanos, Op, Seed, TenantId};
 use common::{Loaded, SHIFT, Stack, load, random, replay};
 use proptest::prelude::*;
@@ -141,7 +141,7 @@ proptest! {
         read_fill in prop::sample::select(vec!["true", "false"]),
         write_back in prop::sample::select(vec!["eager", "on-eviction", "watermark"]),
         gap_us in prop::sample::select(vec![5, 100, 2000]),
-        share in 0.0..1.2,
+        share in prop_oneof![Just(0.0), 0.01..1.2],
     ) {
         let mut rng = Seed(seed).rng();
         let texts = [random(&mut rng, 120, 60, gap_us), random(&mut rng, 120, 60, gap_us)];
@@ -151,6 +151,9 @@ proptest! {
         let axes =
             [("read_fill", read_fill), ("write_back", write_back), ("back_pressure", "16KiB")];
         let warmup_ns = (loaded.recording.span_ns() as f64 * share) as u64;
+        // One step ends where the warm-up does, so that the steps after it are what is counted.
+        let border_ns = if warmup_ns > 0 { warmup_ns } else { u64::MAX };
+        let clock = StepClock { interval_ns: border_ns, steps: 1 };
         let times = |warmup_ns| {
             let replay = Replay {
                 recording: &loaded.recording,
@@ -162,6 +165,7 @@ proptest! {
                 interval_ns: 0,
                 windows: 5,
                 warmup_ns,
+                clock: Some(clock),
                 capacity_blocks: 24,
             };
             let drive = (drive(mode, shared, &axes), PAGE);
@@ -182,6 +186,15 @@ proptest! {
             let all = whole.cache.counts[usize::from(tenant)];
             prop_assert!(counts[usize::from(tenant)].hits() <= all.hits());
         }
+        let sums = found.sums.as_ref().unwrap();
+        prop_assert_eq!(Some(sums), whole.sums.as_ref());
+        let skip = usize::from(warmup_ns > 0);
+        let after = |steps: &[u32]| steps.iter().skip(skip).map(|n| u64::from(*n)).sum::<u64>();
+        let counted = |of: fn(&Counts) -> u64| found.cache.counts.iter().map(of).sum::<u64>();
+        prop_assert_eq!(after(&sums.hits), counted(Counts::hits));
+        prop_assert_eq!(after(&sums.requests), counted(|counts| counts.requests));
+        let all = found.total().responses();
+        prop_assert_eq!(u128::from(sums.response_ns.iter().skip(skip).sum::<u64>()), all.sum_ns());
         prop_assert_eq!(&found.cache.rows, &whole.cache.rows);
         prop_assert_eq!(found.end_ns, whole.end_ns);
     }

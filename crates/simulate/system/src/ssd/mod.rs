@@ -355,6 +355,11 @@ pub trait DataCached {
     fn count_after(&mut self, last: &[Option<u64>]);
     /// Counters of a tenant since [`DataCached::count_after`] was called, if it was.
     fn counted(&self, tenant: TenantId) -> cachewright_measure::Counts;
+    /// From now on keeps how many pages each command found in the cache.
+    fn tell_hits(&mut self);
+    /// Appends the tags of commands that found pages in the cache since the last call, and how
+    /// many; a command may appear more than once.
+    fn take_hits(&mut self, hits: &mut Vec<(u64, u64)>);
     /// Pages a tenant holds.
     fn occupancy(&self, tenant: TenantId) -> u32;
     /// Pages a tenant may hold.
@@ -391,6 +396,14 @@ impl<P: Policy> DataCached for CachedSsd<P> {
     fn counted(&self, tenant: TenantId) -> cachewright_measure::Counts {
         let inside = self.inside();
         inside.account.counted(tenant, &inside.engine)
+    }
+
+    fn tell_hits(&mut self) {
+        self.change(|inside| inside.account.tell_hits());
+    }
+
+    fn take_hits(&mut self, hits: &mut Vec<(u64, u64)>) {
+        self.change(|inside| inside.account.take_hits(hits));
     }
 
     fn occupancy(&self, tenant: TenantId) -> u32 {

@@ -29,6 +29,8 @@ pub trait Decider: Send {
     fn quotas(&self) -> Vec<u32>;
     /// Counters of each tenant.
     fn counts(&self) -> Vec<Counts>;
+    /// Block accesses of a tenant that hit.
+    fn hits(&self, tenant: TenantId) -> u64;
     /// Blocks that are dirty.
     fn dirty_blocks(&self) -> u64;
     /// Blocks held.
@@ -88,6 +90,10 @@ impl<P: Policy> Decider for CacheDecider<P> {
     fn counts(&self) -> Vec<Counts> {
         let tenants = (0..self.window_start.len()).map(|tenant| TenantId(tenant as u16));
         tenants.map(|tenant| *self.cache.engine().counts(tenant)).collect()
+    }
+
+    fn hits(&self, tenant: TenantId) -> u64 {
+        self.cache.engine().counts(tenant).hits()
     }
 
     fn dirty_blocks(&self) -> u64 {

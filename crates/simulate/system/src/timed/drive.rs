@@ -11,6 +11,7 @@ use super::meter::Meter;
 use super::read_ahead::Streams;
 use super::requests::Requests;
 use super::settings::WriteBack;
+use super::sums::StepClock;
 use super::times::Times;
 use crate::closed::NEVER_NS;
 use crate::recording::{RecordError, Recording};
@@ -64,6 +65,8 @@ pub struct Replay<'a> {
     pub windows: u32,
     /// What arrives before is carried out and counted in time series only.
     pub warmup_ns: u64,
+    /// Sums responses and hits by the step in which requests arrive; open loops only.
+    pub clock: Option<StepClock>,
     /// Blocks the cache may hold.
     pub capacity_blocks: u32,
 }
@@ -123,7 +126,7 @@ pub fn run(
         streams: streams.map(|one| vec![one; tenants]).unwrap_or_default(),
         dirty: VecDeque::new(),
         draining: false,
-        times: Times::new(tenants, replay.warmup_ns),
+        times: Times::new(replay),
         plan: Plan::default(),
         sent: 0,
         total: source.total(),
@@ -258,8 +261,14 @@ impl Drive<'_> {
             meter.request((recording, self.replay.requests), at, now_ns);
         }
         self.times.arrived(&request, now_ns);
+        let accesses = positions.len() as u64;
         let next_use = self.replay.next_use.get(positions).unwrap_or_default();
+        let before = self.times.sums.is_some().then(|| self.decider.hits(request.tenant));
         self.decider.on(&request, next_use, &mut self.plan);
+        if let Some((sums, before)) = self.times.sums.as_mut().zip(before) {
+            sums.asked(&request, now_ns, accesses);
+            sums.hit(now_ns, self.decider.hits(request.tenant) - before);
+        }
         self.machine.request(at as u64, &request, &self.plan, now_ns);
         self.sent += 1;
         match request.op {

@@ -5,8 +5,10 @@
 //! is what arrives in the warm-up, but in the rates, which are whole.
 
 use super::channels::GroupUse;
+use super::drive::Replay;
 use super::machine::Answer;
 use super::path::Breakdown;
+use super::sums::StepSums;
 use crate::lane::LaneResult;
 use crate::ssd::CacheStats;
 use cachewright_device::ssd::flash::FlashStats;
@@ -47,6 +49,8 @@ pub struct Times {
     pub tenants: Vec<Experience>,
     /// Requests and bytes over time, per tenant.
     pub rates: Rates,
+    /// Responses and hits by step, if asked for.
+    pub sums: Option<StepSums>,
     /// Requests inside over time, all tenants together.
     pub population: Population,
     /// How each device was used: the cache device, then the backing devices.
@@ -159,10 +163,13 @@ impl Experience {
 }
 
 impl Times {
-    pub(super) fn new(tenants: usize, warmup_ns: u64) -> Times {
+    pub(super) fn new(replay: &Replay<'_>) -> Times {
+        let (tenants, warmup_ns) = (replay.recording.totals.len(), replay.warmup_ns);
+        let span_ns = replay.recording.span_ns();
         Times {
             tenants: vec![Experience::default(); tenants],
             rates: Rates::new(tenants, BIN_NS, BINS),
+            sums: replay.clock.map(|clock| StepSums::new(clock, span_ns)),
             population: Population::default(),
             devices: Vec::new(),
             groups: Vec::new(),
@@ -177,8 +184,8 @@ impl Times {
     }
 
     /// Of a drive that is the whole machine.
-    pub(super) fn of_drive(tenants: usize, warmup_ns: u64) -> Times {
-        let mut times = Times::new(tenants, warmup_ns);
+    pub(super) fn of_drive(replay: &Replay<'_>) -> Times {
+        let mut times = Times::new(replay);
         let breakdowns = times.tenants.iter_mut().map(|tenant| &mut tenant.breakdown);
         breakdowns.for_each(|breakdown| *breakdown = Breakdown::of_one_device());
         times
@@ -207,6 +214,9 @@ impl Times {
         let response_ns = answer.finish_ns - answer.arrival_ns;
         let index = answer.tenant.index();
         let tenant = &mut self.tenants[index];
+        if let Some(sums) = &mut self.sums {
+            sums.answered(request, answer);
+        }
         if matches!(request.op, Op::Trim | Op::Flush) {
             return;
         }

@@ -27,6 +27,8 @@ use cachewright_types::{Nanos, TenantId};
 struct Whole<'a> {
     replay: &'a Replay<'a>,
     drive: Box<dyn CachedDrive>,
+    /// log2 of the bytes of its pages.
+    page_shift: u32,
     control: Option<Control>,
     meter: Option<Meter>,
     times: Times,
@@ -38,6 +40,8 @@ struct Whole<'a> {
     before: Vec<Counts>,
     rows: Vec<Row>,
     done: Vec<Completion>,
+    /// Who hit, on the way to the sums by step.
+    hits: Vec<(u64, u64)>,
     sent: u64,
     total: u64,
     borders: Borders,
@@ -56,25 +60,30 @@ pub fn run_drive(
 ) -> Result<Times, RecordError> {
     let tenants = replay.recording.totals.len();
     let source = Source::new(replay, tenants);
-    let whole = Whole {
+    let mut whole = Whole {
         replay,
         groups: GroupUses::new(drive.exposed()),
         drive,
+        page_shift,
         control,
         meter: wanted
             .meter(tenants, replay.interval_ns)
             .map(|signals| Meter::new(signals, page_shift, false)),
-        times: Times::of_drive(tenants, replay.warmup_ns),
+        times: Times::of_drive(replay),
         used: Use::default(),
         last: vec![None; tenants],
         before: vec![Counts::default(); tenants],
         rows: Vec::new(),
         done: Vec::new(),
+        hits: Vec::new(),
         sent: 0,
         total: source.total(),
         borders: Borders::new(replay),
         now_ns: 0,
     };
+    if replay.clock.is_some() {
+        whole.drive.tell_hits();
+    }
     whole.run(source, progress)
 }
 
@@ -116,6 +125,12 @@ impl Whole<'_> {
         self.now_ns = due_ns;
         let mut done = std::mem::take(&mut self.done);
         self.drive.advance(Nanos(due_ns), &mut done);
+        if let Some(sums) = &mut self.times.sums {
+            self.drive.take_hits(&mut self.hits);
+            for (tag, hits) in self.hits.drain(..) {
+                sums.hit(self.replay.requests.time_ns(tag as usize), hits);
+            }
+        }
         for completion in done.drain(..) {
             self.answer(&completion, source);
         }
@@ -129,6 +144,11 @@ impl Whole<'_> {
             meter.request((replay.recording, replay.requests), at, now_ns);
         }
         self.times.arrived(&request, now_ns);
+        if let Some(sums) = &mut self.times.sums {
+            let (recording, shift) = (replay.recording, self.page_shift);
+            let accesses = replay.requests.accesses(at, recording, shift).len() as u64;
+            sums.asked(&request, now_ns, accesses);
+        }
         self.used.submitted(Nanos(now_ns), request.op, request.length);
         self.groups.submitted(request.op, request.offset.0, request.length.0);
         let (op, offset, length, tenant) =

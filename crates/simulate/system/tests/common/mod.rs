@@ -9,7 +9,7 @@ use cachewright_policy::{PolicyVisitor, Registered, visit};
 use cachewright_system::control::Tenant;
 use cachewright_system::timed::{
     CacheDecider, Decider, Layout, Loop, Machine, MachineSettings, Parts, Placed, Replay, Requests,
-    Slots, Times, run,
+    Slots, StepClock, Times, run,
 };
 use cachewright_system::{BlockKind, Control, EngineLane, Lane, Recorder, Recording, Wanted};
 use cachewright_trace::merge::{TenantInput, Workload};
@@ -63,6 +63,7 @@ pub struct Stack {
     pub settings: MachineSettings,
     pub interval_ns: u64,
     pub warmup_ns: u64,
+    pub clock: Option<StepClock>,
 }
 
 impl Stack {
@@ -80,6 +81,7 @@ impl Stack {
             settings,
             interval_ns: 0,
             warmup_ns: 0,
+            clock: None,
         }
     }
 }
@@ -202,6 +204,7 @@ pub fn replay(stack: &Stack, loaded: &Loaded, pace: Loop, windows: u32) -> Times
         interval_ns: stack.interval_ns,
         windows,
         warmup_ns: stack.warmup_ns,
+        clock: stack.clock,
         capacity_blocks: stack.capacity,
     };
     let times = run(&replay, machine.unwrap(), decider, wanted(stack, tenants), &mut |_| true);
