@@ -36,9 +36,11 @@ if TYPE_CHECKING:
         mrc,
         plan,
         run,
+        segments,
         simulate,
         wa,
     )
+    from cachewright.demand import Segments
     from cachewright.frames import read_trace, scan_trace, write_trace
     from cachewright.plugin import simulate_python
     from cachewright.result import Curves, Result
@@ -52,6 +54,7 @@ __all__ = [
     "PolicyError",
     "Result",
     "RunError",
+    "Segments",
     "SpecError",
     "TraceError",
     "TraceOptions",
@@ -72,6 +75,7 @@ __all__ = [
     "read_trace",
     "run",
     "scan_trace",
+    "segments",
     "simulate",
     "simulate_python",
     "train_shiro",
@@ -83,6 +87,7 @@ _HOMES = {
     "Amplification": "amplification",
     "Curves": "result",
     "Result": "result",
+    "Segments": "demand",
     "TraceOptions": "spec",
     "Trained": "train",
     "read_trace": "frames",

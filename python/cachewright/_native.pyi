@@ -5,7 +5,7 @@ Columns and call-backs are those of `cachewright.types`; `volume` is an index in
 """
 
 from collections.abc import Mapping, Sequence
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ __all__ = [
     "reclaims",
     "recognise",
     "run",
+    "segments",
     "separations",
     "train",
     "wa",
@@ -96,6 +97,16 @@ def mrc(
     threads: int,
     progress: Progress | None,
 ) -> str: ...
+def segments(
+    stack: str,
+    origin: str,
+    settings: Sequence[tuple[str, str]],
+    *,
+    granules: int,
+    steps: int,
+    threads: int,
+    progress: Progress | None,
+) -> dict[str, Any]: ...
 def plan(
     stack: str,
     origin: str,

@@ -1,4 +1,4 @@
-"""The verbs of the package: check, run, compare, simulate, mrc, plan, wa, info, and what there is.
+"""The verbs of the package: check, run, compare, simulate, mrc, segments, plan, wa, info, lists.
 
 For: calling the Rust rooms with Python values and giving `Result`, `Curves` and `Amplification`
 back. Must never know: how anything is simulated, or which settings exist. Sizes and durations in
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachewright import _native
 from cachewright.amplification import Amplification
+from cachewright.demand import Segments
 from cachewright.result import Curves, Result
 from cachewright.spec import (
     PathLike,
@@ -227,6 +228,36 @@ def mrc(
         progress=progress,
     )
     return Curves(json.loads(text))
+
+
+def segments(
+    spec: SpecLike,
+    *,
+    granules: int = 10,
+    steps: int = 180,
+    settings: Settings | None = None,
+    threads: int = 0,
+    progress: Progress | None = None,
+) -> Segments:
+    """Replay each tenant of a stack alone with 0 to `granules` granules of its cache.
+
+    What models of demand are trained on: features by step (`steps` per `replay.interval`), sums of
+    responses and hits by step and size, and distances of writes by interval. Each size is one
+    replay of the whole traces in an open loop, so that an interval begins with the cache that
+    those before have left; `replay.warmup` changes nothing. Errors: `SpecError` (also for a stack
+    without devices or in a closed loop), `TraceError`, `RunError`.
+    """
+    stack = load_stack(spec)
+    found = _native.segments(
+        stack.text,
+        stack.origin,
+        pairs(settings),
+        granules=_natural("granules", granules),
+        steps=_natural("steps", steps),
+        threads=_natural("threads", threads),
+        progress=progress,
+    )
+    return Segments.of(found)
 
 
 def plan(

@@ -10,6 +10,7 @@ mod experiment;
 mod importing;
 mod models;
 mod registry;
+mod segments;
 mod stream;
 mod trace;
 mod training;
@@ -24,6 +25,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     registry::register(module)?;
     trace::register(module)?;
     experiment::register(module)?;
+    segments::register(module)?;
     importing::register(module)?;
     training::register(module)?;
     models::register(module)?;

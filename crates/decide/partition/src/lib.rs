@@ -13,6 +13,7 @@ pub mod icache_x;
 mod idle;
 pub mod mlcache;
 mod network;
+pub mod opt;
 pub mod registry;
 pub mod share;
 pub mod shared;

@@ -107,6 +107,7 @@ partitioners! {
     crate::icache::ICache,
     crate::icache_x::ICacheX,
     crate::mlcache::MlCache,
+    crate::opt::Opt,
 }
 
 /// Checks before a run that all that `entry` needs is `provided`.

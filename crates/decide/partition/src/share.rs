@@ -64,6 +64,12 @@ pub fn feasible_floor(asked_blocks: u32, tenants: usize, total_blocks: u32) -> u
     asked_blocks.min(total_blocks / tenants.max(1) as u32)
 }
 
+/// Blocks of `count` of the `granules` into which a cache is cut; the nearest whole number.
+pub fn granules_blocks(total_blocks: u32, granules: u32, count: u32) -> u32 {
+    let (total, parts) = (u64::from(total_blocks), u64::from(granules.max(1)));
+    ((total * u64::from(count.min(granules)) + parts / 2) / parts) as u32
+}
+
 /// Quotas cut to limits; what is cut goes to those with room below theirs, in proportion to their
 /// quotas, as far as there is room.
 pub fn within(quotas: &[u32], limits: &[u32]) -> Vec<u32> {

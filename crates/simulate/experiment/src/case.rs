@@ -238,7 +238,7 @@ impl Case {
             Need::Model => self.models.each.len() == spec.tenants.len(),
             Need::JointModel => self.models.joint.is_some(),
             Need::Prices => spec.stack.is_some(),
-            Need::Future => false,
+            Need::Future => spec.stack.is_some() && !spec.replay.closed,
         };
         let provided: Vec<Need> = entry.needs.iter().copied().filter(provides).collect();
         let missing = entry.needs.iter().find(|need| !provided.contains(need));
@@ -262,6 +262,11 @@ impl Case {
             }
             Need::JointModel => Some("a file in `cache.model`".to_owned()),
             Need::Prices => Some("`[device]` tables, which give every request a time".to_owned()),
+            Need::Future => {
+                let expected = "`[device]` tables and `replay.loop = \"open\"`, since a closed loop \
+                                has another future at every size";
+                Some(expected.to_owned())
+            }
             _ => None,
         }
     }

@@ -4,7 +4,8 @@
 //! models. Source: Li, Sun, Qin, iCache (TCAD 2025), section IV-D: K is what a granule more takes
 //! off the mean response. Units: granules; responses in any unit. What the paper leaves open: a K
 //! that is not positive (noise) or not a number counts as 0, and where all do, both points are one
-//! granule; of equal K the smallest size is taken.
+//! granule; of equal K the smallest size is taken. The paper's threshold L has no unit: here it is a
+//! share of the response before the step, and a K of 0 is below any.
 
 use super::allocate::Demand;
 
@@ -26,7 +27,8 @@ pub fn points(responses: &[f64], least_gain: f64) -> Demand {
     if all == 0 || gain(mbp) <= 0.0 {
         return Demand { mbp: 1, oap: 1 };
     }
-    let enough = |size: &usize| gain(*size) < least_gain * responses[size - 1];
+    let enough =
+        |size: &usize| gain(*size) <= 0.0 || gain(*size) < least_gain * responses[size - 1];
     let oap = (mbp + 1..=all).find(enough).unwrap_or(all);
     Demand { mbp: mbp as u32, oap: oap as u32 }
 }
@@ -51,6 +53,8 @@ mod tests {
         assert_eq!(of(&[100.0, 90.0, 80.0]), (1, 2), "the first of equals");
         assert_eq!(of(&[100.0, 99.0, 10.0]), (2, 2), "nothing above it");
         assert_eq!(of(&[100.0, 50.0, 47.5, 47.5]), (1, 3), "5 % exactly is worth it");
+        assert_eq!(of(&[5.0, 0.0, 0.0, 0.0]), (1, 2), "nothing is left to gain");
+        assert_eq!(of(&[100.0, 60.0, 57.1, 20.0]), (1, 2), "a cliff behind a plain is not seen");
     }
 
     #[test]
@@ -73,6 +77,8 @@ mod tests {
             prop_assert!(1 <= mbp && mbp <= oap && (oap as usize) < responses.len());
             let scaled: Vec<f64> = responses.iter().map(|response| 4.0 * response).collect();
             prop_assert_eq!(points(&scaled, least_gain), Demand { mbp, oap }, "any unit");
+            let lower = points(&responses, least_gain / 2.0);
+            prop_assert!(lower.mbp == mbp && lower.oap >= oap, "who is content with less asks more");
         }
     }
 }

@@ -45,7 +45,8 @@ impl<'c> Solos<'c> {
             let first = solos.jobs.len();
             solos.jobs.extend((0..case.spec.tenants.len()).map(|at| {
                 let only = Some(TenantId(at as u16));
-                Job { case, stack, capacity_blocks, only }
+                let (clock, future) = (None, None);
+                Job { case, stack, capacity_blocks, only, clock, future }
             }));
             solos.of_case.push(first..solos.jobs.len());
             machines.push((settings, capacity_blocks, first..solos.jobs.len()));
@@ -61,7 +62,7 @@ impl<'c> Solos<'c> {
 }
 
 /// The settings of a case that a tenant alone depends on.
-fn settings(case: &Case) -> Spec {
+pub(super) fn settings(case: &Case) -> Spec {
     let mut spec = case.spec.clone();
     spec.name.clear();
     spec.cache.partition = Named { name: String::new(), pairs: Vec::new() };

@@ -42,7 +42,7 @@ impl Workload<'_> {
         let (control, quotas) = match job.only {
             Some(_) => (None, Quotas::Shared(job.capacity_blocks)),
             None => {
-                let mut control = plan.control()?;
+                let mut control = self.control(job, plan)?;
                 let quotas = control.first();
                 (Some(control), quotas)
             }

@@ -39,7 +39,8 @@ pub fn latency_curves(
             named.push((case, tenant, sizes));
             for capacity_blocks in sizes.iter().copied() {
                 let only = Some(TenantId(tenant as u16));
-                jobs.push(Job { case, stack, capacity_blocks, only });
+                let (clock, future) = (None, None);
+                jobs.push(Job { case, stack, capacity_blocks, only, clock, future });
             }
         }
     }

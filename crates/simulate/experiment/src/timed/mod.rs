@@ -10,16 +10,20 @@ mod channels;
 mod drive;
 mod energy;
 mod flash;
+mod ladder;
 mod latency;
 mod layout;
 mod listing;
+mod outlook;
 mod store;
 
 pub use answer::{add_responses, timing_json};
+pub use ladder::Ladder;
 pub use latency::latency_curves;
 pub use listing::devices;
 
 use alone::Solos;
+use outlook::{Outlook, Outlooks};
 
 use crate::ExperimentError;
 use crate::case::Case;
@@ -35,7 +39,7 @@ use cachewright_policy::{PolicyVisitor, Registered};
 use cachewright_system::profile::Machined;
 use cachewright_system::timed::{
     CacheDecider, Decider, DeviceUse, Layout, Loop, Machine, Parts, Placed, Replay, Requests,
-    Slots, Times, run, run_drive,
+    Slots, StepClock, StepSums, Times, run, run_drive,
 };
 use cachewright_system::{Control, RecordError, Recording, Wanted};
 use cachewright_types::{Bytes, TenantId};
@@ -71,6 +75,10 @@ struct Job<'a> {
     capacity_blocks: u32,
     /// This tenant alone.
     only: Option<TenantId>,
+    /// Sums responses and hits by step.
+    clock: Option<StepClock>,
+    /// What its partitioner knows of the future.
+    future: Option<Arc<Outlook>>,
 }
 
 /// Makes the decider of a job from its policy.
@@ -190,14 +198,16 @@ impl Workload<'_> {
         cases: &[&Case],
         then: impl Fn(usize, Timed) -> Result<T, ExperimentError> + Sync,
     ) -> Result<Vec<T>, ExperimentError> {
-        let solos = Solos::of(self, cases)?;
+        let (solos, outlooks) = (Solos::of(self, cases)?, Outlooks::of(self, cases)?);
+        let sum = self.sum(solos.jobs.len() + outlooks.jobs.len() + cases.len());
+        let outlook = outlooks.tables(&self.climb(&outlooks.jobs, &sum)?);
         let mut jobs = Vec::new();
-        for case in cases {
+        for (case, future) in cases.iter().zip(outlook) {
             let Some(stack) = &case.spec.stack else { continue };
             let capacity_blocks = self.capacity_blocks(case)?;
-            jobs.push(Job { case, stack, capacity_blocks, only: None });
+            let (only, clock) = (None, None);
+            jobs.push(Job { case, stack, capacity_blocks, only, clock, future });
         }
-        let sum = self.sum(solos.jobs.len() + jobs.len());
         let alone = self.run_each(&solos.jobs, &sum, |_, times| Ok(Arc::new(times)))?;
         self.run_each(&jobs, &sum, |at, times| {
             let alone = solos.alone(at, &alone);
@@ -212,6 +222,12 @@ impl Workload<'_> {
     /// Runs jobs in parallel; answers in their order.
     fn run(&self, jobs: &[Job<'_>]) -> Result<Vec<Times>, ExperimentError> {
         self.run_each(jobs, &self.sum(jobs.len()), |_, times| Ok(times))
+    }
+
+    /// Runs jobs with a clock in parallel; the sums of each.
+    fn climb(&self, jobs: &[Job<'_>], sum: &Sum<'_>) -> Result<Vec<StepSums>, ExperimentError> {
+        let found = self.run_each(jobs, sum, |_, times| Ok(times.sums))?;
+        Ok(found.into_iter().flatten().collect())
     }
 
     /// The progress of so many replays.
@@ -277,8 +293,9 @@ impl Workload<'_> {
             pace: pace(case, &plan),
             only: job.only,
             interval_ns: if job.only.is_some() { 0 } else { case.spec.replay.interval.0 },
-            windows: case.spec.replay.windows,
+            windows: if job.clock.is_some() { 0 } else { case.spec.replay.windows },
             warmup_ns: case.spec.replay.warmup.0,
+            clock: job.clock,
             capacity_blocks,
         };
         let found = match &job.stack.front {
@@ -304,6 +321,15 @@ impl Workload<'_> {
         }
     }
 
+    /// The control loop of a job, with what it knows of the future.
+    fn control(&self, job: &Job<'_>, plan: &Plan<'_>) -> Result<Control, ExperimentError> {
+        let mut control = plan.control()?;
+        if let Some(outlook) = &job.future {
+            control.foresee(outlook.to_vec());
+        }
+        Ok(control)
+    }
+
     /// The idle machine of a job.
     fn tiered(
         &self,
@@ -319,7 +345,7 @@ impl Workload<'_> {
                 (None, Quotas::Shared(job.capacity_blocks), slots)
             }
             None => {
-                let mut control = plan.control()?;
+                let mut control = self.control(job, plan)?;
                 let mut quotas = control.first();
                 let divided = Some((&mut control, &mut quotas));
                 let slots = layout::slots(job, &device.exposed(), divided).map_err(refuse)?;

@@ -1,0 +1,215 @@
+//! `opt`: the division of the coming interval that the true response times say is best.
+//!
+//! For: a bound that schemes without knowledge of the future are measured against. Must never
+//! know: how response times were measured. By dynamic programming over granules it minimises the
+//! mean, over tenants with requests, of the response with the granules given over that with the
+//! whole cache. Source: ours; iCache (Li, Sun, Qin, TCAD 2025) has no bound. Units: granules, then
+//! blocks.
+//!
+//! All granules are given, so that whoever sends nothing takes what would hurt others. Between
+//! divisions of equal worth the one nearest to the quotas at hand is taken. Quotas differ from
+//! granules by rounding and by floors. It is the best division by each tenant's times alone, not of
+//! the times that tenants have beside each other, and it does not see that an interval leaves the
+//! next a warm cache: a scheme may be faster in the end, but not by this measure.
+
+use crate::registry::{Entry, Need, Registered};
+use crate::{Partitioner, Quotas, TenantView, share};
+use cachewright_types::{Seed, settings};
+
+settings! {
+    /// Settings of `opt`.
+    pub struct OptSettings {
+        /// parts into which the cache is cut
+        granules: u32 = 10, "granules", 1 ..= 1000_u32;
+        /// blocks that everyone keeps; less if the cache is too small
+        floor_blocks: u32 = 1, "blocks", 0 ..= 4294967295_u32;
+    }
+}
+
+/// Best division by times to come.
+#[derive(Clone, Debug)]
+pub struct Opt {
+    settings: OptSettings,
+}
+
+/// Slowdown of a tenant with the whole cache, so that sums are exact.
+const ONE: f64 = (1_u64 << 32) as f64;
+/// The most that a slowdown counts.
+const WORST: f64 = 1e6;
+
+/// What a division costs: slowdowns, then blocks that move.
+type Cost = (u64, u64);
+
+impl Registered for Opt {
+    type Settings = OptSettings;
+    const ENTRY: Entry = Entry {
+        name: "opt",
+        doc: "least mean slowdown by the true response times of the interval to come",
+        source: "ours: a bound with knowledge of the future",
+        needs: &[Need::Interval, Need::Future],
+    };
+
+    fn new(settings: &OptSettings, _: usize, _: Seed) -> Self {
+        Opt { settings: settings.clone() }
+    }
+}
+
+/// A tenant's slowdown with each number of granules, in units of [`ONE`]; nothing for one without
+/// requests.
+fn slowdowns(future: &[f64], granules: u32) -> Option<Vec<u64>> {
+    let whole = *future.get(granules as usize)?;
+    let counts = |latency: &f64| ((latency / whole).clamp(0.0, WORST) * ONE) as u64;
+    (whole > 0.0).then(|| future[..=granules as usize].iter().map(counts).collect())
+}
+
+/// The granules of each tenant at which the sum of costs is least and all `granules` are given; of
+/// equal costs those that give the later tenants fewer. `costs` is by tenant and granules.
+pub fn cheapest(costs: &[Vec<Cost>], granules: usize) -> Vec<usize> {
+    let never = (u64::MAX, u64::MAX);
+    let mut best = vec![never; granules + 1];
+    best[0] = (0, 0);
+    let mut chosen: Vec<Vec<usize>> = Vec::with_capacity(costs.len());
+    for own in costs {
+        let mut next = vec![(never, 0); granules + 1];
+        for given in 0..=granules {
+            for (count, cost) in own.iter().enumerate().take(given + 1) {
+                let before = best[given - count];
+                let sum = (before.0.saturating_add(cost.0), before.1.saturating_add(cost.1));
+                if before != never && sum < next[given].0 {
+                    next[given] = (sum, count);
+                }
+            }
+        }
+        best = next.iter().map(|(cost, _)| *cost).collect();
+        chosen.push(next.into_iter().map(|(_, count)| count).collect());
+    }
+    let (mut left, mut counts) = (granules, vec![0; costs.len()]);
+    for (count, chosen) in counts.iter_mut().zip(&chosen).rev() {
+        *count = chosen[left];
+        left -= *count;
+    }
+    counts
+}
+
+impl Partitioner for Opt {
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Quotas {
+        let granules = self.settings.granules;
+        let size = |count: u32| share::granules_blocks(total_blocks, granules, count);
+        let fresh = tenants.iter().all(|tenant| tenant.quota_blocks == 0);
+        let equal = share::equal(total_blocks, tenants.len());
+        let costs = tenants.iter().zip(equal).map(|(tenant, equal)| {
+            let now = if fresh { equal } else { tenant.quota_blocks };
+            let slowdowns = slowdowns(tenant.future, granules);
+            let cost = |count: u32| {
+                let slowdown = slowdowns.as_ref().map_or(0, |known| known[count as usize]);
+                (slowdown, u64::from(size(count).abs_diff(now)))
+            };
+            (0..=granules).map(cost).collect()
+        });
+        let counts = cheapest(&costs.collect::<Vec<_>>(), granules as usize);
+        let weights: Vec<f64> = counts.iter().map(|count| *count as f64).collect();
+        Quotas::PerTenant(share::proportional_above(
+            total_blocks,
+            &weights,
+            self.settings.floor_blocks,
+        ))
+    }
+
+    fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {
+        share::feasible_floor(self.settings.floor_blocks, tenants, total_blocks)
+    }
+
+    fn granules(&self) -> u32 {
+        self.settings.granules
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn opt(granules: u32) -> Opt {
+        let settings = OptSettings { granules, ..OptSettings::default() };
+        Opt::new(&settings, 2, Seed(1))
+    }
+
+    fn divided(futures: &[&[f64]], quotas: &[u32], total_blocks: u32) -> Vec<u32> {
+        let granules = futures.iter().map(|future| future.len()).max().unwrap_or(1) as u32 - 1;
+        let views: Vec<TenantView> = futures
+            .iter()
+            .zip(quotas)
+            .map(|(future, quota_blocks)| TenantView {
+                future,
+                quota_blocks: *quota_blocks,
+                ..TenantView::default()
+            })
+            .collect();
+        let quotas = opt(granules).divide(&views, total_blocks);
+        assert!(matches!(quotas, Quotas::PerTenant(_)));
+        let Quotas::PerTenant(each) = quotas else { return Vec::new() };
+        each
+    }
+
+    #[test]
+    fn the_least_mean_slowdown_by_hand() {
+        // 0 to 4 granules: slowdowns 9, 8, 2, 1, 1 and 3, 2, 1.5, 1.2, 1. Sums with 4 granules in
+        // all: 9 + 1, 8 + 1.2, 2 + 1.5, 1 + 2, 1 + 3.
+        let cliff = [90.0, 80.0, 20.0, 10.0, 10.0];
+        let slope = [300.0, 200.0, 150.0, 120.0, 100.0];
+        assert_eq!(divided(&[&cliff, &slope], &[0, 0], 400), [300, 100]);
+        assert_eq!(divided(&[&slope, &cliff], &[200, 200], 400), [100, 300]);
+        // Who sends nothing keeps what nobody wants: the cliff is flat from 3 granules on.
+        assert_eq!(divided(&[&cliff, &[]], &[200, 200], 400), [300, 100]);
+        assert_eq!(divided(&[&cliff, &[0.0; 5]], &[399, 1], 400), [399, 1], "a floor of a block");
+    }
+
+    #[test]
+    fn without_knowledge_nothing_moves() {
+        assert_eq!(divided(&[&[], &[], &[0.0; 11]], &[0, 0, 0], 1000), [400, 300, 300]);
+        assert_eq!(divided(&[&[], &[0.0; 11]], &[700, 300], 1000), [700, 300]);
+    }
+
+    /// The least cost by trying everything.
+    fn slow(costs: &[Vec<Cost>], granules: usize) -> Cost {
+        let Some((own, rest)) = costs.split_first() else {
+            return if granules == 0 { (0, 0) } else { (u64::MAX, u64::MAX) };
+        };
+        let sum = |count: usize| {
+            let (more, moved) = slow(rest, granules - count);
+            (more.saturating_add(own[count].0), moved.saturating_add(own[count].1))
+        };
+        (0..=granules).map(sum).min().unwrap_or((u64::MAX, u64::MAX))
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_as_good_as_trying_everything(
+            (granules, costs) in (1..8_usize, 1..5_usize).prop_flat_map(|(granules, tenants)| {
+                let own = prop::collection::vec((0..6_u64, 0..4_u64), granules + 1);
+                (Just(granules), prop::collection::vec(own, tenants))
+            }),
+        ) {
+            let counts = cheapest(&costs, granules);
+            prop_assert_eq!(counts.iter().sum::<usize>(), granules);
+            let cost = |of: fn(&Cost) -> u64| -> u64 {
+                costs.iter().zip(&counts).map(|(own, count)| of(&own[*count])).sum()
+            };
+            prop_assert_eq!((cost(|cost| cost.0), cost(|cost| cost.1)), slow(&costs, granules));
+        }
+
+        #[test]
+        fn quotas_keep_the_rules(
+            futures in prop::collection::vec(prop::collection::vec(0.0..1e9_f64, 11), 1..5),
+            quotas in prop::collection::vec(0..1000_u32, 5),
+            total_blocks in 1..5000_u32,
+        ) {
+            let futures: Vec<&[f64]> = futures.iter().map(Vec::as_slice).collect();
+            let each = divided(&futures, &quotas, total_blocks);
+            let floor = opt(10).floor_blocks(futures.len(), total_blocks);
+            prop_assert_eq!(
+                Quotas::PerTenant(each).audit(futures.len(), total_blocks, floor), Ok(())
+            );
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What models of a tenant's demand learn from: features by step, and responses by cache size.
+//!
+//! For: labels and training data of partitioners that predict. Must never know: labels, models.
+//! Every tenant is replayed alone on the stack's machine, open loop, with the cache switched off
+//! and with each number of granules of it, each time the whole trace, so that an interval begins
+//! with what the intervals before have left. Requests count where they arrive; `replay.warmup`
+//! changes nothing. The last interval may be cut short by the end of the traces. Source: Li, Sun,
+//! Qin, iCache (TCAD 2025), sections IV-B and IV-C. Units: nanoseconds, blocks, granules.
+
+use crate::case::Case;
+use crate::progress::{OnProgress, with_threads};
+use crate::record::{Kept, record};
+use crate::timed::workload;
+use crate::{ExperimentError, Spec};
+use cachewright_signal::{BINS, Step};
+use cachewright_system::timed::{StepClock, StepSums};
+use cachewright_system::{Cut, Cuts, Recording, Wanted, interval_signals};
+use std::path::Path;
+
+/// Most granules.
+const MOST_GRANULES: u32 = 1000;
+/// Most steps of all intervals together, times sizes: each has sums of its own.
+const MOST_SUMS: u64 = 1 << 28;
+
+/// What to replay.
+#[derive(Clone, Debug)]
+pub struct SegmentOptions {
+    /// Parts of the cache, whose sizes are tried; from 1 to 1,000.
+    pub granules: u32,
+    /// Steps per interval; at least 1.
+    pub steps: u32,
+    /// Keys set over the stack file.
+    pub set: Vec<(String, String)>,
+    /// Threads; 0 for one per processor.
+    pub threads: usize,
+}
+
+/// Every tenant of a stack, interval by interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Segments {
+    /// Length of an interval.
+    pub interval_ns: u64,
+    /// Length of a step, rounded down.
+    pub step_ns: u64,
+    /// The whole cache.
+    pub capacity_blocks: u32,
+    /// In order of the stack file.
+    pub tenants: Vec<TenantSegments>,
+}
+
+/// One tenant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TenantSegments {
+    /// The name in the stack file.
+    pub name: String,
+    /// What it asked for in each step of every interval.
+    pub steps: Vec<Step>,
+    /// What it found alone with 0, 1, ... granules, by the same steps.
+    pub alone: Vec<StepSums>,
+    /// How many of its writes came back at which distance, in each interval.
+    pub reuse: Vec<[u32; BINS]>,
+}
+
+/// Replays every tenant of a stack alone with each number of granules. Errors: a stack without
+/// devices, in a closed loop or without an interval, options out of range, what replays refuse.
+pub fn segments(
+    text: &str,
+    origin: &Path,
+    options: &SegmentOptions,
+    progress: OnProgress<'_>,
+) -> Result<Segments, ExperimentError> {
+    let spec = Spec::parse(text, origin, &options.set)?;
+    let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+    let interval_ns = spec.replay.interval.0;
+    check(&spec, options).map_err(refuse)?;
+    with_threads(options.threads, || {
+        let case = Case { index: 0, spec, varied: Vec::new(), models: Default::default() };
+        let kept = Kept { times: true, bytes: true };
+        let recorded = record(&case.spec, kept, progress)?;
+        let recording = &recorded.recording;
+        case.check_interval(recording.span_ns(), origin)?;
+        let clock = StepClock { interval_ns, steps: options.steps };
+        let intervals = clock.intervals(recording.span_ns());
+        let sums = intervals as u64 * u64::from(options.steps) * u64::from(options.granules + 1);
+        if sums > MOST_SUMS {
+            return Err(refuse(format!(
+                "`steps`: found {} in each of {intervals} intervals at {} sizes, expected at most \
+                 {MOST_SUMS} in all",
+                options.steps,
+                options.granules + 1
+            )));
+        }
+        let capacity_blocks = case.capacity_blocks(recording.distinct, origin)?;
+        let signals = signals(recording, clock);
+        let workload = workload(&case, recording, origin, progress)?;
+        let ladder = workload.ladder(&case, options.granules, clock)?;
+        let named = case.spec.tenants.iter().zip(signals).zip(ladder);
+        let tenants = named.map(|((tenant, (steps, reuse)), alone)| {
+            let name = tenant.name.clone();
+            TenantSegments { name, steps, alone, reuse }
+        });
+        let (step_ns, tenants) = (interval_ns / u64::from(options.steps), tenants.collect());
+        Ok(Segments { interval_ns, step_ns, capacity_blocks, tenants })
+    })
+}
+
+fn check(spec: &Spec, options: &SegmentOptions) -> Result<(), String> {
+    if spec.stack.is_none() {
+        let expected = "expected some: only they give every request a time";
+        return Err(format!("found no `[device]` tables, {expected}"));
+    }
+    if spec.replay.closed {
+        let expected = "expected `open`: a closed loop has other requests at every size";
+        return Err(format!("`replay.loop`: found `closed`, {expected}"));
+    }
+    if spec.replay.interval.0 == 0 {
+        let found = spec.replay.interval;
+        return Err(format!("`replay.interval`: found {found}, expected a time above 0"));
+    }
+    if !(1..=MOST_GRANULES).contains(&options.granules) {
+        let found = options.granules;
+        return Err(format!("`granules`: found {found}, expected 1 to {MOST_GRANULES}"));
+    }
+    if options.steps == 0 || u64::from(options.steps) > spec.replay.interval.0 {
+        let (found, interval) = (options.steps, spec.replay.interval);
+        return Err(format!(
+            "`steps`: found {found} for an interval of {interval}, expected at least 1 and at \
+             most one per nanosecond"
+        ));
+    }
+    Ok(())
+}
+
+/// Each tenant's steps and distances of writes, in all intervals.
+fn signals(recording: &Recording, clock: StepClock) -> Vec<(Vec<Step>, Vec<[u32; BINS]>)> {
+    let tenants = recording.totals.len();
+    let intervals = clock.intervals(recording.span_ns());
+    let end = |number: usize| {
+        let time_ns = clock.interval_ns.saturating_mul(number as u64 + 1);
+        let at = recording.position_at(time_ns);
+        let interval = Some(number as u32);
+        Cut { at, time_ns, interval, window: None, warmup: false }
+    };
+    let cuts = Cuts { cuts: (0..intervals).map(end).collect() };
+    let wanted = Wanted { steps: clock.steps, reuse: true, ..Wanted::default() };
+    let meter = wanted.meter(tenants, clock.interval_ns);
+    let found = meter.map(|meter| interval_signals(recording, &cuts, meter)).unwrap_or_default();
+    let mut each = vec![(Vec::new(), Vec::new()); tenants];
+    for interval in found {
+        let signals = interval.steps.into_iter().zip(interval.reuse);
+        for ((steps, reuse), (more, bins)) in each.iter_mut().zip(signals) {
+            steps.extend(more);
+            reuse.push(bins);
+        }
+    }
+    each
+}

@@ -1,0 +1,100 @@
+//! What partitioners that know the future are told, each distinct workload and machine once.
+//!
+//! For: cases whose partitioner asks for the interval to come. Must never know: what is made of
+//! it. A tenant's mean response in an interval, alone with each number of granules, depends neither
+//! on the partitioner nor on goals, windows and the warm-up; cases that differ in nothing else, and
+//! have interval and granules in common, have their replays in common. Units: nanoseconds.
+
+use super::alone::settings;
+use super::ladder::{self, Ladder};
+use super::{Job, Workload};
+use crate::ExperimentError;
+use crate::case::Case;
+use crate::spec::Spec;
+use cachewright_partition::Need;
+use cachewright_system::timed::{StepClock, StepSums};
+use cachewright_types::Nanos;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Mean responses by tenant, interval and granules; none of an interval without requests.
+pub(super) type Outlook = Vec<Vec<Vec<f64>>>;
+
+/// The replays that outlooks are made of.
+pub(super) struct Outlooks<'c> {
+    /// Every tenant with every number of granules, for every distinct outlook.
+    pub(super) jobs: Vec<Job<'c>>,
+    /// The jobs of each distinct outlook, and its granules.
+    distinct: Vec<(Range<usize>, u32)>,
+    /// The outlook of each case, if it asks for one.
+    of_case: Vec<Option<usize>>,
+}
+
+/// What an outlook depends on.
+#[derive(PartialEq)]
+struct Key {
+    machine: Spec,
+    interval: Nanos,
+    capacity_blocks: u32,
+    granules: u32,
+}
+
+impl<'c> Outlooks<'c> {
+    /// What is to be replayed for `cases`. Errors: a capacity that cannot be, a partitioner's
+    /// settings.
+    pub(super) fn of(
+        workload: &Workload<'_>,
+        cases: &[&'c Case],
+    ) -> Result<Outlooks<'c>, ExperimentError> {
+        let mut keys: Vec<Key> = Vec::new();
+        let mut outlooks = Outlooks { jobs: Vec::new(), distinct: Vec::new(), of_case: Vec::new() };
+        for case in cases {
+            if !case.needs(Need::Future) || case.spec.replay.interval.0 == 0 {
+                outlooks.of_case.push(None);
+                continue;
+            }
+            let mut machine = settings(case);
+            machine.replay.warmup = Nanos(0);
+            let (interval, capacity_blocks) =
+                (case.spec.replay.interval, workload.capacity_blocks(case)?);
+            let granules = case.partitioner(workload.origin)?.granules().max(1);
+            let key = Key { machine, interval, capacity_blocks, granules };
+            let known = keys.iter().position(|other| *other == key);
+            outlooks.of_case.push(Some(known.unwrap_or(keys.len())));
+            if known.is_none() {
+                let clock = StepClock { interval_ns: interval.0, steps: 1 };
+                let first = outlooks.jobs.len();
+                outlooks.jobs.extend(ladder::jobs(case, capacity_blocks, granules, clock));
+                outlooks.distinct.push((first..outlooks.jobs.len(), granules));
+                keys.push(key);
+            }
+        }
+        Ok(outlooks)
+    }
+
+    /// The outlook of each case that asks for one; `found` is what the jobs found.
+    pub(super) fn tables(&self, found: &[StepSums]) -> Vec<Option<Arc<Outlook>>> {
+        let table = |(range, granules): &(Range<usize>, u32)| {
+            let sums = found.get(range.clone()).unwrap_or_default().to_vec();
+            Arc::new(table(&ladder::ladder(sums, *granules)))
+        };
+        let tables: Vec<Arc<Outlook>> = self.distinct.iter().map(table).collect();
+        self.of_case.iter().map(|at| at.and_then(|at| tables.get(at).cloned())).collect()
+    }
+}
+
+/// Means by tenant, interval and granules, of sums whose steps are whole intervals.
+fn table(ladder: &Ladder) -> Outlook {
+    let mean = |sums: &StepSums, interval: usize| {
+        sums.response_ns[interval] as f64 / f64::from(sums.requests[interval].max(1))
+    };
+    let tenant = |sizes: &Vec<StepSums>| {
+        let requests = sizes.first().map_or(&[][..], |sums| &sums.requests);
+        let row = |(interval, requests): (usize, &u32)| match requests {
+            0 => Vec::new(),
+            _ => sizes.iter().map(|sums| mean(sums, interval)).collect(),
+        };
+        requests.iter().enumerate().map(row).collect()
+    };
+    ladder.iter().map(tenant).collect()
+}
