@@ -263,7 +263,7 @@ impl Case {
             Need::JointModel => Some("a file in `cache.model`".to_owned()),
             Need::Prices => Some("`[device]` tables, which give every request a time".to_owned()),
             Need::Future => {
-                let expected = "`[device]` tables and `replay.loop = \"open\"`, since a closed loop \
+                let expected = "`[device]` tables and `replay.loop = \"open\"`: a closed loop \
                                 has another future at every size";
                 Some(expected.to_owned())
             }

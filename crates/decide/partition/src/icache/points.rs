@@ -4,8 +4,8 @@
 //! models. Source: Li, Sun, Qin, iCache (TCAD 2025), section IV-D: K is what a granule more takes
 //! off the mean response. Units: granules; responses in any unit. What the paper leaves open: a K
 //! that is not positive (noise) or not a number counts as 0, and where all do, both points are one
-//! granule; of equal K the smallest size is taken. The paper's threshold L has no unit: here it is a
-//! share of the response before the step, and a K of 0 is below any.
+//! granule; of equal K the smallest size is taken. The paper's threshold L has no unit: here it is
+//! a share of the response before the step, and a K of 0 is below any.
 
 use super::allocate::Demand;
 
@@ -78,7 +78,7 @@ mod tests {
             let scaled: Vec<f64> = responses.iter().map(|response| 4.0 * response).collect();
             prop_assert_eq!(points(&scaled, least_gain), Demand { mbp, oap }, "any unit");
             let lower = points(&responses, least_gain / 2.0);
-            prop_assert!(lower.mbp == mbp && lower.oap >= oap, "who is content with less asks more");
+            prop_assert!(lower.mbp == mbp && lower.oap >= oap, "less is enough");
         }
     }
 }
