@@ -13,10 +13,8 @@ use crate::network::Network;
 use crate::registry::{Entry, Need, Registered};
 use crate::{Models, Partitioner, Quotas, TenantView, share};
 use cachewright_infer::Kind;
+use cachewright_signal::BINS;
 use cachewright_types::{Seed, settings};
-
-/// Bins of a tenant's histogram.
-pub const BINS: usize = 10;
 
 settings! {
     /// Settings of `mlcache`.
