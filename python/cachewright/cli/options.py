@@ -133,3 +133,11 @@ def split_values(text: str) -> list[str]:
 def comma_list(text: str | None) -> list[str]:
     """Split a plain comma-separated option; nothing gives an empty list."""
     return [part.strip() for part in text.split(",")] if text else []
+
+
+def share(text: str) -> float:
+    """Return a part of a whole (`70%`, `0.7`). Errors: `SpecError`."""
+    try:
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        raise SpecError(f"--share: found `{text}`, expected a part such as 70%") from None

@@ -1,7 +1,7 @@
-"""The command `train shiro`: a model file from the earlier part of a trace.
+"""The command `train`, and `train shiro`: a model file from the earlier part of a trace.
 
 For: training away from the drive, and how well the model does on what it never saw. Must never
-know: how anyone trains.
+know: how anyone trains. Models of partitioners are in `train_models`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from typing import Any, Literal, TypeAlias
 from cyclopts import App
 
 from cachewright import words
-from cachewright._native import SpecError
-from cachewright.cli import options, output
+from cachewright.cli import options, output, train_models
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
 from cachewright.spec import PathLike, SpecLike, TraceOptions
 from cachewright.train import Trained, train_shiro
 
-app = App(name="train", help="Train the models of separations that learn.")
+app = App(name="train", help="Train the models of separations and partitions that learn.")
+app.command(train_models.icache)
+app.command(train_models.mlcache)
 
 Measures: TypeAlias = dict[str, float]
 MEASURES = ("accuracy", "precision", "recall", "f1")
@@ -70,7 +71,7 @@ def shiro(
         found = train_shiro(
             source,
             out,
-            share=_share(share),
+            share=options.share(share),
             separation=separation,
             trainer=trainer,
             judge=_others(source, judge or [], judge_volume or [], how),
@@ -120,13 +121,6 @@ def _shares(measures: list[tuple[str, Measures | None]], key: str) -> list[str]:
 
 def _cell(one: Measures | None, key: str, show: Callable[[Any], str]) -> str:
     return "-" if one is None else show(one[key])
-
-
-def _share(text: str) -> float:
-    try:
-        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        raise SpecError(f"--share: found `{text}`, expected a part such as 70%") from None
 
 
 def _others(

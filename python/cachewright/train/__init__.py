@@ -1,17 +1,20 @@
-"""Trainers of separations that learn: what they are called with, JAX's, and models made offline.
+"""Trainers of separations that learn, and models of separations and partitioners made offline.
 
-For: `Window`, `Trainer`, `train_shiro`, and who trains by name. Must never know: how a scheme uses
-a model. A trainer is called at each window border with what that window teaches, from a thread of
-the run, and returns a model file's bytes (docs/model-file.md). What it raises costs the window: the
-model before stays in use, and the result says so.
+For: `Window`, `Trainer`, `train_shiro`, `train_icache`, `train_mlcache`, and who trains by name.
+Must never know: how a scheme uses a model. A trainer is called at each window border with what that
+window teaches, from a thread of the run, and returns a model file's bytes (docs/model-file.md).
+What it raises costs the window: the model before stays in use, and the result says so.
 """
 
 from __future__ import annotations
 
 from cachewright.train.by_name import TRAINERS, hand_out
+from cachewright.train.icache import ICacheTraining, train_icache
+from cachewright.train.mlcache import MLCacheTraining, train_mlcache
 from cachewright.train.model_file import Normalisation, model_file
 from cachewright.train.offline import Trained, train_shiro
 from cachewright.train.shiro import JaxTrainer
+from cachewright.train.store import Trainings
 from cachewright.train.window import CONTEXT, LONG, SHORT, Trainer, Window
 
 __all__ = [
@@ -19,12 +22,17 @@ __all__ = [
     "LONG",
     "SHORT",
     "TRAINERS",
+    "ICacheTraining",
     "JaxTrainer",
+    "MLCacheTraining",
     "Normalisation",
     "Trained",
     "Trainer",
+    "Trainings",
     "Window",
     "hand_out",
     "model_file",
+    "train_icache",
+    "train_mlcache",
     "train_shiro",
 ]

@@ -1,0 +1,240 @@
+"""The commands `train icache` and `train mlcache`: models of partitioners from a stack's replay.
+
+For: training on the earlier part, and how far the models are from the truth on the rest. Must never
+know: how anyone trains.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from cachewright import words
+from cachewright.cli import options, output
+from cachewright.cli.progress import progress
+from cachewright.cli.tables import Column, table
+from cachewright.train import (
+    ICacheTraining,
+    MLCacheTraining,
+    Trainings,
+    train_icache,
+    train_mlcache,
+)
+
+Stack = Annotated[Path, Parameter(help="A stack file (TOML) of a timed open-loop replay.")]
+
+
+@Parameter(name="*")
+@dataclass
+class WindowArgs:
+    """How a replay becomes windows."""
+
+    granules: int = 10
+    """Parts of the cache that labels are made of."""
+
+    steps: int = 180
+    """Steps of an interval whose features are taken."""
+
+    window: int = 180
+    """Steps that a model reads."""
+
+    stride: int | None = None
+    """Steps from window to window; a twentieth of an interval when left out."""
+
+    share: str = "60%"
+    """The part of the replay that trains; its last fifth says when to stop."""
+
+    features: str = "1111"
+    """Which of intensity, write ratio, request bytes and unique ratio the models see (0 is off)."""
+
+
+@Parameter(name="*")
+@dataclass
+class LearnArgs:
+    """How networks learn."""
+
+    epochs: int = 60
+    """Epochs at most."""
+
+    patience: int = 8
+    """Epochs without a better validation error before it ends."""
+
+    batch: int = 64
+    """Windows per update."""
+
+    rate: float = 1e-3
+    """Adam's rate."""
+
+
+def icache(
+    source: Stack,
+    *,
+    out: Path,
+    model: Literal["lstm", "mlp", "forest"] = "lstm",
+    seeds: int = 1,
+    begin: Annotated[Path | None, Parameter(name="--from")] = None,
+    windows: WindowArgs | None = None,
+    learn: LearnArgs | None = None,
+    set: options.Set = None,
+    threads: int = 0,
+    json: options.Json = False,
+) -> None:
+    """Train a model of `icache` per tenant on the earlier part of a stack; judge on the rest.
+
+    Parameters
+    ----------
+    out
+        Folder for the models, training.json, and models.toml (the tables that a stack needs).
+    model
+        lstm as published, or an mlp or a forest that see windows pooled.
+    seeds
+        Train so often from other random numbers, into folders seed1, seed2, ...
+    begin
+        Folder of an earlier training whose networks are trained on, as for new days of a trace.
+    set
+        Change a setting of the stack as KEY=VALUE, as often as needed.
+    threads
+        Threads of the replay; 0 uses every core.
+    json
+        Print what was found as JSON.
+
+    """
+    windows, learn = windows or WindowArgs(), learn or LearnArgs()
+    how = ICacheTraining(
+        model=model,
+        granules=windows.granules,
+        steps=windows.steps,
+        window=windows.window,
+        stride=windows.stride,
+        share=options.share(windows.share),
+        features=windows.features,
+        seeds=seeds,
+        epochs=learn.epochs,
+        patience=learn.patience,
+        batch=learn.batch,
+        rate=learn.rate,
+    )
+    with progress() as on_progress:
+        found = train_icache(
+            source,
+            out,
+            how,
+            settings=options.settings(set),
+            begin=begin,
+            threads=threads,
+            progress=on_progress,
+        )
+    if json:
+        output.print_json(found.document)
+        return
+    show(found, "errors of MBP and OAP in shares of the cache, on the later part")
+    output.say(f"models: {out}; use each with `model = ...` in its [[tenant]] table (models.toml)")
+
+
+def mlcache(
+    source: Stack,
+    *,
+    out: Path,
+    granules: int = 10,
+    share: str = "60%",
+    seed: int = 1,
+    epochs: int = 200,
+    batch: int = 8,
+    rate: float = 1e-4,
+    set: options.Set = None,
+    threads: int = 0,
+    json: options.Json = False,
+) -> None:
+    """Train the model of `mlcache` on the earlier part of a stack; judge on the rest.
+
+    Parameters
+    ----------
+    out
+        The model file to write (`.safetensors`); its report goes beside.
+    granules
+        Parts of the cache that labels are made of.
+    share
+        The part of the replay that trains; its last fifth picks the best epoch.
+    seed
+        Root of the random numbers.
+    epochs
+        Epochs.
+    batch
+        Intervals per update.
+    rate
+        Adam's rate.
+    set
+        Change a setting of the stack as KEY=VALUE, as often as needed.
+    threads
+        Threads of the replay; 0 uses every core.
+    json
+        Print what was found as JSON.
+
+    """
+    how = MLCacheTraining(granules, options.share(share), seed, epochs, batch, rate)
+    with progress() as on_progress:
+        found = train_mlcache(
+            source,
+            out,
+            how,
+            settings=options.settings(set),
+            threads=threads,
+            progress=on_progress,
+        )
+    if json:
+        output.print_json(found.document)
+        return
+    show(
+        found, "errors of shares of the cache, and hits beside the most there could be, later part"
+    )
+    output.say(f"model: {out}; use it with `model = ...` in [cache]")
+
+
+def show(found: Trainings, title: str) -> None:
+    """Print a row per model, and what answers without a model would score."""
+    rows = [(tenant, model) for tenant in found.document["tenants"] for model in tenant["models"]]
+    counts = [tenant["windows"] for tenant, _ in rows]
+    table(
+        title,
+        [
+            Column("tenant", [tenant["name"] for tenant, _ in rows], numeric=False),
+            Column("seed", [str(model["seed"]) for _, model in rows]),
+            Column(
+                "windows",
+                [f"{one['train']} + {one['validation']}, {one['test']}" for one in counts],
+            ),
+            Column("epochs", [words.count(model["epochs"]) for _, model in rows]),
+            Column("MSE", [_mse(model["test"]) for _, model in rows]),
+            Column("in f32", [_mse(model["test_f32"]) for _, model in rows]),
+            Column("of last label", [_mse(one["naive"]["last_label"]) for one, _ in rows]),
+            Column("of mean label", [_mse(one["naive"]["mean_label"]) for one, _ in rows]),
+            Column("mean error", [words.percent(model["test"]["mae"]) for _, model in rows]),
+            *_hits(rows),
+            Column("bytes", [words.count(model["bytes"]) for _, model in rows]),
+            Column("answer takes", [words.duration(model["inference_ns"]) for _, model in rows]),
+        ],
+    )
+    for tenant, model in rows:
+        least = min(one["mse"] for one in tenant["naive"].values())
+        if model["test"]["mse"] > least:
+            output.note(
+                f"{tenant['name']}, seed {model['seed']}: further from the truth than an answer "
+                "without a model"
+            )
+
+
+def _hits(rows: list[tuple[dict[str, Any], dict[str, Any]]]) -> list[Column]:
+    if any("hits" not in model["test"] for _, model in rows):
+        return []
+    return [
+        Column("hits", [words.percent(model["test"]["hits"]) for _, model in rows]),
+        Column("of last", [words.percent(one["naive"]["last_label"]["hits"]) for one, _ in rows]),
+        Column("of equal", [words.percent(one["naive"]["equal"]["hits"]) for one, _ in rows]),
+    ]
+
+
+def _mse(measures: dict[str, float] | None) -> str:
+    return words.NOTHING if measures is None else f"{measures['mse']:.4f}"

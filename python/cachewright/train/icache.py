@@ -1,0 +1,255 @@
+"""Models of icache: from a stack's replay to a file per tenant that says MBP and OAP.
+
+For: `train_icache`. Must never know: how a replay is timed, how networks learn. Source: Li, Sun,
+Qin, iCache (TCAD 2025), section IV-E: LSTM of one layer and 128 units, MSE, Adam; an MLP and a
+random forest to compare with (table III). Windows overlap (a stride of a twentieth of an interval,
+ours) so that short traces teach enough; windows of training, validation and test never do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cachewright import _native
+from cachewright._native import SpecError
+from cachewright.demand import Segments, TenantSegments
+from cachewright.spec import PathLike, Settings, SpecLike
+from cachewright.train import cutting
+from cachewright.train.cutting import FEATURES, PARTS, Cutting, Split
+from cachewright.train.judged import errors, inference_ns
+from cachewright.train.lesson import Learned, Lesson, learn_forest, learn_network
+from cachewright.train.model_file import FOREST, Normalisation
+from cachewright.train.networks import LSTM, MLP, Examples, Fitting, Network
+from cachewright.train.store import Trainings, file_name
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cachewright.types import Progress
+
+HEAD = "points"
+HIDDEN = {LSTM: (128,), MLP: (128, 64)}
+MODELS = (LSTM, MLP, FOREST)
+WINDOWS_PER_INTERVAL = 20
+
+
+@dataclass(frozen=True)
+class ICacheTraining:
+    """How models of icache are trained; lengths in steps."""
+
+    model: str = LSTM
+    granules: int = 10
+    steps: int = 180
+    """Steps of an interval."""
+
+    window: int = 180
+    """Steps that a model reads."""
+
+    stride: int | None = None
+    """Steps from window to window; a twentieth of an interval when left out."""
+
+    share: float = 0.6
+    """Part of the replay that trains; the rest judges."""
+
+    features: str = "1111"
+    """Which of intensity, write ratio, request bytes and unique ratio the models see."""
+
+    seeds: int = 1
+    epochs: int = 60
+    patience: int = 8
+    batch: int = 64
+    rate: float = 1e-3
+
+    def check(self) -> None:
+        """Check what no other part checks. Errors: `SpecError`."""
+        if self.model not in MODELS:
+            raise SpecError(f"`model`: found `{self.model}`, expected {', '.join(MODELS)}")
+        if len(self.features) != len(FEATURES) or set(self.features) - {"0", "1"}:
+            raise SpecError(
+                f"`features`: found `{self.features}`, expected four of 0 and 1 (for "
+                f"{', '.join(FEATURES)})"
+            )
+        if "1" not in self.features:
+            raise SpecError("`features`: found `0000`, expected at least one feature")
+        if not 0.0 < self.share < 1.0:
+            raise SpecError(f"`share`: found {self.share}, expected more than 0 and less than 1")
+        for name in ("granules", "steps", "window", "seeds", "epochs", "patience", "batch"):
+            if getattr(self, name) < 1:
+                raise SpecError(f"`{name}`: found {getattr(self, name)}, expected at least 1")
+        if self.stride is not None and self.stride < 1:
+            raise SpecError(f"`stride`: found {self.stride}, expected at least 1")
+
+    def cutting(self) -> Cutting:
+        """Return how a replay becomes windows."""
+        stride = self.stride or max(self.steps // WINDOWS_PER_INTERVAL, 1)
+        return Cutting(self.steps, self.window, stride, self.share)
+
+    def switched_off(self) -> list[str]:
+        """Return the features that the models do not see."""
+        return [name for name, on in zip(FEATURES, self.features, strict=True) if on == "0"]
+
+
+def train_icache(
+    spec: SpecLike | Segments,
+    out: PathLike | None = None,
+    how: ICacheTraining | None = None,
+    *,
+    settings: Settings | None = None,
+    begin: PathLike | None = None,
+    threads: int = 0,
+    progress: Progress | None = None,
+) -> Trainings:
+    """Train a model per tenant on the earlier part of a timed open-loop stack; judge on the rest.
+
+    With `out` the files are written into that folder: `TENANT.safetensors` (and with several seeds
+    `seed1/TENANT.safetensors` ...), networks in f32 beside, `training.json` and `models.toml`.
+    `begin` is such a folder: networks go on from its weights. Errors: `SpecError`, `TraceError`,
+    `RunError`.
+    """
+    how = how or ICacheTraining()
+    how.check()
+    found = cutting.replayed(spec, settings, how.granules, how.steps, threads, progress)
+    trainings = Trainings.empty("icache", how, found)
+    for tenant in found.tenants:
+        course = _Course.of(tenant, found, how)
+        models = []
+        for seed in range(1, how.seeds + 1):
+            place = file_name(tenant.name, seed, how.seeds)
+            note = (f"training {tenant.name}, seed {seed}", progress) if progress else None
+            learned = course.learn(seed, _begin(begin, place, how), note)
+            models.append({"seed": seed, "file": place, **course.judge(learned)})
+            trainings.add(place, learned)
+        trainings.document["tenants"].append({**course.about(), "models": models})
+    if out is not None:
+        trainings.write(Path(out))
+        trainings.write_tables(Path(out))
+    return trainings
+
+
+@dataclass(frozen=True)
+class _Course:
+    """One tenant's windows: what they teach and what judges."""
+
+    tenant: TenantSegments
+    how: ICacheTraining
+    split: Split
+    lesson: Lesson
+    test: Examples
+    naive: Mapping[str, NDArray[np.float32]]
+    """What saying nothing new would say of the windows that judge."""
+
+    @staticmethod
+    def of(tenant: TenantSegments, found: Segments, how: ICacheTraining) -> _Course:
+        import numpy as np
+
+        split = how.cutting().split(cutting.span(found))
+
+        def label(starts: NDArray[np.int64]) -> NDArray[np.float32]:
+            return cutting.labels(tenant, starts, how.steps, how.granules)
+
+        def examples(starts: NDArray[np.int64]) -> Examples:
+            rows = cutting.inputs(tenant.features, starts, how.window)
+            if how.model != LSTM:
+                rows = cutting.pooled(rows)[:, None]
+            return Examples(rows, label(starts))
+
+        train = examples(split.train)
+        used = np.array([on == "1" for on in how.features])
+        if how.model == LSTM:
+            names, rows = list(FEATURES), tenant.features[: split.learned_steps]
+        else:
+            names, rows = cutting.pooled_names(), train.inputs[:, 0]
+            used = np.tile(used, PARTS)
+        lesson = Lesson(
+            names,
+            train,
+            examples(split.validation),
+            _normalisation(rows),
+            used,
+            HEAD,
+            _notes(tenant, found, how),
+        )
+        before = np.maximum(split.test - how.steps, 0)
+        mean = np.tile(train.targets.mean(axis=0), (len(split.test), 1))
+        naive = {"last_label": label(before), "mean_label": mean}
+        return _Course(tenant, how, split, lesson, examples(split.test), naive)
+
+    def learn(self, seed: int, begin: bytes | None, note: tuple[str, Progress] | None) -> Learned:
+        how = self.how
+        if how.model == FOREST:
+            return learn_forest(self.lesson, seed)
+        network = Network(how.model, HIDDEN[how.model], HEAD)
+        fitting = Fitting(how.epochs, how.patience, how.batch, how.rate, seed)
+        return learn_network(self.lesson, network, fitting, begin, note)
+
+    def judge(self, learned: Learned) -> dict[str, Any]:
+        """Return errors on what was never seen, size and time of a model."""
+
+        def judged(content: bytes, examples: Examples) -> dict[str, float]:
+            return errors(_native.Model(content).outputs(examples.inputs), examples.targets)
+
+        about = json.loads(_native.Model(learned.file).describe())
+        return {
+            "kind": about["kind"],
+            "int8": about["int8"],
+            "bytes": len(learned.file),
+            "weight_bytes": about["weight_bytes"],
+            "epochs": learned.epochs,
+            "best_epoch": learned.best_epoch,
+            "validation": judged(learned.file, self.lesson.validation),
+            "test": judged(learned.file, self.test),
+            "test_f32": judged(learned.float_file, self.test) if learned.float_file else None,
+            "inference_ns": inference_ns(learned.file, self.test.inputs),
+        }
+
+    def about(self) -> dict[str, Any]:
+        """Return what all seeds share."""
+        windows = {part: len(getattr(self.split, part)) for part in ("train", "validation", "test")}
+        naive = {name: errors(said, self.test.targets) for name, said in self.naive.items()}
+        return {"name": self.tenant.name, "windows": windows, "naive": naive}
+
+
+def _normalisation(rows: NDArray[np.float32]) -> Normalisation:
+    """Return mean and deviation of what trains; a feature that never moved is divided by its size.
+
+    (Divided by a tiny deviation, the first value that differs would be far out of range.)
+    """
+    import numpy as np
+
+    mean = rows.mean(axis=0, dtype=np.float64)
+    deviation = rows.std(axis=0, dtype=np.float64)
+    size = np.maximum(np.abs(mean), 1.0)
+    deviation = np.where(deviation > 1e-6 * size, deviation, size)
+    return Normalisation(mean.astype(np.float32), deviation.astype(np.float32))
+
+
+def _notes(tenant: TenantSegments, found: Segments, how: ICacheTraining) -> dict[str, str]:
+    notes = {
+        "tenant": tenant.name,
+        "granules": str(how.granules),
+        "window_steps": str(how.window),
+        "steps_per_interval": str(how.steps),
+        "step_ns": str(found.step_ns),
+        "interval_ns": str(found.interval_ns),
+    }
+    off = how.switched_off()
+    return {**notes, "switched_off": ", ".join(off)} if off else notes
+
+
+def _begin(folder: PathLike | None, place: str, how: ICacheTraining) -> bytes | None:
+    """Return the f32 file to go on from."""
+    if folder is None:
+        return None
+    if how.model == FOREST:
+        raise SpecError("`begin`: found a folder, expected none for a forest (it is grown anew)")
+    path = Path(folder) / Trainings.float_name(place)
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise SpecError(f"{path}: {reason}; expected a model to go on from") from None

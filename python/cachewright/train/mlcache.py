@@ -1,0 +1,245 @@
+"""The model of mlcache: from a stack's replay to one file that says each tenant's share.
+
+For: `train_mlcache`, and the best division of an interval found offline. Must never know: how a
+replay is timed, how networks learn. Source: MLCache (Liu et al., ICCAD 2020; TPDS 2023) as
+replicated in ANN-for-MLCache: 10 bins of write reuse per tenant, all normalised together, through
+two ReLU layers of 256 units, Adam at 1e-4 for 200 epochs, inputs scaled min-max, softmax. Ours:
+labels are the divisions with the most hits (the replication does not say which were taken), the
+most even one among equals; what is made small is the cross entropy of the shares; the epoch that
+says the validation part best is kept.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cachewright import _native
+from cachewright._native import SpecError
+from cachewright.demand import Segments
+from cachewright.spec import PathLike, Settings, SpecLike
+from cachewright.train import cutting
+from cachewright.train.cutting import Cutting
+from cachewright.train.judged import errors, inference_ns
+from cachewright.train.lesson import Learned, Lesson, learn_network
+from cachewright.train.model_file import Normalisation
+from cachewright.train.networks import MLP, SHARES, Examples, Fitting, Network
+from cachewright.train.store import SUFFIX, Trainings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cachewright.types import Progress
+
+NETWORK = Network(MLP, (256, 256), "shares", SHARES)
+
+
+@dataclass(frozen=True)
+class MLCacheTraining:
+    """How a model of mlcache is trained."""
+
+    granules: int = 10
+    """Parts of the cache that labels are made of."""
+
+    share: float = 0.6
+    """Part of the replay that trains; the rest judges."""
+
+    seed: int = 1
+    epochs: int = 200
+    batch: int = 8
+    rate: float = 1e-4
+
+    def check(self) -> None:
+        """Check settings. Errors: `SpecError`."""
+        if not 0.0 < self.share < 1.0:
+            raise SpecError(f"`share`: found {self.share}, expected more than 0 and less than 1")
+        for name in ("granules", "epochs", "batch"):
+            if getattr(self, name) < 1:
+                raise SpecError(f"`{name}`: found {getattr(self, name)}, expected at least 1")
+
+
+def best_division(hits: NDArray[np.int64]) -> list[int]:
+    """Return the granules of each tenant that give the most hits together.
+
+    `hits` is [tenant, granules 0 to all]. Among equals the most even division (the least sum of
+    squares). By dynamic programming over tenants.
+    """
+    import numpy as np
+
+    tenants, sizes = hits.shape
+    # Evenness decides among equal hits only: all squares together are less than one hit.
+    worth = hits.astype(np.int64) * (tenants * sizes**2 + 1) - np.arange(sizes) ** 2
+    best, choices = worth[0], []
+    for own in worth[1:]:
+        # sums[all, mine]: `mine` to this tenant, the others of `all` to those before.
+        sums = np.full((sizes, sizes), np.iinfo(np.int64).min)
+        for mine in range(sizes):
+            sums[mine:, mine] = best[: sizes - mine] + own[mine]
+        choices.append(sums.argmax(axis=1))
+        best = sums.max(axis=1)
+    left, division = sizes - 1, []
+    for choice in reversed(choices):
+        division.append(int(choice[left]))
+        left -= division[-1]
+    return [left, *reversed(division)]
+
+
+def joint(reuse: NDArray[np.uint32]) -> NDArray[np.float32]:
+    """Return inputs [interval, tenant x bin] of counts [tenant, interval, bin]: shares of all."""
+    import numpy as np
+
+    counts = np.moveaxis(reuse.astype(np.float64), 0, 1)
+    flat = counts.reshape(len(counts), -1)
+    return np.asarray(flat / np.maximum(flat.sum(axis=1, keepdims=True), 1), dtype=np.float32)
+
+
+def train_mlcache(
+    spec: SpecLike | Segments,
+    out: PathLike | None = None,
+    how: MLCacheTraining | None = None,
+    *,
+    settings: Settings | None = None,
+    threads: int = 0,
+    progress: Progress | None = None,
+) -> Trainings:
+    """Train one model for all tenants on the earlier part of a timed open-loop stack.
+
+    The rest judges. With `out` the model is written to that file (`NAME.safetensors`), in f32 and
+    its report (`NAME.training.json`) beside. Errors: `SpecError`, `TraceError`, `RunError`.
+    """
+    how = how or MLCacheTraining()
+    how.check()
+    if out is not None and Path(out).suffix != SUFFIX:
+        raise SpecError(f"`out`: found {out}, expected a file that ends with {SUFFIX}")
+    found = cutting.replayed(spec, settings, how.granules, 1, threads, progress)
+    course = _Course.of(found, how)
+    note = ("training", progress) if progress else None
+    fitting = Fitting(how.epochs, how.epochs, how.batch, how.rate, how.seed)
+    learned = learn_network(course.lesson, NETWORK, fitting, note=note)
+    place = Path(out).name if out is not None else f"mlcache{SUFFIX}"
+    trainings = Trainings.empty("mlcache", how, found)
+    trainings.add(place, learned)
+    models = [{"seed": how.seed, "file": place, **course.judge(learned)}]
+    trainings.document["tenants"].append({**course.about(), "models": models})
+    if out is not None:
+        report = Path(out).name.removesuffix(SUFFIX) + ".training.json"
+        trainings.write(Path(out).parent, report)
+    return trainings
+
+
+@dataclass(frozen=True)
+class _Course:
+    """All tenants' intervals: what they teach and what judges."""
+
+    names: list[str]
+    lesson: Lesson
+    test: Examples
+    hits: NDArray[np.int64]
+    """[interval, tenant, granules] of the intervals that judge."""
+
+    last: NDArray[np.float32]
+    """The best divisions of the intervals before those."""
+
+    @staticmethod
+    def of(found: Segments, how: MLCacheTraining) -> _Course:
+        import numpy as np
+
+        hits = np.stack([tenant.hits for tenant in found.tenants]).astype(np.int64)
+        hits = np.moveaxis(hits, 2, 0)
+        reuse = np.stack([tenant.reuse for tenant in found.tenants])
+        # An interval that the replay ends in has a histogram, but may have no step.
+        reuse = reuse[:, : len(hits)]
+        divisions = np.array([best_division(one) for one in hits])
+        inputs = joint(reuse)
+        best = np.asarray(divisions / how.granules, dtype=np.float32)
+        split = Cutting(1, 1, 1, how.share).split(len(hits))
+
+        def examples(starts: NDArray[np.int64]) -> Examples:
+            return Examples(inputs[starts - 1][:, None], best[starts])
+
+        train = examples(split.train)
+        rows = train.inputs[:, 0]
+        least, span = rows.min(axis=0), np.ptp(rows, axis=0)
+        names = [tenant.name for tenant in found.tenants]
+        lesson = Lesson(
+            [f"reuse.{tenant}.{one}" for tenant in range(len(names)) for one in range(10)],
+            train,
+            examples(split.validation),
+            Normalisation(least, np.where(span > 0, span, 1).astype(np.float32)),
+            np.ones(rows.shape[1], dtype=np.bool_),
+            NETWORK.head,
+            {
+                "tenants": ",".join(names),
+                "granules": str(how.granules),
+                "interval_ns": str(found.interval_ns),
+            },
+        )
+        return _Course(names, lesson, examples(split.test), hits[split.test], best[split.test - 1])
+
+    def judge(self, learned: Learned) -> dict[str, Any]:
+        """Return errors and hits on what was never seen, size and time of the model."""
+
+        def judged(content: bytes, examples: Examples) -> dict[str, float]:
+            shares = _softmax(_native.Model(content).outputs(examples.inputs))
+            found = errors(shares, examples.targets)
+            return {**found, "hits": self._hits(shares)} if examples is self.test else found
+
+        about = json.loads(_native.Model(learned.file).describe())
+        return {
+            "kind": about["kind"],
+            "int8": about["int8"],
+            "bytes": len(learned.file),
+            "weight_bytes": about["weight_bytes"],
+            "epochs": learned.epochs,
+            "best_epoch": learned.best_epoch,
+            "validation": judged(learned.file, self.lesson.validation),
+            "test": judged(learned.file, self.test),
+            "test_f32": judged(learned.float_file, self.test) if learned.float_file else None,
+            "inference_ns": inference_ns(learned.file, self.test.inputs),
+        }
+
+    def about(self) -> dict[str, Any]:
+        """Return windows, and what divisions that need no model would have been worth."""
+        import numpy as np
+
+        count = len(self.test.targets)
+        naive = {
+            "last_label": self.last,
+            "mean_label": np.tile(self.lesson.train.targets.mean(axis=0), (count, 1)),
+            "equal": np.full_like(self.last, 1 / len(self.names)),
+        }
+        windows = {
+            "train": len(self.lesson.train.targets),
+            "validation": len(self.lesson.validation.targets),
+            "test": count,
+        }
+        judged = {
+            name: {**errors(said, self.test.targets), "hits": self._hits(said)}
+            for name, said in naive.items()
+        }
+        return {"name": " + ".join(self.names), "windows": windows, "naive": judged}
+
+    def _hits(self, shares: NDArray[np.float32]) -> float:
+        """Return the hits of these divisions, a granule cut in proportion, as a part of the best.
+
+        1 where nothing could hit.
+        """
+        import numpy as np
+
+        sizes = np.arange(self.hits.shape[2])
+        won, best = 0.0, 0.0
+        for hits, own in zip(self.hits, shares * (len(sizes) - 1), strict=True):
+            won += sum(np.interp(size, sizes, one) for size, one in zip(own, hits, strict=True))
+            division = best_division(hits)
+            best += sum(one[size] for size, one in zip(division, hits, strict=True))
+        return float(won / best) if best > 0 else 1.0
+
+
+def _softmax(outputs: NDArray[np.float32]) -> NDArray[np.float32]:
+    import numpy as np
+
+    raised = np.exp(outputs - outputs.max(axis=1, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True), dtype=np.float32)

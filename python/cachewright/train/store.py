@@ -1,0 +1,76 @@
+"""Trained models and their report as a folder.
+
+For: `Trainings`: files by name, `training.json`, `models.toml`. Must never know: how models were
+trained.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cachewright._native import SpecError
+from cachewright.spec import toml_value
+
+if TYPE_CHECKING:
+    from cachewright.demand import Segments
+    from cachewright.train.lesson import Learned
+
+REPORT, TABLES = "training.json", "models.toml"
+SUFFIX, FLOAT_SUFFIX = ".safetensors", ".f32.safetensors"
+
+
+@dataclass(frozen=True)
+class Trainings:
+    """Model files by name, and what is to be said of them (`training.json`)."""
+
+    files: dict[str, bytes]
+    document: dict[str, Any]
+
+    @staticmethod
+    def empty(scheme: str, how: Any, found: Segments) -> Trainings:
+        """Return a report without tenants; `how` is a dataclass of settings."""
+        lengths = {"interval_ns": found.interval_ns, "step_ns": found.step_ns}
+        return Trainings({}, {"scheme": scheme, **lengths, "settings": asdict(how), "tenants": []})
+
+    def add(self, place: str, learned: Learned) -> None:
+        """Take a model. Errors: `SpecError` when two tenants' names give one file."""
+        if place in self.files:
+            raise SpecError(f"two tenants would both be written to {place}; rename one")
+        self.files[place] = learned.file
+        if learned.float_file is not None:
+            self.files[self.float_name(place)] = learned.float_file
+
+    @staticmethod
+    def float_name(place: str) -> str:
+        """Return the name of a model's f32 file."""
+        return place.removesuffix(SUFFIX) + FLOAT_SUFFIX
+
+    def write(self, folder: Path, report: str = REPORT) -> None:
+        """Write all files and the report."""
+        for place, content in self.files.items():
+            path = folder / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        text = json.dumps(self.document, indent=2, ensure_ascii=False) + "\n"
+        (folder / report).write_text(text, encoding="utf-8")
+
+    def write_tables(self, folder: Path) -> None:
+        """Write, for each seed, the tables that tell a stack its tenants' models."""
+        tables: dict[Path, str] = {}
+        for tenant in self.document["tenants"]:
+            for model in tenant["models"]:
+                path = folder / model["file"]
+                lines = f"[[tenant]]\nname = {toml_value(tenant['name'])}\n"
+                lines += f"model = {toml_value(path.resolve())}\n\n"
+                tables[path.parent] = tables.get(path.parent, "") + lines
+        for parent, text in tables.items():
+            (parent / TABLES).write_text(text, encoding="utf-8")
+
+
+def file_name(tenant: str, seed: int, seeds: int) -> str:
+    """Return a model's file: the tenant's name, in a folder per seed where there are several."""
+    plain = "".join(char if char.isalnum() or char in "-_." else "-" for char in tenant)
+    return f"{plain}{SUFFIX}" if seeds == 1 else f"seed{seed}/{plain}{SUFFIX}"
