@@ -70,4 +70,3 @@ class Segments:
             capacity_blocks=found["capacity_blocks"],
             tenants=[TenantSegments(**tenant) for tenant in found["tenants"]],
         )
-
