@@ -24,6 +24,8 @@ ALL_TENANTS = 0xFFFF_FFFF
 RESULT_FILE = "result.json"
 _SERIES = ("case", "window", "time_ns", "tenant", "accesses", "hits")
 _SERIES_BLOCKS = ("occupancy_blocks", "quota_blocks")
+# By the numbers in the series: what a tenant holds beside what the division gives it.
+STATES = ("none", "supply", "demand", "stable")
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,8 @@ class Result:
         """Counts per window of time, case and tenant.
 
         Columns: `case`, `window`, `time_ns` (its end), `tenant`, `accesses`, `hits`, `hit_ratio`
-        (null in an idle window), `occupancy_blocks`, `quota_blocks`.
+        (null in an idle window), `occupancy_blocks`, `quota_blocks`, `state` (`supply`, `demand`,
+        `stable`; `none` without a quota of its own).
         """
         import polars as pl
 
@@ -133,8 +136,9 @@ class Result:
         frame = self._series_rows()
         return frame.with_columns(
             pl.col("tenant").replace_strict(codes, [*names, "all"], return_dtype=pl.String),
+            pl.col("state").replace_strict(range(len(STATES)), STATES, return_dtype=pl.String),
             hit_ratio=pl.when(pl.col("accesses") > 0).then(pl.col("hits") / pl.col("accesses")),
-        ).select(*_SERIES, "hit_ratio", *_SERIES_BLOCKS)
+        ).select(*_SERIES, "hit_ratio", *_SERIES_BLOCKS, "state")
 
     def _series_rows(self) -> pl.DataFrame:
         import polars as pl
@@ -142,8 +146,9 @@ class Result:
         file = self.document.get("series")
         if file is not None and self.path is not None:
             return pl.read_parquet(self.path / file)
-        kinds = {"case": pl.UInt32, "window": pl.UInt32, "tenant": pl.UInt32}
-        schema = {name: kinds.get(name, pl.UInt64) for name in (*_SERIES, *_SERIES_BLOCKS)}
+        kinds = {name: pl.UInt32 for name in ("case", "window", "tenant", "state")}
+        names = (*_SERIES, *_SERIES_BLOCKS, "state")
+        schema = {name: kinds.get(name, pl.UInt64) for name in names}
         rows = self.document.get("series_rows", [])
         return pl.DataFrame(rows, schema=schema, orient="row")
 

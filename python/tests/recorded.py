@@ -81,9 +81,10 @@ def _series(cases: list[dict[str, Any]]) -> list[list[int]]:
                 occupancy = int(blocks / 3 * (1 + 0.2 * math.sin(window / 9 + 2 * tenant)))
                 hits = int(accesses * ratio)
                 time_ns = (window + 1) * 2_000_000_000
-                rows.append(
-                    [case["case"], window, time_ns, tenant, accesses, hits, occupancy, blocks // 3]
-                )
+                quota = blocks // 3
+                state = 1 + (occupancy <= quota) + (occupancy == quota)
+                head = [case["case"], window, time_ns, tenant]
+                rows.append([*head, accesses, hits, occupancy, quota, state])
     return rows
 
 

@@ -53,6 +53,16 @@ def test_frames_agree_with_each_other(stack: Path) -> None:
 def test_windows_without_a_folder_are_the_same(stack: Path) -> None:
     inside, outside = cachewright.run(stack), cachewright.run(stack, out="r")
     assert inside.series.equals(outside.series)
+    assert set(inside.series["state"]) == {"none"}
+
+
+def test_states_of_tenants_are_words_in_the_series(stack: Path) -> None:
+    result = cachewright.run(stack, set={"partition": "equal"})
+    own = result.series.filter(pl.col("tenant") != "all")
+    assert set(own["state"]) <= {"demand", "stable"}
+    for tenant in result.document["cases"][0]["tenants"]:
+        states = own.filter(pl.col("tenant") == tenant["name"])["state"]
+        assert tenant["states"]["demand"] == (states == "demand").mean()
 
 
 def test_the_result_does_not_depend_on_threads(stack: Path) -> None:

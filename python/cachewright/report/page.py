@@ -189,6 +189,7 @@ def _best_tenants(document: dict[str, Any], several: bool) -> str:
     lines = [*best["tenants"], {"name": "all", **best["total"]}]
     measures = summary.measures(lines)
     goals = any("goal_hit_ratio" in line for line in lines)
+    states = any("states" in line for line in lines)
     rows = [
         [
             escape(str(line["name"])),
@@ -197,6 +198,7 @@ def _best_tenants(document: dict[str, Any], several: bool) -> str:
             *([summary.goal(line)] if goals else []),
             _held(line.get("occupancy_blocks"), block),
             _held(line.get("quota_blocks"), block),
+            *([_states(line)] if states else []),
         ]
         for line in lines
     ]
@@ -204,6 +206,7 @@ def _best_tenants(document: dict[str, Any], several: bool) -> str:
     headers += ["goal"] if goals else []
     title = "Tenants in the best case" if several else "Tenants"
     headers += ["held at the end", "quota at the end"]
+    headers += ["supply / demand / stable"] if states else []
     return f"<section><h2>{title}</h2>{html_table(headers, rows, 1)}</section>"
 
 
@@ -282,6 +285,14 @@ def _drives(case: dict[str, Any], several: bool) -> str:
         drawn = f'<div class="facts">{html_table(["", ""], rows, 2)}</div>'
         parts.append(f"<section><h2>{escape(title)}{of_case}</h2>{drawn}</section>")
     return "".join(parts)
+
+
+def _states(line: dict[str, Any]) -> str:
+    """Return the shares of windows in each state of a tenant that has a quota of its own."""
+    states = line.get("states")
+    if states is None:
+        return words.NOTHING
+    return " / ".join(words.percent(states[name]) for name in ("supply", "demand", "stable"))
 
 
 def _held(blocks: int | None, block: int) -> str:

@@ -168,6 +168,11 @@ impl<P: Policy> Engine<P> {
         if self.pools.len() > 1 && self.is_shared() { self.of.clone() } else { Vec::new() }
     }
 
+    /// Whether a tenant has a quota of its own, and not a place in a pool for all or for several.
+    pub fn has_quota(&self, tenant: TenantId) -> bool {
+        !self.shared && !self.shares(tenant)
+    }
+
     /// Whether a tenant shares its pool with others.
     pub fn shares(&self, tenant: TenantId) -> bool {
         self.pools[self.pool_of(tenant)].common

@@ -11,6 +11,7 @@ pub mod hull;
 pub mod icache;
 pub mod icache_x;
 mod idle;
+pub mod justitia;
 pub mod mlcache;
 mod network;
 pub mod opt;
@@ -92,6 +93,44 @@ pub enum Quotas {
         /// The blocks of each pool.
         blocks: Vec<u32>,
     },
+    /// One cache with a list per tenant, whose lengths follow their misses; see [`Rounds`].
+    Elastic,
+}
+
+/// A write request as it reaches a cache whose tenants' room follows requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked<'a> {
+    /// Whose it is.
+    pub tenant: usize,
+    /// Blocks it writes.
+    pub blocks: u32,
+    /// Channels of the drive that are taken now.
+    pub busy: u32,
+    /// Channels of the drive.
+    pub channels: u32,
+    /// Blocks that each tenant holds.
+    pub held: &'a [u32],
+    /// Whether the cache has no room left.
+    pub full: bool,
+}
+
+/// Who gives room at the next miss of a full cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Round {
+    /// The tenant that gives; nothing: whoever holds most then.
+    pub victim: Option<usize>,
+    /// Blocks that leave together, at most those it holds. When they are used up, each block that
+    /// comes in takes the place of one of its own tenant.
+    pub blocks: u32,
+}
+
+/// Says from whom a full cache takes room, request by request. It holds until the next write
+/// request, and once.
+pub trait Rounds: Send {
+    /// What holds before the first write request.
+    fn first(&self) -> Round;
+    /// What holds from this write request on. Deterministic, as a division is.
+    fn asked(&mut self, asked: &Asked<'_>) -> Round;
 }
 
 impl Quotas {
@@ -105,7 +144,7 @@ impl Quotas {
         floor_blocks: u32,
     ) -> Result<(), String> {
         let quotas = match self {
-            Quotas::Shared => return Ok(()),
+            Quotas::Shared | Quotas::Elastic => return Ok(()),
             Quotas::PerTenant(quotas) => quotas,
             Quotas::Pools { of, blocks } => {
                 let pools = 0..blocks.len();
@@ -150,6 +189,11 @@ pub trait Partitioner: Send {
     /// another shape, with what was found and expected, and of which tenant.
     fn learn(&mut self, _models: &Models) -> Result<(), String> {
         Ok(())
+    }
+
+    /// Who gives room at misses, for those that divide as [`Quotas::Elastic`].
+    fn rounds(&self) -> Option<Box<dyn Rounds>> {
+        None
     }
 
     /// Into how many steps of equal length an interval is cut for [`TenantView::steps`].

@@ -29,6 +29,8 @@ pub enum Need {
     Prices,
     /// Knowledge of the next interval.
     Future,
+    /// How many channels of a drive are taken at each write request.
+    Channels,
 }
 
 impl Need {
@@ -44,6 +46,7 @@ impl Need {
             Need::Reuse => "write reuse",
             Need::Prices => "response times",
             Need::Future => "future",
+            Need::Channels => "drive's channels",
         }
     }
 
@@ -59,6 +62,7 @@ impl Need {
             Need::Reuse => "the distances at which writes come back",
             Need::Prices => "response times",
             Need::Future => "the response times of intervals to come",
+            Need::Channels => "the channels of a drive",
         }
     }
 }
@@ -102,6 +106,7 @@ partitioners! {
     crate::static_weights::Static,
     crate::hull::HullShares,
     crate::costpi::CostPi,
+    crate::justitia::Justitia,
     crate::soft_qos::SoftQos,
     crate::soft_qos_x::SoftQosX,
     crate::icache::ICache,

@@ -86,7 +86,7 @@ fn told(name: &str, story: &[Vec<Interval>], total: u32) -> Vec<Quotas> {
 
 fn per_tenant(quotas: &Quotas) -> Vec<u32> {
     match quotas {
-        Quotas::Shared => Vec::new(),
+        Quotas::Shared | Quotas::Elastic => Vec::new(),
         Quotas::PerTenant(quotas) => quotas.clone(),
         Quotas::Pools { of, blocks } => of.iter().map(|pool| blocks[usize::from(*pool)]).collect(),
     }

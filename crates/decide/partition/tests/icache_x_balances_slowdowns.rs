@@ -52,7 +52,7 @@ fn free() -> ICacheXSettings {
 fn quotas(scheme: &mut ICacheX, views: &[TenantView], total: u32) -> Vec<u32> {
     match scheme.divide(views, total) {
         Quotas::PerTenant(quotas) => quotas,
-        Quotas::Shared | Quotas::Pools { .. } => Vec::new(),
+        _ => Vec::new(),
     }
 }
 

@@ -232,6 +232,7 @@ impl Case {
         let spec = &self.spec;
         let entry = cachewright_partition::entry(&spec.cache.partition.name);
         let entry = entry.map_err(|error| error.to_string())?;
+        let drive = |stack: &StackSpec| matches!(stack.front, Front::DataCache(_));
         let provides = |need: &Need| match need {
             Need::Interval | Need::Curve | Need::Features | Need::Reuse => true,
             Need::Goal => goal,
@@ -239,6 +240,7 @@ impl Case {
             Need::JointModel => self.models.joint.is_some(),
             Need::Prices => spec.stack.is_some(),
             Need::Future => spec.stack.is_some() && !spec.replay.closed,
+            Need::Channels => spec.stack.as_ref().is_some_and(drive),
         };
         let provided: Vec<Need> = entry.needs.iter().copied().filter(provides).collect();
         let missing = entry.needs.iter().find(|need| !provided.contains(need));
@@ -261,6 +263,7 @@ impl Case {
                 Some(format!("a file in `tenant[{}].model`", without.unwrap_or(0) + 1))
             }
             Need::JointModel => Some("a file in `cache.model`".to_owned()),
+            Need::Channels => Some("`machine.system = \"ssd\"`".to_owned()),
             Need::Prices => Some("`[device]` tables, which give every request a time".to_owned()),
             Need::Future => {
                 let expected = "`[device]` tables and `replay.loop = \"open\"`: a closed loop \

@@ -7,6 +7,7 @@ use crate::spec::Front;
 use cachewright_curve::Curve;
 use cachewright_measure::{Counts, WriteEffect};
 use cachewright_system::closed::Experience;
+use cachewright_system::series::State;
 use cachewright_system::{LaneResult, Recording};
 use serde_json::{Map, Value, json};
 
@@ -59,11 +60,7 @@ pub fn case_json(
                 map.insert("goal_hit_ratio".into(), goal.into());
                 map.insert("goal_met".into(), (counts.hit_ratio() >= goal).into());
             }
-            map.insert("quota_blocks".into(), lane.quota_blocks[index].into());
-            map.insert("occupancy_blocks".into(), lane.occupancy_blocks[index].into());
-            if let Some(pool) = lane.pools.get(index) {
-                map.insert("pool".into(), (*pool).into());
-            }
+            map.append(&mut blocks_json(lane, index));
             if let Some(moved) = &lane.moved {
                 map.insert("turns".into(), moved.turns.get(index).copied().into());
             }
@@ -81,6 +78,31 @@ pub fn case_json(
         "total": all,
         "tenants": tenants,
     })
+}
+
+/// What a tenant may hold and holds, how the two compared, and the pool it shares.
+fn blocks_json(lane: &LaneResult, tenant: usize) -> Map<String, Value> {
+    let mut map = Map::new();
+    map.insert("quota_blocks".into(), lane.quota_blocks[tenant].into());
+    map.insert("occupancy_blocks".into(), lane.occupancy_blocks[tenant].into());
+    if let Some(states) = states_json(lane, tenant as u32) {
+        map.insert("states".into(), states);
+    }
+    if let Some(pool) = lane.pools.get(tenant) {
+        map.insert("pool".into(), (*pool).into());
+    }
+    map
+}
+
+/// Shares of the windows that ended in each state; nothing without a quota of its own.
+fn states_json(lane: &LaneResult, tenant: u32) -> Option<Value> {
+    let own = lane.rows.iter().filter(|row| row.tenant == tenant && row.state != State::None);
+    let states: Vec<State> = own.map(|row| row.state).collect();
+    let share = |state: State| {
+        let count = states.iter().filter(|found| **found == state).count();
+        (state.word().to_owned(), Value::from(count as f64 / states.len() as f64))
+    };
+    (!states.is_empty()).then(|| State::ALL[1..].iter().map(|state| share(*state)).collect())
 }
 
 /// Goals met over the whole run.

@@ -2,7 +2,8 @@
 //!
 //! For: `series.parquet` of a result directory. Must never know: what the numbers mean. Schema:
 //! `case`, `window`, `tenant` as UINT_32 (tenant 4294967295 = all), `time_ns`, `accesses`, `hits`,
-//! `occupancy_blocks`, `quota_blocks` as UINT_64; one row group.
+//! `occupancy_blocks`, `quota_blocks` as UINT_64, `state` as UINT_32 (0 none, 1 supply, 2 demand,
+//! 3 stable); one row group.
 
 use crate::ExperimentError;
 use cachewright_system::Row;
@@ -26,6 +27,7 @@ const SCHEMA: &str = "message series {
     REQUIRED INT64 hits (UINT_64);
     REQUIRED INT64 occupancy_blocks (UINT_64);
     REQUIRED INT64 quota_blocks (UINT_64);
+    REQUIRED INT32 state (UINT_32);
 }";
 
 /// Rows of several cases: (case, row).
@@ -59,6 +61,7 @@ fn write_to(file: File, rows: &Rows) -> Result<(), ParquetError> {
     column::<Int64Type, _>(&mut group, rows, |(_, row)| row.hits as i64)?;
     column::<Int64Type, _>(&mut group, rows, |(_, row)| row.occupancy_blocks as i64)?;
     column::<Int64Type, _>(&mut group, rows, |(_, row)| row.quota_blocks as i64)?;
+    column::<Int32Type, _>(&mut group, rows, |(_, row)| row.state as i32)?;
     group.close()?;
     writer.close()?;
     Ok(())
@@ -89,7 +92,8 @@ pub fn json_rows(rows: &Rows) -> Value {
                 row.accesses,
                 row.hits,
                 row.occupancy_blocks,
-                row.quota_blocks
+                row.quota_blocks,
+                row.state as u8
             ])
         })
         .collect()

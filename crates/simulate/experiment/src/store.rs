@@ -5,7 +5,7 @@
 //! a changed input has another key, so stale answers are never used.
 
 use crate::{ExperimentError, VERSION};
-use cachewright_system::Row;
+use cachewright_system::{Row, series::State};
 use cachewright_types::seed::mix;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Files begun by this process.
 static PARTS: AtomicU64 = AtomicU64::new(0);
 /// The shape of answers; another one makes all kept answers unknown.
-const SHAPE: u32 = 2;
+const SHAPE: u32 = 3;
 
 /// Where answers are kept, if anywhere.
 pub struct Store {
@@ -55,7 +55,7 @@ impl Store {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(failure(&path, &error)),
         };
-        let kept: Option<(Value, Vec<[u64; 7]>)> = serde_json::from_slice(&bytes).ok();
+        let kept: Option<(Value, Vec<[u64; 8]>)> = serde_json::from_slice(&bytes).ok();
         let whole = kept.filter(|(answer, _)| answer.is_object());
         Ok(whole.map(|(answer, rows)| (answer, rows.into_iter().map(row_of).collect())))
     }
@@ -63,7 +63,7 @@ impl Store {
     /// Keeps an answer; it appears whole or not at all.
     pub fn save(&self, key: &str, answer: &Value, rows: &[Row]) -> Result<(), ExperimentError> {
         let Some(cases) = &self.cases else { return Ok(()) };
-        let rows: Vec<[u64; 7]> = rows.iter().map(columns_of).collect();
+        let rows: Vec<[u64; 8]> = rows.iter().map(columns_of).collect();
         write_whole(&cases.join(format!("{key}.json")), &json!([answer, rows]).to_string())
     }
 
@@ -82,13 +82,13 @@ pub fn write_document(path: &Path, document: &Value) -> Result<(), ExperimentErr
     write_whole(path, &(text + "\n"))
 }
 
-fn columns_of(row: &Row) -> [u64; 7] {
+fn columns_of(row: &Row) -> [u64; 8] {
     let (window, tenant) = (u64::from(row.window), u64::from(row.tenant));
     let (held, quota) = (row.occupancy_blocks, row.quota_blocks);
-    [window, row.time_ns, tenant, row.accesses, row.hits, held, quota]
+    [window, row.time_ns, tenant, row.accesses, row.hits, held, quota, row.state as u64]
 }
 
-fn row_of([window, time_ns, tenant, accesses, hits, held, quota]: [u64; 7]) -> Row {
+fn row_of([window, time_ns, tenant, accesses, hits, held, quota, state]: [u64; 8]) -> Row {
     Row {
         window: window as u32,
         time_ns,
@@ -97,6 +97,7 @@ fn row_of([window, time_ns, tenant, accesses, hits, held, quota]: [u64; 7]) -> R
         hits,
         occupancy_blocks: held,
         quota_blocks: quota,
+        state: State::ALL.get(state as usize).copied().unwrap_or_default(),
     }
 }
 

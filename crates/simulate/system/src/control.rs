@@ -7,7 +7,7 @@ use crate::moves::{Moved, Moves};
 use crate::signals::Signals;
 use cachewright_cache::{Engine, Quotas};
 use cachewright_measure::{Counts, ratio};
-use cachewright_partition::{Partitioner, TenantView};
+use cachewright_partition::{Partitioner, Rounds, TenantView};
 use cachewright_policy::Policy;
 use cachewright_types::{BlockId, TenantId};
 
@@ -96,13 +96,15 @@ impl Control {
     /// The quotas before anything is measured.
     pub fn first(&mut self) -> Quotas {
         let now = vec![Standing::default(); self.tenants.len()];
-        let quotas = self.ask(&now, &Signals::default());
+        let Some(quotas) = self.ask(&now, &Signals::default()) else {
+            return Quotas::PerTenant(vec![0; self.tenants.len()]);
+        };
         self.moves.next(&quotas);
         quotas
     }
 
     /// Asks the partitioner for the quotas of the interval that begins.
-    fn ask(&mut self, now: &[Standing], signals: &Signals) -> Quotas {
+    fn ask(&mut self, now: &[Standing], signals: &Signals) -> Option<Quotas> {
         let views: Vec<TenantView> = self
             .tenants
             .iter()
@@ -115,6 +117,16 @@ impl Control {
         let divided = self.partitioner.divide(&views, self.total_blocks);
         self.interval += 1;
         engine_quotas(divided, self.total_blocks)
+    }
+
+    /// Who gives room at misses, where room follows requests; nobody has a quota then.
+    pub fn rounds(&self) -> Option<Box<dyn Rounds>> {
+        self.partitioner.rounds()
+    }
+
+    /// Blocks of the whole cache.
+    pub fn total_blocks(&self) -> u32 {
+        self.total_blocks
     }
 
     /// What divisions moved so far; nothing under a shared pool.
@@ -130,18 +142,26 @@ impl Control {
         signals: &Signals,
         left: &mut dyn FnMut(usize, BlockId, bool),
     ) {
+        if let Some(quotas) = self.next(engine, signals) {
+            let kept = engine.set_quotas(&quotas, left);
+            debug_assert!(kept, "a partitioner keeps to one kind of quotas");
+        }
+    }
+
+    /// The division after an interval in which `signals` were measured, for whoever carries it out;
+    /// nothing where room follows requests.
+    pub fn next<P: Policy>(&mut self, engine: &Engine<P>, signals: &Signals) -> Option<Quotas> {
         let standing = |tenant: usize| {
             let id = TenantId(tenant as u16);
             let (quota, held) = (engine.quota(id), engine.occupancy(id));
             Standing { counts: *engine.counts(id), quota, held }
         };
         let now: Vec<Standing> = (0..self.tenants.len()).map(standing).collect();
-        let quotas = self.ask(&now, signals);
-        let quotas = self.within(quotas);
-        self.moves.next(&quotas);
-        let kept = engine.set_quotas(&quotas, left);
-        debug_assert!(kept, "a partitioner keeps to one kind of quotas");
+        let divided = self.ask(&now, signals);
         self.before = now.iter().map(|standing| standing.counts).collect();
+        let quotas = self.within(divided?);
+        self.moves.next(&quotas);
+        Some(quotas)
     }
 }
 
@@ -187,11 +207,13 @@ fn view<'a>(
     }
 }
 
-/// A partitioner speaks of shares of a cache it does not own; the engine needs their sizes.
-fn engine_quotas(quotas: cachewright_partition::Quotas, total_blocks: u32) -> Quotas {
+/// A partitioner speaks of shares of a cache it does not own; the engine needs their sizes. Nothing
+/// where nobody has a share.
+fn engine_quotas(quotas: cachewright_partition::Quotas, total_blocks: u32) -> Option<Quotas> {
     match quotas {
-        cachewright_partition::Quotas::Shared => Quotas::Shared(total_blocks),
-        cachewright_partition::Quotas::PerTenant(each) => Quotas::PerTenant(each),
-        cachewright_partition::Quotas::Pools { of, blocks } => Quotas::Pools { of, blocks },
+        cachewright_partition::Quotas::Shared => Some(Quotas::Shared(total_blocks)),
+        cachewright_partition::Quotas::PerTenant(each) => Some(Quotas::PerTenant(each)),
+        cachewright_partition::Quotas::Pools { of, blocks } => Some(Quotas::Pools { of, blocks }),
+        cachewright_partition::Quotas::Elastic => None,
     }
 }

@@ -10,6 +10,45 @@ use cachewright_types::TenantId;
 /// The row's tenant index that stands for all tenants together.
 pub const ALL_TENANTS: u32 = u32::MAX;
 
+/// How what a tenant holds compares with what the division gives it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum State {
+    /// It has no quota of its own.
+    #[default]
+    None = 0,
+    /// It holds more, and gives up.
+    Supply = 1,
+    /// It holds less, and grows.
+    Demand = 2,
+    /// It holds what it is given, exactly.
+    Stable = 3,
+}
+
+impl State {
+    /// All states, by their numbers.
+    pub const ALL: [State; 4] = [State::None, State::Supply, State::Demand, State::Stable];
+
+    /// The state of a tenant that holds so many blocks and is given so many.
+    pub fn of(held_blocks: u32, given_blocks: u32) -> State {
+        match held_blocks.cmp(&given_blocks) {
+            std::cmp::Ordering::Greater => State::Supply,
+            std::cmp::Ordering::Less => State::Demand,
+            std::cmp::Ordering::Equal => State::Stable,
+        }
+    }
+
+    /// The word used in results.
+    pub fn word(self) -> &'static str {
+        match self {
+            State::None => "none",
+            State::Supply => "supply",
+            State::Demand => "demand",
+            State::Stable => "stable",
+        }
+    }
+}
+
 /// A window of one tenant in one case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
@@ -27,6 +66,8 @@ pub struct Row {
     pub occupancy_blocks: u64,
     /// Blocks the tenant might hold at the end of the window.
     pub quota_blocks: u64,
+    /// The tenant's state at the end of the window.
+    pub state: State,
 }
 
 /// The rows of a window that has ended at `time_ns`, one per tenant and one for all; `before` holds
@@ -44,6 +85,10 @@ pub fn window_rows<P: Policy>(
             counts: *engine.counts(id),
             occupancy: engine.occupancy(id),
             quota: engine.quota(id),
+            state: match engine.has_quota(id) {
+                true => State::of(engine.occupancy(id), engine.quota(id)),
+                false => State::None,
+            },
         })
         .collect();
     rows_of(&now, total, before, window, time_ns)
@@ -58,6 +103,8 @@ pub struct Held {
     pub occupancy: u32,
     /// Blocks it may hold.
     pub quota: u32,
+    /// How the two compare.
+    pub state: State,
 }
 
 /// As [`window_rows`], of a cache known by what its tenants hold; `total_quota` is that of all.
@@ -76,6 +123,7 @@ pub fn rows_of(
         hits: 0,
         occupancy_blocks: 0,
         quota_blocks: 0,
+        state: State::None,
     };
     let mut rows = Vec::with_capacity(before.len() + 1);
     for (tenant, (before, held)) in before.iter_mut().zip(held).enumerate() {
@@ -86,6 +134,7 @@ pub fn rows_of(
             hits: now.hits() - before.hits(),
             occupancy_blocks: u64::from(held.occupancy),
             quota_blocks: u64::from(held.quota),
+            state: held.state,
             ..all
         };
         all.accesses += row.accesses;

@@ -31,8 +31,30 @@ struct Ask {
 struct Setting {
     pairs: Vec<(&'static str, &'static str)>,
     mode: WriteMode,
-    shared: bool,
+    kind: Kind,
     axes: Vec<(&'static str, &'static str)>,
+}
+
+/// How three tenants divide the cache.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Shared,
+    Apart,
+    /// The second on its own, the others together.
+    Pools,
+    /// Lists whose lengths follow requests.
+    Elastic,
+}
+
+impl Kind {
+    fn quotas(self, one: u32, two: u32) -> Quotas {
+        match self {
+            Kind::Shared => Quotas::Shared(one + two),
+            Kind::Apart => Quotas::PerTenant(vec![one, two / 2, two - two / 2]),
+            Kind::Pools => Quotas::Pools { of: vec![0, 1, 0], blocks: vec![one, two] },
+            Kind::Elastic => Quotas::PerTenant(vec![0; 3]),
+        }
+    }
 }
 
 fn ask() -> impl Strategy<Value = Ask> {
@@ -45,7 +67,7 @@ fn ask() -> impl Strategy<Value = Ask> {
     let length = prop_oneof![Just(0_u64), 1..40_000_u64, (1..5_u64).prop_map(|n| n * 4096)];
     let pause = prop_oneof![Just(0_u64), 0..300_000_u64, Just(5_000_000)];
     let divide = proptest::option::weighted(0.05, (0..40_u32, 0..40_u32));
-    (op, 0..400_u64, length, 0..2_u16, pause, divide).prop_map(
+    (op, 0..400_u64, length, 0..3_u16, pause, divide).prop_map(
         |(op, offset, length, tenant, pause, divide)| Ask {
             op,
             offset: offset * 4096,
@@ -77,9 +99,13 @@ fn setting() -> impl Strategy<Value = Setting> {
         pick("keep_destaged", &["true", "false"]),
         pick("back_pressure", &["auto", "8KiB"]),
         pick("hot_window", &["0ns", "2ms", "1s"]),
+        pick("handover", &["paced", "at-once"]),
+        pick("shrink_depth", &["1", "3", "100"]),
     );
+    let kinds = vec![Kind::Shared, Kind::Apart, Kind::Pools, Kind::Elastic];
     let mode = proptest::sample::select(WriteMode::ALL.to_vec());
-    (drive, axes, mode, any::<bool>()).prop_map(|(drive, axes, mode, shared)| {
+    let kind = proptest::sample::select(kinds);
+    (drive, axes, mode, kind).prop_map(|(drive, axes, mode, kind)| {
         let mut pairs = vec![
             ("channels", "2"),
             ("chips", "1"),
@@ -88,21 +114,28 @@ fn setting() -> impl Strategy<Value = Setting> {
             ("over_provisioning", "0.4"),
         ];
         pairs.extend([drive.0, drive.1, drive.2, drive.3]);
-        let axes = vec![axes.0, axes.1, axes.2, axes.3, axes.4];
-        Setting { pairs, mode, shared, axes }
+        let axes = vec![axes.0, axes.1, axes.2, axes.3, axes.4, axes.5, axes.6];
+        Setting { pairs, mode, kind, axes }
     })
 }
 
 fn drive<P: Registered>(setting: &Setting) -> CachedSsd<P> {
     let params = small(&setting.pairs);
-    let quotas = if setting.shared { Quotas::Shared(24) } else { Quotas::PerTenant(vec![16, 8]) };
     let make = |_: usize, capacity: u32| P::new(capacity, &P::Settings::default(), Seed(5));
-    let engine = Engine::new(2, &quotas, setting.mode, make);
+    let engine = Engine::new(3, &setting.kind.quotas(16, 8), setting.mode, make);
     let pairs: Vec<(String, Value)> =
         setting.axes.iter().map(|(key, text)| ((*key).to_owned(), value(text))).collect();
     let axes = DataCacheParams::from_pairs(&pairs).unwrap();
-    let ports = [Port { queue_depth: 8, weight: 1 }, Port { queue_depth: 64, weight: 2 }];
-    cached(CachedParts { params: &params, ports: &ports, engine, axes, seed: Seed(1) }).unwrap()
+    let port = |queue_depth, weight| Port { queue_depth, weight };
+    let ports = [port(8, 1), port(64, 2), port(16, 1)];
+    let parts = CachedParts { params: &params, ports: &ports, engine, axes, seed: Seed(1) };
+    let mut drive = cached(parts).unwrap();
+    if setting.kind == Kind::Elastic {
+        let pairs = [("victim_every".to_owned(), Value::Int(7))];
+        let justitia = cachewright_partition::boxed("justitia", &pairs, 3, Seed(1)).unwrap();
+        drive.follow(24, justitia.rounds().unwrap());
+    }
+    drive
 }
 
 fn run<P: Registered>(setting: &Setting, asks: &[Ask], audit: bool) -> Vec<Completion> {
@@ -119,12 +152,13 @@ fn run<P: Registered>(setting: &Setting, asks: &[Ask], audit: bool) -> Vec<Compl
             step(&mut ssd, due, &mut done);
         }
         if let Some((first, second)) = ask.divide {
-            let quotas = match setting.shared {
-                true => Quotas::Shared(first + second),
-                false => Quotas::PerTenant(vec![first, second]),
-            };
-            assert!(ssd.set_quotas(now, &quotas));
-            assert_eq!(ssd.quota(TenantId(0)), if setting.shared { first + second } else { first });
+            let quotas = setting.kind.quotas(first, second);
+            let kept = ssd.set_quotas(now, &quotas);
+            assert_eq!(kept, setting.kind != Kind::Elastic, "nobody has a quota there");
+            if kept {
+                assert_eq!(ssd.quota(TenantId(0)), quotas.blocks()[0]);
+                assert_eq!(ssd.pages(), u64::from(first + second));
+            }
         }
         let offset = ask.offset % (capacity - 40_000);
         let length = if ask.op == Op::Flush { 0 } else { ask.length };

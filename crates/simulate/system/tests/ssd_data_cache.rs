@@ -128,7 +128,8 @@ fn a_control_loop_divides_the_cache_of_a_drive() {
     use cachewright_system::control::{Control, Tenant};
     use cachewright_system::ssd::{DataCacheParams, Description, build};
     use cachewright_types::{Nanos, Seed, Value};
-    let pairs = [("write_back".to_owned(), Value::Text("on-eviction".to_owned()))];
+    let pairs = [("write_back", "on-eviction"), ("handover", "at-once")]
+        .map(|(key, word)| (key.to_owned(), Value::Text(word.to_owned())));
     let mut drive = build(&Description {
         params: &ssd_flows::small(&[]),
         ports: &[Port { queue_depth: 8, weight: 1 }; 2],
@@ -159,4 +160,57 @@ fn a_control_loop_divides_the_cache_of_a_drive() {
         drive.advance(due, &mut Vec::new());
     }
     assert_eq!(drive.audit(), Ok(()));
+}
+
+/// 56 dirty pages of the first, which is to have 16: eight are on their way to flash at a time,
+/// and the second gets their room one by one, as flash has them.
+#[test]
+fn room_changes_hands_as_flash_takes_pages() {
+    use cachewright_cache::{Engine, Quotas, WriteMode};
+    use cachewright_device::ssd::host::Port;
+    use cachewright_device::{Command, Device};
+    use cachewright_policy::{Registered, lru::Lru};
+    use cachewright_system::series::State;
+    use cachewright_system::ssd::{CachedParts, DataCacheParams, DataCached, cached};
+    use cachewright_types::{Bytes, Nanos, Op, Seed, Value};
+    let pairs = [("write_back".to_owned(), Value::Text("on-eviction".to_owned()))];
+    let make = |_: usize, capacity| Lru::new(capacity, &Default::default(), Seed(1));
+    let mut drive = cached(CachedParts {
+        params: &ssd_flows::small(&[]),
+        ports: &[Port { queue_depth: 64, weight: 1 }; 2],
+        engine: Engine::new(2, &Quotas::PerTenant(vec![56, 8]), WriteMode::WriteBack, make),
+        axes: DataCacheParams::from_pairs(&pairs).unwrap(),
+        seed: Seed(1),
+    })
+    .unwrap();
+    let flow = ssd_flows::Flow::uniform(8192, 0.0, 4, 500, 1 << 20);
+    let later = Nanos(ssd_flows::run(&mut drive, &[flow], 3)[0].end + 1_000_000_000);
+    let (first, second) = (TenantId(0), TenantId(1));
+    assert_eq!((drive.state(first), drive.state(second)), (State::Stable, State::Demand));
+    assert!(drive.set_quotas(later, &Quotas::PerTenant(vec![16, 48])));
+    assert_eq!((drive.quota(first), drive.occupancy(first)), (16, 48), "eight have left");
+    assert_eq!((drive.state(first), drive.state(second)), (State::Supply, State::Demand));
+    assert_eq!((drive.pages(), drive.cache_stats().given_up_pages), (64, 8));
+    // The second asks for all of its room at once.
+    for page in 0..48 {
+        let (offset, length) = (Bytes((1 << 24) + page * 8192), Bytes(8192));
+        let (tag, op) = (page, Op::Write);
+        drive.submit(later, Command { tag, op, offset, length, tenant: second });
+    }
+    let mut grown = Vec::new();
+    while let Some(due) = drive.next_due() {
+        drive.advance(due, &mut Vec::new());
+        assert_eq!(drive.audit(), Ok(()));
+        let room = drive.inside().engine().quota(second);
+        if grown.last() != Some(&room) {
+            grown.push(room);
+        }
+    }
+    assert_eq!(grown.first(), Some(&8), "nothing is free before flash has a page");
+    assert!(grown.is_sorted() && grown.len() > 20, "page by page, or a few together: {grown:?}");
+    assert_eq!((drive.occupancy(first), drive.inside().engine().quota(second)), (16, 48));
+    assert_eq!(drive.cache_stats().given_up_pages, 40);
+    assert_eq!(drive.state(first), State::Stable);
+    assert!(drive.set_quotas(Nanos(later.0 * 2), &Quotas::PerTenant(vec![40, 24])));
+    assert!(!drive.set_quotas(Nanos(later.0 * 2), &Quotas::Shared(64)), "the kind is fixed");
 }

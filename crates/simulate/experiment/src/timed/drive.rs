@@ -68,6 +68,10 @@ impl Workload<'_> {
                 plan.refuse(format!("`device.ssd`: {error}"))
             }
         })?;
+        let mut drive = drive;
+        if let Some((control, rounds)) = control.as_ref().and_then(|c| Some((c, c.rounds()?))) {
+            drive.follow(control.total_blocks(), rounds);
+        }
         Ok((drive, control, map))
     }
 }
@@ -79,6 +83,7 @@ pub(super) fn drive_json(work: &DriveWork, flash: Value, end_ns: u64) -> Value {
     found["destaged_pages"] = cache.destaged_pages.into();
     found["read_filled_pages"] = cache.filled_pages.into();
     found["held_writes"] = cache.held_writes.into();
+    found["given_up_pages"] = cache.given_up_pages.into();
     found["most_outgoing_bytes"] = cache.most_outgoing.0.into();
     let [to, from] = work.link_busy_ns.map(|busy_ns| share(busy_ns, end_ns));
     found["link_busy"] = json!({"to_drive": to, "to_host": from});

@@ -12,6 +12,8 @@ impl<P: Policy> DataCache<P> {
         self.engine.audit()?;
         self.dram.audit()?;
         self.flash.audit()?;
+        self.check_division()?;
+        self.check_elastic()?;
         let (open, counted) = (self.users.open(), self.users.counted());
         if open != counted {
             return Err(format!("{counted} commands are inside, {open} are counted"));
@@ -19,7 +21,9 @@ impl<P: Policy> DataCache<P> {
         for (pool, partition) in self.partitions.iter().enumerate() {
             self.check_pages(pool)?;
             let outs = self.jobs.iter().filter_map(|job| match job {
-                Job::Out(out) if usize::from(out.pool) == pool => Some(out.sectors.count_ones()),
+                Job::Out(out) if usize::from(out.pool) == pool && !out.given_up => {
+                    Some(out.sectors.count_ones())
+                }
                 _ => None,
             });
             let sectors: u64 = outs.map(u64::from).sum();

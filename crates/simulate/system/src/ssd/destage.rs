@@ -1,13 +1,12 @@
 //! Pages on their way to flash.
 //!
-//! For: eviction, watermarks, shrinking quotas, and what follows when flash has a page. Must never
-//! know: the host. Units: sectors. A page that leaves memory is read from it first; what is on its
-//! way counts against the limit of its partition from the moment it is chosen.
+//! For: eviction, watermarks, and what follows when flash has a page. Must never know: the host,
+//! why a page leaves. Units: sectors. A page that leaves memory is read from it first; what is on
+//! its way counts against the limit of its partition from the moment it is chosen, unless its room
+//! changes hands ([`division`](super::division)).
 
 use super::{DataCache, JOB, Transfer, WriteBack};
-use crate::Control;
-use crate::signals::Signals;
-use cachewright_cache::Quotas;
+use crate::ssd::pages::Page;
 use cachewright_cache::index::Address;
 use cachewright_device::ssd::flash::{Kind, Transaction};
 use cachewright_device::ssd::host::Slot;
@@ -37,6 +36,8 @@ pub(super) struct Out {
     pub group: u16,
     pub page: u32,
     pub sectors: u64,
+    /// Its pool gives up room with it: it is in memory, not on its way there as others come in.
+    pub given_up: bool,
 }
 
 /// A transaction of flash that the cache asked for.
@@ -61,10 +62,14 @@ impl<P: Policy> DataCache<P> {
 
     /// Counts a page as on its way.
     pub(super) fn count_out(&mut self, out: &Out) {
+        self.stats.destaged_pages += 1;
+        if out.given_up {
+            self.stats.given_up_pages += 1;
+            return;
+        }
         let partition = &mut self.partitions[usize::from(out.pool)];
         partition.outgoing += u64::from(out.sectors.count_ones());
         let bytes = partition.outgoing * (self.layout.page_bytes().0 / self.sectors_per_page());
-        self.stats.destaged_pages += 1;
         self.stats.most_outgoing.0 = self.stats.most_outgoing.0.max(bytes);
     }
 
@@ -72,23 +77,24 @@ impl<P: Policy> DataCache<P> {
     pub(super) fn evict(&mut self, now: u64, pool: usize, id: BlockId, dirty: bool) {
         let page = self.pools[pool].leave(id);
         if dirty {
-            self.take_out(now, pool, id, page.have, 0, page.version);
+            self.take_out(now, pool, id, Page { life: 0, ..page }, false);
         }
     }
 
-    /// Reads a page from memory on its way to flash.
-    fn take_out(
+    /// Reads a page from memory on its way to flash; `life` is 0 when it has left the cache.
+    pub(super) fn take_out(
         &mut self,
         now: u64,
         pool: usize,
         id: BlockId,
-        sectors: u64,
-        life: u64,
-        version: u64,
+        page: Page,
+        given_up: bool,
     ) {
+        let Page { have: sectors, life, version, .. } = page;
         let Address { tenant, number } = self.indexes[pool].address(id);
         let (group, page) = self.layout.locate(number);
-        let out = Out { pool: pool as u16, id, life, version, tenant, group, page, sectors };
+        let pool_id = pool as u16;
+        let out = Out { pool: pool_id, id, life, version, tenant, group, page, sectors, given_up };
         self.count_out(&out);
         let job = self.jobs.insert(Job::Out(out));
         self.dram.submit(now, pool, self.layout.bytes_of(sectors), Transfer::Out { job });
@@ -106,12 +112,16 @@ impl<P: Policy> DataCache<P> {
     /// Flash has a page: it leaves memory if it is still the same, and writes that wait go on.
     pub(super) fn destaged(&mut self, now: u64, out: &Out) {
         let pool = usize::from(out.pool);
+        if out.given_up {
+            return self.given_up(now, pool);
+        }
         self.partitions[pool].outgoing -= u64::from(out.sectors.count_ones());
         let page = self.pools[pool].get(out.id);
         let same = out.life != 0 && page.life == out.life && page.version == out.version;
         if same && !self.axes.keep_destaged {
             self.engine.discard(out.tenant, out.id);
             self.pools[pool].leave(out.id);
+            self.give_unused(pool);
         }
         while let Some(slot) = self.partitions[pool].held.front().copied() {
             if self.partitions[pool].outgoing >= self.limit {
@@ -142,29 +152,7 @@ impl<P: Policy> DataCache<P> {
             let tenant = self.indexes[pool].address(id).tenant;
             self.engine.clean(tenant, id);
             let page = *self.pools[pool].get(id);
-            self.take_out(now, pool, id, page.have, page.life, page.version);
-        }
-    }
-
-    /// Changes the division of the cache; dirty pages that must leave go to flash.
-    pub(super) fn divide(&mut self, now: u64, quotas: &Quotas) -> bool {
-        let mut left = Vec::new();
-        let done =
-            self.engine.set_quotas(quotas, &mut |pool, id, dirty| left.push((pool, id, dirty)));
-        for (pool, id, dirty) in left {
-            self.evict(now, pool, id, dirty);
-        }
-        done
-    }
-
-    /// Lets a control loop divide the cache at the end of an interval.
-    pub(super) fn controlled(&mut self, now: u64, control: &mut Control, signals: &Signals) {
-        let mut left = Vec::new();
-        control.divide(&mut self.engine, signals, &mut |pool, id, dirty| {
-            left.push((pool, id, dirty));
-        });
-        for (pool, id, dirty) in left {
-            self.evict(now, pool, id, dirty);
+            self.take_out(now, pool, id, page, false);
         }
     }
 }

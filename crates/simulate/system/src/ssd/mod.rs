@@ -5,16 +5,20 @@
 //! outside). Units: pages, sectors (bits of a page), nanoseconds. Source: the data cache of MQSim
 //! (Tavakkol et al., FAST'18), whose choices are settings here; its differences are listed in
 //! DESIGN.md. Invariants (audited): a dirty page is in the cache; bytes on their way to flash are
-//! those of the write-backs under way; a write waits only while they are at their limit.
+//! those of the write-backs under way; a write waits only while they are at their limit; while room
+//! changes hands memory holds no more than its size.
 //!
 //! A command's reads ([`reads`]) and writes ([`writes`]) become accesses to memory and pages of
-//! flash; pages go back to flash in [`destage`]. The memory is protected against loss of power:
+//! flash; pages go back to flash in [`destage`]; room changes hands at divisions ([`division`]) or
+//! with requests ([`elastic`]). The memory is protected against loss of power:
 //! a flush has nothing to wait for.
 
 mod account;
 mod audit;
 pub mod build;
 mod destage;
+mod division;
+mod elastic;
 pub mod pages;
 pub mod params;
 mod reads;
@@ -22,9 +26,10 @@ mod slots;
 mod writes;
 
 pub use build::{BuildError, CachedDrive, Description, build};
-pub use params::{DataCacheParams, WriteBack};
+pub use params::{DataCacheParams, Handover, WriteBack};
 
 use crate::Control;
+use crate::series::State;
 use crate::signals::Signals;
 use crate::ssd::account::Account;
 use crate::ssd::pages::Pages;
@@ -38,9 +43,12 @@ use cachewright_device::ssd::host::{Host, Port, Slot};
 use cachewright_device::ssd::pages::Layout;
 use cachewright_device::ssd::params::{Capacity, SsdParams, UnwrittenReads};
 use cachewright_device::{Command, Energy, Exposed, Part, Spent};
+use cachewright_partition::Rounds;
 use cachewright_policy::Policy;
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Seed, SettingError, TenantId};
 use destage::Job;
+use division::Division;
+use elastic::Elastic;
 use hashbrown::HashSet;
 use slots::{Jobs, Users};
 
@@ -72,6 +80,8 @@ pub struct CacheStats {
     pub held_writes: u64,
     /// The most bytes that were on their way to flash.
     pub most_outgoing: Bytes,
+    /// Dirty pages that left because their pool had to give room.
+    pub given_up_pages: u64,
 }
 
 /// Writes of one partition that wait, and what is on its way to flash.
@@ -90,6 +100,9 @@ pub struct DataCache<P> {
     /// Most sectors on their way to flash, per partition.
     limit: u64,
     engine: Engine<P>,
+    division: Division,
+    /// Where room follows requests.
+    elastic: Option<Box<Elastic>>,
     indexes: Vec<SparseIndex>,
     pools: Vec<Pages>,
     partitions: Vec<Partition>,
@@ -161,6 +174,8 @@ impl<P: Policy> DataCache<P> {
             indexes: vec![SparseIndex::default(); pools],
             pools: vec![Pages::default(); pools],
             partitions: vec![Partition::default(); pools],
+            division: Division::of(&engine),
+            elastic: None,
             engine,
             dram: Dram::new(timing, params.dram_channels as usize, pools),
             users: Users::default(),
@@ -260,8 +275,10 @@ impl<P: Policy> DataCache<P> {
             if part.sectors == self.layout.whole_page() {
                 let number = self.layout.number(part.group, part.page);
                 if let Some(id) = self.cached_id(tenant, number) {
+                    let pool = self.engine.pool_of(tenant);
                     self.engine.discard(tenant, id);
-                    self.pools[self.engine.pool_of(tenant)].leave(id);
+                    self.pools[pool].leave(id);
+                    self.give_unused(pool);
                 }
                 let (group, page, sectors) = (part.group, part.page, part.sectors);
                 let (tag, kind) = (u64::from(slot.0), Kind::Trim);
@@ -348,6 +365,11 @@ pub trait DataCached {
     /// Lets a control loop divide the cache at the end of an interval; `signals` are those
     /// of the interval.
     fn control(&mut self, now: Nanos, control: &mut Control, signals: &Signals);
+    /// Lets room follow requests from now on. The cache must be empty, with a pool of no pages for
+    /// each tenant; all of them share `pages`.
+    fn follow(&mut self, pages: u32, rounds: Box<dyn Rounds>);
+    /// How far a tenant is from what the division gives it; none where it has no quota of its own.
+    fn state(&self, tenant: TenantId) -> State;
     /// Counters of a tenant, in pages.
     fn counts(&self, tenant: TenantId) -> cachewright_measure::Counts;
     /// Counts from now on only what commands after the last ones of each tenant, given by their
@@ -362,7 +384,7 @@ pub trait DataCached {
     fn take_hits(&mut self, hits: &mut Vec<(u64, u64)>);
     /// Pages a tenant holds.
     fn occupancy(&self, tenant: TenantId) -> u32;
-    /// Pages a tenant may hold.
+    /// Pages a tenant may hold, once it has given up or got what the division says.
     fn quota(&self, tenant: TenantId) -> u32;
     /// The pool of each tenant, where some tenants but not all share one; otherwise nothing.
     fn mixed_pools(&self) -> Vec<u16>;
@@ -383,6 +405,14 @@ impl<P: Policy> DataCached for CachedSsd<P> {
 
     fn control(&mut self, now: Nanos, control: &mut Control, signals: &Signals) {
         self.change(|inside| inside.controlled(now.0, control, signals));
+    }
+
+    fn follow(&mut self, pages: u32, rounds: Box<dyn Rounds>) {
+        self.change(|inside| inside.follow(pages, rounds));
+    }
+
+    fn state(&self, tenant: TenantId) -> State {
+        self.inside().state(tenant)
     }
 
     fn counts(&self, tenant: TenantId) -> cachewright_measure::Counts {
@@ -411,7 +441,7 @@ impl<P: Policy> DataCached for CachedSsd<P> {
     }
 
     fn quota(&self, tenant: TenantId) -> u32 {
-        self.inside().engine.quota(tenant)
+        self.inside().target(tenant)
     }
 
     fn mixed_pools(&self) -> Vec<u16> {
@@ -419,8 +449,7 @@ impl<P: Policy> DataCached for CachedSsd<P> {
     }
 
     fn pages(&self) -> u64 {
-        let engine = &self.inside().engine;
-        (0..engine.pools()).map(|pool| u64::from(engine.policy(pool).capacity())).sum()
+        self.inside().whole()
     }
 
     fn dirty_pages(&self) -> u64 {

@@ -22,6 +22,18 @@ choices! {
     }
 }
 
+choices! {
+    /// How room changes hands when the cache is divided anew.
+    pub enum Handover {
+        /// A tenant above its target gives up its least recent pages, at most `shrink_depth` of
+        /// them on their way to flash at a time; others grow as room is free.
+        Paced = "paced",
+        /// All pages leave and all quotas hold at once: memory holds more than its size until what
+        /// leaves is in flash.
+        AtOnce = "at-once",
+    }
+}
+
 parameters! {
     /// How the data cache of a drive treats pages.
     pub struct DataCacheParams {
@@ -40,6 +52,10 @@ parameters! {
             keep_destaged: bool = false, "-"; "MQSim, kept";
             /// bytes on their way to flash above which writes wait; auto is a page of every plane
             back_pressure: Capacity = Capacity::Auto, "bytes"; "MQSim, kept";
+            /// how room changes hands when the cache is divided anew
+            handover: Handover = Handover::Paced, "-"; "iCache, section IV-F";
+            /// pages that a tenant gives up to flash at a time (paced)
+            shrink_depth: u32 = 8, "pages", 1 ..= 65_536; "background pace: one per channel";
         }
     }
 }

@@ -56,10 +56,16 @@ impl<P: Policy> DataCache<P> {
             return (0, None);
         }
         let id = cached.unwrap_or_else(|| self.intern(tenant, number));
+        if cached.is_none() && self.elastic.is_some() {
+            self.make_room(now, tenant);
+        }
         let access = BlockAccess { block: id, tenant, write: false, next_use: NEVER };
         let outcome = self.engine.access(access);
         match outcome.verdict {
-            Verdict::Bypass => return (0, None),
+            Verdict::Bypass => {
+                self.give_unused(pool);
+                return (0, None);
+            }
             Verdict::Admit { evicted } => {
                 if let Some(evicted) = evicted {
                     self.evict(now, pool, evicted, outcome.writeback);

@@ -18,6 +18,9 @@ impl<P: Policy> DataCache<P> {
     pub(super) fn write(&mut self, now: Nanos, slot: Slot) {
         let tenant = self.users.get(slot).tenant;
         let partition = self.engine.pool_of(tenant);
+        if self.elastic.is_some() {
+            self.ask_round(now, slot);
+        }
         if self.partitions[partition].held.is_empty() {
             self.place(now, slot);
         }
@@ -87,11 +90,17 @@ impl<P: Policy> DataCache<P> {
             self.blank.remove(&number);
         }
         let id = self.intern(tenant, number);
+        if self.elastic.is_some() && self.lets_in(tenant, id) {
+            self.make_room(now, tenant);
+        }
         let was_dirty = self.engine.is_dirty(tenant, id);
         let access = BlockAccess { block: id, tenant, write: true, next_use: NEVER };
         let outcome = self.engine.access(access);
         if outcome.invalidated {
             self.pools[pool].leave(id);
+        }
+        if outcome.verdict == Verdict::Bypass {
+            self.give_unused(pool);
         }
         let back = self.engine.mode() == WriteMode::WriteBack;
         let hit = outcome.verdict == Verdict::Hit;
@@ -143,7 +152,8 @@ impl<P: Policy> DataCache<P> {
         let (life, version, sectors) = (page.life, page.version, page.have);
         let (group, page) = (part.group, part.page);
         let pool = pool as u16;
-        let out = Out { pool, id, life, version, tenant, group, page, sectors };
+        let given_up = false;
+        let out = Out { pool, id, life, version, tenant, group, page, sectors, given_up };
         self.count_out(&out);
         let tag = JOB | u64::from(self.jobs.insert(Job::Out(out)));
         let kind = Kind::Write;

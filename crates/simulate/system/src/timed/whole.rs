@@ -212,6 +212,7 @@ impl Whole<'_> {
             counts: self.drive.counts(tenant),
             occupancy: self.drive.occupancy(tenant),
             quota: self.drive.quota(tenant),
+            state: self.drive.state(tenant),
         };
         tenants.map(held).collect()
     }

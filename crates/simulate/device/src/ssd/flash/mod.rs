@@ -54,7 +54,7 @@ use events::Events;
 use hashbrown::HashMap;
 use map_cache::{MapMemory, TablePage};
 use space::Space;
-use transaction::{Id, Slab};
+use transaction::{Id, NIL, Slab};
 use unit::{CLASSES, Channel, Unit};
 
 /// What the host asks of a page.
@@ -247,6 +247,17 @@ impl Backend {
     /// Pages of a group that the host sees.
     pub fn logical_pages(&self, group: u16) -> u32 {
         self.space.pages(group)
+    }
+
+    /// Channels.
+    pub fn channels(&self) -> u32 {
+        self.channels.len() as u32
+    }
+
+    /// Channels that carry a command or data at `now`.
+    pub fn busy_channels(&self, now: Nanos) -> u32 {
+        let busy = |channel: &&Channel| channel.crossing != NIL || channel.busy_until > now.0;
+        self.channels.iter().filter(busy).count() as u32
     }
 
     /// Whether a page of a group has a place in flash.
