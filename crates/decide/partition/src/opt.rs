@@ -7,7 +7,8 @@
 //! blocks.
 //!
 //! All granules are given, so that whoever sends nothing takes what would hurt others. Between
-//! divisions of equal worth the one nearest to the quotas at hand is taken. Quotas differ from
+//! divisions of equal worth the one nearest to the quotas at hand is taken; while nothing is known
+//! of anybody, quotas stay, equal at first. Quotas differ from
 //! granules by rounding and by floors. It is the best division by each tenant's times alone, not of
 //! the times that tenants have beside each other, and it does not see that an interval leaves the
 //! next a warm cache: a scheme may be faster in the end, but not by this measure.
@@ -97,9 +98,19 @@ impl Partitioner for Opt {
         let size = |count: u32| share::granules_blocks(total_blocks, granules, count);
         let fresh = tenants.iter().all(|tenant| tenant.quota_blocks == 0);
         let equal = share::equal(total_blocks, tenants.len());
-        let costs = tenants.iter().zip(equal).map(|(tenant, equal)| {
-            let now = if fresh { equal } else { tenant.quota_blocks };
-            let slowdowns = slowdowns(tenant.future, granules);
+        let now = |(tenant, equal): (&TenantView, u32)| {
+            if fresh { equal } else { tenant.quota_blocks }
+        };
+        let now: Vec<u32> = tenants.iter().zip(equal.iter().copied()).map(now).collect();
+        let slowdowns = tenants.iter().map(|tenant| slowdowns(tenant.future, granules));
+        let slowdowns: Vec<Option<Vec<u64>>> = slowdowns.collect();
+        if slowdowns.iter().all(Option::is_none) {
+            let kept = Quotas::PerTenant(now);
+            let floor = self.floor_blocks(tenants.len(), total_blocks);
+            let fits = kept.audit(tenants.len(), total_blocks, floor).is_ok();
+            return if fits { kept } else { Quotas::PerTenant(equal) };
+        }
+        let costs = now.into_iter().zip(&slowdowns).map(|(now, slowdowns)| {
             let cost = |count: u32| {
                 let slowdown = slowdowns.as_ref().map_or(0, |known| known[count as usize]);
                 (slowdown, u64::from(size(count).abs_diff(now)))
@@ -166,8 +177,9 @@ mod tests {
 
     #[test]
     fn without_knowledge_nothing_moves() {
-        assert_eq!(divided(&[&[], &[], &[0.0; 11]], &[0, 0, 0], 1000), [400, 300, 300]);
-        assert_eq!(divided(&[&[], &[0.0; 11]], &[700, 300], 1000), [700, 300]);
+        assert_eq!(divided(&[&[], &[], &[0.0; 11]], &[0, 0, 0], 1000), [334, 333, 333]);
+        assert_eq!(divided(&[&[], &[0.0; 11]], &[703, 297], 1000), [703, 297]);
+        assert_eq!(divided(&[&[], &[0.0; 11]], &[703, 200], 1000), [500, 500], "another cache");
     }
 
     /// The least cost by trying everything.
