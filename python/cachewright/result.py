@@ -146,7 +146,7 @@ class Result:
         file = self.document.get("series")
         if file is not None and self.path is not None:
             return pl.read_parquet(self.path / file)
-        kinds = {name: pl.UInt32 for name in ("case", "window", "tenant", "state")}
+        kinds = dict.fromkeys(("case", "window", "tenant", "state"), pl.UInt32)
         names = (*_SERIES, *_SERIES_BLOCKS, "state")
         schema = {name: kinds.get(name, pl.UInt64) for name in names}
         rows = self.document.get("series_rows", [])
