@@ -96,7 +96,7 @@ pub struct Loaded {
 /// Records a workload and places it on one backing device of that name.
 pub fn load(texts: &[String], stack: &Stack, layout: Layout) -> Loaded {
     let recorder = Recorder::new(texts.len(), BlockKind::Split { shift: SHIFT }, true, 1 << 20);
-    let recording = recorder.record(&mut workload(texts), |_| true).unwrap();
+    let recording = recorder.with_bytes().record(&mut workload(texts), |_| true).unwrap();
     let mut requests = Requests::read(&mut workload(texts), true, 1 << 20, |_| true).unwrap();
     let capacity = device(&stack.backing).capacity();
     let device_of = vec![0; texts.len()];
@@ -116,12 +116,22 @@ fn device(named: &(&str, Vec<(&str, &str)>)) -> cachewright_device::AnyDevice {
 }
 
 fn control(stack: &Stack, tenants: usize) -> Control {
-    let partitioner: Box<dyn Partitioner> =
-        cachewright_partition::boxed(stack.partition, &[], tenants, Seed(1)).unwrap();
+    let partitioner = cachewright_partition::boxed(stack.partition, &[], tenants, Seed(1)).unwrap();
+    control_by(stack, tenants, partitioner, None)
+}
+
+/// A control loop by a partitioner, over tenants that were promised this hit ratio.
+#[allow(dead_code, reason = "not every test binary needs it")]
+pub fn control_by(
+    stack: &Stack,
+    tenants: usize,
+    partitioner: Box<dyn Partitioner>,
+    goal_hit_ratio: Option<f64>,
+) -> Control {
     let tenant = |index| Tenant {
         name: format!("t{index}"),
         weight: 1.0 + index as f64,
-        goal_hit_ratio: None,
+        goal_hit_ratio,
         profile: Vec::new(),
         sensitive: index > 0,
     };
@@ -158,6 +168,7 @@ impl PolicyVisitor for Untimed<'_> {
 }
 
 /// What a partitioner is told.
+#[allow(dead_code, reason = "not every test binary needs it")]
 pub fn wanted(stack: &Stack, tenants: usize) -> Wanted {
     let curves = || CurveSet::new(tenants, &Method::Exact, Seed(3));
     Wanted { curves: (stack.partition == "hull").then(curves), ..Wanted::default() }
@@ -166,8 +177,13 @@ pub fn wanted(stack: &Stack, tenants: usize) -> Wanted {
 /// The lane of a replay without devices.
 #[allow(dead_code, reason = "not every test binary needs it")]
 pub fn lane(stack: &Stack, recording: &Recording) -> Box<dyn Lane> {
+    lane_by(stack, recording, control(stack, recording.totals.len()))
+}
+
+/// As [`lane`], under a control loop.
+#[allow(dead_code, reason = "not every test binary needs it")]
+pub fn lane_by(stack: &Stack, recording: &Recording, mut control: Control) -> Box<dyn Lane> {
     let tenants = recording.totals.len();
-    let mut control = control(stack, tenants);
     let make = Make(stack, tenants, control.first());
     visit(stack.policy, &[], Untimed(make, control, recording)).unwrap()
 }
@@ -180,10 +196,34 @@ pub fn engine_lane(stack: &Stack, recording: &Recording) -> EngineLane<Lru> {
     EngineLane::new(make.engine::<Lru>(&NoSettings::default()), recording)
 }
 
+/// An LRU lane under a control loop, by its type.
+#[allow(dead_code, reason = "not every test binary needs it")]
+pub fn engine_lane_by(
+    stack: &Stack,
+    recording: &Recording,
+    mut control: Control,
+) -> EngineLane<Lru> {
+    let make = Make(stack, recording.totals.len(), control.first());
+    EngineLane::new(make.engine::<Lru>(&NoSettings::default()), recording).with_control(control)
+}
+
 /// Replays on the stack's devices; the audits of machine and times must pass.
+#[allow(dead_code, reason = "not every test binary needs it")]
 pub fn replay(stack: &Stack, loaded: &Loaded, pace: Loop, windows: u32) -> Times {
     let tenants = loaded.recording.totals.len();
-    let mut control = control(stack, tenants);
+    replay_by(stack, loaded, (pace, windows), control(stack, tenants), wanted(stack, tenants))
+}
+
+/// As [`replay`], under a control loop that is told what is wanted.
+#[allow(dead_code, reason = "not every test binary needs it")]
+pub fn replay_by(
+    stack: &Stack,
+    loaded: &Loaded,
+    (pace, windows): (Loop, u32),
+    mut control: Control,
+    wanted: Wanted,
+) -> Times {
+    let tenants = loaded.recording.totals.len();
     let make = Make(stack, tenants, control.first());
     let decider = visit(stack.policy, &[], Timed(make, control)).unwrap();
     let machine = Machine::new(Parts {
@@ -207,7 +247,7 @@ pub fn replay(stack: &Stack, loaded: &Loaded, pace: Loop, windows: u32) -> Times
         clock: stack.clock,
         capacity_blocks: stack.capacity,
     };
-    let times = run(&replay, machine.unwrap(), decider, wanted(stack, tenants), &mut |_| true);
+    let times = run(&replay, machine.unwrap(), decider, wanted, &mut |_| true);
     let times = times.unwrap();
     assert_eq!(times.audit(), Ok(()));
     times
