@@ -5,13 +5,19 @@ For: `cachewright.reproduce` and its report. Must never know: how schemes decide
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from conftest import Command
 
-from cachewright import SpecError, reproduce
+from cachewright import RunError, SpecError, reproduce
+from cachewright.demand import Segments, TenantSegments
+from cachewright.report.reproduced_drive_alone import rank_correlation
+from cachewright.reproduce import jobs, recut
 
 SPECS = Path(__file__).resolve().parents[2] / "specs"
 
@@ -84,6 +90,135 @@ def test_a_mix_that_cannot_be_is_refused(folder: Path) -> None:
     (own / "setup.toml").write_text(setup.replace('study = "mixes"', 'study = "mixed"'))
     with pytest.raises(SpecError, match="`study`: found `mixed`, expected one of write-amp"):
         reproduce.load("soft-qos", None, quick=True, specs=folder / "specs")
+
+
+def test_mixes_in_a_drive_run_under_every_scheme(folder: Path, command: Command) -> None:
+    pytest.importorskip("jax")
+    pytest.importorskip("sklearn")
+    words = ["reproduce", "icache", "--quick", "--specs", SPECS, "--out", "i"]
+    answer = command(*words)
+    assert answer.status == 0, answer.err
+    assert "no reproduction" in answer.err
+    page = (folder / "i" / "index.html").read_text()
+    for said in ("Interference", "-42 % vs shared", "Features that models see", "70.7 KB"):
+        assert said in page, said
+    tables = (folder / "i" / "tables.md").read_text()
+    mean = next(line for line in tables.splitlines() if line.startswith("| mix | tenants | shared"))
+    schemes = ["shared", "equal", "costpi", "justitia", "mlcache", "icache", "icache-x", "hull"]
+    assert mean.split("| ")[3:] == [f"{one} " for one in schemes] + ["opt |"]
+    for scheme in schemes:
+        assert len([row for row in tables.splitlines() if row.startswith(f"| {scheme} |")]) == 3
+    assert "the paper's icache" in tables
+    assert "| seed 1 | seed 2 |" in tables
+    for kind in ("forest", "mlp", "lstm", "the last label", "MBP", "OAP", "10 min"):
+        assert f"| {kind} |" in tables or kind == "10 min", kind
+    assert "rank correlation" in answer.out
+    kept = sorted((folder / "i" / "models").iterdir())
+    times = [path.stat().st_mtime_ns for path in kept]
+    again = command(*words, "--threads", "1")
+    assert again.out == answer.out
+    assert [path.stat().st_mtime_ns for path in kept] == times, "nothing is trained twice"
+
+
+def test_one_figure_of_mixes_in_a_drive_runs_alone(folder: Path, command: Command) -> None:
+    words = ["reproduce", "icache", "fig1", "--quick", "--specs", SPECS, "--out", "i"]
+    answer = command(*words)
+    assert answer.status == 0, answer.err
+    assert not (folder / "i" / "models").exists()
+    assert answer.out.count("Mix 11") == 3, "among the mixes, in its row, in the sentence"
+
+
+def test_mixes_in_a_drive_that_cannot_be_are_refused(folder: Path) -> None:
+    own = folder / "specs" / "icache"
+    shutil.copytree(SPECS / "icache", own)
+
+    def refused(file: str, old: str, new: str, message: str) -> None:
+        text = (own / file).read_text()
+        (own / file).write_text(text.replace(old, new))
+        with pytest.raises(SpecError, match=message):
+            reproduce.load("icache", None, quick=True, specs=folder / "specs")
+        (own / file).write_text(text)
+
+    refused("setup.toml", '"web", "web"', '"web", "wbe"', "`tenants`: found `wbe`, expected one")
+    refused("setup.toml", 'model = "icache"', 'model = "x"', "`model`: found `x`, expected one of")
+    refused("fig1.toml", '"shared"', '"all"', "`schemes`: found `all`, expected one of costpi")
+    refused("fig1.toml", '"interference"', '"pie"', "`shows`: found `pie`, expected one of")
+    refused("mqsim.toml", '"mqsim"', '"disksim"', "`machine`: found `disksim`, expected one of")
+
+
+def test_ranks_agree_whatever_the_values() -> None:
+    assert rank_correlation([1, 2, 3], [10, 200, 201]) == 1.0
+    assert rank_correlation([1, 2, 3], [3, 2, -5]) == -1.0
+    assert rank_correlation([1, 1, 1], [1, 2, 3]) == 0.0
+    assert rank_correlation([1, 2, 2], [1, 2, 3]) == pytest.approx(0.866, abs=1e-3)
+
+
+def test_jobs_answer_in_order_and_stop_together() -> None:
+    assert jobs.each("s", [lambda _: 1, lambda _: 2, lambda _: 3], 2) == [1, 2, 3]
+    told: list[tuple[str, int, int | None]] = []
+
+    def progress(stage: str, done: int, total: int | None) -> None:
+        told.append((stage, done, total))
+
+    jobs.each("s", [lambda _: 1, lambda _: 2], 1, progress)
+    assert told == [("s", 1, 2), ("s", 2, 2)]
+
+    def fails(_news: object) -> int:
+        raise SpecError("no such thing")
+
+    with pytest.raises(SpecError, match="no such thing"):
+        jobs.each("s", [lambda _: 1, fails, lambda _: 3], 1)
+    with pytest.raises(RunError, match="cancelled"):
+        jobs.each("s", [lambda _: 1, lambda _: 2], 1, lambda *_: False)
+
+
+def test_segments_are_cut_otherwise_than_they_were_measured(folder: Path) -> None:
+    rng = np.random.default_rng(1)
+    tenant = TenantSegments(
+        "a",
+        features=rng.random((12, 4), dtype=np.float32),
+        requests=rng.integers(0, 9, 12).astype(np.uint32),
+        response_ns=rng.random((5, 12)),
+        hits=rng.integers(0, 9, (5, 12)).astype(np.uint32),
+        accesses=rng.integers(0, 9, 12).astype(np.uint32),
+        reuse=rng.integers(0, 9, (3, 10)).astype(np.uint32),
+    )
+    whole = Segments(400, 100, 7, [tenant])
+    recut.write(whole, folder / "a.npz")
+    kept = recut.read(folder / "a.npz", "a")
+    assert (kept.interval_ns, kept.step_ns, kept.capacity_blocks) == (400, 100, 7)
+    for key in recut.ARRAYS:
+        assert np.array_equal(getattr(kept.tenants[0], key), getattr(tenant, key)), key
+    half = recut.coarser(whole, 2).tenants[0]
+    assert np.array_equal(half.response_ns, tenant.response_ns[[0, 2, 4]])
+    assert np.array_equal(half.hits, tenant.hits[[0, 2, 4]])
+    assert recut.regrouped(whole, 4) is whole
+    longer = recut.regrouped(whole, 5)
+    assert longer.interval_ns == 500
+    assert len(longer.tenants[0].features) == 10, "two whole intervals"
+    assert len(longer.tenants[0].reuse) == 2
+    shorter = Segments(
+        400, 100, 7, [dataclasses.replace(tenant, reuse=tenant.reuse[:2], **_first(tenant, 8))]
+    )
+    both = recut.together(["x", "y"], [whole, shorter])
+    assert [one.name for one in both.tenants] == ["x", "y"]
+    assert list(both.tenants[0].requests) == [
+        tenant.requests[at : at + 4].sum() for at in (0, 4, 8)
+    ]
+    assert both.tenants[1].requests[2] == 0
+    assert np.array_equal(both.tenants[1].reuse[:2], tenant.reuse[:2])
+    assert not both.tenants[1].reuse[2].any()
+    assert both.tenants[0].hits.shape == both.tenants[1].hits.shape == (5, 3)
+
+
+def _first(tenant: TenantSegments, steps: int) -> dict[str, Any]:
+    return {
+        "features": tenant.features[:steps],
+        "requests": tenant.requests[:steps],
+        "accesses": tenant.accesses[:steps],
+        "response_ns": tenant.response_ns[:, :steps],
+        "hits": tenant.hits[:, :steps],
+    }
 
 
 def test_what_does_not_exist_is_refused(folder: Path, command: Command) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cachewright import words
-from cachewright.report import reproduced_amplified, reproduced_mixes
+from cachewright.report import reproduced_amplified, reproduced_drive, reproduced_mixes
 from cachewright.report.page import figure_section, html_table, marked, whole_page
 from cachewright.report.parts import Table
 from cachewright.reproduce import Study
@@ -22,6 +22,7 @@ from cachewright.reproduce.specs import FigureSpec, Setup
 STUDIES: dict[str, Any] = {
     "write-amplification": reproduced_amplified,
     "mixes": reproduced_mixes,
+    "drive-mixes": reproduced_drive,
 }
 # Longer claims of a paper are sentences.
 TILE = 20

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cachewright._native import SpecError
-from cachewright.reproduce import amplified, mixes, specs
+from cachewright.reproduce import amplified, drive_mixes, mixes, specs
 from cachewright.reproduce.specs import SETUP, FigureSpec, Setup
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class Study(Protocol):
 STUDIES: dict[str, Callable[[Setup], Study]] = {
     "write-amplification": amplified.load,
     "mixes": mixes.load,
+    "drive-mixes": drive_mixes.load,
 }
 
 

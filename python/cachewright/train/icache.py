@@ -60,6 +60,9 @@ class ICacheTraining:
     """Which of intensity, write ratio, request bytes and unique ratio the models see."""
 
     seeds: int = 1
+    seed: int = 1
+    """The first seed."""
+
     epochs: int = 60
     patience: int = 8
     batch: int = 64
@@ -118,7 +121,7 @@ def train_icache(
     for tenant in found.tenants:
         course = _Course.of(tenant, found, how)
         models = []
-        for seed in range(1, how.seeds + 1):
+        for seed in range(how.seed, how.seed + how.seeds):
             place = file_name(tenant.name, seed, how.seeds)
             note = (f"training {tenant.name}, seed {seed}", progress) if progress else None
             learned = course.learn(seed, _begin(begin, place, how), note)

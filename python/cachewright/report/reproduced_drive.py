@@ -1,0 +1,311 @@
+"""What a reproduced paper on data caches of drives shows: tables, sentences, charts.
+
+For: `cachewright.report.reproduced`. Must never know: how numbers were measured, HTML. Units: a
+slowdown is a tenant's mean response by what it is alone with the whole cache; changes are relative.
+A scheme that sees ahead is shown, but never called best; where a scheme has several seeds, a cell
+is their mean with the least and the greatest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cachewright import words
+from cachewright.report import reproduced_drive_alone as alone
+from cachewright.report.drive_charts import mix_dots
+from cachewright.report.figures import Figure
+from cachewright.report.parts import Table, plain
+from cachewright.reproduce.drive_mixes import DriveMixes, Outcome
+from cachewright.reproduce.drive_specs import DriveFigure, Mix, Scheme
+from cachewright.summary import best_index
+
+Measure = Callable[[Outcome], float]
+# Whose sentences are told, beside whom.
+OURS = ("icache", "icache-x")
+BESIDE = ("shared", "equal", "costpi", "justitia", "mlcache")
+
+
+def notes(what: DriveMixes) -> list[str]:
+    """Return what to know before the numbers."""
+    found = [
+        "A slowdown is a tenant's mean response by that alone with the whole cache. Only requests "
+        "after the part that trains are counted. `opt` sees ahead: a bound, not a scheme to use.",
+    ]
+    if what.common.training["seeds"] > 1:
+        found.append("Models of icache are trained from several seeds: mean (least to greatest).")
+    return found
+
+
+def shared(what: DriveMixes) -> list[Table]:
+    """Return the table that belongs to all figures: the mixes."""
+    rows = []
+    for mix in what.common.mixes:
+        names = [member.name for member in mix.members]
+        sensitive = [member.name for member in mix.members if member.sensitive]
+        rows.append([mix.name, str(len(names)), ", ".join(names), ", ".join(sensitive)])
+    headers = ["mix", "number", "tenants", "sensitive (costpi)"]
+    return [plain("", "Mixes", headers, rows, 4)]
+
+
+def shown(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
+    """Return the tables and charts of a figure in the order of the page."""
+    match figure.shows:
+        case "interference":
+            return [_interference(what, figure)]
+        case "slowdown":
+            return _by_mix(what, figure, "max slowdown", lambda one: one.max_slowdown)
+        case "response":
+            return _by_mix(what, figure, "mean response (us)", lambda one: one.mean() / 1e3)
+        case "fairness":
+            return _by_mix(what, figure, "fairness", lambda one: one.fairness, highest=True)
+        case "tail":
+            return [part for key, title in TAILS for part in _tail(what, figure, key, title)]
+        case "hits":
+            return _by_mix(what, figure, "hit ratio", lambda one: one.hit_ratio, highest=True)
+        case "summary":
+            return _summary(what, figure)
+    return alone.shown(what, figure)
+
+
+def sentences(what: DriveMixes, figure: DriveFigure) -> list[str]:
+    """Return what a figure says in a sentence each, our numbers beside the paper's."""
+    match figure.shows:
+        case "interference":
+            return _lost(what, figure)
+        case "slowdown":
+            return _changes(what, figure, lambda one: [one.max_slowdown], "max slowdown")
+        case "response":
+            return _changes(what, figure, lambda one: one.slowdowns, "response")
+        case "tail":
+            return _changes(what, figure, lambda one: _figures(one, "p99_ns"), "p99")
+        case "fairness" | "hits" | "summary":
+            return []
+    return alone.sentences(what, figure)
+
+
+TAILS = (("p99_ns", "p99 (us)"), ("p999_ns", "p99.9 (us)"), ("max_ns", "max (us)"))
+
+
+def _tail(what: DriveMixes, figure: DriveFigure, key: str, title: str) -> list[Table | Figure]:
+    found = _by_mix(what, figure, title, lambda one: one.mean(key) / 1e3)
+    return found if key == "p99_ns" else found[:1]
+
+
+def _figures(one: Outcome, key: str) -> list[float]:
+    return [float(tenant[key]) for tenant in one.tenants if tenant["requests"]]
+
+
+def _title(figure: DriveFigure) -> str:
+    return f"{figure.title} ({figure.source})"
+
+
+def _place(figure: DriveFigure) -> str:
+    return f"{figure.setting.cache}, {figure.setting.machine}"
+
+
+def groups(figure: DriveFigure) -> list[tuple[str, list[Mix]]]:
+    """Return the mixes by their number of tenants, then all."""
+    counts = sorted({len(mix.members) for mix in figure.mixes})
+    found = [
+        (f"{count} tenants", [mix for mix in figure.mixes if len(mix.members) == count])
+        for count in counts
+    ]
+    return [*found, ("all mixes", list(figure.mixes))] if len(counts) > 1 else found
+
+
+def _values(
+    what: DriveMixes, figure: DriveFigure, mix: Mix, scheme: Scheme, measure: Measure
+) -> list[float]:
+    return [measure(one) for one in what.found(figure, mix, scheme)]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def cell(values: Sequence[float]) -> str:
+    """Return the mean, with the least and the greatest of several."""
+    text = words.significant(_mean(values))
+    if len(values) == 1:
+        return text
+    return f"{text} ({words.significant(min(values))} to {words.significant(max(values))})"
+
+
+def _by_mix(
+    what: DriveMixes, figure: DriveFigure, title: str, measure: Measure, *, highest: bool = False
+) -> list[Table | Figure]:
+    """Return a row per mix and per group of mixes, and the same as dots."""
+    rows, best_of, dots = [], [], []
+    for mix in figure.mixes:
+        each = [_values(what, figure, mix, scheme, measure) for scheme in figure.schemes]
+        rows.append([mix.name, str(len(mix.members)), *map(cell, each)])
+        best_of.append([_mean(values) for values in each])
+        for scheme, values in zip(figure.schemes, each, strict=True):
+            dots.append({"mix": mix.name, "scheme": scheme.title, "value": _mean(values)})
+    for name, mixes in groups(figure):
+        every = [
+            _over_mixes([_values(what, figure, mix, scheme, measure) for mix in mixes])
+            for scheme in figure.schemes
+        ]
+        rows.append([f"mean, {name}", "", *map(cell, every)])
+        best_of.append([_mean(values) for values in every])
+    headers = ["mix", "tenants", *(scheme.title for scheme in figure.schemes)]
+    table = Table(
+        _title(figure),
+        f"{title}, {_place(figure)}",
+        headers,
+        rows,
+        _best(figure, best_of, highest=highest),
+        texts=2,
+    )
+    caption = f"{title} of each mix under each scheme; {'more' if highest else 'less'} is better."
+    chart = mix_dots(dots, title)
+    name = f"{figure.name}-{title.split(' (', maxsplit=1)[0].replace(' ', '-')}"
+    return [table, Figure(name, f"{figure.title}: {title}", caption, chart)]
+
+
+def _over_mixes(values: Sequence[Sequence[float]]) -> list[float]:
+    """Return the means over mixes, one for each seed."""
+    seeds = max(len(one) for one in values)
+    return [_mean([one[min(seed, len(one) - 1)] for one in values]) for seed in range(seeds)]
+
+
+def _best(figure: DriveFigure, rows: list[list[float]], *, highest: bool) -> list[set[int]]:
+    """Return the rows in which each column is best of those that do not see ahead."""
+    found: list[set[int]] = [set() for _ in range(2 + len(figure.schemes))]
+    for place, row in enumerate(rows):
+        pairs = zip(figure.schemes, row, strict=True)
+        known = [None if scheme.bound else value for scheme, value in pairs]
+        for column in best_index(known, highest=highest):
+            found[2 + column].add(place)
+    return found
+
+
+def _interference(what: DriveMixes, figure: DriveFigure) -> Table:
+    """Return each tenant's performance ratio under the first scheme, and fairness."""
+    rows = []
+    for mix in figure.mixes:
+        one = what.found(figure, mix, figure.schemes[0])[0]
+        ratios = [1 / slowdown for slowdown in one.slowdowns]
+        named = zip(mix.members, ratios, strict=False)
+        rows.append(
+            [
+                mix.name,
+                ", ".join(f"{member.name} {words.percent(ratio)}" for member, ratio in named),
+                words.percent(_mean(ratios)),
+                words.ratio(one.fairness),
+            ]
+        )
+    headers = ["mix", "performance beside alone", "mean", "fairness"]
+    return plain(_title(figure), _place(figure), headers, rows, 2)
+
+
+def _lost(what: DriveMixes, figure: DriveFigure) -> list[str]:
+    found = []
+    for mix in figure.mixes:
+        one = what.found(figure, mix, figure.schemes[0])[0]
+        ratios = [1 / slowdown for slowdown in one.slowdowns]
+        found.append((min(ratios), mix.name, one.fairness))
+    least, mix_name, _ = min(found)
+    fairness = min(one for _, _, one in found)
+    return [
+        f"under {figure.schemes[0].title} the tenant that loses most keeps "
+        f"{words.percent(least)} of its performance ({mix_name}); the least fairness is "
+        f"{words.ratio(fairness)}"
+    ]
+
+
+def _changes(
+    what: DriveMixes,
+    figure: DriveFigure,
+    measure: Callable[[Outcome], list[float]],
+    named: str,
+) -> list[str]:
+    """Return how far ours are from others: the mean and the greatest fall over mixes or tenants."""
+    titles = {scheme.title: scheme for scheme in figure.schemes}
+    found = []
+    for group, mixes in groups(figure):
+        for ours in [title for title in OURS if title in titles]:
+            parts = []
+            for other in [title for title in BESIDE if title in titles]:
+                changes = _relative(what, figure, mixes, titles[ours], titles[other], measure)
+                least = words.significant(100 * min(changes), 2)
+                parts.append(f"{_signed(_mean(changes))} beside {other} (at best {least} %)")
+            if parts:
+                place = f"{figure.title}, {group}, {ours}"
+                found.append(f"{place}: {named} {', '.join(parts)}")
+    return found
+
+
+def _relative(
+    what: DriveMixes,
+    figure: DriveFigure,
+    mixes: Sequence[Mix],
+    ours: Scheme,
+    other: Scheme,
+    measure: Callable[[Outcome], list[float]],
+) -> list[float]:
+    """Return the changes of every number of every mix, seeds averaged."""
+    changes = []
+    for mix in mixes:
+        bases = measure(what.found(figure, mix, other)[0])
+        each = [measure(one) for one in what.found(figure, mix, ours)]
+        own = [_mean(numbers) for numbers in zip(*each, strict=True)]
+        changes += [one / base - 1 for one, base in zip(own, bases, strict=True) if base > 0]
+    return changes
+
+
+def _signed(change: float) -> str:
+    return f"{100 * change:+.1f} %"
+
+
+def _summary(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
+    """Return, for each number of tenants, the mean change from each scheme to each other."""
+    found: list[Table | Figure] = []
+
+    def measure(one: Outcome) -> list[float]:
+        return [one.max_slowdown]
+
+    for group, mixes in groups(figure):
+        rows = []
+        for ours in figure.schemes:
+            changes = [
+                words.NOTHING
+                if other is ours
+                else _signed(_mean(_relative(what, figure, mixes, ours, other, measure)))
+                for other in figure.schemes
+            ]
+            rows.append([ours.title, *changes])
+        headers = ["max slowdown of", *(f"beside {one.title}" for one in figure.schemes)]
+        paper = _paper_row(figure, group)
+        rows += [paper] if paper else []
+        found.append(plain(_title(figure), f"{group}, {_place(figure)}", headers, rows, 1))
+    seeded = [scheme for scheme in figure.schemes if len(_seeds(what, figure, scheme)) > 1]
+    for scheme in seeded:
+        found.append(_seed_table(what, figure, scheme))
+    return found
+
+
+def _paper_row(figure: DriveFigure, group: str) -> list[str] | None:
+    claims: Any = figure.document.get("claims", {}).get(group)
+    if claims is None or not any(scheme.title in claims for scheme in figure.schemes):
+        return None
+    texts = [f"{claims[s.title]:+} %" if s.title in claims else words.NOTHING
+             for s in figure.schemes]  # fmt: skip
+    return ["the paper's icache", *texts]
+
+
+def _seeds(what: DriveMixes, figure: DriveFigure, scheme: Scheme) -> list[Outcome]:
+    return what.found(figure, figure.mixes[0], scheme)
+
+
+def _seed_table(what: DriveMixes, figure: DriveFigure, scheme: Scheme) -> Table:
+    """Return the mean max slowdown by the seed that its models were trained from."""
+    rows = []
+    for group, mixes in groups(figure):
+        each = [_values(what, figure, mix, scheme, lambda one: one.max_slowdown) for mix in mixes]
+        rows.append([group, *(words.significant(value, 4) for value in _over_mixes(each))])
+    count = len(_seeds(what, figure, scheme))
+    headers = ["mean max slowdown", *(f"seed {seed + 1}" for seed in range(count))]
+    return plain(_title(figure), f"{scheme.title} by seed of its models", headers, rows, 1)

@@ -1,0 +1,310 @@
+"""What a reproduced paper on data caches shows of tenants alone and of models.
+
+For: `cachewright.report.reproduced_drive`. Must never know: how numbers were measured, HTML. Units:
+MSE is of labels as shares of the cache, judged on the part that did not train; a gain in hits is in
+points of the hit ratio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cachewright import _native, words
+from cachewright.demand import THRESHOLD
+from cachewright.report.drive_charts import by_size, scatter
+from cachewright.report.figures import Figure
+from cachewright.report.parts import Table, plain
+from cachewright.reproduce.drive_mixes import DriveMixes, Outcome
+from cachewright.reproduce.drive_specs import DriveFigure, Setting
+from cachewright.summary import best_index
+
+MIB = 1 << 20
+LSTM, ALL = "lstm", "1111"
+
+
+def shown(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
+    """Return the tables and charts of a figure in the order of the page."""
+    match figure.shows:
+        case "sizes":
+            return _sizes(what, figure)
+        case "gains":
+            return _gains(what, figure)
+        case "features-alone":
+            return _features_alone(what, figure)
+        case "models":
+            return [_models(what, figure)]
+        case "features":
+            return [_features(what, figure)]
+    return [_settings(what, figure)]
+
+
+def sentences(what: DriveMixes, figure: DriveFigure) -> list[str]:
+    """Return what a figure says in a sentence each."""
+    if figure.shows != "gains":
+        return []
+    gains = [_gain(what, figure, workload) for workload in figure.workloads]
+    falls = [gain["fall"] for gain in gains]
+    return [
+        f"the rank correlation with the fall of the response time is "
+        f"{rank_correlation([gain[key] for gain in gains], falls):+.2f} for {title}"
+        for key, title in (("hits", "the gain in hits"), ("locality", "locality"))
+    ]
+
+
+def _title(figure: DriveFigure) -> str:
+    return f"{figure.title} ({figure.source})"
+
+
+def _sizes(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
+    """Return mean responses by size and the two points of each tenant."""
+    names = list(figure.workloads)
+    granules = figure.setting.granules
+    means, points, rows = {}, {}, []
+    for name in names:
+        means[name] = _means(what, figure.setting, name)
+        points[name] = _points(means[name])
+        mbp, oap = points[name]
+        for granule in range(1, granules + 1):
+            marks = [mark for mark, at in (("MBP", mbp), ("OAP", oap)) if at == granule]
+            rows.append(
+                {
+                    "tenant": name,
+                    "all": "alone",
+                    "mib": _size(figure.setting, granule) / MIB,
+                    "us": means[name][granule] / 1e3,
+                    "point": " and ".join(marks),
+                }
+            )
+    table = [
+        [words.size(_size(figure.setting, granule)) if granule else "off"]
+        + [words.significant(means[name][granule] / 1e3) for name in names]
+        for granule in range(granules + 1)
+    ]
+    for place, mark in enumerate(("MBP", "OAP")):
+        sizes = [words.size(_size(figure.setting, points[name][place])) for name in names]
+        table.append([mark, *sizes])
+    title = f"mean response alone (us), {figure.setting.machine}"
+    caption = (
+        "Each tenant alone over the whole replay. MBP: the granule before it shortened responses "
+        "most; OAP: from there another granule brings less than 5 %."
+    )
+    return [
+        plain(_title(figure), title, ["cache", *names], table, 1),
+        Figure(figure.name, figure.title, caption, by_size(rows, "tenant", "all")),
+    ]
+
+
+def _size(setting: Setting, granule: int) -> float:
+    return int(_native.parse_bytes(setting.cache)) * granule / setting.granules
+
+
+def _means(what: DriveMixes, setting: Setting, workload: str) -> list[float]:
+    """Return the mean response of a workload with 0, 1, ... granules."""
+    tenant = what.segments(setting, workload).tenants[0]
+    requests = max(int(tenant.requests.sum()), 1)
+    return [float(row.sum()) / requests for row in tenant.response_ns]
+
+
+def _points(means: Sequence[float]) -> tuple[int, int]:
+    import numpy as np
+
+    mbp, oap = _native.points(np.array([means], dtype=np.float64), THRESHOLD)[0]
+    return int(mbp), int(oap)
+
+
+def _gain(what: DriveMixes, figure: DriveFigure, workload: str) -> dict[str, float]:
+    """Return what the same piece of cache more brings a tenant."""
+    low, high = (int(figure.about[key]) for key in ("from_granules", "to_granules"))
+    means = _means(what, figure.setting, workload)
+    tenant = what.segments(figure.setting, workload).tenants[0]
+    accesses = max(int(tenant.accesses.sum()), 1)
+    hits = [float(row.sum()) / accesses for row in tenant.hits]
+    return {
+        "low": hits[low],
+        "hits": hits[high] - hits[low],
+        "fall": 1 - means[high] / means[low],
+        "from": means[low],
+        "to": means[high],
+        "locality": hits[-1],
+    }
+
+
+def _gains(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
+    gains = {name: _gain(what, figure, name) for name in figure.workloads}
+    rows = [
+        [
+            name,
+            words.ratio(one["low"]),
+            f"{100 * one['hits']:+.2f}",
+            f"{one['from'] / 1e3:.1f}",
+            f"{one['to'] / 1e3:.1f}",
+            f"{-100 * one['fall']:+.1f} %",
+            words.ratio(one["locality"]),
+        ]
+        for name, one in gains.items()
+    ]
+    low, high = (figure.about[key] for key in ("from_granules", "to_granules"))
+    sizes = [words.size(_size(figure.setting, granule)) for granule in (low, high)]
+    headers = ["tenant", "hit ratio", "more hits (points)", "response (us)", "then", "change"]
+    headers.append("hits with all (locality)")
+    table = plain(_title(figure), f"from {sizes[0]} to {sizes[1]}, alone", headers, rows, 1)
+    charts: list[Table | Figure] = []
+    for key, axis in (("hits", "gain in hit ratio"), ("locality", "hit ratio with all")):
+        dots = [{"tenant": n, "x": one[key], "y": one["fall"]} for n, one in gains.items()]
+        chart = scatter(dots, axis, "fall of the response time", "tenant")
+        caption = "The same piece of cache more for each tenant alone."
+        charts.append(Figure(f"{figure.name}-{key}", f"Response time by {axis}", caption, chart))
+    return [table, *charts]
+
+
+def rank_correlation(left: Sequence[float], right: Sequence[float]) -> float:
+    """Return Spearman's coefficient, equal values at their mean rank; 0 where one does not vary."""
+    one, other = _ranks(left), _ranks(right)
+    mean = (len(left) - 1) / 2
+    both = sum((a - mean) * (b - mean) for a, b in zip(one, other, strict=True))
+    spread = sum((a - mean) ** 2 for a in one) * sum((b - mean) ** 2 for b in other)
+    return float(both / spread**0.5) if spread > 0 else 0.0
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    return [
+        sum(other < value for other in values) + (sum(other == value for other in values) - 1) / 2
+        for value in values
+    ]
+
+
+def _features_alone(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
+    lines = what.alone[figure.name].lines
+    sizes = [size for size, _ in lines[0].points if size]
+    rows, drawn = [], []
+    for line in lines:
+        means = {size: mean / 1e3 for size, mean in line.points}
+        rows.append(
+            [line.series, line.workload, line.label]
+            + [words.significant(means[size]) for size in sizes]
+        )
+        for size in sizes:
+            drawn.append(
+                {
+                    "panel": f"{line.series}, {line.workload}",
+                    "label": line.label,
+                    "mib": size / MIB,
+                    "us": means[size],
+                    "point": "",
+                }
+            )
+    headers = ["changed", "tenant", "to", *(words.size(size) for size in sizes)]
+    caption = "Synthetic tenants alone; within a panel one feature differs, nothing else."
+    chart = by_size(drawn, "panel", "label")
+    return [
+        plain(_title(figure), "mean response (us) by cache size", headers, rows, 3),
+        Figure(figure.name, figure.title, caption, chart),
+    ]
+
+
+def _reports(
+    what: DriveMixes, figure: DriveFigure, setting: Setting, kind: str, features: str
+) -> list[list[dict[str, Any]]]:
+    """Return the reports of all workloads by seed."""
+    return [
+        [what.model(setting, name, kind, features, seed) for name in figure.workloads]
+        for seed in range(1, figure.seeds + 1)
+    ]
+
+
+def _over(
+    reports: Sequence[Sequence[dict[str, Any]]], value: Callable[[dict[str, Any]], float]
+) -> list[float]:
+    """Return the mean over workloads for each seed."""
+    return [sum(value(one) for one in each) / len(each) for each in reports]
+
+
+def _mse(report: dict[str, Any]) -> float:
+    return float(report["models"][0]["test"]["mse"])
+
+
+def _errors(values: Sequence[float]) -> str:
+    text = f"{sum(values) / len(values):.4f}"
+    spread = f" ({min(values):.4f} to {max(values):.4f})"
+    return text + (spread if len(values) > 1 else "")
+
+
+def _naive(reports: Sequence[dict[str, Any]], name: str) -> float:
+    return sum(float(one["naive"][name]["mse"]) for one in reports) / len(reports)
+
+
+def _models(what: DriveMixes, figure: DriveFigure) -> Table:
+    """Return error, size and time of each kind of model, then answers that need none."""
+    rows, errors = [], []
+    for kind in figure.about["models"]:
+        reports = _reports(what, figure, figure.setting, kind, ALL)
+        every = [one["models"][0] for each in reports for one in each]
+        own = _over(reports, _mse)
+        errors.append(sum(own) / len(own))
+        size = sum(one["bytes"] for one in every) / len(every)
+        takes = sum(one["inference_ns"] for one in every) / len(every)
+        rows.append([kind, _errors(own), words.size(size), words.duration(takes)])
+    naive = _reports(what, figure, figure.setting, figure.about["models"][0], ALL)[0]
+    for name, title in (("last_label", "the last label"), ("mean_label", "the mean label")):
+        errors.append(_naive(naive, name))
+        rows.append([title, f"{errors[-1]:.4f}", words.NOTHING, words.NOTHING])
+    headers = ["model", "MSE", "stored in", "answer takes"]
+    title = f"means over {words.counted(len(figure.workloads), 'tenant')}, later part"
+    best = [set(), best_index(errors, highest=False), set(), set()]
+    return Table(_title(figure), title, headers, rows, best)
+
+
+def _features(what: DriveMixes, figure: DriveFigure) -> Table:
+    """Return the error with some features switched off, per tenant and on average."""
+    names = list(figure.workloads)
+    each = {
+        features: _reports(what, figure, figure.setting, LSTM, features)
+        for features in figure.about["features"]
+    }
+    rows = [
+        [features, *(_errors([_mse(one[at]) for one in reports]) for at in range(len(names))),
+         _errors(_over(reports, _mse))]
+        for features, reports in each.items()
+    ]  # fmt: skip
+    means = [sum(_over(reports, _mse)) for reports in each.values()]
+    best: list[set[int]] = [set() for _ in range(len(names) + 1)] + [
+        best_index(means, highest=False)
+    ]
+    title = "MSE; intensity, write ratio, request size, unique ratio: 1 is seen"
+    return Table(_title(figure), title, ["features", *names, "mean"], rows, best)
+
+
+def _settings(what: DriveMixes, figure: DriveFigure) -> Table:
+    """Return how a scheme does by interval and granularity."""
+    scheme = figure.schemes[0]
+
+    def outcomes(setting: Setting) -> list[Outcome]:
+        found = [what.of(setting, mix, scheme, figure.seeds) for mix in figure.mixes]
+        return [one for each in found for one in each]
+
+    rows = []
+    base = outcomes(figure.setting)
+    for title, setting in figure.settings:
+        found = outcomes(setting)
+        beside = [
+            own["mean_ns"] / usual["mean_ns"]
+            for one, other in zip(found, base, strict=True)
+            for own, usual in zip(one.tenants, other.tenants, strict=True)
+            if usual["requests"]
+        ]
+        reports = _reports(what, figure, setting, LSTM, ALL)
+        rows.append(
+            [
+                title,
+                words.significant(sum(one.max_slowdown for one in found) / len(found), 4),
+                words.significant(sum(one.fairness for one in found) / len(found)),
+                f"{100 * (sum(beside) / len(beside) - 1):+.1f} %",
+                _errors(_over(reports, _mse)),
+                f"{_naive(reports[0], 'last_label'):.4f}",
+            ]
+        )
+    headers = ["setting", "max slowdown", "fairness", "response", "MSE", "of the last label"]
+    names = ", ".join(mix.name for mix in figure.mixes)
+    title = f"{scheme.title}, means over {names}; responses beside the usual setting"
+    return plain(_title(figure), title, headers, rows, 1)

@@ -1,0 +1,212 @@
+"""Specs of papers on data caches inside drives: machines, mixes, schemes, figures.
+
+For: reading `setup.toml` and the figures beside it. Must never know: how anything is run or drawn.
+Tables whose names begin with `quick_` or `bundled_` change or replace those without when the traces
+are others. Units as stacks have them; lengths of intervals in steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cachewright._native import SpecError
+from cachewright.reproduce import specs
+from cachewright.reproduce.specs import SETUP, FigureSpec, Setup
+
+# Figures of mixes, and the rest.
+OUTCOMES = ("interference", "slowdown", "response", "fairness", "tail", "hits", "summary")
+SHOWN = (*OUTCOMES, "settings", "sizes", "gains", "features-alone", "models", "features")
+JOINT, EACH = "mlcache", "icache"
+Table = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """How the cache is divided; `model` says whose models it asks, `bound` that it sees ahead."""
+
+    title: str
+    partition: str
+    model: str | None
+    bound: bool
+
+
+@dataclass(frozen=True)
+class Member:
+    """A tenant of a mix: its name there, the workload, keys of its own."""
+
+    name: str
+    workload: str
+    keys: tuple[tuple[str, Any], ...]
+
+    @property
+    def sensitive(self) -> bool:
+        """Whether it is sensitive to latency, for schemes that treat such tenants apart."""
+        return ("sensitive", True) in self.keys
+
+
+@dataclass(frozen=True)
+class Mix:
+    """Tenants that share the drive."""
+
+    name: str
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What replays and models depend on beside tenants: machine, cache, interval, granules."""
+
+    machine: str
+    cache: str
+    steps: int
+    granules: int
+    stride: int | None = None
+
+
+@dataclass(frozen=True)
+class DriveFigure(FigureSpec):
+    """One figure: mixes under schemes, in one setting or several; `about` is its whole table."""
+
+    setting: Setting
+    mixes: tuple[Mix, ...]
+    schemes: tuple[Scheme, ...]
+    seeds: int
+    settings: tuple[tuple[str, Setting], ...]
+    about: Mapping[str, Any]
+    document: Mapping[str, Any]
+
+    @property
+    def replays(self) -> bool:
+        """Whether mixes are replayed for it."""
+        return self.shows in OUTCOMES or self.shows == "settings"
+
+    @property
+    def workloads(self) -> tuple[str, ...]:
+        """The workloads of its mixes, each once."""
+        names = [member.workload for mix in self.mixes for member in mix.members]
+        return tuple(dict.fromkeys(names))
+
+
+def merged(table: Mapping[str, Any], over: Mapping[str, Any]) -> Table:
+    """Return a table with the keys of another over its own, tables inside likewise."""
+    found = dict(table)
+    for key, value in over.items():
+        own = found.get(key)
+        both = isinstance(own, Mapping) and isinstance(value, Mapping)
+        found[key] = merged(own, value) if both and own is not None else value
+    return found
+
+
+@dataclass(frozen=True)
+class Common:
+    """What all figures share, for the traces there are."""
+
+    stack: Table
+    machines: dict[str, Table]
+    training: Table
+    mixes: tuple[Mix, ...]
+    schemes: tuple[Scheme, ...]
+
+    @staticmethod
+    def of(setup: Setup) -> Common:
+        """Return what `setup.toml` says. Errors: `SpecError` for a key that is missing."""
+        path = setup.folder / SETUP
+
+        def table(key: str) -> Table:
+            found = specs.key(path, setup.document, key)
+            return merged(found, setup.document.get(f"{setup.kind}_{key}", {}))
+
+        key = "mix" if setup.kind == "trace" else f"{setup.kind}_mix"
+        known = {one.name for one in setup.workloads}
+        mixes = [_mix(path, one, known) for one in specs.key(path, setup.document, key)]
+        schemes = [_scheme(path, one) for one in specs.key(path, setup.document, "scheme")]
+        stack, machines, training = table("stack"), table("drive"), table("training")
+        return Common(stack, machines, training, tuple(mixes), tuple(schemes))
+
+
+def figures(setup: Setup, common: Common) -> list[DriveFigure]:
+    """Return the figures of a paper. Errors: `SpecError`."""
+    found = specs.figures(setup.folder)
+    return [_figure(path, document, setup, common) for path, document in found]
+
+
+def _mix(path: Path, table: Mapping[str, Any], known: set[str]) -> Mix:
+    members: list[Member] = []
+    sensitive = table.get("sensitive", [])
+    for workload in specs.key(path, table, "tenants"):
+        among(path, "tenants", workload, known)
+        before = sum(member.workload == workload for member in members)
+        name = workload if before == 0 else f"{workload} {before + 1}"
+        keys: Table = {"start": f"{before}s"} if before else {}
+        if workload in sensitive:
+            keys["sensitive"] = True
+        members.append(Member(name, workload, tuple(keys.items())))
+    return Mix(str(specs.key(path, table, "name")), tuple(members))
+
+
+def _scheme(path: Path, table: Mapping[str, Any]) -> Scheme:
+    model = table.get("model")
+    if model is not None:
+        among(path, "model", model, (JOINT, EACH))
+    title, partition = (str(specs.key(path, table, key)) for key in ("title", "partition"))
+    return Scheme(title, partition, model, bool(table.get("bound", False)))
+
+
+def _figure(path: Path, document: dict[str, Any], setup: Setup, common: Common) -> DriveFigure:
+    fields = specs.head(path, document, SHOWN)
+    about = dict(document["figure"])
+    if setup.kind != "trace":
+        own = f"{setup.kind}_"
+        about |= {k.removeprefix(own): v for k, v in about.items() if k.startswith(own)}
+    among(path, "machine", about.get("machine", "modern"), common.machines)
+    training = common.training
+    setting = Setting(
+        str(about.get("machine", "modern")),
+        str(about.get("cache", common.stack["cache"]["capacity"])),
+        int(training["steps"]),
+        int(training["granules"]),
+    )
+    schemes = _named(path, "schemes", about, common.schemes, [s.title for s in common.schemes])
+    mixes = _named(path, "mixes", about, common.mixes, [mix.name for mix in common.mixes])
+    seeds = int(about["seeds"]) if "seeds" in about else int(training["seeds"])
+    key = f"{setup.kind}_setting"
+    others = document.get(key, document.get("setting", []))
+    return DriveFigure(
+        **fields,
+        setting=setting,
+        mixes=mixes or common.mixes,
+        schemes=schemes,
+        seeds=min(seeds, int(training["seeds"])),
+        settings=tuple(_setting(path, one, setting) for one in others),
+        about=about,
+        document=document,
+    )
+
+
+def _setting(path: Path, table: Mapping[str, Any], base: Setting) -> tuple[str, Setting]:
+    steps = int(table.get("steps", base.steps))
+    steps = int(table.get("steps", base.steps))
+    granules = int(table.get("granules", base.granules))
+    own = Setting(base.machine, base.cache, steps, granules, table.get("stride"))
+    return str(specs.key(path, table, "title")), own
+
+
+def _named(
+    path: Path, key: str, about: Mapping[str, Any], known: Sequence[Any], names: list[str]
+) -> tuple[Any, ...]:
+    """Return those that the figure names, or all; mixes that these traces do not make are none."""
+    wanted = about.get(key, names)
+    if key == "schemes":
+        for name in wanted:
+            among(path, key, name, names)
+    return tuple(one for one, name in zip(known, names, strict=True) if name in wanted)
+
+
+def among(path: Path, key: str, found: Any, known: Any) -> None:
+    """Check that a value is known. Errors: `SpecError`."""
+    if found not in known:
+        expected = ", ".join(sorted(known))
+        raise SpecError(f"{path}: `{key}`: found `{found}`, expected one of {expected}")
