@@ -72,7 +72,9 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn price() -> impl Strategy<Value = Price> {
-    let some = (1_u64..1_000, 0_u64..1 << 40).prop_map(|(count, sum_ns)| Price { count, sum_ns });
+    let some = (1_u64..1_000, 0_u64..1 << 40, 0.0_f64..1.0).prop_map(|(count, sum_ns, behind)| {
+        Price { count, sum_ns, behind_ns: (sum_ns as f64 * behind) as u64 }
+    });
     prop_oneof![1 => Just(Price::default()), 3 => some]
 }
 

@@ -10,6 +10,8 @@ pub struct Price {
     pub count: u64,
     /// Their response times together.
     pub sum_ns: u64,
+    /// How much of it they spent behind memory: at a backing device, or in flash.
+    pub behind_ns: u64,
 }
 
 /// Responses of an interval by kind.
@@ -26,10 +28,11 @@ pub struct Prices {
 }
 
 impl Price {
-    /// Counts one response.
-    pub fn add(&mut self, response_ns: u64) {
+    /// Counts one response, `behind_ns` of which passed behind memory.
+    pub fn add(&mut self, response_ns: u64, behind_ns: u64) {
         self.count += 1;
         self.sum_ns += response_ns;
+        self.behind_ns += behind_ns;
     }
 
     /// The mean response, if there was one.

@@ -204,8 +204,8 @@ pub struct Answered {
     pub finish_ns: u64,
     /// How long after it came.
     pub response_ns: u64,
-    /// Whether it waited for what is behind memory.
-    pub missed: bool,
+    /// How much of it passed behind memory; a hit has none.
+    pub behind_ns: u64,
 }
 
 /// Prices by the interval in which answers came. A replay learns of borders when its next request
@@ -230,14 +230,14 @@ impl Answers {
         let prices = self.prices.entry(interval);
         let prices = prices.or_insert_with(|| vec![Prices::default(); tenants]);
         let Some(prices) = prices.get_mut(tenant.index()) else { return };
-        let price = match (op, times.missed) {
+        let price = match (op, times.behind_ns > 0) {
             (Op::Read, false) => &mut prices.read_hits,
             (Op::Read, true) => &mut prices.read_misses,
             (Op::Write, false) => &mut prices.write_hits,
             (Op::Write, true) => &mut prices.write_misses,
             (Op::Trim | Op::Flush, _) => return,
         };
-        price.add(times.response_ns);
+        price.add(times.response_ns, times.behind_ns);
     }
 
     fn end_interval(&mut self) -> Vec<Prices> {
@@ -250,6 +250,7 @@ impl Answers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cachewright_signal::Price;
 
     const ONE: TenantId = TenantId(0);
 
@@ -295,13 +296,14 @@ mod tests {
     #[test]
     fn answers_count_where_they_came() {
         let mut meter = Wanted { prices: true, ..Wanted::default() }.meter(2, 10).expect("prices");
-        let answer = |finish_ns, missed| Answered { finish_ns, response_ns: finish_ns, missed };
-        meter.answered(ONE, Op::Read, answer(10, true));
-        meter.answered(ONE, Op::Write, answer(11, false));
-        meter.answered(TenantId(1), Op::Read, answer(9, false));
-        meter.answered(TenantId(1), Op::Trim, answer(9, false));
+        let answer =
+            |finish_ns, behind_ns| Answered { finish_ns, response_ns: finish_ns, behind_ns };
+        meter.answered(ONE, Op::Read, answer(10, 7));
+        meter.answered(ONE, Op::Write, answer(11, 0));
+        meter.answered(TenantId(1), Op::Read, answer(9, 0));
+        meter.answered(TenantId(1), Op::Trim, answer(9, 0));
         let first = meter.end_interval().prices;
-        assert_eq!((first[0].read_misses.count, first[0].read_misses.sum_ns), (1, 10));
+        assert_eq!(first[0].read_misses, Price { count: 1, sum_ns: 10, behind_ns: 7 });
         assert_eq!((first[0].write_hits.count, first[1].read_hits.count), (0, 1));
         let second = meter.end_interval().prices;
         assert_eq!(second[0].write_hits.sum_ns, 11);

@@ -4,21 +4,26 @@
 //! expected miss ratio, quotas, what is decided. Units: nanoseconds; counts fade from interval to
 //! interval.
 //!
-//! Not every miss of an LRU curve waits for flash: under write-back most writes are taken at once
-//! whether their block was cached or not. What the requests that waited took beyond a hit is
-//! therefore divided by the misses that the curve expects at the quota held, where these are more.
+//! A request of many blocks waits for its slowest, and most writes are taken at once whether their
+//! block was cached or not. So what a miss costs is not what a request that missed took, but the
+//! time that all requests spent behind memory over the misses that the curve expects of them at the
+//! quota held: it stays right where quotas stay, and changes as misses do.
 
 use cachewright_signal::{Price, Prices};
 
 /// Requests of one kind, and what they took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Tally {
-    hits: f64,
-    hits_ns: f64,
-    misses: f64,
-    misses_ns: f64,
-    /// Misses that the curve expects of these requests.
+    requests: f64,
+    /// Time in memory and on the way to it.
+    before_ns: f64,
+    /// Requests that waited behind memory, and how long in all.
+    waited: f64,
+    behind_ns: f64,
+    /// Misses that the curve expects of these requests, a block each.
     expected: f64,
+    /// Blocks that they touch.
+    blocks: f64,
 }
 
 /// What is assumed where nothing was measured.
@@ -39,8 +44,10 @@ pub struct Cost {
     pub requests: f64,
     /// A request that hits.
     pub hit_ns: f64,
-    /// How much more one takes whose block is not cached, on average; at least 0.
+    /// How much more for each miss per access of the curve; at least 0.
     pub miss_more_ns: f64,
+    /// The most that misses add: what a request takes longer that surely waits.
+    pub most_more_ns: f64,
 }
 
 /// What responses of one tenant took, reads and writes apart.
@@ -48,29 +55,41 @@ pub struct Cost {
 pub struct Spending([Tally; 2]);
 
 impl Tally {
-    fn learn(&mut self, hits: Price, misses: Price, miss_ratio: f64, share_of_past: f64) {
+    fn learn(&mut self, prices: [Price; 2], miss_ratio: f64, blocks: f64, share_of_past: f64) {
         let add = |sum: &mut f64, more: f64| *sum = *sum * share_of_past + more;
-        let requests = hits.count + misses.count;
-        add(&mut self.hits, hits.count as f64);
-        add(&mut self.hits_ns, hits.sum_ns as f64);
-        add(&mut self.misses, misses.count as f64);
-        add(&mut self.misses_ns, misses.sum_ns as f64);
-        add(&mut self.expected, requests as f64 * miss_ratio);
+        let all = |part: fn(&Price) -> u64| prices.iter().map(part).sum::<u64>() as f64;
+        let (requests, behind_ns) = (all(|price| price.count), all(|price| price.behind_ns));
+        add(&mut self.requests, requests);
+        add(&mut self.before_ns, all(|price| price.sum_ns) - behind_ns);
+        add(&mut self.waited, prices[1].count as f64);
+        add(&mut self.behind_ns, behind_ns);
+        add(&mut self.expected, requests * miss_ratio);
+        add(&mut self.blocks, blocks.max(requests));
     }
 
-    /// What misses took beyond hits, and of how many misses.
-    fn excess(&self, hit_ns: f64) -> (f64, f64) {
-        let more = (self.misses_ns - self.misses * hit_ns).max(0.0);
-        (more, self.expected.max(self.misses))
+    /// The misses that the time behind memory is spread over: those expected, but each block of a
+    /// request that waited may be one.
+    fn misses(&self) -> f64 {
+        let per_request = if self.requests > 0.0 { self.blocks / self.requests } else { 1.0 };
+        self.expected.max(self.waited / per_request)
     }
 }
 
 impl Spending {
-    /// Takes an interval whose curves gave these miss ratios (reads, writes) at the quota held.
-    pub fn learn(&mut self, prices: &Prices, miss_ratios: [f64; 2], share_of_past: f64) {
+    /// Takes an interval: what reads and writes took, their miss ratios by the curves at the quota
+    /// held, and the blocks they touched.
+    pub fn learn(
+        &mut self,
+        prices: &Prices,
+        miss_ratios: [f64; 2],
+        blocks: [f64; 2],
+        share_of_past: f64,
+    ) {
         let [reads, writes] = &mut self.0;
-        reads.learn(prices.read_hits, prices.read_misses, miss_ratios[0], share_of_past);
-        writes.learn(prices.write_hits, prices.write_misses, miss_ratios[1], share_of_past);
+        let priced = [prices.read_hits, prices.read_misses];
+        reads.learn(priced, miss_ratios[0], blocks[0], share_of_past);
+        let priced = [prices.write_hits, prices.write_misses];
+        writes.learn(priced, miss_ratios[1], blocks[1], share_of_past);
     }
 }
 
@@ -78,27 +97,30 @@ impl Spending {
 /// mean of all, and all without any to the prior.
 pub fn costs(spendings: &[Spending], prior: Prior) -> Vec<[Cost; 2]> {
     let means = [0, 1].map(|kind| {
-        let tallies = || spendings.iter().map(|spending| spending.0[kind]);
-        let sum = |part: fn(Tally) -> f64| tallies().map(part).sum::<f64>();
-        let hit_ns = mean(sum(|tally| tally.hits_ns), sum(|tally| tally.hits), 0.0, prior.hit_ns);
-        let (more, of) = tallies().map(|tally| tally.excess(hit_ns)).fold((0.0, 0.0), add);
+        let sum = |part: fn(&Tally) -> f64| {
+            spendings.iter().map(|spending| part(&spending.0[kind])).sum::<f64>()
+        };
+        let requests = sum(|tally| tally.requests);
+        let hit_ns = mean(sum(|tally| tally.before_ns), requests, 0.0, prior.hit_ns);
         let least = (prior.miss_ns - hit_ns).max(0.0);
-        Cost { requests: 0.0, hit_ns, miss_more_ns: mean(more, of, 0.0, least) }
+        let behind_ns = sum(|tally| tally.behind_ns);
+        Cost {
+            requests: 0.0,
+            hit_ns,
+            miss_more_ns: mean(behind_ns, sum(Tally::misses), 0.0, least),
+            most_more_ns: mean(behind_ns, sum(|tally| tally.waited), 0.0, least),
+        }
     });
-    let cost = |tally: &Tally, all: &Cost| {
+    let cost = |tally: &Tally, all: &Cost| Cost {
+        requests: tally.requests,
         // At least a nanosecond, so that a slowdown against hits is finite.
-        let hit_ns = mean(tally.hits_ns, tally.hits, prior.requests, all.hit_ns).max(1.0);
-        let (more, of) = tally.excess(hit_ns);
-        let miss_more_ns = mean(more, of, prior.requests, all.miss_more_ns);
-        Cost { requests: tally.hits + tally.misses, hit_ns, miss_more_ns }
+        hit_ns: mean(tally.before_ns, tally.requests, prior.requests, all.hit_ns).max(1.0),
+        miss_more_ns: mean(tally.behind_ns, tally.misses(), prior.requests, all.miss_more_ns),
+        most_more_ns: mean(tally.behind_ns, tally.waited, prior.requests, all.most_more_ns),
     };
     let both =
         |Spending([reads, writes]): &Spending| [cost(reads, &means[0]), cost(writes, &means[1])];
     spendings.iter().map(both).collect()
-}
-
-fn add(left: (f64, f64), right: (f64, f64)) -> (f64, f64) {
-    (left.0 + right.0, left.1 + right.1)
 }
 
 /// `sum / count`, as if `weight` more had been `otherwise` each; that itself when there is nothing.
@@ -113,64 +135,90 @@ mod tests {
 
     const PRIOR: Prior = Prior { hit_ns: 10.0, miss_ns: 100.0, requests: 0.0 };
 
-    fn price(count: u64, mean_ns: u64) -> Price {
-        Price { count, sum_ns: count * mean_ns }
+    /// Requests that each took so long, and so much of it behind memory.
+    fn price(count: u64, mean_ns: u64, behind_ns: u64) -> Price {
+        Price { count, sum_ns: count * mean_ns, behind_ns: count * behind_ns }
     }
 
-    fn spending(prices: &Prices, miss_ratios: [f64; 2]) -> Spending {
+    fn spending(prices: &Prices, miss_ratios: [f64; 2], blocks: f64) -> Spending {
         let mut spending = Spending::default();
-        spending.learn(prices, miss_ratios, 0.5);
+        spending.learn(prices, miss_ratios, [blocks; 2], 0.5);
         spending
     }
 
     #[test]
-    fn misses_are_priced_as_measured_and_spread_over_those_expected() {
+    fn the_time_behind_memory_is_spread_over_the_misses_expected() {
         let prices = Prices {
-            read_hits: price(60, 20),
-            read_misses: price(40, 120),
-            write_hits: price(90, 20),
-            write_misses: price(10, 1020),
+            read_hits: price(60, 20, 0),
+            read_misses: price(40, 120, 100),
+            write_hits: price(90, 20, 0),
+            write_misses: price(10, 1020, 1000),
         };
         // As many reads as expected waited; of 50 writes that should have missed, 10.
-        let [reads, writes] = costs(&[spending(&prices, [0.4, 0.5])], PRIOR)[0];
-        assert_eq!(reads, Cost { requests: 100.0, hit_ns: 20.0, miss_more_ns: 100.0 });
-        assert_eq!(writes, Cost { requests: 100.0, hit_ns: 20.0, miss_more_ns: 200.0 });
-        // More waited than the curve expects: a miss costs no more than it took.
-        let [reads, _] = costs(&[spending(&prices, [0.1, 0.5])], PRIOR)[0];
-        assert_eq!(reads.miss_more_ns, 100.0);
+        let [reads, writes] = costs(&[spending(&prices, [0.4, 0.5], 100.0)], PRIOR)[0];
+        let cost = |miss_more_ns, most_more_ns| Cost {
+            requests: 100.0,
+            hit_ns: 20.0,
+            miss_more_ns,
+            most_more_ns,
+        };
+        assert_eq!((reads, writes), (cost(100.0, 100.0), cost(200.0, 1000.0)));
+        // 40 of 100 reads of ten blocks each waited though but a tenth of the blocks missed: each
+        // miss makes four times as many wait as reads of one block would.
+        let [reads, _] = costs(&[spending(&prices, [0.1, 0.5], 1000.0)], PRIOR)[0];
+        assert_eq!(reads, cost(400.0, 100.0));
+        // Of one block each, no more can have missed than waited.
+        let [reads, _] = costs(&[spending(&prices, [0.1, 0.5], 100.0)], PRIOR)[0];
+        assert_eq!(reads, cost(100.0, 100.0));
+    }
+
+    #[test]
+    fn long_requests_that_hit_do_not_make_misses_free() {
+        // Reads that hit take longer in memory than those that miss take in all.
+        let prices = Prices {
+            read_hits: price(50, 400, 0),
+            read_misses: price(50, 190, 150),
+            ..Prices::default()
+        };
+        let [reads, _] = costs(&[spending(&prices, [0.5; 2], 100.0)], PRIOR)[0];
+        assert_eq!((reads.hit_ns, reads.miss_more_ns), (220.0, 150.0));
     }
 
     #[test]
     fn writes_that_are_all_taken_at_once_gain_nothing_from_cache() {
-        let prices = Prices { write_hits: price(100, 20), ..Prices::default() };
-        let [_, writes] = costs(&[spending(&prices, [0.0, 0.7])], PRIOR)[0];
+        let prices = Prices { write_hits: price(100, 20, 0), ..Prices::default() };
+        let [_, writes] = costs(&[spending(&prices, [0.0, 0.7], 100.0)], PRIOR)[0];
         assert_eq!((writes.hit_ns, writes.miss_more_ns), (20.0, 0.0));
     }
 
     #[test]
     fn one_without_misses_takes_the_mean_of_all_and_all_without_take_the_prior() {
-        let never = Prices { read_hits: price(50, 30), ..Prices::default() };
-        let some =
-            Prices { read_hits: price(50, 10), read_misses: price(50, 220), ..Prices::default() };
-        let two = costs(&[spending(&never, [0.0; 2]), spending(&some, [0.5; 2])], PRIOR);
-        // A hit takes 20 on average of both.
-        assert_eq!(two[0][0], Cost { requests: 50.0, hit_ns: 30.0, miss_more_ns: 200.0 });
-        assert_eq!(two[1][0].miss_more_ns, 210.0);
-        assert_eq!(two[0][1], Cost { requests: 0.0, hit_ns: 10.0, miss_more_ns: 90.0 });
-        let alone = costs(&[spending(&never, [0.0; 2])], PRIOR);
+        let never = Prices { read_hits: price(50, 30, 0), ..Prices::default() };
+        let some = Prices {
+            read_hits: price(50, 10, 0),
+            read_misses: price(50, 220, 200),
+            ..Prices::default()
+        };
+        let spendings = [spending(&never, [0.0; 2], 50.0), spending(&some, [0.5; 2], 100.0)];
+        let two = costs(&spendings, PRIOR);
+        assert_eq!(two[0][0].miss_more_ns, 200.0);
+        assert_eq!(two[1][0].miss_more_ns, 200.0);
+        // Nobody wrote: a hit and a miss as assumed.
+        assert_eq!((two[0][1].hit_ns, two[0][1].miss_more_ns), (10.0, 90.0));
+        let alone = costs(&[spending(&never, [0.0; 2], 50.0)], PRIOR);
         assert_eq!(alone[0][0].miss_more_ns, 70.0, "100 less a hit");
-        // A mean of all that counts as 50 requests.
+        // A mean of all that counts as 50 requests: hits take 3000 / 150 in the mean.
         let drawn = Prior { requests: 50.0, ..PRIOR };
-        let two = costs(&[spending(&never, [0.0; 2]), spending(&some, [0.5; 2])], drawn);
-        assert_eq!((two[0][0].hit_ns, two[1][0].hit_ns), (25.0, 15.0));
+        let two = costs(&spendings, drawn);
+        assert_eq!(two[0][0].hit_ns, 25.0);
     }
 
     #[test]
     fn earlier_intervals_fade() {
-        let cheap = Prices { read_hits: price(100, 10), ..Prices::default() };
-        let dear = Prices { read_hits: price(100, 40), ..Prices::default() };
-        let mut spending = spending(&cheap, [0.0; 2]);
-        spending.learn(&dear, [0.0; 2], 0.5);
+        let cheap = Prices { read_hits: price(100, 10, 0), ..Prices::default() };
+        let dear = Prices { read_hits: price(100, 40, 0), ..Prices::default() };
+        let mut spending = spending(&cheap, [0.0; 2], 100.0);
+        spending.learn(&dear, [0.0; 2], [100.0; 2], 0.5);
         let [reads, _] = costs(&[spending], PRIOR)[0];
         assert_eq!((reads.requests, reads.hit_ns), (150.0, 30.0));
     }

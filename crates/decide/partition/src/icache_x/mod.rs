@@ -1,15 +1,15 @@
-//! `icache-x`: the least worst slowdown, predicted from curves and prices measured while running.
+//! `icache-x`: the least mean slowdown, predicted from curves and prices measured while running.
 //!
 //! For: the question of `icache`, answered without training. Must never know: how curves and prices
 //! were measured. Ours, not the paper's: a model of demand is trained on replays that a drive
 //! cannot do, and two points per tenant say little of what lies between. Instead a tenant's mean
-//! response with so many blocks is predicted: its reads and writes times what a hit takes, and the
-//! misses on its sampled curves times how much more a miss takes. Objective: the worst slowdown
-//! against having the whole cache, then the second worst, and so on; what is left goes where the
-//! mean slowdown falls most (`objective_mean`: all of it). Slowdown by interference outside the
-//! cache is not seen. Curves and prices fade by `half_life`; moves are held back, because blocks
-//! that change hands lose what they hold. Units: blocks, nanoseconds. Cost: O(tenants (knots +
-//! tenants log sizes)).
+//! response with so many blocks is predicted: its reads and writes times what they take in memory,
+//! and the misses on its sampled curves times what each adds to the time behind memory. Objective:
+//! the least mean slowdown against having the whole cache; with `worst_first` the worst is made as
+//! low as it can be, then the second worst, and so on, and what is left goes where the mean falls
+//! most. Slowdown by interference outside the cache is not seen. Curves and prices fade by
+//! `half_life`; moves are held back, because blocks that change hands lose what they hold. Units:
+//! blocks, nanoseconds. Cost: O(tenants (knots + tenants log sizes)).
 
 pub mod balance;
 pub mod costs;
@@ -28,8 +28,8 @@ use slowdown::{Pattern, Slowdown, grid};
 settings! {
     /// Settings of `icache-x`.
     pub struct ICacheXSettings {
-        /// minimise the mean slowdown, not the worst
-        objective_mean: bool = false, "", 0 ..= 1;
+        /// lower the worst slowdown first, and only then the mean
+        worst_first: bool = false, "", 0 ..= 1;
         /// intervals after which curves and prices count half
         half_life: f64 = 4.0, "intervals", 0.1 ..= 1000.0;
         /// by how much the predicted slowdown must fall for a division to change
@@ -66,7 +66,7 @@ impl Registered for ICacheX {
     type Settings = ICacheXSettings;
     const ENTRY: Entry = Entry {
         name: "icache-x",
-        doc: "least worst slowdown, predicted from curves and response times measured in the run",
+        doc: "least mean slowdown, predicted from curves and response times measured in the run",
         source: "ours, after Li, Sun, Qin (icache)",
         needs: &[Need::Interval, Need::Curve, Need::Prices],
     };
@@ -115,7 +115,8 @@ impl ICacheX {
             };
             let ratios = [curves.reads.miss_ratio(held), curves.writes.miss_ratio(held)];
             let none = Prices::default();
-            spending.learn(tenant.prices.unwrap_or(&none), ratios, past);
+            let blocks = [curves.reads.accesses() as f64, curves.writes.accesses() as f64];
+            spending.learn(tenant.prices.unwrap_or(&none), ratios, blocks, past);
         }
     }
 
@@ -135,11 +136,11 @@ impl ICacheX {
     /// The best division for these slowdowns.
     fn best(&self, slowdowns: &[Slowdown], lent: &[bool], total_blocks: u32) -> Vec<u32> {
         let floors = vec![self.floor_blocks(slowdowns.len(), total_blocks); slowdowns.len()];
-        let grants = if self.settings.objective_mean {
-            floors
-        } else {
+        let grants = if self.settings.worst_first {
             let open = (0..slowdowns.len()).filter(|&tenant| !lent[tenant]).collect();
             balance::least_worst(slowdowns, &self.grid, total_blocks, &floors, open)
+        } else {
+            floors
         };
         let curves: Vec<Curve> = slowdowns.iter().map(|one| one.curve(&self.grid)).collect();
         steepest(&curves.iter().collect::<Vec<_>>(), total_blocks, &grants, lent)
@@ -157,10 +158,10 @@ impl ICacheX {
         let gains = |now: f64, next: f64| now - next >= self.settings.least_gain * now;
         let mean = gains(now.mean, next.mean);
         let none_worse = next.worst <= now.worst * (1.0 + 1e-9);
-        if self.settings.objective_mean {
-            mean
-        } else {
+        if self.settings.worst_first {
             gains(now.worst, next.worst) || (none_worse && mean)
+        } else {
+            mean
         }
     }
 }

@@ -77,8 +77,10 @@ impl Pattern {
             |cost: &Cost, known: &Misses| if priced { cost.requests } else { known.accesses };
         let (read, write) = (count(&costs[0], reads), count(&costs[1], writes));
         let response = |at: usize| {
-            let one =
-                |cost: &Cost, known: &Misses| cost.hit_ns + cost.miss_more_ns * known.ratio(at);
+            let one = |cost: &Cost, known: &Misses| {
+                let more_ns = cost.miss_more_ns * known.ratio(at);
+                cost.hit_ns + more_ns.min(cost.most_more_ns)
+            };
             read * one(&costs[0], reads) + write * one(&costs[1], writes)
         };
         if reads.misses.len() != grid.len() || read + write <= 0.0 {
@@ -148,7 +150,7 @@ mod tests {
     }
 
     fn cost(requests: f64, miss_more_ns: f64) -> Cost {
-        Cost { requests, hit_ns: 20.0, miss_more_ns }
+        Cost { requests, hit_ns: 20.0, miss_more_ns, most_more_ns: miss_more_ns }
     }
 
     #[test]

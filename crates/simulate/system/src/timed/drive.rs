@@ -334,7 +334,7 @@ impl Drive<'_> {
     fn answer(&mut self, answer: &Answer, source: &mut Source) {
         let request = self.replay.requests.get(answer.tag as usize);
         if let Some(meter) = &mut self.meter {
-            meter.answered(request.op, answer, answer.path.is_behind_cache());
+            meter.answered(request.op, answer, answer.path.behind_cache_ns());
         }
         self.times.answered(&request, answer);
         source.answered(&self.replay.pace, answer);

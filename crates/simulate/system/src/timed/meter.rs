@@ -118,12 +118,12 @@ impl Meter {
         }
     }
 
-    /// Counts the answer to a request, which may have missed memory.
-    pub fn answered(&mut self, op: Op, answer: &Answer, missed: bool) {
+    /// Counts the answer to a request that spent `behind_ns` behind memory.
+    pub fn answered(&mut self, op: Op, answer: &Answer, behind_ns: u64) {
         let times = Answered {
             finish_ns: answer.finish_ns,
             response_ns: answer.finish_ns - answer.arrival_ns,
-            missed,
+            behind_ns,
         };
         self.signals.answered(answer.tenant, op, times);
     }

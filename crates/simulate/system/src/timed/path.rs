@@ -55,19 +55,19 @@ impl Path {
         self.0[2 * DEVICE_PARTS + wait as usize] += time_ns;
     }
 
-    /// Whether it waited for a backing device: for its own data, or for a block or a place in the
+    /// The time it waited for a backing device: for its own data, or for a block or a place in the
     /// cache that is held up there.
-    pub fn is_behind_cache(&self) -> bool {
+    pub fn behind_cache_ns(&self) -> u64 {
         let waits = 2 * DEVICE_PARTS;
         let held = [Wait::Block, Wait::Room].map(|wait| self.0[waits + wait as usize]);
-        self.0[DEVICE_PARTS..waits].iter().chain(&held).any(|time| *time > 0)
+        self.0[DEVICE_PARTS..waits].iter().chain(&held).sum()
     }
 
-    /// Whether it waited for flash, on a drive that is the whole machine. A wait in a queue is
+    /// The time it waited for flash, on a drive that is the whole machine. A wait in a queue is
     /// none, whatever the queue stands for.
-    pub fn is_in_flash(&self) -> bool {
+    pub fn in_flash_ns(&self) -> u64 {
         let flash = [Part::Map, Part::Channel, Part::DieWait, Part::CleanWait, Part::Flash];
-        flash.iter().any(|part| self.0[*part as usize] > 0)
+        flash.iter().map(|part| self.0[*part as usize]).sum()
     }
 
     /// The sum of all parts.
@@ -143,17 +143,17 @@ mod tests {
         let of = |role, part| {
             let mut path = Path::default();
             path.spend(role, &spent(part));
-            (path.is_behind_cache(), path.is_in_flash())
+            (path.behind_cache_ns(), path.in_flash_ns())
         };
-        assert_eq!(of(Role::Cache, Part::Flash), (false, true));
-        assert_eq!(of(Role::Cache, Part::Dram), (false, false));
-        assert_eq!(of(Role::Backing, Part::Queue), (true, false));
+        assert_eq!(of(Role::Cache, Part::Flash), (0, 3));
+        assert_eq!(of(Role::Cache, Part::Dram), (0, 0));
+        assert_eq!(of(Role::Backing, Part::Queue), (3, 0));
         let waits = [Wait::Decision, Wait::Block, Wait::Room].map(|wait| {
             let mut path = Path::default();
             path.wait(wait, 1);
-            path.is_behind_cache()
+            path.behind_cache_ns()
         });
-        assert_eq!(waits, [false, true, true]);
+        assert_eq!(waits, [0, 1, 1]);
     }
 
     #[test]

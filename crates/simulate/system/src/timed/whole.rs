@@ -171,7 +171,7 @@ impl Whole<'_> {
         };
         self.used.completed(Nanos(answer.finish_ns));
         if let Some(meter) = &mut self.meter {
-            meter.answered(request.op, &answer, path.is_in_flash());
+            meter.answered(request.op, &answer, path.in_flash_ns());
         }
         self.times.answered(&request, &answer);
         source.answered(&self.replay.pace, &answer);
