@@ -160,7 +160,7 @@ def _by_mix(
         texts=2,
     )
     caption = f"{title} of each mix under each scheme; {'more' if highest else 'less'} is better."
-    chart = mix_dots(dots, title)
+    chart = mix_dots(dots, title, ratios=not highest)
     name = f"{figure.name}-{title.split(' (', maxsplit=1)[0].replace(' ', '-')}"
     return [table, Figure(name, f"{figure.title}: {title}", caption, chart)]
 

@@ -86,8 +86,8 @@ def _sizes(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
         table.append([mark, *sizes])
     title = f"mean response alone (us), {figure.setting.machine}"
     caption = (
-        "Each tenant alone over the whole replay. MBP: the granule before it shortened responses "
-        "most; OAP: from there another granule brings less than 5 %."
+        "Each tenant alone over the whole replay. MBP: the size whose last granule brought most; "
+        "OAP: the first size above it whose last granule brought less than 5 %."
     )
     return [
         plain(_title(figure), title, ["cache", *names], table, 1),

@@ -171,7 +171,7 @@ class DriveMixes:
         return {"name": workload, "seed": 1, **self._machine(setting), "tenant": [tenant]}
 
     def asked(self) -> list[Asked]:
-        """Return every replay that a figure shows, each once, larger mixes first."""
+        """Return every replay that a figure shows, each once, smaller mixes first."""
         found: dict[Asked, None] = {}
         for figure in self.figures:
             settings = [figure.setting] if figure.shows != "settings" else []
@@ -182,7 +182,7 @@ class DriveMixes:
                         count = figure.seeds if scheme.model == EACH else 1
                         for seed in range(1, count + 1):
                             found[Asked(setting, mix, scheme, seed)] = None
-        return sorted(found, key=lambda one: -len(one.mix.members))
+        return sorted(found, key=lambda one: len(one.mix.members))
 
     def lessons_asked(self) -> dict[tuple[Setting, str, str, str, int], None]:
         """Return every model of a workload that replays or figures need."""
