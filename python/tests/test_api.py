@@ -57,7 +57,7 @@ def test_windows_without_a_folder_are_the_same(stack: Path) -> None:
 
 
 def test_states_of_tenants_are_words_in_the_series(stack: Path) -> None:
-    result = cachewright.run(stack, set={"partition": "equal"})
+    result = cachewright.run(stack, settings={"partition": "equal"})
     own = result.series.filter(pl.col("tenant") != "all")
     assert set(own["state"]) <= {"demand", "stable"}
     for tenant in result.document["cases"][0]["tenants"]:
