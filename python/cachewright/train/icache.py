@@ -8,7 +8,6 @@ ours) so that short traces teach enough; windows of training, validation and tes
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from cachewright.demand import Segments, TenantSegments
 from cachewright.spec import PathLike, Settings, SpecLike
 from cachewright.train import cutting
 from cachewright.train.cutting import FEATURES, PARTS, Cutting, Split
-from cachewright.train.judged import errors, inference_ns
+from cachewright.train.judged import errors, report
 from cachewright.train.lesson import Learned, Lesson, learn_forest, learn_network
 from cachewright.train.model_file import FOREST, Normalisation
 from cachewright.train.networks import LSTM, MLP, Examples, Fitting, Network
@@ -196,19 +195,7 @@ class _Course:
         def judged(content: bytes, examples: Examples) -> dict[str, float]:
             return errors(_native.Model(content).outputs(examples.inputs), examples.targets)
 
-        about = json.loads(_native.Model(learned.file).describe())
-        return {
-            "kind": about["kind"],
-            "int8": about["int8"],
-            "bytes": len(learned.file),
-            "weight_bytes": about["weight_bytes"],
-            "epochs": learned.epochs,
-            "best_epoch": learned.best_epoch,
-            "validation": judged(learned.file, self.lesson.validation),
-            "test": judged(learned.file, self.test),
-            "test_f32": judged(learned.float_file, self.test) if learned.float_file else None,
-            "inference_ns": inference_ns(learned.file, self.test.inputs),
-        }
+        return report(learned, self.lesson.validation, self.test, judged)
 
     def about(self) -> dict[str, Any]:
         """Return what all seeds share."""

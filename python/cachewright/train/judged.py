@@ -6,14 +6,19 @@ in the targets' unit; the model runs as it will run.
 
 from __future__ import annotations
 
+import json
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from cachewright import _native
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from cachewright.train.lesson import Learned
+    from cachewright.train.networks import Examples
 
 ROUNDS = 5
 
@@ -34,3 +39,25 @@ def inference_ns(content: bytes, sequences: NDArray[np.float32]) -> float:
         model.outputs(sequences)
         least = min(least, (time.perf_counter_ns() - start) / len(sequences))
     return least
+
+
+def report(
+    learned: Learned,
+    validation: Examples,
+    test: Examples,
+    judged: Callable[[bytes, Examples], dict[str, float]],
+) -> dict[str, Any]:
+    """Return a model's kind, size, errors as `judged` finds them, and the time of an answer."""
+    about = json.loads(_native.Model(learned.file).describe())
+    return {
+        "kind": about["kind"],
+        "int8": about["int8"],
+        "bytes": len(learned.file),
+        "weight_bytes": about["weight_bytes"],
+        "epochs": learned.epochs,
+        "best_epoch": learned.best_epoch,
+        "validation": judged(learned.file, validation),
+        "test": judged(learned.file, test),
+        "test_f32": judged(learned.float_file, test) if learned.float_file else None,
+        "inference_ns": inference_ns(learned.file, test.inputs),
+    }

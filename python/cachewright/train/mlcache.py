@@ -11,7 +11,6 @@ says the validation part best is kept.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ from cachewright.demand import Segments
 from cachewright.spec import PathLike, Settings, SpecLike
 from cachewright.train import cutting
 from cachewright.train.cutting import Cutting
-from cachewright.train.judged import errors, inference_ns
+from cachewright.train.judged import errors, report
 from cachewright.train.lesson import Learned, Lesson, learn_network
 from cachewright.train.model_file import Normalisation
 from cachewright.train.networks import MLP, SHARES, Examples, Fitting, Network
@@ -187,19 +186,7 @@ class _Course:
             found = errors(shares, examples.targets)
             return {**found, "hits": self._hits(shares)} if examples is self.test else found
 
-        about = json.loads(_native.Model(learned.file).describe())
-        return {
-            "kind": about["kind"],
-            "int8": about["int8"],
-            "bytes": len(learned.file),
-            "weight_bytes": about["weight_bytes"],
-            "epochs": learned.epochs,
-            "best_epoch": learned.best_epoch,
-            "validation": judged(learned.file, self.lesson.validation),
-            "test": judged(learned.file, self.test),
-            "test_f32": judged(learned.float_file, self.test) if learned.float_file else None,
-            "inference_ns": inference_ns(learned.file, self.test.inputs),
-        }
+        return report(learned, self.lesson.validation, self.test, judged)
 
     def about(self) -> dict[str, Any]:
         """Return windows, and what divisions that need no model would have been worth."""

@@ -4,7 +4,7 @@
 mod common;
 
 use cachewright_experiment::{RunOptions, run};
-use common::{Folder, answer_to, number, pairs, quiet, small_trace};
+use common::{Folder, answer_to, number, pairs, quiet, two_traces};
 use serde_json::Value;
 
 const STACK: &str = "
@@ -32,10 +32,7 @@ trace = \"b.csv\"
 ";
 
 fn folder(name: &str) -> Folder {
-    let folder = Folder::new(name);
-    folder.with("a.csv", &small_trace(5, 3000, 1500));
-    folder.with("b.csv", &small_trace(6, 2000, 400));
-    folder
+    two_traces(name, [(3000, 1500), (2000, 400)])
 }
 
 fn case(folder: &Folder, set: &[(&str, &str)]) -> Value {

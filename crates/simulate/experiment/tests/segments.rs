@@ -6,7 +6,7 @@ mod common;
 
 use cachewright_experiment::{MrcOptions, SegmentOptions, Segments, mrc, segments};
 use cachewright_signal::Step;
-use common::{Folder, number, pairs, quiet, small_trace};
+use common::{Folder, number, pairs, quiet, two_traces};
 
 /// One tenant walks over three blocks twice, another writes one block in each walk.
 const TIERED: &str = "
@@ -68,10 +68,7 @@ fn tiered() -> Folder {
 }
 
 fn drive(name: &str) -> Folder {
-    let folder = Folder::new(name);
-    folder.with("a.csv", &small_trace(5, 3000, 500));
-    folder.with("b.csv", &small_trace(6, 2000, 400));
-    folder
+    two_traces(name, [(3000, 500), (2000, 400)])
 }
 
 fn found(

@@ -4,7 +4,7 @@
 mod common;
 
 use cachewright_experiment::{MrcOptions, RunOptions, check, mrc, run};
-use common::{Folder, answer_to, number, pairs, quiet, small_trace, total};
+use common::{Folder, answer_to, number, pairs, quiet, small_trace, total, two_traces};
 use serde_json::Value;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,10 +28,7 @@ time_scale = 50
 ";
 
 fn folder(name: &str) -> Folder {
-    let folder = Folder::new(name);
-    folder.with("a.csv", &small_trace(5, 3000, 500));
-    folder.with("b.csv", &small_trace(6, 3000, 400));
-    folder
+    two_traces(name, [(3000, 500), (3000, 400)])
 }
 
 fn answer(folder: &Folder, set: &[(&str, &str)]) -> Result<Value, String> {

@@ -4,7 +4,7 @@
 mod common;
 
 use cachewright_experiment::check;
-use common::{Folder, answer_to, small_trace};
+use common::{Folder, answer_to, two_traces};
 use serde_json::Value;
 
 const STACK: &str = "
@@ -28,10 +28,7 @@ trace = \"b.csv\"
 ";
 
 fn folder(name: &str) -> Folder {
-    let folder = Folder::new(name);
-    folder.with("a.csv", &small_trace(5, 2000, 500));
-    folder.with("b.csv", &small_trace(6, 2000, 400));
-    folder
+    two_traces(name, [(2000, 500), (2000, 400)])
 }
 
 fn answer(folder: &Folder, set: &[(&str, &str)]) -> Result<Value, String> {

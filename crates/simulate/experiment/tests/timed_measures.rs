@@ -4,7 +4,7 @@
 mod common;
 
 use cachewright_experiment::{RunOptions, run};
-use common::{Folder, number, quiet, small_trace};
+use common::{number, quiet, two_traces};
 use serde_json::Value;
 
 const TENANTS: &str = "
@@ -41,9 +41,7 @@ per_tenant = true
 ";
 
 fn timing(name: &str, stack: &str, set: &[(&str, &str)]) -> Value {
-    let folder = Folder::new(name);
-    folder.with("a.csv", &small_trace(5, 3000, 500));
-    folder.with("b.csv", &small_trace(6, 2000, 400));
+    let folder = two_traces(name, [(3000, 500), (2000, 400)]);
     let set = set.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
     let options = RunOptions { set, ..RunOptions::default() };
     let text = format!("{stack}{TENANTS}");

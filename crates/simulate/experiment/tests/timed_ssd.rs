@@ -5,7 +5,7 @@
 mod common;
 
 use cachewright_experiment::{MrcOptions, RunOptions, check, mrc, run};
-use common::{Folder, answer_to, number, pairs, quiet, small_trace, total};
+use common::{Folder, answer_to, number, pairs, quiet, total, two_traces};
 use serde_json::Value;
 
 const STACK: &str = "
@@ -30,10 +30,7 @@ trace = \"b.csv\"
 ";
 
 fn folder(name: &str) -> Folder {
-    let folder = Folder::new(name);
-    folder.with("a.csv", &small_trace(5, 3000, 500));
-    folder.with("b.csv", &small_trace(6, 2000, 400));
-    folder
+    two_traces(name, [(3000, 500), (2000, 400)])
 }
 
 fn answer(folder: &Folder, set: &[(&str, &str)]) -> Result<Value, String> {

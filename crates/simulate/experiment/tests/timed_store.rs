@@ -6,7 +6,7 @@ mod common;
 
 use cachewright_experiment::{MrcOptions, RunOptions, WaOptions, mrc, run, wa};
 use cachewright_types::Seed;
-use common::{Folder, answer_to, number, quiet, small_trace, total};
+use common::{Folder, answer_to, number, quiet, total, two_traces};
 use serde_json::Value;
 
 const STACK: &str = "
@@ -32,10 +32,7 @@ trace = \"b.csv\"
 ";
 
 fn folder(name: &str) -> Folder {
-    let folder = Folder::new(name);
-    folder.with("a.csv", &small_trace(5, 6000, 500));
-    folder.with("b.csv", &small_trace(6, 4000, 400));
-    folder
+    two_traces(name, [(6000, 500), (4000, 400)])
 }
 
 fn answer(folder: &Folder, set: &[(&str, &str)]) -> Result<Value, String> {

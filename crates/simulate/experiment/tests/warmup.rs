@@ -5,7 +5,7 @@
 mod common;
 
 use cachewright_experiment::{RunOptions, run};
-use common::{Folder, answer_to, number, quiet, small_trace, total, walk};
+use common::{Folder, answer_to, number, quiet, small_trace, total, two_traces, walk};
 use serde_json::Value;
 
 const STACK: &str = "
@@ -32,10 +32,7 @@ trace = \"b.csv\"
 
 /// Two tenants with a request per 100 us: 3,000 and 2,000 requests.
 fn folder(name: &str) -> Folder {
-    let folder = Folder::new(name);
-    folder.with("a.csv", &small_trace(5, 3000, 500));
-    folder.with("b.csv", &small_trace(6, 2000, 400));
-    folder
+    two_traces(name, [(3000, 500), (2000, 400)])
 }
 
 /// Reads and writes from a place in a small trace on.

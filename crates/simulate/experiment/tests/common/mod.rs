@@ -100,6 +100,16 @@ pub fn small_trace(seed: u64, requests: u64, blocks: u64) -> String {
     text
 }
 
+/// A folder with the traces of two tenants, `a.csv` and `b.csv`: small traces of so many requests
+/// over so many blocks.
+#[allow(dead_code, reason = "not every test binary needs it")]
+pub fn two_traces(name: &str, [a, b]: [(u64, u64); 2]) -> Folder {
+    let folder = Folder::new(name);
+    folder.with("a.csv", &small_trace(5, a.0, a.1));
+    folder.with("b.csv", &small_trace(6, b.0, b.1));
+    folder
+}
+
 /// Reads that walk around `blocks` blocks `laps` times, one every `step_us`.
 #[allow(dead_code, reason = "not every test binary walks")]
 pub fn walk(blocks: u64, laps: u64, step_us: u64) -> String {
