@@ -9,6 +9,7 @@ is their mean with the least and the greatest.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from statistics import geometric_mean
 from typing import Any
 
 from cachewright import words
@@ -135,8 +136,12 @@ def cell(values: Sequence[float]) -> str:
 def _by_mix(
     what: DriveMixes, figure: DriveFigure, title: str, measure: Measure, *, highest: bool = False
 ) -> list[Table | Figure]:
-    """Return a row per mix and per group of mixes, and the same as dots."""
+    """Return a row per mix and per group of mixes, and the same as dots.
+
+    Times and slowdowns of mixes are orders of magnitude apart, so their mean is the geometric one.
+    """
     rows, best_of, dots = [], [], []
+    word, mean = ("mean", _mean) if highest else ("geometric mean", geometric_mean)
     for mix in figure.mixes:
         each = [_values(what, figure, mix, scheme, measure) for scheme in figure.schemes]
         rows.append([mix.name, str(len(mix.members)), *map(cell, each)])
@@ -145,10 +150,10 @@ def _by_mix(
             dots.append({"mix": mix.name, "scheme": scheme.title, "value": _mean(values)})
     for name, mixes in groups(figure):
         every = [
-            _over_mixes([_values(what, figure, mix, scheme, measure) for mix in mixes])
+            _over_mixes([_values(what, figure, mix, scheme, measure) for mix in mixes], mean)
             for scheme in figure.schemes
         ]
-        rows.append([f"mean, {name}", "", *map(cell, every)])
+        rows.append([f"{word}, {name}", "", *map(cell, every)])
         best_of.append([_mean(values) for values in every])
     headers = ["mix", "tenants", *(scheme.title for scheme in figure.schemes)]
     table = Table(
@@ -165,10 +170,12 @@ def _by_mix(
     return [table, Figure(name, f"{figure.title}: {title}", caption, chart)]
 
 
-def _over_mixes(values: Sequence[Sequence[float]]) -> list[float]:
+def _over_mixes(
+    values: Sequence[Sequence[float]], mean: Callable[[Sequence[float]], float]
+) -> list[float]:
     """Return the means over mixes, one for each seed."""
     seeds = max(len(one) for one in values)
-    return [_mean([one[min(seed, len(one) - 1)] for one in values]) for seed in range(seeds)]
+    return [mean([one[min(seed, len(one) - 1)] for one in values]) for seed in range(seeds)]
 
 
 def _best(figure: DriveFigure, rows: list[list[float]], *, highest: bool) -> list[set[int]]:
@@ -301,11 +308,13 @@ def _seeds(what: DriveMixes, figure: DriveFigure, scheme: Scheme) -> list[Outcom
 
 
 def _seed_table(what: DriveMixes, figure: DriveFigure, scheme: Scheme) -> Table:
-    """Return the mean max slowdown by the seed that its models were trained from."""
+    """Return the geometric mean of max slowdowns by the seed that models were trained from."""
     rows = []
     for group, mixes in groups(figure):
         each = [_values(what, figure, mix, scheme, lambda one: one.max_slowdown) for mix in mixes]
-        rows.append([group, *(words.significant(value, 4) for value in _over_mixes(each))])
+        rows.append(
+            [group, *(words.significant(value, 4) for value in _over_mixes(each, geometric_mean))]
+        )
     count = len(_seeds(what, figure, scheme))
-    headers = ["mean max slowdown", *(f"seed {seed + 1}" for seed in range(count))]
+    headers = ["max slowdown, geometric mean", *(f"seed {seed + 1}" for seed in range(count))]
     return plain(_title(figure), f"{scheme.title} by seed of its models", headers, rows, 1)
