@@ -24,6 +24,7 @@
 //! all. Not here: the isolation of channels of the original.
 
 use crate::registry::{Entry, Need, Registered};
+use crate::share::most;
 use crate::{Asked, Partitioner, Quotas, Round, Rounds, TenantView};
 use cachewright_types::{Seed, settings};
 
@@ -101,11 +102,6 @@ fn idle(asked: &Asked<'_>) -> u32 {
     let channels = asked.channels.max(1);
     let taken = u64::from(asked.busy) + u64::from(asked.blocks);
     channels - (taken % u64::from(channels)) as u32
-}
-
-/// The tenant that holds most, the earlier among equals.
-pub fn most(held: &[u32]) -> Option<usize> {
-    (0..held.len()).max_by_key(|at| (held[*at], std::cmp::Reverse(*at)))
 }
 
 #[cfg(test)]

@@ -19,11 +19,11 @@ pub struct Price {
 pub struct Prices {
     /// Reads that memory answered.
     pub read_hits: Price,
-    /// Reads that waited for flash.
+    /// Reads that waited behind memory.
     pub read_misses: Price,
     /// Writes that memory took at once.
     pub write_hits: Price,
-    /// Writes that waited for flash.
+    /// Writes that waited behind memory.
     pub write_misses: Price,
 }
 
@@ -33,10 +33,5 @@ impl Price {
         self.count += 1;
         self.sum_ns += response_ns;
         self.behind_ns += behind_ns;
-    }
-
-    /// The mean response, if there was one.
-    pub fn mean_ns(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64)
     }
 }

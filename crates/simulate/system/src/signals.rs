@@ -125,7 +125,7 @@ impl SignalMeter {
         }
     }
 
-    /// Counts the answer to a request; `missed` says whether it waited for what is behind memory.
+    /// Counts the answer to a request.
     pub fn answered(&mut self, tenant: TenantId, op: Op, times: Answered) {
         if let Some(prices) = &mut self.prices {
             prices.count(tenant, op, times);

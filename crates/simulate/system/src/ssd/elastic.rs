@@ -9,7 +9,7 @@
 
 use super::DataCache;
 use cachewright_device::ssd::host::Slot;
-use cachewright_partition::justitia::most;
+use cachewright_partition::share::most;
 use cachewright_partition::{Asked, Round, Rounds};
 use cachewright_policy::Policy;
 use cachewright_types::{BlockId, Nanos, TenantId};
