@@ -6,7 +6,7 @@
 
 use crate::WriteMode;
 use cachewright_measure::Counts;
-use cachewright_policy::{Access, NEVER, Policy, Verdict};
+use cachewright_policy::{Access, Asked, Chore, NEVER, Policy, Rooms, Verdict};
 use cachewright_types::{BlockId, TenantId};
 
 /// How the capacity is divided.
@@ -292,6 +292,47 @@ impl<P: Policy> Engine<P> {
         self.consult(BlockAccess { block, tenant, write: false, next_use: NEVER })
     }
 
+    /// Tells the policy of a tenant which request comes next.
+    #[inline(always)]
+    pub fn asked(&mut self, tenant: TenantId, request: &Asked) {
+        let pool = self.pool_of(tenant);
+        self.pools[pool].policy.asked(request);
+    }
+
+    /// Gives a policy the rooms among which it places blocks; those that leave for it are told as
+    /// by [`Engine::resize`].
+    pub fn divide_rooms(
+        &mut self,
+        pool: usize,
+        rooms: Rooms,
+        left: &mut dyn FnMut(usize, BlockId, bool),
+    ) {
+        let mut evicted = Vec::new();
+        self.pools[pool].policy.divide_rooms(rooms, &mut evicted);
+        self.leave(pool, evicted, left);
+    }
+
+    /// The next work that the policy of a pool wants done beside requests, and whether the block it
+    /// names first is dirty. Blocks that leave or are cleaned are counted.
+    #[inline(always)]
+    pub fn chore(&mut self, index: usize) -> Option<(Chore, bool)> {
+        let chore = self.pools[index].policy.chore()?;
+        let mut dirty = false;
+        match chore {
+            Chore::Demote(block) => {
+                self.leave(index, vec![block], &mut |_, _, was_dirty| dirty = was_dirty);
+            }
+            Chore::Clean(block) => {
+                let pool = &mut self.pools[index];
+                dirty = pool.take_dirty(block);
+                let owner = pool.owner.get(block.index()).copied().unwrap_or(pool.tenant);
+                self.counts[usize::from(owner)].writebacks += u64::from(dirty);
+            }
+            Chore::Swap(..) => {}
+        }
+        Some((chore, dirty))
+    }
+
     /// Marks a cached block clean, as being written back while it stays; returns whether it was
     /// dirty. Counted as a write-back.
     pub fn clean(&mut self, tenant: TenantId, block: BlockId) -> bool {
@@ -375,6 +416,17 @@ impl<P: Policy> Engine<P> {
         }
         let mut evicted = Vec::new();
         pool.policy.resize(capacity_blocks, &mut evicted);
+        self.leave(index, evicted, left);
+    }
+
+    /// Blocks that the policy of a pool has given up.
+    fn leave(
+        &mut self,
+        index: usize,
+        evicted: Vec<BlockId>,
+        left: &mut dyn FnMut(usize, BlockId, bool),
+    ) {
+        let pool = &mut self.pools[index];
         for block in evicted {
             let dirty = pool.take_dirty(block);
             let owner = pool.owner.get(block.index()).copied().unwrap_or(pool.tenant);

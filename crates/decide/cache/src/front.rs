@@ -6,7 +6,7 @@
 
 use crate::index::{Address, SparseIndex};
 use crate::{BlockAccess, Cached, Engine, Move, Outcome, Plan, Quotas, WriteMode};
-use cachewright_policy::{NEVER, Policy, Verdict};
+use cachewright_policy::{Asked, Chore, NEVER, Policy, Room, Verdict};
 use cachewright_types::{BlockId, Op, Request, TenantId};
 
 /// A cache over the tenants' sparse address spaces.
@@ -57,6 +57,7 @@ impl<P: Policy> Cache<P> {
             Op::Flush => plan.moves.push(Move::Flush),
             Op::Trim => self.trim(request, plan),
             Op::Read | Op::Write => {
+                self.engine.asked(request.tenant, &asked(request));
                 for (at, part) in self.parts(request).enumerate() {
                     let next_use = next_use.get(at).copied().unwrap_or(NEVER);
                     self.touch_block(request, &part, next_use, plan);
@@ -102,6 +103,8 @@ impl<P: Policy> Cache<P> {
         let cached = self.named(tenant, part.number);
         let outcome = self.engine.access(BlockAccess { block: cached.id, tenant, write, next_use });
         plan.all_hit &= outcome.verdict == Verdict::Hit;
+        let room = self.engine.policy(usize::from(cached.pool)).room(cached.id);
+        let cached = Cached { room, ..cached };
         if write {
             self.plan_write(cached, part.whole, outcome, plan);
         } else {
@@ -116,7 +119,28 @@ impl<P: Policy> Cache<P> {
         let tracks = |id| engine.policy(pool).tracks(id);
         let id = self.indexes[pool].intern(Address { tenant, number }, tracks);
         self.engine.reserve_ids(pool, self.indexes[pool].ids());
-        Cached { pool: pool as u16, id, tenant, number }
+        Cached { pool: pool as u16, id, tenant, number, room: Room::Any }
+    }
+
+    /// What the policy of a pool wants done beside requests; the moves replace what `plan` held.
+    /// To be asked for after each request of one of its tenants.
+    pub fn chores(&mut self, pool: usize, plan: &mut Plan) {
+        plan.moves.clear();
+        while let Some((chore, dirty)) = self.engine.chore(pool) {
+            let named = |block| self.cached(pool, block);
+            plan.moves.extend(match chore {
+                Chore::Demote(block) if dirty => Some(Move::WriteBack(named(block))),
+                Chore::Demote(block) => Some(Move::Drop(named(block))),
+                Chore::Clean(block) => dirty.then(|| Move::Clean(named(block))),
+                Chore::Swap(one, other) => Some(Move::Swap(named(one), named(other))),
+            });
+        }
+    }
+
+    /// The full name of a block, with the room its policy wants for it.
+    fn cached(&self, pool: usize, block: BlockId) -> Cached {
+        let room = self.engine.policy(pool).room(block);
+        Cached { room, ..name(&self.indexes, pool, block) }
     }
 
     /// Brings a block in that nobody has asked for yet (read-ahead); its moves are added to `plan`.
@@ -130,6 +154,7 @@ impl<P: Policy> Cache<P> {
         }
         let cached = self.named(tenant, number);
         let outcome = self.engine.bring_in(tenant, cached.id);
+        let cached = self.cached(pool, cached.id);
         let Verdict::Admit { evicted } = outcome.verdict else { return false };
         self.plan_eviction(cached.pool, evicted, outcome.writeback, plan);
         plan.moves.extend([Move::Fetch(cached), Move::Fill(cached)]);
@@ -226,5 +251,15 @@ impl<P: Policy> Cache<P> {
 /// The full name of a cached block.
 fn name(indexes: &[SparseIndex], pool: usize, id: BlockId) -> Cached {
     let Address { tenant, number } = indexes[pool].address(id);
-    Cached { pool: pool as u16, id, tenant: TenantId(tenant.0), number }
+    Cached { pool: pool as u16, id, tenant: TenantId(tenant.0), number, room: Room::Any }
+}
+
+/// What a policy may know of a request.
+fn asked(request: &Request) -> Asked {
+    Asked {
+        time_ns: request.time.0,
+        offset: request.offset.0,
+        length: request.length.0,
+        write: request.op == Op::Write,
+    }
 }

@@ -3,6 +3,7 @@
 //! For: the value that a simulator prices and a daemon performs. Must never know: either. A plan is
 //! reused from request to request; it holds no data, only names of blocks.
 
+use cachewright_policy::Room;
 use cachewright_types::{BlockId, TenantId};
 
 /// A block named on both sides: where it is cached and where it comes from.
@@ -16,6 +17,8 @@ pub struct Cached {
     pub tenant: TenantId,
     /// Its number on that volume, in units of the block size.
     pub number: u64,
+    /// Where the policy wants it to lie on the cache device.
+    pub room: Room,
 }
 
 /// One step of a plan.
@@ -31,6 +34,10 @@ pub enum Move {
     WriteBack(Cached),
     /// Write the request's bytes of the block to the backing store as well.
     WriteThrough(Cached),
+    /// Write a dirty block from the cache to the backing store; it stays.
+    Clean(Cached),
+    /// Two blocks change places on the cache device.
+    Swap(Cached, Cached),
     /// Forget the cached copy.
     Drop(Cached),
     /// Read or write the block on the backing store only.

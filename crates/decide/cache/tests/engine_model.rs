@@ -108,7 +108,10 @@ fn follow(plan: &Plan, op: Op, mode: WriteMode, held: &mut BTreeMap<(u16, u64), 
             Move::Bypass { tenant, number } => {
                 assert!(!held.contains_key(&(tenant.0, *number)), "stale copy left behind");
             }
-            Move::Fetch(_) | Move::WriteThrough(_) | Move::Trim | Move::Flush => {}
+            Move::Clean(c) => {
+                assert_eq!(held.insert((c.tenant.0, c.number), false), Some(true));
+            }
+            Move::Swap(..) | Move::Fetch(_) | Move::WriteThrough(_) | Move::Trim | Move::Flush => {}
         }
     }
 }

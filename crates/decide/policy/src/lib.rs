@@ -1,12 +1,13 @@
 //! Replacement policies: which block stays.
 //!
 //! For: pure state machines over dense block ids. Must never know: the cache engine, tenants,
-//! requests, time, files, threads. A policy holds arrays indexed by [`BlockId`]; nothing hashes.
+//! time, files, threads; of requests only what [`Policy::asked`] tells those who declare it. A policy holds arrays indexed by [`BlockId`]; nothing hashes.
 //! Invariant: a policy never holds more than its capacity, and `Hit` implies it held the block.
 
 pub mod access_frequency;
 pub mod arc;
 pub mod belady;
+pub mod beside;
 pub mod clock;
 pub mod far_first;
 pub mod fifo;
@@ -24,6 +25,7 @@ pub mod sieve;
 pub mod smq;
 pub mod two_q;
 
+pub use beside::{Asked, Chore, Room, Rooms};
 pub use registry::{Entry, Need, PolicyVisitor, Registered, entries, entry, visit};
 
 use cachewright_types::BlockId;
@@ -102,6 +104,32 @@ pub trait Policy: Send {
     /// Loads the block's state into the processor's cache ahead of its access; the value means
     /// nothing and is returned so that the load cannot be dropped.
     fn touch(&self, block: BlockId) -> u32;
+
+    /// Hears of the request whose blocks come next, for those who declare [`Need::Requests`].
+    #[inline(always)]
+    fn asked(&mut self, _request: &Asked) {}
+
+    /// Takes trained models before the first access, for those who declare [`Need::Model`]; each
+    /// with the name it goes by. Errors: what was found and expected, in words.
+    fn learn(&mut self, _models: &[(String, Vec<u8>)]) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Takes the rooms among which it places blocks. What leaves for it is appended to `evicted`.
+    fn divide_rooms(&mut self, _rooms: Rooms, _evicted: &mut Vec<BlockId>) {}
+
+    /// The room of a block in the cache.
+    #[inline(always)]
+    fn room(&self, _block: BlockId) -> Room {
+        Room::Any
+    }
+
+    /// The next work it wants done beside requests; asked for after each request until there is
+    /// none.
+    #[inline(always)]
+    fn chore(&mut self) -> Option<Chore> {
+        None
+    }
 
     /// Checks every invariant, slowly. The error says which one is broken and how.
     fn audit(&self) -> Result<(), String>;

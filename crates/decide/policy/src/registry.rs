@@ -13,6 +13,13 @@ use cachewright_types::{RegistryError, Seed, Value};
 pub enum Need {
     /// The position of each block's next access (a pre-pass over the whole trace).
     Future,
+    /// What each access is worth to a cache that knows the future: as bits of an `f32` where others
+    /// are told the next access.
+    Benefit,
+    /// Whole requests, through [`Policy::asked`].
+    Requests,
+    /// Trained models, through [`Policy::learn`].
+    Model,
 }
 
 /// What a user can know of one policy without reading code.

@@ -12,7 +12,7 @@ use crate::watch::{Watcher, tell};
 use cachewright_cache::{BlockAccess, Engine};
 use cachewright_curve::Curves;
 use cachewright_measure::Counts;
-use cachewright_policy::{NEVER, Policy, Verdict};
+use cachewright_policy::{Chore, NEVER, Policy, Verdict};
 use cachewright_types::{BlockId, TenantId};
 use std::ops::Range;
 
@@ -146,6 +146,7 @@ impl<P: Policy> EngineLane<P> {
             all_hit = self.all_hit;
             if recording.flags[at] & (LAST | TRIM) == LAST {
                 self.engine.count_request(tenant, self.all_hit);
+                self.chores(tenant);
             }
         }
         self.all_hit = true;
@@ -191,6 +192,18 @@ impl<P: Policy> EngineLane<P> {
         if flags & LAST != 0 {
             self.engine.count_request(tenant, self.all_hit);
             self.all_hit = true;
+            self.chores(tenant);
+        }
+    }
+
+    /// Does what a tenant's policy wants done beside requests.
+    #[inline(always)]
+    fn chores(&mut self, tenant: TenantId) {
+        let pool = self.engine.pool_of(tenant);
+        while let Some((chore, _)) = self.engine.chore(pool) {
+            if let (Chore::Demote(block), Some(watcher)) = (chore, &mut self.watcher) {
+                watcher.left(pool, block);
+            }
         }
     }
 
@@ -208,6 +221,7 @@ impl<P: Policy> EngineLane<P> {
                 let access = BlockAccess { block: BlockId(*id), tenant, write: false, next_use };
                 let outcome = self.engine.access(access);
                 self.engine.count_request(tenant, outcome.verdict == Verdict::Hit);
+                self.chores(tenant);
             }
         }
         std::hint::black_box(warm);

@@ -20,6 +20,9 @@ pub trait Decider: Send {
     fn bring_in(&mut self, tenant: TenantId, number: u64, plan: &mut Plan) -> bool;
     /// Marks a block clean; see [`Cache::clean`].
     fn clean(&mut self, tenant: TenantId, number: u64) -> bool;
+    /// What the tenant's policy wants done beside requests, to be asked for after each of them; see
+    /// [`Cache::chores`].
+    fn chores(&mut self, tenant: TenantId, plan: &mut Plan);
     /// An interval has ended, in which `signals` were measured; what leaves the cache replaces what
     /// `plan` held.
     fn end_interval(&mut self, signals: &Signals, plan: &mut Plan);
@@ -68,6 +71,11 @@ impl<P: Policy> Decider for CacheDecider<P> {
 
     fn clean(&mut self, tenant: TenantId, number: u64) -> bool {
         self.cache.clean(tenant, number)
+    }
+
+    fn chores(&mut self, tenant: TenantId, plan: &mut Plan) {
+        let pool = self.cache.engine().pool_of(tenant);
+        self.cache.chores(pool, plan);
     }
 
     fn end_interval(&mut self, signals: &Signals, plan: &mut Plan) {

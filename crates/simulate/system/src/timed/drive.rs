@@ -274,7 +274,11 @@ impl Drive<'_> {
         match request.op {
             Op::Read => self.read_ahead(&request),
             Op::Write => self.note_dirty(),
-            Op::Trim | Op::Flush => {}
+            Op::Trim | Op::Flush => return,
+        }
+        self.decider.chores(request.tenant, &mut self.plan);
+        if !self.plan.moves.is_empty() {
+            self.machine.background(request.tenant, &self.plan);
         }
     }
 

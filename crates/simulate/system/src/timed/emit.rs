@@ -146,6 +146,14 @@ impl Machine {
                 let (kind, residence) = (Kind::Around, NONE);
                 context.around.push(Item { kind, residence, number: *number });
             }
+            Move::Clean(cached) => {
+                let residence = self.residences.find(cached);
+                if residence != NONE {
+                    self.clean(residence, cached.tenant, cached.number);
+                }
+            }
+            // Both stay where they are: no policy asks for it without rooms.
+            Move::Swap(..) => {}
             Move::Trim => self.whole(self.backing_of[context.tenant.index()], context),
             Move::Flush => {
                 self.whole(CACHE, context);

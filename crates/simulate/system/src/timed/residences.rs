@@ -187,10 +187,17 @@ impl Residences {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cachewright_policy::Room;
     use cachewright_types::{BlockId, TenantId};
 
     fn block(id: u32) -> Cached {
-        Cached { pool: 0, id: BlockId(id), tenant: TenantId(0), number: u64::from(id) }
+        Cached {
+            pool: 0,
+            id: BlockId(id),
+            tenant: TenantId(0),
+            number: u64::from(id),
+            room: Room::Any,
+        }
     }
 
     #[test]
