@@ -113,6 +113,8 @@ def test_mixes_in_a_drive_run_under_every_scheme(folder: Path, command: Command)
     for kind in ("forest", "mlp", "lstm", "the last label", "MBP", "OAP", "10 min"):
         assert f"| {kind} |" in tables or kind == "10 min", kind
     assert "rank correlation" in answer.out
+    judged = [row for row in tables.splitlines() if row.startswith("| oltp | web | 0.")]
+    assert len(judged) == 1, "a model on a volume that did not train it"
     kept = sorted((folder / "i" / "models").iterdir())
     times = [path.stat().st_mtime_ns for path in kept]
     again = command(*words, "--threads", "1")
@@ -143,6 +145,8 @@ def test_mixes_in_a_drive_that_cannot_be_are_refused(folder: Path) -> None:
     refused("setup.toml", 'model = "icache"', 'model = "x"', "`model`: found `x`, expected one of")
     refused("fig1.toml", '"shared"', '"all"', "`schemes`: found `all`, expected one of costpi")
     refused("fig1.toml", '"interference"', '"pie"', "`shows`: found `pie`, expected one of")
+    refused("elsewhere.toml", '["oltp", "web"]', '["oltp"]', "`pairs`: found .*, expected two")
+    refused("elsewhere.toml", '["oltp", "web"]', '["oltp", "x"]', "`pairs`: found `x`, expected")
     refused("mqsim.toml", '"mqsim"', '"disksim"', "`machine`: found `disksim`, expected one of")
 
 

@@ -36,6 +36,8 @@ def shown(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
             return [_models(what, figure)]
         case "features":
             return [_features(what, figure)]
+        case "elsewhere":
+            return [_elsewhere(what, figure)]
     return [_settings(what, figure)]
 
 
@@ -273,6 +275,25 @@ def _features(what: DriveMixes, figure: DriveFigure) -> Table:
     ]
     title = "MSE; intensity, write ratio, request size, unique ratio: 1 is seen"
     return Table(_title(figure), title, ["features", *names, "mean"], rows, best)
+
+
+def _elsewhere(what: DriveMixes, figure: DriveFigure) -> Table:
+    """Return how models do on other volumes than their own, beside that volume's own."""
+    names = list(figure.workloads)
+    reports = _reports(what, figure, figure.setting, LSTM, ALL)
+    rows = []
+    for trained, judged in figure.pairs:
+        own = [one[names.index(judged)] for one in reports]
+        found = [
+            what.elsewhere(figure.setting, (trained, judged), seed)
+            for seed in range(1, figure.seeds + 1)
+        ]
+        naive = (f"{_naive(own[:1], name):.4f}" for name in ("mean_label", "last_label"))
+        mine = [_mse(one) for one in own]
+        rows.append([trained, judged, _errors(found), _errors(mine), *naive])
+    headers = ["trained on", "judged on", "MSE", "of its own model", "its mean label", "last label"]
+    title = "LSTM, later part of the volume that judges"
+    return plain(_title(figure), title, headers, rows, 2)
 
 
 def _settings(what: DriveMixes, figure: DriveFigure) -> Table:

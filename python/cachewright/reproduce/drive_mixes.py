@@ -31,6 +31,7 @@ from cachewright.reproduce.drive_specs import (
 from cachewright.reproduce.jobs import Job, each
 from cachewright.reproduce.specs import Setup
 from cachewright.reproduce.taught import Lessons, Taught
+from cachewright.train import judged_icache
 
 if TYPE_CHECKING:
     from cachewright.demand import Segments
@@ -131,6 +132,15 @@ class DriveMixes:
         """Return the report on a workload's model: of one tenant, its only model in `models`."""
         return self.taught[setting, workload, kind, features, seed].tenant
 
+    def elsewhere(self, setting: Setting, pair: tuple[str, str], seed: int) -> float:
+        """Return the MSE of one workload's model on the judged part of another."""
+        trained, judged = pair
+        if self.lessons is None:
+            raise RuntimeError("nothing was run")
+        how = self.lessons.training_of(setting, seed)
+        model = self.taught[setting, trained, "lstm", "1111", seed].path.read_bytes()
+        return judged_icache(model, self.lessons.segments(setting, judged), how)["mse"]
+
     def run(self, out: PathLike | None, threads: int, progress: Progress | None) -> None:
         """Run all that the figures need; with `out` everything is kept below it."""
         with TemporaryDirectory() as nowhere:
@@ -192,7 +202,8 @@ class DriveMixes:
                 for member in one.mix.members:
                     found[one.setting, member.workload, "lstm", "1111", one.seed] = None
         for figure in self.figures:
-            kinds = figure.about.get("models", ["lstm"]) if figure.shows == "models" else []
+            kinds = figure.about.get("models", []) if figure.shows == "models" else []
+            kinds = ["lstm"] if figure.shows == "elsewhere" else kinds
             seen = figure.about["features"] if figure.shows == "features" else []
             for workload in figure.workloads:
                 for seed in range(1, figure.seeds + 1):

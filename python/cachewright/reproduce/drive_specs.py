@@ -18,7 +18,16 @@ from cachewright.reproduce.specs import SETUP, FigureSpec, Setup
 
 # Figures of mixes, and the rest.
 OUTCOMES = ("interference", "slowdown", "response", "fairness", "tail", "hits", "summary")
-SHOWN = (*OUTCOMES, "settings", "sizes", "gains", "features-alone", "models", "features")
+SHOWN = (
+    *OUTCOMES,
+    "settings",
+    "sizes",
+    "gains",
+    "features-alone",
+    "models",
+    "features",
+    "elsewhere",
+)
 JOINT, EACH = "mlcache", "icache"
 Table = dict[str, Any]
 
@@ -84,9 +93,16 @@ class DriveFigure(FigureSpec):
         return self.shows in OUTCOMES or self.shows == "settings"
 
     @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Workloads that train a model, each with the other that judges it."""
+        return tuple((str(one), str(other)) for one, other in self.about.get("pairs", ()))
+
+    @property
     def workloads(self) -> tuple[str, ...]:
-        """The workloads of its mixes, each once."""
+        """The workloads of its pairs or of its mixes, each once."""
         names = [member.workload for mix in self.mixes for member in mix.members]
+        if self.pairs:
+            names = [name for pair in self.pairs for name in pair]
         return tuple(dict.fromkeys(names))
 
 
@@ -169,6 +185,11 @@ def _figure(path: Path, document: dict[str, Any], setup: Setup, common: Common) 
         int(training["steps"]),
         int(training["granules"]),
     )
+    for pair in about.get("pairs", ()):
+        if len(pair) != 2:
+            raise SpecError(f"{path}: `pairs`: found {pair}, expected two workloads each")
+        for workload in pair:
+            among(path, "pairs", workload, {one.name for one in setup.workloads})
     schemes = _named(path, "schemes", about, common.schemes, [s.title for s in common.schemes])
     mixes = _named(path, "mixes", about, common.mixes, [mix.name for mix in common.mixes])
     seeds = int(about["seeds"]) if "seeds" in about else int(training["seeds"])

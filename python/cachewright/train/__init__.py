@@ -9,7 +9,7 @@ What it raises costs the window: the model before stays in use, and the result s
 from __future__ import annotations
 
 from cachewright.train.by_name import TRAINERS, hand_out
-from cachewright.train.icache import ICacheTraining, train_icache
+from cachewright.train.icache import ICacheTraining, judged_icache, train_icache
 from cachewright.train.mlcache import MLCacheTraining, train_mlcache
 from cachewright.train.model_file import Normalisation, model_file
 from cachewright.train.offline import Trained, train_shiro
@@ -31,6 +31,7 @@ __all__ = [
     "Trainings",
     "Window",
     "hand_out",
+    "judged_icache",
     "model_file",
     "train_icache",
     "train_mlcache",

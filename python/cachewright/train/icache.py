@@ -133,6 +133,17 @@ def train_icache(
     return trainings
 
 
+def judged_icache(content: bytes, found: Segments, how: ICacheTraining) -> dict[str, float]:
+    """Return the errors of a model on the judged part of a workload that did not train it.
+
+    `found` holds that workload alone, cut as `how` says. Errors: `SpecError` for more tenants.
+    """
+    if len(found.tenants) != 1:
+        raise SpecError(f"found {len(found.tenants)} tenants, expected one that judges")
+    test = _Course.of(found.tenants[0], found, how).test
+    return errors(_native.Model(content).outputs(test.inputs), test.targets)
+
+
 @dataclass(frozen=True)
 class _Course:
     """One tenant's windows: what they teach and what judges."""
