@@ -54,6 +54,15 @@ def test_the_page_stands_alone(tmp_path: Path, single: bool) -> None:
     assert "<tenants>" not in text
 
 
+def test_the_page_names_the_warm_up(tmp_path: Path) -> None:
+    document = copy.deepcopy(result_document())
+    plain = Result(document).report(tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "warms the cache only" not in plain
+    document["spec"]["replay"]["warmup"] = "16500ms"
+    text = Result(document).report(tmp_path / "w.html").read_text(encoding="utf-8")
+    assert "; what arrives in the first 16500ms warms the cache only" in text
+
+
 def test_the_page_says_what_was_found(tmp_path: Path) -> None:
     text = Result(result_document()).report(tmp_path / "r.html").read_text(encoding="utf-8")
     assert "Best of 18 combinations: <strong>s3-fifo, hull, 128MiB</strong>" in text

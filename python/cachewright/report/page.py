@@ -63,7 +63,14 @@ def _workload_sentence(document: dict[str, Any]) -> str:
         f"{words.count(whole['block_accesses'])} block accesses, "
         f"working set {words.size(whole['working_set_bytes'])}, "
         f"{words.duration(whole['span_ns'])} of trace"
+        f"{_warmup(document)}"
     )
+
+
+def _warmup(document: dict[str, Any]) -> str:
+    """Return from when on results count, if that is later than the start."""
+    warmup = document["spec"]["replay"].get("warmup", "0s")
+    return "" if warmup == "0s" else f"; what arrives in the first {warmup} warms the cache only"
 
 
 def _headline(document: dict[str, Any]) -> str:
