@@ -58,7 +58,7 @@ def test_the_page_names_the_warm_up(tmp_path: Path) -> None:
     document = copy.deepcopy(result_document())
     plain = Result(document).report(tmp_path / "r.html").read_text(encoding="utf-8")
     assert "warms the cache only" not in plain
-    document["spec"]["replay"]["warmup"] = "16500ms"
+    document["spec"]["replay"] = {"warmup": "16500ms"}
     text = Result(document).report(tmp_path / "w.html").read_text(encoding="utf-8")
     assert "; what arrives in the first 16500ms warms the cache only" in text
 

@@ -69,7 +69,7 @@ def _workload_sentence(document: dict[str, Any]) -> str:
 
 def _warmup(document: dict[str, Any]) -> str:
     """Return from when on results count, if that is later than the start."""
-    warmup = document["spec"]["replay"].get("warmup", "0s")
+    warmup = document["spec"].get("replay", {}).get("warmup", "0s")
     return "" if warmup == "0s" else f"; what arrives in the first {warmup} warms the cache only"
 
 
