@@ -26,10 +26,9 @@ from cachewright.reproduce.drive_specs import (
     Mix,
     Scheme,
     Setting,
-    merged,
 )
 from cachewright.reproduce.jobs import Job, each
-from cachewright.reproduce.specs import Setup
+from cachewright.reproduce.specs import Setup, merged
 from cachewright.reproduce.taught import Lessons, Taught
 from cachewright.train import judged_icache
 

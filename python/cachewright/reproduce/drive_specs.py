@@ -14,7 +14,7 @@ from typing import Any
 
 from cachewright._native import SpecError
 from cachewright.reproduce import specs
-from cachewright.reproduce.specs import SETUP, FigureSpec, Setup
+from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, among, merged
 
 # Figures of mixes, and the rest.
 OUTCOMES = ("interference", "slowdown", "response", "fairness", "tail", "hits", "summary")
@@ -104,16 +104,6 @@ class DriveFigure(FigureSpec):
         if self.pairs:
             names = [name for pair in self.pairs for name in pair]
         return tuple(dict.fromkeys(names))
-
-
-def merged(table: Mapping[str, Any], over: Mapping[str, Any]) -> Table:
-    """Return a table with the keys of another over its own, tables inside likewise."""
-    found = dict(table)
-    for key, value in over.items():
-        own = found.get(key)
-        both = isinstance(own, Mapping) and isinstance(value, Mapping)
-        found[key] = merged(own, value) if both and own is not None else value
-    return found
 
 
 @dataclass(frozen=True)
@@ -224,10 +214,3 @@ def _named(
         for name in wanted:
             among(path, key, name, names)
     return tuple(one for one, name in zip(known, names, strict=True) if name in wanted)
-
-
-def among(path: Path, key: str, found: Any, known: Any) -> None:
-    """Check that a value is known. Errors: `SpecError`."""
-    if found not in known:
-        expected = ", ".join(sorted(known))
-        raise SpecError(f"{path}: `{key}`: found `{found}`, expected one of {expected}")

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright import api
-from cachewright.reproduce.drive_specs import merged
 from cachewright.reproduce.jobs import Job, each
+from cachewright.reproduce.specs import merged
 from cachewright.spec import toml_text
 
 if TYPE_CHECKING:

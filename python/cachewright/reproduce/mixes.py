@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright import api
-from cachewright._native import SpecError
 from cachewright.reproduce import specs
-from cachewright.reproduce.specs import SETUP, FigureSpec, Setup
+from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, among
 
 if TYPE_CHECKING:
     from cachewright.result import Curves, Result
@@ -185,10 +184,10 @@ def _figure(
     titles = {one.title: one for one in known}
     for key in ("partitions", "plan"):
         for title in about.get(key, []):
-            _among(path, key, title, titles)
+            among(path, key, title, titles)
     tenants = tuple(specs.key(path, document, "tenant"))
     for tenant in tenants:
-        _among(path, "app", specs.key(path, tenant, "app"), apps)
+        among(path, "app", specs.key(path, tenant, "app"), apps)
     chosen = [titles[title] for title in about.get("partitions", titles)]
     return MixSpec(
         **fields,
@@ -198,9 +197,3 @@ def _figure(
         plan=tuple(about.get("plan", [])),
         over_time=bool(about.get("over_time", False)),
     )
-
-
-def _among(path: Path, key: str, found: str, known: Any) -> None:
-    if found not in known:
-        expected = ", ".join(sorted(known))
-        raise SpecError(f"{path}: `{key}`: found `{found}`, expected one of {expected}")

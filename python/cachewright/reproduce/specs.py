@@ -166,3 +166,20 @@ def key(path: Path, table: Mapping[str, Any], key: str) -> Any:
     if key not in table:
         raise SpecError(f"{path}: found no `{key}`, expected one")
     return table[key]
+
+
+def merged(table: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table with the keys of another over its own, tables inside likewise."""
+    found = dict(table)
+    for key, value in over.items():
+        own = found.get(key)
+        both = isinstance(own, Mapping) and isinstance(value, Mapping)
+        found[key] = merged(own, value) if both and own is not None else value
+    return found
+
+
+def among(path: Path, key: str, found: Any, known: Any) -> None:
+    """Check that a value is known. Errors: `SpecError`."""
+    if found not in known:
+        expected = ", ".join(sorted(known))
+        raise SpecError(f"{path}: `{key}`: found `{found}`, expected one of {expected}")
