@@ -28,6 +28,7 @@ const ALL_BUT_SERVE: &[&str] = &[
     "partition",
     "layout",
     "signal",
+    "characterize",
     "ftl",
     "device",
     "system",
@@ -35,16 +36,17 @@ const ALL_BUT_SERVE: &[&str] = &[
 ];
 
 /// Every room. A crate that is not in the table is refused.
-pub const ROOMS: [Room; 22] = [
+pub const ROOMS: [Room; 23] = [
     Room { folder: "crates/base/types/", uses: &[] },
     Room { folder: "crates/base/trace/", uses: BASE },
     Room { folder: "crates/base/infer/", uses: BASE },
     Room { folder: "crates/base/measure/", uses: BASE },
-    Room { folder: "crates/decide/policy/", uses: &["types", "infer"] },
+    Room { folder: "crates/decide/policy/", uses: &["types", "infer", "characterize"] },
     Room { folder: "crates/decide/cache/", uses: &["types", "measure", "policy"] },
     Room { folder: "crates/decide/curve/", uses: &["types", "policy"] },
     Room { folder: "crates/decide/partition/", uses: &["types", "infer", "curve", "signal"] },
     Room { folder: "crates/decide/signal/", uses: &["types", "curve"] },
+    Room { folder: "crates/decide/characterize/", uses: &["types", "infer"] },
     Room { folder: "crates/decide/layout/", uses: BASE },
     Room { folder: "crates/decide/ftl/", uses: &["types", "infer"] },
     Room { folder: "crates/simulate/device/", uses: &["types", "measure", "ftl"] },
@@ -60,6 +62,7 @@ pub const ROOMS: [Room; 22] = [
             "partition",
             "layout",
             "signal",
+            "characterize",
             "device",
         ],
     },
@@ -76,6 +79,7 @@ pub const ROOMS: [Room; 22] = [
             "curve",
             "partition",
             "layout",
+            "characterize",
             "ftl",
             "nbd",
         ],
@@ -87,7 +91,16 @@ pub const ROOMS: [Room; 22] = [
     Room { folder: "fuzz/", uses: ALL_BUT_SERVE },
     Room {
         folder: "xtask/",
-        uses: &["types", "policy", "partition", "layout", "ftl", "device", "system"],
+        uses: &[
+            "types",
+            "policy",
+            "partition",
+            "layout",
+            "characterize",
+            "ftl",
+            "device",
+            "system",
+        ],
     },
 ];
 

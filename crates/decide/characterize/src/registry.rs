@@ -1,0 +1,75 @@
+//! The table of characterizers: one line per characterizer, read by everything else.
+//!
+//! For: names, sentences, sources and settings of every characterizer. Must never know: who asks.
+//! Adding one is one file and one line in `characterizers!` below.
+
+use crate::windowed::Windowed;
+use crate::{Characterizer, Features};
+use cachewright_types::registry::{settings, unknown};
+use cachewright_types::settings::Settings;
+use cachewright_types::{RegistryError, Value};
+
+/// What a characterizer needs beyond requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// A trained model, through [`Characterizer::learn`].
+    Model,
+}
+
+impl Need {
+    /// The word used in tables and errors.
+    pub fn word(self) -> &'static str {
+        match self {
+            Need::Model => "model",
+        }
+    }
+}
+
+/// What a user can know of one characterizer without reading code.
+pub type Entry = cachewright_types::registry::Entry<Need>;
+
+/// What a characterizer of the registry sees of requests; [`Windowed`] judges windows of it.
+pub trait Registered: Features + Sized + 'static {
+    /// Its settings.
+    type Settings: Settings;
+    /// Its facts.
+    const ENTRY: Entry;
+    /// One that has heard nothing.
+    fn new(settings: &Self::Settings) -> Self;
+}
+
+macro_rules! characterizers {
+    ($($characterizer:ty),* $(,)?) => {
+        cachewright_types::registry!("characterizer": $($characterizer),*);
+
+        /// The characterizer registered as `name`, with `pairs` set over its defaults; it has no
+        /// model yet.
+        pub fn boxed(
+            name: &str,
+            pairs: &[(String, Value)],
+        ) -> Result<Box<dyn Characterizer>, RegistryError> {
+            let features = features(name, pairs)?;
+            Ok(Box::new(Windowed::new(entry(name)?.name, features)))
+        }
+
+        /// What the characterizer registered as `name` sees of requests.
+        pub fn features(
+            name: &str,
+            pairs: &[(String, Value)],
+        ) -> Result<Box<dyn Features>, RegistryError> {
+            $(if <$characterizer as Registered>::ENTRY.name == name {
+                let name = <$characterizer>::ENTRY.name;
+                let settings = settings("characterizer", name, pairs)?;
+                return Ok(Box::new(<$characterizer>::new(&settings)));
+            })*
+            Err(unknown("characterizer", name, &entries()))
+        }
+    };
+}
+
+characterizers! {
+    crate::rc_rnn::RcRnn,
+    crate::twsd::Twsd,
+    crate::frequency::Frequency,
+    crate::io_size::IoSize,
+}
