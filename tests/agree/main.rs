@@ -3,11 +3,15 @@
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
 use cachewright_cache::{Cache, Engine, Move, Plan, Quotas, WriteMode};
-use cachewright_policy::{Need, PolicyVisitor, Registered, entries, visit};
+use cachewright_policy::lru::Lru;
+use cachewright_policy::registry::Entry;
+use cachewright_policy::{Access, Asked, Need, Policy, PolicyVisitor, Registered, Verdict};
+use cachewright_policy::{entries, visit};
 use cachewright_system::{BlockKind, EngineLane, Lane, Recorder, Recording};
 use cachewright_trace::merge::{TenantInput, Workload, WorkloadBatch};
 use cachewright_trace::{OpenOptions, formats};
-use cachewright_types::{Bytes, Nanos, Request, Seed, TenantId};
+use cachewright_types::settings::NoSettings;
+use cachewright_types::{BlockId, Bytes, Nanos, Request, Seed, TenantId};
 
 /// Two tenants with reads, writes, trims and flushes of one to three blocks.
 fn trace(seed: u64, blocks: u64) -> Vec<u8> {
@@ -38,6 +42,69 @@ fn workload() -> Workload {
     Workload::open(vec![tenant("a", 1, 3000), tenant("b", 2, 300)]).unwrap()
 }
 
+/// LRU that admits by what it hears of the request: a policy that depends on every word of it.
+struct Picky(Lru, u64);
+
+impl Registered for Picky {
+    type Settings = NoSettings;
+    const ENTRY: Entry =
+        Entry { name: "picky", doc: "for this test", source: "ours", needs: &[Need::Requests] };
+
+    fn new(capacity_blocks: u32, settings: &NoSettings, seed: Seed) -> Self {
+        Picky(Lru::new(capacity_blocks, settings, seed), 0)
+    }
+}
+
+impl Policy for Picky {
+    fn asked(&mut self, request: &Asked) {
+        let words = [request.time_ns, request.offset, request.length, u64::from(request.write)];
+        let fold = |hash: u64, word: u64| (hash.rotate_left(7) ^ word).wrapping_mul(0x9e37_79b9);
+        self.1 = words.into_iter().fold(1, fold) >> 7;
+    }
+
+    fn access(&mut self, access: Access) -> Verdict {
+        // A request of which it has not heard would be the one before.
+        let admits = self.1 % 3 > 0 || self.0.contains(access.block);
+        if admits { self.0.access(access) } else { Verdict::Bypass }
+    }
+
+    fn contains(&self, block: BlockId) -> bool {
+        self.0.contains(block)
+    }
+
+    fn tracks(&self, block: BlockId) -> bool {
+        self.0.tracks(block)
+    }
+
+    fn len(&self) -> u32 {
+        self.0.len()
+    }
+
+    fn capacity(&self) -> u32 {
+        self.0.capacity()
+    }
+
+    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
+        self.0.resize(capacity_blocks, evicted);
+    }
+
+    fn remove(&mut self, block: BlockId) -> bool {
+        self.0.remove(block)
+    }
+
+    fn reserve_ids(&mut self, count: usize) {
+        self.0.reserve_ids(count);
+    }
+
+    fn touch(&self, block: BlockId) -> u32 {
+        self.0.touch(block)
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        self.0.audit()
+    }
+}
+
 struct Both<'a> {
     recording: &'a Recording,
     requests: &'a WorkloadBatch,
@@ -53,7 +120,14 @@ impl PolicyVisitor for Both<'_> {
         let make = |_, capacity| P::new(capacity, &settings, Seed(9));
         let engine = Engine::new(2, &self.quotas, self.mode, make);
         let mut lane = EngineLane::new(engine, self.recording);
-        lane.replay(self.recording, 0..self.recording.len(), &[]);
+        if P::ENTRY.needs.contains(&Need::Requests) {
+            lane = lane.telling_requests();
+        }
+        // In pieces that begin and end within requests, as a replay of many lanes goes.
+        for from in (0..self.recording.len()).step_by(777) {
+            let to = (from + 777).min(self.recording.len());
+            lane.replay(self.recording, from..to, &[]);
+        }
         let mut live = Cache::new(Engine::new(2, &self.quotas, self.mode, make), 12);
         let mut plan = Plan::default();
         let mut written_back = 0;
@@ -87,7 +161,8 @@ impl PolicyVisitor for Both<'_> {
 #[test]
 fn dense_replay_and_live_cache_decide_alike() {
     let recorder = Recorder::new(2, BlockKind::Split { shift: 12 }, true, u64::MAX);
-    let recording = recorder.record(&mut workload(), |_| true).unwrap();
+    let recording = recorder.with_requests().record(&mut workload(), |_| true).unwrap();
+    assert!(recording.has_requests());
     let mut requests = WorkloadBatch::default();
     let mut stream = workload();
     while stream.read(&mut requests, 1 << 20).unwrap() > 0 {}
@@ -98,6 +173,12 @@ fn dense_replay_and_live_cache_decide_alike() {
                 let both = Both { recording: &recording, requests: &requests, mode, quotas };
                 visit(entry.name, &[], both).unwrap();
             }
+        }
+    }
+    for mode in WriteMode::ALL {
+        for quotas in quotas.clone() {
+            let both = Both { recording: &recording, requests: &requests, mode, quotas };
+            both.visit::<Picky>(NoSettings {});
         }
     }
 }

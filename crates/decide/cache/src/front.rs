@@ -57,7 +57,7 @@ impl<P: Policy> Cache<P> {
             Op::Flush => plan.moves.push(Move::Flush),
             Op::Trim => self.trim(request, plan),
             Op::Read | Op::Write => {
-                self.engine.asked(request.tenant, &asked(request));
+                self.engine.asked(request.tenant, &Asked::from(request));
                 for (at, part) in self.parts(request).enumerate() {
                     let next_use = next_use.get(at).copied().unwrap_or(NEVER);
                     self.touch_block(request, &part, next_use, plan);
@@ -252,14 +252,4 @@ impl<P: Policy> Cache<P> {
 fn name(indexes: &[SparseIndex], pool: usize, id: BlockId) -> Cached {
     let Address { tenant, number } = indexes[pool].address(id);
     Cached { pool: pool as u16, id, tenant: TenantId(tenant.0), number, room: Room::Any }
-}
-
-/// What a policy may know of a request.
-fn asked(request: &Request) -> Asked {
-    Asked {
-        time_ns: request.time.0,
-        offset: request.offset.0,
-        length: request.length.0,
-        write: request.op == Op::Write,
-    }
 }

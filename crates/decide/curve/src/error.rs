@@ -49,6 +49,14 @@ pub enum CurveError {
         /// What was found.
         found: String,
     },
+    /// The policy asks for more than a stream of accesses.
+    #[error("policy `{policy}` needs {need}, which samples of block accesses do not have")]
+    Lacking {
+        /// The policy.
+        policy: &'static str,
+        /// What it needs, in words.
+        need: &'static str,
+    },
     /// The policy or one of its settings was refused.
     #[error(transparent)]
     Policy(#[from] RegistryError),

@@ -159,7 +159,8 @@ impl PolicyVisitor for BankMaker<'_> {
 impl MiniSim {
     /// Empty caches. `sizes_blocks` ascends from above 0; `distinct_blocks` is the number of
     /// distinct blocks of the stream. Errors: sizes that describe no curve, an unknown policy or
-    /// setting, and what [`rate_for`] refuses.
+    /// setting, a policy that asks for more than accesses and their future, and what [`rate_for`]
+    /// refuses.
     pub fn new(
         policy: &str,
         pairs: &[(String, Value)],
@@ -170,6 +171,9 @@ impl MiniSim {
     ) -> Result<MiniSim, CurveError> {
         check_sizes(sizes_blocks)?;
         let entry = registry::entry(policy)?;
+        if let Some(need) = entry.needs.iter().find_map(lacking) {
+            return Err(CurveError::Lacking { policy: entry.name, need });
+        }
         let mut groups: Vec<Group> = Vec::new();
         for (place, &size) in sizes_blocks.iter().enumerate() {
             let rate = rate_for(size, distinct_blocks, settings)?;
@@ -318,6 +322,16 @@ impl Sample {
         for (position, access) in self.pending.iter_mut().enumerate().rev() {
             access.next_use = std::mem::replace(&mut next[access.block.index()], position as u32);
         }
+    }
+}
+
+/// What a policy needs that a sample of block accesses cannot give, in words.
+fn lacking(need: &Need) -> Option<&'static str> {
+    match need {
+        Need::Future => None,
+        Need::Benefit => Some("the benefit of each access"),
+        Need::Requests => Some("whole requests"),
+        Need::Model => Some("trained models"),
     }
 }
 

@@ -7,7 +7,7 @@ mod common;
 
 use cachewright_curve::mini::rate_for;
 use cachewright_curve::{CurveError, Curves, MiniSettings, MiniSim};
-use cachewright_policy::{Access, NEVER, Verdict, registry};
+use cachewright_policy::{Access, NEVER, Need, Verdict, registry};
 use cachewright_types::{BlockId, Seed};
 use common::{Zipf, golden_stream};
 
@@ -43,13 +43,19 @@ fn mini(policy: &str, settings: &MiniSettings, stream: &[BlockId]) -> Curves {
     mini.take_curves()
 }
 
+/// Policies that ask for no more than accesses and their future.
+fn of_accesses() -> Vec<registry::Entry> {
+    let simple = |entry: &registry::Entry| entry.needs.iter().all(|need| *need == Need::Future);
+    registry::entries().into_iter().filter(simple).collect()
+}
+
 #[test]
 fn every_policy_is_near_its_full_simulation() {
     let stream = stream();
     let settings =
         MiniSettings { rate: 0.1, min_sampled_blocks: 0, salts: 8, ..Default::default() };
     let uses = next_uses(&stream);
-    for entry in registry::entries() {
+    for entry in of_accesses() {
         let curve = mini(entry.name, &settings, &stream).all;
         for size in SIZES {
             let truth = simulated(entry.name, size, &stream, &uses) as f64 / stream.len() as f64;
@@ -63,7 +69,7 @@ fn every_policy_is_near_its_full_simulation() {
 fn at_rate_one_it_is_the_simulation() {
     let (stream, settings) = (stream(), MiniSettings { rate: 1.0, ..MiniSettings::default() });
     let uses = next_uses(&stream);
-    for entry in registry::entries() {
+    for entry in of_accesses() {
         let curves = mini(entry.name, &settings, &stream);
         assert!(curves.all.band().is_none(), "nothing was sampled");
         for size in SIZES {
@@ -128,6 +134,11 @@ fn without_escalation_it_refuses_by_name_and_number() {
     assert!(error.to_string().contains("50000 distinct blocks"), "{error}");
     let error = MiniSim::new("lruu", &[], &[9], 9, &MiniSettings::default(), Seed(1)).err();
     assert!(error.is_some_and(|e| e.to_string().contains("nearest is `lru`")));
+    for entry in registry::entries().iter().filter(|entry| entry.needs.contains(&Need::Requests)) {
+        let error = MiniSim::new(entry.name, &[], &[9], 9, &MiniSettings::default(), Seed(1)).err();
+        let words = error.unwrap().to_string();
+        assert!(words.contains(entry.name) && words.contains("whole requests"), "{words}");
+    }
     let error = MiniSim::new("lru", &[], &[9, 9], 9, &MiniSettings::default(), Seed(1)).err();
     assert!(error.is_some_and(|e| e.to_string().contains("9 after 9")));
 }

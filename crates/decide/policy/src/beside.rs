@@ -4,7 +4,7 @@
 //! work of their own. Must never know: the cache engine, devices. Units: nanoseconds, bytes,
 //! blocks. Most policies use none of it and pay nothing for it.
 
-use cachewright_types::BlockId;
+use cachewright_types::{BlockId, Op, Request};
 
 /// A request whose blocks a policy is asked about next, for those who declare
 /// [`Need::Requests`](crate::Need::Requests).
@@ -18,6 +18,17 @@ pub struct Asked {
     pub length: u64,
     /// Whether it writes.
     pub write: bool,
+}
+
+impl From<&Request> for Asked {
+    fn from(request: &Request) -> Asked {
+        Asked {
+            time_ns: request.time.0,
+            offset: request.offset.0,
+            length: request.length.0,
+            write: request.op == Op::Write,
+        }
+    }
 }
 
 /// Where on the cache device a block lies.

@@ -8,6 +8,7 @@ use crate::models::Library;
 use crate::spec::{Front, Spec, StackSpec, Stop, full_key};
 use cachewright_partition::registry::check_needs;
 use cachewright_partition::{Models, Need, Partitioner};
+use cachewright_system::profile::Wants;
 use cachewright_types::{Nanos, Size};
 use std::path::Path;
 use std::sync::Arc;
@@ -144,6 +145,28 @@ impl Case {
             });
         }
         Ok(needs)
+    }
+
+    /// Whether the policy hears of whole requests.
+    pub fn hears_requests(&self) -> bool {
+        hears_requests(&self.spec.cache.policy.name)
+    }
+
+    /// What the policy must know ahead of a replay. Errors: the replay does not have it.
+    pub fn wants(&self, origin: &Path) -> Result<Wants, ExperimentError> {
+        let (future, requests) = (self.needs_future(origin)?, self.hears_requests());
+        let drive = |stack: &StackSpec| matches!(stack.front, Front::DataCache(_));
+        if requests && self.spec.stack.as_ref().is_some_and(drive) {
+            return Err(ExperimentError::Spec {
+                origin: origin.to_owned(),
+                message: format!(
+                    "`cache.policy`: `{}` needs whole requests, of which the data cache of a \
+                     drive sees pages; expected another policy with `machine.system = \"ssd\"`",
+                    self.spec.cache.policy.name
+                ),
+            });
+        }
+        Ok(Wants { future, requests })
     }
 
     /// Whether anything ends at a time: a window, an interval, or the trace's own order per tenant.
@@ -288,4 +311,10 @@ impl Case {
         })?;
         Ok(partitioner)
     }
+}
+
+/// Whether a policy hears of whole requests, by its name.
+pub fn hears_requests(policy: impl AsRef<str>) -> bool {
+    let entry = cachewright_policy::entry(policy.as_ref());
+    entry.is_ok_and(|entry| entry.needs.contains(&cachewright_policy::Need::Requests))
 }

@@ -14,7 +14,7 @@ use cachewright_partition::Need;
 use cachewright_policy::{PolicyVisitor, Registered};
 use cachewright_system::closed::{ClosedLoop, Experience, NEVER_NS, Pace};
 use cachewright_system::control::{Control, Tenant};
-use cachewright_system::profile::{Head, Machined};
+use cachewright_system::profile::{Head, Machined, Wants};
 use cachewright_system::{
     Cuts, EngineLane, Lane, LaneResult, RecordError, Recording, Signals, Wanted, Watcher,
     interval_signals,
@@ -60,21 +60,21 @@ impl Plan<'_> {
     }
 
     /// The first `share` of a tenant's accesses, with what the machine reads ahead of them;
-    /// `future` says whether the policy needs it.
-    pub(crate) fn head(&self, tenant: TenantId, share: f64, future: bool) -> Head {
+    /// `wants` says what the policy must know ahead.
+    pub(crate) fn head(&self, tenant: TenantId, share: f64, wants: Wants) -> Head {
         let totals = self.recording.totals.get(tenant.index());
         let machine = self.machine.as_ref().zip(totals);
         machine
-            .and_then(|(machine, totals)| Head::on(machine, tenant, totals, share, future))
-            .unwrap_or_else(|| Head::of(self.recording, tenant, share, future))
+            .and_then(|(machine, totals)| Head::on(machine, tenant, totals, share, wants))
+            .unwrap_or_else(|| Head::of(self.recording, tenant, share, wants))
     }
 
     /// Hit ratios of a tenant's head, alone under the policy, at 1 block, half the cache and all.
     fn profile(&self, place: usize) -> Result<Vec<(u32, f64)>, ExperimentError> {
         let mut sizes = vec![1, self.capacity_blocks / 2, self.capacity_blocks];
         sizes.dedup();
-        let future = self.case.needs_future(self.origin)?;
-        let measured = self.profiles.measured(self, place, future, &sizes);
+        let wants = self.case.wants(self.origin)?;
+        let measured = self.profiles.measured(self, place, wants, &sizes);
         measured.map_err(|error| self.refuse(format!("`cache.policy`: {error}")))
     }
 
@@ -101,7 +101,9 @@ impl Plan<'_> {
         control: &mut Control,
         settings: &P::Settings,
     ) -> EngineLane<P> {
-        EngineLane::new(self.empty(&control.first(), settings), self.recording)
+        let lane = EngineLane::new(self.empty(&control.first(), settings), self.recording);
+        let hears = P::ENTRY.needs.contains(&cachewright_policy::Need::Requests);
+        if hears { lane.telling_requests() } else { lane }
     }
 
     /// The lane of an open-loop case; `watcher` is told what happens to the blocks it holds.

@@ -7,7 +7,7 @@ mod options;
 
 pub use options::MrcOptions;
 
-use crate::case::Case;
+use crate::case::{Case, hears_requests};
 use crate::progress::{OnProgress, Progress, with_threads};
 use crate::record::{Kept, Recorded, record};
 use crate::timed::latency_curves;
@@ -46,8 +46,9 @@ pub fn mrc(
     let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
     check(&spec, options).map_err(refuse)?;
     with_threads(options.threads, || {
-        let recorded =
-            record(&spec, Kept::times(options.windows > 0 || options.latency), progress)?;
+        let requests = options.latency && policies(&spec, options).iter().any(hears_requests);
+        let kept = Kept { requests, ..Kept::times(options.windows > 0 || options.latency) };
+        let recorded = record(&spec, kept, progress)?;
         let job = Job { spec: &spec, options, recorded: &recorded, origin, progress };
         job.run()
     })

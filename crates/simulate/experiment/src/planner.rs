@@ -20,7 +20,7 @@ use crate::{ExperimentError, Spec, VERSION};
 use cachewright_measure::Counts;
 use cachewright_policy::{PolicyVisitor, Registered};
 use cachewright_system::closed::requests_by_tenant;
-use cachewright_system::profile::Head;
+use cachewright_system::profile::{Head, Wants};
 use cachewright_system::replay::{Shared, replay};
 use cachewright_system::{Cuts, LaneResult, Recording};
 use cachewright_types::TenantId;
@@ -74,8 +74,8 @@ pub fn plan(
             refuse(format!("tenant `{}`: found no goal, expected {expected}", tenant.name))
         })?);
     }
-    let future = first.needs_future(origin)?;
-    let mut kept = Kept::times(true);
+    let wants = first.wants(origin)?;
+    let mut kept = Kept { times: true, requests: wants.requests, ..Kept::default() };
     for name in &options.partitions {
         let overrides = with(&options.set, "cache.partition", name);
         let case = expand(text, origin, &overrides, &[])?.swap_remove(0);
@@ -95,7 +95,7 @@ pub fn plan(
         let goals = &goals;
         let planner =
             Planner { text, origin, options, recording, devices, profiles, goals, progress };
-        let alone = planner.alone(&first, future)?;
+        let alone = planner.alone(&first, wants)?;
         let smallest: Option<u64> = alone.iter().map(|need| need.0.map(u64::from)).sum();
         let tenants = spec.tenants.iter().zip(goals).zip(&alone);
         let tenants: Vec<Value> = tenants
@@ -160,14 +160,14 @@ struct Tried {
 impl Planner<'_> {
     /// Each tenant's smallest cache of its own, if any size meets its goal, and the hit ratio of
     /// one that holds all it touches.
-    fn alone(&self, case: &Case, future: bool) -> Result<Vec<(Option<u32>, f64)>, ExperimentError> {
+    fn alone(&self, case: &Case, wants: Wants) -> Result<Vec<(Option<u32>, f64)>, ExperimentError> {
         let stage = "sizing each tenant alone";
         if !(self.progress)(Progress { stage, done: 0, total: None }) {
             return Err(ExperimentError::Cancelled);
         }
         let need = |(place, &goal): (usize, &f64)| {
             let plan = self.lane_plan(case)?;
-            let head = plan.head(TenantId(place as u16), 1.0, future);
+            let head = plan.head(TenantId(place as u16), 1.0, wants);
             let spec = &case.spec;
             let visitor = Alone { head: &head, spec, goal };
             let policy = &spec.cache.policy;

@@ -9,7 +9,7 @@
 use crate::lanes::Plan;
 use crate::spec::Spec;
 use cachewright_policy::{PolicyVisitor, Registered};
-use cachewright_system::profile::Head;
+use cachewright_system::profile::{Head, Wants};
 use cachewright_types::{RegistryError, TenantId};
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -20,8 +20,8 @@ struct Once<K, V>(Mutex<HashMap<K, Arc<OnceLock<V>>>>);
 
 /// The profiles of one recording, placed on devices in one way.
 pub struct Profiles {
-    /// By tenant, bits of the share, whether next uses are known, and the machine's settings.
-    heads: Once<(usize, u64, bool, String), Arc<Head>>,
+    /// By tenant, bits of the share, what the policy wants, and the machine's settings.
+    heads: Once<(usize, u64, Wants, String), Arc<Head>>,
     /// By all but the size in words, and the size.
     ratios: Once<(String, u32), f64>,
 }
@@ -64,20 +64,20 @@ impl Default for Profiles {
 }
 
 impl Profiles {
-    /// Hit ratios of a tenant's head, alone under the policy of `plan`, at `sizes`; `future` says
-    /// whether the policy needs it. Errors: no such policy.
+    /// Hit ratios of a tenant's head, alone under the policy of `plan`, at `sizes`; `wants` says
+    /// what it must know ahead. Errors: no such policy.
     pub fn measured(
         &self,
         plan: &Plan<'_>,
         place: usize,
-        future: bool,
+        wants: Wants,
         sizes: &[u32],
     ) -> Result<Vec<(u32, f64)>, RegistryError> {
         let spec = &plan.case.spec;
         let (policy, share) = (&spec.cache.policy, spec.replay.profile_share);
         let machine = format!("{:?}", plan.machine.as_ref().map(|machine| machine.settings));
-        let head = self.heads.get((place, share.to_bits(), future, machine.clone()), || {
-            Arc::new(plan.head(TenantId(place as u16), share, future))
+        let head = self.heads.get((place, share.to_bits(), wants, machine.clone()), || {
+            Arc::new(plan.head(TenantId(place as u16), share, wants))
         });
         cachewright_policy::registry::boxed(&policy.name, &policy.pairs, 0, spec.seed)?;
         let (seed, write) = (spec.seed, spec.cache.write);

@@ -25,12 +25,14 @@ pub struct Kept {
     pub times: bool,
     /// The bytes of each access.
     pub bytes: bool,
+    /// Times and extents of requests.
+    pub requests: bool,
 }
 
 impl Kept {
     /// Times, if they are wanted.
     pub fn times(wanted: bool) -> Kept {
-        Kept { times: wanted, bytes: false }
+        Kept { times: wanted, ..Kept::default() }
     }
 }
 
@@ -99,6 +101,7 @@ pub fn record(
     );
     let recorder = if kept.times { recorder } else { recorder.without_times() };
     let recorder = if kept.bytes { recorder.with_bytes() } else { recorder };
+    let recorder = if kept.requests { recorder.with_requests() } else { recorder };
     let tell = |done| progress(Progress { stage: "reading traces", done, total });
     let recording = recorder.record(&mut workload, tell)?;
     let tenants: Result<Vec<Value>, ExperimentError> =

@@ -92,7 +92,7 @@ pub fn run(
     };
     for case in &cases {
         resolved(&case.spec, origin)?;
-        case.needs_future(origin)?;
+        case.wants(origin)?;
         case.goals(origin)?;
         case.partitioner(origin)?;
     }
@@ -138,7 +138,8 @@ impl Run<'_> {
         let Some(first) = group.first().copied() else { return Ok(()) };
         let times = group.iter().any(|case| case.needs_times());
         let bytes = group.iter().any(|case| case.needs_bytes());
-        let recorded = record(&first.spec, Kept { times, bytes }, self.progress)?;
+        let requests = group.iter().any(|case| case.hears_requests());
+        let recorded = record(&first.spec, Kept { times, bytes, requests }, self.progress)?;
         let mut lru = Vec::new();
         if self.head.is_none() {
             lru = if first.spec.replay.curves { lru_lanes(&first.spec) } else { Vec::new() };

@@ -170,7 +170,7 @@ impl<'a, P: Policy> ClosedLoop<'a, P> {
             self.recording.tell(range.clone(), TenantId(tenant as u16), meter);
         }
         let trim = self.recording.flags[range.start] & TRIM != 0;
-        let all_hit = self.lane.request(self.recording, range);
+        let all_hit = self.lane.request(self.recording, request as usize, now);
         let duration = if all_hit { self.pace.hit_ns } else { self.pace.miss_ns };
         let answered = now.saturating_add(duration);
         let experience = &mut self.experience[tenant];

@@ -95,6 +95,8 @@ pub struct EngineLane<P> {
     before: Vec<Counts>,
     /// Whether every block of the current request has hit so far.
     all_hit: bool,
+    /// Whether the policy hears of requests.
+    hears: bool,
 }
 
 impl<P: Policy> EngineLane<P> {
@@ -118,6 +120,7 @@ impl<P: Policy> EngineLane<P> {
             window_start,
             before,
             all_hit: true,
+            hears: false,
         }
     }
 
@@ -131,16 +134,26 @@ impl<P: Policy> EngineLane<P> {
         EngineLane { watcher, ..self }
     }
 
+    /// The same lane, telling the policy of requests, which the recording must hold
+    /// ([`Recording::has_requests`]).
+    pub fn telling_requests(self) -> Self {
+        EngineLane { hears: true, ..self }
+    }
+
     /// The engine, to look at.
     pub fn engine(&self) -> &Engine<P> {
         &self.engine
     }
 
-    /// Replays one request and returns whether every block of it hit (a trim always does).
-    pub(crate) fn request(&mut self, recording: &Recording, range: Range<usize>) -> bool {
+    /// Replays one request that comes at `time_ns` and returns whether every block of it hit (a
+    /// trim always does).
+    pub(crate) fn request(&mut self, recording: &Recording, request: usize, time_ns: u64) -> bool {
         let ids = recording.ids_for(self.engine.is_shared());
         let mut all_hit = true;
-        for at in range {
+        if self.hears {
+            self.tell_request(recording, request, time_ns);
+        }
+        for at in recording.accesses_of(request) {
             let tenant = recording.tenant_at(at);
             self.step(BlockId(ids[at]), tenant, recording.flags[at] & !LAST, NEVER);
             all_hit = self.all_hit;
@@ -153,8 +166,23 @@ impl<P: Policy> EngineLane<P> {
         all_hit
     }
 
-    /// The loop for any recording.
-    fn replay_any(&mut self, recording: &Recording, range: Range<usize>, next_use: &[u32]) {
+    /// Tells the policy of a request that is no trim.
+    fn tell_request(&mut self, recording: &Recording, request: usize, time_ns: u64) {
+        if let Some(asked) = recording.asked(request, time_ns) {
+            let tenant = recording.tenant_at(recording.start_of(request));
+            self.engine.asked(tenant, &asked);
+        }
+    }
+
+    /// The loop for any recording; with `HEARS` the policy hears of each request before the first
+    /// of its accesses.
+    fn replay_any<const HEARS: bool>(
+        &mut self,
+        recording: &Recording,
+        range: Range<usize>,
+        next_use: &[u32],
+    ) {
+        let mut request = if HEARS { recording.request_from(range.start) } else { 0 };
         let ids = recording.ids_for(self.engine.is_shared());
         let at_of = |at: usize| (recording.tenant_at(at), BlockId(ids[at]));
         let mut warm = 0;
@@ -165,6 +193,10 @@ impl<P: Policy> EngineLane<P> {
                 warm ^= self.engine.touch(tenant, block);
             }
             for at in start..end {
+                if HEARS && at == recording.start_of(request) {
+                    self.tell_request(recording, request, recording.times_ns[request]);
+                    request += 1;
+                }
                 let next_use = next_use.get(at).copied().unwrap_or(NEVER);
                 let (tenant, block) = at_of(at);
                 self.step(block, tenant, recording.flags[at], next_use);
@@ -230,11 +262,13 @@ impl<P: Policy> EngineLane<P> {
 
 impl<P: Policy> Lane for EngineLane<P> {
     fn replay(&mut self, recording: &Recording, range: Range<usize>, next_use: &[u32]) {
-        if recording.plain && recording.tenants.is_empty() && self.watcher.is_none() {
+        if self.hears && recording.has_requests() {
+            self.replay_any::<true>(recording, range, next_use);
+        } else if recording.plain && recording.tenants.is_empty() && self.watcher.is_none() {
             let next_use = next_use.get(range.clone()).unwrap_or_default();
             self.replay_plain(&recording.ids[range], next_use);
         } else {
-            self.replay_any(recording, range, next_use);
+            self.replay_any::<false>(recording, range, next_use);
         }
     }
 

@@ -5,6 +5,7 @@
 //! -> cache; the same on devices under simulated time ([`timed`]). Must never know: stack files,
 //! reports. Units: nanoseconds, blocks.
 
+pub mod asked;
 pub mod closed;
 pub mod control;
 pub mod curve_lane;

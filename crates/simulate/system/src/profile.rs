@@ -11,7 +11,7 @@ use crate::timed::meter::Names;
 use crate::timed::read_ahead::Streams;
 use crate::timed::{MachineSettings, Requests};
 use cachewright_cache::{BlockAccess, Engine, Quotas, WriteMode};
-use cachewright_policy::{NEVER, Policy};
+use cachewright_policy::{Asked, NEVER, Policy};
 use cachewright_types::{BlockId, Op, TenantId};
 use std::ops::Range;
 
@@ -37,13 +37,25 @@ pub struct Head {
     recording: Recording,
     /// The position of each next use, or empty.
     next_use: Vec<u32>,
+    /// What the policy hears of, and before which access; empty unless wanted.
+    asked: Vec<(usize, Asked)>,
+}
+
+/// What is found out ahead for a policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Wants {
+    /// When each block is used again.
+    pub future: bool,
+    /// Whole requests, which the recording must hold.
+    pub requests: bool,
 }
 
 impl Head {
-    /// The first `share` (0 to 1) of a tenant's block accesses; with `future` also when each block
-    /// is used again, for policies that need it.
-    pub fn of(recording: &Recording, tenant: TenantId, share: f64, future: bool) -> Head {
-        Head::with(head_of(recording, tenant, share), future)
+    /// The first `share` (0 to 1) of a tenant's block accesses, with what the policy `wants`.
+    pub fn of(recording: &Recording, tenant: TenantId, share: f64, wants: Wants) -> Head {
+        let mut head = head_of(recording, tenant, share, wants.requests);
+        head.look_ahead(wants.future);
+        head
     }
 
     /// The same with what the machine reads ahead; nothing if it does not read ahead.
@@ -52,14 +64,17 @@ impl Head {
         tenant: TenantId,
         totals: &TenantTotals,
         share: f64,
-        future: bool,
+        wants: Wants,
     ) -> Option<Head> {
-        Some(Head::with(head_on(machine, tenant, totals, share)?, future))
+        let mut head = head_on(machine, tenant, totals, share, wants.requests)?;
+        head.look_ahead(wants.future);
+        Some(head)
     }
 
-    fn with(recording: Recording, future: bool) -> Head {
-        let next_use = if future { recording.next_uses().unwrap_or_default() } else { Vec::new() };
-        Head { recording, next_use }
+    fn look_ahead(&mut self, future: bool) {
+        if future {
+            self.next_use = self.recording.next_uses().unwrap_or_default();
+        }
     }
 
     /// Accesses, trims and blocks read ahead.
@@ -88,8 +103,12 @@ impl Head {
         let (tenant, head) = (TenantId(0), &self.recording);
         let mut engine = Engine::new(1, &quotas, mode, |_, capacity| make(capacity));
         engine.reserve_ids(0, head.distinct as usize);
+        let mut asked = self.asked.iter().peekable();
         for (at, (id, flags)) in head.ids.iter().zip(&head.flags).enumerate() {
             let block = BlockId(*id);
+            if let Some((_, request)) = asked.next_if(|asked| asked.0 == at) {
+                engine.asked(tenant, request);
+            }
             if flags & TRIM != 0 {
                 engine.discard(tenant, block);
             } else if flags & AHEAD != 0 {
@@ -106,14 +125,20 @@ impl Head {
     }
 }
 
-fn head_of(recording: &Recording, tenant: TenantId, share: f64) -> Recording {
-    let Some(totals) = recording.totals.get(tenant.index()) else { return Recording::default() };
+fn head_of(recording: &Recording, tenant: TenantId, share: f64, requests: bool) -> Head {
+    let Some(totals) = recording.totals.get(tenant.index()) else { return Head::default() };
     let most = (totals.block_accesses as f64 * share).ceil() as u64;
     let ids = recording.ids_for(false);
-    let (mut accesses, mut head) = (0, Recording::default());
+    let (mut accesses, mut head, mut asked) = (0, Recording::default(), Vec::new());
     for at in (0..recording.len()).filter(|&at| recording.tenant_at(at) == tenant) {
         if accesses == most {
             break;
+        }
+        let request = if requests { recording.request_from(at) } else { 0 };
+        if requests && recording.start_of(request) == at {
+            let told = recording.times_ns.get(request);
+            let told = told.and_then(|time_ns| recording.asked(request, *time_ns));
+            asked.extend(told.map(|told| (head.ids.len(), told)));
         }
         accesses += u64::from(recording.flags[at] & TRIM == 0);
         head.ids.push(ids[at]);
@@ -125,7 +150,7 @@ fn head_of(recording: &Recording, tenant: TenantId, share: f64) -> Recording {
     head.plain = recording.plain;
     head.distinct = totals.distinct_blocks;
     head.totals = vec![TenantTotals { block_accesses: accesses, ..*totals }];
-    head
+    Head { recording: head, next_use: Vec::new(), asked }
 }
 
 fn head_on(
@@ -133,18 +158,23 @@ fn head_on(
     tenant: TenantId,
     totals: &TenantTotals,
     share: f64,
-) -> Option<Recording> {
+    requests: bool,
+) -> Option<Head> {
     let mut streams = Streams::of(machine.settings, machine.block_shift)?;
     let shift = machine.block_shift;
     let end = machine.extents.get(tenant.index())?.end >> shift;
     let most = (totals.block_accesses as f64 * share).ceil() as u64;
     let (mut names, mut accesses, mut head) = (Names::default(), 0, Recording::default());
+    let mut asked = Vec::new();
     for at in (0..machine.requests.len()).filter(|&at| machine.requests.tenant(at) == tenant) {
         if accesses >= most {
             break;
         }
         let request = machine.requests.get(at);
         let touched = numbers(request.offset.0, request.length.0, shift);
+        if requests && matches!(request.op, Op::Read | Op::Write) {
+            asked.push((head.ids.len(), Asked::from(&request)));
+        }
         let mut push = |block: BlockId, flags: u8| {
             head.ids.push(block.0);
             head.flags.push(flags);
@@ -168,5 +198,5 @@ fn head_on(
     }
     head.distinct = names.len();
     head.totals = vec![TenantTotals { block_accesses: accesses, ..*totals }];
-    Some(head)
+    Some(Head { recording: head, next_use: Vec::new(), asked })
 }

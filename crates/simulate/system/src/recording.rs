@@ -2,9 +2,10 @@
 //!
 //! For: splitting requests into blocks and interning them. Must never know: caches. Memory: 5 bytes
 //! per block access and 8 per request; with several tenants 6 more per access, with the bytes of
-//! accesses 4 more per access, with requests of several blocks 4 more per request. Source of the
-//! dense ids: DESIGN.md, "dense ids".
+//! accesses 4 more per access, with requests of several blocks 4 more per request, with extents 16
+//! more per request. Source of the dense ids: DESIGN.md, "dense ids".
 
+use crate::asked::{Extents, Gathered};
 use crate::signals::{BlockUse, SignalMeter};
 use cachewright_trace::TraceError;
 use cachewright_trace::intern::{InternError, Interner};
@@ -95,6 +96,8 @@ pub struct Recording {
     pub bytes: Vec<u32>,
     /// First access of each request; empty when every request is one access.
     pub starts: Vec<u32>,
+    /// Where each request lies, for policies that hear of it; empty unless recorded.
+    pub extents: Extents,
     /// Whether every access is a read of one block: the shortest replay loop applies.
     pub plain: bool,
     /// Totals per tenant.
@@ -135,7 +138,7 @@ impl Recording {
         self.start_of(request)..self.start_of(request + 1)
     }
 
-    fn start_of(&self, request: usize) -> usize {
+    pub(crate) fn start_of(&self, request: usize) -> usize {
         if request >= self.times_ns.len() {
             self.len()
         } else if self.starts.is_empty() {
@@ -177,16 +180,6 @@ impl Recording {
         }
     }
 
-    /// A number that differs for different accesses or times, but for accidents of one in 2^64.
-    pub fn fingerprint(&self) -> u64 {
-        let fold =
-            |hash: u64, word: u64| (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
-        let accesses = self.ids.iter().zip(&self.flags);
-        let hash = accesses
-            .fold(1, |hash, (id, flags)| fold(hash, u64::from(*id) << 8 | u64::from(*flags)));
-        self.times_ns.iter().fold(hash, |hash, time_ns| fold(hash, *time_ns))
-    }
-
     /// For each access the position of the same block's next access; a trim in between, or no
     /// next access, is "never". Nothing when there are too many accesses to number.
     pub fn next_uses(&self) -> Option<Vec<u32>> {
@@ -215,6 +208,7 @@ pub struct Recorder {
     trims: bool,
     times: bool,
     bytes: bool,
+    extents: Option<Gathered>,
     recording: Recording,
 }
 
@@ -237,6 +231,7 @@ impl Recorder {
             trims,
             times: true,
             bytes: false,
+            extents: None,
             recording,
         }
     }
@@ -250,6 +245,13 @@ impl Recorder {
     /// access.
     pub fn with_bytes(self) -> Recorder {
         Recorder { bytes: true, ..self }
+    }
+
+    /// The same with times and extents of requests: for policies that hear of them. Costs 16 bytes
+    /// per request.
+    pub fn with_requests(self) -> Recorder {
+        let shift = if let BlockKind::Split { shift } = self.kind { shift } else { 0 };
+        Recorder { times: true, extents: Some(Gathered::new(shift)), ..self }
     }
 
     /// Records a whole workload; `progress` is told the requests read so far and stops the
@@ -325,6 +327,9 @@ impl Recorder {
         let blocks = self.blocks.len();
         if self.bytes {
             self.measure(batch, range.clone());
+        }
+        if let Some(extents) = &mut self.extents {
+            extents.add(batch, range.clone(), true);
         }
         let out = &mut self.recording;
         self.interner
@@ -435,6 +440,9 @@ impl Recorder {
         if self.times {
             out.times_ns.push(batch.time_ns[index]);
         }
+        if let Some(extents) = &mut self.extents {
+            extents.add(batch, index..index + 1, false);
+        }
         out.flags.resize(before + blocks - 1, TRIM);
         out.flags.push(TRIM | LAST);
         out.plain = false;
@@ -467,6 +475,7 @@ impl Recorder {
         if let [only] = self.recording.totals.as_mut_slice() {
             only.distinct_blocks = self.recording.distinct;
         }
+        self.recording.extents = self.extents.map(Gathered::settle).unwrap_or_default();
         self.recording
     }
 }

@@ -4,7 +4,7 @@
 use cachewright_cache::WriteMode;
 use cachewright_policy::Registered;
 use cachewright_policy::lru::Lru;
-use cachewright_system::profile::Head;
+use cachewright_system::profile::{Head, Wants};
 use cachewright_system::{BlockKind, Recorder, Recording};
 use cachewright_trace::merge::{TenantInput, Workload};
 use cachewright_trace::{OpenOptions, formats};
@@ -29,7 +29,8 @@ fn reads(blocks: impl Iterator<Item = u64>) -> String {
 
 fn profile(recording: &Recording, tenant: u16, share: f64, blocks: u32) -> f64 {
     let make = |capacity| Lru::new(capacity, &NoSettings {}, Seed(1));
-    let head = |future| Head::of(recording, TenantId(tenant), share, future);
+    let wants = |future| Wants { future, requests: false };
+    let head = |future| Head::of(recording, TenantId(tenant), share, wants(future));
     let ratio = |future| head(future).hit_ratio(blocks, WriteMode::WriteBack, make);
     assert_eq!(ratio(false), ratio(true), "lru does not look ahead");
     ratio(false)
@@ -45,7 +46,9 @@ fn a_loop_of_four_blocks_hits_from_four_blocks_on() {
     assert_eq!(profile(&recording, 0, 0.5, 4), 36.0 / 40.0);
     assert_eq!(profile(&recording, 0, 1.0, 4), 36.0 / 80.0);
     assert_eq!(profile(&recording, 1, 1.0, 100), 0.0);
-    assert_eq!(Head::of(&recording, TenantId(1), 0.1, false).len(), 8);
+    assert_eq!(Head::of(&recording, TenantId(1), 0.1, Wants::default()).len(), 8);
     assert_eq!(profile(&recording, 0, 0.0, 4), 0.0);
-    assert!(Head::of(&recording, TenantId(9), 1.0, true).is_empty());
+    assert!(
+        Head::of(&recording, TenantId(9), 1.0, Wants { future: true, requests: true }).is_empty()
+    );
 }

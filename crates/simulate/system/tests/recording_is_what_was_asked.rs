@@ -1,7 +1,9 @@
 //! A recording holds every block of every request, numbered densely, in order of time.
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
+use cachewright_policy::Asked;
 use cachewright_system::recording::{LAST, TRIM, WRITE};
+use cachewright_system::timed::{Layout, Requests};
 use cachewright_system::{BlockKind, Cuts, RecordError, Recorder, Recording};
 use cachewright_trace::merge::{TenantInput, Workload};
 use cachewright_trace::{OpenOptions, formats};
@@ -44,6 +46,38 @@ fn two_tenants_worked_by_hand() {
     // The write of block 1 is followed by its trim: never used again.
     let never = u32::MAX;
     assert_eq!(recording.next_uses().unwrap(), [never, 3, 4, never, never, never, never]);
+}
+
+/// Two volumes of one tenant lie one behind the other, the second from a whole MiB on; the other
+/// tenant's volume is its own. Trims are not told of, a request of no bytes asks for one.
+#[test]
+fn requests_are_told_as_devices_would_see_them() {
+    let a = "1,R,2048,4096,0\n2,W,512,1024,10\n1,T,0,12288,20\n1,W,4096,1,30\n";
+    let b = "1,R,4096,0,40\n";
+    let recorder = Recorder::new(2, BlockKind::Split { shift: 12 }, true, 1 << 20);
+    let recording = recorder.with_requests().record(&mut workload(&[a, b]), |_| true).unwrap();
+    assert!(recording.has_requests() && !recorded(&[a, b]).has_requests());
+    let told: Vec<_> = (0..5).map(|at| recording.asked(at, recording.times_ns[at])).collect();
+    let asked = |time_us: u64, offset, length, write| {
+        Some(Asked { time_ns: time_us * 1000, offset, length, write })
+    };
+    // The tenant `b` begins with its first request, at 0, which is the second in order.
+    let expected = [
+        asked(0, 2048, 4096, false),
+        asked(0, 4096, 1, false),
+        asked(10, (1 << 20) + 512, 1024, true),
+        None,
+        asked(30, 4096, 1, true),
+    ];
+    assert_eq!(told, expected);
+    assert_ne!(recording.fingerprint(), recorded(&[a, b]).fingerprint());
+    // Placed as they are, each tenant on a device of its own, requests say the same.
+    let mut placed = Requests::read(&mut workload(&[a, b]), true, 100, |_| true).unwrap();
+    let devices = [0..1 << 40, 0..1 << 40];
+    placed.place(&recording, 12, Layout::AsIs, &devices, &[0, 1]).unwrap();
+    for at in [0, 1, 2, 4] {
+        assert_eq!(told[at], Some(Asked::from(&placed.get(at))), "request {at}");
+    }
 }
 
 #[test]

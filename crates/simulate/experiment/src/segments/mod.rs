@@ -75,7 +75,7 @@ pub fn segments(
     check(&spec, options).map_err(refuse)?;
     with_threads(options.threads, || {
         let case = Case { index: 0, spec, varied: Vec::new(), models: Default::default() };
-        let kept = Kept { times: true, bytes: true };
+        let kept = Kept { times: true, bytes: true, requests: case.hears_requests() };
         let recorded = record(&case.spec, kept, progress)?;
         let recording = &recorded.recording;
         case.check_interval(recording.span_ns(), origin)?;

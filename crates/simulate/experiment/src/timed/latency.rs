@@ -29,7 +29,7 @@ pub fn latency_curves(
     let workload = workload(case, &recorded.recording, origin, progress)?;
     let cases: Vec<Case> = policies.iter().map(|policy| with_policy(case, policy)).collect();
     for case in &cases {
-        case.needs_future(origin)?;
+        case.wants(origin)?;
     }
     let mut jobs = Vec::new();
     let mut named = Vec::new();

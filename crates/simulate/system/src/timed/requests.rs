@@ -15,7 +15,7 @@ use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
 use std::ops::Range;
 
 /// Bytes that are placed together, unless a block is larger.
-const CHUNK_BYTES: u64 = 1 << 20;
+pub(crate) const CHUNK_BYTES: u64 = 1 << 20;
 /// The place of a request that is not in the recording.
 const NOWHERE: u32 = u32::MAX;
 /// Requests decoded at a time.
