@@ -49,11 +49,11 @@ fn two_tenants_worked_by_hand() {
 }
 
 /// Two volumes of one tenant lie one behind the other, the second from a whole MiB on; the other
-/// tenant's volume is its own. Trims are not told of, a request of no bytes asks for one.
+/// tenant's volume is its own. Trims are not told of.
 #[test]
 fn requests_are_told_as_devices_would_see_them() {
     let a = "1,R,2048,4096,0\n2,W,512,1024,10\n1,T,0,12288,20\n1,W,4096,1,30\n";
-    let b = "1,R,4096,0,40\n";
+    let b = "1,R,4096,512,40\n";
     let recorder = Recorder::new(2, BlockKind::Split { shift: 12 }, true, 1 << 20);
     let recording = recorder.with_requests().record(&mut workload(&[a, b]), |_| true).unwrap();
     assert!(recording.has_requests() && !recorded(&[a, b]).has_requests());
@@ -64,7 +64,7 @@ fn requests_are_told_as_devices_would_see_them() {
     // The tenant `b` begins with its first request, at 0, which is the second in order.
     let expected = [
         asked(0, 2048, 4096, false),
-        asked(0, 4096, 1, false),
+        asked(0, 4096, 512, false),
         asked(10, (1 << 20) + 512, 1024, true),
         None,
         asked(30, 4096, 1, true),
