@@ -64,7 +64,7 @@ impl Policy for Picky {
 
     fn access(&mut self, access: Access) -> Verdict {
         // A request of which it has not heard would be the one before.
-        let admits = self.1 % 3 > 0 || self.0.contains(access.block);
+        let admits = !self.1.is_multiple_of(3) || self.0.contains(access.block);
         if admits { self.0.access(access) } else { Verdict::Bypass }
     }
 
