@@ -13,7 +13,7 @@ use cachewright_device::ssd::{Ssd, SsdParams};
 use cachewright_device::{Device, Exposed};
 use cachewright_layout::{Channels, Layout, Map, TenantView, Wish, boxed, entry};
 use cachewright_system::Control;
-use cachewright_system::timed::{Slots, slots::blocks_of};
+use cachewright_system::timed::{Slots, free::blocks_of};
 use cachewright_types::{Bytes, Seed};
 use std::ops::Range;
 
@@ -66,7 +66,7 @@ pub(super) fn slots(
     }
     control.bound(limits);
     *quotas = control.within(quotas.clone());
-    let slots = Slots::laid_out(&map, exposed, shift, (total, spare));
+    let slots = Slots::laid_out(&map, exposed, shift, spare);
     Ok((slots, Some(map)))
 }
 

@@ -184,7 +184,7 @@ impl Machine {
             self.outgoing.push(Outgoing { device, number, residence, tenant });
         } else {
             let next = self.residences.settle(residence);
-            self.give_slot(next);
+            self.give_slots(next);
         }
     }
 

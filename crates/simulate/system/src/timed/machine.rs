@@ -15,6 +15,7 @@ use super::slots::Slots;
 use super::times::DeviceUse;
 use super::write_back::Outgoing;
 use cachewright_device::{AnyDevice, Command, Completion, Use};
+use cachewright_layout::Map;
 use cachewright_types::{Bytes, Nanos, Op, TenantId};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -312,7 +313,7 @@ impl Machine {
         let (action, tenant) = (work.action, work.tenant);
         self.account(step, if matches!(action, Action::Room) { Wait::Room } else { Wait::Block });
         match action {
-            // Room is begun when its residence has a slot, which `give_slot` sees to.
+            // Room is begun when its residence has a slot, which `give_slots` sees to.
             Action::Pass | Action::Room => self.end(step),
             Action::Delay(time_ns) => {
                 self.delays.push(Reverse((self.now_ns + time_ns, self.delay_count, step)));
@@ -373,7 +374,7 @@ impl Machine {
             self.ready.extend(ready.drain(..));
             for residence in &work.pins {
                 let next = self.residences.unpin(*residence);
-                self.give_slot(next);
+                self.give_slots(next);
             }
             if let Action::Device { device, op: Op::Write, offset, length } = work.action {
                 self.written(device, offset, length);
@@ -387,9 +388,9 @@ impl Machine {
         self.made_ready = ready;
     }
 
-    /// A residence that waited has a slot now.
-    pub(super) fn give_slot(&mut self, residence: Option<u32>) {
-        if let Some(residence) = residence {
+    /// Residences that waited have slots now.
+    pub(super) fn give_slots(&mut self, residences: Vec<u32>) {
+        for residence in residences {
             let room = self.residences.get(residence).room;
             if !self.graph.is_done(room) {
                 self.release(room);
@@ -399,9 +400,17 @@ impl Machine {
 
     /// The tenants' quotas have changed.
     pub fn allow(&mut self, quotas: &[u32]) {
-        for residence in self.residences.allow(quotas) {
-            self.give_slot(Some(residence));
-        }
+        let next = self.residences.allow(quotas);
+        self.give_slots(next);
+        self.run();
+    }
+
+    /// The channels of the cache device are laid out anew: what the cache takes in from now on lies
+    /// where `map` says. Blocks that lie elsewhere stay there until they leave. Without a layout
+    /// nothing changes. The tenants' quotas are told as ever, by [`Machine::allow`].
+    pub fn relay(&mut self, map: &Map) {
+        let next = self.residences.relay(map);
+        self.give_slots(next);
         self.run();
     }
 

@@ -12,6 +12,7 @@ pub mod channels;
 pub mod decide;
 pub mod drive;
 pub(crate) mod emit;
+pub mod free;
 mod graph;
 pub mod machine;
 pub(crate) mod meter;

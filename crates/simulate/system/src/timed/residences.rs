@@ -8,6 +8,7 @@
 use super::graph::StepRef;
 use super::slots::{Slots, Taken};
 use cachewright_cache::Cached;
+use cachewright_layout::Map;
 
 /// No residence, or no slot yet.
 pub const NONE: u32 = u32::MAX;
@@ -72,7 +73,7 @@ impl Residences {
     /// The cache has admitted a block: its residence begins, with a slot if its tenant may take one
     /// and nobody waits for it, else in the queue for one.
     pub fn admit(&mut self, cached: &Cached) -> u32 {
-        let taken = self.slots.take(cached.tenant.index());
+        let taken = self.slots.take(cached.tenant.index(), cached.room);
         let number = self.free.pop().unwrap_or(self.all.len() as u32);
         let generation =
             self.all.get(number as usize).map_or(0, |old| old.generation.wrapping_add(1));
@@ -93,7 +94,7 @@ impl Residences {
             None => self.all.push(fresh),
         }
         if taken.is_none() {
-            self.slots.wait(cached.tenant.index(), number);
+            self.slots.wait(cached.tenant.index(), cached.room, number);
         }
         let pool = usize::from(cached.pool);
         if self.of_id.len() <= pool {
@@ -112,7 +113,11 @@ impl Residences {
         let number = self.find(cached);
         if number != NONE {
             self.of_id[usize::from(cached.pool)][cached.id.index()] = NONE;
-            self.all[number as usize].leaving = true;
+            let residence = &mut self.all[number as usize];
+            residence.leaving = true;
+            if let Some(taken) = residence.taken {
+                self.slots.leave(taken);
+            }
         }
         number
     }
@@ -122,41 +127,50 @@ impl Residences {
         self.all[number as usize].pins += 1;
     }
 
-    /// A step no longer touches a residence.
-    pub fn unpin(&mut self, number: u32) -> Option<u32> {
+    /// A step no longer touches a residence; returns those that get slots for it.
+    pub fn unpin(&mut self, number: u32) -> Vec<u32> {
         let residence = &mut self.all[number as usize];
         residence.pins -= 1;
         self.settle(number)
     }
 
-    /// Ends a residence that is over; returns the one that gets its slot, if one waits.
-    pub fn settle(&mut self, number: u32) -> Option<u32> {
+    /// Ends a residence that is over; returns those that get slots for it.
+    pub fn settle(&mut self, number: u32) -> Vec<u32> {
         let residence = &mut self.all[number as usize];
         if !residence.leaving || residence.pins > 0 {
-            return None;
+            return Vec::new();
         }
         residence.slot = NONE;
         residence.leaving = false;
         residence.generation = residence.generation.wrapping_add(1);
         let taken = residence.taken.take();
         self.free.push(number);
-        let (next, taken) = self.slots.give_back(taken?)?;
-        self.give(next, taken);
-        Some(next)
+        let served = taken.map_or(Vec::new(), |taken| self.slots.give_back(taken));
+        self.give(served)
     }
 
-    fn give(&mut self, number: u32, taken: Taken) {
-        let residence = &mut self.all[number as usize];
-        (residence.slot, residence.taken) = (taken.slot, Some(taken));
+    fn give(&mut self, served: Vec<(u32, Taken)>) -> Vec<u32> {
+        let give = |(number, taken): (u32, Taken)| {
+            let residence = &mut self.all[number as usize];
+            (residence.slot, residence.taken) = (taken.slot, Some(taken));
+            if residence.leaving {
+                self.slots.leave(taken);
+            }
+            number
+        };
+        served.into_iter().map(give).collect()
     }
 
     /// Quotas have changed; returns the residences that get slots for it.
     pub fn allow(&mut self, quotas: &[u32]) -> Vec<u32> {
         let served = self.slots.allow(quotas);
-        for (number, taken) in &served {
-            self.give(*number, *taken);
-        }
-        served.into_iter().map(|(number, _)| number).collect()
+        self.give(served)
+    }
+
+    /// The channels are laid out anew; returns the residences that get slots for it.
+    pub fn relay(&mut self, map: &Map) -> Vec<u32> {
+        let served = self.slots.relay(map);
+        self.give(served)
     }
 
     /// Checks that every slot has one holder. `held` is the number of blocks the cache holds.
@@ -168,7 +182,7 @@ impl Residences {
         let slots = alive().map(|number| self.get(number).slot).filter(|slot| *slot != NONE);
         for slot in slots.chain(self.slots.free()) {
             if std::mem::replace(&mut seen[slot as usize], true) {
-                return Err(format!("slot {slot} is held twice"));
+                return Err(format!("slot {slot} is there twice"));
             }
         }
         let found = seen.iter().filter(|seen| **seen).count();
@@ -207,11 +221,11 @@ mod tests {
         assert_eq!((all.get(a).slot, all.get(b).slot), (0, 1));
         all.pin(a);
         assert_eq!(all.give_up(&block(0)), a);
-        assert_eq!(all.settle(a), None, "a step is under way");
+        assert!(all.settle(a).is_empty(), "a step is under way");
         let c = all.admit(&block(2));
         assert_eq!((all.get(c).slot, all.find(&block(0))), (NONE, NONE));
         assert_eq!(all.audit(2), Ok(()));
-        assert_eq!(all.unpin(a), Some(c));
+        assert_eq!(all.unpin(a), [c]);
         assert_eq!(all.get(c).slot, 0);
         assert_eq!(all.audit(2), Ok(()));
         assert!(all.audit(3).is_err());

@@ -1,56 +1,90 @@
-//! The slots of the cache device: which are free, who may take them, and who waits for one.
+//! The slots of the cache device: who may take which, and who waits for one.
 //!
-//! For: carrying out a layout: a tenant's blocks lie in the slots of its pools of channels. Must
-//! never know: layouts' reasons, devices, time. Units: blocks (a slot holds one), numbered by their
-//! place on the device. Without a layout all slots are one pool. A pool's slots are given out going
-//! round its channels, a page of each at a time, and later the one freed last first.
+//! For: carrying out a layout: a tenant's blocks lie in the slots of its pools of channels, in the
+//! room that its policy wants where it has one. Must never know: layouts' reasons, devices, time.
+//! Units: blocks (a slot holds one). Without a layout all slots are one pool. Rules for a block
+//! that wants a slot, in this order:
+//!
+//! 1. a free slot of the wanted room: its pools that are the tenant's alone, or those that others
+//!    share too; any pool where the room is all the same or the tenant has none of the kind;
+//! 2. it waits while a slot of that room is on its way: one whose block leaves;
+//! 3. a free slot of another pool of its tenant, else it waits while one of those is on its way;
+//! 4. a free slot of anybody's channels, those of no pool first. That happens after a relay only:
+//!    others' blocks may stay where it belongs for ever, so it does not wait for those.
+//!
+//! Blocks of one tenant get slots in the order in which they ask. Nobody takes more than its quota
+//! and the spare blocks, nor more of a pool than its share.
 
+use super::free::{Free, blocks_of, cut, unit_of};
 use cachewright_device::Exposed;
 use cachewright_layout::Map;
+use cachewright_policy::Room;
 use std::collections::VecDeque;
-use std::ops::Range;
 
 /// No limit.
 const ANY: u32 = u32::MAX;
 
-/// A share of a pool, as it is used.
-#[derive(Clone, Debug)]
+/// Slots held, and those of them whose blocks leave.
+#[derive(Clone, Copy, Debug, Default)]
 struct Held {
+    used: u32,
+    leaving: u32,
+}
+
+/// A share of a pool, as it is used.
+#[derive(Clone, Copy, Debug)]
+struct Share {
     pool: usize,
     most: u32,
-    used: u32,
+    held: Held,
 }
 
 /// Tenants with the same rights.
 #[derive(Clone, Debug)]
 struct Class {
-    shares: Vec<Held>,
+    shares: Vec<Share>,
     /// Slots taken, and how many may be.
     used: u32,
     allowed: u32,
-    /// Residences that wait for a slot, with their order among all.
-    waiting: VecDeque<(u64, u32)>,
+    /// Slots held by channel.
+    by_channel: Vec<Held>,
+    /// Who waits for a slot, in order.
+    waiting: VecDeque<Waiting>,
 }
 
-/// A slot and by what right it is held.
+/// A residence that waits for a slot.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    /// Its order among all that ever waited.
+    arrival: u64,
+    residence: u32,
+    room: Room,
+}
+
+/// A slot and who has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
     /// The slot.
     pub slot: u32,
     class: u16,
-    share: u16,
+}
+
+/// What is done about a block that wants a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    Pool(usize),
+    Anywhere,
+    Wait,
 }
 
 /// All slots.
 #[derive(Clone, Debug)]
 pub struct Slots {
-    /// Free slots of each pool; the last is given out first.
-    free: Vec<Vec<u32>>,
+    free: Free,
     classes: Vec<Class>,
-    /// Slots there are.
-    count: u32,
-    /// The slot after the last.
-    end: u32,
+    /// Of each pool: whether it is one tenant's alone, and its slots that are on their way.
+    exclusive: Vec<bool>,
+    coming: Vec<u32>,
     /// Slots that each tenant may take beside its quota; nothing where all have the same rights.
     spare: Option<u32>,
     waiting: usize,
@@ -60,129 +94,212 @@ pub struct Slots {
 impl Slots {
     /// The first `count` blocks of a device, for everybody.
     pub fn plain(count: u32) -> Slots {
-        Slots::shared((0..count).collect())
+        Slots::shared(Free::new([0..count].to_vec(), 1, &[vec![0]]))
     }
 
     /// The first `count` blocks going round all `channels`, for everybody.
     pub fn striped(channels: &[Exposed], block_shift: u32, count: u32) -> Slots {
         let ranges = channels.iter().map(|range| blocks_of(range, block_shift)).collect::<Vec<_>>();
-        Slots::shared(going_round(&ranges, unit_of(channels, block_shift), count))
+        let (unit, all) = (unit_of(channels, block_shift), (0..ranges.len() as u32).collect());
+        Slots::shared(Free::new(cut(&ranges, unit, count), unit, &[all]))
     }
 
     /// One pool for everybody.
-    fn shared(slots: Vec<u32>) -> Slots {
-        let share = Held { pool: 0, most: ANY, used: 0 };
-        Slots::of(vec![slots], vec![class(vec![share])], None)
+    fn shared(free: Free) -> Slots {
+        let shares = vec![Share { pool: 0, most: ANY, held: Held::default() }];
+        let classes = vec![Class::new(shares, free.channels())];
+        let (exclusive, coming) = (vec![false], vec![0]);
+        Slots { free, classes, exclusive, coming, spare: None, waiting: 0, arrivals: 0 }
     }
 
-    /// The pools of a layout over what a drive shows of its channels, of a cache of `total` blocks.
-    /// Each tenant may take its quota and `spare` slots, once [`Slots::allow`] has told its quota.
-    pub fn laid_out(
-        map: &Map,
-        channels: &[Exposed],
-        block_shift: u32,
-        (total, spare): (u32, u32),
-    ) -> Slots {
-        let pool = |(pool, set): (usize, &Vec<u32>)| {
-            let chosen = set.iter().filter_map(|channel| channels.get(*channel as usize));
-            let ranges: Vec<Range<u32>> =
-                chosen.map(|range| blocks_of(range, block_shift)).collect();
-            let shares = map.tenants.iter().flatten().filter(|share| share.pool == pool);
-            let wanted = shares.fold(0_u32, |sum, share| {
-                sum.saturating_add(share.blocks.min(total)).saturating_add(spare)
-            });
-            going_round(&ranges, unit_of(channels, block_shift), wanted)
-        };
-        let pools = map.pools.iter().enumerate().map(pool).collect();
-        let classes = map.tenants.iter().map(|shares| {
-            let most = |share: &cachewright_layout::Share| share.blocks.saturating_add(spare);
-            let held =
-                shares.iter().map(|share| Held { pool: share.pool, most: most(share), used: 0 });
-            class(held.collect())
-        });
-        Slots::of(pools, classes.collect(), Some(spare))
+    /// The pools of a layout over what a drive shows of its channels. Each tenant may take its
+    /// quota and `spare` slots, once [`Slots::allow`] has told its quota.
+    pub fn laid_out(map: &Map, channels: &[Exposed], block_shift: u32, spare: u32) -> Slots {
+        let ranges = channels.iter().map(|range| blocks_of(range, block_shift)).collect();
+        let free = Free::new(ranges, unit_of(channels, block_shift), &[]);
+        let class = || Class::new(Vec::new(), channels.len());
+        let classes = map.tenants.iter().map(|_| class()).collect();
+        let (exclusive, coming) = (Vec::new(), Vec::new());
+        let spare = Some(spare);
+        let mut slots = Slots { free, classes, exclusive, coming, spare, waiting: 0, arrivals: 0 };
+        slots.relay(map);
+        slots
     }
 
-    fn of(mut free: Vec<Vec<u32>>, classes: Vec<Class>, spare: Option<u32>) -> Slots {
-        let count = free.iter().map(|slots| slots.len() as u32).sum();
-        let end = free.iter().flatten().max().map_or(0, |last| last + 1);
-        free.iter_mut().for_each(|slots| slots.reverse());
-        Slots { free, classes, count, end, spare, waiting: 0, arrivals: 0 }
+    /// Follows another map from now on; returns who gets a slot for it. Slots that are held stay so
+    /// until they are given back, then they are their channel's pool's of the new map, or nobody's.
+    /// A tenant without shares has none. Slots that follow no map stay as they are.
+    pub fn relay(&mut self, map: &Map) -> Vec<(u32, Taken)> {
+        if self.spare.is_none() {
+            return Vec::new();
+        }
+        self.free.relay(&map.pools);
+        self.exclusive = (0..map.pools.len()).map(|pool| map.is_exclusive(pool)).collect();
+        self.coming = vec![0; map.pools.len()];
+        for (number, class) in self.classes.iter_mut().enumerate() {
+            let shares = map.tenants.get(number).map_or(&[][..], Vec::as_slice);
+            class.shares.clear();
+            for share in shares {
+                let (pool, most) = (share.pool, share.blocks);
+                match class.shares.iter_mut().find(|known| known.pool == pool) {
+                    Some(known) => known.most = known.most.saturating_add(most),
+                    None => class.shares.push(Share { pool, most, held: Held::default() }),
+                }
+            }
+            for (channel, held) in class.by_channel.iter().enumerate() {
+                let pool = self.free.pool_of(channel);
+                if let Some(share) = class.shares.iter_mut().find(|share| share.pool == pool) {
+                    share.held.used += held.used;
+                    share.held.leaving += held.leaving;
+                }
+                if let Some(coming) = self.coming.get_mut(pool) {
+                    *coming += held.leaving;
+                }
+            }
+        }
+        self.serve()
     }
 
     /// The slot after the last.
     pub fn end(&self) -> u32 {
-        self.end
+        self.free.end()
     }
 
     /// Slots there are.
     pub fn count(&self) -> u32 {
-        self.count
+        self.free.count()
     }
 
     /// Slots that are free.
     pub fn free(&self) -> impl Iterator<Item = u32> {
-        self.free.iter().flatten().copied()
+        self.free.all()
     }
 
     fn class_of(&self, tenant: usize) -> usize {
         if self.spare.is_some() { tenant } else { 0 }
     }
 
-    /// A slot for a block of a tenant, unless others wait for what it may take.
-    pub fn take(&mut self, tenant: usize) -> Option<Taken> {
-        let class = self.class_of(tenant);
-        if self.classes.get(class)?.waiting.is_empty() { self.take_by(class) } else { None }
+    /// The room in which a tenant holds a slot: [`Room::Any`] in channels that are not its own by
+    /// the map, or not any more.
+    pub fn room_of(&self, taken: Taken) -> Room {
+        let pool = self.free.pool_of(self.free.channel_of(taken.slot));
+        let shares = &self.classes[usize::from(taken.class)].shares;
+        if shares.iter().any(|share| share.pool == pool) { self.room(pool) } else { Room::Any }
     }
 
-    fn take_by(&mut self, number: usize) -> Option<Taken> {
-        let class = &mut self.classes[number];
+    fn room(&self, pool: usize) -> Room {
+        if self.exclusive[pool] { Room::Own } else { Room::Common }
+    }
+
+    /// Whether a pool is where a block belongs that wants `room`.
+    fn suits(&self, class: &Class, pool: usize, room: Room) -> bool {
+        let is = |pool: usize| self.room(pool) == room;
+        room == Room::Any || is(pool) || !class.shares.iter().any(|share| is(share.pool))
+    }
+
+    /// A slot for a block of a tenant, unless it is to wait for one.
+    pub fn take(&mut self, tenant: usize, room: Room) -> Option<Taken> {
+        let class = self.class_of(tenant);
+        if self.classes.get(class)?.waiting.is_empty() { self.take_by(class, room) } else { None }
+    }
+
+    fn take_by(&mut self, class: usize, room: Room) -> Option<Taken> {
+        let slot = match self.choose(&self.classes[class], room) {
+            Choice::Pool(pool) => self.free.take(pool),
+            Choice::Anywhere => self.free.take_any(),
+            Choice::Wait => None,
+        }?;
+        let taken = Taken { slot, class: class as u16 };
+        self.note(taken, |held| held.used += 1);
+        self.classes[class].used += 1;
+        Some(taken)
+    }
+
+    fn choose(&self, class: &Class, room: Room) -> Choice {
         if class.used >= class.allowed {
-            return None;
+            return Choice::Wait;
         }
-        for (share, held) in class.shares.iter_mut().enumerate() {
-            if held.used < held.most
-                && let Some(slot) = self.free[held.pool].pop()
-            {
-                held.used += 1;
-                class.used += 1;
-                return Some(Taken { slot, class: number as u16, share: share as u16 });
+        for wanted in [true, false] {
+            let mut coming = 0;
+            for share in &class.shares {
+                if self.suits(class, share.pool, room) != wanted {
+                    continue;
+                }
+                let may = share.held.used < share.most;
+                if may && self.free.has(share.pool) {
+                    return Choice::Pool(share.pool);
+                }
+                coming += if may { self.coming[share.pool] } else { share.held.leaving };
+            }
+            if coming > 0 {
+                return Choice::Wait;
             }
         }
-        None
+        Choice::Anywhere
     }
 
     /// A residence of a tenant waits for a slot.
-    pub fn wait(&mut self, tenant: usize, residence: u32) {
+    pub fn wait(&mut self, tenant: usize, room: Room, residence: u32) {
         let class = self.class_of(tenant);
-        self.classes[class].waiting.push_back((self.arrivals, residence));
+        let arrival = self.arrivals;
+        self.classes[class].waiting.push_back(Waiting { arrival, residence, room });
         self.arrivals += 1;
         self.waiting += 1;
     }
 
-    /// Gives a slot back; returns who gets one for it, if somebody waits.
-    pub fn give_back(&mut self, taken: Taken) -> Option<(u32, Taken)> {
-        let class = &mut self.classes[usize::from(taken.class)];
-        let held = &mut class.shares[usize::from(taken.share)];
-        held.used -= 1;
-        class.used -= 1;
-        self.free[held.pool].push(taken.slot);
+    /// The block in a slot leaves: the slot will be given back.
+    pub fn leave(&mut self, taken: Taken) {
+        if let Some(coming) = self.note(taken, |held| held.leaving += 1) {
+            *coming += 1;
+        }
+    }
+
+    /// Gives a slot back whose block has left; returns who gets one for it.
+    pub fn give_back(&mut self, taken: Taken) -> Vec<(u32, Taken)> {
+        let change =
+            |held: &mut Held| (held.used, held.leaving) = (held.used - 1, held.leaving - 1);
+        if let Some(coming) = self.note(taken, change) {
+            *coming -= 1;
+        }
+        self.classes[usize::from(taken.class)].used -= 1;
+        self.free.give_back(taken.slot);
         self.serve()
     }
 
-    /// Gives a slot to whoever waits longest of those who may take one.
-    fn serve(&mut self) -> Option<(u32, Taken)> {
-        if self.waiting == 0 {
-            return None;
+    /// Changes what is counted of a slot's holder, by its channel and by the share of its pool;
+    /// returns what is on its way to that pool.
+    fn note(&mut self, taken: Taken, change: impl Fn(&mut Held)) -> Option<&mut u32> {
+        let channel = self.free.channel_of(taken.slot);
+        let pool = self.free.pool_of(channel);
+        let class = &mut self.classes[usize::from(taken.class)];
+        change(&mut class.by_channel[channel]);
+        if let Some(share) = class.shares.iter_mut().find(|share| share.pool == pool) {
+            change(&mut share.held);
         }
-        let head = |class: usize| self.classes[class].waiting.front().map(|head| (head.0, class));
-        let mut heads: Vec<(u64, usize)> = (0..self.classes.len()).filter_map(head).collect();
-        heads.sort_unstable();
-        for (_, class) in heads {
-            if let Some(taken) = self.take_by(class) {
-                let (_, residence) = self.classes[class].waiting.pop_front()?;
+        self.coming.get_mut(pool)
+    }
+
+    /// Gives slots to those who wait longest and may take one.
+    fn serve(&mut self) -> Vec<(u32, Taken)> {
+        let mut served = Vec::new();
+        while self.waiting > 0
+            && let Some(one) = self.serve_one()
+        {
+            served.push(one);
+        }
+        served
+    }
+
+    fn serve_one(&mut self) -> Option<(u32, Taken)> {
+        let classes = self.classes.iter().enumerate();
+        let heads = classes.filter_map(|(class, held)| Some((class, *held.waiting.front()?)));
+        let mut heads: Vec<(usize, Waiting)> = heads.collect();
+        heads.sort_unstable_by_key(|(_, head)| head.arrival);
+        for (class, head) in heads {
+            if let Some(taken) = self.take_by(class, head.room) {
+                self.classes[class].waiting.pop_front();
                 self.waiting -= 1;
-                return Some((residence, taken));
+                return Some((head.residence, taken));
             }
         }
         None
@@ -195,118 +312,16 @@ impl Slots {
         for (class, quota) in self.classes.iter_mut().zip(quotas) {
             class.allowed = quota.saturating_add(spare);
         }
-        std::iter::from_fn(|| self.serve()).collect()
+        self.serve()
     }
 }
 
-fn class(shares: Vec<Held>) -> Class {
-    Class { shares, used: 0, allowed: ANY, waiting: VecDeque::new() }
-}
-
-/// The whole blocks of a range of addresses.
-pub fn blocks_of(range: &Exposed, block_shift: u32) -> Range<u32> {
-    let number = |block: u64| u32::try_from(block).unwrap_or(u32::MAX);
-    let first = range.bytes.start.div_ceil(1 << block_shift);
-    number(first)..number(range.bytes.end >> block_shift)
-}
-
-/// Blocks that lie together on one channel: those of a page.
-fn unit_of(channels: &[Exposed], block_shift: u32) -> u32 {
-    let page = channels.first().map_or(0, |range| range.page.0);
-    u32::try_from(page >> block_shift).unwrap_or(1).max(1)
-}
-
-/// At most `most` blocks of some ranges, so many of one, then of the next, and round again.
-fn going_round(ranges: &[Range<u32>], unit: u32, most: u32) -> Vec<u32> {
-    let all: u64 = ranges.iter().map(|range| range.len() as u64).sum();
-    let most = all.min(u64::from(most)) as usize;
-    let mut next: Vec<Range<u32>> = ranges.to_vec();
-    let mut slots = Vec::with_capacity(most);
-    while slots.len() < most {
-        for range in &mut next {
-            let count = (range.len() as u32).min(unit).min((most - slots.len()) as u32);
-            slots.extend(range.start..range.start + count);
-            range.start += count;
-        }
+impl Class {
+    fn new(shares: Vec<Share>, channels: usize) -> Class {
+        let by_channel = vec![Held::default(); channels];
+        Class { shares, used: 0, allowed: ANY, by_channel, waiting: VecDeque::new() }
     }
-    slots
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use cachewright_layout::Share;
-    use cachewright_types::Bytes;
-
-    /// Channels of 4 KiB pages, each with so many.
-    fn channels(pages: &[u64]) -> Vec<Exposed> {
-        let mut start = 0;
-        let exposed = pages.iter().enumerate().map(|(channel, pages)| {
-            let bytes = start..start + pages * 4096;
-            start = bytes.end;
-            Exposed { channels: vec![channel as u32], bytes, page: Bytes(4096) }
-        });
-        exposed.collect()
-    }
-
-    #[test]
-    fn slots_go_round_the_channels_page_by_page() {
-        let order = |shift: u32, pages: &[u64], count| {
-            let mut slots = Slots::striped(&channels(pages), shift, count);
-            std::iter::from_fn(|| slots.take(0).map(|taken| taken.slot)).collect::<Vec<u32>>()
-        };
-        assert_eq!(order(12, &[3, 1, 3], 9), [0, 3, 4, 1, 5, 2, 6]);
-        assert_eq!(order(12, &[3, 1, 3], 4), [0, 3, 4, 1]);
-        assert_eq!(order(11, &[2, 2], 9), [0, 1, 4, 5, 2, 3, 6, 7], "half a page each");
-        assert_eq!(order(13, &[3, 4], 9), [0, 2], "whole blocks within a channel");
-        assert_eq!(Slots::plain(3).take(7).map(|taken| taken.slot), Some(0));
-    }
-
-    /// Tenant 0 has channel 0, tenant 1 channel 1, and both share channel 2: one block each.
-    #[test]
-    fn a_tenant_keeps_to_its_pools_and_its_quota() {
-        let share = |pool, blocks| Share { pool, blocks };
-        let map = Map {
-            pools: vec![vec![0], vec![1], vec![2]],
-            tenants: vec![vec![share(0, 2), share(2, 1)], vec![share(1, 2), share(2, 1)]],
-        };
-        let mut slots = Slots::laid_out(&map, &channels(&[2, 2, 2]), 12, (6, 0));
-        assert!(slots.allow(&[3, 3]).is_empty());
-        let zero: Vec<Taken> = (0..3).filter_map(|_| slots.take(0)).collect();
-        assert_eq!(zero.iter().map(|taken| taken.slot).collect::<Vec<_>>(), [0, 1, 4]);
-        assert_eq!(slots.take(0), None, "slot 5 is the other's share");
-        slots.wait(0, 70);
-        let one: Vec<u32> = (0..3).filter_map(|_| slots.take(1)).map(|taken| taken.slot).collect();
-        assert_eq!(one, [2, 3, 5]);
-        slots.wait(1, 71);
-        let (residence, taken) = slots.give_back(zero[1]).unwrap();
-        assert_eq!((residence, taken.slot), (70, 1));
-        assert_eq!(slots.give_back(taken), None, "71 may not take slot 1");
-        assert_eq!(slots.free().collect::<Vec<u32>>(), [1]);
-        let (residence, taken) = slots.give_back(zero[2]).unwrap_or((0, zero[2]));
-        assert_eq!((residence, taken.slot), (0, 4), "nor more than its share of the pool");
-    }
-
-    #[test]
-    fn quotas_bound_what_is_taken_and_may_change() {
-        let map = Map::exclusive(
-            vec![vec![0], vec![1]],
-            &cachewright_layout::Channels { blocks: vec![4, 4], total_blocks: 4 },
-        );
-        let mut slots = Slots::laid_out(&map, &channels(&[4, 4]), 12, (4, 1));
-        slots.allow(&[1, 3]);
-        let taken: Vec<Taken> = (0..3).filter_map(|_| slots.take(0)).collect();
-        assert_eq!(taken.len(), 2, "its quota and the spare one");
-        slots.wait(0, 5);
-        assert!(slots.take(0).is_none());
-        let served = slots.allow(&[2, 2]);
-        assert_eq!(served.iter().map(|(residence, _)| *residence).collect::<Vec<_>>(), [5]);
-        slots.wait(0, 6);
-        slots.allow(&[0, 4]);
-        assert_eq!(slots.give_back(taken[0]), None, "above the quota");
-        assert_eq!(slots.give_back(taken[1]), None);
-        let (residence, _) = slots.give_back(served[0].1).unwrap();
-        assert_eq!(residence, 6);
-        assert_eq!((slots.count(), slots.end()), (8, 8));
-    }
-}
+mod tests;
