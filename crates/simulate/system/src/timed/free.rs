@@ -76,7 +76,11 @@ impl Channel {
 impl Free {
     /// All slots of some channels, in the order of their addresses, free; `pools` hold the numbers
     /// of channels.
-    pub fn new(channels: Vec<Range<u32>>, unit: u32, pools: &[Vec<u32>]) -> Free {
+    pub fn new(
+        channels: impl IntoIterator<Item = Range<u32>>,
+        unit: u32,
+        pools: &[Vec<u32>],
+    ) -> Free {
         let fresh = |slots: Range<u32>| {
             let runs = Some(slots.clone()).filter(|run| run.start < run.end);
             Channel { runs: runs.into_iter().collect(), slots, pool: NOBODY }

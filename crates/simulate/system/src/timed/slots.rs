@@ -94,7 +94,7 @@ pub struct Slots {
 impl Slots {
     /// The first `count` blocks of a device, for everybody.
     pub fn plain(count: u32) -> Slots {
-        Slots::shared(Free::new([0..count].to_vec(), 1, &[vec![0]]))
+        Slots::shared(Free::new(Some(0..count), 1, &[vec![0]]))
     }
 
     /// The first `count` blocks going round all `channels`, for everybody.
@@ -115,7 +115,7 @@ impl Slots {
     /// The pools of a layout over what a drive shows of its channels. Each tenant may take its
     /// quota and `spare` slots, once [`Slots::allow`] has told its quota.
     pub fn laid_out(map: &Map, channels: &[Exposed], block_shift: u32, spare: u32) -> Slots {
-        let ranges = channels.iter().map(|range| blocks_of(range, block_shift)).collect();
+        let ranges = channels.iter().map(|range| blocks_of(range, block_shift));
         let free = Free::new(ranges, unit_of(channels, block_shift), &[]);
         let class = || Class::new(Vec::new(), channels.len());
         let classes = map.tenants.iter().map(|_| class()).collect();
