@@ -1,9 +1,10 @@
 //! A queue of 64 levels: what is used climbs, and the levels are evened out at times.
 //!
-//! For: the three queues of `smq`. Must never know: caches, regions, periods. Source: struct queue
-//! of Linux `drivers/md/dm-cache-policy-smq.c`. Each level is a list in order of use; climbing
-//! swaps places with the oldest entry of the level reached, so that levels keep their lengths. The
-//! lists are 64 neighbours of a [`Links`] that several queues may share.
+//! For: the queues of `smq` and `oc-smq`. Must never know: caches, regions, periods. Source: struct
+//! queue of Linux `drivers/md/dm-cache-policy-smq.c`. Each level is a list in order of use;
+//! climbing swaps places with the oldest entry of the level reached, so that levels keep their
+//! lengths. The lists are 64 neighbours of a [`Links`] that several queues may share, or of anything
+//! else that keeps [`Lists`].
 
 use crate::links::Links;
 use cachewright_types::BlockId;
@@ -19,7 +20,67 @@ pub trait Levelled: Copy + Default {
     fn set_level(&mut self, level: u8);
 }
 
-/// One queue over lists `first..first + LEVELS` of a [`Links`].
+impl Levelled for u8 {
+    fn level(&self) -> u8 {
+        *self
+    }
+    fn set_level(&mut self, level: u8) {
+        *self = level;
+    }
+}
+
+/// Lists that a queue of levels stands on; each entry knows its level.
+pub trait Lists {
+    /// Puts an entry of no list at the newest end of `list` and notes its level.
+    fn put_newest(&mut self, list: usize, level: u8, entry: BlockId);
+    /// The same at the oldest end.
+    fn put_oldest(&mut self, list: usize, level: u8, entry: BlockId);
+    /// Takes an entry out of `list`, in which it must be.
+    fn take(&mut self, list: usize, entry: BlockId);
+    /// The level of an entry.
+    fn level_of(&self, entry: BlockId) -> u8;
+    /// Entries of `list`.
+    fn count(&self, list: usize) -> u32;
+    /// The newest entry of `list`.
+    fn newest_of(&self, list: usize) -> Option<BlockId>;
+    /// The oldest entry of `list`.
+    fn oldest_of(&self, list: usize) -> Option<BlockId>;
+}
+
+impl<T: Levelled, const L: usize> Lists for Links<T, L> {
+    #[inline(always)]
+    fn put_newest(&mut self, list: usize, level: u8, entry: BlockId) {
+        self.push_head(list, entry);
+        self.tag_mut(entry).set_level(level);
+    }
+    #[inline(always)]
+    fn put_oldest(&mut self, list: usize, level: u8, entry: BlockId) {
+        self.push_tail(list, entry);
+        self.tag_mut(entry).set_level(level);
+    }
+    #[inline(always)]
+    fn take(&mut self, list: usize, entry: BlockId) {
+        self.unlink(list, entry);
+    }
+    #[inline(always)]
+    fn level_of(&self, entry: BlockId) -> u8 {
+        self.tag(entry).level()
+    }
+    #[inline(always)]
+    fn count(&self, list: usize) -> u32 {
+        self.len(list)
+    }
+    #[inline(always)]
+    fn newest_of(&self, list: usize) -> Option<BlockId> {
+        self.head(list)
+    }
+    #[inline(always)]
+    fn oldest_of(&self, list: usize) -> Option<BlockId> {
+        self.tail(list)
+    }
+}
+
+/// One queue over lists `first..first + LEVELS` of some [`Lists`].
 #[derive(Clone, Debug)]
 pub struct LevelQueue {
     first: usize,
@@ -49,79 +110,65 @@ impl LevelQueue {
     }
 
     /// Adds an entry as the newest of `level`.
-    pub fn push<T: Levelled, const L: usize>(
-        &mut self,
-        links: &mut Links<T, L>,
-        level: u8,
-        entry: BlockId,
-    ) {
-        links.push_head(self.first + usize::from(level), entry);
-        self.note(links, level, entry);
+    pub fn push(&mut self, lists: &mut impl Lists, level: u8, entry: BlockId) {
+        lists.put_newest(self.first + usize::from(level), level, entry);
+        self.note(level);
     }
 
-    fn push_oldest<T: Levelled, const L: usize>(
-        &mut self,
-        links: &mut Links<T, L>,
-        level: u8,
-        entry: BlockId,
-    ) {
-        links.push_tail(self.first + usize::from(level), entry);
-        self.note(links, level, entry);
+    /// Adds an entry as the oldest of `level`.
+    pub fn push_oldest(&mut self, lists: &mut impl Lists, level: u8, entry: BlockId) {
+        lists.put_oldest(self.first + usize::from(level), level, entry);
+        self.note(level);
     }
 
-    fn note<T: Levelled, const L: usize>(
-        &mut self,
-        links: &mut Links<T, L>,
-        level: u8,
-        entry: BlockId,
-    ) {
-        links.tag_mut(entry).set_level(level);
+    fn note(&mut self, level: u8) {
         self.occupied |= 1 << level;
         self.len += 1;
     }
 
     /// Takes an entry out.
-    pub fn unlink<T: Levelled, const L: usize>(&mut self, links: &mut Links<T, L>, entry: BlockId) {
-        let level = links.tag(entry).level();
+    pub fn unlink(&mut self, lists: &mut impl Lists, entry: BlockId) {
+        let level = lists.level_of(entry);
         let list = self.first + usize::from(level);
-        links.unlink(list, entry);
-        if links.len(list) == 0 {
+        lists.take(list, entry);
+        if lists.count(list) == 0 {
             self.occupied &= !(1 << level);
         }
         self.len -= 1;
     }
 
     /// The oldest entry of the lowest level that has one, looking only at levels `from..below`.
-    pub fn oldest<T: Levelled, const L: usize>(
-        &self,
-        links: &Links<T, L>,
-        from: usize,
-        below: usize,
-    ) -> Option<BlockId> {
+    pub fn oldest(&self, lists: &impl Lists, from: usize, below: usize) -> Option<BlockId> {
         let above = self.occupied.checked_shr(from as u32)?;
         let level = from + above.trailing_zeros() as usize;
-        if above == 0 || level >= below { None } else { links.tail(self.first + level) }
+        if above == 0 || level >= below { None } else { lists.oldest_of(self.first + level) }
+    }
+
+    /// The newest entry of the highest level that has one, looking only at levels from `from` on.
+    pub fn newest(&self, lists: &impl Lists, from: usize) -> Option<BlockId> {
+        let level = self.occupied.checked_ilog2()? as usize;
+        if level < from { None } else { lists.newest_of(self.first + level) }
+    }
+
+    /// Entries at levels from `from` on.
+    pub fn len_from(&self, lists: &impl Lists, from: usize) -> u32 {
+        (from..LEVELS).map(|level| lists.count(self.first + level)).sum()
     }
 
     /// An entry was used: it climbs `jump` levels (at most to the top) and becomes the newest
     /// there; the oldest entry of that level takes its place.
-    pub fn requeue<T: Levelled, const L: usize>(
-        &mut self,
-        links: &mut Links<T, L>,
-        entry: BlockId,
-        jump: u8,
-    ) {
-        let level = links.tag(entry).level();
+    pub fn requeue(&mut self, lists: &mut impl Lists, entry: BlockId, jump: u8) {
+        let level = lists.level_of(entry);
         let reached = (level + jump).min(LEVELS as u8 - 1);
-        self.unlink(links, entry);
+        self.unlink(lists, entry);
         if reached > level {
-            let other = self.oldest(links, reached.into(), usize::from(reached) + 1);
+            let other = self.oldest(lists, reached.into(), usize::from(reached) + 1);
             if let Some(other) = other {
-                self.unlink(links, other);
-                self.push(links, level, other);
+                self.unlink(lists, other);
+                self.push(lists, level, other);
             }
         }
-        self.push(links, reached, entry);
+        self.push(lists, reached, entry);
     }
 
     /// The length that `level` should have.
@@ -136,19 +183,19 @@ impl LevelQueue {
 
     /// Evens the levels out from the lowest up: a short one takes the oldest entries from above, a
     /// long one gives its newest.
-    pub fn redistribute<T: Levelled, const L: usize>(&mut self, links: &mut Links<T, L>) {
+    pub fn redistribute(&mut self, lists: &mut impl Lists) {
         let targets: [u32; LEVELS] = std::array::from_fn(|level| self.target(level));
         for (level, &target) in targets.iter().enumerate().take(LEVELS - 1) {
             let list = self.first + level;
-            while links.len(list) < target {
-                let Some(entry) = self.oldest(links, level + 1, LEVELS) else { break };
-                self.unlink(links, entry);
-                self.push(links, level as u8, entry);
+            while lists.count(list) < target {
+                let Some(entry) = self.oldest(lists, level + 1, LEVELS) else { break };
+                self.unlink(lists, entry);
+                self.push(lists, level as u8, entry);
             }
-            while links.len(list) > target {
-                let Some(entry) = links.head(list) else { break };
-                self.unlink(links, entry);
-                self.push_oldest(links, level as u8 + 1, entry);
+            while lists.count(list) > target {
+                let Some(entry) = lists.newest_of(list) else { break };
+                self.unlink(lists, entry);
+                self.push_oldest(lists, level as u8 + 1, entry);
             }
         }
     }
@@ -180,15 +227,6 @@ fn share(total: u32, parts: usize, index: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    impl Levelled for u8 {
-        fn level(&self) -> u8 {
-            *self
-        }
-        fn set_level(&mut self, level: u8) {
-            *self = level;
-        }
-    }
 
     #[test]
     fn climbing_swaps_places_and_redistribution_evens_out() {

@@ -17,6 +17,7 @@ pub mod lfu;
 pub mod links;
 pub mod lirs;
 pub mod lru;
+pub mod oc_smq;
 pub mod queue;
 pub mod registry;
 pub mod replay;

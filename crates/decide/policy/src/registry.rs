@@ -77,6 +77,7 @@ policies! {
     crate::lirs::Lirs,
     crate::lirs::LirsLibcachesim,
     crate::smq::Smq,
+    crate::oc_smq::OcSmq,
     crate::access_frequency::AccessFrequency,
     crate::belady::Belady<false>,
     crate::belady::Belady<true>,
