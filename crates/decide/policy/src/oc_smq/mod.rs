@@ -4,24 +4,25 @@
 //! engines, tenants, time, channels. Source: Wang et al., "OC-Cache" (oc-cache), sections II and
 //! IV, on the stochastic multiqueue of Linux (see `smq`). A block held climbs one level per hit, at
 //! most once per period of ten ticks; a block that is not held but was missed, or left, is
-//! remembered and climbs one level per miss, at most once per tick; a tick is `tick` accesses. Levels
-//! are evened out at the end of each period and tick. A missed block at the promote level or above
-//! enters the cache: below the hot level with the shared bit, hence into the common room, from the
-//! hot level on into its tenant's own. Files: `shelves` (lists), `thresholds` (both levels), `rooms`
-//! (sizes), `place` (which room, which victim), `background` (demotion, cleaning, migration).
+//! remembered and climbs one level per miss, at most once per tick; a tick is `tick` accesses.
+//! Levels are evened out at the end of each period and tick. A missed block at the promote level or
+//! above enters the cache: below the hot level with the shared bit, hence into the common room,
+//! from the hot level on into its tenant's own. Files: `shelves` (lists), `thresholds` (both
+//! levels), `rooms` (sizes), `place` (which room, which victim), `background` (demotion, cleaning,
+//! migration).
 //!
 //! What the paper leaves open, and deviations. Levels are evened out over clean and dirty blocks of
-//! both rooms together, because heat is compared across rooms. A block enters at the top of its kind
-//! (the level below the hot one, or the highest), not where it stood among the missed: at the bottom
-//! it would leave next. A block that leaves is remembered at the level it stood at. Room that is free
-//! beyond the reserve is used by whoever comes. When none is, a hot newcomer takes the place of a
-//! cold block of the own room, and one with the shared bit that of the colder of both rooms'
-//! victims: it disturbs nobody in the own room, and no room keeps cold blocks while the other gives
-//! up warm ones. Victims are clean blocks of the lower levels, else dirty ones, else whatever is
-//! coldest; unlike `smq` it never turns a newcomer away for want of a victim, since the write budget
-//! does. Promotion, demotion and migration happen at once in the eyes of this policy. A write makes
-//! a block dirty whatever the engine's write mode. With one room all blocks are of one kind. Unit:
-//! blocks.
+//! both rooms together, because heat is compared across rooms. A block enters at the top of its
+//! kind (the level below the hot one, or the highest), not where it stood among the missed: at the
+//! bottom it would leave next. A block that leaves is remembered at the level it stood at. Room
+//! that is free beyond the reserve is used by whoever comes. When none is, a hot newcomer takes the
+//! place of a cold block of the own room, and one with the shared bit that of the colder of both
+//! rooms' victims: it disturbs nobody in the own room, and no room keeps cold blocks while the
+//! other gives up warm ones. Victims are clean blocks of the lower levels, else dirty ones, else
+//! whatever is coldest; unlike `smq` it never turns a newcomer away for want of a victim, since the
+//! write budget does. Promotion, demotion and migration happen at once in the eyes of this policy.
+//! A write makes a block dirty whatever the engine's write mode. With one room all blocks are of
+//! one kind. Unit: blocks.
 
 mod background;
 #[cfg(test)]
@@ -122,6 +123,11 @@ impl OcSmq {
     /// The level from which on blocks are hot; 64 for none.
     pub fn hot_level(&self) -> u8 {
         self.thresholds.hot
+    }
+
+    /// The level of a block that is held or remembered.
+    pub fn level(&self, block: BlockId) -> Option<u8> {
+        self.tracks(block).then(|| self.shelves.tag(block).level)
     }
 
     /// Blocks held in a room.
@@ -289,8 +295,9 @@ impl Policy for OcSmq {
 
     fn divide_rooms(&mut self, rooms: Rooms, evicted: &mut Vec<BlockId>) {
         self.sizes.divide(rooms);
-        self.clear_out(evicted);
         self.fit();
+        self.clear_out(evicted);
+        self.thresholds.follow(&self.shelves, self.sizes.of(false));
     }
 
     fn room(&self, block: BlockId) -> Room {

@@ -1,10 +1,10 @@
-//! Where the blocks of `oc-smq` stand: levels over all of them, and over each room's clean and dirty.
+//! Where the blocks of `oc-smq` stand: levels of all, and of each room's clean and dirty ones.
 //!
-//! For: climbing and evening out over the whole cache, and finding victims in one room, both without
-//! searching. Must never know: thresholds, periods, capacities. Every block held is in one list of
-//! `order` (its level) and in one of `parts` (its level on its shelf: room, clean or dirty), in the
-//! same order; blocks that were missed and are remembered are in the upper half of `order`. A block
-//! that changes its shelf becomes the newest of its level. Unit: blocks.
+//! For: climbing and evening out over the whole cache, and finding victims in one room, both
+//! without searching. Must never know: thresholds, periods, capacities. Every block held is in one
+//! list of `order` (its level) and in one of `parts` (its level on its shelf: room, clean or
+//! dirty), in the same order; blocks that were missed and are remembered are in the upper half of
+//! `order`. A block that changes its shelf becomes the newest of its level. Unit: blocks.
 
 use crate::levels::{LEVELS, LevelQueue, Levelled, Lists};
 use crate::links::Links;
@@ -251,7 +251,7 @@ impl Shelves {
         self.lists.queues[shelf.index()].oldest(&self.lists.parts, 0, below)
     }
 
-    /// The oldest block of a room's lowest level below `below`, the clean one if the level has both.
+    /// The oldest block of a room's lowest level below `below`, the clean one if it has both.
     pub fn coldest(&self, common: bool, below: usize) -> Option<BlockId> {
         let [clean, dirty] = [false, true].map(|dirty| self.oldest(Shelf { common, dirty }, below));
         self.colder(clean, dirty)

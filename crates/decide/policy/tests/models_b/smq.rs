@@ -7,27 +7,27 @@ use super::{Model, Outcome, take};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Clone)]
-struct Levels(Vec<VecDeque<u32>>);
+pub struct Levels(pub Vec<VecDeque<u32>>);
 
 impl Levels {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Levels(vec![VecDeque::new(); 64])
     }
 
-    fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.0.iter().map(VecDeque::len).sum()
     }
 
-    fn level(&self, entry: u32) -> Option<usize> {
+    pub fn level(&self, entry: u32) -> Option<usize> {
         self.0.iter().position(|level| level.contains(&entry))
     }
 
-    fn pop_oldest(&mut self, from: usize, below: usize) -> Option<(usize, u32)> {
+    pub fn pop_oldest(&mut self, from: usize, below: usize) -> Option<(usize, u32)> {
         let level = (from..below).find(|level| !self.0[*level].is_empty())?;
         self.0[level].pop_front().map(|entry| (level, entry))
     }
 
-    fn use_entry(&mut self, entry: u32, jump: usize) {
+    pub fn use_entry(&mut self, entry: u32, jump: usize) {
         let level = self.level(entry).unwrap();
         take(&mut self.0[level], entry);
         let reached = (level + jump).min(63);
@@ -52,7 +52,7 @@ impl Levels {
         targets
     }
 
-    fn even_out(&mut self, top_levels: usize, top: usize) {
+    pub fn even_out(&mut self, top_levels: usize, top: usize) {
         let targets = self.targets(top_levels, top);
         for (level, target) in targets.into_iter().enumerate().take(63) {
             while self.0[level].len() < target {
