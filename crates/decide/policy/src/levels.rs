@@ -3,8 +3,8 @@
 //! For: the queues of `smq` and `oc-smq`. Must never know: caches, regions, periods. Source: struct
 //! queue of Linux `drivers/md/dm-cache-policy-smq.c`. Each level is a list in order of use;
 //! climbing swaps places with the oldest entry of the level reached, so that levels keep their
-//! lengths. The lists are 64 neighbours of a [`Links`] that several queues may share, or of anything
-//! else that keeps [`Lists`].
+//! lengths. The lists are 64 neighbours of a [`Links`] that several queues may share, or of
+//! anything else that keeps [`Lists`].
 
 use crate::links::Links;
 use cachewright_types::BlockId;

@@ -1,7 +1,8 @@
 //! Replacement policies: which block stays.
 //!
 //! For: pure state machines over dense block ids. Must never know: the cache engine, tenants,
-//! time, files, threads; of requests only what [`Policy::asked`] tells those who declare it. A policy holds arrays indexed by [`BlockId`]; nothing hashes.
+//! time, files, threads; of requests only what [`Policy::asked`] tells those who declare it. A
+//! policy holds arrays indexed by [`BlockId`]; nothing hashes.
 //! Invariant: a policy never holds more than its capacity, and `Hit` implies it held the block.
 
 pub mod access_frequency;

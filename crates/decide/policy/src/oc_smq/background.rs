@@ -1,8 +1,8 @@
 //! The work of `oc-smq` beside requests: demotion, cleaning and migration.
 //!
 //! For: deciding the next chore. Must never know: requests, verdicts. Source: Wang et al.
-//! (oc-cache), section IV. A round is all that is asked for after one request; it ends when there is
-//! nothing more to do or when it has done as much as one round may. Unit: blocks.
+//! (oc-cache), section IV. A round is all that is asked for after one request; it ends when there
+//! is nothing more to do or when it has done as much as one round may. Unit: blocks.
 
 use super::OcSmq;
 use super::shelves::Shelf;

@@ -1,7 +1,7 @@
 //! Naive models of arc, larc, 2q, lirs, smq, oc-smq and access-frequency, in plain containers.
 //!
-//! For: `agree_b.rs` and `agree_oc_smq.rs`. Each is written from its source alone and shares no code
-//! with the policy it checks. Unit: blocks.
+//! For: `agree_b.rs` and `agree_oc_smq.rs`. Each is written from its source alone and shares no
+//! code with the policy it checks. Unit: blocks.
 #![allow(dead_code)] // test files may use a part
 
 pub mod ghosts;
