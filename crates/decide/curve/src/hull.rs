@@ -3,7 +3,8 @@
 //! For: `hull` partitioning: on convex curves, always giving the next block where it saves most
 //! is optimal. Must never know: tenants' names or quotas. Source: Wang et al. (OC-Cache) section
 //! III-A, after Thiebaut, Stone and Wolf, IEEE Trans. Computers 1992. Whole segments are handed
-//! out at once, so the cost is O((knots + segments) log tenants), whatever the number of blocks.
+//! out at once, so the cost is O((knots + segments) log tenants), whatever the number of blocks
+//! (`cargo run --release -p cachewright-curve --example hull_speed`).
 //! Sizes in blocks, gains in misses saved (times the caller's weight).
 
 use crate::Curve;
@@ -40,6 +41,15 @@ impl Hull {
             hull.misses.push(misses);
         }
         hull
+    }
+
+    /// The part of it that falls by more than so many misses per block; flat from there on.
+    pub fn falling(mut self, least_per_block: f64) -> Hull {
+        let falls = |at: &usize| self.gain(*at) > least_per_block;
+        let kept = 1 + (0..self.sizes.len() - 1).take_while(falls).count();
+        self.sizes.truncate(kept);
+        self.misses.truncate(kept);
+        self
     }
 
     /// Whether the last corner lies on or above the chord from the one before it to this point.

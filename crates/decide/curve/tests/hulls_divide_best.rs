@@ -94,3 +94,33 @@ fn a_worked_example() {
     assert_eq!((beyond[1].sizes(), beyond[1].misses(8)), (&[6, 10][..], 50.0));
     assert_eq!(divide(&beyond, &[3.1, 1.0], 11, &[0, 6]), [1, 10]);
 }
+
+/// It falls by 8, 4 and 1 misses a block.
+#[test]
+fn what_hardly_falls_can_be_left_out() {
+    let hull = Hull::of(&curve(&[100, 92, 84, 80, 76, 75, 74]));
+    assert_eq!(hull.clone().falling(0.0), hull);
+    assert_eq!(hull.clone().falling(1.0).sizes(), [0, 2, 4]);
+    assert_eq!(hull.clone().falling(4.0).sizes(), [0, 2]);
+    let none = hull.falling(8.0);
+    assert_eq!((none.sizes(), none.misses(5)), (&[0][..], 100.0));
+    assert_eq!(divide(&[none], &[1.0], 9, &[0]), [0]);
+}
+
+/// 1,000 tenants whose curves have 200 knots, a million blocks. In release it takes milliseconds;
+/// a division block by block takes a thousand million steps.
+#[test]
+fn a_thousand_tenants_and_a_million_blocks_take_no_time() {
+    let line = |tenant: u32| {
+        let half = f64::from(50 + 13 * (tenant % 97));
+        let knots = (1..=200_u32).map(|at| (at * 20, 1e6 * half / (half + f64::from(at * 20))));
+        Curve::from_knots(knots, 1_000_000, Provenance::Exact)
+    };
+    let curves: Vec<Curve> = (0..1_000).map(line).collect();
+    let start = std::time::Instant::now();
+    let hulls: Vec<Hull> = curves.iter().map(Hull::of).collect();
+    let given = divide(&hulls, &vec![1.0; 1_000], 1_000_000, &[]);
+    let seconds = start.elapsed().as_secs_f64();
+    assert_eq!(given.iter().sum::<u32>(), 1_000_000);
+    assert!(seconds < 10.0, "{seconds} s, unoptimised");
+}

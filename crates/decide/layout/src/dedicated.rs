@@ -73,6 +73,7 @@ fn by_weight(channels: u32, weights: &[f64]) -> Vec<u32> {
 }
 
 /// Which channels are free.
+#[derive(Clone, Debug)]
 pub(crate) struct Free(pub Vec<bool>);
 
 impl Free {
@@ -107,12 +108,17 @@ impl Free {
             let (found, expected) = (count.to_string(), format!("from 1 to {left} free channels"));
             return Err(Refusal { tenant: Some(tenant), found, expected });
         }
+        Ok(self.lowest(count))
+    }
+
+    /// Takes the lowest that are free, at most so many.
+    pub fn lowest(&mut self, count: u32) -> Vec<u32> {
         let free = (0..self.0.len() as u32).filter(|channel| self.0[*channel as usize]);
         let taken: Vec<u32> = free.take(count as usize).collect();
         for channel in &taken {
             self.0[*channel as usize] = false;
         }
-        Ok(taken)
+        taken
     }
 }
 
@@ -127,6 +133,7 @@ mod tests {
                 weight: *weight,
                 quota_blocks: 1,
                 wish: wish.as_ref(),
+                ..TenantView::default()
             })
             .collect();
         let channels = Channels { blocks: vec![10; channels], total_blocks: 10 };

@@ -2,9 +2,10 @@
 //!
 //! For: the comparison that is isolated and wastes what is left of a channel. Must never know: what
 //! tenants do. Units: channels, blocks. Source: Huang et al., FlashBlox (FAST'17), as Wang et al.
-//! (oc-cache), V, compare with it. A tenant gets its quota in channels, rounded up; while that is
-//! more than there are, the one whose rounding gave it most gives one back (the later of equals),
-//! so that its quota is cut to what its channels hold. Channels that nobody needs stay free.
+//! (oc-cache), V, compare with it. A tenant gets what it needs (S_r) in channels, rounded up; while
+//! that is more than there are, the one whose rounding gave it most gives one back (the later of
+//! equals), so that its quota is cut to what its channels hold. Channels that nobody needs stay
+//! free.
 
 use crate::dedicated::Free;
 use crate::registry::{Entry, Need, Registered};
@@ -19,7 +20,7 @@ impl Registered for FlashBlox {
     type Settings = NoSettings;
     const ENTRY: Entry = Entry {
         name: "flashblox",
-        doc: "each tenant has whole channels to itself, as many as its quota needs, rounded up",
+        doc: "each tenant has whole channels to itself, as many as it needs, rounded up",
         source: "Huang et al. (FlashBlox), FAST'17; Wang et al. (oc-cache), V",
         needs: &[Need::Channels],
     };
@@ -32,7 +33,7 @@ impl Registered for FlashBlox {
 impl Layout for FlashBlox {
     fn lay_out(&mut self, tenants: &[TenantView], channels: &Channels) -> Result<Map, Refusal> {
         let each = channels.blocks.iter().copied().min().unwrap_or(0).max(1);
-        let needs: Vec<u32> = tenants.iter().map(|tenant| tenant.quota_blocks).collect();
+        let needs: Vec<u32> = tenants.iter().map(|tenant| tenant.need_blocks).collect();
         let counts = whole_channels(&needs, each, channels.blocks.len() as u32)?;
         let mut free = Free(vec![true; channels.blocks.len()]);
         let sets: Result<Vec<Vec<u32>>, Refusal> =

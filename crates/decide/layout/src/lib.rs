@@ -27,12 +27,18 @@ pub enum Wish {
 }
 
 /// What a layout may know of one tenant.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TenantView<'a> {
     /// The weight in the stack file; positive.
     pub weight: f64,
     /// Blocks it may hold: its quota, or the whole cache where all share it.
     pub quota_blocks: u32,
+    /// Blocks it makes use of (S_r), with those that a machine keeps beside them.
+    pub need_blocks: u32,
+    /// Its miss ratio with them, 0 to 1 (R_e).
+    pub miss_ratio: f64,
+    /// It has not come yet, or has left.
+    pub absent: bool,
     /// The channels it asks for in the stack file.
     pub wish: Option<&'a Wish>,
 }
@@ -67,5 +73,16 @@ pub trait Layout: Send {
     /// Whether it may give a tenant room for less than its quota, which is then cut.
     fn may_cut(&self) -> bool {
         false
+    }
+
+    /// Whether it is to be asked again whenever tenants come or go: what those hold who stay does
+    /// not change. Other layouts are asked once and look at nobody's absence.
+    fn follows_tenants(&self) -> bool {
+        false
+    }
+
+    /// Who was there at the last call and found no room, and how many more channels it needs.
+    fn refused(&self) -> Vec<(usize, u32)> {
+        Vec::new()
     }
 }

@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn broken_maps_are_told() {
         let channels = Channels { blocks: vec![10, 10], total_blocks: 15 };
-        let view = TenantView { weight: 1.0, quota_blocks: 5, wish: None };
+        let view = TenantView { weight: 1.0, quota_blocks: 5, ..TenantView::default() };
         let views = [view.clone(), view];
         let share = |pool, blocks| vec![Share { pool, blocks }];
         let map = |pools: &[&[u32]], shares: [(usize, u32); 2]| Map {

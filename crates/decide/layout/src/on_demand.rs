@@ -1,10 +1,28 @@
-//! On-demand allocation of channels: isolated buckets and one shared pool (Algorithm 1).
+//! `on-demand`: isolated buckets of whole channels and one shared pool (Algorithm 1).
 //!
-//! For: how many whole channels each tenant gets, and how many blocks of a pool that all share.
-//! Must never know: tenants' blocks, the machine. Units: channels, blocks. Source: Wang et al.
-//! (oc-cache), III-B. Differences, where the paper is silent: requests that come when no channel
-//! is free any more go on to what is left of the pool instead of being passed over; its last branch
-//! never has to enlarge the pool, because line 9 has refused what would not fit (asserted).
+//! For: how many whole channels each tenant gets, and how many blocks of a pool that all share,
+//! while tenants come and go. Must never know: tenants' blocks, the machine. Units: channels,
+//! blocks. Source: Wang et al. (oc-cache), III-B. Differences, where the paper is silent: requests
+//! that come when no channel is free any more go on to what is left of the pool instead of being
+//! passed over; its last branch never has to enlarge the pool, because line 9 has refused what would
+//! not fit (asserted). Those who come later are granted from what is free then, and nobody who is
+//! there gives anything up for them. Whoever leaves gives its channels back at once; the pool keeps
+//! its channels, which hold blocks of all its tenants, until the last of these has left, so that
+//! nothing has to be moved. Who was refused asks again when others leave. The smallest channel
+//! counts for all.
+
+use crate::dedicated::Free;
+use crate::registry::{Entry, Need, Registered};
+use crate::{Channels, Layout, Map, Refusal, Share, TenantView};
+use cachewright_types::settings;
+
+settings! {
+    /// Settings of `on-demand`.
+    pub struct OnDemandSettings {
+        /// share of a channel (W_u) from which what is left of a need gets a channel of its own
+        watermark: f64 = 0.5, "ratio", 0.0 ..= 1.0;
+    }
+}
 
 /// What a tenant asks for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,6 +42,19 @@ pub struct Grant {
     pub shared_blocks: u32,
 }
 
+/// What is free and what the pool has promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Blocks of a channel (S_c); at least 1.
+    pub channel_blocks: u32,
+    /// Channels that nobody has (N_free).
+    pub free_channels: u32,
+    /// Channels of the pool (N_shared).
+    pub shared_channels: u32,
+    /// Blocks of the pool that are promised (S_shared).
+    pub shared_blocks: u64,
+}
+
 /// What came of all demands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allocation {
@@ -35,28 +66,43 @@ pub struct Allocation {
     pub free_channels: u32,
 }
 
-/// Divides `free_channels` of `channel_blocks` blocks each. What is left over of a tenant's need
-/// after whole channels goes to the pool if it is below `watermark` (W_u) of a channel, else it
-/// gets one channel more. Who gains most per block comes first, the earlier of equals.
+/// Divides `free_channels` of `channel_blocks` blocks each among tenants that come together.
 pub fn allocate(
     demands: &[Demand],
     free_channels: u32,
     channel_blocks: u32,
     watermark: f64,
 ) -> Allocation {
-    let size = u64::from(channel_blocks.max(1));
+    let channel_blocks = channel_blocks.max(1);
+    let mut standing =
+        Standing { channel_blocks, free_channels, shared_channels: 0, shared_blocks: 0 };
+    let mut grants = vec![Ok(Grant::default()); demands.len()];
+    for tenant in in_order(demands) {
+        grants[tenant] = standing.grant(demands[tenant].blocks, watermark);
+    }
+    let Standing { shared_channels, free_channels, .. } = standing;
+    Allocation { grants, shared_channels, free_channels }
+}
+
+/// Who gains most per block (R_m) comes first, the earlier of equals.
+fn in_order(demands: &[Demand]) -> Vec<usize> {
     let gain = |at: usize| (1.0 - demands[at].miss_ratio) / f64::from(demands[at].blocks.max(1));
     let mut order: Vec<usize> = (0..demands.len()).collect();
     order.sort_by(|a, b| gain(*b).total_cmp(&gain(*a)).then(a.cmp(b)));
-    let mut grants = vec![Ok(Grant::default()); demands.len()];
-    let (mut free, mut shared_blocks) = (u64::from(free_channels), 0_u64);
-    for tenant in order {
-        let need = u64::from(demands[tenant].blocks);
-        let shared = shared_blocks.div_ceil(size);
-        let room = (shared + free) * size - shared_blocks;
+    order
+}
+
+impl Standing {
+    /// Grants a need, if there is room for it. What is left over of it after whole channels goes to
+    /// the pool if it is below `watermark` of a channel, else it gets one channel more. Errors: the
+    /// channels that are missing.
+    pub fn grant(&mut self, need_blocks: u32, watermark: f64) -> Result<Grant, u32> {
+        let (need, size) = (u64::from(need_blocks), u64::from(self.channel_blocks));
+        let free = u64::from(self.free_channels);
+        let pool = u64::from(self.shared_channels);
+        let room = (pool + free) * size - self.shared_blocks;
         if need > room {
-            grants[tenant] = Err((need - room).div_ceil(size) as u32);
-            continue;
+            return Err((need - room).div_ceil(size) as u32);
         }
         let (bucket, left) = if need.div_ceil(size) <= free {
             let left = need % size;
@@ -65,14 +111,136 @@ pub fn allocate(
         } else {
             (free, need - free * size)
         };
-        shared_blocks += left;
-        let grown = shared_blocks.div_ceil(size) - shared;
+        self.shared_blocks += left;
+        let grown = self.shared_blocks.div_ceil(size).saturating_sub(pool);
         debug_assert!(bucket + grown <= free, "what line 9 lets pass fits");
-        free = free.saturating_sub(bucket + grown);
-        grants[tenant] = Ok(Grant { bucket_channels: bucket as u32, shared_blocks: left as u32 });
+        self.free_channels = free.saturating_sub(bucket + grown) as u32;
+        self.shared_channels += grown as u32;
+        Ok(Grant { bucket_channels: bucket as u32, shared_blocks: left as u32 })
     }
-    let shared_channels = shared_blocks.div_ceil(size) as u32;
-    Allocation { grants, shared_channels, free_channels: free as u32 }
+}
+
+/// What a tenant has.
+#[derive(Clone, Debug)]
+struct Held {
+    bucket: Vec<u32>,
+    shared_blocks: u32,
+}
+
+/// Buckets and a pool, for those who are there.
+#[derive(Clone, Debug)]
+pub struct OnDemand {
+    watermark: f64,
+    free: Option<Free>,
+    /// Channels of the pool.
+    pool: Vec<u32>,
+    /// By tenant.
+    held: Vec<Option<Held>>,
+    refused: Vec<(usize, u32)>,
+}
+
+impl Registered for OnDemand {
+    type Settings = OnDemandSettings;
+    const ENTRY: Entry = Entry {
+        name: "on-demand",
+        doc: "whole channels for each tenant, what is left of its need in a pool of all",
+        source: "Wang et al. (oc-cache), III-B, Algorithm 1",
+        needs: &[Need::Channels],
+    };
+
+    fn new(settings: &OnDemandSettings) -> OnDemand {
+        let (pool, held, refused) = (Vec::new(), Vec::new(), Vec::new());
+        OnDemand { watermark: settings.watermark, free: None, pool, held, refused }
+    }
+}
+
+impl OnDemand {
+    /// Takes back what those had who have left.
+    fn take_back(&mut self, tenants: &[TenantView], free: &mut Free) {
+        self.held.resize(tenants.len(), None);
+        for (held, _) in self.held.iter_mut().zip(tenants).filter(|(_, tenant)| tenant.absent) {
+            let bucket = held.take().map_or(Vec::new(), |held| held.bucket);
+            bucket.iter().for_each(|channel| free.0[*channel as usize] = true);
+        }
+        if self.promised() == 0 {
+            self.pool.drain(..).for_each(|channel| free.0[channel as usize] = true);
+        }
+    }
+
+    /// Blocks of the pool that are promised.
+    fn promised(&self) -> u64 {
+        self.held.iter().flatten().map(|held| u64::from(held.shared_blocks)).sum()
+    }
+
+    /// Grants what those need who have come.
+    fn grant(&mut self, tenants: &[TenantView], free: &mut Free, channel_blocks: u32) {
+        let new = |at: &usize| !tenants[*at].absent && self.held[*at].is_none();
+        let new: Vec<usize> = (0..tenants.len()).filter(new).collect();
+        let demand = |at: &usize| {
+            let TenantView { need_blocks: blocks, miss_ratio, .. } = tenants[*at];
+            Demand { blocks, miss_ratio }
+        };
+        let demands: Vec<Demand> = new.iter().map(demand).collect();
+        let mut standing = Standing {
+            channel_blocks,
+            free_channels: free.count(),
+            shared_channels: self.pool.len() as u32,
+            shared_blocks: self.promised(),
+        };
+        self.refused.clear();
+        for at in in_order(&demands) {
+            match standing.grant(demands[at].blocks, self.watermark) {
+                Ok(Grant { bucket_channels, shared_blocks }) => {
+                    let bucket = free.lowest(bucket_channels);
+                    self.held[new[at]] = Some(Held { bucket, shared_blocks });
+                    let grown = standing.shared_channels - self.pool.len() as u32;
+                    self.pool.extend(free.lowest(grown));
+                }
+                Err(missing) => self.refused.push((new[at], missing)),
+            }
+        }
+        self.refused.sort_unstable();
+        debug_assert_eq!(free.count(), standing.free_channels);
+    }
+
+    /// The bucket of each tenant, in order, and the pool after them.
+    fn map(&self, channels: &Channels) -> Map {
+        let bucket = |held: &Option<Held>| held.as_ref().map_or(Vec::new(), |h| h.bucket.clone());
+        let mut pools: Vec<Vec<u32>> = self.held.iter().map(bucket).collect();
+        let shares = |(tenant, held): (usize, &Option<Held>)| {
+            let own = Share { pool: tenant, blocks: crate::map::held(&pools[tenant], channels) };
+            let blocks = held.as_ref().map_or(0, |held| held.shared_blocks);
+            let common = Share { pool: self.held.len(), blocks };
+            [own, common].into_iter().filter(|share| share.blocks > 0).collect()
+        };
+        let tenants = self.held.iter().enumerate().map(shares).collect();
+        pools.push(self.pool.clone());
+        Map { pools, tenants }
+    }
+}
+
+impl Layout for OnDemand {
+    fn lay_out(&mut self, tenants: &[TenantView], channels: &Channels) -> Result<Map, Refusal> {
+        let all = Free(vec![true; channels.blocks.len()]);
+        let mut free = self.free.take().unwrap_or(all);
+        let channel_blocks = channels.blocks.iter().copied().min().unwrap_or(0).max(1);
+        self.take_back(tenants, &mut free);
+        self.grant(tenants, &mut free, channel_blocks);
+        self.free = Some(free);
+        Ok(self.map(channels))
+    }
+
+    fn may_cut(&self) -> bool {
+        true
+    }
+
+    fn follows_tenants(&self) -> bool {
+        true
+    }
+
+    fn refused(&self) -> Vec<(usize, u32)> {
+        self.refused.clone()
+    }
 }
 
 #[cfg(test)]
@@ -134,6 +302,47 @@ mod tests {
         let found = allocated(&[40, 100, 50, 20], 2, 0.5);
         assert_eq!(found.grants, [grant(0, 40), grant(1, 0), grant(0, 50), Err(1)]);
         assert_eq!((found.shared_channels, found.free_channels), (1, 0));
+    }
+
+    fn laid_out(layout: &mut OnDemand, needs: &[u32]) -> (Vec<Vec<u32>>, Vec<u32>) {
+        let view = |need: &u32| TenantView {
+            need_blocks: *need,
+            absent: *need == 0,
+            ..TenantView::default()
+        };
+        let views: Vec<TenantView> = needs.iter().map(view).collect();
+        let channels = Channels { blocks: vec![100; 6], total_blocks: 600 };
+        let map = layout.lay_out(&views, &channels).unwrap();
+        assert_eq!(map.audit(&views, &channels), Ok(()));
+        let common = |tenant: usize| {
+            let shares = map.tenants[tenant].iter().filter(|share| share.pool == needs.len());
+            shares.map(|share| share.blocks).sum()
+        };
+        let shared = (0..needs.len()).map(common).collect();
+        (map.pools, shared)
+    }
+
+    /// Six channels: A has two and 30 of the pool, B one; C comes for two, D for what is not there
+    /// until A leaves; the pool goes when the last who uses it has left.
+    #[test]
+    fn tenants_come_and_go() {
+        let mut layout = OnDemand::new(&OnDemandSettings::default());
+        let (pools, shared) = laid_out(&mut layout, &[230, 100, 0, 0]);
+        // B gains more per block and comes first.
+        assert_eq!(pools, [vec![1, 2], vec![0], vec![], vec![], vec![3]]);
+        assert_eq!(shared, [30, 0, 0, 0]);
+        let (pools, shared) = laid_out(&mut layout, &[230, 100, 240, 0]);
+        assert_eq!(pools, [vec![1, 2], vec![0], vec![4, 5], vec![], vec![3]]);
+        assert_eq!((shared, layout.refused()), (vec![30, 0, 40, 0], vec![]));
+        laid_out(&mut layout, &[230, 100, 240, 180]);
+        assert_eq!(layout.refused(), [(3, 2)], "30 of the pool are left");
+        let (pools, shared) = laid_out(&mut layout, &[0, 100, 240, 180]);
+        assert_eq!(pools, [vec![], vec![0], vec![4, 5], vec![1, 2], vec![3]]);
+        assert_eq!((shared, layout.refused()), (vec![0, 0, 40, 0], vec![]));
+        let (pools, _) = laid_out(&mut layout, &[0, 100, 0, 180]);
+        assert_eq!(pools, [vec![], vec![0], vec![], vec![1, 2], vec![]]);
+        let (pools, _) = laid_out(&mut layout, &[300, 100, 0, 180]);
+        assert_eq!(pools[0], [3, 4, 5], "the pool's channel is free again");
     }
 
     #[test]

@@ -59,4 +59,5 @@ layouts! {
     crate::striped::Striped,
     crate::dedicated::Dedicated,
     crate::flashblox::FlashBlox,
+    crate::on_demand::OnDemand,
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
 use cachewright_layout::on_demand::{Demand, allocate};
-use cachewright_layout::{Channels, TenantView, Wish, boxed, entries};
+use cachewright_layout::{Channels, Map, Share, TenantView, Wish, boxed, entries};
 use proptest::prelude::*;
 
 fn wish() -> impl Strategy<Value = Option<Wish>> {
@@ -28,7 +28,9 @@ proptest! {
             .map(|(weight, quota, wish)| TenantView {
                 weight: *weight,
                 quota_blocks: *quota,
+                need_blocks: *quota,
                 wish: wish.as_ref(),
+                ..TenantView::default()
             })
             .collect();
         for entry in entries() {
@@ -39,7 +41,8 @@ proptest! {
             prop_assert_eq!(map.audit(&views, &channels), Ok(()), "{}", entry.name);
             for (tenant, (_, _, wish)) in tenants.iter().enumerate() {
                 let shares = &map.tenants[tenant];
-                prop_assert!(shares.iter().any(|share| share.blocks > 0) || total_blocks == 0);
+                let roomy = shares.iter().any(|share| share.blocks > 0) || total_blocks == 0;
+                prop_assert!(roomy || layout.follows_tenants());
                 match (wish, entry.name) {
                     (Some(Wish::Count(count)), "dedicated") => {
                         prop_assert_eq!(map.pools[shares[0].pool].len() as u32, *count);
@@ -49,7 +52,7 @@ proptest! {
                     }
                     _ => {}
                 }
-                if entry.name != "striped" {
+                if !["striped", "on-demand"].contains(&entry.name) {
                     prop_assert!(map.is_exclusive(shares[0].pool));
                 }
             }
@@ -89,6 +92,61 @@ proptest! {
                     prop_assert!(u64::from(demand.blocks) > left - shared, "it would still fit");
                 }
             }
+        }
+    }
+
+    /// Tenants come and go in any order. At every step: buckets, pool and free channels are all
+    /// there are; nobody who stays loses or gains anything; whoever is there has what it needs, or
+    /// did not fit into what was free; the pool holds what it promises.
+    #[test]
+    fn on_demand_follows_those_who_come_and_go(
+        needs in prop::collection::vec(1_u32..400, 1..8),
+        turns in prop::collection::vec((0_usize..8, any::<bool>()), 1..40),
+        channels in 1_usize..12, watermark in 0.0_f64..=1.0,
+    ) {
+        let size = 100_u32;
+        let pairs = [("watermark".to_owned(), cachewright_types::Value::Float(watermark))];
+        let mut layout = boxed("on-demand", &pairs).unwrap();
+        let channels = Channels { blocks: vec![size; channels], total_blocks: u32::MAX };
+        let mut here = vec![false; needs.len()];
+        let mut before: Option<Map> = None;
+        for (tenant, comes) in turns {
+            let tenant = tenant % needs.len();
+            let stayed = here.clone();
+            here[tenant] = comes;
+            let view = |at: usize| TenantView {
+                need_blocks: needs[at],
+                absent: !here[at],
+                ..TenantView::default()
+            };
+            let views: Vec<TenantView> = (0..needs.len()).map(view).collect();
+            let map = layout.lay_out(&views, &channels).unwrap();
+            prop_assert_eq!(map.audit(&views, &channels), Ok(()));
+            let used: usize = map.pools.iter().map(Vec::len).sum();
+            let pool = &map.pools[needs.len()];
+            let room = |shares: &[Share]| shares.iter().map(|share| share.blocks).sum::<u32>();
+            let promised: u32 = map.tenants.iter().flatten()
+                .filter(|share| share.pool == needs.len()).map(|share| share.blocks).sum();
+            prop_assert!(promised <= pool.len() as u32 * size);
+            prop_assert!(promised > 0 || pool.is_empty(), "an empty pool gives all back");
+            let free = (channels.blocks.len() - used) as u32 * size
+                + (pool.len() as u32 * size - promised);
+            for at in 0..needs.len() {
+                let shares = &map.tenants[at];
+                let refused = layout.refused().iter().any(|(found, _)| *found == at);
+                prop_assert!(here[at] || (shares.is_empty() && !refused));
+                if refused {
+                    prop_assert!(shares.is_empty() && needs[at] > free, "it would fit");
+                } else if here[at] {
+                    prop_assert!(room(shares) >= needs[at]);
+                    prop_assert!(room(shares) < needs[at] + size);
+                }
+                let had = before.as_ref().map(|map: &Map| (&map.tenants[at], &map.pools[at]));
+                if let Some(had) = had.filter(|had| stayed[at] && here[at] && !had.0.is_empty()) {
+                    prop_assert_eq!(had, (shares, &map.pools[at]), "who stays keeps what it has");
+                }
+            }
+            before = Some(map);
         }
     }
 }

@@ -1,17 +1,21 @@
 //! `hull`: each block goes where the convex minorants of the tenants' curves say it saves most.
 //!
-//! For: the fewest misses when curves are convex, and a good division when they are not. Must
-//! never know: how curves were measured. Source: Wang et al. (OC-Cache) section III-A. Deviations:
-//! the paper minimises the sum of miss ratios, which is `by_ratio`; the default minimises the
-//! number of misses, which is what a backing store feels. Curves are averaged over intervals
-//! (`smoothing`; the paper measures once, which is 0), so that quotas do not follow noise. Blocks
-//! that save nothing to anyone are divided equally. Units: blocks.
+//! For: the fewest misses when curves are convex, and a good division when they are not; and what
+//! each tenant makes use of: the blocks S_r it was given before nobody's curve fell any more, and
+//! its miss ratio R_e with them. Must never know: how curves were measured. Source: Wang et al.
+//! (OC-Cache) section III-A. Deviations: the paper minimises the sum of miss ratios, which is
+//! `by_ratio`; the default minimises the number of misses, which is what a backing store feels.
+//! Curves are averaged over intervals (`smoothing`), so that quotas do not follow noise; the paper
+//! measures once, from history, which is `ahead`: then the division is the same at every interval
+//! and changes when tenants come or go. The paper gives out all of the cache; blocks that save
+//! nothing to anyone, or less than `least_slope`, are no requirement of anybody, and quotas divide
+//! them equally. Units: blocks.
 
 use crate::averages::Averages;
 use crate::registry::{Entry, Need, Registered};
-use crate::{Partitioner, Quotas, TenantView, share};
-use cachewright_curve::Curve;
+use crate::{CurveKind, Partitioner, Quotas, Requirement, TenantView, share};
 use cachewright_curve::hull::{Hull, divide};
+use cachewright_curve::{Curve, Provenance};
 use cachewright_types::{Seed, settings};
 
 settings! {
@@ -23,6 +27,12 @@ settings! {
         floor_blocks: u32 = 1, "blocks", 0 ..= 4294967295_u32;
         /// share of earlier intervals in the averaged curve; 0 uses the last interval alone
         smoothing: f64 = 0.5, "ratio", 0.0 ..= 0.99;
+        /// curves of the cache's own policy, by miniature simulation, not of LRU
+        own_policy: bool = false, "", 0 ..= 1;
+        /// curves of the head of each trace (`replay.profile_share`) before the run, not intervals'
+        ahead: bool = false, "", 0 ..= 1;
+        /// miss ratio that a cache full of blocks must save at the slope of the last one needed
+        least_slope: f64 = 0.0, "ratio", 0.0 ..= 100.0;
     }
 }
 
@@ -31,6 +41,8 @@ settings! {
 pub struct HullShares {
     settings: HullSettings,
     averages: Averages,
+    /// By the last division that had curves.
+    needed: Option<Vec<Requirement>>,
 }
 
 impl Registered for HullShares {
@@ -43,7 +55,8 @@ impl Registered for HullShares {
     };
 
     fn new(settings: &HullSettings, _: usize, _: Seed) -> Self {
-        HullShares { settings: settings.clone(), averages: Averages::default() }
+        let averages = Averages::default();
+        HullShares { settings: settings.clone(), averages, needed: None }
     }
 }
 
@@ -51,26 +64,67 @@ impl HullShares {
     fn weight(&self, curve: &Curve) -> f64 {
         if self.settings.by_ratio { 1.0 / curve.accesses().max(1) as f64 } else { 1.0 }
     }
+
+    /// What each tenant makes use of; nothing before every one has a curve.
+    fn needed(&self, tenants: &[TenantView], total_blocks: u32) -> Option<Vec<Requirement>> {
+        let known: Vec<&Curve> = match self.settings.ahead {
+            true => tenants.iter().map(|tenant| tenant.ahead).collect::<Option<_>>()?,
+            false => self.averages.all()?,
+        };
+        let least = self.settings.least_slope / f64::from(total_blocks.max(1));
+        let silent = Curve::from_knots([], 0, Provenance::Exact);
+        let heard = |(curve, tenant): (&&Curve, &TenantView)| {
+            Hull::of(if tenant.absent { &silent } else { curve })
+        };
+        let hulls: Vec<Hull> = known.iter().zip(tenants).map(heard).collect();
+        let worth =
+            |(hull, curve): (&Hull, &&Curve)| hull.clone().falling(least * curve.accesses() as f64);
+        let worthy: Vec<Hull> = hulls.iter().zip(&known).map(worth).collect();
+        let weights: Vec<f64> = known.iter().map(|curve| self.weight(curve)).collect();
+        let floor = self.floor_blocks(tenants.len(), total_blocks);
+        let floors: Vec<u32> =
+            tenants.iter().map(|tenant| if tenant.absent { 0 } else { floor }).collect();
+        let given = divide(&worthy, &weights, total_blocks, &floors);
+        let one = |at: usize| Requirement {
+            blocks: given[at],
+            miss_ratio: hulls[at].misses(given[at]) / known[at].accesses().max(1) as f64,
+        };
+        Some((0..tenants.len()).map(one).collect())
+    }
 }
 
 impl Partitioner for HullShares {
     fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Quotas {
-        self.averages.learn(tenants, self.settings.smoothing);
-        let Some(known) = self.averages.all() else {
-            return Quotas::PerTenant(share::equal(total_blocks, tenants.len()));
-        };
-        let hulls: Vec<Hull> = known.iter().map(|curve| Hull::of(curve)).collect();
-        let weights: Vec<f64> = known.iter().map(|curve| self.weight(curve)).collect();
-        let floor = self.floor_blocks(tenants.len(), total_blocks);
-        let floors = vec![floor; tenants.len()];
-        let mut quotas = divide(&hulls, &weights, total_blocks, &floors);
-        let given: u32 = quotas.iter().sum();
-        let spare = share::equal(total_blocks - given, tenants.len());
-        quotas.iter_mut().zip(spare).for_each(|(quota, more)| *quota += more);
+        if !self.settings.ahead {
+            self.averages.learn(tenants, self.settings.smoothing);
+        }
+        self.needed = self.needed(tenants, total_blocks);
+        let mut quotas = vec![0; tenants.len()];
+        if let Some(needed) = &self.needed {
+            quotas.iter_mut().zip(needed).for_each(|(quota, one)| *quota = one.blocks);
+        }
+        let spare = total_blocks - quotas.iter().sum::<u32>();
+        let all_absent = tenants.iter().all(|tenant| tenant.absent);
+        let here = |at: &usize| all_absent || !tenants[*at].absent;
+        let open: Vec<usize> = (0..tenants.len()).filter(here).collect();
+        for (at, more) in open.iter().zip(share::equal(spare, open.len())) {
+            quotas[*at] += more;
+        }
         Quotas::PerTenant(quotas)
     }
 
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {
         share::feasible_floor(self.settings.floor_blocks, tenants, total_blocks)
+    }
+
+    fn curves(&self) -> CurveKind {
+        CurveKind { own_policy: self.settings.own_policy, ahead: self.settings.ahead }
+    }
+
+    fn requirements(&self, tenants: &[TenantView], quotas: &[u32]) -> Vec<Requirement> {
+        match &self.needed {
+            Some(needed) => needed.clone(),
+            None => crate::all_of(tenants, quotas),
+        }
     }
 }

@@ -68,6 +68,29 @@ pub struct TenantView<'a> {
     pub future: &'a [f64],
     /// Whether the stack file calls it sensitive to latency.
     pub sensitive: bool,
+    /// Misses by cache size over the head of its trace, measured before the run, for those whose
+    /// [`Partitioner::curves`] ask for it.
+    pub ahead: Option<&'a Curve>,
+    /// It has not come yet, or has left; where the layout gives channels to those who are there.
+    pub absent: bool,
+}
+
+/// Which curves a partitioner divides by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CurveKind {
+    /// Of the cache's own policy, by miniature simulation; else of LRU.
+    pub own_policy: bool,
+    /// Of the head of each trace, before the run; else of each interval.
+    pub ahead: bool,
+}
+
+/// What a tenant makes use of, for layouts.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Requirement {
+    /// Blocks (S_r).
+    pub blocks: u32,
+    /// Its miss ratio with them, 0 to 1 (R_e).
+    pub miss_ratio: f64,
 }
 
 /// Model files that a run was given.
@@ -176,6 +199,19 @@ impl Quotas {
     }
 }
 
+/// All of each tenant's quota, at the miss ratio of its last interval.
+fn all_of(tenants: &[TenantView], quotas: &[u32]) -> Vec<Requirement> {
+    let ratio = |view: &TenantView| {
+        let misses = view.accesses - view.hits.min(view.accesses);
+        misses as f64 / view.accesses.max(1) as f64
+    };
+    let one = |(view, blocks): (&TenantView, &u32)| Requirement {
+        blocks: *blocks,
+        miss_ratio: ratio(view),
+    };
+    tenants.iter().zip(quotas).map(one).collect()
+}
+
 /// Divides the cache at the start and after every interval.
 pub trait Partitioner: Send {
     /// The quotas for the next interval. Deterministic: it depends on the settings, the calls
@@ -199,6 +235,17 @@ pub trait Partitioner: Send {
     /// Into how many steps of equal length an interval is cut for [`TenantView::steps`].
     fn steps(&self) -> u32 {
         0
+    }
+
+    /// Which curves it is to be told, for those who declare [`Need::Curve`].
+    fn curves(&self) -> CurveKind {
+        CurveKind::default()
+    }
+
+    /// What each tenant makes use of by the last division, which gave it `quotas`: all of its quota
+    /// unless the partitioner knows better.
+    fn requirements(&self, tenants: &[TenantView], quotas: &[u32]) -> Vec<Requirement> {
+        all_of(tenants, quotas)
     }
 
     /// Into how many granules the cache is cut for [`TenantView::future`].

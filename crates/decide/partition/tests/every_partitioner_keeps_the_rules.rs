@@ -134,6 +134,7 @@ fn views(intervals: &[Interval]) -> Vec<TenantView<'_>> {
             prices: signals.prices.as_ref(),
             reuse: &signals.reuse,
             future: &signals.future,
+            ..TenantView::default()
         }
     }
     intervals.iter().map(view).collect()

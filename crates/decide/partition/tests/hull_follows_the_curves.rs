@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use cachewright_curve::{Curve, Provenance};
-use cachewright_partition::{Quotas, TenantView, boxed};
+use cachewright_partition::{Quotas, Requirement, TenantView, boxed};
 use cachewright_types::{Seed, Value};
 
 /// Misses fall in a straight line to 0 at `blocks`.
@@ -72,4 +72,58 @@ fn smoothing_remembers_earlier_intervals() {
     assert_eq!(divide(&none, &swap, 61), [[60, 1], [1, 60]]);
     let strong = [("smoothing", Value::Float(0.9))];
     assert_eq!(divide(&strong, &swap, 61), [[60, 1], [60, 1]]);
+}
+
+/// What a scheme divides, and what it says tenants make use of.
+fn ahead(pairs: &[(&str, Value)], views: &[TenantView], total: u32) -> (Quotas, Vec<Requirement>) {
+    let pairs: Vec<(String, Value)> =
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+    let mut hull = boxed("hull", &pairs, views.len(), Seed(1)).unwrap();
+    let quotas = hull.divide(views, total);
+    let Quotas::PerTenant(each) = &quotas else { return (quotas, Vec::new()) };
+    let needed = hull.requirements(views, each);
+    (quotas, needed)
+}
+
+#[test]
+fn curves_of_the_head_count_before_anything_is_measured() {
+    let (busy, idle) = (line(1_000, 60), line(10, 40));
+    let view = |curve| TenantView { ahead: Some(curve), ..TenantView::default() };
+    let pairs = [("ahead", Value::Bool(true)), ("by_ratio", Value::Bool(true))];
+    let (quotas, needed) = ahead(&pairs, &[view(&busy), view(&idle)], 80);
+    assert_eq!(quotas, Quotas::PerTenant(vec![40, 40]));
+    assert_eq!((needed[0].blocks, needed[1].blocks), (40, 40));
+    assert!((needed[0].miss_ratio - 1.0 / 3.0).abs() < 1e-12 && needed[1].miss_ratio == 0.0);
+    let (quotas, needed) = ahead(&pairs, &[view(&busy), view(&idle)], 120);
+    assert_eq!(quotas, Quotas::PerTenant(vec![70, 50]), "20 save nothing");
+    assert_eq!((needed[0].blocks, needed[1].blocks), (60, 40), "nor does anybody need them");
+    let gone = TenantView { absent: true, ..view(&idle) };
+    let (quotas, needed) = ahead(&pairs, &[view(&busy), gone], 80);
+    assert_eq!(quotas, Quotas::PerTenant(vec![80, 0]));
+    assert_eq!((needed[0].blocks, needed[1].blocks), (60, 0));
+}
+
+/// 10 blocks save half of the misses, 50 more a fifth of them: 0.5 and 0.04 over 10 blocks.
+#[test]
+fn a_slope_too_gentle_is_no_requirement() {
+    let knee = Curve::from_knots([(10, 50.0), (60, 30.0)], 100, Provenance::Exact);
+    let view = TenantView { ahead: Some(&knee), ..TenantView::default() };
+    let blocks = |least_slope: f64| {
+        let pairs = [("ahead", Value::Bool(true)), ("least_slope", Value::Float(least_slope))];
+        let (quotas, needed) = ahead(&pairs, &[view], 100);
+        assert_eq!(quotas, Quotas::PerTenant(vec![100]));
+        (needed[0].blocks, needed[0].miss_ratio)
+    };
+    assert_eq!(blocks(0.0), (60, 0.3));
+    assert_eq!(blocks(0.3), (60, 0.3), "100 blocks would save 0.4 at its slope");
+    assert_eq!(blocks(0.5), (10, 0.5));
+    assert_eq!(blocks(6.0), (1, 0.95), "the floor");
+}
+
+#[test]
+fn without_curves_what_is_given_is_what_is_needed() {
+    let view = TenantView { accesses: 10, hits: 4, ..TenantView::default() };
+    let (_, needed) = ahead(&[], &[view, TenantView::default()], 9);
+    let one = |blocks, miss_ratio| Requirement { blocks, miss_ratio };
+    assert_eq!(needed, [one(5, 0.6), one(4, 0.0)]);
 }
