@@ -203,7 +203,8 @@ impl OnDemand {
         debug_assert_eq!(free.count(), standing.free_channels);
     }
 
-    /// The bucket of each tenant, in order, and the pool after them.
+    /// The bucket of each tenant, in order, and the pool after them. All have a share of the pool,
+    /// of no blocks where they need none, so that it is common and nobody's own.
     fn map(&self, channels: &Channels) -> Map {
         let bucket = |held: &Option<Held>| held.as_ref().map_or(Vec::new(), |h| h.bucket.clone());
         let mut pools: Vec<Vec<u32>> = self.held.iter().map(bucket).collect();
@@ -211,7 +212,8 @@ impl OnDemand {
             let own = Share { pool: tenant, blocks: crate::map::held(&pools[tenant], channels) };
             let blocks = held.as_ref().map_or(0, |held| held.shared_blocks);
             let common = Share { pool: self.held.len(), blocks };
-            [own, common].into_iter().filter(|share| share.blocks > 0).collect()
+            let own = Some(own).filter(|own| own.blocks > 0);
+            own.into_iter().chain([common]).collect()
         };
         let tenants = self.held.iter().enumerate().map(shares).collect();
         pools.push(self.pool.clone());

@@ -5,7 +5,7 @@
 
 use crate::ExperimentError;
 use crate::models::Library;
-use crate::spec::{Front, Spec, StackSpec, Stop, full_key};
+use crate::spec::{Front, Named, Spec, StackSpec, Stop, full_key};
 use cachewright_partition::registry::check_needs;
 use cachewright_partition::{Models, Need, Partitioner};
 use cachewright_system::profile::Wants;
@@ -88,9 +88,16 @@ impl Case {
         let alike = a.interval == b.interval
             && a.windows == b.windows
             && a.warmup == b.warmup
-            && self.steps() == other.steps();
+            && self.steps() == other.steps()
+            && self.own_curves() == other.own_curves();
         // The curves of intervals are sampled by the seed and shared by a pass.
         !a.closed && !b.closed && alike && self.spec.seed == other.spec.seed
+    }
+
+    /// Whose curves are measured in intervals, where they are not LRU's.
+    fn own_curves(&self) -> Option<(&Named, Size)> {
+        let kind = self.curve_kind().filter(|kind| kind.own_policy && !kind.ahead);
+        kind.map(|_| (&self.spec.cache.policy, self.spec.cache.capacity))
     }
 
     /// The capacity in blocks, given the working set in blocks.

@@ -4,13 +4,11 @@
 
 use crate::ExperimentError;
 use crate::case::Case;
+use crate::curves;
 use crate::profiles::Profiles;
 use crate::spec::Stop;
 use cachewright_cache::{Engine, Quotas};
-use cachewright_curve::CurveSet;
-use cachewright_curve::shards::ShardsSizeSettings;
-use cachewright_curve::windows::Method;
-use cachewright_partition::Need;
+use cachewright_partition::{Need, Partitioner};
 use cachewright_policy::{PolicyVisitor, Registered};
 use cachewright_system::closed::{ClosedLoop, Experience, NEVER_NS, Pace};
 use cachewright_system::control::{Control, Tenant};
@@ -40,21 +38,29 @@ pub struct Plan<'a> {
 
 impl Plan<'_> {
     pub(crate) fn control(&self) -> Result<Control, ExperimentError> {
-        let tenants = self.tenants()?;
         let partitioner = self.case.partitioner(self.origin)?;
+        let tenants = self.tenants(&*partitioner)?;
         Ok(Control::new(partitioner, tenants, self.capacity_blocks))
     }
 
-    /// What the partitioner is told: goals as hit ratios, and profiles if it works towards goals.
-    fn tenants(&self) -> Result<Vec<Tenant>, ExperimentError> {
+    /// What the partitioner is told: goals as hit ratios, profiles if it works towards goals, and
+    /// curves of heads if it divides by those.
+    fn tenants(&self, partitioner: &dyn Partitioner) -> Result<Vec<Tenant>, ExperimentError> {
         let goals = self.case.goals(self.origin)?;
+        self.case.check_curves().map_err(|error| self.refuse(error))?;
         let profiled = self.case.needs(Need::Goal);
+        let kind = partitioner.curves();
+        let curve = |place: usize| {
+            let found = self.profiles.curve(self, place, kind.own_policy);
+            found.map_err(|error| self.refuse(format!("`cache.policy`: {error}")))
+        };
         let tenant = |(place, goal): (usize, Option<f64>)| {
             let spec = &self.case.spec.tenants[place];
             let (name, weight) = (spec.name.clone(), spec.weight);
             let profile = if profiled { self.profile(place)? } else { Vec::new() };
             let sensitive = spec.sensitive;
-            Ok(Tenant { name, weight, goal_hit_ratio: goal, profile, sensitive })
+            let ahead = kind.ahead.then(|| curve(place)).transpose()?;
+            Ok(Tenant { name, weight, goal_hit_ratio: goal, profile, ahead, sensitive })
         };
         goals.into_iter().enumerate().map(tenant).collect()
     }
@@ -173,31 +179,33 @@ impl PolicyVisitor for Closed<'_> {
         let lane = self.plan.engine::<P>(&mut self.control, &settings);
         let pace = self.plan.pace();
         let lane = lane.with_control(self.control).with_watcher(self.watcher);
-        let wanted = wanted(self.plan.case);
+        let wanted = wanted(self.plan.case, self.plan.capacity_blocks);
         ClosedLoop::new(self.plan.recording, self.requests, &pace, lane, wanted).run(self.progress)
     }
 }
 
-/// What a case's partitioner is told at each interval. Curves are measured by SHARDS of a fixed
-/// number of blocks per tenant, so that memory and time do not grow with the trace.
-pub fn wanted(case: &Case) -> Wanted {
-    let method = Method::ShardsSize(ShardsSizeSettings::default());
-    let seed = case.spec.seed.derive("interval curves");
-    let curves = || CurveSet::new(case.spec.tenants.len(), &method, seed);
+/// What the partitioner of a case of so many blocks is told at each interval.
+pub fn wanted(case: &Case, capacity_blocks: u32) -> Wanted {
     Wanted {
-        curves: case.needs(Need::Curve).then(curves),
+        curves: curves::of_intervals(case, capacity_blocks),
         steps: case.steps(),
         reuse: case.needs(Need::Reuse),
         prices: case.needs(Need::Prices),
     }
 }
 
-/// What is measured in each interval of an open loop, for cases that share a pass.
-pub fn measured(recording: &Recording, cuts: &Cuts, cases: &[&Case]) -> Vec<Signals> {
+/// What is measured in each interval of an open loop, for cases that share a pass; `largest_blocks`
+/// is the size of the largest of their caches.
+pub fn measured(
+    recording: &Recording,
+    cuts: &Cuts,
+    cases: &[&Case],
+    largest_blocks: u32,
+) -> Vec<Signals> {
     let Some(first) = cases.first() else { return Vec::new() };
     let mut all = Wanted { steps: first.steps(), ..Wanted::default() };
     for case in cases {
-        let wanted = wanted(case);
+        let wanted = wanted(case, largest_blocks);
         all.curves = all.curves.or(wanted.curves);
         all.reuse |= wanted.reuse;
     }

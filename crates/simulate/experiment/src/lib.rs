@@ -5,6 +5,7 @@
 //! file, traces and version give the same bytes on any number of threads.
 
 pub mod case;
+mod curves;
 pub mod error;
 pub mod info;
 pub mod lanes;

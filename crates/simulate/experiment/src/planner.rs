@@ -254,7 +254,10 @@ impl Planner<'_> {
         let mut lanes = lanes?;
         let cuts = Cuts::new(recording, first.spec.replay.interval.0, 0)
             .with_warmup(recording, first.spec.replay.warmup.0);
-        let signals = measured(recording, &cuts, &[first]);
+        let size = |case: &Case| case.capacity_blocks(recording.distinct, self.origin);
+        let sizes: Result<Vec<u32>, _> = cases.iter().map(size).collect();
+        let largest_blocks = sizes?.into_iter().max().unwrap_or(0);
+        let signals = measured(recording, &cuts, &[first], largest_blocks);
         let future = first.needs_future(self.origin)?;
         let next_use = if future { recording.next_uses() } else { None };
         let next_use = next_use.as_deref().unwrap_or_default();

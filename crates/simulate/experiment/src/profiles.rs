@@ -6,8 +6,10 @@
 //! with its settings, the seed, the write mode and the size, and on nothing else of a case; so does
 //! the key it is kept under.
 
+use crate::curves::of_head;
 use crate::lanes::Plan;
 use crate::spec::Spec;
+use cachewright_curve::Curve;
 use cachewright_policy::{PolicyVisitor, Registered};
 use cachewright_system::profile::{Head, Wants};
 use cachewright_types::{RegistryError, TenantId};
@@ -24,6 +26,8 @@ pub struct Profiles {
     heads: Once<(usize, u64, Wants, String), Arc<Head>>,
     /// By all but the size in words, and the size.
     ratios: Once<(String, u32), f64>,
+    /// By all in words.
+    curves: Once<String, Result<Arc<Curve>, String>>,
 }
 
 /// A head under one policy.
@@ -59,7 +63,7 @@ impl<K: Eq + Hash, V: Clone> Once<K, V> {
 
 impl Default for Profiles {
     fn default() -> Self {
-        Profiles { heads: Once::new(), ratios: Once::new() }
+        Profiles { heads: Once::new(), ratios: Once::new(), curves: Once::new() }
     }
 }
 
@@ -75,10 +79,7 @@ impl Profiles {
     ) -> Result<Vec<(u32, f64)>, RegistryError> {
         let spec = &plan.case.spec;
         let (policy, share) = (&spec.cache.policy, spec.replay.profile_share);
-        let machine = format!("{:?}", plan.machine.as_ref().map(|machine| machine.settings));
-        let head = self.heads.get((place, share.to_bits(), wants, machine.clone()), || {
-            Arc::new(plan.head(TenantId(place as u16), share, wants))
-        });
+        let (head, machine) = self.head(plan, place, wants);
         cachewright_policy::registry::boxed(&policy.name, &policy.pairs, 0, spec.seed)?;
         let (seed, write) = (spec.seed, spec.cache.write);
         let words = format!("{place} {share} {policy:?} {seed:?} {write:?} {machine}");
@@ -90,6 +91,35 @@ impl Profiles {
             (size, ratio)
         };
         Ok(sizes.iter().map(ratio).collect())
+    }
+
+    /// The misses of a tenant's head by cache size, alone, of the policy of `plan` or of LRU.
+    /// Errors: the policy cannot be simulated.
+    pub fn curve(
+        &self,
+        plan: &Plan<'_>,
+        place: usize,
+        own_policy: bool,
+    ) -> Result<Arc<Curve>, String> {
+        let spec = &plan.case.spec;
+        let (head, machine) = self.head(plan, place, Wants::default());
+        let (seed, share) = (spec.seed, spec.replay.profile_share);
+        let of = own_policy.then_some((&spec.cache.policy, plan.capacity_blocks));
+        let words = format!("{place} {share} {of:?} {seed:?} {machine}");
+        self.curves.get(words, || {
+            let seed = seed.derive(&format!("curve of head/{place}"));
+            of_head(spec, &head, own_policy, plan.capacity_blocks, seed).map(Arc::new)
+        })
+    }
+
+    /// The head of a tenant, and the machine's settings in words.
+    fn head(&self, plan: &Plan<'_>, place: usize, wants: Wants) -> (Arc<Head>, String) {
+        let share = plan.case.spec.replay.profile_share;
+        let machine = format!("{:?}", plan.machine.as_ref().map(|machine| machine.settings));
+        let head = self.heads.get((place, share.to_bits(), wants, machine.clone()), || {
+            Arc::new(plan.head(TenantId(place as u16), share, wants))
+        });
+        (head, machine)
     }
 }
 

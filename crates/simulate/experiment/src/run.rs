@@ -246,8 +246,10 @@ impl Run<'_> {
         let lru_count = lanes.len();
         let mut future = false;
         let mut drives = Vec::new();
+        let mut largest_blocks = 0;
         for (case, _) in pass {
             let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
+            largest_blocks = capacity_blocks.max(largest_blocks);
             let (origin, machine) = (self.origin, None);
             let plan = Plan { case, recording, capacity_blocks, profiles, origin, machine };
             let (drive, watcher) = self.drive(case, capacity_blocks)?;
@@ -260,7 +262,7 @@ impl Run<'_> {
         let cuts = cuts.with_warmup(recording, replay_spec.warmup.0);
         let next_use = if future { self.next_uses(recording)? } else { Vec::new() };
         let cases: Vec<&Case> = pass.iter().map(|(case, _)| *case).collect();
-        let signals = measured(recording, &cuts, &cases);
+        let signals = measured(recording, &cuts, &cases, largest_blocks);
         let shared = Shared { recording, next_use: &next_use, cuts: &cuts, signals: &signals };
         let total = Some(recording.len() as u64 * lanes.len() as u64);
         let tell = |done| (self.progress)(Progress { stage: "replaying", done, total });

@@ -194,6 +194,59 @@ fn numbers_of_channels_groups_and_flashblox_are_carried_out() {
     assert!(quota <= 704, "768 of a channel without 64 spare ones: {quota}");
 }
 
+/// Curves of the whole traces, of the cache's own policy.
+const BY_CURVES: &str =
+    "{ name = \"hull\", ahead = true, by_ratio = true, own_policy = true, least_slope = 0.05 }";
+
+#[test]
+fn on_demand_gives_what_curves_say_is_needed() {
+    let folder = folder("layout-on-demand");
+    let text = format!("{TIERED}{NOISY}").replace("channels = [1, 2]", "");
+    let found = |policy: &str, layout: &str| {
+        let set = [
+            ("layout", layout),
+            ("partition", BY_CURVES),
+            ("capacity", "1500 blocks"),
+            ("profile_share", "1.0"),
+            ("policy", policy),
+        ];
+        let case = answer(&folder, &text, &set).unwrap();
+        let groups = case["timing"]["channels"]["groups"].as_array().unwrap().clone();
+        let owners: Vec<usize> =
+            groups.iter().map(|group| group["tenants"].as_array().unwrap().len()).collect();
+        let quotas = [0, 1].map(|at| case["tenants"][at]["quota_blocks"].as_u64().unwrap());
+        (owners, quotas)
+    };
+    for policy in ["lru", "smq"] {
+        // Up to 600 blocks and 64 beside are more than half of a channel of 768.
+        let (owners, quotas) = found(policy, "on-demand");
+        assert_eq!((owners, quotas), (vec![1, 1, 0, 0], [704, 704]), "{policy}");
+        let (owners, quotas) = found(policy, "{ name = \"on-demand\", watermark = 1.0 }");
+        assert_eq!(owners, [2, 2, 0, 0], "{policy}: both in the pool");
+        assert!(quotas.iter().all(|quota| (400..=600).contains(quota)), "{policy}: {quotas:?}");
+    }
+}
+
+#[test]
+fn on_demand_says_how_many_channels_are_missing() {
+    let folder = folder("layout-on-demand-refusal");
+    let text = format!("{TIERED}{NOISY}").replace("channels = [1, 2]", "");
+    let refused = |set: &[(&str, &str)]| {
+        let set: Vec<(&str, &str)> = set.iter().copied().chain([("layout", "on-demand")]).collect();
+        answer(&folder, &text, &set).unwrap_err()
+    };
+    // 1,500 and 64 blocks each: two channels and 28 of the pool's one, then one channel is left.
+    let error = refused(&[("capacity", "3000 blocks")]);
+    let words = "`tenant[2]`: found no channels for the 1564 blocks that `noisy` needs with \
+                 `machine.spare_blocks`, expected 1 more channels";
+    assert!(error.contains(words), "{error}");
+    let error = refused(&[("partition", "shared")]);
+    let words = "`cache.partition`: found `shared`, expected one that gives each tenant a quota";
+    assert!(error.contains(words), "{error}");
+    let learned = "{ name = \"hull\", own_policy = true }";
+    assert!(answer(&folder, &text, &[("partition", learned), ("layout", "striped")]).is_ok());
+}
+
 #[test]
 fn what_cannot_be_laid_out_is_refused_by_key_and_value() {
     let folder = folder("layout-refusal");

@@ -6,10 +6,12 @@
 use crate::moves::{Moved, Moves};
 use crate::signals::Signals;
 use cachewright_cache::{Engine, Quotas};
+use cachewright_curve::Curve;
 use cachewright_measure::{Counts, ratio};
-use cachewright_partition::{Partitioner, Rounds, TenantView};
+use cachewright_partition::{Partitioner, Requirement, Rounds, TenantView};
 use cachewright_policy::Policy;
 use cachewright_types::{BlockId, TenantId};
+use std::sync::Arc;
 
 /// What a partitioner is told of a tenant that does not change while running.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +24,8 @@ pub struct Tenant {
     pub goal_hit_ratio: Option<f64>,
     /// Hit ratios measured ahead of the run, by quota in blocks.
     pub profile: Vec<(u32, f64)>,
+    /// Misses by cache size over its head, measured ahead of the run.
+    pub ahead: Option<Arc<Curve>>,
     /// Whether the stack file calls it sensitive to latency.
     pub sensitive: bool,
 }
@@ -39,6 +43,8 @@ pub struct Control {
     foreseen: Vec<Vec<Vec<f64>>>,
     /// The interval that begins with the next division.
     interval: usize,
+    /// What each tenant makes use of by the last division.
+    required: Vec<Requirement>,
 }
 
 impl Control {
@@ -59,6 +65,7 @@ impl Control {
             moves,
             foreseen: Vec::new(),
             interval: 0,
+            required: Vec::new(),
         }
     }
 
@@ -116,7 +123,16 @@ impl Control {
             .collect();
         let divided = self.partitioner.divide(&views, self.total_blocks);
         self.interval += 1;
-        engine_quotas(divided, self.total_blocks)
+        let quotas = engine_quotas(divided, self.total_blocks)?;
+        let pools = quotas.pools_of(views.len());
+        let each: Vec<u32> = pools.iter().map(|pool| quotas.blocks()[usize::from(*pool)]).collect();
+        self.required = self.partitioner.requirements(&views, &each);
+        Some(quotas)
+    }
+
+    /// What each tenant makes use of by the last division; nothing where room follows requests.
+    pub fn required(&self) -> &[Requirement] {
+        &self.required
     }
 
     /// Who gives room at misses, where room follows requests; nobody has a quota then.
@@ -204,6 +220,8 @@ fn view<'a>(
         reuse: signals.reuse.get(at).map_or(&[], |bins| bins.as_slice()),
         future: &[],
         sensitive: tenant.sensitive,
+        ahead: tenant.ahead.as_deref(),
+        absent: false,
     }
 }
 

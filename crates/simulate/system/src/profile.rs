@@ -1,7 +1,7 @@
 //! Profiles measured ahead of a run: a tenant's head, replayed alone.
 //!
 //! For: the first points of a performance table (Patrick et al., section III-B, profiling step),
-//! and what a tenant needs alone. Must never know: who reads them. Units: blocks; hit ratios from 0
+//! what a tenant needs alone, and curves from history (Wang et al., section III). Must never know: who reads them. Units: blocks; hit ratios from 0
 //! to 1. A profile reads the head of the workload before the run does: results that use one say so.
 //! Alone, what is decided depends on the order of requests only, so that no devices are needed.
 
@@ -11,6 +11,7 @@ use crate::timed::meter::Names;
 use crate::timed::read_ahead::Streams;
 use crate::timed::{MachineSettings, Requests};
 use cachewright_cache::{BlockAccess, Engine, Quotas, WriteMode};
+use cachewright_curve::{Curve, CurveSet};
 use cachewright_policy::{Asked, NEVER, Policy};
 use cachewright_types::{BlockId, Op, TenantId};
 use std::ops::Range;
@@ -90,6 +91,32 @@ impl Head {
     /// Distinct blocks named by it, or more.
     pub fn distinct_blocks(&self) -> u32 {
         self.recording.distinct
+    }
+
+    /// Distinct blocks among its accesses.
+    pub fn used_blocks(&self) -> u32 {
+        let mut used = vec![false; self.recording.distinct as usize];
+        let all = self.recording.ids.iter().zip(&self.recording.flags);
+        for (id, _) in all.filter(|(_, flags)| *flags & (TRIM | AHEAD) == 0) {
+            used[*id as usize] = true;
+        }
+        used.into_iter().filter(|used| *used).count() as u32
+    }
+
+    /// Its misses by cache size as `set` measures them, which measures one stream.
+    pub fn curve(&self, mut set: CurveSet) -> Option<Curve> {
+        let only = TenantId(0);
+        for (id, flags) in self.recording.ids.iter().zip(&self.recording.flags) {
+            let block = BlockId(*id);
+            if flags & TRIM != 0 {
+                set.remove(only, block);
+            } else if flags & AHEAD != 0 {
+                set.bring_in(only, block);
+            } else {
+                set.access(only, block, flags & WRITE != 0);
+            }
+        }
+        set.end_window().pop().map(|curves| curves.all)
     }
 
     /// The hit ratio under a policy of `capacity_blocks`; 0 when the head is empty.

@@ -147,7 +147,14 @@ fn a_control_loop_divides_the_cache_of_a_drive() {
     let before = drive.cache_stats().destaged_pages;
     let tenant = |name: &str, weight| {
         let name = name.to_owned();
-        Tenant { name, weight, goal_hit_ratio: None, profile: Vec::new(), sensitive: false }
+        Tenant {
+            name,
+            weight,
+            goal_hit_ratio: None,
+            profile: Vec::new(),
+            ahead: None,
+            sensitive: false,
+        }
     };
     let tenants = vec![tenant("first", 1.0), tenant("second", 3.0)];
     let partitioner = cachewright_partition::boxed("static", &[], 2, Seed(1)).unwrap();

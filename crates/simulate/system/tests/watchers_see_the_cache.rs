@@ -90,6 +90,7 @@ fn watched(mode: WriteMode, swing: bool) -> (LaneResult, Arc<Mutex<Seen>>) {
             weight: 1.0,
             goal_hit_ratio: None,
             profile: Vec::new(),
+            ahead: None,
             sensitive: false,
         })
         .into();

@@ -6,7 +6,7 @@
 
 use crate::case::Case;
 use cachewright_device::ssd::flash::FlashStats;
-use cachewright_layout::Map;
+use cachewright_layout::{Map, Share};
 use cachewright_system::timed::{GroupUse, Times};
 use cachewright_types::Op;
 use serde_json::{Value, json};
@@ -42,7 +42,8 @@ fn owners(case: &Case, map: Option<&Map>, group: usize) -> Vec<String> {
     let holds = |tenant: usize| {
         map.is_none_or(|map| {
             let mut shares = map.tenants[tenant].iter();
-            shares.any(|share| map.pools[share.pool].contains(&(group as u32)))
+            let here = |share: &Share| map.pools[share.pool].contains(&(group as u32));
+            shares.any(|share| share.blocks > 0 && here(share))
         })
     };
     tenants.filter(|(at, _)| holds(*at)).map(|(_, tenant)| tenant.name.clone()).collect()

@@ -12,6 +12,7 @@ use cachewright_device::ssd::params::{ChannelGroups, Fill};
 use cachewright_device::ssd::{Ssd, SsdParams};
 use cachewright_device::{Device, Exposed};
 use cachewright_layout::{Channels, Layout, Map, TenantView, Wish, boxed, entry};
+use cachewright_partition::Requirement;
 use cachewright_system::Control;
 use cachewright_system::timed::{Slots, free::blocks_of};
 use cachewright_types::{Bytes, Seed};
@@ -56,7 +57,18 @@ pub(super) fn slots(
     let blocks = exposed.iter().map(|range| blocks_of(range, shift).len() as u32).collect();
     let channels = Channels { blocks, total_blocks: total };
     let groups: Vec<&[u32]> = exposed.iter().map(|range| range.channels.as_slice()).collect();
-    let (layout, map) = decide(case, &groups, &channels, &each)?;
+    let needs = needs(control.required(), &each, spare);
+    let (layout, map) = decide(case, &groups, &channels, &needs)?;
+    if layout.follows_tenants() && !matches!(quotas, Quotas::PerTenant(_)) {
+        return Err(format!(
+            "`cache.partition`: found `{}`, expected one that gives each tenant a quota, such as \
+             `hull`, with `cache.layout = \"{}\"`",
+            case.spec.cache.partition.name, case.spec.cache.layout.name
+        ));
+    }
+    if let Some((at, missing)) = layout.refused().first() {
+        return Err(no_room(case, *at, needs[*at].need_blocks, *missing));
+    }
     let limits: Vec<u32> =
         (0..each.len()).map(|at| map.limit_blocks(at).saturating_sub(spare)).collect();
     let may_cut = layout.may_cut() && matches!(quotas, Quotas::PerTenant(_));
@@ -68,6 +80,36 @@ pub(super) fn slots(
     *quotas = control.within(quotas.clone());
     let slots = Slots::laid_out(&map, exposed, shift, spare);
     Ok((slots, Some(map)))
+}
+
+/// What a layout is told that a tenant needs.
+#[derive(Clone, Copy, Debug, Default)]
+struct TenantNeed {
+    quota_blocks: u32,
+    need_blocks: u32,
+    miss_ratio: f64,
+}
+
+/// Each tenant's quota, what it makes use of and the blocks beside it; all of its quota where no
+/// division says more.
+fn needs(required: &[Requirement], quotas: &[u32], spare: u32) -> Vec<TenantNeed> {
+    let one = |(at, quota_blocks): (usize, &u32)| {
+        let all = Requirement { blocks: *quota_blocks, miss_ratio: 0.0 };
+        let Requirement { blocks, miss_ratio } = required.get(at).copied().unwrap_or(all);
+        let need_blocks = blocks.saturating_add(spare);
+        TenantNeed { quota_blocks: *quota_blocks, need_blocks, miss_ratio }
+    };
+    quotas.iter().enumerate().map(one).collect()
+}
+
+fn no_room(case: &Case, tenant: usize, need_blocks: u32, missing: u32) -> String {
+    format!(
+        "`tenant[{}]`: found no channels for the {need_blocks} blocks that `{}` needs with \
+         `machine.spare_blocks`, expected {missing} more channels (or fewer blocks: \
+         `cache.capacity`, or `least_slope` of `hull`)",
+        tenant + 1,
+        case.spec.tenants[tenant].name
+    )
 }
 
 fn too_few(tenant: usize, limit: u32, quota: u32, whole: bool) -> String {
@@ -84,7 +126,7 @@ fn decide(
     case: &Case,
     groups: &[&[u32]],
     channels: &Channels,
-    quotas: &[u32],
+    needs: &[TenantNeed],
 ) -> Result<(Box<dyn Layout>, Map), String> {
     let (named, tenants) = (&case.spec.cache.layout, &case.spec.tenants);
     let mut wishes = Vec::new();
@@ -93,12 +135,15 @@ fn decide(
         let refuse = |words| format!("`tenant[{}].channels`: {words}", at + 1);
         wishes.push(wish.transpose().map_err(refuse)?);
     }
-    let view = |((tenant, wish), quota): ((&crate::spec::TenantSpec, _), &u32)| TenantView {
+    let view = |((tenant, wish), need): ((&crate::spec::TenantSpec, _), &TenantNeed)| TenantView {
         weight: tenant.weight,
-        quota_blocks: *quota,
+        quota_blocks: need.quota_blocks,
+        need_blocks: need.need_blocks,
+        miss_ratio: need.miss_ratio,
+        absent: false,
         wish: Option::as_ref(wish),
     };
-    let views: Vec<TenantView> = tenants.iter().zip(&wishes).zip(quotas).map(view).collect();
+    let views: Vec<TenantView> = tenants.iter().zip(&wishes).zip(needs).map(view).collect();
     let mut layout =
         boxed(&named.name, &named.pairs).map_err(|error| format!("`cache.layout`: {error}"))?;
     let map = layout.lay_out(&views, channels).map_err(|refusal| match refusal.tenant {
@@ -160,7 +205,8 @@ pub(super) fn grouped(case: &Case, stack: &StackSpec) -> Result<Option<Grouped>,
     let groups: Vec<&[u32]> = every.iter().map(std::slice::from_ref).collect();
     // What tenants hold in flash is no quota of the data cache.
     let channels = Channels { blocks: vec![1; every.len()], total_blocks: 0 };
-    let (_, map) = decide(case, &groups, &channels, &vec![0; case.spec.tenants.len()])?;
+    let (_, map) =
+        decide(case, &groups, &channels, &vec![TenantNeed::default(); case.spec.tenants.len()])?;
     let mut lists = map.pools.clone();
     let used = |channel: &u32| map.pools.iter().any(|pool| pool.contains(channel));
     let rest: Vec<u32> = every.iter().copied().filter(|channel| !used(channel)).collect();

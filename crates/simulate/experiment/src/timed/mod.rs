@@ -284,7 +284,7 @@ impl Workload<'_> {
         let capacity_blocks = job.capacity_blocks;
         let plan = self.plan(case, capacity_blocks);
         let alone = job.only.is_some();
-        let wanted = if alone { Wanted::default() } else { wanted(case) };
+        let wanted = if alone { Wanted::default() } else { wanted(case, capacity_blocks) };
         let replay = Replay {
             recording: self.recording,
             requests: &self.requests,

@@ -133,6 +133,7 @@ pub fn control_by(
         weight: 1.0 + index as f64,
         goal_hit_ratio,
         profile: Vec::new(),
+        ahead: None,
         sensitive: index > 0,
     };
     Control::new(partitioner, (0..tenants).map(tenant).collect(), stack.capacity)
