@@ -207,7 +207,7 @@ fn on_demand_gives_what_curves_say_is_needed() {
             ("layout", layout),
             ("partition", BY_CURVES),
             ("capacity", "1500 blocks"),
-            ("profile_share", "1.0"),
+            ("replay.profile_share", "1.0"),
             ("policy", policy),
         ];
         let case = answer(&folder, &text, &set).unwrap();
