@@ -31,6 +31,7 @@ __all__ = [
     "info",
     "layouts",
     "mrc",
+    "oracle_labels",
     "parse_bytes",
     "parse_duration",
     "partitions",
@@ -104,6 +105,15 @@ def segments(
     *,
     granules: int,
     steps: int,
+    threads: int,
+    progress: Progress | None,
+) -> dict[str, Any]: ...
+def oracle_labels(
+    stack: str,
+    origin: str,
+    settings: Sequence[tuple[str, str]],
+    *,
+    policy: str,
     threads: int,
     progress: Progress | None,
 ) -> dict[str, Any]: ...

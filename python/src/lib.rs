@@ -9,6 +9,7 @@ mod errors;
 mod experiment;
 mod importing;
 mod models;
+mod oracle;
 mod registry;
 mod segments;
 mod stream;
@@ -26,6 +27,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     trace::register(module)?;
     experiment::register(module)?;
     segments::register(module)?;
+    oracle::register(module)?;
     importing::register(module)?;
     training::register(module)?;
     models::register(module)?;

@@ -24,15 +24,9 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// The replacement policies.
 #[pyfunction]
 fn policies() -> String {
-    use cachewright_policy::registry::{Need, entries, setting_specs};
+    use cachewright_policy::registry::{entries, setting_specs};
     let list = entries().into_iter().map(|entry| {
-        let needs: Vec<&str> = entry
-            .needs
-            .iter()
-            .map(|need| match need {
-                Need::Future => "future",
-            })
-            .collect();
+        let needs: Vec<&str> = entry.needs.iter().map(|need| need.word()).collect();
         let specs = setting_specs(entry.name).unwrap_or_default();
         json!({"name": entry.name, "doc": entry.doc, "source": entry.source, "needs": needs,
                "settings": settings(&specs)})

@@ -167,7 +167,9 @@ fn dense_replay_and_live_cache_decide_alike() {
     let mut stream = workload();
     while stream.read(&mut requests, 1 << 20).unwrap() > 0 {}
     let quotas = [Quotas::Shared(120), Quotas::PerTenant(vec![90, 30])];
-    for entry in entries().into_iter().filter(|entry| !entry.needs.contains(&Need::Future)) {
+    let foresees = [Need::Future, Need::Benefit];
+    let blind = |entry: &&Entry| !entry.needs.iter().any(|need| foresees.contains(need));
+    for entry in entries().into_iter().filter(blind) {
         for mode in WriteMode::ALL {
             for quotas in quotas.clone() {
                 let both = Both { recording: &recording, requests: &requests, mode, quotas };

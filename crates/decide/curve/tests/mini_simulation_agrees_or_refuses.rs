@@ -141,6 +141,9 @@ fn without_escalation_it_refuses_by_name_and_number() {
     }
     let error = MiniSim::new("lru", &[], &[9, 9], 9, &MiniSettings::default(), Seed(1)).err();
     assert!(error.is_some_and(|e| e.to_string().contains("9 after 9")));
+    let error = MiniSim::new("benefit-oracle", &[], &[9], 9, &MiniSettings::default(), Seed(1));
+    let words = error.err().unwrap().to_string();
+    assert!(words.contains("`benefit-oracle` needs the benefit of each access"), "{words}");
 }
 
 #[test]

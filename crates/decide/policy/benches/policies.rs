@@ -31,8 +31,10 @@ fn main() {
     let next_use = next_uses(&blocks, distinct);
     println!("{count} accesses, {distinct} distinct blocks, caches of {capacities:?}");
     println!("millions per CPU-second (miss ratio)");
+    // What an access is worth is a matter of requests, of which there are none here.
+    let told = |entry: &&Entry| entry.needs.iter().all(|need| *need == Need::Future);
     let wanted = |entry: &&Entry| names.is_empty() || names.iter().any(|name| *name == entry.name);
-    for entry in entries().into_iter().filter(wanted) {
+    for entry in entries().into_iter().filter(told).filter(wanted) {
         print!("{:18}", entry.name);
         for &capacity in &capacities {
             let future = if entry.needs.contains(&Need::Future) { &next_use[..] } else { &[] };

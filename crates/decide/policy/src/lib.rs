@@ -8,11 +8,13 @@
 pub mod access_frequency;
 pub mod arc;
 pub mod belady;
+pub mod benefit_oracle;
 pub mod beside;
 pub mod clock;
 pub mod far_first;
 pub mod fifo;
 pub mod larc;
+pub mod least_first;
 pub mod levels;
 pub mod lfu;
 pub mod links;
@@ -43,7 +45,8 @@ pub struct Access {
     /// Whether it is written (whole or in part).
     pub write: bool,
     /// Position in the stream of the next access to this block, [`NEVER`] if there is none or it
-    /// is not known. Only policies that declare [`Need::Future`] read it.
+    /// is not known. Only policies that declare [`Need::Future`] read it; those that declare
+    /// [`Need::Benefit`] read [`Access::benefit`], whose bits stand here then.
     pub next_use: u32,
 }
 
@@ -52,6 +55,14 @@ impl Access {
     #[inline(always)]
     pub fn read(block: BlockId) -> Access {
         Access { block, write: false, next_use: NEVER }
+    }
+
+    /// What holding the block from here on is worth, for those who declare [`Need::Benefit`]; 0 if
+    /// it is not known. Never negative, never not a number.
+    #[inline(always)]
+    pub fn benefit(&self) -> f32 {
+        let benefit = f32::from_bits(self.next_use);
+        if benefit > 0.0 { benefit } else { 0.0 }
     }
 }
 

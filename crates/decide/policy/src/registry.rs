@@ -22,6 +22,18 @@ pub enum Need {
     Model,
 }
 
+impl Need {
+    /// The word used in tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Need::Future => "future",
+            Need::Benefit => "benefit",
+            Need::Requests => "requests",
+            Need::Model => "model",
+        }
+    }
+}
+
 /// What a user can know of one policy without reading code.
 pub type Entry = cachewright_types::registry::Entry<Need>;
 
@@ -81,6 +93,7 @@ policies! {
     crate::access_frequency::AccessFrequency,
     crate::belady::Belady<false>,
     crate::belady::Belady<true>,
+    crate::benefit_oracle::BenefitOracle,
 }
 
 /// A policy of any kind, for code that is not hot.

@@ -1,4 +1,5 @@
-//! The queue and Belady's order agree with plain containers over long runs with many removals.
+//! The queue and the orders of Belady and of benefits agree with plain containers over long runs with
+//! many removals.
 #![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
 
 mod common;
@@ -115,5 +116,72 @@ fn belady_is_a_search_tree_by_next_use() {
                 }
             }
         }
+    }
+}
+
+/// The oracle with benefit as a list of (block, benefit, last access), searched from end to end.
+#[derive(Default)]
+struct Worths {
+    capacity: usize,
+    held: Vec<(u32, f32, usize)>,
+}
+
+impl Worths {
+    fn access(&mut self, block: u32, benefit: f32, now: usize) -> Verdict {
+        if let Some(known) = self.held.iter_mut().find(|held| held.0 == block) {
+            *known = (block, benefit, now);
+            return Verdict::Hit;
+        }
+        let older = |a: &&(u32, f32, usize), b: &&(u32, f32, usize)| {
+            a.1.total_cmp(&b.1).then(a.2.cmp(&b.2))
+        };
+        let least = self.held.iter().min_by(older).copied();
+        let mut evicted = None;
+        if self.held.len() == self.capacity {
+            evicted = least.filter(|least| benefit > least.1).map(|least| BlockId(least.0));
+            if evicted.is_none() {
+                return Verdict::Bypass;
+            }
+            self.held.retain(|held| Some(BlockId(held.0)) != evicted);
+        } else if benefit == 0.0 {
+            return Verdict::Bypass;
+        }
+        self.held.push((block, benefit, now));
+        Verdict::Admit { evicted }
+    }
+
+    fn remove(&mut self, block: u32) -> bool {
+        let before = self.held.len();
+        self.held.retain(|held| held.0 != block);
+        self.held.len() < before
+    }
+}
+
+#[test]
+fn the_oracle_with_benefit_is_a_list_searched_for_the_least() {
+    const DISTINCT: u64 = 120;
+    for (capacity, removals) in [(0, 0), (1, 0), (2, 1), (9, 0), (40, 2), (100, 0)] {
+        let mut rng = Seed(3).derive("worths").rng();
+        let mut policy = boxed("benefit-oracle", &[], capacity, Seed(0)).unwrap();
+        policy.reserve_ids(DISTINCT as usize);
+        let mut model = Worths { capacity: capacity as usize, ..Worths::default() };
+        let mut evictions = 0;
+        for now in 0..20_000 {
+            // Few values, so that many blocks are worth the same, and often nothing.
+            let (block, benefit) = (rng.below(DISTINCT) as u32, rng.below(12) as f32 / 2.0);
+            let access = Access { next_use: benefit.to_bits(), ..Access::read(BlockId(block)) };
+            let verdict = policy.access(access);
+            let expected = model.access(block, benefit, now);
+            assert_eq!(verdict, expected, "{capacity} blocks at {now}");
+            evictions += u32::from(matches!(verdict, Verdict::Admit { evicted: Some(_) }));
+            if now % 40 < removals {
+                let block = rng.below(DISTINCT) as u32;
+                assert_eq!(policy.remove(BlockId(block)), model.remove(block));
+            }
+            if now % 997 == 0 {
+                assert_eq!(policy.audit(), Ok(()), "{capacity} blocks at {now}");
+            }
+        }
+        assert!(capacity == 0 || evictions > 1_000, "{evictions} evictions of {capacity} blocks");
     }
 }

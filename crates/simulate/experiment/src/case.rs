@@ -8,6 +8,7 @@ use crate::models::Library;
 use crate::spec::{Front, Named, Spec, StackSpec, Stop, full_key};
 use cachewright_partition::registry::check_needs;
 use cachewright_partition::{Models, Need, Partitioner};
+use cachewright_system::Foresight;
 use cachewright_system::profile::Wants;
 use cachewright_types::{Nanos, Size};
 use std::path::Path;
@@ -90,6 +91,9 @@ impl Case {
             && a.warmup == b.warmup
             && self.steps() == other.steps()
             && self.own_curves() == other.own_curves();
+        // One column of the future goes with a pass, and a benefit is no next use.
+        let worth = |case: &Case| Foresight::of(&case.spec.cache.policy.name) == Foresight::Benefit;
+        let alike = alike && worth(self) == worth(other);
         // The curves of intervals are sampled by the seed and shared by a pass.
         !a.closed && !b.closed && alike && self.spec.seed == other.spec.seed
     }
@@ -127,11 +131,11 @@ impl Case {
         }
     }
 
-    /// Whether the policy reads the future. Errors: it does, and the replay has none.
-    pub fn needs_future(&self, origin: &Path) -> Result<bool, ExperimentError> {
+    /// What the policy is told of the future. Errors: something, and the replay has none.
+    pub fn foresight(&self, origin: &Path) -> Result<Foresight, ExperimentError> {
         let name = &self.spec.cache.policy.name;
-        let needs = cachewright_policy::entry(name)
-            .is_ok_and(|e| e.needs.contains(&cachewright_policy::Need::Future));
+        let foresight = Foresight::of(name);
+        let needs = foresight != Foresight::Nothing;
         if needs && self.spec.replay.closed {
             return Err(ExperimentError::Spec {
                 origin: origin.to_owned(),
@@ -151,7 +155,7 @@ impl Case {
                 ),
             });
         }
-        Ok(needs)
+        Ok(foresight)
     }
 
     /// Whether the policy hears of whole requests.
@@ -161,7 +165,7 @@ impl Case {
 
     /// What the policy must know ahead of a replay. Errors: the replay does not have it.
     pub fn wants(&self, origin: &Path) -> Result<Wants, ExperimentError> {
-        let (future, requests) = (self.needs_future(origin)?, self.hears_requests());
+        let (future, requests) = (self.foresight(origin)?, self.hears_requests());
         let drive = |stack: &StackSpec| matches!(stack.front, Front::DataCache(_));
         if requests && self.spec.stack.as_ref().is_some_and(drive) {
             return Err(ExperimentError::Spec {

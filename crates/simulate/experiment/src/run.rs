@@ -20,7 +20,7 @@ use crate::{ExperimentError, Spec, VERSION};
 use cachewright_curve::{CurveSet, Method};
 use cachewright_system::closed::{Experience, requests_by_tenant};
 use cachewright_system::replay::{Shared, replay};
-use cachewright_system::{CurveLane, Cuts, Lane, LaneResult, Recording, Row, Whose};
+use cachewright_system::{CurveLane, Cuts, Foresight, Lane, LaneResult, Recording, Row, Whose};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -244,7 +244,7 @@ impl Run<'_> {
         let curves_wanted = !lru.is_empty();
         let mut lanes: Vec<Box<dyn Lane>> = lru;
         let lru_count = lanes.len();
-        let mut future = false;
+        let mut foresight = Foresight::Nothing;
         let mut drives = Vec::new();
         let mut largest_blocks = 0;
         for (case, _) in pass {
@@ -255,12 +255,12 @@ impl Run<'_> {
             let (drive, watcher) = self.drive(case, capacity_blocks)?;
             drives.push(drive);
             lanes.push(plan.lane(watcher)?);
-            future |= case.needs_future(self.origin)?;
+            foresight = foresight.max(case.foresight(self.origin)?);
         }
         let replay_spec = &pass.first().map_or(first, |(case, _)| case).spec.replay;
         let cuts = Cuts::new(recording, replay_spec.interval.0, replay_spec.windows);
         let cuts = cuts.with_warmup(recording, replay_spec.warmup.0);
-        let next_use = if future { self.next_uses(recording)? } else { Vec::new() };
+        let next_use = column(foresight, recording, &[], self.origin)?;
         let cases: Vec<&Case> = pass.iter().map(|(case, _)| *case).collect();
         let signals = measured(recording, &cuts, &cases, largest_blocks);
         let shared = Shared { recording, next_use: &next_use, cuts: &cuts, signals: &signals };
@@ -281,15 +281,6 @@ impl Run<'_> {
 
     fn drive(&self, case: &Case, capacity_blocks: u32) -> Result<UnderCache, ExperimentError> {
         Flash::of(&case.spec, capacity_blocks, case.index, self.origin)
-    }
-
-    fn next_uses(&self, recording: &Recording) -> Result<Vec<u32>, ExperimentError> {
-        recording.next_uses().ok_or_else(|| ExperimentError::Spec {
-            origin: self.origin.to_owned(),
-            message: "found more than 2^32 - 2 block accesses, expected fewer for a policy that \
-                      needs the future"
-                .to_owned(),
-        })
     }
 
     /// Runs closed-loop cases without devices, in parallel; each is kept when it is done.
@@ -395,6 +386,21 @@ impl Run<'_> {
         }
         Ok(result)
     }
+}
+
+/// What goes with each access of a recording; see [`Foresight::column`]. Errors: too many accesses.
+pub(crate) fn column(
+    foresight: Foresight,
+    recording: &Recording,
+    ratios: &[f32],
+    origin: &Path,
+) -> Result<Vec<u32>, ExperimentError> {
+    foresight.column(recording, ratios).ok_or_else(|| ExperimentError::Spec {
+        origin: origin.to_owned(),
+        message: "found more than 2^32 - 2 block accesses, expected fewer for a policy that \
+                  needs the future"
+            .to_owned(),
+    })
 }
 
 /// Exact LRU curves: one lane for all tenants together and one for each.

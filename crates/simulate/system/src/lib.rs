@@ -9,6 +9,7 @@ pub mod asked;
 pub mod closed;
 pub mod control;
 pub mod curve_lane;
+pub mod foresight;
 pub mod lane;
 pub mod moves;
 pub mod profile;
@@ -22,6 +23,7 @@ pub mod watch;
 
 pub use control::Control;
 pub use curve_lane::{CurveLane, Whose};
+pub use foresight::Foresight;
 pub use lane::{EngineLane, Lane, LaneResult};
 pub use moves::Moved;
 pub use recording::{BlockKind, RecordError, Recorder, Recording, TenantTotals};

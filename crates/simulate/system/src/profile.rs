@@ -3,8 +3,10 @@
 //! For: the first points of a performance table (Patrick et al., section III-B, profiling step),
 //! what a tenant needs alone, and curves from history (Wang et al., section III). Must never know: who reads them. Units: blocks; hit ratios from 0
 //! to 1. A profile reads the head of the workload before the run does: results that use one say so.
-//! Alone, what is decided depends on the order of requests only, so that no devices are needed.
+//! Alone, what is decided depends on the order of requests only, so that no devices are needed; a
+//! policy that weighs service times is told that all devices are equally fast.
 
+use crate::foresight::Foresight;
 use crate::recording::{LAST, Recording, TRIM, TenantTotals, WRITE};
 use crate::timed::emit::numbers;
 use crate::timed::meter::Names;
@@ -17,7 +19,7 @@ use cachewright_types::{BlockId, Op, TenantId};
 use std::ops::Range;
 
 /// The block is read ahead of its use; no access.
-const AHEAD: u8 = 8;
+pub(crate) const AHEAD: u8 = 8;
 
 /// A tenant on a machine that may read ahead.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +38,7 @@ pub struct Machined<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct Head {
     recording: Recording,
-    /// The position of each next use, or empty.
+    /// What goes with each access, or empty.
     next_use: Vec<u32>,
     /// What the policy hears of, and before which access; empty unless wanted.
     asked: Vec<(usize, Asked)>,
@@ -45,8 +47,8 @@ pub struct Head {
 /// What is found out ahead for a policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Wants {
-    /// When each block is used again.
-    pub future: bool,
+    /// What goes with each access, as far as the head reaches.
+    pub future: Foresight,
     /// Whole requests, which the recording must hold.
     pub requests: bool,
 }
@@ -72,10 +74,8 @@ impl Head {
         Some(head)
     }
 
-    fn look_ahead(&mut self, future: bool) {
-        if future {
-            self.next_use = self.recording.next_uses().unwrap_or_default();
-        }
+    fn look_ahead(&mut self, future: Foresight) {
+        self.next_use = future.column(&self.recording, &[]).unwrap_or_default();
     }
 
     /// Accesses, trims and blocks read ahead.
@@ -202,28 +202,35 @@ fn head_on(
         if requests && matches!(request.op, Op::Read | Op::Write) {
             asked.push((head.ids.len(), Asked::from(&request)));
         }
-        let mut push = |block: BlockId, flags: u8| {
-            head.ids.push(block.0);
-            head.flags.push(flags);
-        };
         match request.op {
             Op::Read | Op::Write => {
                 let flags = if request.op == Op::Write { WRITE } else { 0 };
                 accesses += touched.end - touched.start;
-                touched.clone().for_each(|number| push(names.name(tenant, number), flags));
+                let blocks = touched.clone().map(|number| names.name(tenant, number));
+                push(&mut head, blocks, flags);
             }
             Op::Trim => {
-                names.trimmed(&request, shift).into_iter().for_each(|block| push(block, TRIM));
+                push(&mut head, names.trimmed(&request, shift).into_iter(), TRIM);
             }
             Op::Flush => {}
         }
         if request.op == Op::Read {
             let ahead = streams.read(touched.start, touched.end);
-            (ahead.start..ahead.end.min(end))
-                .for_each(|number| push(names.name(tenant, number), AHEAD));
+            let ahead = ahead.start..ahead.end.min(end);
+            push(&mut head, ahead.map(|number| names.name(tenant, number)), AHEAD);
         }
     }
     head.distinct = names.len();
     head.totals = vec![TenantTotals { block_accesses: accesses, ..*totals }];
     Some(Head { recording: head, next_use: Vec::new(), asked })
+}
+
+/// Adds the blocks of one request, or those read ahead after it.
+fn push(head: &mut Recording, blocks: impl Iterator<Item = BlockId>, flags: u8) {
+    let before = head.ids.len();
+    head.ids.extend(blocks.map(|block| block.0));
+    head.flags.resize(head.ids.len(), flags);
+    if let Some(last) = head.flags[before..].last_mut() {
+        *last |= LAST;
+    }
 }

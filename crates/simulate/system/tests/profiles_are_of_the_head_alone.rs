@@ -5,7 +5,7 @@ use cachewright_cache::WriteMode;
 use cachewright_policy::Registered;
 use cachewright_policy::lru::Lru;
 use cachewright_system::profile::{Head, Wants};
-use cachewright_system::{BlockKind, Recorder, Recording};
+use cachewright_system::{BlockKind, Foresight, Recorder, Recording};
 use cachewright_trace::merge::{TenantInput, Workload};
 use cachewright_trace::{OpenOptions, formats};
 use cachewright_types::settings::NoSettings;
@@ -32,8 +32,11 @@ fn profile(recording: &Recording, tenant: u16, share: f64, blocks: u32) -> f64 {
     let wants = |future| Wants { future, requests: false };
     let head = |future| Head::of(recording, TenantId(tenant), share, wants(future));
     let ratio = |future| head(future).hit_ratio(blocks, WriteMode::WriteBack, make);
-    assert_eq!(ratio(false), ratio(true), "lru does not look ahead");
-    ratio(false)
+    let blind = ratio(Foresight::Nothing);
+    for future in [Foresight::NextUse, Foresight::Benefit] {
+        assert_eq!(blind, ratio(future), "lru does not look ahead");
+    }
+    blind
 }
 
 #[test]
@@ -48,7 +51,6 @@ fn a_loop_of_four_blocks_hits_from_four_blocks_on() {
     assert_eq!(profile(&recording, 1, 1.0, 100), 0.0);
     assert_eq!(Head::of(&recording, TenantId(1), 0.1, Wants::default()).len(), 8);
     assert_eq!(profile(&recording, 0, 0.0, 4), 0.0);
-    assert!(
-        Head::of(&recording, TenantId(9), 1.0, Wants { future: true, requests: true }).is_empty()
-    );
+    let all = Wants { future: Foresight::NextUse, requests: true };
+    assert!(Head::of(&recording, TenantId(9), 1.0, all).is_empty());
 }

@@ -7,6 +7,7 @@
 mod alone;
 mod answer;
 mod channels;
+mod columns;
 mod drive;
 mod energy;
 mod flash;
@@ -23,6 +24,7 @@ pub use latency::latency_curves;
 pub use listing::devices;
 
 use alone::Solos;
+use columns::Columns;
 use outlook::{Outlook, Outlooks};
 
 use crate::ExperimentError;
@@ -242,10 +244,9 @@ impl Workload<'_> {
         sum: &Sum<'_>,
         then: impl Fn(usize, Times) -> Result<T, ExperimentError> + Sync,
     ) -> Result<Vec<T>, ExperimentError> {
-        let future = jobs.iter().any(|job| matches!(job.case.needs_future(self.origin), Ok(true)));
-        let next_use = if future { self.next_uses()? } else { Vec::new() };
+        let columns = Columns::of(self, jobs)?;
         let replayed = jobs.par_iter().enumerate().map(|(at, job)| {
-            let times = self.job(job, &next_use, &mut sum.part())?;
+            let times = self.job(job, columns.of_job(at), &mut sum.part())?;
             then(at, times)
         });
         // Collected in order first, so that the first job at fault is named on any schedule.
@@ -263,15 +264,6 @@ impl Workload<'_> {
         });
         let (recording, profiles, origin) = (self.recording, &self.profiles, self.origin);
         Plan { case, recording, capacity_blocks, profiles, origin, machine }
-    }
-
-    fn next_uses(&self) -> Result<Vec<u32>, ExperimentError> {
-        self.recording.next_uses().ok_or_else(|| ExperimentError::Spec {
-            origin: self.origin.to_owned(),
-            message: "found more than 2^32 - 2 block accesses, expected fewer for a policy that \
-                      needs the future"
-                .to_owned(),
-        })
     }
 
     fn job(

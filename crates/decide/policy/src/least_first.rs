@@ -1,0 +1,180 @@
+//! Blocks by a key, the least first; any of them may be moved or taken out.
+//!
+//! For: policies whose next victim is the block of least worth. Must never know: what a key means,
+//! capacity, verdicts. A binary heap in one array with each block's place beside it: 16 bytes per
+//! block held and 4 per id; O(log n) per change, O(1) to look at the least.
+
+use cachewright_types::BlockId;
+
+/// The place of a block that is not held.
+const OUT: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    key: u64,
+    block: BlockId,
+}
+
+/// The order; see the top of the file.
+#[derive(Clone, Debug, Default)]
+pub struct LeastFirst {
+    heap: Vec<Held>,
+    /// The place of each block in `heap`, or [`OUT`].
+    places: Vec<u32>,
+}
+
+impl LeastFirst {
+    /// Makes room for ids `0..count`.
+    pub fn reserve_ids(&mut self, count: usize) {
+        self.places.resize(count.max(self.places.len()), OUT);
+    }
+
+    /// Blocks held.
+    #[inline(always)]
+    pub fn len(&self) -> u32 {
+        self.heap.len() as u32
+    }
+
+    /// Whether nothing is held.
+    pub fn is_empty(&self) -> bool {
+        self.heap.is_empty()
+    }
+
+    /// Whether the block is held.
+    #[inline(always)]
+    pub fn holds(&self, block: BlockId) -> bool {
+        self.places[block.index()] != OUT
+    }
+
+    /// A value that depends on the block's entry: loads it ahead of use.
+    #[inline(always)]
+    pub fn touch(&self, block: BlockId) -> u32 {
+        self.places[block.index()]
+    }
+
+    /// The block with the least key, and the key.
+    #[inline(always)]
+    pub fn least(&self) -> Option<(u64, BlockId)> {
+        self.heap.first().map(|held| (held.key, held.block))
+    }
+
+    /// Adds a block, or gives one that is held another key.
+    pub fn set(&mut self, block: BlockId, key: u64) {
+        let held = Held { key, block };
+        let place = match self.places[block.index()] {
+            OUT => {
+                self.heap.push(held);
+                self.heap.len() - 1
+            }
+            place => place as usize,
+        };
+        self.settle(place, held);
+    }
+
+    /// Takes a block out; returns whether it was held.
+    pub fn remove(&mut self, block: BlockId) -> bool {
+        let place = std::mem::replace(&mut self.places[block.index()], OUT);
+        if place == OUT {
+            return false;
+        }
+        if let Some(last) = self.heap.pop()
+            && last.block != block
+        {
+            self.settle(place as usize, last);
+        }
+        true
+    }
+
+    /// Takes out the block with the least key.
+    pub fn pop(&mut self) -> Option<BlockId> {
+        let (_, block) = self.least()?;
+        self.remove(block);
+        Some(block)
+    }
+
+    /// Checks the order of the heap and the places of its blocks.
+    pub fn audit(&self) -> Result<(), String> {
+        for (place, held) in self.heap.iter().enumerate() {
+            let parent = self.heap[place.saturating_sub(1) / 2];
+            if parent.key > held.key {
+                return Err(format!("block {} lies behind one of a greater key", held.block.0));
+            }
+            if self.places[held.block.index()] as usize != place {
+                return Err(format!("block {} has a wrong place", held.block.0));
+            }
+        }
+        let placed = self.places.iter().filter(|place| **place != OUT).count();
+        if placed != self.heap.len() {
+            return Err(format!("{placed} blocks have a place, {} are held", self.heap.len()));
+        }
+        Ok(())
+    }
+
+    /// Puts `held` where it belongs, starting from the free place `place`.
+    fn settle(&mut self, mut place: usize, held: Held) {
+        while place > 0 && self.heap[(place - 1) / 2].key > held.key {
+            let parent = (place - 1) / 2;
+            self.put(place, self.heap[parent]);
+            place = parent;
+        }
+        loop {
+            let first = 2 * place + 1;
+            let children = first..(first + 2).min(self.heap.len());
+            let lesser = children.min_by_key(|child| self.heap[*child].key);
+            let Some(child) = lesser.filter(|child| self.heap[*child].key < held.key) else {
+                break;
+            };
+            self.put(place, self.heap[child]);
+            place = child;
+        }
+        self.put(place, held);
+    }
+
+    #[inline(always)]
+    fn put(&mut self, place: usize, held: Held) {
+        self.heap[place] = held;
+        self.places[held.block.index()] = place as u32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cachewright_types::Seed;
+    use std::collections::{BTreeSet, HashMap};
+
+    /// Against a search tree of (key, block) with unique keys.
+    #[test]
+    fn it_is_a_search_tree() {
+        const IDS: u64 = 60;
+        let mut rng = Seed(4).derive("least first").rng();
+        let mut order = LeastFirst::default();
+        order.reserve_ids(IDS as usize);
+        let mut tree: BTreeSet<(u64, u32)> = BTreeSet::new();
+        let mut keys: HashMap<u32, u64> = HashMap::new();
+        for step in 0..20_000_u64 {
+            let id = rng.below(IDS) as u32;
+            match rng.below(8) {
+                0 => {
+                    let known = keys.remove(&id);
+                    assert_eq!(order.remove(BlockId(id)), known.is_some());
+                    known.map(|key| tree.remove(&(key, id)));
+                }
+                1 => {
+                    let first = tree.pop_first();
+                    assert_eq!(order.pop().map(|block| block.0), first.map(|(_, id)| id));
+                    first.map(|(_, id)| keys.remove(&id));
+                }
+                _ => {
+                    let key = rng.below(1 << 20) << 20 | step;
+                    order.set(BlockId(id), key);
+                    keys.insert(id, key).map(|old| tree.remove(&(old, id)));
+                    tree.insert((key, id));
+                }
+            }
+            assert_eq!(order.least().map(|(key, block)| (key, block.0)), tree.first().copied());
+            assert_eq!(order.len() as usize, tree.len());
+            assert_eq!(order.audit(), Ok(()), "step {step}");
+        }
+    }
+}

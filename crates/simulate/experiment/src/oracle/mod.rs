@@ -1,0 +1,192 @@
+//! What an oracle does with each request of a workload: what models of admission learn from.
+//!
+//! For: labels of a stack's only tenant, at the stack's capacity. Must never know: models, features.
+//! Source: Ebrahimi et al., RC-RNN, section 4.1 and table 2. Units: nanoseconds, bytes, blocks; a
+//! duration counts block accesses.
+//!
+//! The oracle decides by blocks, a model by requests: a request is cached when the oracle holds more
+//! than half of its blocks after it, and its duration is the one that most of these have, the
+//! shorter of equals. A block's duration is that of its whole residence, from the access that
+//! brought it in to the one that drove it out: every access of a residence has the same. A residence
+//! that lasts to the end of the trace is late, however short it was: nothing drove the block out.
+//! With `replay.warmup` all requests are labelled all the same. Trims and flushes have no labels.
+
+mod residences;
+
+use crate::case::Case;
+use crate::lanes::Plan;
+use crate::profiles::Profiles;
+use crate::progress::{OnProgress, with_threads};
+use crate::record::{Kept, record};
+use crate::run::column;
+use crate::{ExperimentError, Spec};
+use cachewright_measure::Counts;
+use cachewright_system::{Foresight, Recording};
+use cachewright_types::Op;
+use residences::Residences;
+use std::path::Path;
+
+/// Cache sizes in accesses from which on a residence is late.
+const LATE_SIZES: u64 = 5;
+
+/// Whom to ask.
+#[derive(Clone, Debug)]
+pub struct LabelOptions {
+    /// A policy that knows the future: `benefit-oracle` or `belady-bypass`.
+    pub policy: String,
+    /// Keys set over the stack file.
+    pub set: Vec<(String, String)>,
+    /// Threads; 0 for one per processor.
+    pub threads: usize,
+}
+
+/// How long a block stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Duration {
+    /// Fewer accesses than the cache has blocks.
+    Soon,
+    /// Fewer than five times as many.
+    Mean,
+    /// As many and more, or to the end of the trace.
+    Late,
+    /// It does not come in.
+    None,
+}
+
+/// Every read and write of a workload, in order of time, and what the oracle does with it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Labels {
+    /// The policy asked.
+    pub policy: String,
+    /// The cache.
+    pub capacity_blocks: u32,
+    /// Size of a block.
+    pub block_bytes: u64,
+    /// When each request arrives.
+    pub time_ns: Vec<u64>,
+    /// Its first byte; several volumes lie one behind the other.
+    pub offset: Vec<u64>,
+    /// Its bytes.
+    pub length: Vec<u64>,
+    /// [`Op::Read`] or [`Op::Write`].
+    pub op: Vec<Op>,
+    /// Whether most of its blocks are in the cache after it.
+    pub cached: Vec<bool>,
+    /// How long most of them stay.
+    pub duration: Vec<Duration>,
+    /// What the oracle counts.
+    pub counts: Counts,
+}
+
+impl Labels {
+    /// Requests with each duration, in order of [`Duration`].
+    pub fn durations(&self) -> [u64; 4] {
+        let mut counts = [0; 4];
+        for duration in &self.duration {
+            counts[*duration as usize] += 1;
+        }
+        counts
+    }
+}
+
+/// Asks the oracle about every request of a stack's only tenant. Errors: several tenants, a policy
+/// that does not know the future, what replays refuse.
+pub fn labels(
+    text: &str,
+    origin: &Path,
+    options: &LabelOptions,
+    progress: OnProgress<'_>,
+) -> Result<Labels, ExperimentError> {
+    let policy = ("cache.policy".to_owned(), options.policy.clone());
+    let set: Vec<_> = options.set.iter().cloned().chain([policy]).collect();
+    let spec = Spec::parse(text, origin, &set)?;
+    check(&spec).map_err(|message| refuse(origin, message))?;
+    with_threads(options.threads, || {
+        let case = Case { index: 0, spec, varied: Vec::new(), models: Default::default() };
+        let foresight = case.foresight(origin)?;
+        let kept = Kept { requests: true, ..Kept::times(true) };
+        let recorded = record(&case.spec, kept, progress)?;
+        let recording = &recorded.recording;
+        let capacity_blocks = case.capacity_blocks(recording.distinct, origin)?;
+        let told = column(foresight, recording, &[], origin)?;
+        let (profiles, machine) = (&Profiles::default(), None);
+        let case = &case;
+        let plan = Plan { case, recording, capacity_blocks, profiles, origin, machine };
+        let (residences, counts) = residences::follow(&plan, &told, progress)?;
+        let mut labels = Labels {
+            policy: case.spec.cache.policy.name.clone(),
+            capacity_blocks,
+            block_bytes: case.spec.cache.block.0,
+            time_ns: Vec::new(),
+            offset: Vec::new(),
+            length: Vec::new(),
+            op: Vec::new(),
+            cached: Vec::new(),
+            duration: Vec::new(),
+            counts,
+        };
+        labels.decide(recording, &residences);
+        Ok(labels)
+    })
+}
+
+fn refuse(origin: &Path, message: String) -> ExperimentError {
+    ExperimentError::Spec { origin: origin.to_owned(), message }
+}
+
+fn check(spec: &Spec) -> Result<(), String> {
+    let (name, tenants) = (&spec.cache.policy.name, spec.tenants.len());
+    cachewright_policy::entry(name).map_err(|error| format!("`policy`: {error}"))?;
+    if Foresight::of(name) == Foresight::Nothing {
+        let expected = "expected one that knows the future, such as `benefit-oracle`";
+        return Err(format!("`policy`: found `{name}`, {expected}"));
+    }
+    if tenants != 1 {
+        return Err(format!("`tenant`: found {tenants}, expected one: labels are of one workload"));
+    }
+    Ok(())
+}
+
+impl Labels {
+    /// Writes down what the reads and writes are, and what becomes of them.
+    fn decide(&mut self, recording: &Recording, residences: &Residences) {
+        for request in 0..recording.times_ns.len() {
+            let accesses = recording.accesses_of(request);
+            let asked = recording.asked(request, recording.times_ns[request]);
+            let Some(asked) = asked else { continue };
+            self.time_ns.push(asked.time_ns);
+            self.offset.push(asked.offset);
+            self.length.push(asked.length);
+            self.op.push(if asked.write { Op::Write } else { Op::Read });
+            let (mut blocks, mut held) = (0_u32, [0_u32; 3]);
+            for at in accesses {
+                blocks += 1;
+                match residences.lasted(at).map(|lasted| self.class(lasted)) {
+                    Some(Duration::Soon) => held[0] += 1,
+                    Some(Duration::Mean) => held[1] += 1,
+                    Some(Duration::Late) => held[2] += 1,
+                    Some(Duration::None) | None => {}
+                }
+            }
+            let cached = 2 * held.iter().sum::<u32>() > blocks;
+            let most = held.iter().max();
+            self.cached.push(cached);
+            self.duration.push(match held.iter().position(|count| Some(count) == most) {
+                _ if !cached => Duration::None,
+                Some(0) => Duration::Soon,
+                Some(1) => Duration::Mean,
+                _ => Duration::Late,
+            });
+        }
+    }
+
+    /// The label of a residence of so many accesses.
+    fn class(&self, lasted: u64) -> Duration {
+        let size = u64::from(self.capacity_blocks);
+        match lasted {
+            lasted if lasted < size => Duration::Soon,
+            lasted if lasted < LATE_SIZES * size => Duration::Mean,
+            _ => Duration::Late,
+        }
+    }
+}

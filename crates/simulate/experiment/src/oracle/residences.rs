@@ -1,0 +1,121 @@
+//! Which access falls into which stay of its block in the cache, and how long each stay lasts.
+//!
+//! For: labels. Must never know: labels, requests. Units: block accesses. Memory: 4 bytes per access
+//! and per distinct block, 8 per stay.
+
+use crate::ExperimentError;
+use crate::lanes::Plan;
+use crate::progress::{OnProgress, Progress};
+use cachewright_cache::{BlockAccess, Quotas};
+use cachewright_measure::Counts;
+use cachewright_policy::{NEVER, PolicyVisitor, Registered, Verdict};
+use cachewright_system::recording::{LAST, TRIM, WRITE};
+use cachewright_types::{BlockId, TenantId};
+
+/// No stay.
+const OUT: u32 = u32::MAX;
+/// Accesses between two calls of the progress function.
+const PROGRESS_EVERY: usize = 1 << 18;
+
+/// The stays of all blocks.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Residences {
+    /// The stay that each access of the recording falls into, or [`OUT`].
+    of_access: Vec<u32>,
+    /// The stay of each block at present, or [`OUT`].
+    of_block: Vec<u32>,
+    /// The access that began each stay, then the accesses until its end; [`NEVER`] for no end.
+    stays: Vec<(u32, u32)>,
+}
+
+/// One cache of a policy over the whole recording.
+struct Follow<'a> {
+    plan: &'a Plan<'a>,
+    told: &'a [u32],
+    progress: OnProgress<'a>,
+}
+
+/// Replays the recording of a plan with one tenant through its cache; `told` goes with each access.
+/// Errors: a setting of the policy, cancelled.
+pub(super) fn follow(
+    plan: &Plan<'_>,
+    told: &[u32],
+    progress: OnProgress<'_>,
+) -> Result<(Residences, Counts), ExperimentError> {
+    let policy = &plan.case.spec.cache.policy;
+    cachewright_policy::visit(&policy.name, &policy.pairs, Follow { plan, told, progress })
+        .map_err(|error| plan.refuse(format!("`cache.policy`: {error}")))?
+}
+
+impl PolicyVisitor for Follow<'_> {
+    type Output = Result<(Residences, Counts), ExperimentError>;
+
+    fn visit<P: Registered>(self, settings: P::Settings) -> Self::Output {
+        let (recording, tenant) = (self.plan.recording, TenantId(0));
+        let quotas = Quotas::Shared(self.plan.capacity_blocks);
+        let mut engine = self.plan.empty::<P>(&quotas, &settings);
+        engine.reserve_ids(0, recording.distinct as usize);
+        let mut residences = Residences {
+            of_block: vec![OUT; recording.distinct as usize],
+            ..Residences::default()
+        };
+        let (mut now, mut all_hit) = (0_u32, true);
+        for (at, (id, flags)) in recording.ids.iter().zip(&recording.flags).enumerate() {
+            let block = BlockId(*id);
+            if at.is_multiple_of(PROGRESS_EVERY) {
+                let (stage, total) = ("asking the oracle", Some(recording.len() as u64));
+                if !(self.progress)(Progress { stage, done: at as u64, total }) {
+                    return Err(ExperimentError::Cancelled);
+                }
+            }
+            if flags & TRIM != 0 {
+                engine.discard(tenant, block);
+                residences.leave(block, now);
+                residences.of_access.push(OUT);
+                continue;
+            }
+            let next_use = self.told.get(at).copied().unwrap_or(NEVER);
+            let write = flags & WRITE != 0;
+            let outcome = engine.access(BlockAccess { block, tenant, write, next_use });
+            match outcome.verdict {
+                Verdict::Hit => {}
+                Verdict::Admit { evicted } => {
+                    if let Some(evicted) = evicted {
+                        residences.leave(evicted, now);
+                    }
+                    residences.enter(block, now);
+                }
+                Verdict::Bypass => residences.leave(block, now),
+            }
+            residences.of_access.push(residences.of_block[block.index()]);
+            all_hit &= outcome.verdict == Verdict::Hit;
+            if flags & LAST != 0 {
+                engine.count_request(tenant, std::mem::replace(&mut all_hit, true));
+            }
+            now += 1;
+        }
+        Ok((residences, *engine.counts(tenant)))
+    }
+}
+
+impl Residences {
+    /// How many accesses the stay lasts into which an access of the recording falls, [`u64::MAX`]
+    /// for one without end; nothing if the block is out after the access.
+    pub(super) fn lasted(&self, at: usize) -> Option<u64> {
+        let (_, lasted) = self.stays.get(self.of_access[at] as usize)?;
+        Some(if *lasted == NEVER { u64::MAX } else { u64::from(*lasted) })
+    }
+
+    fn enter(&mut self, block: BlockId, now: u32) {
+        self.of_block[block.index()] = self.stays.len() as u32;
+        self.stays.push((now, NEVER));
+    }
+
+    /// Ends the stay of a block, if it is in the cache.
+    fn leave(&mut self, block: BlockId, now: u32) {
+        let stay = std::mem::replace(&mut self.of_block[block.index()], OUT);
+        if let Some((began, lasted)) = self.stays.get_mut(stay as usize) {
+            *lasted = now - *began;
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What goes with each access of a job's workload, each distinct column of it found once.
+//!
+//! For: policies that know the future. Must never know: what they make of it. Memory: 4 bytes per
+//! access for each column.
+
+use super::{Job, Workload};
+use crate::ExperimentError;
+use crate::run::column;
+use cachewright_system::Foresight;
+
+/// The columns of some jobs.
+pub(super) struct Columns {
+    found: Vec<Vec<u32>>,
+    /// The column of each job.
+    of_job: Vec<usize>,
+}
+
+impl Columns {
+    /// What is told in each job. Errors: a future that the replay does not have, too many accesses.
+    pub(super) fn of(
+        workload: &Workload<'_>,
+        jobs: &[Job<'_>],
+    ) -> Result<Columns, ExperimentError> {
+        let mut keys: Vec<Foresight> = Vec::new();
+        let mut columns = Columns { found: Vec::new(), of_job: Vec::new() };
+        for job in jobs {
+            let foresight = job.case.foresight(workload.origin)?;
+            let known = keys.iter().position(|key| *key == foresight);
+            columns.of_job.push(known.unwrap_or(keys.len()));
+            if known.is_none() {
+                keys.push(foresight);
+                let found = column(foresight, workload.recording, &[], workload.origin)?;
+                columns.found.push(found);
+            }
+        }
+        Ok(columns)
+    }
+
+    /// What goes with each access of a job's workload.
+    pub(super) fn of_job(&self, job: usize) -> &[u32] {
+        &self.found[self.of_job[job]]
+    }
+}

@@ -1,0 +1,94 @@
+//! What policies that know the future are told with each access.
+//!
+//! For: one backward pass over a recording for all of its cases. Must never know: policies but for
+//! what they declare, devices. Units: positions in the recording; a benefit has none. Memory: 4
+//! bytes per access, and 8 per distinct block meanwhile. Source of the benefit: Ebrahimi et al.,
+//! RC-RNN, equation 3.
+//!
+//! A trim is the end of a block: what comes behind it counts for no access before it.
+
+use crate::profile::AHEAD;
+use crate::recording::{LAST, Recording, TRIM, WRITE};
+use cachewright_policy::{Need, entry};
+
+/// What of the future goes with each access.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Foresight {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The position of the block's next access.
+    NextUse,
+    /// What the block is worth from here on, as bits of an `f32`.
+    Benefit,
+}
+
+/// The accesses to one block from a position on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ahead {
+    accesses: u32,
+    reads: u32,
+}
+
+impl Foresight {
+    /// What the policy of that name declares; nothing if there is no such policy.
+    pub fn of(policy: &str) -> Foresight {
+        let needs = entry(policy).map(|entry| entry.needs).unwrap_or_default();
+        if needs.contains(&Need::Benefit) {
+            Foresight::Benefit
+        } else if needs.contains(&Need::Future) {
+            Foresight::NextUse
+        } else {
+            Foresight::Nothing
+        }
+    }
+
+    /// What goes with each access of `recording`; `ratios` are as in [`benefits`]. Nothing when
+    /// there are too many accesses to number.
+    pub fn column(self, recording: &Recording, ratios: &[f32]) -> Option<Vec<u32>> {
+        match self {
+            Foresight::Nothing => Some(Vec::new()),
+            Foresight::NextUse => recording.next_uses(),
+            Foresight::Benefit => Some(benefits(recording, ratios)),
+        }
+    }
+}
+
+/// For each access the bits of the benefit of holding its block from there on. `ratios` say how
+/// often longer the backing device takes than the cache device for each request of the recording,
+/// trims among them; where it has no more they are taken to be equally fast.
+pub fn benefits(recording: &Recording, ratios: &[f32]) -> Vec<u32> {
+    let mut ahead = vec![Ahead::default(); recording.distinct as usize];
+    let mut told = vec![0; recording.len()];
+    let mut request = recording.flags.iter().filter(|flags| **flags & LAST != 0).count();
+    let mut end = recording.len();
+    while end > 0 {
+        let before = recording.flags[..end - 1].iter().rposition(|flags| flags & LAST != 0);
+        let start = before.map_or(0, |last| last + 1);
+        request = request.saturating_sub(1);
+        let ratio = ratios.get(request).copied().unwrap_or(1.0);
+        for at in (start..end).rev() {
+            let (flags, ahead) = (recording.flags[at], &mut ahead[recording.ids[at] as usize]);
+            if flags & TRIM != 0 {
+                *ahead = Ahead::default();
+                continue;
+            }
+            if flags & AHEAD != 0 {
+                continue;
+            }
+            ahead.accesses += 1;
+            ahead.reads += u32::from(flags & WRITE == 0);
+            told[at] = ahead.benefit(f64::from(ratio), end - start).to_bits();
+        }
+        end = start;
+    }
+    told
+}
+
+impl Ahead {
+    /// Equation 3, the first of the accesses being that of a request of `blocks`.
+    fn benefit(self, ratio: f64, blocks: usize) -> f32 {
+        let (accesses, reads) = (f64::from(self.accesses), f64::from(self.reads));
+        (ratio * (accesses - 1.0) / blocks as f64 * (1.0 + reads / accesses)) as f32
+    }
+}
