@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         check,
         compare,
         info,
+        list_characterizers,
         list_devices,
         list_formats,
         list_layouts,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         simulate,
         wa,
     )
+    from cachewright.characterized import characterize
     from cachewright.demand import Segments
     from cachewright.frames import read_trace, scan_trace, write_trace
     from cachewright.plugin import simulate_python
@@ -60,9 +62,11 @@ __all__ = [
     "TraceOptions",
     "Trained",
     "__version__",
+    "characterize",
     "check",
     "compare",
     "info",
+    "list_characterizers",
     "list_devices",
     "list_formats",
     "list_layouts",
@@ -90,6 +94,7 @@ _HOMES = {
     "Segments": "demand",
     "TraceOptions": "spec",
     "Trained": "train",
+    "characterize": "characterized",
     "read_trace": "frames",
     "scan_trace": "frames",
     "simulate_python": "plugin",

@@ -24,6 +24,10 @@ __all__ = [
     "TraceReader",
     "TraceWriter",
     "__version__",
+    "characterize",
+    "characterizer_features",
+    "characterizer_rows",
+    "characterizers",
     "check",
     "devices",
     "formats",
@@ -58,6 +62,7 @@ class PolicyError(Error): ...
 def policies() -> str: ...
 def partitions() -> str: ...
 def layouts() -> str: ...
+def characterizers() -> str: ...
 def separations() -> str: ...
 def reclaims() -> str: ...
 def devices() -> str: ...
@@ -170,6 +175,28 @@ def info(
     volume: str | None,
     progress: Progress | None,
 ) -> str: ...
+def characterize(
+    path: str,
+    format: str | None,
+    on_bad_record: str,
+    options: Mapping[str, str],
+    *,
+    volume: str | None,
+    every: str,
+    model: bytes | None,
+    progress: Progress | None,
+) -> str: ...
+def characterizer_rows(
+    path: str,
+    format: str | None,
+    on_bad_record: str,
+    options: Mapping[str, str],
+    *,
+    volume: str | None,
+    by: str,
+    progress: Progress | None,
+) -> list[tuple[str, NDArray[np.uint64], NDArray[np.float32]]]: ...
+def characterizer_features(by: str) -> list[str]: ...
 def points(responses: NDArray[np.float64], least_gain: float = ...) -> NDArray[np.uint32]: ...
 def recognise(path: str) -> str: ...
 

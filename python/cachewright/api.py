@@ -400,6 +400,11 @@ def list_layouts() -> list[dict[str, Any]]:
     return _entries(_native.layouts())
 
 
+def list_characterizers() -> list[dict[str, Any]]:
+    """Return the characterizers of workloads: `name`, `doc`, `source`, `needs`, `settings`."""
+    return _entries(_native.characterizers())
+
+
 def list_separations() -> list[dict[str, Any]]:
     """Return the separations of flash pages: `name`, `doc`, `source`, `needs`, `settings`."""
     return _entries(_native.separations())

@@ -5,6 +5,7 @@
 //! documents travel as JSON text. Long work runs with the interpreter released and is cancelled by
 //! a signal.
 
+mod characterize;
 mod errors;
 mod experiment;
 mod importing;
@@ -28,6 +29,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     experiment::register(module)?;
     segments::register(module)?;
     oracle::register(module)?;
+    characterize::register(module)?;
     importing::register(module)?;
     training::register(module)?;
     models::register(module)?;

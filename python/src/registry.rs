@@ -1,5 +1,5 @@
-//! The registries as JSON: policies, partitions, layouts, separations, reclaims, devices, formats;
-//! and the readers of quantities.
+//! The registries as JSON: policies, partitions, layouts, characterizers, separations, reclaims,
+//! devices, formats; and the readers of quantities.
 //!
 //! For: `list` commands, and checks that need no run. Must never know: any name. Each entry is
 //! `{name, doc, source, needs, settings: [{name, doc, unit, default, low, high}]}`.
@@ -13,6 +13,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(policies, module)?)?;
     module.add_function(wrap_pyfunction!(partitions, module)?)?;
     module.add_function(wrap_pyfunction!(layouts, module)?)?;
+    module.add_function(wrap_pyfunction!(characterizers, module)?)?;
     module.add_function(wrap_pyfunction!(separations, module)?)?;
     module.add_function(wrap_pyfunction!(reclaims, module)?)?;
     module.add_function(wrap_pyfunction!(devices, module)?)?;
@@ -51,6 +52,19 @@ fn partitions() -> String {
 #[pyfunction]
 fn layouts() -> String {
     use cachewright_layout::registry::{entries, setting_specs};
+    let list = entries().into_iter().map(|entry| {
+        let needs: Vec<&str> = entry.needs.iter().map(|need| need.word()).collect();
+        let specs = setting_specs(entry.name).unwrap_or_default();
+        json!({"name": entry.name, "doc": entry.doc, "source": entry.source, "needs": needs,
+               "settings": settings(&specs)})
+    });
+    Value::from_iter(list).to_string()
+}
+
+/// The characterizers of workloads.
+#[pyfunction]
+fn characterizers() -> String {
+    use cachewright_characterize::registry::{entries, setting_specs};
     let list = entries().into_iter().map(|entry| {
         let needs: Vec<&str> = entry.needs.iter().map(|need| need.word()).collect();
         let specs = setting_specs(entry.name).unwrap_or_default();

@@ -15,6 +15,7 @@ from cyclopts import App, CycloptsError, UnusedCliTokensError
 
 from cachewright import _native
 from cachewright.cli import (
+    characterize,
     check,
     importing,
     listing,
@@ -45,6 +46,7 @@ app.command(wa.wa)
 app.command(train.app)
 app.command(reproduce.reproduce)
 app.command(check.check)
+app.command(characterize.characterize)
 app.command(listing.app)
 app.command(trace.app)
 app.command(importing.app)

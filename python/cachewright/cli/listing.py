@@ -1,4 +1,4 @@
-"""The command `list`: policies, partitions, layouts, separations, reclaims, devices, trace formats.
+"""The command `list`: policies, partitions, layouts, characterizers, separations and so on.
 
 For: names as stack files use them, with sentences and, on request, sources and settings. Must never
 know: any name; the registries of the Rust rooms are the only place where they stand.
@@ -42,6 +42,7 @@ def _command(name: str, what: str, entries: Callable[[], list[dict[str, Any]]]) 
 _command("policies", "the replacement policies", api.list_policies)
 _command("partitions", "the ways to split a cache between tenants", api.list_partitions)
 _command("layouts", "which channels of a drive hold whose blocks", api.list_layouts)
+_command("characterizers", "the ways to tell kinds of workloads apart", api.list_characterizers)
 _command(
     "separations",
     "the ways to choose which flash pages share a superblock",

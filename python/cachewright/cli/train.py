@@ -1,7 +1,8 @@
 """The command `train`, and `train shiro`: a model file from the earlier part of a trace.
 
 For: training away from the drive, and how well the model does on what it never saw. Must never
-know: how anyone trains. Models of partitioners are in `train_models`.
+know: how anyone trains. Models of partitioners are in `train_models`, of kinds of workloads in
+`train_kinds`.
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ from typing import Any, Literal, TypeAlias
 from cyclopts import App
 
 from cachewright import words
-from cachewright.cli import options, output, train_models
+from cachewright.cli import options, output, train_kinds, train_models
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
 from cachewright.spec import PathLike, SpecLike, TraceOptions
 from cachewright.train import Trained, train_shiro
 
-app = App(name="train", help="Train the models of separations and partitions that learn.")
+app = App(name="train", help="Train the models of schemes that learn.")
 app.command(train_models.icache)
 app.command(train_models.mlcache)
+app.command(train_kinds.kinds)
 
 Measures: TypeAlias = dict[str, float]
 MEASURES = ("accuracy", "precision", "recall", "f1")

@@ -1,6 +1,7 @@
-"""Trainers of separations that learn, and models of separations and partitioners made offline.
+"""Trainers of separations that learn, and models of other stages made offline.
 
-For: `Window`, `Trainer`, `train_shiro`, `train_icache`, `train_mlcache`, and who trains by name.
+For: `Window`, `Trainer`, `train_shiro`, `train_icache`, `train_mlcache`, `train_kinds`, and who
+trains by name.
 Must never know: how a scheme uses a model. A trainer is called at each window border with what that
 window teaches, from a thread of the run, and returns a model file's bytes (docs/model-file.md).
 What it raises costs the window: the model before stays in use, and the result says so.
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from cachewright.train.by_name import TRAINERS, hand_out
 from cachewright.train.icache import ICacheTraining, judged_icache, train_icache
+from cachewright.train.kinds import KindsTraining, train_kinds
 from cachewright.train.mlcache import MLCacheTraining, train_mlcache
 from cachewright.train.model_file import Normalisation, model_file
 from cachewright.train.offline import Trained, train_shiro
@@ -24,6 +26,7 @@ __all__ = [
     "TRAINERS",
     "ICacheTraining",
     "JaxTrainer",
+    "KindsTraining",
     "MLCacheTraining",
     "Normalisation",
     "Trained",
@@ -34,6 +37,7 @@ __all__ = [
     "judged_icache",
     "model_file",
     "train_icache",
+    "train_kinds",
     "train_mlcache",
     "train_shiro",
 ]

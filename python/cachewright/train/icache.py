@@ -182,7 +182,7 @@ class _Course:
             names,
             train,
             examples(split.validation),
-            _normalisation(rows),
+            Normalisation.of(rows),
             used,
             HEAD,
             _notes(tenant, found, how),
@@ -213,20 +213,6 @@ class _Course:
         windows = {part: len(getattr(self.split, part)) for part in ("train", "validation", "test")}
         naive = {name: errors(said, self.test.targets) for name, said in self.naive.items()}
         return {"name": self.tenant.name, "windows": windows, "naive": naive}
-
-
-def _normalisation(rows: NDArray[np.float32]) -> Normalisation:
-    """Return mean and deviation of what trains; a feature that never moved is divided by its size.
-
-    (Divided by a tiny deviation, the first value that differs would be far out of range.)
-    """
-    import numpy as np
-
-    mean = rows.mean(axis=0, dtype=np.float64)
-    deviation = rows.std(axis=0, dtype=np.float64)
-    size = np.maximum(np.abs(mean), 1.0)
-    deviation = np.where(deviation > 1e-6 * size, deviation, size)
-    return Normalisation(mean.astype(np.float32), deviation.astype(np.float32))
 
 
 def _notes(tenant: TenantSegments, found: Segments, how: ICacheTraining) -> dict[str, str]:

@@ -40,6 +40,20 @@ class Normalisation:
 
         return Normalisation(np.zeros(inputs, np.float32), np.ones(inputs, np.float32))
 
+    @staticmethod
+    def of(rows: NDArray[np.float32]) -> Normalisation:
+        """Return mean and deviation of rows; what never moved is divided by its size.
+
+        (Divided by a tiny deviation, the first value that differs would be far out of range.)
+        """
+        import numpy as np
+
+        mean = rows.mean(axis=0, dtype=np.float64)
+        deviation = rows.std(axis=0, dtype=np.float64)
+        size = np.maximum(np.abs(mean), 1.0)
+        deviation = np.where(deviation > 1e-6 * size, deviation, size)
+        return Normalisation(mean.astype(np.float32), deviation.astype(np.float32))
+
     def apply(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the inputs, bit by bit as the forward passes find them."""
         import numpy as np

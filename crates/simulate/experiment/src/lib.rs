@@ -5,6 +5,7 @@
 //! file, traces and version give the same bytes on any number of threads.
 
 pub mod case;
+pub mod characterize;
 mod curves;
 pub mod error;
 pub mod info;
@@ -26,6 +27,7 @@ pub mod stream;
 pub mod timed;
 pub mod wa;
 
+pub use characterize::{CharacterizeOptions, TraceChoice, VolumeRows, characterize};
 pub use error::ExperimentError;
 pub use info::{InfoOptions, info};
 pub use mrc::{MrcOptions, mrc};

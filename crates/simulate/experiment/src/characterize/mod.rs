@@ -1,0 +1,259 @@
+//! What runs on a trace's volumes, over time.
+//!
+//! For: `characterize`, and rows for those who train characterizers. Must never know: how it is
+//! drawn, how anyone trains. Units are in the names of the JSON keys; times are since the trace's
+//! first request. Source: RC-RNN (Ebrahimi et al.), section 4.2: the last 1,000 requests are judged
+//! once a minute. Each volume has classes and a characterizer of its own.
+
+mod period;
+mod rows;
+
+pub use rows::{VolumeRows, rows};
+
+use crate::ExperimentError;
+use crate::progress::{OnProgress, Progress};
+use cachewright_characterize::{Characterizer, Classes, boxed};
+use cachewright_infer::StoredModel;
+use cachewright_trace::{Batch, OpenOptions, Record, formats};
+use cachewright_types::{Bytes, Nanos, Op, Request, TenantId, parse_duration};
+use period::{Heard, Period};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Requests decoded at a time.
+const BATCH: usize = 8192;
+
+/// Which requests of a trace.
+#[derive(Clone, Debug, Default)]
+pub struct TraceChoice {
+    /// How to open it.
+    pub open: OpenOptions,
+    /// Only this volume.
+    pub volume: Option<String>,
+}
+
+/// How to characterize a trace.
+#[derive(Clone, Debug)]
+pub struct CharacterizeOptions {
+    /// Which requests.
+    pub choice: TraceChoice,
+    /// How long a period is: a duration with unit, or a number of reads and writes.
+    pub every: String,
+    /// A model file; its notes say of which characterizer. Without one no kind is said.
+    pub model: Option<Vec<u8>>,
+}
+
+/// When a period ends.
+#[derive(Clone, Copy, Debug)]
+enum Every {
+    Time(Nanos),
+    Requests(u64),
+}
+
+/// What is kept per volume.
+struct Volume {
+    classes: Classes,
+    characterizer: Option<Box<dyn Characterizer>>,
+    /// Whether it asked for anything in the period under way.
+    busy: bool,
+}
+
+/// Reads a whole trace and says what ran in each period.
+pub fn characterize(
+    path: &Path,
+    options: &CharacterizeOptions,
+    progress: OnProgress<'_>,
+) -> Result<Value, ExperimentError> {
+    let refuse = |message: String| ExperimentError::Spec { origin: path.to_owned(), message };
+    let every = every(&options.every).map_err(refuse)?;
+    let by = options.model.as_deref().map(by).transpose().map_err(refuse)?;
+    let model = by.as_deref().zip(options.model.as_deref());
+    let kinds = match model {
+        Some(model) => taught(model).map_err(refuse)?.kinds().to_vec(),
+        None => Vec::new(),
+    };
+    let mut study = Study { every, model, volumes: Vec::new(), period: None, done: Vec::new() };
+    let mut whole = Period::beginning(0);
+    let names = scan(path, &options.choice, progress, |record, time_ns| {
+        study.add(record, time_ns, &mut whole).map_err(refuse)
+    })?;
+    study.close();
+    Ok(json!({
+        "volumes": names,
+        "path": path.display().to_string(),
+        "characterizer": by,
+        "kinds": kinds,
+        "every": options.every,
+        "total": whole.json(),
+        "periods": study.done,
+    }))
+}
+
+/// Reads `every`: a whole number is requests, anything else a duration.
+fn every(text: &str) -> Result<Every, String> {
+    let expected = "expected a duration such as `60s` or a number of requests, at least 1";
+    let found = match text.trim().parse::<u64>() {
+        Ok(requests) => Every::Requests(requests),
+        Err(_) => Every::Time(
+            parse_duration(text).map_err(|_| format!("`every`: found `{text}`, {expected}"))?,
+        ),
+    };
+    match found {
+        Every::Requests(0) | Every::Time(Nanos(0)) => {
+            Err(format!("`every`: found `{text}`, {expected}"))
+        }
+        found => Ok(found),
+    }
+}
+
+/// The characterizer that a model file is of.
+fn by(model: &[u8]) -> Result<String, String> {
+    let stored = StoredModel::from_bytes(model).map_err(|error| format!("model: {error}"))?;
+    let noted = stored.description.notes.get("characterizer").cloned();
+    noted.ok_or_else(|| {
+        "model: found no note `characterizer`, expected a model of `train kinds`".to_owned()
+    })
+}
+
+/// A characterizer with its model.
+fn taught((by, model): (&str, &[u8])) -> Result<Box<dyn Characterizer>, String> {
+    let mut characterizer = boxed(by, &[]).map_err(|error| format!("model: {error}"))?;
+    characterizer.learn(model).map_err(|error| format!("model: {error}"))?;
+    Ok(characterizer)
+}
+
+/// Periods being gathered.
+struct Study<'a> {
+    every: Every,
+    model: Option<(&'a str, &'a [u8])>,
+    volumes: Vec<Volume>,
+    period: Option<Period>,
+    done: Vec<Value>,
+}
+
+impl Study<'_> {
+    fn add(&mut self, record: &Record, time_ns: u64, whole: &mut Period) -> Result<(), String> {
+        let index = record.volume as usize;
+        while self.volumes.len() <= index {
+            let characterizer = self.model.map(taught).transpose()?;
+            let classes = Classes::default();
+            self.volumes.push(Volume { classes, characterizer, busy: false });
+        }
+        if self.period.as_ref().is_some_and(|period| self.is_over(period, time_ns)) {
+            self.close();
+        }
+        let every = self.every;
+        let period = self.period.get_or_insert_with(|| match every {
+            Every::Time(Nanos(width)) => Period::beginning(time_ns / width * width),
+            Every::Requests(_) => Period::beginning(time_ns),
+        });
+        let request = request(record, time_ns);
+        let volume = &mut self.volumes[index];
+        volume.busy = true;
+        if let Some(characterizer) = &mut volume.characterizer {
+            characterizer.asked(&request);
+        }
+        let heard = Heard { record, time_ns, class: volume.classes.class(&request) };
+        period.add(&heard)?;
+        whole.add(&heard)
+    }
+
+    fn is_over(&self, period: &Period, time_ns: u64) -> bool {
+        match self.every {
+            Every::Time(Nanos(width)) => time_ns >= period.start_ns.saturating_add(width),
+            Every::Requests(count) => period.accesses() >= count,
+        }
+    }
+
+    /// Ends the period under way, if there is one, and judges the volumes that were busy in it.
+    fn close(&mut self) {
+        let Some(period) = self.period.take() else { return };
+        let mut judged = Vec::new();
+        for (index, volume) in self.volumes.iter_mut().enumerate() {
+            let Some(characterizer) = &mut volume.characterizer else { continue };
+            if !std::mem::take(&mut volume.busy) {
+                continue;
+            }
+            if let Some(found) = characterizer.judge() {
+                judged.push(json!({
+                    "volume": index,
+                    "kind": characterizer.kinds()[found.kind],
+                    "confidence": found.confidence,
+                    "scores": found.scores,
+                }));
+            }
+        }
+        let mut document = period.json();
+        document["judged"] = judged.into();
+        self.done.push(document);
+    }
+}
+
+/// Hands every chosen record with its time since the first one to `hear`; returns the names of the
+/// volumes.
+fn scan(
+    path: &Path,
+    choice: &TraceChoice,
+    progress: OnProgress<'_>,
+    mut hear: impl FnMut(&Record, u64) -> Result<(), ExperimentError>,
+) -> Result<Vec<String>, ExperimentError> {
+    let mut reader = formats::open(path, &choice.open)?;
+    let total = reader.requests_hint();
+    let mut batch = Batch::default();
+    let (mut done, mut heard, mut first) = (0, false, None);
+    loop {
+        batch.clear();
+        let count = reader.read(&mut batch, BATCH)?;
+        if count == 0 {
+            break;
+        }
+        for record in batch.iter() {
+            let name = reader.volumes().get(record.volume as usize);
+            if choice.volume.is_none() || name == choice.volume.as_ref() {
+                heard = true;
+                let first = *first.get_or_insert(record.time_ns);
+                hear(&record, record.time_ns.saturating_sub(first))?;
+            }
+        }
+        done += count as u64;
+        if !progress(Progress { stage: "reading the trace", done, total }) {
+            return Err(ExperimentError::Cancelled);
+        }
+    }
+    if let Some(volume) = choice.volume.as_ref().filter(|_| !heard) {
+        let expected = reader.volumes().iter().take(20).cloned().collect::<Vec<_>>().join(", ");
+        let message = format!("found no volume `{volume}`, expected one of {expected}");
+        return Err(ExperimentError::Spec { origin: path.to_owned(), message });
+    }
+    Ok(reader.volumes().to_vec())
+}
+
+fn request(record: &Record, time_ns: u64) -> Request {
+    Request {
+        time: Nanos(time_ns),
+        offset: Bytes(record.offset_bytes),
+        length: Bytes(record.length_bytes),
+        op: record.op,
+        tenant: TenantId(0),
+    }
+}
+
+/// Whether a record reads or writes.
+fn is_access(record: &Record) -> bool {
+    matches!(record.op, Op::Read | Op::Write)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_period_is_a_duration_or_a_number_of_requests() {
+        assert!(matches!(every("60s"), Ok(Every::Time(Nanos(60_000_000_000)))));
+        assert!(matches!(every("5000"), Ok(Every::Requests(5000))));
+        for wrong in ["0", "0s", "often", "-1s", ""] {
+            let error = every(wrong).unwrap_err();
+            assert!(error.starts_with(&format!("`every`: found `{wrong}`")), "{error}");
+        }
+    }
+}

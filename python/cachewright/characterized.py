@@ -1,0 +1,62 @@
+"""What runs on a trace over time: `characterize`.
+
+For: the call behind the command, and the models that come with the package. Must never know: any
+characterizer. Times are nanoseconds since the trace's first request.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cachewright import _native
+from cachewright._native import SpecError
+from cachewright.spec import PathLike, TraceOptions
+
+if TYPE_CHECKING:
+    from cachewright.types import Progress
+
+EVERY = "60s"
+
+
+def characterize(
+    path: PathLike,
+    *,
+    every: str = EVERY,
+    model: PathLike | bytes | None = None,
+    trace: TraceOptions | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Return what ran in each period of a trace.
+
+    `every` is a duration or a number of reads and writes. Each period has counts, `read_share`,
+    `mean_bytes`, `working_set_bytes`, the shares of requests and of bytes that are sequential,
+    overlapped, strided and random (`classes`, `class_bytes`), and with a `model` (`train kinds`
+    writes them) what its volumes' last 1,000 requests were judged to be (`judged`). Errors:
+    `SpecError`, `TraceError`.
+    """
+    how = trace or TraceOptions()
+    text = _native.characterize(
+        os.fspath(path),
+        how.format,
+        how.on_bad_record,
+        dict(how.options),
+        volume=how.volume,
+        every=every,
+        model=None if model is None else _content(model),
+        progress=progress,
+    )
+    document: dict[str, Any] = json.loads(text)
+    return document
+
+
+def _content(model: PathLike | bytes) -> bytes:
+    if isinstance(model, bytes):
+        return model
+    try:
+        return Path(model).read_bytes()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise SpecError(f"{model}: {reason}; expected a model of `train kinds`") from None

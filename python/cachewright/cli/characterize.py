@@ -1,0 +1,106 @@
+"""The command `characterize`: what runs on a trace, period by period.
+
+For: reading a workload's character over time, and its kind where a model says it. Must never know:
+how it was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from cachewright import characterized, words
+from cachewright.cli import options, output
+from cachewright.cli.progress import progress
+from cachewright.cli.tables import Column, table
+
+CLASSES = ("sequential", "overlapped", "strided", "random")
+UNSURE = 0.6
+"""Below this confidence a kind is marked."""
+
+Trace = Annotated[Path, Parameter(help="A trace.")]
+
+
+def characterize(
+    source: Trace,
+    *,
+    every: str = characterized.EVERY,
+    model: Path | None = None,
+    json: options.Json = False,
+    trace: options.TraceArgs | None = None,
+) -> None:
+    """Show how a trace's requests change over time, and which kind of workload they are of.
+
+    Parameters
+    ----------
+    every
+        How long a period is: a duration (`10s`) or a number of reads and writes (`5000`).
+    model
+        A model of `train kinds`; at the end of each period it judges the last 1,000 requests.
+    json
+        Print what was found as JSON.
+
+    """
+    how = (trace or options.TraceArgs()).options()
+    with progress() as on_progress:
+        found = characterized.characterize(
+            source, every=every, model=model, trace=how, progress=on_progress
+        )
+    if json:
+        output.print_json(found)
+        return
+    show(found)
+
+
+def show(found: dict[str, Any]) -> None:
+    """Print a row per period and one of the whole trace."""
+    periods: list[dict[str, Any]] = found["periods"]
+    rows = [*periods, found["total"]]
+    columns = [Column("from", [*(_time(one) for one in periods), "all"], numeric=False)]
+    if found["characterizer"] is not None:
+        kinds = [*(_kinds(one["judged"]) for one in periods), ""]
+        columns.append(Column(f"kind ({found['characterizer']})", kinds, numeric=False))
+    columns += [
+        Column("requests", [words.count(one["reads"] + one["writes"]) for one in rows]),
+        Column("per s", [words.significant(one["rate_per_s"]) for one in rows]),
+        Column("reads", [words.percent(one["read_share"]) for one in rows]),
+        Column("mean", [words.size(round(one["mean_bytes"])) for one in rows]),
+        Column("working set", [words.size(one["working_set_bytes"]) for one in rows]),
+        *(Column(name, [words.percent(one["classes"][name]) for one in rows]) for name in CLASSES),
+        Column("sequential bytes", [_share(one, "sequential") for one in rows]),
+    ]
+    table("", columns)
+    if any(_least(one["judged"]) < UNSURE for one in periods):
+        output.note(f"?: less than {words.percent(UNSURE)} sure; perhaps none of the known kinds")
+    if found["characterizer"] is not None and not any(one["judged"] for one in periods):
+        output.note("no kind: it takes ten windows of one volume's requests to judge")
+
+
+def _time(period: dict[str, Any]) -> str:
+    return words.duration(period["start_ns"]) if period["start_ns"] else "0s"
+
+
+def _share(period: dict[str, Any], name: str) -> str:
+    return words.percent(period["class_bytes"][name])
+
+
+def _least(judged: Sequence[dict[str, Any]]) -> float:
+    return min((one["confidence"] for one in judged), default=1.0)
+
+
+def _kinds(judged: Sequence[dict[str, Any]]) -> str:
+    """Return a volume's kind and how sure that is; of several how many are of each."""
+    if not judged:
+        return words.NOTHING
+    if len(judged) == 1:
+        one = judged[0]
+        mark = "?" if one["confidence"] < UNSURE else ""
+        return f"{one['kind']}{mark} {words.percent(one['confidence'])}"
+    counts: dict[str, int] = {}
+    for one in judged:
+        counts[one["kind"]] = counts.get(one["kind"], 0) + 1
+    most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{kind} x {count}" for kind, count in most)

@@ -1,0 +1,167 @@
+"""The command `train kinds`: a model that tells kinds of workloads apart.
+
+For: training on the earlier parts of traces, and how often it is right on the rest. Must never
+know: how anyone trains.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from cachewright import words
+from cachewright._native import SpecError
+from cachewright.cli import options, output
+from cachewright.cli.progress import progress
+from cachewright.cli.tables import Column, table
+from cachewright.train.kinds import ADDRESS, KindsTraining, train_kinds
+
+Named = Annotated[
+    list[str], Parameter(help="KIND=TRACE, at least two kinds; a kind may have several traces.")
+]
+
+
+@Parameter(name="*")
+@dataclass
+class KindArgs:
+    """What a model of kinds sees, and how it learns."""
+
+    network: Literal["lstm", "mlp"] | None = None
+    """lstm reads a window request by request (rc-rnn), mlp sees its mean (the others)."""
+
+    units: int = 50
+    """Units of the layer."""
+
+    window: int = 100
+    """Requests of a window."""
+
+    without: options.Words = None
+    """A feature that the model does not see, as often as needed; `address` when left out, `none`
+    for all."""
+
+    share: str = "70%"
+    """The part of each volume that trains; its last fifth says when to stop."""
+
+    most: int = 1500
+    """Windows of a kind that train, at most."""
+
+    seed: int = 1
+    """Root of the random numbers."""
+
+    epochs: int = 60
+    """Epochs at most."""
+
+    patience: int = 8
+    """Epochs without a better validation error before it ends."""
+
+    batch: int = 64
+    """Windows per update."""
+
+    rate: float = 3e-3
+    """Adam's rate."""
+
+
+def kinds(
+    traces: Named,
+    *,
+    out: Path,
+    by: str = "rc-rnn",
+    judge: options.Words = None,
+    learn: KindArgs | None = None,
+    json: options.Json = False,
+    trace: options.TraceArgs | None = None,
+) -> None:
+    """Train a model that tells kinds of workloads apart; judge it on the traces' later parts.
+
+    Parameters
+    ----------
+    out
+        The model file to write (`.safetensors`); its report goes beside.
+    by
+        The characterizer (`list characterizers`).
+    judge
+        KIND=TRACE that only judges, whole, as often as needed.
+    json
+        Print what was found as JSON.
+
+    """
+    learn = learn or KindArgs()
+    without = [ADDRESS] if learn.without is None else learn.without
+    how = KindsTraining(
+        by=by,
+        network=learn.network,
+        units=learn.units,
+        window=learn.window,
+        without=[] if without == ["none"] else without,
+        share=options.share(learn.share),
+        most=learn.most,
+        seed=learn.seed,
+        epochs=learn.epochs,
+        patience=learn.patience,
+        batch=learn.batch,
+        rate=learn.rate,
+    )
+    with progress() as on_progress:
+        found = train_kinds(
+            _by_kind(traces),
+            out,
+            how,
+            judge=_by_kind(judge or []),
+            trace=(trace or options.TraceArgs()).options(),
+            progress=on_progress,
+        )
+    if json:
+        output.print_json(found.document)
+        return
+    show(found.document)
+    output.say(f"model: {out}; use it with `characterize --model {out}`")
+
+
+def show(document: dict[str, Any]) -> None:
+    """Print how often each trace's windows were taken for what they are."""
+    kinds, judged = document["kinds"], document["judged"]
+    output.say(
+        f"{document['scheme']}: {document['network']} of {document['settings']['units']} units, "
+        f"windows of {document['settings']['window']} requests, "
+        f"{words.size(document['bytes'])}, {words.duration(document['inference_ns'])} per window"
+    )
+    output.say()
+    answers = [
+        Column(f"as {kind}", [words.count(one["answers"][index]) for one in judged])
+        for index, kind in enumerate(kinds)
+    ]
+    table(
+        "windows that never trained",
+        [
+            Column("trace", [one["name"] for one in judged], numeric=False),
+            Column("part", [one["part"] for one in judged], numeric=False),
+            Column("kind", [kinds[one["kind"]] for one in judged], numeric=False),
+            Column("windows", [words.count(one["windows"]) for one in judged]),
+            *answers,
+            Column("right", [_right(one["accuracy"]) for one in judged]),
+            Column("of ten together", [_right(one["accuracy_of_ten"]) for one in judged]),
+        ],
+    )
+    means = [document[key]["accuracy"] for key in ("windows_judged", "f32", "of_ten")]
+    output.say(
+        f"mean over kinds, later parts: {_right(means[0])} of windows right "
+        f"({_right(means[1])} in f32), {_right(means[2])} of ten together"
+    )
+
+
+def _right(share: float | None) -> str:
+    return words.NOTHING if share is None else words.percent(share)
+
+
+def _by_kind(texts: list[str]) -> dict[str, list[str]]:
+    """Return traces by kind. Errors: `SpecError` for a text without `=`."""
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        kind, equals, path = text.partition("=")
+        if not equals or not kind.strip() or not path.strip():
+            raise SpecError(f"found `{text}`, expected KIND=TRACE")
+        found.setdefault(kind.strip(), []).append(path.strip())
+    return found
