@@ -22,6 +22,7 @@ pub mod lirs;
 pub mod lru;
 pub mod oc_smq;
 pub mod queue;
+pub mod rc_rnn;
 pub mod registry;
 pub mod replay;
 pub mod s3_fifo;
@@ -127,6 +128,10 @@ pub trait Policy: Send {
     fn learn(&mut self, _models: &[(String, Vec<u8>)]) -> Result<(), String> {
         Ok(())
     }
+
+    /// Hears which kind of workload runs now, by the name a model goes by; a kind that it has no
+    /// model of changes nothing.
+    fn workload(&mut self, _kind: &str) {}
 
     /// Takes the rooms among which it places blocks. What leaves for it is appended to `evicted`.
     fn divide_rooms(&mut self, _rooms: Rooms, _evicted: &mut Vec<BlockId>) {}

@@ -91,6 +91,7 @@ policies! {
     crate::smq::Smq,
     crate::oc_smq::OcSmq,
     crate::access_frequency::AccessFrequency,
+    crate::rc_rnn::RcRnn,
     crate::belady::Belady<false>,
     crate::belady::Belady<true>,
     crate::benefit_oracle::BenefitOracle,

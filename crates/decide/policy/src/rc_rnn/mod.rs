@@ -1,0 +1,210 @@
+//! RC-RNN: admissions and evictions that imitate an oracle, by a recurrent model per kind of
+//! workload.
+//!
+//! For: a label per request (let in or not; leaves soon, later or late), three LRU queues by it.
+//! Must never know: engines, tenants, files, who trained the models. Source: Ebrahimi et al.,
+//! "RC-RNN: Reconfigurable Cache Architecture for Storage Systems Using Recurrent Neural Networks"
+//! (IEEE TETC), sections 4.2 and 5.2.2. Units: blocks, accesses, bytes.
+//!
+//! A request is one step of the model, whose state is carried from request to request; its label
+//! holds for all its blocks, and is told the model with the next one. A hit goes to the head of its
+//! queue whatever its label. Readings where the paper leaves some open: "5x cache size requests"
+//! are block accesses, as the labels' durations are; a block that drops enters the queue below at
+//! its head; `features` documents the inputs. A request none of whose blocks the cache asks about
+//! (writes that go around) is not seen.
+//!
+//! Another workload: the model of that kind takes over from a zero state. By which queue the new
+//! model would have had a resident cannot be known without running it over the requests that
+//! brought it in, so a resident changes its queue at its next hit, which the new model labels (and
+//! its time there begins anew); those that are not hit leave by the old label. Without a model
+//! everything is let in as `mean`: LRU.
+
+pub mod features;
+pub mod memory;
+pub mod model;
+pub mod queues;
+#[cfg(test)]
+mod tests;
+
+use crate::beside::Asked;
+use crate::registry::{Entry, Need, Registered};
+use crate::{Access, Policy, Verdict};
+use cachewright_types::settings::NoSettings;
+use cachewright_types::{BlockId, Seed};
+use features::{Duration, Label, Stream};
+use model::Network;
+use queues::Queues;
+
+/// Queues by the labels of models.
+#[derive(Clone, Debug)]
+pub struct RcRnn {
+    queues: Queues,
+    stream: Stream,
+    capacity: u32,
+    models: Vec<(String, Network)>,
+    /// Which model is in use.
+    current: usize,
+    /// How often the model was changed, modulo 2^16.
+    changes: u16,
+    /// A request that was heard of and has not been labelled.
+    asked: Option<Asked>,
+    /// Of the request whose blocks are accessed.
+    label: Label,
+    /// What the model is told of the request before.
+    previous: Label,
+}
+
+impl Registered for RcRnn {
+    type Settings = NoSettings;
+    const ENTRY: Entry = Entry {
+        name: "rc-rnn",
+        doc: "a recurrent model labels requests: bypass, or stay soon, mean or late in lru queues",
+        source: "Ebrahimi et al., RC-RNN (IEEE TETC), section 4.2",
+        needs: &[Need::Requests, Need::Model],
+    };
+
+    fn new(capacity_blocks: u32, _: &NoSettings, _: Seed) -> Self {
+        RcRnn {
+            queues: Queues::new(capacity_blocks),
+            stream: Stream::new(capacity_blocks),
+            capacity: capacity_blocks,
+            models: Vec::new(),
+            current: 0,
+            changes: 0,
+            asked: None,
+            label: Label { cached: true, duration: Duration::Mean },
+            previous: Label::default(),
+        }
+    }
+}
+
+impl RcRnn {
+    /// Labels the request that was heard of, which begins with this block.
+    fn decide(&mut self, asked: &Asked, first: BlockId) {
+        let Some((_, network)) = self.models.get_mut(self.current) else { return };
+        let set = network.set();
+        let features = self.stream.request(set, asked, first, self.previous);
+        if let Some(label) = network.step(&features[..set.features().len()]) {
+            (self.label, self.previous) = (label, label);
+        }
+    }
+
+    /// A hit, of a block that another model may have queued.
+    #[inline(always)]
+    fn hit(&mut self, block: BlockId) {
+        if self.queues.model(block) == self.changes {
+            self.queues.hit(block);
+        } else {
+            self.queues.leave(block);
+            self.queues.enter(block, self.label.duration, self.changes);
+        }
+    }
+}
+
+impl Policy for RcRnn {
+    fn access(&mut self, access: Access) -> Verdict {
+        let block = access.block;
+        if let Some(asked) = self.asked.take() {
+            self.decide(&asked, block);
+        }
+        self.stream.memory_mut().note(block, access.write);
+        self.queues.pass();
+        if self.queues.contains(block) {
+            self.hit(block);
+            return Verdict::Hit;
+        }
+        if !self.label.cached || self.capacity == 0 {
+            return Verdict::Bypass;
+        }
+        let full = self.queues.len() >= self.capacity;
+        let evicted = if full { self.queues.victim() } else { None };
+        if let Some(victim) = evicted {
+            self.queues.leave(victim);
+        }
+        self.queues.enter(block, self.label.duration, self.changes);
+        Verdict::Admit { evicted }
+    }
+
+    fn contains(&self, block: BlockId) -> bool {
+        self.queues.contains(block)
+    }
+
+    fn tracks(&self, block: BlockId) -> bool {
+        self.queues.contains(block) || self.stream.memory().knows(block)
+    }
+
+    fn len(&self) -> u32 {
+        self.queues.len()
+    }
+
+    fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
+        self.capacity = capacity_blocks;
+        while self.queues.len() > capacity_blocks {
+            let Some(victim) = self.queues.victim() else { break };
+            self.queues.leave(victim);
+            evicted.push(victim);
+        }
+        self.queues.resize(capacity_blocks);
+        self.stream.memory_mut().resize(capacity_blocks);
+    }
+
+    fn remove(&mut self, block: BlockId) -> bool {
+        self.stream.memory_mut().forget(block);
+        let held = self.queues.contains(block);
+        if held {
+            self.queues.leave(block);
+        }
+        held
+    }
+
+    fn reserve_ids(&mut self, count: usize) {
+        self.queues.reserve_ids(count);
+        self.stream.memory_mut().reserve_ids(count);
+    }
+
+    #[inline(always)]
+    fn touch(&self, block: BlockId) -> u32 {
+        self.queues.touch(block) ^ self.stream.memory().touch(block)
+    }
+
+    #[inline(always)]
+    fn asked(&mut self, request: &Asked) {
+        self.asked = Some(*request);
+    }
+
+    fn learn(&mut self, models: &[(String, Vec<u8>)]) -> Result<(), String> {
+        let load = |(name, bytes): &(String, Vec<u8>)| {
+            let network = Network::load(bytes).map_err(|error| format!("`{name}`: {error}"))?;
+            Ok((name.clone(), network))
+        };
+        let models: Result<Vec<_>, String> = models.iter().map(load).collect();
+        self.models = models?;
+        self.current = 0;
+        match self.models.is_empty() {
+            true => Err("found no model, expected one or more".to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    fn workload(&mut self, kind: &str) {
+        let Some(next) = self.models.iter().position(|(name, _)| name == kind) else { return };
+        if next != self.current {
+            self.models[next].1.reset();
+            self.current = next;
+            self.changes = self.changes.wrapping_add(1);
+        }
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        self.queues.audit()?;
+        self.stream.memory().audit()?;
+        if self.len() <= self.capacity {
+            return Ok(());
+        }
+        Err(format!("{} blocks in a cache of {}", self.len(), self.capacity))
+    }
+}

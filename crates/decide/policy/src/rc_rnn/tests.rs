@@ -1,0 +1,328 @@
+//! `rc-rnn` by hand, beside a slow model, and with a network made by hand.
+#![allow(clippy::unwrap_used)] // a failed test may panic
+
+use super::*;
+use cachewright_infer::{
+    Architecture, Description, Head, Int8Model, Kind, OUTPUT_ONE, StoredModel, quantise,
+};
+use cachewright_types::Rng;
+use features::{FeatureSet, encoded};
+
+fn policy(capacity: u32) -> RcRnn {
+    let mut policy = RcRnn::new(capacity, &NoSettings {}, Seed(0));
+    policy.reserve_ids(4096);
+    policy
+}
+
+/// An access labelled by hand.
+fn access(policy: &mut RcRnn, block: u32, label: Label) -> Verdict {
+    policy.label = label;
+    policy.access(Access::read(BlockId(block)))
+}
+
+const OUT: Label = Label { cached: false, duration: Duration::Soon };
+
+fn stays(duration: Duration) -> Label {
+    Label { cached: true, duration }
+}
+
+/// A cache of 5 blocks: drops after 25 accesses, tops of one block.
+#[test]
+fn the_hand_worked_case() {
+    let mut policy = policy(5);
+    for block in 0..3 {
+        let verdict = access(&mut policy, block, stays(Duration::Late));
+        assert_eq!(verdict, Verdict::Admit { evicted: None });
+    }
+    access(&mut policy, 3, stays(Duration::Mean));
+    access(&mut policy, 4, stays(Duration::Soon));
+    assert_eq!(policy.queues.blocks(), [vec![4], vec![3], vec![2, 1, 0]]);
+    // Labelled "not cached": stays out and nothing leaves. A hit moves whatever its label.
+    assert_eq!(access(&mut policy, 5, OUT), Verdict::Bypass);
+    assert_eq!(access(&mut policy, 1, OUT), Verdict::Hit);
+    assert_eq!(policy.queues.blocks(), [vec![4], vec![3], vec![1, 2, 0]]);
+    // Victims: soon, then mean, then the tail of late.
+    let mut enter = |block| access(&mut policy, block, stays(Duration::Late));
+    assert_eq!(enter(6), Verdict::Admit { evicted: Some(BlockId(4)) });
+    assert_eq!(enter(7), Verdict::Admit { evicted: Some(BlockId(3)) });
+    assert_eq!(enter(8), Verdict::Admit { evicted: Some(BlockId(0)) });
+    assert_eq!(policy.queues.blocks(), [vec![], vec![], vec![8, 7, 6, 1, 2]]);
+    // 10 accesses so far. At the 28th block 1 is due, in since the 2nd, at the 29th block 2; at the
+    // 34th block 6, which is then the head of three and drops: a fifth of three is none.
+    for _ in 11..=29 {
+        assert_eq!(access(&mut policy, 9, OUT), Verdict::Bypass);
+    }
+    assert_eq!(policy.queues.blocks(), [vec![], vec![2, 1], vec![8, 7, 6]]);
+    for _ in 30..=33 {
+        access(&mut policy, 6, OUT);
+    }
+    assert_eq!(policy.queues.blocks(), [vec![], vec![2, 1], vec![6, 8, 7]]);
+    access(&mut policy, 9, OUT);
+    assert_eq!(policy.queues.blocks(), [vec![], vec![6, 2, 1], vec![8, 7]]);
+    assert_eq!(policy.audit(), Ok(()));
+}
+
+#[test]
+fn the_top_fifth_does_not_drop() {
+    let mut policy = policy(5);
+    for block in 0..5 {
+        access(&mut policy, block, stays(Duration::Mean));
+    }
+    for _ in 0..30 {
+        access(&mut policy, 0, OUT);
+    }
+    assert_eq!(policy.queues.blocks(), [vec![4, 3, 2, 1], vec![0], vec![]]);
+}
+
+/// When a block is looked at: an access, and its turn among those of one access.
+type Due = (usize, usize);
+
+/// The same in lists: everyone is looked at at every access.
+#[derive(Default)]
+struct Lists {
+    capacity: usize,
+    now: usize,
+    turns: usize,
+    /// Newest first, each with when it is due: soon, mean, late.
+    queues: [Vec<(u32, Due)>; 3],
+}
+
+impl Lists {
+    fn stay(&mut self) -> Due {
+        self.turns += 1;
+        (self.now + 5 * self.capacity, self.turns)
+    }
+
+    fn drop_due(&mut self) {
+        let mut found: Vec<(Due, u32)> = Vec::new();
+        for queue in &self.queues[1..] {
+            let due = queue.iter().filter(|(_, due)| due.0 < self.now);
+            found.extend(due.map(|(id, due)| (*due, *id)));
+        }
+        found.sort_unstable();
+        for (_, id) in found {
+            let stay = self.stay();
+            for queue in [1, 2] {
+                let held = &mut self.queues[queue];
+                let Some(at) = held.iter().position(|(other, _)| *other == id) else { continue };
+                if at < held.len() / 5 {
+                    held[at].1 = stay;
+                } else {
+                    held.remove(at);
+                    self.queues[queue - 1].insert(0, (id, stay));
+                }
+                break;
+            }
+        }
+    }
+
+    fn access(&mut self, id: u32, label: Label) -> Verdict {
+        self.now += 1;
+        self.drop_due();
+        for queue in &mut self.queues {
+            if let Some(at) = queue.iter().position(|(other, _)| *other == id) {
+                let entry = queue.remove(at);
+                queue.insert(0, entry);
+                return Verdict::Hit;
+            }
+        }
+        if !label.cached {
+            return Verdict::Bypass;
+        }
+        let held: usize = self.queues.iter().map(Vec::len).sum();
+        let full = held >= self.capacity;
+        let victim = self.queues.iter_mut().filter(|_| full).find_map(Vec::pop);
+        let entry = (id, self.stay());
+        self.queues[label.duration as usize].insert(0, entry);
+        Verdict::Admit { evicted: victim.map(|(id, _)| BlockId(id)) }
+    }
+}
+
+#[test]
+fn lists_agree_access_by_access() {
+    for (capacity, distinct) in [(1, 4), (2, 9), (5, 20), (11, 40), (64, 200)] {
+        let (mut fast, mut rng) = (policy(capacity), Seed(u64::from(capacity)).rng());
+        let mut slow = Lists { capacity: capacity as usize, ..Default::default() };
+        for position in 0..20_000 {
+            let id = (rng.unit() * rng.unit() * f64::from(distinct)) as u32;
+            let duration = Duration::ALL[rng.below(3) as usize];
+            let label = Label { cached: rng.below(3) > 0, duration };
+            let expected = slow.access(id, label);
+            assert_eq!(access(&mut fast, id, label), expected, "{capacity}: {position}");
+            let lists: [Vec<u32>; 3] =
+                slow.queues.each_ref().map(|queue| queue.iter().map(|x| x.0).collect());
+            assert_eq!(fast.queues.blocks(), lists, "{capacity}: {position}");
+        }
+        assert_eq!(fast.audit(), Ok(()));
+    }
+}
+
+/// A model of random weights in f32, its test vector of `steps` requests.
+fn random_model(hidden: &[usize], seed: u64, steps: usize) -> StoredModel {
+    let features = FeatureSet::Reuse.features();
+    let head = |(name, outputs): (&str, usize)| Head { name: name.to_owned(), outputs };
+    let mut description = Description::plain(Architecture {
+        kind: Kind::Lstm,
+        inputs: features.len(),
+        hidden: hidden.to_vec(),
+        heads: model::HEADS.map(head).to_vec(),
+    });
+    description.features = features.iter().map(|name| (*name).to_owned()).collect();
+    let mut rng = Seed(seed).rng();
+    let shapes = description.architecture.tensors();
+    let weights = shapes.into_iter().map(|(name, shape)| {
+        let bound = 2.0 / (shape[shape.len() - 1] as f64).sqrt();
+        let count = shape.iter().product();
+        let draw = |_| ((2.0 * rng.unit() - 1.0) * bound) as f32;
+        (name, (0..count).map(draw).collect())
+    });
+    let weights = weights.collect();
+    StoredModel::float(description, weights, inputs(&mut Seed(7).rng(), steps)).unwrap()
+}
+
+/// Requests that could be: small numbers, labels as they are encoded.
+fn inputs(rng: &mut Rng, steps: usize) -> Vec<Vec<f32>> {
+    let step = |_| {
+        let label = Label { cached: rng.below(2) == 0, duration: Duration::Late };
+        let mut features: Vec<f32> = (0..7).map(|_| (2.0 * rng.unit()) as f32).collect();
+        features.extend(encoded(label));
+        features
+    };
+    (0..steps).map(step).collect()
+}
+
+/// A model of two units that lets in what it remembers, and for long what was used often; weights
+/// are those of the gates i, f, g, o of both units.
+fn by_hand() -> StoredModel {
+    let mut stored = random_model(&[2], 1, 1);
+    let mut put = |name: &str, numbers: Vec<f32>| {
+        let tensor = stored.tensors.get_mut(name).unwrap();
+        tensor.numbers = cachewright_infer::Numbers::F32(numbers);
+    };
+    let mut input = vec![0.0; 8 * 9];
+    input[4 * 9 + 2] = -1.0; // The first unit: a distance below 25.
+    input[5 * 9 + 3] = 4.0; // The second: more than three accesses (a logarithm of 2).
+    put("weight_ih_l0", input);
+    put("weight_hh_l0", vec![0.0; 16]);
+    put("bias_ih_l0", vec![9.0, 9.0, -9.0, -9.0, 25.0, -8.0, 9.0, 9.0]);
+    put("bias_hh_l0", vec![0.0; 8]);
+    put("cached.weight", vec![-1.0, 0.0, 1.0, 0.0]);
+    put("cached.bias", vec![0.0; 2]);
+    put("duration.weight", vec![0.0, -1.0, 0.0, 0.0, 0.0, 1.0]);
+    put("duration.bias", vec![0.0; 3]);
+    // The outputs of the test vector are those of the new weights.
+    let tensors = stored.tensors.iter().map(|(name, tensor)| match &tensor.numbers {
+        cachewright_infer::Numbers::F32(numbers) => (name.clone(), numbers.clone()),
+        other => panic!("{other:?}"),
+    });
+    let mut rng = Seed(3).rng();
+    let mut steps = inputs(&mut rng, 2);
+    (steps[0][2], steps[1][3]) = (32.0, 16.0);
+    StoredModel::float(stored.description.clone(), tensors.collect(), steps).unwrap()
+}
+
+/// By hand in f32 and in int8.
+fn both() -> [Vec<u8>; 2] {
+    let stored = by_hand();
+    let calibration = stored.test_vector.inputs.concat();
+    let int8 = quantise(&stored, &[&calibration]).unwrap();
+    [stored.to_bytes().unwrap(), int8.to_bytes().unwrap()]
+}
+
+/// A read of one block, by its number.
+fn read(policy: &mut RcRnn, block: u32) -> Verdict {
+    let offset = u64::from(block) << 12;
+    policy.asked(&Asked { time_ns: 0, offset, length: 4096, write: false });
+    policy.access(Access::read(BlockId(block)))
+}
+
+#[test]
+fn a_stream_that_never_repeats_costs_no_admission() {
+    for file in both() {
+        let mut policy = policy(100);
+        policy.learn(&[("any".to_owned(), file)]).unwrap();
+        let admitted = (0..4000).filter(|block| read(&mut policy, *block) != Verdict::Bypass);
+        assert_eq!(admitted.count(), 0);
+        // What comes back is let in, as soon at first and as late when it has come back often.
+        let verdicts: Vec<Verdict> = (0..2).map(|_| read(&mut policy, 3999)).collect();
+        assert_eq!(verdicts, [Verdict::Admit { evicted: None }, Verdict::Hit]);
+        assert_eq!(policy.queues.blocks(), [vec![3999], vec![], vec![]]);
+        assert_eq!(policy.previous, stays(Duration::Soon));
+        read(&mut policy, 3998);
+        for _ in 0..4 {
+            read(&mut policy, 3999);
+        }
+        assert_eq!(policy.previous, stays(Duration::Late));
+        assert_eq!(policy.audit(), Ok(()));
+    }
+}
+
+#[test]
+fn another_workload_swaps_the_model_and_hits_requeue() {
+    let file = both()[1].clone();
+    let mut policy = policy(10);
+    policy.learn(&[("mail".to_owned(), file.clone()), ("web".to_owned(), file)]).unwrap();
+    for block in [1, 2, 1, 2, 1, 2] {
+        read(&mut policy, block);
+    }
+    assert_eq!(policy.queues.blocks(), [vec![2, 1], vec![], vec![]]);
+    policy.workload("no such kind");
+    policy.workload("mail");
+    read(&mut policy, 1);
+    assert_eq!(policy.queues.blocks()[0], [1, 2], "nothing was changed");
+    policy.workload("web");
+    read(&mut policy, 1);
+    assert_eq!(policy.queues.blocks(), [vec![2], vec![], vec![1]], "queued by the new model");
+    read(&mut policy, 1);
+    assert_eq!(policy.queues.blocks()[2], [1]);
+    assert_eq!(policy.audit(), Ok(()));
+}
+
+#[test]
+fn files_that_do_not_fit_are_refused_with_what_was_expected() {
+    let refused = |stored: &StoredModel| {
+        let file = stored.to_bytes().unwrap();
+        policy(1).learn(&[("mail".to_owned(), file)]).unwrap_err()
+    };
+    let good = random_model(&[4], 1, 1);
+    let renamed = |from: &str, to: &str| {
+        let mut stored = good.clone();
+        for name in &mut stored.description.features {
+            *name = name.replace(from, to);
+        }
+        stored
+    };
+    let error = refused(&renamed("reads", "writes"));
+    assert!(error.starts_with("`mail`: found features step, sequential, dist"), "{error}");
+    assert!(error.contains("expected address, size"), "{error}");
+    let mut heads = good.clone();
+    heads.description.architecture.heads.swap(0, 1);
+    let error = refused(&heads);
+    let expected = "`mail`: found heads `duration` of 3, `cached` of 2, expected `cached` of 2, \
+                    `duration` of 3";
+    assert_eq!(error, expected);
+    assert!(policy(1).learn(&[]).is_err());
+    assert!(policy(1).learn(&[("mail".to_owned(), b"none".to_vec())]).is_err());
+}
+
+/// What a window of requests computed in one go says is what steps with a carried state say: the
+/// same bits in int8, and f32 within the error of quantisation.
+#[test]
+fn a_carried_state_says_what_its_window_says() {
+    let stored = random_model(&[24, 24, 24], 5, 100);
+    let window = stored.test_vector.inputs.concat();
+    let int8 = quantise(&stored, &[&window]).unwrap();
+    let whole = Int8Model::new(&int8).unwrap();
+    let said = whole.run(&mut whole.zero_state(), &window).unwrap();
+    let mut carried = Network::load(&int8.to_bytes().unwrap()).unwrap();
+    let mut furthest = 0.0_f32;
+    for (step, outputs) in stored.test_vector.inputs.iter().zip(said.chunks_exact(5)) {
+        assert_eq!(carried.step(step), model::label(outputs));
+    }
+    for (exact, outputs) in stored.test_vector.outputs.iter().zip(said.chunks_exact(5)) {
+        for (exact, output) in exact.iter().zip(outputs) {
+            furthest = furthest.max((exact - *output as f32 / OUTPUT_ONE).abs());
+        }
+    }
+    assert!(furthest < 0.05, "{furthest} between f32 and int8");
+}
