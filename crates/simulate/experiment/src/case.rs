@@ -4,7 +4,7 @@
 //! recording. Must never know: how a case is run.
 
 use crate::ExperimentError;
-use crate::models::Library;
+use crate::models::{Caching, Library};
 use crate::spec::{Front, Named, Spec, StackSpec, Stop, full_key};
 use cachewright_partition::registry::check_needs;
 use cachewright_partition::{Models, Need, Partitioner};
@@ -29,6 +29,8 @@ pub struct Case {
     pub varied: Vec<(String, String)>,
     /// The models that its partitioner needs.
     pub models: Arc<Models>,
+    /// The models that its policy needs.
+    pub caching: Arc<Caching>,
 }
 
 /// All combinations, the last key varying fastest. Errors: a stack file that is wrong with one of
@@ -52,8 +54,8 @@ pub fn expand(
         varied.reverse();
         let overrides: Vec<_> = set.iter().chain(&varied).cloned().collect();
         let spec = Spec::parse(text, origin, &overrides)?;
-        let models = library.of(&spec, origin)?;
-        cases.push(Case { index, spec, varied, models });
+        let (models, caching) = (library.of(&spec, origin)?, library.caching(&spec, origin)?);
+        cases.push(Case { index, spec, varied, models, caching });
     }
     Ok(cases)
 }

@@ -97,7 +97,8 @@ impl Plan<'_> {
         let spec = &self.case.spec;
         let seed = spec.seed.derive("policy");
         let make = |pool: usize, capacity| {
-            P::new(capacity, settings, seed.derive(&format!("pool/{pool}")))
+            let seed = seed.derive(&format!("pool/{pool}"));
+            self.case.caching.taught(P::new(capacity, settings, seed))
         };
         Engine::new(spec.tenants.len(), quotas, spec.cache.write, make)
     }

@@ -1,13 +1,14 @@
-//! Trained models that partitioners are given, as files.
+//! Trained models that partitioners and policies are given, as files.
 //!
 //! For: reading them before anything is replayed, once for all cases that name the same. Must never
-//! know: what is computed from them. A file is read where a case's partitioner needs it; others do
-//! not hear it.
+//! know: what is computed from them. A file is read where a case's partitioner or policy needs it;
+//! others do not hear it.
 
 use crate::ExperimentError;
-use crate::spec::{ModelFile, Spec};
+use crate::spec::{KindsSpec, ModelFile, Named, Spec};
 use cachewright_infer::Model;
 use cachewright_partition::{Models, Need};
+use cachewright_policy::Policy;
 use cachewright_types::seed::mix;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +17,27 @@ use std::sync::Arc;
 #[derive(Default)]
 pub struct Library {
     read: Vec<(Files, Arc<Models>)>,
+    caching: Vec<((Named, KindsSpec), Arc<Caching>)>,
+}
+
+/// The models of a policy, which it has been seen to take.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Caching {
+    /// Each by the kind of workload it was trained on.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// The kind to begin with.
+    pub first: Option<String>,
+}
+
+impl Caching {
+    /// An empty cache of the policy with its models.
+    pub fn taught<P: Policy>(&self, mut policy: P) -> P {
+        // Refused files do not come here: the library tried them on a policy of this name.
+        if !self.files.is_empty() && policy.learn(&self.files).is_ok() {
+            self.first.iter().for_each(|kind| policy.workload(kind));
+        }
+        policy
+    }
 }
 
 /// The files of tenants, and the file of all.
@@ -50,6 +72,47 @@ impl Library {
     }
 }
 
+impl Library {
+    /// The models that the policy of `spec` needs. Errors: none, where it needs some; a file that
+    /// cannot be read, is no model, or is one that the policy cannot use.
+    pub fn caching(&mut self, spec: &Spec, origin: &Path) -> Result<Arc<Caching>, ExperimentError> {
+        let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+        let named = &spec.cache.policy;
+        let needed = cachewright_policy::entry(&named.name)
+            .is_ok_and(|entry| entry.needs.contains(&cachewright_policy::Need::Model));
+        if !needed {
+            return Ok(Arc::default());
+        }
+        let kinds = &spec.cache.kinds;
+        let key = (named.clone(), kinds.clone());
+        if let Some((_, known)) = self.caching.iter().find(|(other, _)| *other == key) {
+            return Ok(Arc::clone(known));
+        }
+        if kinds.files.is_empty() {
+            let name = &named.name;
+            let expected = "expected files by kind of workload in `cache.models`";
+            return Err(refuse(format!(
+                "`cache.policy`: `{name}` needs trained models, {expected}"
+            )));
+        }
+        let file = |(kind, file): &(String, ModelFile)| {
+            Ok((kind.clone(), read(&format!("cache.models.{kind}"), file, origin)?))
+        };
+        let files: Result<Vec<_>, ExperimentError> = kinds.files.iter().map(file).collect();
+        let caching = Caching { files: files?, first: kinds.first.clone() };
+        cachewright_policy::registry::boxed(&named.name, &named.pairs, 0, spec.seed)
+            .map_err(|error| refuse(format!("`cache.policy`: {error}")))?
+            .learn(&caching.files)
+            .map_err(|error| {
+                let name = &named.name;
+                refuse(format!("`cache.models`: found a file that `{name}` cannot use: {error}"))
+            })?;
+        let caching = Arc::new(caching);
+        self.caching.push((key, Arc::clone(&caching)));
+        Ok(caching)
+    }
+}
+
 /// A model's bytes.
 fn read(key: &str, model: &ModelFile, origin: &Path) -> Result<Vec<u8>, ExperimentError> {
     let path = model.path.display();
@@ -63,8 +126,9 @@ fn read(key: &str, model: &ModelFile, origin: &Path) -> Result<Vec<u8>, Experime
 }
 
 /// A number that differs for different models, but for accidents; 0 without any.
-pub fn fingerprint(models: &Models) -> u64 {
-    let files = models.each.iter().chain(&models.joint);
+pub fn fingerprint(models: &Models, caching: &Caching) -> u64 {
+    let of_policy = caching.files.iter().map(|(_, bytes)| bytes);
+    let files = models.each.iter().chain(&models.joint).chain(of_policy);
     let file = |hash: u64, bytes: &Vec<u8>| {
         bytes.iter().fold(mix(hash ^ bytes.len() as u64), |hash, byte| mix(hash ^ u64::from(*byte)))
     };

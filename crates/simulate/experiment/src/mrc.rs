@@ -97,7 +97,8 @@ impl Job<'_> {
     /// Response times at each tenant's sizes, and with the cache switched off.
     fn latency(&self) -> Result<Vec<Value>, ExperimentError> {
         let (spec, varied) = (self.spec.clone(), Vec::new());
-        let case = Case { index: 0, spec, varied, models: Default::default() };
+        let (models, caching) = Default::default();
+        let case = Case { index: 0, spec, varied, models, caching };
         let sizes = |tenant: usize| {
             let distinct = self.recording().totals[tenant].distinct_blocks;
             Ok([vec![0], self.sizes(distinct)?].concat())

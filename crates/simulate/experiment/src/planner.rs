@@ -11,6 +11,7 @@
 
 use crate::case::{Case, expand};
 use crate::lanes::{Plan, measured};
+use crate::models::Caching;
 use crate::profiles::Profiles;
 use crate::progress::{OnProgress, Progress, with_threads};
 use crate::record::{Kept, record};
@@ -169,7 +170,8 @@ impl Planner<'_> {
             let plan = self.lane_plan(case)?;
             let head = plan.head(TenantId(place as u16), 1.0, wants);
             let spec = &case.spec;
-            let visitor = Alone { head: &head, spec, goal };
+            let caching = &case.caching;
+            let visitor = Alone { head: &head, spec, caching, goal };
             let policy = &spec.cache.policy;
             cachewright_policy::visit(&policy.name, &policy.pairs, visitor).map_err(|error| {
                 let message = format!("`cache.policy`: {error}");
@@ -327,6 +329,7 @@ fn between(low: u32, high: u32) -> Vec<u32> {
 struct Alone<'a> {
     head: &'a Head,
     spec: &'a Spec,
+    caching: &'a Caching,
     goal: f64,
 }
 
@@ -335,7 +338,7 @@ impl PolicyVisitor for Alone<'_> {
 
     fn visit<P: Registered>(self, settings: P::Settings) -> (Option<u32>, f64) {
         let (seed, mode) = (self.spec.seed.derive("policy"), self.spec.cache.write);
-        let make = |capacity| P::new(capacity, &settings, seed);
+        let make = |capacity| self.caching.taught(P::new(capacity, &settings, seed));
         let ratio = |size: u32| self.head.hit_ratio(size, mode, make);
         let most = self.head.distinct_blocks().max(1);
         let best = ratio(most);

@@ -3,11 +3,12 @@
 //! For: partitioners that start from a replay of each tenant's head. Must never know: what is done
 //! with a profile. Units: blocks; hit ratios from 0 to 1. A ratio depends on the recording and
 //! where its requests lie, the machine's settings, the tenant, the length of its head, the policy
-//! with its settings, the seed, the write mode and the size, and on nothing else of a case; so does
+//! with its settings and models, the seed, the write mode and the size, and on nothing else of a case; so does
 //! the key it is kept under.
 
 use crate::curves::of_head;
 use crate::lanes::Plan;
+use crate::models::Caching;
 use crate::spec::Spec;
 use cachewright_curve::Curve;
 use cachewright_policy::{PolicyVisitor, Registered};
@@ -34,6 +35,7 @@ pub struct Profiles {
 struct Alone<'a> {
     head: &'a Head,
     spec: &'a Spec,
+    caching: &'a Caching,
     size: u32,
 }
 
@@ -42,7 +44,7 @@ impl PolicyVisitor for Alone<'_> {
 
     fn visit<P: Registered>(self, settings: P::Settings) -> f64 {
         let seed = self.spec.seed.derive("profile");
-        let make = |capacity| P::new(capacity, &settings, seed);
+        let make = |capacity| self.caching.taught(P::new(capacity, &settings, seed));
         self.head.hit_ratio(self.size, self.spec.cache.write, make)
     }
 }
@@ -82,10 +84,12 @@ impl Profiles {
         let (head, machine) = self.head(plan, place, wants);
         cachewright_policy::registry::boxed(&policy.name, &policy.pairs, 0, spec.seed)?;
         let (seed, write) = (spec.seed, spec.cache.write);
-        let words = format!("{place} {share} {policy:?} {seed:?} {write:?} {machine}");
+        let kinds = &spec.cache.kinds;
+        let words = format!("{place} {share} {policy:?} {kinds:?} {seed:?} {write:?} {machine}");
         let ratio = |&size: &u32| {
             let ratio = self.ratios.get((words.clone(), size), || {
-                let alone = Alone { head: &head, spec, size };
+                let caching = &plan.case.caching;
+                let alone = Alone { head: &head, spec, caching, size };
                 cachewright_policy::visit(&policy.name, &policy.pairs, alone).unwrap_or_default()
             });
             (size, ratio)

@@ -151,7 +151,7 @@ impl Run<'_> {
             case.check_interval(recorded.recording.span_ns(), self.origin)?;
             case.check_warmup(recorded.recording.span_ns(), self.origin)?;
             let resolved = resolved(&case.spec, self.origin)?;
-            let models = fingerprint_of_models(&case.models);
+            let models = fingerprint_of_models(&case.models, &case.caching);
             let key = Store::key(&resolved, &recorded.tenants, fingerprint ^ models);
             if let Some((mut answer, rows)) = self.store.load(&key)? {
                 // The same settings may be written, numbered and varied otherwise today.

@@ -29,7 +29,8 @@ impl BlockStream {
         let spec = Spec::parse(text, origin, set)?;
         let recording = record(&spec, Kept::default(), progress)?.recording;
         let tenants = spec.tenants.iter().map(|tenant| tenant.name.clone()).collect();
-        let case = Case { index: 0, spec, varied: Vec::new(), models: Default::default() };
+        let (varied, models, caching) = Default::default();
+        let case = Case { index: 0, spec, varied, models, caching };
         let capacity_blocks = case.capacity_blocks(recording.distinct, origin)?;
         Ok(BlockStream { recording, next: 0, capacity_blocks, tenants })
     }

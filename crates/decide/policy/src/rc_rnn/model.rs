@@ -5,7 +5,7 @@
 //! recurrent layers the file has. Its heads are `cached` (no, yes) and `duration` (soon, mean,
 //! late); its features say which set it was trained on.
 
-use super::features::{Duration, FeatureSet, Label};
+use super::features::{Duration, FeatureSet, Label, MOST, encoded};
 use cachewright_infer::{
     Architecture, FloatModel, FloatScratch, FloatState, Int8Model, Int8Scratch, Int8State, Model,
     StoredModel,
@@ -71,6 +71,26 @@ impl Network {
                 .ok()
                 .and_then(label),
         }
+    }
+}
+
+impl Network {
+    /// What it says of one request after another, from a zero state: rows of features, in which the
+    /// labels of the requests before are replaced by its own where `own`.
+    pub fn follow(&mut self, rows: &[f32], own: bool) -> Vec<Label> {
+        self.reset();
+        let mut previous = Label::default();
+        let inputs = self.set.features().len();
+        let step = |row: &[f32]| {
+            let mut features = [0.0; MOST];
+            features[..inputs].copy_from_slice(row);
+            if own {
+                features[inputs - 2..inputs].copy_from_slice(&encoded(previous));
+            }
+            previous = self.step(&features[..inputs]).unwrap_or(previous);
+            previous
+        };
+        rows.chunks_exact(inputs).map(step).collect()
     }
 }
 

@@ -8,6 +8,7 @@
 //! Qin, iCache (TCAD 2025), sections IV-B and IV-C. Units: nanoseconds, blocks, granules.
 
 use crate::case::Case;
+use crate::models::Library;
 use crate::progress::{OnProgress, with_threads};
 use crate::record::{Kept, record};
 use crate::timed::workload;
@@ -70,11 +71,13 @@ pub fn segments(
     progress: OnProgress<'_>,
 ) -> Result<Segments, ExperimentError> {
     let spec = Spec::parse(text, origin, &options.set)?;
+    let caching = Library::default().caching(&spec, origin)?;
     let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
     let interval_ns = spec.replay.interval.0;
     check(&spec, options).map_err(refuse)?;
     with_threads(options.threads, || {
-        let case = Case { index: 0, spec, varied: Vec::new(), models: Default::default() };
+        let (varied, models) = Default::default();
+        let case = Case { index: 0, spec, varied, models, caching };
         let kept = Kept { times: true, bytes: true, requests: case.hears_requests() };
         let recorded = record(&case.spec, kept, progress)?;
         let recording = &recorded.recording;

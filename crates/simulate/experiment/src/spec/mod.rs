@@ -19,7 +19,7 @@ mod tenant;
 pub use device::{DeviceSpec, Front, StackSpec};
 pub use flash::FlashSpec;
 pub use goal::Goal;
-pub use model::ModelFile;
+pub use model::{KindsSpec, ModelFile};
 pub use overrides::{apply, full_key};
 pub use stop::Stop;
 pub use tenant::TenantSpec;
@@ -53,6 +53,8 @@ pub struct CacheSpec {
     pub partition: Named,
     /// The file of a model of all tenants together, for partitioners that predict by one.
     pub model: Option<ModelFile>,
+    /// Models by kind of workload, for policies that decide by one.
+    pub kinds: KindsSpec,
     /// Which channels hold whose blocks.
     pub layout: Named,
     /// Where writes go.
@@ -171,7 +173,18 @@ impl Spec {
 
 impl CacheSpec {
     fn from_section(top: &Section<'_>, origin: &Path) -> Result<CacheSpec, String> {
-        let keys = ["capacity", "block", "policy", "partition", "model", "layout", "write", "trim"];
+        let keys = [
+            "capacity",
+            "block",
+            "policy",
+            "partition",
+            "model",
+            "models",
+            "workload",
+            "layout",
+            "write",
+            "trim",
+        ];
         let section = top.required_table("cache", &keys)?;
         let block = section.bytes("block", Bytes(4096))?;
         if !block.0.is_power_of_two() || !(512..=1 << 30).contains(&block.0) {
@@ -198,6 +211,7 @@ impl CacheSpec {
             policy,
             partition,
             model: ModelFile::from_section(&section, folder)?,
+            kinds: KindsSpec::from_section(&section, folder)?,
             layout,
             write: WriteMode::ALL[write],
             trim: trim == 0,

@@ -2,7 +2,7 @@
 //!
 //! For: `check`, the result file and telling cases apart. Must never know: who reads it.
 
-use super::{FlashSpec, Goal, Named, Spec, TenantSpec, flash, layout};
+use super::{FlashSpec, Goal, KindsSpec, Named, Spec, TenantSpec, flash, layout};
 use cachewright_layout::registry::setting_specs as layout_settings;
 use cachewright_trace::OnBadRecord;
 use cachewright_types::{Seed, SettingSpec};
@@ -22,6 +22,8 @@ impl Spec {
                 "policy": policy(&self.cache.policy)?,
                 "partition": partition(&self.cache.partition)?,
                 "model": self.cache.model.as_ref().map(|model| &model.text),
+                "models": models(&self.cache.kinds),
+                "workload": self.cache.kinds.first,
                 "layout": scheme(&self.cache.layout, layout_settings(&self.cache.layout.name)),
                 "write": self.cache.write.name(),
                 "trim": if self.cache.trim { "drop" } else { "ignore" },
@@ -52,6 +54,12 @@ impl Spec {
         }
         Ok(whole)
     }
+}
+
+/// Models by kind.
+fn models(kinds: &KindsSpec) -> Value {
+    let files = kinds.files.iter();
+    Value::Object(files.map(|(kind, file)| (kind.clone(), json!(file.text))).collect())
 }
 
 fn tenant(tenant: &TenantSpec) -> Value {

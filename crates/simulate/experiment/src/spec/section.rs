@@ -73,6 +73,20 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// A table of texts, in order of their keys; none where there is no table.
+    pub fn texts(&self, name: &str) -> Result<Vec<(String, String)>, String> {
+        let table = match self.get(name) {
+            None => return Ok(Vec::new()),
+            Some(toml::Value::Table(table)) => table,
+            Some(other) => return Err(self.refuse(name, other, "a table of texts")),
+        };
+        let one = |(key, value): (&String, &toml::Value)| match value {
+            toml::Value::String(text) => Ok((key.clone(), text.clone())),
+            other => Err(self.refuse(&format!("{name}.{key}"), other, "text in quotes")),
+        };
+        table.iter().map(one).collect()
+    }
+
     /// A text.
     pub fn text(&self, name: &str, default: &str) -> Result<String, String> {
         Ok(self.optional_text(name)?.unwrap_or_else(|| default.to_owned()))

@@ -1,0 +1,94 @@
+//! Models of a caching policy, named in a stack file by kind of workload: they reach the policy, and
+//! are refused by key before anything is replayed.
+#![allow(clippy::unwrap_used)] // a failed test may panic
+
+mod common;
+
+use cachewright_infer::{Architecture, Description, Head, Kind, StoredModel};
+use cachewright_policy::rc_rnn::features::FeatureSet;
+use common::{Folder, answer_to, small_trace};
+use serde_json::Value;
+
+const STACK: &str = "[cache]\ncapacity = \"200 blocks\"\npolicy = \"rc-rnn\"\n\
+    models = { mail = \"yes.safetensors\", web = \"no.safetensors\" }\nworkload = \"mail\"\n\
+    [[tenant]]\nname = \"a\"\ntrace = \"a.csv\"\n";
+
+/// A model that labels every request so.
+fn always(cached: bool, features: FeatureSet) -> Vec<u8> {
+    let names = features.features();
+    let head = |name: &str, outputs| Head { name: name.to_owned(), outputs };
+    let mut description = Description::plain(Architecture {
+        kind: Kind::Lstm,
+        inputs: names.len(),
+        hidden: vec![1],
+        heads: vec![head("cached", 2), head("duration", 3)],
+    });
+    description.features = names.iter().map(|name| (*name).to_owned()).collect();
+    let tensors = description.architecture.tensors().into_iter().map(|(name, shape)| {
+        let mut numbers = vec![0.0; shape.iter().product()];
+        if name == "cached.bias" {
+            numbers[usize::from(cached)] = 1.0;
+        }
+        (name, numbers)
+    });
+    let tensors = tensors.collect();
+    let model = StoredModel::float(description, tensors, vec![vec![0.0; names.len()]]).unwrap();
+    model.to_bytes().unwrap()
+}
+
+fn folder(name: &str) -> Folder {
+    let folder = Folder::new(name);
+    folder.with("a.csv", &small_trace(5, 4000, 500));
+    for (file, cached) in [("yes", true), ("no", false)] {
+        let model = always(cached, FeatureSet::Reuse);
+        std::fs::write(folder.path.join(format!("{file}.safetensors")), model).unwrap();
+    }
+    folder
+}
+
+fn admissions(result: &Value) -> u64 {
+    result["cases"][0]["tenants"][0]["admissions"].as_u64().unwrap()
+}
+
+#[test]
+fn the_model_of_the_kind_decides() {
+    let folder = folder("kinds");
+    let run = |set: &[(&str, &str)]| answer_to(&folder, STACK, set).unwrap();
+    for pace in ["open", "closed"] {
+        let of = |kind| admissions(&run(&[("replay.loop", pace), ("cache.workload", kind)]));
+        assert!(of("mail") > 500, "{pace}");
+        assert_eq!(of("web"), 0, "{pace}");
+    }
+    let settings = &run(&[])["cases"][0]["settings"];
+    assert_eq!(settings["cache"]["workload"], "mail", "{settings}");
+}
+
+#[test]
+fn what_is_missing_or_does_not_fit_is_refused_by_key() {
+    let folder = folder("misfits");
+    let refused = |set: &[(&str, &str)]| answer_to(&folder, STACK, set).unwrap_err();
+    let error = refused(&[("cache.workload", "web-server")]);
+    assert!(error.contains("`cache.workload`: found `web-server`, expected one of mail, web"));
+    let error = refused(&[("cache.models", "{ mail = \"none.safetensors\" }")]);
+    assert!(error.contains("`cache.models.mail`: found no file"), "{error}");
+    let error = refused(&[("cache.models", "{ mail = 3 }")]);
+    assert!(error.contains("`cache.models.mail`: found `3`, expected text"), "{error}");
+    folder.with("text.safetensors", "no model");
+    let error = refused(&[("cache.models", "{ mail = \"text.safetensors\" }")]);
+    assert!(error.contains("`cache.models.mail`: found no model in"), "{error}");
+    let plain = STACK.replace("models", "#").replace("workload", "#");
+    let error = answer_to(&folder, &plain, &[]).unwrap_err();
+    let expected = "`cache.policy`: `rc-rnn` needs trained models, expected files by kind of \
+                    workload in `cache.models`";
+    assert!(error.contains(expected), "{error}");
+    let several = STACK.replace("workload", "#");
+    let error = answer_to(&folder, &several, &[]).unwrap_err();
+    assert!(error.contains("expected the kind to begin with: one of mail, web"), "{error}");
+    let mut other = StoredModel::from_bytes(&always(true, FeatureSet::Paper)).unwrap();
+    other.description.features[0] = "place".to_owned();
+    std::fs::write(folder.path.join("yes.safetensors"), other.to_bytes().unwrap()).unwrap();
+    let error = refused(&[]);
+    let expected = "`cache.models`: found a file that `rc-rnn` cannot use: `mail`: found features \
+                    place, size";
+    assert!(error.contains(expected), "{error}");
+}
