@@ -257,6 +257,39 @@ mod tests {
     }
 
     #[test]
+    fn reads_and_writes_may_all_be_of_one_kind() {
+        let ops = [Op::Trim, Op::Write, Op::Read, Op::Flush, Op::Write];
+        let turned = |operation, stop, sort| {
+            let record = |(at, op): (usize, &Op)| Record {
+                time_ns: 100 - 10 * u64::from(sort) * at as u64,
+                offset_bytes: at as u64,
+                length_bytes: 1,
+                op: *op,
+                volume: 0,
+            };
+            let reader = Listed {
+                records: ops.iter().enumerate().map(record).collect(),
+                next: 0,
+                volumes: vec!["v0".to_owned()],
+                skipped: Skipped::default(),
+            };
+            let mut input = TenantInput::reader("a", Box::new(reader));
+            (input.operation, input.stop, input.sort) = (Some(operation), stop, sort);
+            let mut workload = Workload::open(vec![input]).unwrap();
+            let batch = all(&mut workload, 2);
+            assert!(batch.op.iter().all(|op| *op == operation));
+            batch.offset_bytes
+        };
+        assert_eq!(turned(Op::Write, None, false), [1, 2, 4]);
+        assert_eq!(
+            turned(Op::Read, Some(Stop::After(2)), false),
+            [1, 2],
+            "trims count for nothing"
+        );
+        assert_eq!(turned(Op::Read, None, true), [4, 2, 1]);
+    }
+
+    #[test]
     fn or_sorted_when_asked() {
         let mut input = TenantInput::reader("a", listed(&[(50, 0), (40, 0), (70, 0), (40, 0)]));
         input.sort = true;

@@ -76,6 +76,8 @@ impl Case {
                 tenant.sensitive = false;
                 tenant.queue_depth = 1;
                 tenant.think_time = Default::default();
+                (tenant.noise, tenant.repeat) = (None, false);
+                tenant.until = tenant.until.filter(|_| !case.spec.replay.closed);
             }
             tenants
         };

@@ -6,7 +6,6 @@ use crate::ExperimentError;
 use crate::case::Case;
 use crate::curves;
 use crate::profiles::Profiles;
-use crate::spec::Stop;
 use cachewright_cache::{Engine, Quotas};
 use cachewright_partition::{Need, Partitioner};
 use cachewright_policy::{PolicyVisitor, Registered};
@@ -154,9 +153,7 @@ impl Plan<'_> {
             queue_depth: spec.tenants.iter().map(|tenant| tenant.queue_depth).collect(),
             think_ns: of_tenants(|tenant| tenant.think_time.0),
             start_ns: of_tenants(|tenant| tenant.start.0),
-            stop_ns: of_tenants(|tenant| {
-                tenant.stop.and_then(Stop::time).map_or(NEVER_NS, |time| time.0)
-            }),
+            stop_ns: of_tenants(|tenant| tenant.until.map_or(NEVER_NS, |time| time.0)),
             hit_ns: spec.replay.hit_time.0,
             miss_ns: spec.replay.miss_time.0,
             interval_ns: spec.replay.interval.0,

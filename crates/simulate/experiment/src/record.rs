@@ -52,12 +52,11 @@ pub fn open(spec: &Spec) -> Result<Workload, ExperimentError> {
 pub fn input(tenant: &TenantSpec, closed: bool) -> Result<TenantInput, ExperimentError> {
     let mut input = whole(tenant);
     input.stop = match tenant.stop {
-        Some(Stop::At(time)) if !closed => Some(merge::Stop::At(time)),
         Some(Stop::Share(share)) => {
             let requests = count(Workload::open(vec![whole(tenant)])?)?;
             Some(merge::Stop::After((requests as f64 * share).round().max(1.0) as u64))
         }
-        _ => None,
+        _ => tenant.until.filter(|_| !closed).map(merge::Stop::At),
     };
     Ok(input)
 }
@@ -81,6 +80,7 @@ fn whole(tenant: &TenantSpec) -> TenantInput {
     input.time_scale = tenant.time_scale;
     input.start = tenant.start;
     input.sort = tenant.sort;
+    input.operation = tenant.operation;
     input
 }
 

@@ -14,7 +14,7 @@ use crate::result::{case_json, curve_points, settings_json, workload_json};
 use crate::series::{self, Rows};
 use crate::spec::full_key;
 use crate::store::Store;
-use crate::timed::{Timed, add_responses, shares_places, timing_json, workload};
+use crate::timed::{Timed, add_responses, shares_places, throughput, timing_json, workload};
 use crate::wa::{Flash, UnderCache};
 use crate::{ExperimentError, Spec, VERSION};
 use cachewright_curve::{CurveSet, Method};
@@ -371,13 +371,16 @@ impl Run<'_> {
             "workload": workload,
             "tenants": tenants,
             "varied": varied,
-            "cases": cases,
+            "cases": &cases,
             "curves": curves,
         });
         match &options.out {
             Some(out) => {
                 series::write(&out.join("series.parquet"), &self.rows)?;
                 result["series"] = "series.parquet".into();
+                if throughput::write(&out.join("throughput.parquet"), &cases)? {
+                    result["throughput"] = "throughput.parquet".into();
+                }
                 self.store.write_result(out, &result)?;
                 // Beside the document: what is written does not depend on what was kept.
                 result["reused"] = self.reused.into();

@@ -32,44 +32,65 @@ const SCHEMA: &str = "message series {
 
 /// Rows of several cases: (case, row).
 pub type Rows = Vec<(u32, Row)>;
+/// The columns of a file that are being written.
+pub(crate) type Group<'a> = SerializedRowGroupWriter<'a, File>;
 
 /// Writes the rows; the file appears whole or not at all.
 pub fn write(path: &Path, rows: &Rows) -> Result<(), ExperimentError> {
+    write_file(path, SCHEMA, |group| columns(group, rows))
+}
+
+/// Writes a file of one row group, whose columns `fill` writes in the order of `schema`; it appears
+/// whole or not at all.
+pub(crate) fn write_file(
+    path: &Path,
+    schema: &str,
+    fill: impl FnOnce(&mut Group<'_>) -> Result<(), ParquetError>,
+) -> Result<(), ExperimentError> {
     let part = path.with_extension("parquet.part");
     let io = |error: &dyn std::fmt::Display| ExperimentError::Io {
         path: path.to_owned(),
         message: error.to_string(),
     };
     let file = File::create(&part).map_err(|error| io(&error))?;
-    write_to(file, rows).map_err(|error| io(&error))?;
+    write_to(file, schema, fill).map_err(|error| io(&error))?;
     std::fs::rename(&part, path).map_err(|error| io(&error))
 }
 
-fn write_to(file: File, rows: &Rows) -> Result<(), ParquetError> {
-    let schema = Arc::new(parse_message_type(SCHEMA)?);
+fn write_to(
+    file: File,
+    schema: &str,
+    fill: impl FnOnce(&mut Group<'_>) -> Result<(), ParquetError>,
+) -> Result<(), ParquetError> {
+    let schema = Arc::new(parse_message_type(schema)?);
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(Default::default()))
         .set_created_by(format!("cachewright {}", crate::VERSION))
         .build();
     let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties))?;
     let mut group = writer.next_row_group()?;
-    column::<Int32Type, _>(&mut group, rows, |(case, _)| *case as i32)?;
-    column::<Int32Type, _>(&mut group, rows, |(_, row)| row.window as i32)?;
-    column::<Int64Type, _>(&mut group, rows, |(_, row)| row.time_ns as i64)?;
-    column::<Int32Type, _>(&mut group, rows, |(_, row)| row.tenant as i32)?;
-    column::<Int64Type, _>(&mut group, rows, |(_, row)| row.accesses as i64)?;
-    column::<Int64Type, _>(&mut group, rows, |(_, row)| row.hits as i64)?;
-    column::<Int64Type, _>(&mut group, rows, |(_, row)| row.occupancy_blocks as i64)?;
-    column::<Int64Type, _>(&mut group, rows, |(_, row)| row.quota_blocks as i64)?;
-    column::<Int32Type, _>(&mut group, rows, |(_, row)| row.state as i32)?;
+    fill(&mut group)?;
     group.close()?;
     writer.close()?;
     Ok(())
 }
 
-fn column<D: DataType, F: Fn(&(u32, Row)) -> D::T>(
-    group: &mut SerializedRowGroupWriter<'_, File>,
-    rows: &Rows,
+fn columns(group: &mut Group<'_>, rows: &Rows) -> Result<(), ParquetError> {
+    column::<Int32Type, _, _>(group, rows, |(case, _)| *case as i32)?;
+    column::<Int32Type, _, _>(group, rows, |(_, row)| row.window as i32)?;
+    column::<Int64Type, _, _>(group, rows, |(_, row)| row.time_ns as i64)?;
+    column::<Int32Type, _, _>(group, rows, |(_, row)| row.tenant as i32)?;
+    column::<Int64Type, _, _>(group, rows, |(_, row)| row.accesses as i64)?;
+    column::<Int64Type, _, _>(group, rows, |(_, row)| row.hits as i64)?;
+    column::<Int64Type, _, _>(group, rows, |(_, row)| row.occupancy_blocks as i64)?;
+    column::<Int64Type, _, _>(group, rows, |(_, row)| row.quota_blocks as i64)?;
+    column::<Int32Type, _, _>(group, rows, |(_, row)| row.state as i32)
+}
+
+/// Writes the next column of a group.
+pub(crate) fn column<D: DataType, R, F: Fn(&R) -> D::T>(
+    group: &mut Group<'_>,
+    rows: &[R],
     value: F,
 ) -> Result<(), ParquetError> {
     let values: Vec<D::T> = rows.iter().map(value).collect();

@@ -193,6 +193,7 @@ fn drive(entry: &Entry, texts: &[String]) -> Vec<String> {
         interval_ns: INTERVAL_NS,
         windows: 3,
         warmup_ns: 0,
+        throughput_ns: 0,
         clock: None,
         capacity_blocks: CAPACITY,
     };

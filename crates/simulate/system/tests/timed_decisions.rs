@@ -74,6 +74,7 @@ fn stack() -> impl Strategy<Value = Stack> {
                 settings,
                 interval_ns,
                 warmup_ns,
+                throughput_ns: 0,
                 clock: None,
             }
         },
@@ -111,6 +112,7 @@ fn what_a_division_drives_out_is_written_back_when_it_is_driven_out() {
         settings: MachineSettings { spare_blocks: 1, ..MachineSettings::default() },
         interval_ns: 39_000_667,
         warmup_ns: 0,
+        throughput_ns: 0,
         clock: None,
     };
     decides_alike(&stack, 770_143_551_208_176_066, 29, 8000).unwrap();
@@ -159,6 +161,8 @@ proptest! {
             think_ns: vec![0],
             start_ns: vec![0],
             stop_ns: vec![NEVER_NS],
+            noise: vec![None; 1],
+            repeat: vec![false; 1],
         };
         let closed = replay(&cleaning, &loaded, closed, 3);
         prop_assert_eq!(closed.total().responses().count(), plain.total().responses().count());

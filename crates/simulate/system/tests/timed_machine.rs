@@ -181,6 +181,8 @@ fn a_closed_loop_on_fixed_latencies_is_the_one_without_devices() {
         think_ns: vec![think_ns],
         start_ns: start_ns.clone(),
         stop_ns: vec![NEVER_NS],
+        noise: vec![None; 1],
+        repeat: vec![false; 1],
     };
     let timed = replay(&stack, &loaded, pace, 10);
     let pace = Pace {
@@ -223,6 +225,8 @@ fn a_tenant_that_stops_sends_nothing_more_and_the_windows_go_on() {
         think_ns: think_ns.clone(),
         start_ns: start_ns.clone(),
         stop_ns: stop_ns.clone(),
+        noise: vec![None; 2],
+        repeat: vec![false; 2],
     };
     let timed = replay(&stack, &loaded, pace, 10);
     let found = [0, 1].map(|tenant: usize| timed.tenants[tenant].responses().count());

@@ -52,6 +52,8 @@ fn in_a_closed_loop_requests_arrive_when_they_are_sent() {
         think_ns: vec![0],
         start_ns: vec![0],
         stop_ns: vec![NEVER_NS],
+        noise: vec![None; 1],
+        repeat: vec![false; 1],
     };
     let counted = |warmup_ns| {
         let found = three(warmup_ns, pace.clone());
@@ -165,6 +167,7 @@ proptest! {
                 interval_ns: 0,
                 windows: 5,
                 warmup_ns,
+                throughput_ns: 0,
                 clock: Some(clock),
                 capacity_blocks: 24,
             };

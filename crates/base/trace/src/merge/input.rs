@@ -6,8 +6,8 @@
 
 use super::{Space, WorkloadBatch};
 use crate::formats::open;
-use crate::{Batch, OpenOptions, Skipped, TraceError, TraceReader};
-use cachewright_types::{Nanos, nearest};
+use crate::{Batch, OpenOptions, Record, Skipped, TraceError, TraceReader};
+use cachewright_types::{Nanos, Op, nearest};
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -48,6 +48,8 @@ pub struct TenantInput {
     pub stop: Option<Stop>,
     /// Sort by time in memory (66 B per request meanwhile) instead of moving late records up.
     pub sort: bool,
+    /// What every read and write becomes; then nothing else is taken. Nothing leaves all as it is.
+    pub operation: Option<Op>,
 }
 
 impl TenantInput {
@@ -70,6 +72,7 @@ impl TenantInput {
             start: Nanos(0),
             stop: None,
             sort: false,
+            operation: None,
         }
     }
 }
@@ -78,6 +81,7 @@ impl TenantInput {
 pub(super) struct Input {
     reader: Box<dyn TraceReader>,
     volume: Option<String>,
+    operation: Option<Op>,
     time_scale: f64,
     start_ns: u64,
     /// The first time that is too late.
@@ -116,11 +120,13 @@ impl Input {
             Some(Stop::At(time)) => (time.0, u64::MAX),
             Some(Stop::After(requests)) => (u64::MAX, requests),
         };
-        let known = tenant.volume.is_none() && stop_ns == u64::MAX;
+        let all = tenant.volume.is_none() && tenant.operation.is_none();
+        let known = all && stop_ns == u64::MAX;
         let hint = if known { reader.requests_hint().map(|hint| hint.min(left)) } else { None };
         let mut input = Input {
             reader,
             volume: tenant.volume,
+            operation: tenant.operation,
             time_scale: tenant.time_scale,
             start_ns: tenant.start.0,
             stop_ns,
@@ -155,6 +161,7 @@ impl Input {
             let first = self.buffer.time_ns.first().copied();
             self.origin_ns = self.origin_ns.or(first);
             self.select(0);
+            self.turn(0);
             self.order_times();
             self.stop();
         }
@@ -246,20 +253,16 @@ impl Input {
             truncate(&mut self.buffer, start);
             return;
         };
-        let mut kept = start;
-        for index in start..self.buffer.len() {
-            if self.buffer.volume[index] as usize == chosen {
-                let record = self.buffer.get(index);
-                self.buffer.time_ns[kept] = record.time_ns;
-                self.buffer.offset_bytes[kept] = record.offset_bytes;
-                self.buffer.length_bytes[kept] = record.length_bytes;
-                self.buffer.op[kept] = record.op;
-                self.buffer.volume[kept] = record.volume;
-                kept += 1;
-            }
-        }
+        let kept = keep(&mut self.buffer, start, |record| record.volume as usize == chosen);
         self.matched |= kept > start;
-        truncate(&mut self.buffer, kept);
+    }
+
+    /// Turns, of the buffer from `start` on, reads and writes into the tenant's operation, if it
+    /// has one, and drops the rest.
+    fn turn(&mut self, start: usize) {
+        let Some(operation) = self.operation else { return };
+        keep(&mut self.buffer, start, |record| matches!(record.op, Op::Read | Op::Write));
+        self.buffer.op[start..].fill(operation);
     }
 
     /// Puts the buffer's times on the workload's clock, moving up those that run backwards.
@@ -310,6 +313,7 @@ impl Input {
                 (so_far, earliest) => so_far.or(earliest),
             };
             self.select(start);
+            self.turn(start);
         }
         self.refuse_unknown_volume()?;
         let mut latest_ns = 0;
@@ -343,6 +347,24 @@ impl Input {
         };
         Err(TraceError::Option { key: "volume".to_owned(), found: name.clone(), expected })
     }
+}
+
+/// Keeps the records from `start` on that are `wanted`; returns how many there are then.
+fn keep(batch: &mut Batch, start: usize, wanted: impl Fn(&Record) -> bool) -> usize {
+    let mut kept = start;
+    for index in start..batch.len() {
+        let record = batch.get(index);
+        if wanted(&record) {
+            batch.time_ns[kept] = record.time_ns;
+            batch.offset_bytes[kept] = record.offset_bytes;
+            batch.length_bytes[kept] = record.length_bytes;
+            batch.op[kept] = record.op;
+            batch.volume[kept] = record.volume;
+            kept += 1;
+        }
+    }
+    truncate(batch, kept);
+    kept
 }
 
 fn truncate(batch: &mut Batch, len: usize) {

@@ -8,6 +8,7 @@ pub mod device;
 pub mod flash;
 mod goal;
 pub mod layout;
+pub mod manner;
 mod model;
 mod overrides;
 mod resolved;
@@ -19,6 +20,7 @@ mod tenant;
 pub use device::{DeviceSpec, Front, StackSpec};
 pub use flash::FlashSpec;
 pub use goal::Goal;
+pub use manner::NoiseSpec;
 pub use model::{KindsSpec, ModelFile};
 pub use overrides::{apply, full_key};
 pub use stop::Stop;
@@ -76,6 +78,10 @@ pub struct ReplaySpec {
     pub windows: u32,
     /// What arrives before is replayed and left out of what is counted.
     pub warmup: Nanos,
+    /// When everybody stops who does not say when.
+    pub stop: Option<Nanos>,
+    /// Width of the windows in which answers are counted by tenant; 0 for none.
+    pub throughput_window: Nanos,
     /// Requests under way per tenant (closed loop).
     pub queue_depth: u32,
     /// Pause after an answer (closed loop).
@@ -158,6 +164,7 @@ impl Spec {
         }
         let tenants = tenant::from_section(&top, origin, &replay)?;
         layout::check(&cache.layout, stack.as_ref(), &tenants)?;
+        manner::check(&replay, stack.as_ref(), &tenants)?;
         Ok(Spec { name, seed, cache, flash, stack, replay, tenants })
     }
 
@@ -227,6 +234,8 @@ impl ReplaySpec {
             "interval",
             "windows",
             "warmup",
+            "stop",
+            "throughput_window",
             "queue_depth",
             "think_time",
             "hit_time",
@@ -242,6 +251,8 @@ impl ReplaySpec {
             interval: section.duration("interval", Nanos(2_000_000_000))?,
             windows: section.whole("windows", 100, 0..=10_000)? as u32,
             warmup: section.duration("warmup", Nanos(0))?,
+            stop: stop(&section)?,
+            throughput_window: throughput_window(&section)?,
             queue_depth: section.whole("queue_depth", 8, 1..=65_536)? as u32,
             think_time: section.duration("think_time", Nanos(0))?,
             hit_time: section.duration("hit_time", Nanos(100_000))?,
@@ -251,4 +262,26 @@ impl ReplaySpec {
             max_accesses: section.whole("max_accesses", 1 << 30, 1..=u64::from(u32::MAX - 1))?,
         })
     }
+}
+
+/// When everybody stops, if that is said.
+fn stop(section: &Section<'_>) -> Result<Option<Nanos>, String> {
+    let Some(found) = section.get("stop") else { return Ok(None) };
+    match section.duration("stop", Nanos(0))? {
+        Nanos(0) => Err(section.refuse("stop", found, "a time above 0s")),
+        time => Ok(Some(time)),
+    }
+}
+
+/// Narrowest window of throughput.
+const NARROWEST: Nanos = Nanos(1_000_000);
+
+fn throughput_window(section: &Section<'_>) -> Result<Nanos, String> {
+    let Some(found) = section.get("throughput_window") else { return Ok(Nanos(0)) };
+    let window = section.duration("throughput_window", Nanos(0))?;
+    if window.0 == 0 || window >= NARROWEST {
+        return Ok(window);
+    }
+    let expected = format!("at least {NARROWEST}, or 0s for none");
+    Err(section.refuse("throughput_window", found, &expected))
 }

@@ -2,7 +2,7 @@
 //!
 //! For: `check`, the result file and telling cases apart. Must never know: who reads it.
 
-use super::{FlashSpec, Goal, KindsSpec, Named, Spec, TenantSpec, flash, layout};
+use super::{FlashSpec, Goal, KindsSpec, Named, NoiseSpec, Spec, TenantSpec, flash, layout, manner};
 use cachewright_layout::registry::setting_specs as layout_settings;
 use cachewright_trace::OnBadRecord;
 use cachewright_types::{Seed, SettingSpec};
@@ -34,6 +34,8 @@ impl Spec {
                 "interval": self.replay.interval.exact(),
                 "windows": self.replay.windows,
                 "warmup": self.replay.warmup.exact(),
+                "stop": self.replay.stop.map(|time| time.exact()),
+                "throughput_window": self.replay.throughput_window.exact(),
                 "queue_depth": self.replay.queue_depth,
                 "think_time": self.replay.think_time.exact(),
                 "hit_time": self.replay.hit_time.exact(),
@@ -88,6 +90,9 @@ fn tenant(tenant: &TenantSpec) -> Value {
         "options": tenant.open.format_options,
         "queue_depth": tenant.queue_depth,
         "think_time": tenant.think_time.exact(),
+        "noise": tenant.noise.map(NoiseSpec::json),
+        "repeat": tenant.repeat,
+        "operation": manner::operation_text(tenant.operation),
     })
 }
 

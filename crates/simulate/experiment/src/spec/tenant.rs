@@ -3,10 +3,10 @@
 //! For: which trace (or volume of one) each tenant replays and how. Must never know: formats.
 
 use super::section::Section;
-use super::{Goal, ModelFile, ReplaySpec, Stop, layout};
+use super::{Goal, ModelFile, NoiseSpec, ReplaySpec, Stop, layout, manner};
 use cachewright_layout::Wish;
 use cachewright_trace::{OnBadRecord, OpenOptions};
-use cachewright_types::Nanos;
+use cachewright_types::{Nanos, Op};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -29,6 +29,8 @@ pub struct TenantSpec {
     pub start: Nanos,
     /// Where it stops; nothing replays its whole trace.
     pub stop: Option<Stop>,
+    /// From when on it sends nothing: by that, or because everybody stops.
+    pub until: Option<Nanos>,
     /// Sort by time in memory instead of moving late requests up.
     pub sort: bool,
     /// Share under `static`.
@@ -45,9 +47,15 @@ pub struct TenantSpec {
     pub queue_depth: u32,
     /// Pause after an answer (closed loop).
     pub think_time: Nanos,
+    /// When its rate switches (closed loop).
+    pub noise: Option<NoiseSpec>,
+    /// It begins its trace anew at the end, until it stops (closed loop).
+    pub repeat: bool,
+    /// What all its reads and writes become.
+    pub operation: Option<Op>,
 }
 
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 21] = [
     "name",
     "trace",
     "format",
@@ -66,6 +74,9 @@ const KEYS: [&str; 18] = [
     "options",
     "queue_depth",
     "think_time",
+    "noise",
+    "repeat",
+    "operation",
 ];
 
 /// All tenants of a stack file; there must be at least one.
@@ -118,6 +129,7 @@ fn one(
         format_options: options(section)?,
     };
     let start = section.duration("start", Nanos(0))?;
+    let stop = Stop::from_section(section, start)?;
     let depth = u64::from(replay.queue_depth);
     Ok(TenantSpec {
         name: section.text("name", &format!("tenant{}", index + 1))?,
@@ -127,7 +139,8 @@ fn one(
         volume: volume(section)?,
         time_scale: section.positive("time_scale", 1.0)?,
         start,
-        stop: Stop::from_section(section, start)?,
+        until: until(stop, replay.stop),
+        stop,
         sort: section.boolean("sort", false)?,
         weight: section.positive("weight", 1.0)?,
         sensitive: section.boolean("sensitive", false)?,
@@ -136,7 +149,15 @@ fn one(
         goal: Goal::from_section(section)?,
         queue_depth: section.whole("queue_depth", depth, 1..=65_536)? as u32,
         think_time: section.duration("think_time", replay.think_time)?,
+        noise: NoiseSpec::from_section(section)?,
+        repeat: section.boolean("repeat", false)?,
+        operation: manner::operation(section)?,
     })
+}
+
+/// The first of the times at which a tenant and everybody stop.
+fn until(stop: Option<Stop>, everybody: Option<Nanos>) -> Option<Nanos> {
+    [stop.and_then(Stop::time), everybody].into_iter().flatten().min()
 }
 
 /// A volume's name; a bare number stands for its digits.

@@ -69,6 +69,7 @@ pub(super) fn settings(case: &Case) -> Spec {
     let replay = &mut spec.replay;
     (replay.interval, replay.hit_time, replay.miss_time) = (Nanos(0), Nanos(0), Nanos(0));
     (replay.windows, replay.profile_share, replay.curves) = (0, 0.0, false);
+    replay.throughput_window = Nanos(0);
     spec.cache.model = None;
     for tenant in &mut spec.tenants {
         (tenant.goal, tenant.model, tenant.sensitive) = (None, None, false);

@@ -9,12 +9,16 @@ use super::drive::drive_json;
 use super::energy::{energy_json, whole_energy};
 use super::flash::flash_json;
 use super::store::store_json;
+use super::throughput::throughput_json;
 use crate::case::Case;
 use crate::spec::{DeviceSpec, Front};
 use cachewright_measure::fairness::{extremes, jain};
 use cachewright_system::timed::{DeviceUse, Experience, Times};
 use cachewright_types::{Bytes, Op};
 use serde_json::{Map, Value, json};
+
+/// The quantiles told of responses.
+const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)];
 
 /// The `timing` of a case.
 pub fn timing_json(case: &Case, timed: &Timed) -> Value {
@@ -28,8 +32,12 @@ pub fn timing_json(case: &Case, timed: &Timed) -> Value {
             map.insert("name".into(), case.spec.tenants[index].name.clone().into());
             map.append(&mut experience_json(found));
             if let Some(alone) = timed.alone.get(index) {
-                let alone_ns = alone.tenants[index].responses().mean_ns();
+                let responses = alone.tenants[index].responses();
+                let alone_ns = responses.mean_ns();
                 map.insert("alone_mean_ns".into(), alone_ns.into());
+                for (part, share) in QUANTILES {
+                    map.insert(format!("alone_{part}_ns"), responses.quantile_ns(share).into());
+                }
                 map.insert("slowdown".into(), slowdown(found, alone_ns).into());
             }
             Value::Object(map)
@@ -46,6 +54,9 @@ pub fn timing_json(case: &Case, timed: &Timed) -> Value {
         "little": little_json(times),
         "series": series_json(times),
     });
+    if let Some(throughput) = throughput_json(case, times) {
+        timing["throughput"] = throughput;
+    }
     if let Some(channels) = channels_json(case, times) {
         timing["channels"] = channels;
     }
@@ -122,8 +133,8 @@ pub fn experience_json(found: &Experience) -> Map<String, Value> {
     let mut put = |key: &str, value: Value| map.insert(key.to_owned(), value);
     put("requests", all.count().into());
     put("mean_ns", all.mean_ns().into());
-    for (key, share) in [("p50_ns", 0.5), ("p90_ns", 0.9), ("p99_ns", 0.99), ("p999_ns", 0.999)] {
-        put(key, all.quantile_ns(share).into());
+    for (part, share) in QUANTILES {
+        put(&format!("{part}_ns"), all.quantile_ns(share).into());
     }
     put("max_ns", all.max_ns().into());
     put("read_mean_ns", found.reads.mean_ns().into());

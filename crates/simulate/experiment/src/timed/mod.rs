@@ -17,6 +17,7 @@ mod layout;
 mod listing;
 mod outlook;
 mod store;
+pub mod throughput;
 
 pub use answer::{add_responses, timing_json};
 pub use ladder::Ladder;
@@ -33,7 +34,7 @@ use crate::lanes::{Plan, wanted};
 use crate::profiles::Profiles;
 use crate::progress::{OnProgress, Progress, Sum};
 use crate::record::open;
-use crate::spec::{DeviceSpec, Front, StackSpec};
+use crate::spec::{DeviceSpec, Front, StackSpec, TenantSpec};
 use cachewright_cache::{Cache, Quotas};
 use cachewright_device::AnyDevice;
 use cachewright_layout::Map;
@@ -43,7 +44,7 @@ use cachewright_system::timed::{
     CacheDecider, Decider, DeviceUse, Layout, Loop, Machine, Parts, Placed, Replay, Requests,
     Slots, StepClock, StepSums, Times, run, run_drive,
 };
-use cachewright_system::{Control, RecordError, Recording, Wanted};
+use cachewright_system::{Control, Noise, RecordError, Recording, Wanted};
 use cachewright_types::{Bytes, TenantId};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -287,6 +288,7 @@ impl Workload<'_> {
             interval_ns: if job.only.is_some() { 0 } else { case.spec.replay.interval.0 },
             windows: if job.clock.is_some() { 0 } else { case.spec.replay.windows },
             warmup_ns: case.spec.replay.warmup.0,
+            throughput_ns: if alone { 0 } else { case.spec.replay.throughput_window.0 },
             clock: job.clock,
             capacity_blocks,
         };
@@ -410,5 +412,18 @@ fn pace(case: &Case, plan: &Plan<'_>) -> Loop {
         think_ns: pace.think_ns,
         start_ns: pace.start_ns,
         stop_ns: pace.stop_ns,
+        noise: case.spec.tenants.iter().map(|tenant| noise(case, tenant)).collect(),
+        repeat: case.spec.tenants.iter().map(|tenant| tenant.repeat).collect(),
     }
+}
+
+/// A tenant's periods: by the seed of the case and its name, whoever else is there.
+fn noise(case: &Case, tenant: &TenantSpec) -> Option<Noise> {
+    let seed = case.spec.seed.derive("noise").derive(&tenant.name);
+    tenant.noise.map(|found| Noise {
+        on_ns: found.on.0,
+        off_ns: found.off.0,
+        exponential: found.exponential,
+        seed,
+    })
 }

@@ -4,7 +4,7 @@
 //! which machine replays. Units: nanoseconds of simulated time. An interval ends before a window of
 //! the same time, the warm-up before both.
 
-use super::drive::{Loop, Replay};
+use super::drive::Replay;
 
 /// What ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +64,8 @@ impl Borders {
         if !std::mem::replace(&mut self.warm, true) {
             return Some(Border::Warmup);
         }
-        let open = replay.pace == Loop::Open;
-        let time_ns = if open { self.window_end_ns(replay, (1, 1), now_ns) } else { now_ns };
+        let timed = replay.pace.windows_end_ns(0).is_some();
+        let time_ns = if timed { self.window_end_ns(replay, (1, 1), now_ns) } else { now_ns };
         (self.window < replay.windows).then(|| self.window_ends(time_ns))
     }
 
@@ -76,19 +76,16 @@ impl Borders {
     }
 
     /// When the next window ends: at its share of the trace's time, or (closed) when its share of
-    /// requests has been sent.
+    /// requests has been sent, or (closed, where requests repeat) at its share of the run.
     fn window_end_ns(&self, replay: &Replay<'_>, (sent, total): (u64, u64), now_ns: u64) -> u64 {
         let (windows, next) = (u64::from(replay.windows), u64::from(self.window) + 1);
         if next > windows {
             return u64::MAX;
         }
-        match replay.pace {
-            Loop::Open => {
-                let end = u128::from(replay.recording.span_ns()) + 1;
-                (end * u128::from(next) / u128::from(windows)) as u64
-            }
-            Loop::Closed { .. } if sent * windows >= total * next => now_ns,
-            Loop::Closed { .. } => u64::MAX,
+        match replay.pace.windows_end_ns(replay.recording.span_ns()) {
+            Some(end_ns) => (u128::from(end_ns) * u128::from(next) / u128::from(windows)) as u64,
+            None if sent * windows >= total * next => now_ns,
+            None => u64::MAX,
         }
     }
 }

@@ -11,39 +11,19 @@ use super::meter::Meter;
 use super::read_ahead::Streams;
 use super::requests::Requests;
 use super::settings::WriteBack;
+use super::source::{Loop, Source, request_of};
 use super::sums::StepClock;
 use super::times::Times;
-use crate::closed::NEVER_NS;
 use crate::recording::{RecordError, Recording};
 use crate::signals::Wanted;
 use cachewright_cache::Plan;
 use cachewright_measure::Counts;
 use cachewright_types::{Op, Request, TenantId};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Requests between two calls of the progress function.
 pub(super) const PROGRESS_EVERY: u64 = 1 << 14;
-
-/// When requests are sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Loop {
-    /// At the times of the trace.
-    Open,
-    /// Each tenant keeps `queue_depth` requests under way and waits `think_ns` after an answer.
-    Closed {
-        /// Per tenant; at least 1.
-        queue_depth: Vec<u32>,
-        /// Per tenant.
-        think_ns: Vec<u64>,
-        /// When each tenant begins.
-        start_ns: Vec<u64>,
-        /// From when on each tenant sends nothing; [`NEVER_NS`](crate::closed::NEVER_NS) for all
-        /// its requests.
-        stop_ns: Vec<u64>,
-    },
-}
 
 /// What is replayed, and how.
 pub struct Replay<'a> {
@@ -65,23 +45,12 @@ pub struct Replay<'a> {
     pub windows: u32,
     /// What arrives before is carried out and counted in time series only.
     pub warmup_ns: u64,
+    /// Width of the windows in which answers are counted by tenant; 0 for none.
+    pub throughput_ns: u64,
     /// Sums responses and hits by the step in which requests arrive; open loops only.
     pub clock: Option<StepClock>,
     /// Blocks the cache may hold.
     pub capacity_blocks: u32,
-}
-
-/// Where the next request comes from.
-#[derive(Default)]
-pub(super) struct Source {
-    /// Requests in order: of all tenants when open, else per tenant.
-    order: Vec<Vec<u32>>,
-    next: Vec<usize>,
-    /// From when on each order sends nothing.
-    stop_ns: Vec<u64>,
-    /// When a tenant may send: (time, order of scheduling, tenant).
-    ready: BinaryHeap<Reverse<(u64, u64, u16)>>,
-    scheduled: u64,
 }
 
 /// The state of one timed replay.
@@ -139,80 +108,6 @@ pub fn run(
     drive.run(source, progress)
 }
 
-impl Source {
-    pub(super) fn new(replay: &Replay<'_>, tenants: usize) -> Source {
-        let requests = replay.requests;
-        let wanted = |tenant: usize| replay.only.is_none_or(|only| only.index() == tenant);
-        let mut source = Source::default();
-        match &replay.pace {
-            Loop::Open => {
-                let all = 0..requests.len() as u32;
-                let chosen = all.filter(|at| wanted(requests.tenant(*at as usize).index()));
-                source.order.push(chosen.collect());
-                source.next.push(0);
-                source.stop_ns.push(NEVER_NS);
-                source.schedule_open(requests);
-            }
-            Loop::Closed { queue_depth, start_ns, stop_ns, .. } => {
-                source.order = requests.by_tenant(tenants);
-                source.next = vec![0; tenants];
-                source.stop_ns.clone_from(stop_ns);
-                for tenant in 0..tenants {
-                    if !wanted(tenant) {
-                        source.order[tenant].clear();
-                    }
-                    for _ in 0..queue_depth[tenant].max(1) {
-                        source.schedule(start_ns[tenant], tenant as u16);
-                    }
-                }
-            }
-        }
-        source
-    }
-
-    /// An answer: in a closed loop its tenant may send again once it has thought.
-    pub(super) fn answered(&mut self, pace: &Loop, answer: &Answer) {
-        if let Loop::Closed { think_ns, .. } = pace {
-            let again = answer.finish_ns.saturating_add(think_ns[answer.tenant.index()]);
-            self.schedule(again, answer.tenant.0);
-        }
-    }
-
-    fn schedule(&mut self, time_ns: u64, tenant: u16) {
-        if self.next[usize::from(tenant)] < self.order[usize::from(tenant)].len() {
-            self.ready.push(Reverse((time_ns, self.scheduled, tenant)));
-            self.scheduled += 1;
-        }
-    }
-
-    pub(super) fn schedule_open(&mut self, requests: &Requests) {
-        if let Some(at) = self.order[0].get(self.next[0]) {
-            self.schedule(requests.time_ns(*at as usize), 0);
-        }
-    }
-
-    pub(super) fn next_ns(&self) -> Option<u64> {
-        self.ready.peek().map(|Reverse(ready)| ready.0)
-    }
-
-    /// Requests in all; fewer once a tenant has stopped.
-    pub(super) fn total(&self) -> u64 {
-        self.order.iter().map(|requests| requests.len() as u64).sum()
-    }
-
-    /// The next request, if its tenant has one left.
-    pub(super) fn take(&mut self) -> Option<usize> {
-        let Reverse((now_ns, _, lane)) = self.ready.pop()?;
-        let lane = usize::from(lane);
-        if now_ns >= self.stop_ns[lane] {
-            self.order[lane].truncate(self.next[lane]);
-        }
-        let at = *self.order[lane].get(self.next[lane])?;
-        self.next[lane] += 1;
-        Some(at as usize)
-    }
-}
-
 impl Drive<'_> {
     fn run(
         mut self,
@@ -232,8 +127,8 @@ impl Drive<'_> {
                     self.end_until(now);
                     let next = source.take();
                     self.total = source.total();
-                    if let Some(at) = next {
-                        self.send(at, now);
+                    if let Some(tag) = next {
+                        self.send(request_of(tag), now);
                         if self.sent.is_multiple_of(PROGRESS_EVERY) && !progress(self.sent) {
                             return Err(RecordError::Cancelled);
                         }

@@ -22,6 +22,8 @@ use cachewright_types::{Nanos, Op, Request};
 const BIN_NS: u64 = 1_000_000;
 /// Bins of rates at most.
 const BINS: usize = 256;
+/// Windows of throughput at most; then they widen, as bins do.
+const WINDOWS: usize = 1 << 20;
 
 /// What one tenant (or all) experienced.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +51,8 @@ pub struct Times {
     pub tenants: Vec<Experience>,
     /// Requests and bytes over time, per tenant.
     pub rates: Rates,
+    /// The same in windows of the width asked for, if one is.
+    pub throughput: Option<Rates>,
     /// Responses and hits by step, if asked for.
     pub sums: Option<StepSums>,
     /// Requests inside over time, all tenants together.
@@ -169,6 +173,8 @@ impl Times {
         Times {
             tenants: vec![Experience::default(); tenants],
             rates: Rates::new(tenants, BIN_NS, BINS),
+            throughput: (replay.throughput_ns > 0)
+                .then(|| Rates::new(tenants, replay.throughput_ns, WINDOWS)),
             sums: replay.clock.map(|clock| StepSums::new(clock, span_ns)),
             population: Population::default(),
             devices: Vec::new(),
@@ -221,6 +227,9 @@ impl Times {
             return;
         }
         self.rates.record(index, answer.finish_ns, request.length.0, response_ns);
+        if let Some(windows) = &mut self.throughput {
+            windows.record(index, answer.finish_ns, request.length.0, response_ns);
+        }
         if answer.arrival_ns < self.warmup_ns {
             return;
         }

@@ -8,10 +8,11 @@
 
 use super::borders::{Border, Borders};
 use super::channels::GroupUses;
-use super::drive::{Loop, PROGRESS_EVERY, Replay, Source};
+use super::drive::{PROGRESS_EVERY, Replay};
 use super::machine::Answer;
 use super::meter::Meter;
 use super::path::{Path, Role};
+use super::source::{Loop, Source, request_of};
 use super::times::{DeviceUse, DriveWork, Times};
 use crate::control::Control;
 use crate::lane::LaneResult;
@@ -105,8 +106,8 @@ impl Whole<'_> {
                     self.end_until(now_ns);
                     let next = source.take();
                     self.total = source.total();
-                    if let Some(at) = next {
-                        self.send(at);
+                    if let Some(tag) = next {
+                        self.send(tag);
                         if self.sent.is_multiple_of(PROGRESS_EVERY) && !progress(self.sent) {
                             return Err(RecordError::Cancelled);
                         }
@@ -128,7 +129,7 @@ impl Whole<'_> {
         if let Some(sums) = &mut self.times.sums {
             self.drive.take_hits(&mut self.hits);
             for (tag, hits) in self.hits.drain(..) {
-                sums.hit(self.replay.requests.time_ns(tag as usize), hits);
+                sums.hit(self.replay.requests.time_ns(request_of(tag)), hits);
             }
         }
         for completion in done.drain(..) {
@@ -137,8 +138,8 @@ impl Whole<'_> {
         self.done = done;
     }
 
-    fn send(&mut self, at: usize) {
-        let (replay, now_ns) = (self.replay, self.now_ns);
+    fn send(&mut self, tag: u64) {
+        let (replay, now_ns, at) = (self.replay, self.now_ns, request_of(tag));
         let request = replay.requests.get(at);
         if let Some(meter) = &mut self.meter {
             meter.request((replay.recording, replay.requests), at, now_ns);
@@ -153,13 +154,13 @@ impl Whole<'_> {
         self.groups.submitted(request.op, request.offset.0, request.length.0);
         let (op, offset, length, tenant) =
             (request.op, request.offset, request.length, request.tenant);
-        self.drive.submit(Nanos(now_ns), Command { tag: at as u64, op, offset, length, tenant });
-        self.last[tenant.index()] = Some(at as u64);
+        self.drive.submit(Nanos(now_ns), Command { tag, op, offset, length, tenant });
+        self.last[tenant.index()] = Some(tag);
         self.sent += 1;
     }
 
     fn answer(&mut self, completion: &Completion, source: &mut Source) {
-        let request = self.replay.requests.get(completion.tag as usize);
+        let request = self.replay.requests.get(request_of(completion.tag));
         let mut path = Path::default();
         path.spend(Role::Cache, &completion.spent);
         let answer = Answer {

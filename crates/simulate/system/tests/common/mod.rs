@@ -245,6 +245,7 @@ pub fn replay_by(
         interval_ns: stack.interval_ns,
         windows,
         warmup_ns: stack.warmup_ns,
+        throughput_ns: 0,
         clock: stack.clock,
         capacity_blocks: stack.capacity,
     };

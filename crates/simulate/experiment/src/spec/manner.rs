@@ -1,0 +1,100 @@
+//! How a tenant sends its requests, beside their times: its noise, its laps, their kind.
+//!
+//! For: the keys `noise`, `repeat` and `operation` of `[[tenant]]`. Must never know: how a replay
+//! carries them out. Units: nanoseconds. Requests of one kind and noise are those of the tests of
+//! Wang et al. (oc-cache), V.
+
+use super::section::Section;
+use super::{ReplaySpec, StackSpec, Stop, TenantSpec};
+use cachewright_types::{Nanos, Op};
+use serde_json::{Value, json};
+
+/// Shortest mean of a period.
+const SHORTEST: Nanos = Nanos(1000);
+
+/// Periods in which a tenant sends, and in which it does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoiseSpec {
+    /// Mean length of the first.
+    pub on: Nanos,
+    /// Mean length of the others.
+    pub off: Nanos,
+    /// Lengths are exponential; else each is the mean.
+    pub exponential: bool,
+}
+
+impl NoiseSpec {
+    /// The `noise` of a `[[tenant]]`, if it has one.
+    pub fn from_section(section: &Section<'_>) -> Result<Option<NoiseSpec>, String> {
+        if section.get("noise").is_none() {
+            return Ok(None);
+        }
+        let own = section.table("noise", &["on", "off", "lengths"])?;
+        let period = |key: &str| {
+            let found = own.get(key).ok_or_else(|| {
+                format!("found no `{}`, expected the mean of a period", own.key(key))
+            })?;
+            let period = own.duration(key, Nanos(0))?;
+            let expected = format!("at least {SHORTEST}");
+            if period < SHORTEST { Err(own.refuse(key, found, &expected)) } else { Ok(period) }
+        };
+        let exponential = own.choice("lengths", &["exponential", "fixed"], 0)? == 0;
+        Ok(Some(NoiseSpec { on: period("on")?, off: period("off")?, exponential }))
+    }
+
+    /// As in the file.
+    pub fn json(self) -> Value {
+        let lengths = if self.exponential { "exponential" } else { "fixed" };
+        json!({"on": self.on.exact(), "off": self.off.exact(), "lengths": lengths})
+    }
+}
+
+/// The `operation` of a `[[tenant]]`: what all its reads and writes become.
+pub fn operation(section: &Section<'_>) -> Result<Option<Op>, String> {
+    let found = section.choice("operation", &["as-is", "read", "write"], 0)?;
+    Ok([None, Some(Op::Read), Some(Op::Write)].get(found).copied().flatten())
+}
+
+/// An operation as the stack file has it.
+pub fn operation_text(operation: Option<Op>) -> &'static str {
+    match operation {
+        Some(Op::Read) => "read",
+        Some(Op::Write) => "write",
+        _ => "as-is",
+    }
+}
+
+/// Checks that the replay of the file can carry it out: a closed loop on devices.
+pub fn check(
+    replay: &ReplaySpec,
+    stack: Option<&StackSpec>,
+    tenants: &[TenantSpec],
+) -> Result<(), String> {
+    let closed = replay.closed && stack.is_some();
+    let expected = "expected `replay.loop = \"closed\"` and `[device]` tables";
+    for (at, tenant) in tenants.iter().enumerate() {
+        let number = at + 1;
+        if !closed && tenant.noise.is_some() {
+            return Err(format!("`tenant[{number}].noise`: found without them, {expected}"));
+        }
+        if !closed && tenant.repeat {
+            return Err(format!("`tenant[{number}].repeat`: found without them, {expected}"));
+        }
+        if tenant.repeat && tenant.until.is_none() {
+            let expected = "expected a time in `stop` or `replay.stop` at which that ends";
+            return Err(format!("`tenant[{number}].repeat`: found without an end, {expected}"));
+        }
+    }
+    let share = |tenant: &TenantSpec| matches!(tenant.stop, Some(Stop::Share(_)));
+    if let (Some(at), Some(_), false) =
+        (tenants.iter().position(share), replay.stop, replay.closed)
+    {
+        let (number, expected) = (at + 1, "expected a time, or `replay.loop = \"closed\"`");
+        return Err(format!("`tenant[{number}].stop`: found a share and `replay.stop`, {expected}"));
+    }
+    if stack.is_none() && replay.throughput_window.0 > 0 {
+        let expected = "expected `[device]` tables, which give every answer a time";
+        return Err(format!("`replay.throughput_window`: found without them, {expected}"));
+    }
+    Ok(())
+}

@@ -1,0 +1,170 @@
+//! Where a replay's next request comes from: the trace's clock, or tenants that wait for answers.
+//!
+//! For: the order and the times of requests. Must never know: caches, devices, stack files. Units:
+//! nanoseconds. A tenant that repeats sends its first request after its last, as another one: the
+//! tags of both say so. A noisy one sends in its on-periods only.
+
+use super::drive::Replay;
+use super::machine::Answer;
+use super::requests::Requests;
+use crate::closed::NEVER_NS;
+use crate::noise::{Noise, Periods};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Where a tag has how often its tenant began anew; below is the request's place.
+const LAP_SHIFT: u32 = 32;
+
+/// When requests are sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Loop {
+    /// At the times of the trace.
+    Open,
+    /// Each tenant keeps `queue_depth` requests under way and waits `think_ns` after an answer.
+    Closed {
+        /// Per tenant; at least 1.
+        queue_depth: Vec<u32>,
+        /// Per tenant.
+        think_ns: Vec<u64>,
+        /// When each tenant begins.
+        start_ns: Vec<u64>,
+        /// From when on each tenant sends nothing; [`NEVER_NS`] for all
+        /// its requests.
+        stop_ns: Vec<u64>,
+        /// How the rate of each tenant switches, if it does.
+        noise: Vec<Option<Noise>>,
+        /// Whether each tenant begins anew at the end of its requests, until it stops.
+        repeat: Vec<bool>,
+    },
+}
+
+impl Loop {
+    /// When the last window of the time series ends, where windows are of time: those of an open
+    /// loop over `span_ns`, and of a closed one in which requests have no end.
+    pub(super) fn windows_end_ns(&self, span_ns: u64) -> Option<u64> {
+        match self {
+            Loop::Open => Some(span_ns.saturating_add(1)),
+            Loop::Closed { stop_ns, repeat, .. } => {
+                let stops = stop_ns.iter().copied().filter(|stop| *stop < NEVER_NS);
+                stops.max().filter(|_| repeat.contains(&true))
+            }
+        }
+    }
+}
+
+/// Where the next request comes from.
+#[derive(Default)]
+pub(super) struct Source {
+    /// Requests in order: of all tenants when open, else per tenant.
+    order: Vec<Vec<u32>>,
+    next: Vec<usize>,
+    /// Whether each order begins anew at its end.
+    repeat: Vec<bool>,
+    /// How often each order has begun anew.
+    laps: Vec<u64>,
+    /// From when on each order sends nothing.
+    stop_ns: Vec<u64>,
+    /// When each order sends, where that is not always.
+    periods: Vec<Option<Periods>>,
+    /// When a tenant may send: (time, order of scheduling, tenant).
+    ready: BinaryHeap<Reverse<(u64, u64, u16)>>,
+    scheduled: u64,
+}
+
+impl Source {
+    pub(super) fn new(replay: &Replay<'_>, tenants: usize) -> Source {
+        let requests = replay.requests;
+        let wanted = |tenant: usize| replay.only.is_none_or(|only| only.index() == tenant);
+        let mut source = Source::default();
+        match &replay.pace {
+            Loop::Open => {
+                let all = 0..requests.len() as u32;
+                let chosen = all.filter(|at| wanted(requests.tenant(*at as usize).index()));
+                source.order.push(chosen.collect());
+                source.next.push(0);
+                source.stop_ns.push(NEVER_NS);
+                source.repeat.push(false);
+                source.laps.push(0);
+                source.periods.push(None);
+                source.schedule_open(requests);
+            }
+            Loop::Closed { queue_depth, start_ns, stop_ns, noise, repeat, .. } => {
+                source.order = requests.by_tenant(tenants);
+                source.next = vec![0; tenants];
+                source.stop_ns.clone_from(stop_ns);
+                source.repeat.clone_from(repeat);
+                source.laps = vec![0; tenants];
+                let periods = noise.iter().zip(start_ns);
+                source.periods = periods
+                    .map(|(noise, start_ns)| noise.map(|noise| Periods::new(noise, *start_ns)))
+                    .collect();
+                for tenant in 0..tenants {
+                    if !wanted(tenant) {
+                        source.order[tenant].clear();
+                    }
+                    for _ in 0..queue_depth[tenant].max(1) {
+                        source.schedule(start_ns[tenant], tenant as u16);
+                    }
+                }
+            }
+        }
+        source
+    }
+
+    /// An answer: in a closed loop its tenant may send again once it has thought.
+    pub(super) fn answered(&mut self, pace: &Loop, answer: &Answer) {
+        if let Loop::Closed { think_ns, .. } = pace {
+            let again = answer.finish_ns.saturating_add(think_ns[answer.tenant.index()]);
+            self.schedule(again, answer.tenant.0);
+        }
+    }
+
+    fn schedule(&mut self, time_ns: u64, tenant: u16) {
+        let lane = usize::from(tenant);
+        let repeats = self.repeat[lane] && !self.order[lane].is_empty();
+        if repeats || self.next[lane] < self.order[lane].len() {
+            let periods = self.periods[lane].as_mut();
+            let time_ns = periods.map_or(time_ns, |periods| periods.begin_ns(time_ns));
+            self.ready.push(Reverse((time_ns, self.scheduled, tenant)));
+            self.scheduled += 1;
+        }
+    }
+
+    pub(super) fn schedule_open(&mut self, requests: &Requests) {
+        if let Some(at) = self.order[0].get(self.next[0]) {
+            self.schedule(requests.time_ns(*at as usize), 0);
+        }
+    }
+
+    pub(super) fn next_ns(&self) -> Option<u64> {
+        self.ready.peek().map(|Reverse(ready)| ready.0)
+    }
+
+    /// Requests in all, each once; fewer once a tenant has stopped.
+    pub(super) fn total(&self) -> u64 {
+        self.order.iter().map(|requests| requests.len() as u64).sum()
+    }
+
+    /// A tag for the next request, if its tenant has one left: [`request_of`] has its place. Tags
+    /// of a tenant ascend.
+    pub(super) fn take(&mut self) -> Option<u64> {
+        let Reverse((now_ns, _, lane)) = self.ready.pop()?;
+        let lane = usize::from(lane);
+        if now_ns >= self.stop_ns[lane] {
+            self.order[lane].truncate(self.next[lane]);
+            self.repeat[lane] = false;
+        }
+        if self.repeat[lane] && self.next[lane] == self.order[lane].len() {
+            self.next[lane] = 0;
+            self.laps[lane] += 1;
+        }
+        let at = *self.order[lane].get(self.next[lane])?;
+        self.next[lane] += 1;
+        Some(self.laps[lane] << LAP_SHIFT | u64::from(at))
+    }
+}
+
+/// The place of the request that a tag stands for.
+pub(super) fn request_of(tag: u64) -> usize {
+    (tag & ((1 << LAP_SHIFT) - 1)) as usize
+}
