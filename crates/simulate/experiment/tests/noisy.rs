@@ -106,7 +106,7 @@ fn a_tenant_that_repeats_goes_on_until_it_stops() {
         total(&found["cases"][0], "requests")
     };
     let once = [("tenant.stable.repeat", "false"), ("tenant.noisy.repeat", "false")];
-    assert_eq!(requests(&once), 600);
+    assert!((570..600).contains(&requests(&once)), "all but trims, once");
     assert!(requests(&[]) > 3000, "{}", requests(&[]));
     let found = answer("repeats", &[]).unwrap();
     let rows = found["series_rows"].as_array().unwrap();

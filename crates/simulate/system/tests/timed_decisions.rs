@@ -74,7 +74,6 @@ fn stack() -> impl Strategy<Value = Stack> {
                 settings,
                 interval_ns,
                 warmup_ns,
-                throughput_ns: 0,
                 clock: None,
             }
         },
@@ -112,7 +111,6 @@ fn what_a_division_drives_out_is_written_back_when_it_is_driven_out() {
         settings: MachineSettings { spare_blocks: 1, ..MachineSettings::default() },
         interval_ns: 39_000_667,
         warmup_ns: 0,
-        throughput_ns: 0,
         clock: None,
     };
     decides_alike(&stack, 770_143_551_208_176_066, 29, 8000).unwrap();

@@ -86,11 +86,12 @@ pub fn check(
         }
     }
     let share = |tenant: &TenantSpec| matches!(tenant.stop, Some(Stop::Share(_)));
-    if let (Some(at), Some(_), false) =
-        (tenants.iter().position(share), replay.stop, replay.closed)
+    if let (Some(at), Some(_), false) = (tenants.iter().position(share), replay.stop, replay.closed)
     {
         let (number, expected) = (at + 1, "expected a time, or `replay.loop = \"closed\"`");
-        return Err(format!("`tenant[{number}].stop`: found a share and `replay.stop`, {expected}"));
+        return Err(format!(
+            "`tenant[{number}].stop`: found a share and `replay.stop`, {expected}"
+        ));
     }
     if stack.is_none() && replay.throughput_window.0 > 0 {
         let expected = "expected `[device]` tables, which give every answer a time";
