@@ -289,6 +289,36 @@ mod tests {
         assert_eq!(turned(Op::Read, None, true), [4, 2, 1]);
     }
 
+    /// Requests of one chunk stay together, about the share asked for is taken, a larger sample has
+    /// all of a smaller one.
+    #[test]
+    fn a_sample_takes_whole_chunks() {
+        let taken = |sample: f64| -> Vec<u64> {
+            let record = |at: u64| Record {
+                time_ns: at,
+                offset_bytes: at << 18,
+                length_bytes: 1,
+                op: Op::Read,
+                volume: 0,
+            };
+            let reader = Listed {
+                records: (0..8000).map(record).collect(),
+                next: 0,
+                volumes: vec!["v0".to_owned()],
+                skipped: Skipped::default(),
+            };
+            let mut input = TenantInput::reader("a", Box::new(reader));
+            input.sample = sample;
+            let batch = all(&mut Workload::open(vec![input]).unwrap(), 100);
+            batch.offset_bytes.iter().map(|offset| offset >> 18).collect()
+        };
+        let (tenth, half) = (taken(0.1), taken(0.5));
+        assert!((600..1000).contains(&tenth.len()) && (3700..4300).contains(&half.len()));
+        assert!(tenth.iter().all(|at| half.contains(at)));
+        assert!(tenth.chunks(4).all(|chunk| chunk.iter().all(|at| at / 4 == chunk[0] / 4)));
+        assert_eq!(taken(1.0).len(), 8000);
+    }
+
     #[test]
     fn or_sorted_when_asked() {
         let mut input = TenantInput::reader("a", listed(&[(50, 0), (40, 0), (70, 0), (40, 0)]));

@@ -81,6 +81,7 @@ fn whole(tenant: &TenantSpec) -> TenantInput {
     input.start = tenant.start;
     input.sort = tenant.sort;
     input.operation = tenant.operation;
+    input.sample = tenant.sample;
     input
 }
 

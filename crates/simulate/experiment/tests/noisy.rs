@@ -146,11 +146,12 @@ fn windows_are_written_beside_the_result() {
 #[test]
 fn what_cannot_be_carried_out_is_refused() {
     let refused = |set: &[(&str, &str)]| answer("refused", set).unwrap_err();
-    let cases: [(&[(&str, &str)], &str); 6] = [
+    let cases: [(&[(&str, &str)], &str); 7] = [
         (&[("replay.loop", "open")], "`tenant[1].repeat`: found"),
         (&[("tenant.noisy.noise", "{ on = \"1ms\" }")], "found no `tenant[2].noise.off`"),
         (&[("tenant.noisy.noise", "{ on = \"1ns\", off = \"1s\" }")], "at least 1us"),
         (&[("tenant.noisy.operation", "trim")], "expected one of as-is, read, write"),
+        (&[("tenant.noisy.sample", "0%")], "`tenant[2].sample`: found"),
         (&[("replay.throughput_window", "1us")], "at least 1ms"),
         (&[("replay.stop", "0s")], "expected a time above 0s"),
     ];

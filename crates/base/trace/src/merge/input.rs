@@ -7,12 +7,15 @@
 use super::{Space, WorkloadBatch};
 use crate::formats::open;
 use crate::{Batch, OpenOptions, Record, Skipped, TraceError, TraceReader};
+use cachewright_types::seed::mix;
 use cachewright_types::{Nanos, Op, nearest};
 use std::ops::Range;
 use std::path::PathBuf;
 
 /// Requests read from a trace at a time.
 const CHUNK: usize = 1 << 13;
+/// Bytes of a volume that are in a sample together: neighbours stay neighbours.
+const SAMPLED_CHUNK_BYTES: u64 = 1 << 20;
 const UNSEEN: u32 = u32::MAX;
 
 /// Where a tenant's requests come from.
@@ -50,6 +53,8 @@ pub struct TenantInput {
     pub sort: bool,
     /// What every read and write becomes; then nothing else is taken. Nothing leaves all as it is.
     pub operation: Option<Op>,
+    /// Share of the volume's chunks whose requests are taken; 1.0 takes all.
+    pub sample: f64,
 }
 
 impl TenantInput {
@@ -73,6 +78,7 @@ impl TenantInput {
             stop: None,
             sort: false,
             operation: None,
+            sample: 1.0,
         }
     }
 }
@@ -82,6 +88,7 @@ pub(super) struct Input {
     reader: Box<dyn TraceReader>,
     volume: Option<String>,
     operation: Option<Op>,
+    sample: f64,
     time_scale: f64,
     start_ns: u64,
     /// The first time that is too late.
@@ -120,13 +127,14 @@ impl Input {
             Some(Stop::At(time)) => (time.0, u64::MAX),
             Some(Stop::After(requests)) => (u64::MAX, requests),
         };
-        let all = tenant.volume.is_none() && tenant.operation.is_none();
+        let all = tenant.volume.is_none() && tenant.operation.is_none() && tenant.sample >= 1.0;
         let known = all && stop_ns == u64::MAX;
         let hint = if known { reader.requests_hint().map(|hint| hint.min(left)) } else { None };
         let mut input = Input {
             reader,
             volume: tenant.volume,
             operation: tenant.operation,
+            sample: tenant.sample,
             time_scale: tenant.time_scale,
             start_ns: tenant.start.0,
             stop_ns,
@@ -161,6 +169,7 @@ impl Input {
             let first = self.buffer.time_ns.first().copied();
             self.origin_ns = self.origin_ns.or(first);
             self.select(0);
+            self.sample(0);
             self.turn(0);
             self.order_times();
             self.stop();
@@ -257,6 +266,20 @@ impl Input {
         self.matched |= kept > start;
     }
 
+    /// Keeps, of the buffer from `start` on, the requests that begin in chunks of the sample; chunks
+    /// are chosen by a hash of their number, the same ones in every run. A flush has no place and
+    /// stays.
+    fn sample(&mut self, start: usize) {
+        if self.sample >= 1.0 {
+            return;
+        }
+        let most = (self.sample * u64::MAX as f64) as u64;
+        let chosen = |record: &Record| {
+            record.op == Op::Flush || mix(record.offset_bytes / SAMPLED_CHUNK_BYTES) < most
+        };
+        keep(&mut self.buffer, start, chosen);
+    }
+
     /// Turns, of the buffer from `start` on, reads and writes into the tenant's operation, if it
     /// has one, and drops the rest.
     fn turn(&mut self, start: usize) {
@@ -313,6 +336,7 @@ impl Input {
                 (so_far, earliest) => so_far.or(earliest),
             };
             self.select(start);
+            self.sample(start);
             self.turn(start);
         }
         self.refuse_unknown_volume()?;

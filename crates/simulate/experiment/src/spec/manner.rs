@@ -1,9 +1,10 @@
 //! How a tenant sends its requests, beside their times: its noise, its laps, their kind.
 //!
-//! For: the keys `noise`, `repeat` and `operation` of `[[tenant]]`. Must never know: how a replay
+//! For: the keys `noise`, `repeat`, `operation` and `sample` of `[[tenant]]`. Must never know: how a replay
 //! carries them out. Units: nanoseconds. Requests of one kind and noise are those of the tests of
 //! Wang et al. (oc-cache), V.
 
+use super::flash::percent;
 use super::section::Section;
 use super::{ReplaySpec, StackSpec, Stop, TenantSpec};
 use cachewright_types::{Nanos, Op};
@@ -53,6 +54,14 @@ impl NoiseSpec {
 pub fn operation(section: &Section<'_>) -> Result<Option<Op>, String> {
     let found = section.choice("operation", &["as-is", "read", "write"], 0)?;
     Ok([None, Some(Op::Read), Some(Op::Write)].get(found).copied().flatten())
+}
+
+/// The `sample` of a `[[tenant]]`: a percentage of its volumes.
+pub fn sample(section: &Section<'_>) -> Result<f64, String> {
+    let Some(found) = section.get("sample") else { return Ok(1.0) };
+    let share = found.as_str().map(|text| percent(&section.key("sample"), text));
+    let share = share.and_then(Result::ok).filter(|share| *share <= 1.0);
+    share.ok_or_else(|| section.refuse("sample", found, "a share above 0%, to 100%"))
 }
 
 /// An operation as the stack file has it.

@@ -93,6 +93,7 @@ fn tenant(tenant: &TenantSpec) -> Value {
         "noise": tenant.noise.map(NoiseSpec::json),
         "repeat": tenant.repeat,
         "operation": manner::operation_text(tenant.operation),
+        "sample": flash::percent_text(tenant.sample),
     })
 }
 

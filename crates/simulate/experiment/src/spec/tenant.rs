@@ -53,9 +53,11 @@ pub struct TenantSpec {
     pub repeat: bool,
     /// What all its reads and writes become.
     pub operation: Option<Op>,
+    /// Share of its volumes' chunks whose requests it sends.
+    pub sample: f64,
 }
 
-const KEYS: [&str; 21] = [
+const KEYS: [&str; 22] = [
     "name",
     "trace",
     "format",
@@ -77,6 +79,7 @@ const KEYS: [&str; 21] = [
     "noise",
     "repeat",
     "operation",
+    "sample",
 ];
 
 /// All tenants of a stack file; there must be at least one.
@@ -152,6 +155,7 @@ fn one(
         noise: NoiseSpec::from_section(section)?,
         repeat: section.boolean("repeat", false)?,
         operation: manner::operation(section)?,
+        sample: manner::sample(section)?,
     })
 }
 
