@@ -102,7 +102,13 @@ pub fn labels(
     let spec = Spec::parse(text, origin, &set)?;
     check(&spec).map_err(|message| refuse(origin, message))?;
     with_threads(options.threads, || {
-        let case = Case { index: 0, spec, varied: Vec::new(), models: Default::default() };
+        let case = Case {
+            index: 0,
+            spec,
+            varied: Vec::new(),
+            models: Default::default(),
+            caching: Default::default(),
+        };
         let foresight = case.foresight(origin)?;
         let kept = Kept { requests: true, ..Kept::times(true) };
         let recorded = record(&case.spec, kept, progress)?;

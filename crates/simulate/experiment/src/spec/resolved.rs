@@ -2,7 +2,9 @@
 //!
 //! For: `check`, the result file and telling cases apart. Must never know: who reads it.
 
-use super::{FlashSpec, Goal, KindsSpec, Named, NoiseSpec, Spec, TenantSpec, flash, layout, manner};
+use super::{
+    FlashSpec, Goal, KindsSpec, Named, NoiseSpec, Spec, TenantSpec, flash, layout, manner,
+};
 use cachewright_layout::registry::setting_specs as layout_settings;
 use cachewright_trace::OnBadRecord;
 use cachewright_types::{Seed, SettingSpec};
