@@ -80,7 +80,7 @@ def show(found: dict[str, Any]) -> None:
 
 
 def _time(period: dict[str, Any]) -> str:
-    return words.duration(period["start_ns"]) if period["start_ns"] else "0s"
+    return words.clock(period["start_ns"] / 1e9)
 
 
 def _share(period: dict[str, Any], name: str) -> str:
