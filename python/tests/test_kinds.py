@@ -93,6 +93,16 @@ def test_periods_without_a_model(two: dict[str, Path]) -> None:
     assert [one["reads"] for one in by_count] == [2000, 2000, 2000]
 
 
+def test_the_classes_of_a_bundled_trace_are_these() -> None:
+    path = Path(__file__).parents[2] / "data" / "oltp.csv.zst"
+    found = cachewright.characterize(path)["total"]
+    counted = [found[name] for name in ("reads", "writes", "trims", "flushes")]
+    assert counted == [45_641, 31_620, 101, 7_637]
+    shares = [share * (45_641 + 31_620) for share in found["classes"].values()]
+    assert [round(share) for share in shares] == [16_637, 5_910, 4_281, 50_433]
+    assert found["working_set_bytes"] == 722_862_080
+
+
 def test_rows_are_cut_into_windows(two: dict[str, Path]) -> None:
     (found,) = kinds.seen({"scan": two["scan"]}, "io-size", 100, ["updates", "scan"])
     assert found.kind == 1

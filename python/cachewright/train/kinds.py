@@ -287,7 +287,7 @@ class _Course:
             )
             return Examples(_means(rows) if dense else rows, targets)
 
-        train = examples(0)
+        taught = examples(0)
         used = np.array(how.used(names))
         off = [name for name, on in zip(names, used, strict=True) if not on]
         notes = {
@@ -298,9 +298,9 @@ class _Course:
         }
         if off:
             notes["switched_off"] = ", ".join(off)
-        rows = train.inputs.reshape(-1, train.inputs.shape[2])
+        rows = taught.inputs.reshape(-1, taught.inputs.shape[2])
         normalisation = Normalisation.of(rows)
-        lesson = Lesson(names, train, examples(1), normalisation, used, HEAD, notes)
+        lesson = Lesson(names, taught, examples(1), normalisation, used, HEAD, notes)
         sizes = [(len(train), len(validation)) for train, validation in chosen]
         return _Course(kinds, lesson, begins, sizes, volumes)
 
@@ -338,7 +338,8 @@ def _means(windows: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the mean row of each window, as a window of one."""
     import numpy as np
 
-    return windows.mean(axis=1, dtype=np.float64, keepdims=True).astype(np.float32)
+    means = windows.mean(axis=1, dtype=np.float64, keepdims=True)
+    return np.asarray(means, dtype=np.float32)
 
 
 def _spread(first: int, end: int, most: int) -> NDArray[np.int64]:

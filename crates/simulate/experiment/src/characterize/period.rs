@@ -1,7 +1,7 @@
 //! What was asked for in one stretch of a trace.
 //!
-//! For: counts, classes of requests and the working set of a period. Must never know: kinds, where a
-//! period ends. Units: bytes, nanoseconds; the working set is of 4 KiB pages read or written.
+//! For: counts, classes of requests and the working set of a period. Must never know: kinds, where
+//! a period ends. Units: bytes, nanoseconds; the working set is of 4 KiB pages read or written.
 
 use cachewright_characterize::Class;
 use cachewright_measure::ratio;
