@@ -5,11 +5,11 @@
 //! blocks. Source: Wang et al. (oc-cache), III-B. Differences, where the paper is silent: requests
 //! that come when no channel is free any more go on to what is left of the pool instead of being
 //! passed over; its last branch never has to enlarge the pool, because line 9 has refused what
-//! would not fit (asserted). Those who come later are granted from what is free then, and nobody who is
-//! there gives anything up for them. Whoever leaves gives its channels back at once; the pool keeps
-//! its channels, which hold blocks of all its tenants, until the last of these has left, so that
-//! nothing has to be moved. Who was refused asks again when others leave. The smallest channel
-//! counts for all.
+//! would not fit (asserted). Those who come later are granted from what is free then, and nobody
+//! who is there gives anything up for them. Whoever leaves gives its channels back at once; the
+//! pool keeps its channels, which hold blocks of all its tenants, until the last of these has left,
+//! so that nothing has to be moved. Who was refused asks again when others leave. The smallest
+//! channel counts for all.
 
 use crate::dedicated::Free;
 use crate::registry::{Entry, Need, Registered};
