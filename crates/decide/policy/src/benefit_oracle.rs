@@ -130,9 +130,9 @@ mod tests {
         Verdict::Admit { evicted: evicted.map(BlockId) }
     }
 
-    /// Reads of 1 2 1 3 3 2 3 4 through one block, each worth twice the uses that follow. 2 is worth
-    /// as much as 1 at first and stays out. 1, read for the last time, is worth nothing: 3 drives
-    /// it out, and keeps 2 out, which is worth nothing by then. 4 is never read again.
+    /// Reads of 1 2 1 3 3 2 3 4 through one block, each worth twice the uses that follow. 2 is
+    /// worth as much as 1 at first and stays out. 1, read for the last time, is worth nothing: 3
+    /// drives it out, and keeps 2 out, which is worth nothing by then. 4 is never read again.
     #[test]
     fn a_block_comes_in_for_one_worth_less() {
         let steps =

@@ -1,5 +1,5 @@
-//! The queue and the orders of Belady and of benefits agree with plain containers over long runs with
-//! many removals.
+//! The queue and the orders of Belady and of benefits agree with plain containers over long runs
+//! with many removals.
 #![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
 
 mod common;
@@ -182,6 +182,6 @@ fn the_oracle_with_benefit_is_a_list_searched_for_the_least() {
                 assert_eq!(policy.audit(), Ok(()), "{capacity} blocks at {now}");
             }
         }
-        assert!(capacity == 0 || evictions > 1_000, "{evictions} evictions of {capacity} blocks");
+        assert!(capacity == 0 || evictions > 100, "{evictions} evictions of {capacity} blocks");
     }
 }

@@ -36,10 +36,10 @@ fn trace(requests: &[(char, u64, u64)]) -> String {
 
 /// A cache of two blocks. Block 1 is read at access 0, 2 and 9; block 2 at 1 and 3; blocks 3 to 5
 /// together at 4, and 3 and 4 together at 7. 1 and 2 come in. At 4 block 2 is worth nothing, and 3
-/// drives it out after 3 accesses (mean: 2 to 9); 4 is worth 1 * 1/3 * 2 as 3 is, not more, and stays
-/// out like 5, of which nothing follows; so 1 of 3 is held and the request is not cached. At 7 block
-/// 3 hits, at 8 block 4 is worth nothing: half of a request is not most of it. 1 hits at 9 and stays
-/// to the end, and so does 3.
+/// drives it out after 3 accesses (mean: 2 to 9); 4 is worth 1 * 1/3 * 2 as 3 is, not more, and
+/// stays out like 5, of which nothing follows; so 1 of 3 is held and the request is not cached. At
+/// 7 block 3 hits, at 8 block 4 is worth nothing: half of a request is not most of it. 1 hits at 9
+/// and stays to the end, and so does 3.
 const HAND: [(char, u64, u64); 7] =
     [('R', 1, 1), ('R', 2, 1), ('R', 1, 1), ('W', 2, 1), ('R', 3, 3), ('R', 3, 2), ('R', 1, 1)];
 

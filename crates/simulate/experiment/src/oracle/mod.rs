@@ -1,15 +1,16 @@
 //! What an oracle does with each request of a workload: what models of admission learn from.
 //!
-//! For: labels of a stack's only tenant, at the stack's capacity. Must never know: models, features.
-//! Source: Ebrahimi et al., RC-RNN, section 4.1 and table 2. Units: nanoseconds, bytes, blocks; a
-//! duration counts block accesses.
+//! For: labels of a stack's only tenant, at the stack's capacity. Must never know: models,
+//! features. Source: Ebrahimi et al., RC-RNN, section 4.1 and table 2. Units: nanoseconds, bytes,
+//! blocks; a duration counts block accesses.
 //!
-//! The oracle decides by blocks, a model by requests: a request is cached when the oracle holds more
-//! than half of its blocks after it, and its duration is the one that most of these have, the
+//! The oracle decides by blocks, a model by requests: a request is cached when the oracle holds
+//! more than half of its blocks after it, and its duration is the one that most of these have, the
 //! shorter of equals. A block's duration is that of its whole residence, from the access that
-//! brought it in to the one that drove it out: every access of a residence has the same. A residence
-//! that lasts to the end of the trace is late, however short it was: nothing drove the block out.
-//! With `replay.warmup` all requests are labelled all the same. Trims and flushes have no labels.
+//! brought it in to the one that drove it out: every access of a residence has the same. A
+//! residence that lasts to the end of the trace is late, however short it was: nothing drove the
+//! block out. With `replay.warmup` all requests are labelled all the same. Trims and flushes have
+//! no labels.
 
 mod residences;
 

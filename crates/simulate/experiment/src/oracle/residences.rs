@@ -1,7 +1,7 @@
 //! Which access falls into which stay of its block in the cache, and how long each stay lasts.
 //!
-//! For: labels. Must never know: labels, requests. Units: block accesses. Memory: 4 bytes per access
-//! and per distinct block, 8 per stay.
+//! For: labels. Must never know: labels, requests. Units: block accesses. Memory: 4 bytes per
+//! access and per distinct block, 8 per stay.
 
 use crate::ExperimentError;
 use crate::lanes::Plan;
