@@ -7,7 +7,7 @@ were measured, any paper. What a figure shows is the study's own: a module of `S
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from cachewright import words
 from cachewright.report import reproduced_amplified, reproduced_drive, reproduced_mixes
 from cachewright.report.page import figure_section, html_table, marked, whole_page
 from cachewright.report.parts import Table
-from cachewright.reproduce import Study
+from cachewright.reproduce import Study, parts
 from cachewright.reproduce.specs import FigureSpec, Setup
 
 STUDIES: dict[str, Any] = {
@@ -40,20 +40,22 @@ def remarks(setup: Setup) -> list[str]:
 
 def tables(what: Study) -> list[Table]:
     """Return every table: those of all figures together, then those of each."""
-    found: list[Table] = list(_study(what).shared(what))
-    for figure in what.figures:
-        found += [one for one in _study(what).shown(what, figure) if isinstance(one, Table)]
+    found: list[Table] = []
+    for name, part in parts(what):
+        found += STUDIES[name].shared(part)
+    for study, part, figure in _each(what):
+        found += [one for one in study.shown(part, figure) if isinstance(one, Table)]
     return found
 
 
 def sentences(what: Study) -> list[str]:
     """Return what the figures say in a sentence each, our numbers beside the paper's."""
-    return [text for figure in what.figures for text in _study(what).sentences(what, figure)]
+    return [text for study, part, one in _each(what) for text in study.sentences(part, one)]
 
 
 def markdown(what: Study) -> str:
     """Return all tables as Markdown, the best of a column bold."""
-    parts = []
+    drawn = []
     for one in tables(what):
         lines = [f"### {one.heading}", "", _line(one.headers), "|" + "---|" * len(one.headers)]
         for place, row in enumerate(one.rows):
@@ -62,8 +64,8 @@ def markdown(what: Study) -> str:
                 for cell, best in zip(row, one.best, strict=True)
             ]
             lines.append(_line(cells))
-        parts.append("\n".join(lines))
-    return "\n\n".join([*parts, *sentences(what)]) + "\n"
+        drawn.append("\n".join(lines))
+    return "\n\n".join([*drawn, *sentences(what)]) + "\n"
 
 
 def write(what: Study, path: Path) -> Path:
@@ -73,8 +75,11 @@ def write(what: Study, path: Path) -> Path:
     return path
 
 
-def _study(what: Study) -> Any:
-    return STUDIES[what.setup.study]
+def _each(what: Study) -> Iterator[tuple[Any, Study, FigureSpec]]:
+    """Give every figure in order, with the study it is of and the module that draws it."""
+    found = [(name, part, figure) for name, part in parts(what) for figure in part.figures]
+    for name, part, figure in sorted(found, key=lambda one: one[2].place):
+        yield STUDIES[name], part, figure
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -82,20 +87,21 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _page(what: Study) -> str:
-    setup, study = what.setup, _study(what)
-    notes = [*remarks(setup), setup.machine, *study.notes(what)]
+    setup, known = what.setup, [(STUDIES[name], part) for name, part in parts(what)]
+    notes = [*remarks(setup), setup.machine]
+    notes += [note for study, part in known for note in study.notes(part)]
     listed = "".join(f"<li>{escape(note)}</li>" for note in notes)
-    parts = [
+    drawn = [
         "<h1>Our numbers beside the paper's</h1>",
         f'<p class="lead">{escape(setup.paper)}</p>',
         f'<ul class="note">{listed}</ul>',
-        *(_section(one) for one in study.shared(what)),
+        *(_section(one) for study, part in known for one in study.shared(part)),
     ]
-    for figure in what.figures:
-        parts.append(_beside(figure, study.sentences(what, figure)))
-        for one in study.shown(what, figure):
-            parts.append(_section(one) if isinstance(one, Table) else figure_section(one))
-    return whole_page("Our numbers beside the paper's", parts)
+    for study, part, figure in _each(what):
+        drawn.append(_beside(figure, study.sentences(part, figure)))
+        for one in study.shown(part, figure):
+            drawn.append(_section(one) if isinstance(one, Table) else figure_section(one))
+    return whole_page("Our numbers beside the paper's", drawn)
 
 
 def _beside(figure: FigureSpec, sentences: Sequence[str]) -> str:

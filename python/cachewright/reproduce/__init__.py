@@ -8,7 +8,8 @@ table is one figure. A study of another kind is a module like `amplified` or `mi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -41,16 +42,64 @@ STUDIES: dict[str, Callable[[Setup], Study]] = {
 }
 
 
+@dataclass
+class Together:
+    """The studies of a paper whose figures are of more than one."""
+
+    setup: Setup
+    parts: dict[str, Study]
+
+    @property
+    def figures(self) -> list[FigureSpec]:
+        """Every figure, in the order of the page."""
+        found = [figure for part in self.parts.values() for figure in part.figures]
+        return sorted(found, key=lambda figure: figure.place)
+
+    @figures.setter
+    def figures(self, wanted: Sequence[FigureSpec]) -> None:
+        for part in self.parts.values():
+            part.figures = [figure for figure in part.figures if figure in wanted]
+
+    def run(self, out: PathLike | None, threads: int, progress: Progress | None) -> None:
+        """Run every case of the figures once."""
+        for part in self.parts.values():
+            if part.figures:
+                part.run(out, threads, progress)
+
+    def count(self) -> int:
+        """Return how many cases were run."""
+        return sum(part.count() for part in self.parts.values())
+
+
+def parts(what: Study) -> Iterator[tuple[str, Study]]:
+    """Give the studies of a paper that have figures, by name."""
+    if isinstance(what, Together):
+        yield from ((name, part) for name, part in what.parts.items() if part.figures)
+    else:
+        yield what.setup.study, what
+
+
 def load(paper: str, only: str | None, *, quick: bool, specs: Path | None) -> Study:
     """Return what is to be run. Errors: `SpecError` for an unknown paper or figure."""
     setup = _setup(paper, specs, quick=quick)
-    what = STUDIES[setup.study](setup)
+    what = _whole(setup)
     ordered: list[FigureSpec] = sorted(what.figures, key=lambda figure: figure.place)
     names = [figure.name for figure in ordered]
     if only is not None and only not in names:
         raise SpecError(f"found figure `{only}`, expected one of {', '.join(names)}")
     what.figures = [figure for figure in ordered if only in (None, figure.name)]
     return what
+
+
+def _whole(setup: Setup) -> Study:
+    """Return the paper's study, or all that its figures are of."""
+    own = STUDIES[setup.study](setup)
+    others = specs.other_studies(setup.folder)
+    for name in others:
+        specs.among(setup.folder, "study", name, STUDIES)
+    if not others:
+        return own
+    return Together(setup, {setup.study: own} | {name: STUDIES[name](setup) for name in others})
 
 
 def _setup(paper: str, folder: Path | None, *, quick: bool) -> Setup:

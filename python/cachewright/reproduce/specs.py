@@ -85,8 +85,23 @@ def head(path: Path, document: Mapping[str, Any], shown: tuple[str, ...]) -> dic
     }
 
 
-def figures(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Give the files of a paper that have a `[figure]` table."""
+def figures(folder: Path, study: str | None = None) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Give the files of a paper with a `[figure]` table of a study; without, those that name none.
+
+    Those are of the paper's own study.
+    """
+    for path, document in _figures(folder):
+        if document["figure"].get("study") == study:
+            yield path, document
+
+
+def other_studies(folder: Path) -> list[str]:
+    """Return the studies that figures name beside the paper's own, each once."""
+    named = {document["figure"].get("study") for _, document in _figures(folder)}
+    return sorted(str(name) for name in named if name is not None)
+
+
+def _figures(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     for path in sorted(folder.glob("*.toml")):
         document = toml(path)
         if "figure" in document:
