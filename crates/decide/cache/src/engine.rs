@@ -316,6 +316,9 @@ impl<P: Policy> Engine<P> {
     /// names first is dirty. Blocks that leave or are cleaned are counted.
     #[inline(always)]
     pub fn chore(&mut self, index: usize) -> Option<(Chore, bool)> {
+        if !P::has_rooms_or_chores() {
+            return None;
+        }
         let chore = self.pools[index].policy.chore()?;
         let mut dirty = false;
         match chore {

@@ -103,8 +103,7 @@ impl<P: Policy> Cache<P> {
         let cached = self.named(tenant, part.number);
         let outcome = self.engine.access(BlockAccess { block: cached.id, tenant, write, next_use });
         plan.all_hit &= outcome.verdict == Verdict::Hit;
-        let room = self.engine.policy(usize::from(cached.pool)).room(cached.id);
-        let cached = Cached { room, ..cached };
+        let cached = self.placed(cached);
         if write {
             self.plan_write(cached, part.whole, outcome, plan);
         } else {
@@ -139,8 +138,17 @@ impl<P: Policy> Cache<P> {
 
     /// The full name of a block, with the room its policy wants for it.
     fn cached(&self, pool: usize, block: BlockId) -> Cached {
-        let room = self.engine.policy(pool).room(block);
-        Cached { room, ..name(&self.indexes, pool, block) }
+        self.placed(name(&self.indexes, pool, block))
+    }
+
+    /// The same block with the room its policy wants for it.
+    #[inline(always)]
+    fn placed(&self, cached: Cached) -> Cached {
+        if !P::has_rooms_or_chores() {
+            return cached;
+        }
+        let room = self.engine.policy(usize::from(cached.pool)).room(cached.id);
+        Cached { room, ..cached }
     }
 
     /// Brings a block in that nobody has asked for yet (read-ahead); its moves are added to `plan`.

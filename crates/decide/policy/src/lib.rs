@@ -142,6 +142,16 @@ pub trait Policy: Send {
         Room::Any
     }
 
+    /// Whether [`Policy::room`] or [`Policy::chore`] ever says anything: the others are asked for
+    /// neither, and pay nothing.
+    #[inline(always)]
+    fn has_rooms_or_chores() -> bool
+    where
+        Self: Sized,
+    {
+        false
+    }
+
     /// The next work it wants done beside requests; asked for after each request until there is
     /// none.
     #[inline(always)]

@@ -231,6 +231,9 @@ impl<P: Policy> EngineLane<P> {
     /// Does what a tenant's policy wants done beside requests.
     #[inline(always)]
     fn chores(&mut self, tenant: TenantId) {
+        if !P::has_rooms_or_chores() {
+            return;
+        }
         let pool = self.engine.pool_of(tenant);
         while let Some((chore, _)) = self.engine.chore(pool) {
             if let (Chore::Demote(block), Some(watcher)) = (chore, &mut self.watcher) {

@@ -309,6 +309,11 @@ impl Policy for OcSmq {
     }
 
     #[inline(always)]
+    fn has_rooms_or_chores() -> bool {
+        true
+    }
+
+    #[inline(always)]
     fn chore(&mut self) -> Option<Chore> {
         self.next_chore()
     }
