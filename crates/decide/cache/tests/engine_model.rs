@@ -1,8 +1,8 @@
 //! The engine agrees with a slow, obvious model over every write mode, layout and policy.
 
-use cachewright_cache::{Cache, Engine, Plan, Quotas, WriteMode};
-use cachewright_policy::{PolicyVisitor, Registered, entries, visit};
-use cachewright_types::{Bytes, Nanos, Op, Request, Seed, TenantId};
+use cachewright_cache::{Cache, Cached, Engine, Move, Plan, Quotas, WriteMode};
+use cachewright_policy::{PolicyVisitor, Registered, Room, Rooms, entries, visit};
+use cachewright_types::{Bytes, Nanos, Op, Request, Seed, TenantId, Value};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -13,13 +13,24 @@ struct Step {
     block: u64,
     blocks: u64,
     resize: Option<u32>,
+    /// Eighths of each pool that become its own room.
+    divide: Option<u32>,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let op = prop_oneof![4 => Just(Op::Read), 4 => Just(Op::Write), 1 => Just(Op::Trim)];
     let resize = prop_oneof![9 => Just(None), 1 => (0..12_u32).prop_map(Some)];
-    let step = (0..3_u16, op, 0..24_u64, 1..4_u64, resize)
-        .prop_map(|(tenant, op, block, blocks, resize)| Step { tenant, op, block, blocks, resize });
+    let divide = prop_oneof![9 => Just(None), 1 => (0..9_u32).prop_map(Some)];
+    let step = (0..3_u16, op, 0..24_u64, 1..4_u64, resize, divide).prop_map(
+        |(tenant, op, block, blocks, resize, divide)| Step {
+            tenant,
+            op,
+            block,
+            blocks,
+            resize,
+            divide,
+        },
+    );
     prop::collection::vec(step, 1..120)
 }
 
@@ -57,11 +68,14 @@ impl PolicyVisitor for Replay<'_> {
         let make = |_, capacity| P::new(capacity, &settings, Seed(1));
         let mut cache = Cache::new(Engine::new(3, &self.kind.quotas(6), self.mode, make), 12);
         let mut plan = Plan::default();
-        // Address -> dirty, as the moves say.
-        let mut held: BTreeMap<(u16, u64), bool> = BTreeMap::new();
+        let mut held = Held::new();
         for step in self.steps {
             if let Some(size) = step.resize {
                 assert!(cache.set_quotas(&self.kind.quotas(size), &mut plan));
+                follow(&plan, Op::Read, self.mode, &mut held);
+            }
+            if let Some(eighths) = step.divide {
+                divide(&mut cache, eighths, &mut plan);
                 follow(&plan, Op::Read, self.mode, &mut held);
             }
             let request = Request {
@@ -73,8 +87,11 @@ impl PolicyVisitor for Replay<'_> {
             };
             cache.on(&request, &mut plan);
             follow(&plan, step.op, self.mode, &mut held);
+            let pool = cache.engine().pool_of(TenantId(step.tenant));
+            cache.chores(pool, &mut plan);
+            follow(&plan, Op::Read, self.mode, &mut held);
             assert_eq!(cache.engine().audit(), Ok(()));
-            let dirty = held.values().filter(|dirty| **dirty).count() as u64;
+            let dirty = held.values().filter(|(dirty, _)| *dirty).count() as u64;
             assert_eq!(cache.engine().dirty_blocks(), dirty);
             for tenant in 0..3 {
                 let of_tenant = held.keys().filter(|(owner, _)| *owner == tenant).count();
@@ -84,34 +101,57 @@ impl PolicyVisitor for Replay<'_> {
     }
 }
 
+/// Address -> dirty and room, as the moves say.
+type Held = BTreeMap<(u16, u64), (bool, Room)>;
+
+/// Divides each pool.
+fn divide<P: Registered>(cache: &mut Cache<P>, eighths: u32, plan: &mut Plan) {
+    cache.control(plan, |engine, left| {
+        for pool in 0..engine.pools() {
+            let capacity = engine.policy(pool).capacity();
+            let own_blocks = capacity * eighths / 8;
+            let rooms = Rooms { own_blocks, common_blocks: capacity - own_blocks };
+            engine.divide_rooms(pool, rooms, left);
+        }
+    });
+}
+
 /// Performs a plan on the map: what a daemon would hold after the same moves.
-fn follow(plan: &Plan, op: Op, mode: WriteMode, held: &mut BTreeMap<(u16, u64), bool>) {
-    use cachewright_cache::Move;
+fn follow(plan: &Plan, op: Op, mode: WriteMode, held: &mut Held) {
+    let key = |c: &Cached| (c.tenant.0, c.number);
     for step in &plan.moves {
         match step {
-            Move::Fill(c) => assert_eq!(held.insert((c.tenant.0, c.number), false), None),
+            Move::Fill(c) => assert_eq!(held.insert(key(c), (false, c.room)), None),
             Move::Serve(c) => {
                 let dirty = op == Op::Write && mode == WriteMode::WriteBack;
-                let entry = held.entry((c.tenant.0, c.number)).or_insert_with(|| {
+                let entry = held.entry(key(c)).or_insert_with(|| {
                     assert_eq!(op, Op::Write, "only a whole write appears without a fill");
-                    false
+                    (false, c.room)
                 });
-                *entry |= dirty;
+                assert_eq!(entry.1, c.room, "nothing but a swap changes a room");
+                entry.0 |= dirty;
             }
             Move::WriteBack(c) => {
-                assert_eq!(held.remove(&(c.tenant.0, c.number)), Some(true), "was dirty");
+                let was = held.remove(&key(c));
+                assert!(was.is_some_and(|(dirty, _)| dirty), "{was:?} written back");
             }
             Move::Drop(c) => {
-                let was = held.remove(&(c.tenant.0, c.number));
+                let was = held.remove(&key(c)).map(|(dirty, _)| dirty);
                 assert!(was == Some(false) || op == Op::Trim, "{was:?} dropped on {op:?}");
             }
             Move::Bypass { tenant, number } => {
                 assert!(!held.contains_key(&(tenant.0, *number)), "stale copy left behind");
             }
             Move::Clean(c) => {
-                assert_eq!(held.insert((c.tenant.0, c.number), false), Some(true));
+                assert_eq!(held.insert(key(c), (false, c.room)), Some((true, c.room)));
             }
-            Move::Swap(..) | Move::Fetch(_) | Move::WriteThrough(_) | Move::Trim | Move::Flush => {}
+            Move::Swap(one, other) => {
+                let (first, second) = (held[&key(one)], held[&key(other)]);
+                assert_eq!((one.room, other.room), (second.1, first.1), "rooms are exchanged");
+                held.insert(key(one), (first.0, second.1));
+                held.insert(key(other), (second.0, first.1));
+            }
+            Move::Fetch(_) | Move::WriteThrough(_) | Move::Trim | Move::Flush => {}
         }
     }
 }
@@ -125,8 +165,14 @@ proptest! {
         kind in prop_oneof![Just(Kind::Shared), Just(Kind::Apart), Just(Kind::Pools)],
     ) {
         for entry in entries() {
-            let replay = Replay { steps: &steps, mode: WriteMode::ALL[mode], kind };
-            visit(entry.name, &[], replay).expect("defaults are valid");
+            let replay = || Replay { steps: &steps, mode: WriteMode::ALL[mode], kind };
+            visit(entry.name, &[], replay()).expect("defaults are valid");
+            // With short periods too, for those who have them; and with many chores.
+            let short = [("tick".to_owned(), Value::Int(3))];
+            let _ = visit(entry.name, &short, replay());
+            let chores = [("free", 0.3), ("clean", 0.5), ("hot_share", 0.1)];
+            let chores = chores.map(|(name, value)| (name.to_owned(), Value::Float(value)));
+            let _ = visit(entry.name, &[&short[..], &chores].concat(), replay());
         }
     }
 }

@@ -7,10 +7,12 @@
 mod common;
 
 use cachewright_policy::registry::{boxed, setting_specs};
-use cachewright_policy::{Access, NEVER, Policy, Verdict, entries};
+use cachewright_policy::{
+    Access, Chore, NEVER, Policy, PolicyVisitor, Registered, Room, Rooms, Verdict, entries, visit,
+};
 use cachewright_types::{BlockId, Rng, Seed, Value};
 use proptest::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Blocks of the random traces.
 const DISTINCT: u64 = 48;
@@ -21,6 +23,8 @@ enum Step {
     Access(u32, bool),
     Remove(u32),
     Resize(u32),
+    /// Divides the capacity: so many eighths for the tenant's own room.
+    Divide(u32),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -31,6 +35,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         20 => (ids.clone(), any::<bool>()).prop_map(|(id, write)| Step::Access(id, write)),
         3 => ids.prop_map(Step::Remove),
         1 => (0_u32..24).prop_map(Step::Resize),
+        1 => (0_u32..9).prop_map(Step::Divide),
     ];
     proptest::collection::vec(step, 1..400)
 }
@@ -45,6 +50,65 @@ fn accesses_with_future(steps: &[Step]) -> Vec<u32> {
         })
         .collect();
     common::next_use(&blocks, DISTINCT as usize)
+}
+
+/// Whether a policy says that it uses rooms or has chores.
+struct Says;
+
+impl PolicyVisitor for Says {
+    type Output = bool;
+    fn visit<P: Registered>(self, _: P::Settings) -> bool {
+        P::has_rooms_or_chores()
+    }
+}
+
+/// The room of each block in the cache.
+fn rooms(policy: &dyn Policy) -> BTreeMap<u32, Room> {
+    resident(policy).into_iter().map(|id| (id, policy.room(BlockId(id)))).collect()
+}
+
+fn in_room(rooms: &BTreeMap<u32, Room>, room: Room) -> u32 {
+    rooms.values().filter(|one| **one == room).count() as u32
+}
+
+/// Takes all chores there are, and checks each against the blocks in the cache and their rooms.
+fn take_chores(name: &str, policy: &mut dyn Policy) -> usize {
+    let mut held = rooms(policy);
+    for count in 0..1_000 {
+        let Some(chore) = policy.chore() else { return count };
+        match chore {
+            Chore::Demote(BlockId(id)) => assert!(held.remove(&id).is_some(), "{name}: {id} left"),
+            Chore::Clean(BlockId(id)) => assert!(held.contains_key(&id), "{name}: {id} cleaned"),
+            Chore::Swap(BlockId(one), BlockId(other)) => {
+                let (first, second) = (held[&one], held[&other]);
+                assert_ne!(first, second, "{name}: swapped within a room");
+                held.extend([(one, second), (other, first)]);
+            }
+        }
+        assert_eq!(rooms(policy), held, "{name} after {chore:?}");
+        assert_eq!(policy.len() as usize, held.len(), "{name} after {chore:?}");
+        assert_eq!(policy.audit(), Ok(()), "{name} after {chore:?}");
+    }
+    panic!("{name}: no end of chores")
+}
+
+/// Divides the capacity and checks that no more leaves than must; returns what is left.
+fn divide(name: &str, policy: &mut dyn Policy, eighths: u32) -> BTreeSet<u32> {
+    let capacity = policy.capacity();
+    let own_blocks = capacity * eighths / 8;
+    let sizes = Rooms { own_blocks, common_blocks: capacity - own_blocks };
+    let mut held = rooms(policy);
+    let over = in_room(&held, Room::Own).saturating_sub(sizes.own_blocks)
+        + in_room(&held, Room::Common).saturating_sub(sizes.common_blocks);
+    let mut evicted = Vec::new();
+    policy.divide_rooms(sizes, &mut evicted);
+    assert_eq!(evicted.len() as u32, over, "{name}: as many leave as have no room");
+    assert!(evicted.iter().all(|block| held.remove(&block.0).is_some()), "{name}: held");
+    assert_eq!(rooms(policy), held, "{name}: the others stay where they are");
+    assert_eq!(policy.capacity(), capacity, "{name}");
+    assert!(in_room(&held, Room::Own) <= sizes.own_blocks, "{name}: beyond its own room");
+    assert!(in_room(&held, Room::Common) <= sizes.common_blocks, "{name}: beyond the common room");
+    held.into_keys().collect()
 }
 
 fn resident(policy: &dyn Policy) -> BTreeSet<u32> {
@@ -64,6 +128,7 @@ fn check(
     let future = accesses_with_future(steps);
     let mut verdicts = Vec::new();
     let mut largest = capacity;
+    let beside = visit(name, pairs, Says).unwrap();
     for step in steps {
         let before = resident(policy.as_ref());
         let mut expected = before.clone();
@@ -96,6 +161,7 @@ fn check(
                 assert!(before.len() > to as usize || expected == before, "{name}: needless loss");
                 largest = largest.max(to);
             }
+            Step::Divide(eighths) => expected = divide(name, policy.as_mut(), eighths),
         }
         assert_eq!(resident(policy.as_ref()), expected, "{name} after {step:?}");
         assert_eq!(policy.len() as usize, expected.len(), "{name} after {step:?}");
@@ -103,6 +169,9 @@ fn check(
         assert!(policy.len() <= policy.capacity(), "{name}: beyond its capacity");
         assert_eq!(policy.audit(), Ok(()), "{name} after {step:?}");
         assert!(expected.iter().all(|id| policy.tracks(BlockId(*id))), "{name}: held, not tracked");
+        let chores = take_chores(name, policy.as_mut());
+        let placed = rooms(policy.as_ref()).into_values().any(|room| room != Room::Any);
+        assert!(beside || (chores == 0 && !placed), "{name} does what it says it never does");
     }
     verdicts
 }
@@ -146,6 +215,29 @@ proptest! {
     fn every_setting_holds_at_both_ends(steps in steps(), capacity in 1_u32..24, seed: u64) {
         for entry in entries() {
             for pairs in extremes(entry.name) {
+                check(entry.name, &pairs, capacity, &steps, seed);
+            }
+        }
+    }
+
+    /// Settings under which much happens within a few hundred accesses, where a policy has them.
+    #[test]
+    fn short_periods_and_many_chores_hold(steps in steps(), capacity in 4_u32..24, seed: u64) {
+        let lively = [
+            ("tick", Value::Int(3)),
+            ("free", Value::Float(0.3)),
+            ("clean", Value::Float(0.5)),
+            ("hot_share", Value::Float(0.1)),
+        ];
+        for entry in entries() {
+            let known = setting_specs(entry.name).unwrap();
+            let has = |name: &str| known.iter().any(|spec| spec.name == name);
+            let pairs: Vec<(String, Value)> = lively
+                .iter()
+                .filter(|(name, _)| has(name))
+                .map(|(name, value)| ((*name).to_owned(), value.clone()))
+                .collect();
+            if !pairs.is_empty() {
                 check(entry.name, &pairs, capacity, &steps, seed);
             }
         }
