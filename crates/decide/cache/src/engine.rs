@@ -4,46 +4,10 @@
 //! addresses (ids come from an index or an interner), time, devices. Units: blocks. Invariants: a
 //! dirty block is resident; occupancy is the number of resident blocks; both are audited.
 
-use crate::WriteMode;
+use crate::{Quotas, WriteMode};
 use cachewright_measure::Counts;
 use cachewright_policy::{Access, Asked, Chore, NEVER, Policy, Rooms, Verdict};
 use cachewright_types::{BlockId, TenantId};
-
-/// How the capacity is divided.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Quotas {
-    /// One pool for all tenants, of so many blocks.
-    Shared(u32),
-    /// One pool per tenant, of so many blocks each, in tenant order.
-    PerTenant(Vec<u32>),
-    /// Pools that several tenants may share.
-    Pools {
-        /// The pool of each tenant; every pool has a tenant.
-        of: Vec<u16>,
-        /// The blocks of each pool.
-        blocks: Vec<u32>,
-    },
-}
-
-impl Quotas {
-    /// The blocks of each pool.
-    pub fn blocks(&self) -> &[u32] {
-        match self {
-            Quotas::Shared(total) => std::slice::from_ref(total),
-            Quotas::PerTenant(each) => each,
-            Quotas::Pools { blocks, .. } => blocks,
-        }
-    }
-
-    /// The pool of each of so many tenants.
-    pub fn pools_of(&self, tenants: usize) -> Vec<u16> {
-        match self {
-            Quotas::Shared(_) => vec![0; tenants],
-            Quotas::PerTenant(_) => (0..tenants as u16).collect(),
-            Quotas::Pools { of, .. } => of.clone(),
-        }
-    }
-}
 
 /// One access to one block, with the id in the id space of its pool: an id names one block of all
 /// tenants in the pool. Pools hold arrays as long as their largest id.

@@ -9,8 +9,10 @@ pub mod front;
 pub mod index;
 pub mod mode;
 pub mod plan;
+pub mod quotas;
 
-pub use engine::{BlockAccess, Engine, Outcome, Quotas};
+pub use engine::{BlockAccess, Engine, Outcome};
 pub use front::{Cache, Left};
 pub use mode::WriteMode;
 pub use plan::{Cached, Move, Plan};
+pub use quotas::Quotas;
