@@ -137,8 +137,17 @@ fn the_result_shows_the_channel_map_and_what_each_did() {
     assert!((bytes[1] / bytes[2] - 1.0).abs() < 0.3, "slots go round the channels: {bytes:?}");
     let each = channels["each"].as_array().unwrap();
     assert!(each.iter().all(|one| (0.0..=1.0).contains(&number(&one["busy"]))));
+    let rooms = &timing["rooms"];
+    let lies = |at: usize, room: &str| rooms["tenants"][at][room].as_u64();
+    assert_eq!(lies(0, "own_blocks"), Some(200), "all of its quota: {rooms}");
+    assert_eq!((lies(1, "common_blocks"), lies(1, "elsewhere_blocks")), (Some(0), Some(0)));
+    let windows = rooms["windows"].as_array().unwrap();
+    assert_eq!(windows.last().unwrap()["own_blocks"], serde_json::json!([200, 200]));
+    assert!(timing["migrations"].is_null(), "nothing changed places");
     let striped = answer(&folder, &text.replace("channels = [1, 2]", ""), &[("layout", "striped")]);
-    let striped = striped.unwrap()["timing"]["channels"].clone();
+    let striped = striped.unwrap()["timing"].clone();
+    assert!(striped["rooms"].is_null(), "no rooms without a map");
+    let striped = striped["channels"].clone();
     let all = striped["groups"].as_array().unwrap();
     assert!(all.iter().all(|group| group["tenants"].as_array().unwrap().len() == 2));
     let plain = answer(

@@ -4,7 +4,7 @@
 //! the names; a breakdown's parts are means per request and add up to the mean response.
 
 use super::Timed;
-use super::channels::channels_json;
+use super::channels::{channels_json, migrations_json, rooms_json};
 use super::drive::drive_json;
 use super::energy::{energy_json, whole_energy};
 use super::flash::flash_json;
@@ -59,6 +59,12 @@ pub fn timing_json(case: &Case, timed: &Timed) -> Value {
     }
     if let Some(channels) = channels_json(case, times) {
         timing["channels"] = channels;
+    }
+    if let Some(migrations) = migrations_json(case, times) {
+        timing["migrations"] = migrations;
+    }
+    if let Some(rooms) = rooms_json(case, times) {
+        timing["rooms"] = rooms;
     }
     if let Some(work) = &times.drive {
         let flash = timing["devices"][0]["flash"].take();

@@ -256,8 +256,17 @@ impl Drive<'_> {
                 self.machine.background(TenantId(0), &self.plan);
                 self.machine.allow(&self.decider.quotas());
             }
-            Border::Window { number, time_ns } => self.decider.end_window(number, time_ns),
+            Border::Window { number, time_ns } => {
+                self.decider.end_window(number, time_ns);
+                self.note_rooms(time_ns);
+            }
         }
+    }
+
+    /// Notes where blocks lie.
+    fn note_rooms(&mut self, time_ns: u64) {
+        let rooms = self.machine.rooms();
+        self.times.rooms.extend(rooms.map(|rooms| (time_ns, rooms)));
     }
 
     fn finish(mut self) -> Times {
@@ -266,6 +275,10 @@ impl Drive<'_> {
             self.end(border);
         }
         self.times.end_ns = self.machine.now_ns();
+        self.note_rooms(self.times.end_ns);
+        for (sum, found) in self.times.migrated.iter_mut().zip(self.machine.migrated()) {
+            *sum = *found;
+        }
         self.times.devices = self.machine.uses();
         self.times.groups = self.machine.groups().to_vec();
         self.times.cache = self.decider.finish().since(&self.before);

@@ -149,11 +149,14 @@ impl Machine {
             Move::Clean(cached) => {
                 let residence = self.residences.find(cached);
                 if residence != NONE {
-                    self.clean(residence, cached.tenant, cached.number);
+                    // What this plan writes to it goes before.
+                    if self.residences.get(residence).noted == self.plans {
+                        self.emit(context);
+                    }
+                    self.begin_clean(residence, cached.tenant, cached.number);
                 }
             }
-            // Both stay where they are: no policy asks for it without rooms.
-            Move::Swap(..) => {}
+            Move::Swap(one, other) => self.swap(one, other),
             Move::Trim => self.whole(self.backing_of[context.tenant.index()], context),
             Move::Flush => {
                 self.whole(CACHE, context);
@@ -190,6 +193,10 @@ impl Machine {
 
     fn serve(&mut self, cached: &Cached, context: &mut Context) {
         let known = self.residences.find(cached);
+        if known != NONE && self.residences.get(known).wanted != cached.room {
+            self.residences.get_mut(known).wanted = cached.room;
+            self.note_astray(known);
+        }
         let fetched = context.items.last().is_some_and(|item| {
             item.kind == Kind::Miss && item.residence == known && known != NONE
         });
@@ -204,6 +211,7 @@ impl Machine {
     /// A residence for a block that the cache admits.
     fn admit(&mut self, cached: &Cached, context: &Context) -> u32 {
         let residence = self.residences.admit(cached);
+        self.note_astray(residence);
         if self.residences.get(residence).slot == NONE {
             let room = Work { pins: vec![residence], ..work(Action::Room, cached.tenant, false) };
             // A read is answered meanwhile, unless it waits for the filling.
@@ -407,5 +415,5 @@ fn numbers_of(run: &[Item]) -> Range<u64> {
 }
 
 pub(super) fn work(action: Action, tenant: TenantId, required: bool) -> Work {
-    Work { action, tenant, required, cleaning: false, pins: Vec::new() }
+    Work { action, tenant, required, cleaning: false, pins: Vec::new(), born: 0 }
 }

@@ -8,10 +8,11 @@
 use super::channels::{GroupUse, GroupUses};
 use super::emit::{Item, numbers};
 use super::graph::{Graph, StepRef};
+use super::migrate::Migrations;
 use super::path::{Path, Role, Wait};
 use super::residences::Residences;
 use super::settings::MachineSettings;
-use super::slots::Slots;
+use super::slots::{InRooms, Slots};
 use super::times::DeviceUse;
 use super::write_back::Outgoing;
 use cachewright_device::{AnyDevice, Command, Completion, Use};
@@ -36,6 +37,10 @@ pub(super) enum Action {
     Delay(u64),
     /// A command to the cache device, from a byte of the first residence's slot on.
     Cache { op: Op, residence: u32, skip: u64, length: u64 },
+    /// Blocks change slots: the change of that number.
+    Exchange(u32),
+    /// They are in their new places.
+    EndChange(u32),
     /// A command to a device.
     Device { device: usize, op: Op, offset: u64, length: u64 },
 }
@@ -53,6 +58,8 @@ pub(super) struct Work {
     pub cleaning: bool,
     /// The residences it touches.
     pub pins: Vec<u32>,
+    /// Steps there were before it.
+    pub born: u64,
 }
 
 /// A request under way.
@@ -105,6 +112,9 @@ pub struct Machine {
     made_ready: Vec<u32>,
     completions: Vec<Completion>,
     pub(super) cleaning: u32,
+    /// Steps there ever were.
+    pub(super) steps: u64,
+    pub(super) migrations: Migrations,
     /// Dirty blocks that leave with the plan at hand.
     pub(super) outgoing: Vec<Outgoing>,
     /// Plans carried out.
@@ -157,6 +167,8 @@ impl Machine {
             made_ready: Vec::new(),
             completions: Vec::new(),
             cleaning: 0,
+            steps: 0,
+            migrations: Migrations::default(),
             outgoing: Vec::new(),
             plans: 0,
             buffers: Default::default(),
@@ -224,6 +236,11 @@ impl Machine {
         self.groups.all()
     }
 
+    /// The blocks of each tenant by where they lie; nothing where channels are not laid out.
+    pub fn rooms(&self) -> Option<Vec<InRooms>> {
+        (0..self.backing_of.len()).map(|tenant| self.residences.by_room(tenant)).collect()
+    }
+
     /// Time now.
     pub fn now_ns(&self) -> u64 {
         self.now_ns
@@ -241,7 +258,10 @@ impl Machine {
             }
         }
         self.residences.audit(held)?;
-        let open = self.open.len() - self.free_open.len();
+        let (open, changes) = (self.open.len() - self.free_open.len(), self.migrations.open());
+        if idle && changes > 0 {
+            return Err(format!("{changes} changes of places are left"));
+        }
         if idle && (open > 0 || self.graph.open() > 0 || !self.writing.is_empty()) {
             let (steps, writes) = (self.graph.open(), self.writing.len());
             return Err(format!("{open} requests, {steps} steps, {writes} writes are left"));
@@ -284,7 +304,9 @@ impl Machine {
     }
 
     /// A new step, which touches the residences in `work.pins`.
-    pub(super) fn step(&mut self, work: Work, request: Option<u32>) -> StepRef {
+    pub(super) fn step(&mut self, mut work: Work, request: Option<u32>) -> StepRef {
+        work.born = self.steps;
+        self.steps += 1;
         if let Some(request) = request.filter(|_| work.required) {
             self.open[request as usize].left += 1;
         }
@@ -303,8 +325,13 @@ impl Machine {
 
     /// Begins all steps that may.
     pub(super) fn run(&mut self) {
-        while let Some(step) = self.ready.pop_front() {
-            self.begin(step);
+        loop {
+            while let Some(step) = self.ready.pop_front() {
+                self.begin(step);
+            }
+            if !self.migrate() {
+                return;
+            }
         }
     }
 
@@ -315,6 +342,14 @@ impl Machine {
         match action {
             // Room is begun when its residence has a slot, which `give_slots` sees to.
             Action::Pass | Action::Room => self.end(step),
+            Action::Exchange(change) => {
+                self.exchange(change);
+                self.end(step);
+            }
+            Action::EndChange(change) => {
+                self.end_change(change);
+                self.end(step);
+            }
             Action::Delay(time_ns) => {
                 self.delays.push(Reverse((self.now_ns + time_ns, self.delay_count, step)));
                 self.delay_count += 1;
@@ -373,6 +408,7 @@ impl Machine {
             let work = finished.action;
             self.ready.extend(ready.drain(..));
             for residence in &work.pins {
+                self.untouch(*residence, work.born);
                 let next = self.residences.unpin(*residence);
                 self.give_slots(next);
             }
@@ -395,6 +431,7 @@ impl Machine {
             if !self.graph.is_done(room) {
                 self.release(room);
             }
+            self.note_astray(residence);
         }
     }
 
@@ -406,11 +443,12 @@ impl Machine {
     }
 
     /// The channels of the cache device are laid out anew: what the cache takes in from now on lies
-    /// where `map` says. Blocks that lie elsewhere stay there until they leave. Without a layout
+    /// where `map` says, and blocks that lie elsewhere move there as slots are free. Without a layout
     /// nothing changes. The tenants' quotas are told as ever, by [`Machine::allow`].
     pub fn relay(&mut self, map: &Map) {
         let next = self.residences.relay(map);
         self.give_slots(next);
+        self.note_all_astray();
         self.run();
     }
 

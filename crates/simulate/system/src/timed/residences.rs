@@ -6,9 +6,11 @@
 //! block take the slot, so that no dirty block is overwritten before it is written back.
 
 use super::graph::StepRef;
-use super::slots::{Slots, Taken};
+use super::slots::{InRooms, Slots, Taken};
 use cachewright_cache::Cached;
 use cachewright_layout::Map;
+use cachewright_policy::Room;
+use cachewright_types::TenantId;
 
 /// No residence, or no slot yet.
 pub const NONE: u32 = u32::MAX;
@@ -20,6 +22,16 @@ pub struct Residence {
     pub slot: u32,
     /// By what right it has it.
     taken: Option<Taken>,
+    /// The slot it comes from, while it goes to another that nobody had.
+    old: Option<Taken>,
+    /// Whose it is, and where its policy wants it.
+    pub tenant: TenantId,
+    /// See `tenant`.
+    pub wanted: Room,
+    /// The change of places it takes part in, or [`NONE`].
+    pub moving: u32,
+    /// It is noted as one that is not where it belongs.
+    pub queued: bool,
     /// Steps under way that touch it.
     pub pins: u32,
     /// The cache has given it up.
@@ -46,12 +58,21 @@ pub struct Residences {
     all: Vec<Residence>,
     free: Vec<u32>,
     slots: Slots,
+    /// Slots have been given back, or may be taken that might not before.
+    freed: bool,
+}
+
+impl Residence {
+    /// The slot it is in or goes to.
+    pub fn goes_to(&self) -> u32 {
+        self.taken.map_or(self.slot, |taken| taken.slot)
+    }
 }
 
 impl Residences {
     /// An empty cache device.
     pub fn new(slots: Slots) -> Residences {
-        Residences { of_id: Vec::new(), all: Vec::new(), free: Vec::new(), slots }
+        Residences { of_id: Vec::new(), all: Vec::new(), free: Vec::new(), slots, freed: false }
     }
 
     /// The residence of a block the cache holds, or [`NONE`].
@@ -80,6 +101,11 @@ impl Residences {
         let fresh = Residence {
             slot: taken.map_or(NONE, |taken| taken.slot),
             taken,
+            old: None,
+            tenant: cached.tenant,
+            wanted: cached.room,
+            moving: NONE,
+            queued: false,
             pins: 0,
             leaving: false,
             generation,
@@ -145,6 +171,7 @@ impl Residences {
         residence.generation = residence.generation.wrapping_add(1);
         let taken = residence.taken.take();
         self.free.push(number);
+        self.freed = true;
         let served = taken.map_or(Vec::new(), |taken| self.slots.give_back(taken));
         self.give(served)
     }
@@ -163,6 +190,7 @@ impl Residences {
 
     /// Quotas have changed; returns the residences that get slots for it.
     pub fn allow(&mut self, quotas: &[u32]) -> Vec<u32> {
+        self.freed = true;
         let served = self.slots.allow(quotas);
         self.give(served)
     }
@@ -173,14 +201,94 @@ impl Residences {
         self.give(served)
     }
 
+    /// Whether slots have been given back, or rights have changed, since the last call.
+    pub fn take_freed(&mut self) -> bool {
+        std::mem::take(&mut self.freed)
+    }
+
+    /// Numbers of residences there ever were.
+    pub fn numbers(&self) -> u32 {
+        self.all.len() as u32
+    }
+
+    /// The blocks of a tenant by where they lie; nothing where channels are not laid out.
+    pub fn by_room(&self, tenant: usize) -> Option<InRooms> {
+        self.slots.by_room(tenant)
+    }
+
+    /// Whether a block lies still in a place that is not where it belongs.
+    pub fn is_astray(&self, number: u32) -> bool {
+        let found = self.get(number);
+        let still = !found.leaving && found.moving == NONE;
+        found
+            .taken
+            .is_some_and(|taken| still && !self.slots.suits_in(taken, taken.slot, found.wanted))
+    }
+
+    /// Whether two blocks that lie still should change places: each then lies in the room it wants
+    /// and one did not, or neither wants any.
+    pub fn may_swap(&self, one: u32, other: u32) -> bool {
+        let (a, b) = (self.get(one), self.get(other));
+        let Some((at, bt)) = a.taken.zip(b.taken).filter(|_| one != other) else { return false };
+        if a.moving != NONE || b.moving != NONE {
+            return false;
+        }
+        if (a.wanted, b.wanted) == (Room::Any, Room::Any) {
+            return true;
+        }
+        let suits = |taken: Taken, slot, room| self.slots.suits_in(taken, slot, room);
+        suits(at, bt.slot, a.wanted)
+            && suits(bt, at.slot, b.wanted)
+            && (self.is_astray(one) || self.is_astray(other))
+    }
+
+    /// Takes a free slot for a block where it belongs, if there is one and nobody waits for it; the
+    /// block goes there.
+    pub fn set_out(&mut self, number: u32) -> bool {
+        let found = self.get(number);
+        let Some(old) = found.taken.filter(|_| found.moving == NONE) else { return false };
+        let Some(new) = self.slots.take_home(old, found.wanted) else { return false };
+        self.slots.leave(old);
+        let residence = self.get_mut(number);
+        (residence.taken, residence.old) = (Some(new), Some(old));
+        true
+    }
+
+    /// The block that has set out is where it goes to.
+    pub fn arrive(&mut self, number: u32) {
+        let residence = self.get_mut(number);
+        residence.slot = residence.goes_to();
+    }
+
+    /// The block that has set out has left its old slot; returns the residences that get slots.
+    pub fn moved(&mut self, number: u32) -> Vec<u32> {
+        let Some(old) = self.get_mut(number).old.take() else { return Vec::new() };
+        self.freed = true;
+        let served = self.slots.give_back(old);
+        self.give(served)
+    }
+
+    /// Two blocks change slots.
+    pub fn exchange(&mut self, one: u32, other: u32) {
+        let held = [one, other].map(|number| {
+            let found = self.get(number);
+            found.taken.map(|taken| (taken, found.leaving))
+        });
+        let [Some(a), Some(b)] = held else { return };
+        for (number, taken) in [one, other].into_iter().zip(self.slots.exchange([a, b])) {
+            let residence = self.get_mut(number);
+            (residence.slot, residence.taken) = (taken.slot, Some(taken));
+        }
+    }
+
     /// Checks that every slot has one holder. `held` is the number of blocks the cache holds.
     /// Errors: the rule broken, in words.
     pub fn audit(&self, held: u64) -> Result<(), String> {
         let mut seen = vec![false; self.slots.end() as usize];
         let ended: std::collections::HashSet<u32> = self.free.iter().copied().collect();
         let alive = || (0..self.all.len() as u32).filter(|number| !ended.contains(number));
-        let slots = alive().map(|number| self.get(number).slot).filter(|slot| *slot != NONE);
-        for slot in slots.chain(self.slots.free()) {
+        let slots = alive().flat_map(|number| [self.get(number).taken, self.get(number).old]);
+        for slot in slots.flatten().map(|taken| taken.slot).chain(self.slots.free()) {
             if std::mem::replace(&mut seen[slot as usize], true) {
                 return Err(format!("slot {slot} is there twice"));
             }

@@ -67,6 +67,8 @@ parameters! {
             dirty_low: f64 = 0.1, "ratio", 0.0 ..= 1.0; "Linux: vm.dirty_background_ratio";
             /// blocks written back at once while they stay
             clean_depth: u32 = 8, "blocks", 1 ..= 65_536; "background pace";
+            /// blocks or pairs of blocks that change places on the cache device at once
+            swap_depth: u32 = 4, "changes", 1 ..= 65_536; "background pace";
             /// time the cache takes to decide about a request
             decision_time: Nanos = Nanos(0), "time", 0 ..= 1e12;
                 "rc-rnn: 300 us per inference";

@@ -69,6 +69,17 @@ pub struct Taken {
     class: u16,
 }
 
+/// Blocks of a tenant that stay, by where they lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InRooms {
+    /// In channels that are its alone.
+    pub own_blocks: u32,
+    /// In channels that it shares.
+    pub common_blocks: u32,
+    /// In channels that are not its own by the map.
+    pub elsewhere_blocks: u32,
+}
+
 /// What is done about a block that wants a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
@@ -197,6 +208,66 @@ impl Slots {
         room == Room::Any || is(pool) || !class.shares.iter().any(|share| is(share.pool))
     }
 
+    /// Whether a block of who holds `taken` that wants `room` belongs in `slot`; it belongs anywhere
+    /// while it has no share at all.
+    pub fn suits_in(&self, taken: Taken, slot: u32, room: Room) -> bool {
+        let class = &self.classes[usize::from(taken.class)];
+        let pool = self.free.pool_of(self.free.channel_of(slot));
+        let shared = class.shares.iter().any(|share| share.pool == pool);
+        class.shares.is_empty() || shared && self.suits(class, pool, room)
+    }
+
+    /// A free slot where a block of who holds `taken` belongs, unless somebody of its tenant waits
+    /// for one.
+    pub fn take_home(&mut self, taken: Taken, room: Room) -> Option<Taken> {
+        let class = &self.classes[usize::from(taken.class)];
+        let may = class.waiting.is_empty() && class.used < class.allowed;
+        let suits = |share: &&Share| {
+            let suits = self.suits(class, share.pool, room);
+            may && suits && share.held.used < share.most && self.free.has(share.pool)
+        };
+        let pool = class.shares.iter().find(suits)?.pool;
+        let slot = self.free.take(pool)?;
+        Some(self.taken(usize::from(taken.class), slot))
+    }
+
+    /// Two slots change hands; of each whether its block leaves.
+    pub fn exchange(&mut self, held: [(Taken, bool); 2]) -> [Taken; 2] {
+        let slots = held.map(|(taken, _)| taken.slot);
+        for (taken, leaves) in held {
+            if leaves {
+                self.stay(taken);
+            }
+            self.note(taken, |held| held.used -= 1);
+        }
+        let new = [Taken { slot: slots[1], ..held[0].0 }, Taken { slot: slots[0], ..held[1].0 }];
+        for (taken, (_, leaves)) in new.into_iter().zip(held) {
+            self.note(taken, |held| held.used += 1);
+            if leaves {
+                self.leave(taken);
+            }
+        }
+        new
+    }
+
+    /// The blocks of a tenant by where they lie; nothing where there is no map.
+    pub fn by_room(&self, tenant: usize) -> Option<InRooms> {
+        self.spare?;
+        let class = self.classes.get(tenant)?;
+        let staying = |held: &Held| held.used - held.leaving;
+        let elsewhere_blocks = class.by_channel.iter().map(staying).sum();
+        let mut found = InRooms { elsewhere_blocks, ..InRooms::default() };
+        for share in &class.shares {
+            let blocks = staying(&share.held);
+            found.elsewhere_blocks -= blocks;
+            match self.room(share.pool) {
+                Room::Common => found.common_blocks += blocks,
+                Room::Own | Room::Any => found.own_blocks += blocks,
+            }
+        }
+        Some(found)
+    }
+
     /// A slot for a block of a tenant, unless it is to wait for one.
     pub fn take(&mut self, tenant: usize, room: Room) -> Option<Taken> {
         let class = self.class_of(tenant);
@@ -209,10 +280,15 @@ impl Slots {
             Choice::Anywhere => self.free.take_any(),
             Choice::Wait => None,
         }?;
+        Some(self.taken(class, slot))
+    }
+
+    /// Notes that a slot is taken.
+    fn taken(&mut self, class: usize, slot: u32) -> Taken {
         let taken = Taken { slot, class: class as u16 };
         self.note(taken, |held| held.used += 1);
         self.classes[class].used += 1;
-        Some(taken)
+        taken
     }
 
     fn choose(&self, class: &Class, room: Room) -> Choice {
@@ -254,13 +330,17 @@ impl Slots {
         }
     }
 
-    /// Gives a slot back whose block has left; returns who gets one for it.
-    pub fn give_back(&mut self, taken: Taken) -> Vec<(u32, Taken)> {
-        let change =
-            |held: &mut Held| (held.used, held.leaving) = (held.used - 1, held.leaving - 1);
-        if let Some(coming) = self.note(taken, change) {
+    /// The opposite of [`Slots::leave`].
+    fn stay(&mut self, taken: Taken) {
+        if let Some(coming) = self.note(taken, |held| held.leaving -= 1) {
             *coming -= 1;
         }
+    }
+
+    /// Gives a slot back whose block has left; returns who gets one for it.
+    pub fn give_back(&mut self, taken: Taken) -> Vec<(u32, Taken)> {
+        self.stay(taken);
+        self.note(taken, |held| held.used -= 1);
         self.classes[usize::from(taken.class)].used -= 1;
         self.free.give_back(taken.slot);
         self.serve()

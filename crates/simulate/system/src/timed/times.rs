@@ -7,7 +7,9 @@
 use super::channels::GroupUse;
 use super::drive::Replay;
 use super::machine::Answer;
+use super::migrate::Migrated;
 use super::path::Breakdown;
+use super::slots::InRooms;
 use super::sums::StepSums;
 use crate::lane::LaneResult;
 use crate::ssd::CacheStats;
@@ -71,6 +73,11 @@ pub struct Times {
     pub read_ahead_blocks: u64,
     /// Blocks written back while they stayed.
     pub cleaned_blocks: u64,
+    /// What changed places on the cache device, per tenant.
+    pub migrated: Vec<Migrated>,
+    /// Where each tenant's blocks lay, at the end of each window and of the replay: when, and per
+    /// tenant; nothing where channels are not laid out.
+    pub rooms: Vec<(u64, Vec<InRooms>)>,
     /// What the cache counted.
     pub cache: LaneResult,
     /// What a drive that is the whole machine did.
@@ -184,6 +191,8 @@ impl Times {
             warmup_ns,
             read_ahead_blocks: 0,
             cleaned_blocks: 0,
+            migrated: vec![Migrated::default(); tenants],
+            rooms: Vec::new(),
             cache: LaneResult::default(),
             drive: None,
         }

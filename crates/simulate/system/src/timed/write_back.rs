@@ -27,10 +27,15 @@ pub(super) struct Outgoing {
 impl Machine {
     /// Begins to write back a block that stays.
     pub fn clean(&mut self, residence: u32, tenant: TenantId, number: u64) {
+        self.begin_clean(residence, tenant, number);
+        self.run();
+    }
+
+    /// The same in the middle of a plan.
+    pub(super) fn begin_clean(&mut self, residence: u32, tenant: TenantId, number: u64) {
         self.cleaning += 1;
         let device = self.backing_of[tenant.index()];
         self.write_run(&[Outgoing { device, number, residence, tenant }], true);
-        self.run();
     }
 
     /// Begins to write back the blocks that have left with the plan so far.
@@ -59,10 +64,13 @@ impl Machine {
         let pins = run.iter().map(|block| block.residence).collect();
         let write = Work { pins, cleaning: stays, ..work(action, tenant, false) };
         let write = self.step(write, None);
-        let slot = |block: &Outgoing| self.residences.get(block.residence).slot;
-        let beside = |a: &Outgoing, b: &Outgoing| {
-            slot(a) != NONE && slot(b) != NONE && slot(a) + 1 == slot(b)
+        // Those that change places may lie elsewhere when they are read.
+        let slot = |block: &Outgoing| {
+            let found = self.residences.get(block.residence);
+            (found.slot != NONE && found.moving == NONE).then_some(found.slot)
         };
+        let beside =
+            |a: &Outgoing, b: &Outgoing| slot(a).is_some_and(|slot_a| slot(b) == Some(slot_a + 1));
         let together: Vec<&[Outgoing]> = run.chunk_by(beside).collect();
         let reads: Vec<StepRef> = together.iter().map(|run| self.read_slots(run)).collect();
         for read in &reads {
