@@ -322,9 +322,9 @@ fn random_run(seed: u64, (laid, spare, swap_depth): (bool, u32, u32), gap_ns: u6
 /// What the property below is about does happen.
 #[test]
 fn random_runs_swap_and_move_blocks() {
-    let (swaps, _) = random_run(5, (false, 2, 2), 60_000);
-    let (exchanged, moves) = random_run(5, (true, 2, 2), 60_000);
-    assert!(swaps > 50 && exchanged > 20 && moves > 20, "{swaps} {exchanged} {moves}");
+    let (swaps, _) = random_run(5, (false, 2, 2), 2_000_000);
+    let (exchanged, moves) = random_run(5, (true, 2, 2), 2_000_000);
+    assert!(swaps > 20 && exchanged > 10 && moves > 10, "{swaps} {exchanged} {moves}");
 }
 
 proptest! {
@@ -340,7 +340,7 @@ proptest! {
         laid in any::<bool>(),
         spare in 1..4_u32,
         swap_depth in 1..4_u32,
-        gap_ns in prop::sample::select(vec![5_000, 60_000, 1_000_000]),
+        gap_ns in prop::sample::select(vec![5_000, 60_000, 1_000_000, 3_000_000]),
     ) {
         random_run(seed >> 1, (laid, spare, swap_depth), gap_ns);
     }
