@@ -45,6 +45,8 @@ pub struct Control {
     interval: usize,
     /// What each tenant makes use of by the last division.
     required: Vec<Requirement>,
+    /// Who is not there; nothing where all are.
+    absent: Vec<bool>,
 }
 
 impl Control {
@@ -66,6 +68,7 @@ impl Control {
             foreseen: Vec::new(),
             interval: 0,
             required: Vec::new(),
+            absent: Vec::new(),
         }
     }
 
@@ -118,6 +121,7 @@ impl Control {
             .enumerate()
             .map(|(at, tenant)| TenantView {
                 future: self.foreseen.get(at).map_or(&[], |rows| row(rows, self.interval)),
+                absent: self.absent.get(at).copied().unwrap_or(false),
                 ..view(tenant, &now[at], &self.before[at], signals, at)
             })
             .collect();
@@ -128,6 +132,27 @@ impl Control {
         let each: Vec<u32> = pools.iter().map(|pool| quotas.blocks()[usize::from(*pool)]).collect();
         self.required = self.partitioner.requirements(&views, &each);
         Some(quotas)
+    }
+
+    /// Tells divisions from now on who is not there.
+    pub fn set_absent(&mut self, absent: Vec<bool>) {
+        self.absent = absent;
+    }
+
+    /// Divides anew within an interval, because tenants have come or gone, as yet without bounds.
+    pub fn renew<P: Policy>(&mut self, engine: &Engine<P>) -> Option<Quotas> {
+        let now = self.standings(engine);
+        let divided = self.ask(&now, &Signals::default());
+        self.interval -= 1;
+        divided
+    }
+
+    /// Other bounds from now on, and quotas within them that hold until the next division.
+    pub fn rebound(&mut self, limits: Vec<u32>, quotas: Quotas) -> Quotas {
+        self.bound(limits);
+        let quotas = self.within(quotas);
+        self.moves.next(&quotas);
+        quotas
     }
 
     /// What each tenant makes use of by the last division; nothing where room follows requests.
@@ -164,15 +189,19 @@ impl Control {
         }
     }
 
-    /// The division after an interval in which `signals` were measured, for whoever carries it out;
-    /// nothing where room follows requests.
-    pub fn next<P: Policy>(&mut self, engine: &Engine<P>, signals: &Signals) -> Option<Quotas> {
+    fn standings<P: Policy>(&self, engine: &Engine<P>) -> Vec<Standing> {
         let standing = |tenant: usize| {
             let id = TenantId(tenant as u16);
             let (quota, held) = (engine.quota(id), engine.occupancy(id));
             Standing { counts: *engine.counts(id), quota, held }
         };
-        let now: Vec<Standing> = (0..self.tenants.len()).map(standing).collect();
+        (0..self.tenants.len()).map(standing).collect()
+    }
+
+    /// The division after an interval in which `signals` were measured, for whoever carries it out;
+    /// nothing where room follows requests.
+    pub fn next<P: Policy>(&mut self, engine: &Engine<P>, signals: &Signals) -> Option<Quotas> {
+        let now = self.standings(engine);
         let divided = self.ask(&now, signals);
         self.before = now.iter().map(|standing| standing.counts).collect();
         let quotas = self.within(divided?);

@@ -5,6 +5,7 @@
 //! know: how it is drawn. Units: bytes, shares of the replay. Throughput is what the host asked
 //! for; busy times contain the drive's own work.
 
+use super::tenancy::tenancy_json;
 use crate::case::Case;
 use crate::spec::TenantSpec;
 use cachewright_device::ssd::flash::FlashStats;
@@ -31,11 +32,15 @@ pub fn channels_json(case: &Case, times: &Times) -> Option<Value> {
             "bytes_per_s": (read + written) as f64 * 1e9 / span_ns,
         })
     };
-    Some(json!({
+    let mut found = json!({
         "layout": case.spec.cache.layout.name,
         "groups": times.groups.iter().enumerate().map(group).collect::<Vec<Value>>(),
         "each": each_json(flash, span_ns),
-    }))
+    });
+    if let Some(tenancy) = tenancy_json(case, times) {
+        found["tenancy"] = tenancy;
+    }
+    Some(found)
 }
 
 /// Blocks that changed places on the cache device; nothing where none did.

@@ -14,7 +14,7 @@ use cachewright_device::{Device, Exposed};
 use cachewright_layout::{Channels, Layout, Map, TenantView, Wish, boxed, entry};
 use cachewright_partition::Requirement;
 use cachewright_system::Control;
-use cachewright_system::timed::{Slots, free::blocks_of};
+use cachewright_system::timed::{Slots, Tenancy, free::blocks_of};
 use cachewright_types::{Bytes, Seed};
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ pub(super) fn slots(
     job: &Job<'_>,
     exposed: &[Exposed],
     divided: Option<(&mut Control, &mut Quotas)>,
-) -> Result<(Slots, Option<Map>), String> {
+) -> Result<LaidOut, String> {
     let (case, spare) = (job.case, job.stack.machine.spare_blocks);
     let (shift, total) = (case.spec.cache.block.0.trailing_zeros(), job.capacity_blocks);
     let Some((control, quotas)) = divided.filter(|_| keeps_apart(case)) else {
@@ -43,7 +43,7 @@ pub(super) fn slots(
             let found = Bytes(u64::from(slots.count()) << shift);
             return Err(super::small_cache(found, Bytes(u64::from(wanted) << shift)));
         }
-        return Ok((slots, None));
+        return Ok(LaidOut { slots, map: None, tenancy: None });
     };
     if exposed.len() < 2 {
         return Err(format!(
@@ -57,7 +57,7 @@ pub(super) fn slots(
     let blocks = exposed.iter().map(|range| blocks_of(range, shift).len() as u32).collect();
     let channels = Channels { blocks, total_blocks: total };
     let groups: Vec<&[u32]> = exposed.iter().map(|range| range.channels.as_slice()).collect();
-    let needs = needs(control.required(), &each, spare);
+    let needs = needs(control.required(), &each, spare, &absent(case));
     let (layout, map) = decide(case, &groups, &channels, &needs)?;
     if layout.follows_tenants() && !matches!(quotas, Quotas::PerTenant(_)) {
         return Err(format!(
@@ -69,6 +69,7 @@ pub(super) fn slots(
     if let Some((at, missing)) = layout.refused().first() {
         return Err(no_room(case, *at, needs[*at].need_blocks, *missing));
     }
+    let follows = layout.follows_tenants();
     let limits: Vec<u32> =
         (0..each.len()).map(|at| map.limit_blocks(at).saturating_sub(spare)).collect();
     let may_cut = layout.may_cut() && matches!(quotas, Quotas::PerTenant(_));
@@ -79,12 +80,37 @@ pub(super) fn slots(
     control.bound(limits);
     *quotas = control.within(quotas.clone());
     let slots = Slots::laid_out(&map, exposed, shift, spare);
-    Ok((slots, Some(map)))
+    let tenancy = follows.then(|| {
+        let tenants = case.spec.tenants.iter();
+        let stays: Vec<(u64, bool)> =
+            tenants.map(|tenant| (tenant.start.0, tenant.stop.is_some())).collect();
+        Tenancy::new((layout, map.clone()), channels, spare, &stays, control.required())
+    });
+    Ok(LaidOut { slots, map: Some(map), tenancy })
+}
+
+/// Where cached blocks lie.
+pub(super) struct LaidOut {
+    /// The slots of the cache device.
+    pub slots: Slots,
+    /// The map they follow at the start.
+    pub map: Option<Map>,
+    /// Who comes and goes, where the layout follows that.
+    pub tenancy: Option<Tenancy>,
+}
+
+/// Who is not there at the start, where the layout of a case follows tenants.
+pub(super) fn absent(case: &Case) -> Vec<bool> {
+    let named = &case.spec.cache.layout;
+    let follows = boxed(&named.name, &named.pairs).is_ok_and(|layout| layout.follows_tenants());
+    let tenants = case.spec.tenants.iter().filter(|_| follows);
+    tenants.map(|tenant| tenant.start.0 > 0).collect()
 }
 
 /// What a layout is told that a tenant needs.
 #[derive(Clone, Copy, Debug, Default)]
 struct TenantNeed {
+    absent: bool,
     quota_blocks: u32,
     need_blocks: u32,
     miss_ratio: f64,
@@ -92,12 +118,13 @@ struct TenantNeed {
 
 /// Each tenant's quota, what it makes use of and the blocks beside it; all of its quota where no
 /// division says more.
-fn needs(required: &[Requirement], quotas: &[u32], spare: u32) -> Vec<TenantNeed> {
+fn needs(required: &[Requirement], quotas: &[u32], spare: u32, absent: &[bool]) -> Vec<TenantNeed> {
     let one = |(at, quota_blocks): (usize, &u32)| {
         let all = Requirement { blocks: *quota_blocks, miss_ratio: 0.0 };
         let Requirement { blocks, miss_ratio } = required.get(at).copied().unwrap_or(all);
         let need_blocks = blocks.saturating_add(spare);
-        TenantNeed { quota_blocks: *quota_blocks, need_blocks, miss_ratio }
+        let absent = absent.get(at).copied().unwrap_or(false);
+        TenantNeed { absent, quota_blocks: *quota_blocks, need_blocks, miss_ratio }
     };
     quotas.iter().enumerate().map(one).collect()
 }
@@ -140,7 +167,7 @@ fn decide(
         quota_blocks: need.quota_blocks,
         need_blocks: need.need_blocks,
         miss_ratio: need.miss_ratio,
-        absent: false,
+        absent: need.absent,
         wish: Option::as_ref(wish),
     };
     let views: Vec<TenantView> = tenants.iter().zip(&wishes).zip(needs).map(view).collect();

@@ -17,6 +17,7 @@ mod layout;
 mod listing;
 mod outlook;
 mod store;
+mod tenancy;
 pub mod throughput;
 
 pub use answer::{add_responses, timing_json};
@@ -26,6 +27,7 @@ pub use listing::devices;
 
 use alone::Solos;
 use columns::Columns;
+use layout::LaidOut;
 use outlook::{Outlook, Outlooks};
 
 use crate::ExperimentError;
@@ -42,7 +44,7 @@ use cachewright_policy::{PolicyVisitor, Registered};
 use cachewright_system::profile::Machined;
 use cachewright_system::timed::{
     CacheDecider, Decider, DeviceUse, Layout, Loop, Machine, Parts, Placed, Replay, Requests,
-    Slots, StepClock, StepSums, Times, run, run_drive,
+    Slots, StepClock, StepSums, Tenancy, Times, run, run_drive,
 };
 use cachewright_system::{Control, Noise, RecordError, Recording, Wanted};
 use cachewright_types::{Bytes, TenantId};
@@ -89,6 +91,7 @@ struct Decide<'a> {
     plan: &'a Plan<'a>,
     control: Option<Control>,
     quotas: Quotas,
+    tenancy: Option<Tenancy>,
 }
 
 /// What decides and what carries out, with the map of the cache device's channels.
@@ -101,7 +104,8 @@ impl PolicyVisitor for Decide<'_> {
         let spec = &self.plan.case.spec;
         let engine = self.plan.empty::<P>(&self.quotas, &settings);
         let cache = Cache::new(engine, spec.cache.block.0.trailing_zeros());
-        Box::new(CacheDecider::new(cache, spec.tenants.len(), self.control))
+        let decider = CacheDecider::new(cache, spec.tenants.len(), self.control);
+        Box::new(decider.with_tenancy(self.tenancy))
     }
 }
 
@@ -340,6 +344,7 @@ impl Workload<'_> {
             }
             None => {
                 let mut control = self.control(job, plan)?;
+                control.set_absent(layout::absent(job.case));
                 let mut quotas = control.first();
                 let divided = Some((&mut control, &mut quotas));
                 let slots = layout::slots(job, &device.exposed(), divided).map_err(refuse)?;
@@ -347,10 +352,10 @@ impl Workload<'_> {
             }
         };
         let policy = &job.case.spec.cache.policy;
-        let decide = Decide { plan, control, quotas };
+        let LaidOut { slots, map, tenancy } = slots;
+        let decide = Decide { plan, control, quotas, tenancy };
         let decider = cachewright_policy::visit(&policy.name, &policy.pairs, decide)
             .map_err(|error| plan.refuse(format!("`cache.policy`: {error}")))?;
-        let (slots, map) = slots;
         Ok((decider, self.machine(job, device, slots)?, map))
     }
 

@@ -3,11 +3,12 @@
 //! For: one trait so that the machine is compiled once. Must never know: time, devices. Cost: one
 //! indirect call per request, small beside the decision itself.
 
+use super::tenancy::Tenancy;
 use crate::control::Control;
 use crate::lane::LaneResult;
 use crate::series::{Row, window_rows};
 use crate::signals::Signals;
-use cachewright_cache::{Cache, Plan};
+use cachewright_cache::{Cache, Left, Plan};
 use cachewright_measure::Counts;
 use cachewright_policy::Policy;
 use cachewright_types::{Request, TenantId};
@@ -26,6 +27,15 @@ pub trait Decider: Send {
     /// An interval has ended, in which `signals` were measured; what leaves the cache replaces what
     /// `plan` held.
     fn end_interval(&mut self, signals: &Signals, plan: &mut Plan);
+    /// Who comes and goes, where the layout follows that.
+    fn tenancy(&mut self) -> Option<&mut Tenancy> {
+        None
+    }
+    /// Tenants have come or gone: the cache is divided among those who are there now; what leaves
+    /// it replaces what `plan` held.
+    fn resettle(&mut self, _now_ns: u64, plan: &mut Plan) {
+        plan.moves.clear();
+    }
     /// A window of the time series has ended.
     fn end_window(&mut self, window: u32, time_ns: u64);
     /// The quota of each tenant; the whole cache where all share it.
@@ -48,6 +58,7 @@ pub trait Decider: Send {
 pub struct CacheDecider<P> {
     cache: Cache<P>,
     control: Option<Control>,
+    tenancy: Option<Tenancy>,
     window_start: Vec<Counts>,
     rows: Vec<Row>,
 }
@@ -56,7 +67,16 @@ impl<P: Policy> CacheDecider<P> {
     /// A decider for `tenants` around an empty cache; without `control` quotas stay as they are.
     pub fn new(cache: Cache<P>, tenants: usize, control: Option<Control>) -> CacheDecider<P> {
         let window_start = vec![Counts::default(); tenants];
-        CacheDecider { cache, control, window_start, rows: Vec::new() }
+        CacheDecider { cache, control, tenancy: None, window_start, rows: Vec::new() }
+    }
+
+    /// The same for tenants that come and go; policies are told the rooms of those there at first.
+    pub fn with_tenancy(mut self, tenancy: Option<Tenancy>) -> CacheDecider<P> {
+        if let Some(tenancy) = &tenancy {
+            let divide = |engine: &mut _, left: Left<'_>| tenancy.divide_rooms(engine, left);
+            self.cache.control(&mut Plan::default(), divide);
+        }
+        CacheDecider { tenancy, ..self }
     }
 }
 
@@ -82,6 +102,20 @@ impl<P: Policy> Decider for CacheDecider<P> {
         plan.moves.clear();
         if let Some(control) = &mut self.control {
             self.cache.control(plan, |engine, left| control.divide(engine, signals, left));
+        }
+    }
+
+    fn tenancy(&mut self) -> Option<&mut Tenancy> {
+        self.tenancy.as_mut()
+    }
+
+    fn resettle(&mut self, now_ns: u64, plan: &mut Plan) {
+        plan.moves.clear();
+        if let (Some(control), Some(tenancy)) = (&mut self.control, &mut self.tenancy) {
+            let resettle = |engine: &mut _, left: Left<'_>| {
+                tenancy.resettle(now_ns, control, engine, left);
+            };
+            self.cache.control(plan, resettle);
         }
     }
 

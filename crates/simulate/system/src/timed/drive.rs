@@ -13,6 +13,7 @@ use super::requests::Requests;
 use super::settings::WriteBack;
 use super::source::{Loop, Source, request_of};
 use super::sums::StepClock;
+use super::tenancy::Tenancy;
 use super::times::Times;
 use crate::recording::{RecordError, Recording};
 use crate::signals::Wanted;
@@ -72,6 +73,8 @@ struct Drive<'a> {
     borders: Borders,
     /// Counters at the end of the warm-up.
     before: Vec<Counts>,
+    /// Whether tenants' coming and going matters.
+    follows: bool,
 }
 
 /// Replays to the end; `wanted` is what the partitioner is told, `progress` is told the requests
@@ -79,7 +82,7 @@ struct Drive<'a> {
 pub fn run(
     replay: &Replay<'_>,
     mut machine: Machine,
-    decider: Box<dyn Decider>,
+    mut decider: Box<dyn Decider>,
     wanted: Wanted,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Times, RecordError> {
@@ -90,6 +93,10 @@ pub fn run(
     let meter = signals.map(|one| Meter::new(one, machine.block_shift, streams.is_some()));
     let source = Source::new(replay, tenants);
     machine.allow(&decider.quotas());
+    let follows = decider.tenancy().is_some();
+    if let Some(tenancy) = decider.tenancy().filter(|_| replay.pace == Loop::Open) {
+        tenancy.expect(&replay.requests.by_tenant(tenants));
+    }
     let drive = Drive {
         replay,
         streams: streams.map(|one| vec![one; tenants]).unwrap_or_default(),
@@ -101,6 +108,7 @@ pub fn run(
         total: source.total(),
         borders: Borders::new(replay),
         before: vec![Counts::default(); tenants],
+        follows,
         machine,
         decider,
         meter,
@@ -125,6 +133,7 @@ impl Drive<'_> {
                 (_, Some(now)) => {
                     self.machine.wait_until(now);
                     self.end_until(now);
+                    self.come(now);
                     let next = source.take();
                     self.total = source.total();
                     if let Some(tag) = next {
@@ -144,7 +153,34 @@ impl Drive<'_> {
                 self.answer(answer, &mut source);
             }
             self.clean();
+            self.go(&source);
         }
+    }
+
+    /// Whoever begins until now comes.
+    fn come(&mut self, now_ns: u64) {
+        if self.follows && self.decider.tenancy().is_some_and(|tenancy| tenancy.come(now_ns)) {
+            self.resettle(now_ns);
+        }
+    }
+
+    /// Whoever is done leaves.
+    fn go(&mut self, source: &Source) {
+        let now_ns = self.machine.now_ns();
+        let done = |tenant: usize| source.is_done(&self.replay.pace, tenant, now_ns);
+        if self.follows && self.decider.tenancy().is_some_and(|tenancy| tenancy.go(done)) {
+            self.resettle(now_ns);
+        }
+    }
+
+    /// Divides the cache and lays its channels out for those who are there now.
+    fn resettle(&mut self, now_ns: u64) {
+        self.decider.resettle(now_ns, &mut self.plan);
+        self.machine.background(TenantId(0), &self.plan);
+        if let Some(tenancy) = self.decider.tenancy() {
+            self.machine.relay(tenancy.map());
+        }
+        self.machine.allow(&self.decider.quotas());
     }
 
     /// Sends a request.
@@ -156,6 +192,9 @@ impl Drive<'_> {
             meter.request((recording, self.replay.requests), at, now_ns);
         }
         self.times.arrived(&request, now_ns);
+        if let Some(tenancy) = self.decider.tenancy() {
+            tenancy.sent(request.tenant);
+        }
         let accesses = positions.len() as u64;
         let next_use = self.replay.next_use.get(positions).unwrap_or_default();
         let before = self.times.sums.is_some().then(|| self.decider.hits(request.tenant));
@@ -236,6 +275,9 @@ impl Drive<'_> {
             meter.answered(request.op, answer, answer.path.behind_cache_ns());
         }
         self.times.answered(&request, answer);
+        if let Some(tenancy) = self.decider.tenancy() {
+            tenancy.answered(answer.tenant);
+        }
         source.answered(&self.replay.pace, answer);
     }
 
@@ -281,6 +323,7 @@ impl Drive<'_> {
         }
         self.times.devices = self.machine.uses();
         self.times.groups = self.machine.groups().to_vec();
+        self.times.tenancy = self.decider.tenancy().map(Tenancy::take_events).unwrap_or_default();
         self.times.cache = self.decider.finish().since(&self.before);
         debug_assert_eq!(self.decider.audit(), Ok(()));
         debug_assert_eq!(self.machine.audit(self.decider.held_blocks(), true), Ok(()));

@@ -140,6 +140,13 @@ impl Source {
         self.ready.peek().map(|Reverse(ready)| ready.0)
     }
 
+    /// Whether a tenant of a closed loop sends nothing from `now_ns` on; of an open loop it is not
+    /// known here.
+    pub(super) fn is_done(&self, pace: &Loop, tenant: usize, now_ns: u64) -> bool {
+        let sent = || !self.repeat[tenant] && self.next[tenant] >= self.order[tenant].len();
+        *pace == Loop::Open || now_ns >= self.stop_ns[tenant] || sent()
+    }
+
     /// Requests in all, each once; fewer once a tenant has stopped.
     pub(super) fn total(&self) -> u64 {
         self.order.iter().map(|requests| requests.len() as u64).sum()

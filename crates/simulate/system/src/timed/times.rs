@@ -11,6 +11,7 @@ use super::migrate::Migrated;
 use super::path::Breakdown;
 use super::slots::InRooms;
 use super::sums::StepSums;
+use super::tenancy::Event;
 use crate::lane::LaneResult;
 use crate::ssd::CacheStats;
 use cachewright_device::ssd::flash::FlashStats;
@@ -65,6 +66,8 @@ pub struct Times {
     pub groups: Vec<GroupUse>,
     /// Which of these groups hold whose blocks; nothing where all hold everybody's.
     pub layout: Option<Map>,
+    /// Who came, left and was given which channels, where the layout follows that.
+    pub tenancy: Vec<Event>,
     /// When everything was done.
     pub end_ns: u64,
     /// What arrived before is in no experience, no population and no count of the cache.
@@ -187,6 +190,7 @@ impl Times {
             devices: Vec::new(),
             groups: Vec::new(),
             layout: None,
+            tenancy: Vec::new(),
             end_ns: 0,
             warmup_ns,
             read_ahead_blocks: 0,

@@ -1,0 +1,279 @@
+//! Tenants that come and go: who is there, and who has which channels meanwhile.
+//!
+//! For: layouts that give channels to those who are there. Must never know: how a layout decides,
+//! devices, stack files. Units: nanoseconds, blocks, channels. A tenant comes when it begins; one
+//! that has an end leaves when it sends nothing more and all it asked for is answered. Then its
+//! quota is 0: its blocks leave the cache, dirty ones by way of its backing device, and their slots
+//! are given out again as they come free. Who finds no room goes without a cache, and is asked about
+//! again whenever somebody comes or goes. Nobody is asked about the future: what a tenant needs is
+//! what the partitioner says when it comes.
+
+use crate::control::Control;
+use cachewright_cache::{Engine, Left};
+use cachewright_layout::{Channels, Layout, Map, TenantView};
+use cachewright_partition::Requirement;
+use cachewright_policy::{Policy, Rooms};
+use cachewright_types::TenantId;
+
+/// What happened to a tenant.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// It has these channels to itself and so many blocks of the pool.
+    Granted {
+        /// Channels (or groups of them) of its own.
+        channels: Vec<u32>,
+        /// Blocks that they hold.
+        bucket_blocks: u32,
+        /// Blocks of the pool.
+        shared_blocks: u32,
+    },
+    /// It goes without; so many channels are missing.
+    Refused(u32),
+    /// It has left.
+    Left,
+}
+
+/// A change, when it came, and what holds from then on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// When.
+    pub time_ns: u64,
+    /// Whose.
+    pub tenant: usize,
+    /// What it makes use of.
+    pub required: Requirement,
+    /// What happened.
+    pub change: Change,
+    /// Blocks that all who have channels make use of.
+    pub requested_blocks: u64,
+    /// Blocks of all channels that somebody has, the pool's included.
+    pub allocated_blocks: u64,
+}
+
+/// Where a tenant stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Coming,
+    Here,
+    Gone,
+}
+
+#[derive(Clone, Debug)]
+struct Stay {
+    start_ns: u64,
+    /// Whether it leaves when it is done.
+    leaves: bool,
+    state: State,
+    /// Requests sent and not answered.
+    under_way: u64,
+    /// Requests that it will send yet, where that is known.
+    unsent: Option<u64>,
+    granted: bool,
+    refused: bool,
+    required: Requirement,
+}
+
+/// Who is there, and the map they follow.
+pub struct Tenancy {
+    layout: Box<dyn Layout>,
+    channels: Channels,
+    spare_blocks: u32,
+    stays: Vec<Stay>,
+    map: Map,
+    events: Vec<Event>,
+}
+
+impl Tenancy {
+    /// A layout that follows tenants who begin at `start_ns`; of those who do at 0 it has decided
+    /// by `map` and what they make use of. `leaves` says who leaves when it is done.
+    pub fn new(
+        (layout, map): (Box<dyn Layout>, Map),
+        channels: Channels,
+        spare_blocks: u32,
+        tenants: &[(u64, bool)],
+        required: &[Requirement],
+    ) -> Tenancy {
+        let stay = |(start_ns, leaves): &(u64, bool)| Stay {
+            start_ns: *start_ns,
+            leaves: *leaves,
+            state: if *start_ns == 0 { State::Here } else { State::Coming },
+            under_way: 0,
+            unsent: None,
+            granted: false,
+            refused: false,
+            required: Requirement::default(),
+        };
+        let stays = tenants.iter().map(stay).collect();
+        let events = Vec::new();
+        let mut tenancy = Tenancy { layout, channels, spare_blocks, stays, map, events };
+        tenancy.note(required, 0);
+        tenancy
+    }
+
+    /// How many requests each tenant will send, where that is known beforehand.
+    pub(super) fn expect(&mut self, requests: &[Vec<u32>]) {
+        for (stay, requests) in self.stays.iter_mut().zip(requests) {
+            stay.unsent = Some(requests.len() as u64);
+        }
+    }
+
+    /// A tenant sends a request.
+    pub(super) fn sent(&mut self, tenant: TenantId) {
+        let stay = &mut self.stays[tenant.index()];
+        stay.under_way += 1;
+        stay.unsent = stay.unsent.map(|unsent| unsent.saturating_sub(1));
+    }
+
+    /// A tenant's request is answered.
+    pub(super) fn answered(&mut self, tenant: TenantId) {
+        self.stays[tenant.index()].under_way -= 1;
+    }
+
+    /// Whoever begins until `now_ns` comes; returns whether somebody does.
+    pub(super) fn come(&mut self, now_ns: u64) -> bool {
+        let coming = |stay: &&mut Stay| stay.state == State::Coming && stay.start_ns <= now_ns;
+        let mut any = false;
+        for stay in self.stays.iter_mut().filter(coming) {
+            stay.state = State::Here;
+            any = true;
+        }
+        any
+    }
+
+    /// Whoever is done leaves; `done` says who sends nothing more. Returns whether somebody does.
+    pub(super) fn go(&mut self, done: impl Fn(usize) -> bool) -> bool {
+        let mut any = false;
+        for (tenant, stay) in self.stays.iter_mut().enumerate() {
+            let idle = stay.under_way == 0 && stay.unsent.unwrap_or(0) == 0;
+            if stay.leaves && stay.state == State::Here && idle && done(tenant) {
+                stay.state = State::Gone;
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Who is not there.
+    pub fn absent(&self) -> Vec<bool> {
+        self.stays.iter().map(|stay| stay.state != State::Here).collect()
+    }
+
+    /// Divides the cache among those who are there now: whoever leaves loses its blocks, whoever
+    /// comes gets what is free. Blocks that leave are told to `left`.
+    pub(super) fn resettle<P: Policy>(
+        &mut self,
+        now_ns: u64,
+        control: &mut Control,
+        engine: &mut Engine<P>,
+        left: Left<'_>,
+    ) {
+        let absent = self.absent();
+        control.set_absent(absent.clone());
+        let Some(quotas) = control.renew(engine) else { return };
+        let required = control.required().to_vec();
+        let view = |(one, absent): (&Requirement, bool)| TenantView {
+            weight: 1.0,
+            quota_blocks: one.blocks,
+            need_blocks: one.blocks.saturating_add(self.spare_blocks),
+            miss_ratio: one.miss_ratio,
+            absent,
+            wish: None,
+        };
+        let views: Vec<TenantView> = required.iter().zip(absent).map(view).collect();
+        let Ok(map) = self.layout.lay_out(&views, &self.channels) else { return };
+        debug_assert_eq!(map.audit(&views, &self.channels), Ok(()));
+        self.map = map;
+        self.note(&required, now_ns);
+        let quotas = control.rebound(self.limits(), quotas);
+        let kept = engine.set_quotas(&quotas, left);
+        debug_assert!(kept, "a layout of tenants has a pool for each");
+        self.divide_rooms(engine, left);
+    }
+
+    /// Tells each tenant's policy which part of its quota is its own and which is the pool's, in
+    /// proportion to its channels.
+    pub(super) fn divide_rooms<P: Policy>(&self, engine: &mut Engine<P>, left: Left<'_>) {
+        for tenant in 0..self.stays.len() {
+            let quota = engine.quota(TenantId(tenant as u16));
+            let (own, common) = self.blocks(tenant);
+            let all = u64::from(own) + u64::from(common);
+            let share = u64::from(quota) * u64::from(own);
+            let own_blocks = share.checked_div(all).unwrap_or(0) as u32;
+            let rooms = Rooms { own_blocks, common_blocks: quota - own_blocks };
+            engine.divide_rooms(tenant, rooms, left);
+        }
+    }
+
+    /// Blocks of a tenant's own channels and of its share of the pool.
+    fn blocks(&self, tenant: usize) -> (u32, u32) {
+        let shares = self.map.tenants.get(tenant).map_or(&[][..], Vec::as_slice);
+        let sum = |own: bool| {
+            let here = shares.iter().filter(|share| self.map.is_exclusive(share.pool) == own);
+            here.map(|share| share.blocks).sum()
+        };
+        (sum(true), sum(false))
+    }
+
+    /// The most blocks of each tenant beside the spare ones.
+    fn limits(&self) -> Vec<u32> {
+        let limit = |tenant| self.map.limit_blocks(tenant).saturating_sub(self.spare_blocks);
+        (0..self.stays.len()).map(limit).collect()
+    }
+
+    /// Notes what has changed.
+    fn note(&mut self, required: &[Requirement], time_ns: u64) {
+        let refused = self.layout.refused();
+        let mut changes = Vec::new();
+        for tenant in 0..self.stays.len() {
+            let (bucket_blocks, shared_blocks) = self.blocks(tenant);
+            let stay = &mut self.stays[tenant];
+            let missing = refused.iter().find(|one| one.0 == tenant).map(|one| one.1);
+            if stay.state == State::Here && !stay.granted {
+                stay.required = required.get(tenant).copied().unwrap_or_default();
+            }
+            let change = match (stay.state, missing) {
+                (State::Here, Some(missing)) if !stay.refused => Change::Refused(missing),
+                (State::Here, None) if !stay.granted => {
+                    let shares = self.map.tenants[tenant].iter();
+                    let own = shares.filter(|share| self.map.is_exclusive(share.pool));
+                    let channels =
+                        own.flat_map(|share| self.map.pools[share.pool].clone()).collect();
+                    Change::Granted { channels, bucket_blocks, shared_blocks }
+                }
+                (State::Gone, _) if stay.granted || stay.refused => Change::Left,
+                _ => continue,
+            };
+            stay.granted = matches!(change, Change::Granted { .. });
+            stay.refused = matches!(change, Change::Refused(_));
+            changes.push((tenant, change));
+        }
+        let (requested_blocks, allocated_blocks) = self.totals();
+        self.events.extend(changes.into_iter().map(|(tenant, change)| Event {
+            time_ns,
+            tenant,
+            required: self.stays[tenant].required,
+            change,
+            requested_blocks,
+            allocated_blocks,
+        }));
+    }
+
+    /// Blocks requested by those who have channels, and blocks of these channels.
+    fn totals(&self) -> (u64, u64) {
+        let granted = self.stays.iter().filter(|stay| stay.granted);
+        let requested = granted.map(|stay| u64::from(stay.required.blocks)).sum();
+        let held = |channel: &u32| self.channels.blocks.get(*channel as usize).copied();
+        let channels = self.map.pools.iter().flatten().filter_map(held);
+        (requested, channels.map(u64::from).sum())
+    }
+
+    /// The map that holds now.
+    pub fn map(&self) -> &Map {
+        &self.map
+    }
+
+    /// What has happened so far, the earliest first.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+}
