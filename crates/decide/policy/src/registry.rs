@@ -92,6 +92,7 @@ policies! {
     crate::oc_smq::OcSmq,
     crate::access_frequency::AccessFrequency,
     crate::rc_rnn::RcRnn,
+    crate::rc_x::RcX,
     crate::belady::Belady<false>,
     crate::belady::Belady<true>,
     crate::benefit_oracle::BenefitOracle,

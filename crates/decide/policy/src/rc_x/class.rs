@@ -1,0 +1,96 @@
+//! Classes: what blocks have in common that wait for their next use.
+//!
+//! For: `rc-x`. Must never know: life tables, addresses of blocks. Units: bytes, accesses.
+//!
+//! A class is the last interval between two uses of the block (no use before, below 64 accesses,
+//! then by doublings), whether it was read or written last, the shape of the request that did so
+//! (at most 8 KiB, at most 64 KiB, longer, or one that goes on where another has ended), and how
+//! often it was used (once, twice, up to 5 times, more).
+
+use crate::Asked;
+
+/// Classes told apart.
+pub const CLASSES: usize = 512;
+/// Classes without how often the block was used.
+pub const KINDS: usize = 128;
+/// Kinds without the shape of the request.
+pub const FAMILIES: usize = 32;
+
+/// Ends of requests remembered.
+const ENDS: usize = 32;
+/// Bytes of a short request, at most.
+const SHORT: u64 = 8 << 10;
+/// Bytes of a request that is not long, at most.
+const MIDDLE: u64 = 64 << 10;
+
+/// The shape of requests as they come; short until one is heard of.
+#[derive(Clone, Debug)]
+pub struct Shapes {
+    ends: [u64; ENDS],
+    oldest: usize,
+    shape: u16,
+}
+
+impl Default for Shapes {
+    fn default() -> Self {
+        Shapes { ends: [u64::MAX; ENDS], oldest: 0, shape: 0 }
+    }
+}
+
+impl Shapes {
+    /// Takes the next request.
+    pub fn next(&mut self, request: &Asked) {
+        let goes_on = self.ends.contains(&request.offset);
+        self.ends[self.oldest] = request.offset.saturating_add(request.length);
+        self.oldest = (self.oldest + 1) % ENDS;
+        self.shape = match request.length {
+            _ if goes_on => 3,
+            ..=SHORT => 0,
+            ..=MIDDLE => 1,
+            _ => 2,
+        };
+    }
+
+    /// The class of a block used now: `interval` after its use before, if one is known, and
+    /// `uses` times in all.
+    #[inline(always)]
+    pub fn class(&self, interval: Option<u32>, write: bool, uses: u8) -> u16 {
+        let interval =
+            interval.map_or(0, |age| (27_u32.saturating_sub(age.leading_zeros())).clamp(1, 15));
+        let often = match uses {
+            ..=1 => 0,
+            2 => 1,
+            3..=5 => 2,
+            _ => 3,
+        };
+        interval as u16 | u16::from(write) << 4 | self.shape << 5 | often << 7
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_by_hand() {
+        let mut shapes = Shapes::default();
+        assert_eq!(shapes.class(None, false, 1), 0);
+        assert_eq!(shapes.class(Some(63), false, 2), 1 | 1 << 7);
+        assert_eq!(shapes.class(Some(64), true, 5), 2 | 1 << 4 | 2 << 7);
+        assert_eq!(shapes.class(Some(u32::MAX), true, 255), CLASSES as u16 - 1 - (3 << 5));
+        let mut shape = |offset, length| {
+            shapes.next(&Asked { offset, length, ..Asked::default() });
+            shapes.class(None, false, 1) >> 5
+        };
+        assert_eq!([shape(0, 8 << 10), shape(1 << 30, 64 << 10)], [0, 1]);
+        assert_eq!(
+            [shape(1 << 40, 65 << 10), shape(8 << 10, 512)],
+            [2, 3],
+            "goes on with the first"
+        );
+        // Of 33 requests the first one's end is forgotten.
+        (0..29).for_each(|at| assert_eq!(shape(at << 50 | 1, 1), 0));
+        assert_eq!(shape((1 << 30) + (64 << 10), 1), 3);
+        assert_eq!(shape(8 << 10, 1), 0);
+    }
+}

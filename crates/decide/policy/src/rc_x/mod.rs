@@ -1,0 +1,356 @@
+//! RC-X: admits and evicts by what room for a block is worth, learned while it runs.
+//!
+//! For: an SSD over a disk, where each block taken in is a write. Must never know: engines,
+//! tenants, the future. Ours; the goal is that of RC-RNN (Ebrahimi et al.): the hits of an oracle
+//! with fewer writes, without training on a trace before. Units: blocks, accesses, bytes.
+//!
+//! Every access begins a wait of its block and, if the block is remembered, ends one; waits of
+//! blocks in the cache and of ghosts count alike, so that nothing must be admitted to be learned
+//! of. From time to time the waits so far become life tables ([`life`]) by class ([`class`]): what
+//! a block's room is worth, by its class and how long it has waited. A missed block is admitted if
+//! its room, after the price of its write, is worth more than that of the least of `sample` blocks
+//! drawn from the cache (and of the last draw's runner-up), which leaves for it. Where nothing ever
+//! came back, nothing is worth its write and nothing is admitted. An entry that is worth less than
+//! [`CLEAR`] of what the last loser was is turned away without a draw; each time the bar gives a
+//! little. Ages wrap after 2^32 accesses. Memory: 20 bytes per block id, 12 per block in the cache,
+//! 270 KiB of tables.
+
+pub mod class;
+pub mod life;
+
+use crate::links::Links;
+use crate::registry::{Entry, Need, Registered};
+use crate::{Access, Asked, Policy, Verdict};
+use cachewright_types::{BlockId, Rng, Seed};
+use class::Shapes;
+use life::LifeTables;
+
+cachewright_types::settings! {
+    /// What RC-X weighs and remembers.
+    pub struct RcXSettings {
+        /// uses that a block must promise beyond none to be written into the cache
+        write_price: f64 = 0.15, "uses", 0.0 ..= 1.0;
+        /// blocks remembered beyond the capacity, as a multiple of it
+        ghosts: f64 = 2.0, "ratio", 0.0 ..= 3.0;
+        /// blocks drawn to find one that leaves
+        sample: u32 = 16, "blocks", 1 ..= 256;
+    }
+}
+
+/// Accesses before tables are learned for the first time; from there on it takes twice as many
+/// each time,
+const FIRST: u32 = 64;
+/// up to the capacity, but at least to so many.
+const LEAST_PERIOD: u32 = 16_384;
+/// The share of the last loser's worth below which an entry is turned away at once.
+const CLEAR: f32 = 0.5;
+/// What is left of that bar each time.
+const GIVES: f32 = 0.98;
+/// The place of a block that is not in the cache.
+const OUT: u32 = u32::MAX;
+
+/// What is known of a block.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    /// The last access; of blocks in the cache and ghosts.
+    last: u32,
+    /// Its place in the cache, or [`OUT`].
+    place: u32,
+    class: u16,
+    /// Uses so far, up to 255; 0 for a block of which nothing is known.
+    uses: u8,
+}
+
+/// A block in the cache: a copy of what a draw reads, side by side with the others'.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    block: BlockId,
+    last: u32,
+    class: u16,
+}
+
+/// A cache that learns what room is worth.
+#[derive(Clone, Debug)]
+pub struct RcX {
+    /// Ghosts in the order in which they became such.
+    links: Links<Known, 1>,
+    held: Vec<Held>,
+    capacity: u32,
+    ghosts: f64,
+    sample: u32,
+    now: u32,
+    /// Accesses until tables are learned, and how many there were the last time.
+    until: u32,
+    period: u32,
+    tables: LifeTables,
+    shapes: Shapes,
+    rng: Rng,
+    /// The worth of the last loser of a draw, less what was given since.
+    bar: f32,
+    /// The runner-up of the last draw.
+    spare: Option<BlockId>,
+}
+
+impl Registered for RcX {
+    type Settings = RcXSettings;
+    const ENTRY: Entry = Entry {
+        name: "rc-x",
+        doc: "admits and evicts by what room for a block is worth, from life tables learned online",
+        source: "ours, for the goal of RC-RNN",
+        needs: &[Need::Requests],
+    };
+
+    fn new(capacity_blocks: u32, settings: &RcXSettings, seed: Seed) -> Self {
+        RcX {
+            links: Links::new(),
+            held: Vec::new(),
+            capacity: capacity_blocks,
+            ghosts: settings.ghosts,
+            sample: settings.sample,
+            now: 0,
+            until: FIRST,
+            period: FIRST,
+            tables: LifeTables::new(settings.write_price as f32),
+            shapes: Shapes::default(),
+            rng: seed.derive("draws").rng(),
+            bar: 0.0,
+            spare: None,
+        }
+    }
+}
+
+impl RcX {
+    /// Ghosts that may be; while the cache is not full, more.
+    fn most_ghosts(&self) -> u32 {
+        let known = (f64::from(self.capacity) * (1.0 + self.ghosts)) as u32;
+        known.saturating_sub(self.held.len() as u32)
+    }
+
+    /// Learns from all waits, those under way too.
+    fn learn(&mut self) {
+        self.period = self.period.saturating_mul(2).min(self.capacity.max(LEAST_PERIOD));
+        self.until = self.period;
+        let now = self.now;
+        let held = self.held.iter().map(|held| (held.class, now.wrapping_sub(held.last)));
+        let ghosts = self.links.iter(0).map(|block| {
+            let known = self.links.tag(block);
+            (known.class, now.wrapping_sub(known.last))
+        });
+        self.tables.learn(held.chain(ghosts));
+    }
+
+    /// Remembers a block that is not in the cache; the oldest such is forgotten for it.
+    #[inline(always)]
+    fn haunt(&mut self, block: BlockId) {
+        self.links.tag_mut(block).place = OUT;
+        self.links.push_head(0, block);
+        self.trim_ghosts();
+    }
+
+    fn trim_ghosts(&mut self) {
+        while self.links.len(0) > self.most_ghosts() {
+            let Some(block) = self.links.pop_tail(0) else { return };
+            let known = std::mem::take(self.links.tag_mut(block));
+            self.tables.forgotten(known.class, self.now.wrapping_sub(known.last));
+        }
+    }
+
+    /// The worth of the room at a place, and how long its block has waited.
+    #[inline(always)]
+    fn worth_at(&self, place: u32) -> (f32, u32) {
+        let held = self.held[place as usize];
+        let age = self.now.wrapping_sub(held.last);
+        (self.tables.stays(held.class, age), age)
+    }
+
+    /// Draws blocks from the cache, which holds some; the place and worth of the one whose room is
+    /// worth least, of equal ones the one that has waited longest.
+    fn draw(&mut self) -> (u32, f32) {
+        let spare = self.spare.take().map(|block| self.links.tag(block));
+        let spare = spare.filter(|known| known.uses > 0 && known.place != OUT);
+        let first = match spare {
+            Some(known) => known.place,
+            None => self.rng.below(self.held.len() as u64) as u32,
+        };
+        let (worth, age) = self.worth_at(first);
+        let mut least = (first, worth, age);
+        let mut second = None;
+        for _ in u32::from(spare.is_none())..self.sample {
+            let place = self.rng.below(self.held.len() as u64) as u32;
+            let (worth, age) = self.worth_at(place);
+            let below = |than: (u32, f32, u32)| worth < than.1 || (worth == than.1 && age > than.2);
+            if place == least.0 {
+                continue;
+            }
+            if below(least) {
+                second = Some(least);
+                least = (place, worth, age);
+            } else if second.is_none_or(below) {
+                second = Some((place, worth, age));
+            }
+        }
+        self.spare = second.map(|second| self.held[second.0 as usize].block);
+        self.bar = least.1;
+        (least.0, least.1)
+    }
+
+    /// Takes the block at a place out of the cache; the last one comes to lie there.
+    fn take_out(&mut self, place: u32) -> BlockId {
+        let gone = self.held.swap_remove(place as usize).block;
+        if let Some(moved) = self.held.get(place as usize) {
+            self.links.tag_mut(moved.block).place = place;
+        }
+        gone
+    }
+
+    /// Notes a use of the block; returns what was known of it before.
+    #[inline(always)]
+    fn note(&mut self, access: Access) -> Known {
+        let now = self.now;
+        let known = self.links.tag_mut(access.block);
+        let before = *known;
+        let interval = (before.uses > 0).then(|| now.wrapping_sub(before.last));
+        known.uses = before.uses.saturating_add(1);
+        known.last = now;
+        known.class = self.shapes.class(interval, access.write, known.uses);
+        if let Some(interval) = interval {
+            self.tables.used(before.class, interval);
+        }
+        before
+    }
+}
+
+impl Policy for RcX {
+    #[inline(always)]
+    fn access(&mut self, access: Access) -> Verdict {
+        let block = access.block;
+        if self.capacity == 0 {
+            return Verdict::Bypass;
+        }
+        self.now = self.now.wrapping_add(1);
+        self.until -= 1;
+        if self.until == 0 {
+            self.learn();
+        }
+        let before = self.note(access);
+        let class = self.links.tag(block).class;
+        let held = Held { block, last: self.now, class };
+        if before.uses > 0 {
+            if before.place != OUT {
+                self.held[before.place as usize] = held;
+                return Verdict::Hit;
+            }
+            self.links.unlink(0, block);
+        }
+        let enters = self.tables.enters(class);
+        if enters <= 0.0 {
+            self.haunt(block);
+            return Verdict::Bypass;
+        }
+        if (self.held.len() as u32) < self.capacity {
+            self.links.tag_mut(block).place = self.held.len() as u32;
+            self.held.push(held);
+            self.trim_ghosts();
+            return Verdict::Admit { evicted: None };
+        }
+        if enters <= self.bar * CLEAR {
+            self.bar *= GIVES;
+            self.haunt(block);
+            return Verdict::Bypass;
+        }
+        let (place, worth) = self.draw();
+        let loser = self.held[place as usize].block;
+        if enters <= worth {
+            self.spare = Some(loser);
+            self.haunt(block);
+            return Verdict::Bypass;
+        }
+        self.held[place as usize] = held;
+        self.links.tag_mut(block).place = place;
+        self.haunt(loser);
+        Verdict::Admit { evicted: Some(loser) }
+    }
+
+    #[inline(always)]
+    fn contains(&self, block: BlockId) -> bool {
+        let known = self.links.tag(block);
+        known.uses > 0 && known.place != OUT
+    }
+
+    fn tracks(&self, block: BlockId) -> bool {
+        self.links.tag(block).uses > 0
+    }
+
+    fn len(&self) -> u32 {
+        self.held.len() as u32
+    }
+
+    fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
+        self.capacity = capacity_blocks;
+        while self.held.len() as u32 > capacity_blocks {
+            let (place, _) = self.draw();
+            let block = self.take_out(place);
+            self.haunt(block);
+            evicted.push(block);
+        }
+        self.trim_ghosts();
+    }
+
+    fn remove(&mut self, block: BlockId) -> bool {
+        let held = self.contains(block);
+        if held {
+            self.take_out(self.links.tag(block).place);
+        } else if self.tracks(block) {
+            self.links.unlink(0, block);
+        }
+        *self.links.tag_mut(block) = Known::default();
+        held
+    }
+
+    fn reserve_ids(&mut self, count: usize) {
+        self.links.reserve_ids(count);
+    }
+
+    #[inline(always)]
+    fn touch(&self, block: BlockId) -> u32 {
+        self.links.touch(block)
+    }
+
+    #[inline(always)]
+    fn asked(&mut self, request: &Asked) {
+        self.shapes.next(request);
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        self.links.audit()?;
+        let (held, ghosts) = (self.held.len() as u32, self.links.len(0));
+        if held > self.capacity {
+            return Err(format!("{held} blocks in a cache of {}", self.capacity));
+        }
+        if ghosts > self.most_ghosts() {
+            return Err(format!("{ghosts} ghosts, expected at most {}", self.most_ghosts()));
+        }
+        for (place, held) in self.held.iter().enumerate() {
+            let known = self.links.tag(held.block);
+            let same = (known.place, known.last, known.class);
+            if known.uses == 0 || same != (place as u32, held.last, held.class) {
+                return Err(format!("place {place} and block {} disagree", held.block.0));
+            }
+        }
+        let ghost = |block: &BlockId| {
+            let known = self.links.tag(*block);
+            known.uses > 0 && known.place == OUT
+        };
+        match self.links.iter(0).find(|block| !ghost(block)) {
+            Some(block) => Err(format!("ghost {} is in the cache or unknown", block.0)),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

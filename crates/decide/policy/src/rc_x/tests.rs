@@ -1,0 +1,96 @@
+//! Cases worked by hand, and streams that tell nothing.
+
+use super::*;
+use cachewright_types::settings::Settings;
+
+fn rc_x(capacity: u32, ids: usize) -> RcX {
+    let settings = RcXSettings::from_pairs(&[]).unwrap();
+    let mut cache = RcX::new(capacity, &settings, Seed(1));
+    cache.reserve_ids(ids);
+    cache
+}
+
+fn read(cache: &mut RcX, id: u32) -> Verdict {
+    cache.access(Access::read(BlockId(id)))
+}
+
+/// Eight blocks in a circle. Nothing is known until the 64th access: all stay out. By then 56 waits
+/// have ended at age 8 (the 55 of accesses 9 to 63, and the one that the 64th ends after learning),
+/// so a block is worth its write the next time it comes.
+#[test]
+fn a_circle_by_hand() {
+    let mut cache = rc_x(8, 8);
+    for at in 0..63 {
+        assert_eq!(read(&mut cache, at % 8), Verdict::Bypass, "access {at}");
+    }
+    for at in 63..71 {
+        assert_eq!(read(&mut cache, at % 8), Verdict::Admit { evicted: None }, "access {at}");
+    }
+    for at in 71..200 {
+        assert_eq!(read(&mut cache, at % 8), Verdict::Hit, "access {at}");
+        assert_eq!(cache.audit(), Ok(()));
+    }
+}
+
+/// A circle larger than the cache: every wait is as long, so those who have waited longest are
+/// nearest to their use, and newcomers stay out.
+#[test]
+fn of_a_circle_too_large_a_part_stays() {
+    let mut cache = rc_x(8, 20);
+    for at in 0..2_000 {
+        read(&mut cache, at % 20);
+    }
+    let hits = (2_000..4_000).filter(|at| read(&mut cache, at % 20) == Verdict::Hit).count();
+    assert!(hits > 600, "{hits} of 800 that are possible");
+}
+
+/// A million blocks that never come back, in requests of all shapes: no write into the cache.
+#[test]
+fn a_stream_that_never_repeats_writes_nothing() {
+    for capacity in [1, 100, 10_000] {
+        let mut cache = rc_x(capacity, 1_000_000);
+        let mut rng = Seed(3).rng();
+        let mut id = 0;
+        while id < 1_000_000 - 64 {
+            let length = 4096 << rng.below(6);
+            let offset = u64::from(id) * 4096 + (rng.below(2) << 40);
+            let write = rng.below(3) == 0;
+            cache.asked(&Asked { time_ns: 0, offset, length, write });
+            for _ in 0..length / 4096 {
+                let access = Access { write, ..Access::read(BlockId(id)) };
+                assert_eq!(cache.access(access), Verdict::Bypass, "block {id}");
+                id += 1;
+            }
+        }
+    }
+}
+
+/// Blocks read over and over, then a long scan among them: few of the scan get in, and what was
+/// there stays.
+#[test]
+fn a_scan_passes_by() {
+    let mut cache = rc_x(1_000, 300_000);
+    let mut rng = Seed(4).rng();
+    for _ in 0..100_000 {
+        read(&mut cache, rng.below(900) as u32);
+    }
+    let (mut written, mut hits) = (0, 0);
+    for id in 1_000..201_000 {
+        written += u32::from(read(&mut cache, id) != Verdict::Bypass);
+        hits += u32::from(read(&mut cache, rng.below(900) as u32) == Verdict::Hit);
+    }
+    assert!(written < 2_000, "{written} of 200,000 written");
+    assert!(hits > 190_000, "{hits} of 200,000 hit");
+}
+
+/// The position of the next use, which it is told like every policy, changes nothing.
+#[test]
+fn the_future_is_not_read() {
+    let (mut blind, mut told) = (rc_x(50, 500), rc_x(50, 500));
+    let mut rng = Seed(5).rng();
+    for _ in 0..20_000 {
+        let block = BlockId((rng.unit().powi(3) * 500.0) as u32);
+        let access = Access { next_use: rng.below(20_000) as u32, ..Access::read(block) };
+        assert_eq!(blind.access(Access::read(block)), told.access(access));
+    }
+}
