@@ -24,6 +24,8 @@ __all__ = [
     "TraceReader",
     "TraceWriter",
     "__version__",
+    "caching_labels",
+    "caching_lessons",
     "characterize",
     "characterizer_features",
     "characterizer_rows",
@@ -113,6 +115,17 @@ def segments(
     threads: int,
     progress: Progress | None,
 ) -> dict[str, Any]: ...
+def caching_lessons(
+    stack: str,
+    origin: str,
+    settings: Sequence[tuple[str, str]],
+    *,
+    features: str,
+    policy: str,
+    threads: int,
+    progress: Progress | None,
+) -> dict[str, Any]: ...
+def caching_labels(content: bytes, rows: NDArray[np.float32], own: bool) -> NDArray[np.uint8]: ...
 def oracle_labels(
     stack: str,
     origin: str,

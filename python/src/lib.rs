@@ -5,6 +5,7 @@
 //! documents travel as JSON text. Long work runs with the interpreter released and is cancelled by
 //! a signal.
 
+mod caching;
 mod characterize;
 mod errors;
 mod experiment;
@@ -33,5 +34,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     importing::register(module)?;
     training::register(module)?;
     models::register(module)?;
+    caching::register(module)?;
     stream::register(module)
 }

@@ -2,7 +2,7 @@
 
 For: training away from the drive, and how well the model does on what it never saw. Must never
 know: how anyone trains. Models of partitioners are in `train_models`, of kinds of workloads in
-`train_kinds`.
+`train_kinds`, of policies in `train_caching`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 from cyclopts import App
 
 from cachewright import words
-from cachewright.cli import options, output, train_kinds, train_models
+from cachewright.cli import options, output, train_caching, train_kinds, train_models
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
 from cachewright.spec import PathLike, SpecLike, TraceOptions
@@ -24,6 +24,7 @@ app = App(name="train", help="Train the models of schemes that learn.")
 app.command(train_models.icache)
 app.command(train_models.mlcache)
 app.command(train_kinds.kinds)
+app.command(train_caching.rc_rnn, name="rc-rnn")
 
 Measures: TypeAlias = dict[str, float]
 MEASURES = ("accuracy", "precision", "recall", "f1")

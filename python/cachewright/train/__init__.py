@@ -1,7 +1,7 @@
 """Trainers of separations that learn, and models of other stages made offline.
 
-For: `Window`, `Trainer`, `train_shiro`, `train_icache`, `train_mlcache`, `train_kinds`, and who
-trains by name.
+For: `Window`, `Trainer`, `train_shiro`, `train_icache`, `train_mlcache`, `train_kinds`,
+`train_rc_rnn`, and who trains by name.
 Must never know: how a scheme uses a model. A trainer is called at each window border with what that
 window teaches, from a thread of the run, and returns a model file's bytes (docs/model-file.md).
 What it raises costs the window: the model before stays in use, and the result says so.
@@ -15,6 +15,7 @@ from cachewright.train.kinds import KindsTraining, train_kinds
 from cachewright.train.mlcache import MLCacheTraining, train_mlcache
 from cachewright.train.model_file import Normalisation, model_file
 from cachewright.train.offline import Trained, train_shiro
+from cachewright.train.rc_rnn import RcRnnTraining, caching_lessons, train_rc_rnn
 from cachewright.train.shiro import JaxTrainer
 from cachewright.train.store import Trainings
 from cachewright.train.window import CONTEXT, LONG, SHORT, Trainer, Window
@@ -29,15 +30,18 @@ __all__ = [
     "KindsTraining",
     "MLCacheTraining",
     "Normalisation",
+    "RcRnnTraining",
     "Trained",
     "Trainer",
     "Trainings",
     "Window",
+    "caching_lessons",
     "hand_out",
     "judged_icache",
     "model_file",
     "train_icache",
     "train_kinds",
     "train_mlcache",
+    "train_rc_rnn",
     "train_shiro",
 ]

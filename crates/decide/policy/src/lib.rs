@@ -34,6 +34,7 @@ pub mod two_q;
 pub use beside::{Asked, Chore, Room, Rooms};
 pub use registry::{Entry, Need, PolicyVisitor, Registered, entries, entry, visit};
 
+use cachewright_characterize::Characterizer;
 use cachewright_types::BlockId;
 
 /// The position of a block's next access when there is none.
@@ -133,6 +134,9 @@ pub trait Policy: Send {
     /// Hears which kind of workload runs now, by the name a model goes by; a kind that it has no
     /// model of changes nothing.
     fn workload(&mut self, _kind: &str) {}
+
+    /// Takes what says which kind of workload runs, to be asked every `every_ns`.
+    fn characterize(&mut self, _characterizer: Box<dyn Characterizer>, _every_ns: u64) {}
 
     /// Takes the rooms among which it places blocks. What leaves for it is appended to `evicted`.
     fn divide_rooms(&mut self, _rooms: Rooms, _evicted: &mut Vec<BlockId>) {}

@@ -5,7 +5,8 @@
 //! others do not hear it.
 
 use crate::ExperimentError;
-use crate::spec::{KindsSpec, ModelFile, Named, Spec};
+use crate::spec::{JudgeSpec, KindsSpec, ModelFile, Named, Spec};
+use cachewright_characterize::Characterizer;
 use cachewright_infer::Model;
 use cachewright_partition::{Models, Need};
 use cachewright_policy::Policy;
@@ -21,12 +22,14 @@ pub struct Library {
 }
 
 /// The models of a policy, which it has been seen to take.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Caching {
     /// Each by the kind of workload it was trained on.
     pub files: Vec<(String, Vec<u8>)>,
     /// The kind to begin with.
     pub first: Option<String>,
+    /// What says which kind runs, and its model.
+    pub judge: Option<(JudgeSpec, Vec<u8>)>,
 }
 
 impl Caching {
@@ -35,6 +38,11 @@ impl Caching {
         // Refused files do not come here: the library tried them on a policy of this name.
         if !self.files.is_empty() && policy.learn(&self.files).is_ok() {
             self.first.iter().for_each(|kind| policy.workload(kind));
+            if let Some((spec, model)) = &self.judge
+                && let Ok(characterizer) = characterizer(spec, model)
+            {
+                policy.characterize(characterizer, spec.every.0);
+            }
         }
         policy
     }
@@ -81,7 +89,14 @@ impl Library {
         let needed = cachewright_policy::entry(&named.name)
             .is_ok_and(|entry| entry.needs.contains(&cachewright_policy::Need::Model));
         if !needed {
-            return Ok(Arc::default());
+            return match &spec.cache.kinds.judge {
+                None => Ok(Arc::default()),
+                Some(_) => {
+                    let (name, expected) = (&named.name, "expected a policy with `cache.models`");
+                    let found = format!("`cache.characterize`: found one for `{name}`, which has");
+                    Err(refuse(format!("{found} no models to choose among; {expected}")))
+                }
+            };
         }
         let kinds = &spec.cache.kinds;
         let key = (named.clone(), kinds.clone());
@@ -99,7 +114,8 @@ impl Library {
             Ok((kind.clone(), read(&format!("cache.models.{kind}"), file, origin)?))
         };
         let files: Result<Vec<_>, ExperimentError> = kinds.files.iter().map(file).collect();
-        let caching = Caching { files: files?, first: kinds.first.clone() };
+        let judge = kinds.judge.as_ref().map(|judge| judged(judge, kinds, origin)).transpose()?;
+        let caching = Caching { files: files?, first: kinds.first.clone(), judge };
         cachewright_policy::registry::boxed(&named.name, &named.pairs, 0, spec.seed)
             .map_err(|error| refuse(format!("`cache.policy`: {error}")))?
             .learn(&caching.files)
@@ -111,6 +127,38 @@ impl Library {
         self.caching.push((key, Arc::clone(&caching)));
         Ok(caching)
     }
+}
+
+/// The characterizer of a stack with its model. Errors: no file, or one that it cannot use; no kind
+/// that it tells apart has a model.
+fn judged(
+    judge: &JudgeSpec,
+    kinds: &KindsSpec,
+    origin: &Path,
+) -> Result<(JudgeSpec, Vec<u8>), ExperimentError> {
+    let key = "cache.characterize.model";
+    let refuse = |error| {
+        let name = &judge.named.name;
+        let message = format!("`{key}`: found a file that `{name}` cannot use: {error}");
+        ExperimentError::Spec { origin: origin.to_owned(), message }
+    };
+    let model = read(key, &judge.model, origin)?;
+    let found = characterizer(judge, &model).map_err(refuse)?;
+    if !found.kinds().iter().any(|kind| kinds.files.iter().any(|(known, _)| known == kind)) {
+        let known: Vec<&str> = kinds.files.iter().map(|(kind, _)| kind.as_str()).collect();
+        let (told, known) = (found.kinds().join(", "), known.join(", "));
+        return Err(refuse(format!("it tells {told} apart, expected some of {known}")));
+    }
+    Ok((judge.clone(), model))
+}
+
+/// A characterizer that has heard nothing. Errors: a setting or a model that it refuses.
+fn characterizer(judge: &JudgeSpec, model: &[u8]) -> Result<Box<dyn Characterizer>, String> {
+    let named = &judge.named;
+    let mut made = cachewright_characterize::boxed(&named.name, &named.pairs)
+        .map_err(|error| error.to_string())?;
+    made.learn(model)?;
+    Ok(made)
 }
 
 /// A model's bytes.
@@ -127,7 +175,8 @@ fn read(key: &str, model: &ModelFile, origin: &Path) -> Result<Vec<u8>, Experime
 
 /// A number that differs for different models, but for accidents; 0 without any.
 pub fn fingerprint(models: &Models, caching: &Caching) -> u64 {
-    let of_policy = caching.files.iter().map(|(_, bytes)| bytes);
+    let of_judge = caching.judge.iter().map(|(_, bytes)| bytes);
+    let of_policy = caching.files.iter().map(|(_, bytes)| bytes).chain(of_judge);
     let files = models.each.iter().chain(&models.joint).chain(of_policy);
     let file = |hash: u64, bytes: &Vec<u8>| {
         bytes.iter().fold(mix(hash ^ bytes.len() as u64), |hash, byte| mix(hash ^ u64::from(*byte)))

@@ -36,6 +36,26 @@ fn always(cached: bool, features: FeatureSet) -> Vec<u8> {
     model.to_bytes().unwrap()
 }
 
+/// A model of a characterizer that always names the second of these kinds.
+fn second_of(kinds: &str) -> Vec<u8> {
+    let sees = cachewright_characterize::features("io-size", &[]).unwrap();
+    let names = sees.names();
+    let mut description = Description::plain(Architecture {
+        kind: Kind::Logistic,
+        inputs: names.len(),
+        hidden: Vec::new(),
+        heads: vec![Head { name: "kind".to_owned(), outputs: 2 }],
+    });
+    description.features = names.iter().map(|name| (*name).to_owned()).collect();
+    for (note, text) in [("characterizer", "io-size"), ("kinds", kinds), ("window", "10")] {
+        description.notes.insert(note.to_owned(), text.to_owned());
+    }
+    let weights = ("kind.weight".to_owned(), vec![0.0; 2 * names.len()]);
+    let tensors = [weights, ("kind.bias".to_owned(), vec![0.0, 1.0])].into();
+    let model = StoredModel::float(description, tensors, vec![vec![0.0; names.len()]]).unwrap();
+    model.to_bytes().unwrap()
+}
+
 fn folder(name: &str) -> Folder {
     let folder = Folder::new(name);
     folder.with("a.csv", &small_trace(5, 4000, 500));
@@ -61,6 +81,32 @@ fn the_model_of_the_kind_decides() {
     }
     let settings = &run(&[])["cases"][0]["settings"];
     assert_eq!(settings["cache"]["workload"], "mail", "{settings}");
+}
+
+#[test]
+fn a_characterizer_switches_to_the_model_of_the_kind_it_names() {
+    let folder = folder("judged");
+    let write = |kinds| {
+        std::fs::write(folder.path.join("kinds.safetensors"), second_of(kinds)).unwrap();
+    };
+    let judge = |every: &str| {
+        format!("{{ name = \"io-size\", model = \"kinds.safetensors\", every = \"{every}\" }}")
+    };
+    let run = |every: &str| answer_to(&folder, STACK, &[("cache.characterize", &judge(every))]);
+    write("mail, web");
+    // 4,000 requests, 100 us apart: asked at the 2,000th, or never.
+    let (half, whole) = (run("200ms").unwrap(), run("10s").unwrap());
+    assert!(admissions(&half) > 100);
+    assert!(10 * admissions(&half) < 7 * admissions(&whole));
+    assert_eq!(half["cases"][0]["settings"]["cache"]["characterize"]["every"], "200ms");
+    write("video, build");
+    let error = run("200ms").unwrap_err();
+    assert!(error.contains("it tells video, build apart, expected some of mail, web"), "{error}");
+    let error = run("0s").unwrap_err();
+    assert!(error.contains("`cache.characterize.every`: found none, expected a time"), "{error}");
+    let lru = [("cache.characterize", &*judge("1s")), ("cache.policy", "lru")];
+    let error = answer_to(&folder, STACK, &lru).unwrap_err();
+    assert!(error.contains("found one for `lru`, which has no models"), "{error}");
 }
 
 #[test]

@@ -13,13 +13,15 @@
 //! its head; `features` documents the inputs. A request none of whose blocks the cache asks about
 //! (writes that go around) is not seen.
 //!
-//! Another workload: the model of that kind takes over from a zero state. By which queue the new
+//! A characterizer, where there is one, hears every request and is asked at the first one of each
+//! period; the kind it names is the workload from there on. Another workload: the model of that kind takes over from a zero state. By which queue the new
 //! model would have had a resident cannot be known without running it over the requests that
 //! brought it in, so a resident changes its queue at its next hit, which the new model labels (and
 //! its time there begins anew); those that are not hit leave by the old label. Without a model
 //! everything is let in as `mean`: LRU.
 
 pub mod features;
+mod judge;
 pub mod memory;
 pub mod model;
 pub mod queues;
@@ -29,14 +31,15 @@ mod tests;
 use crate::beside::Asked;
 use crate::registry::{Entry, Need, Registered};
 use crate::{Access, Policy, Verdict};
+use cachewright_characterize::Characterizer;
 use cachewright_types::settings::NoSettings;
 use cachewright_types::{BlockId, Seed};
 use features::{Duration, Label, Stream};
+use judge::Judge;
 use model::Network;
 use queues::Queues;
 
 /// Queues by the labels of models.
-#[derive(Clone, Debug)]
 pub struct RcRnn {
     queues: Queues,
     stream: Stream,
@@ -46,6 +49,7 @@ pub struct RcRnn {
     current: usize,
     /// How often the model was changed, modulo 2^16.
     changes: u16,
+    judge: Option<Judge>,
     /// A request that was heard of and has not been labelled.
     asked: Option<Asked>,
     /// Of the request whose blocks are accessed.
@@ -71,6 +75,7 @@ impl Registered for RcRnn {
             models: Vec::new(),
             current: 0,
             changes: 0,
+            judge: None,
             asked: None,
             label: Label { cached: true, duration: Duration::Mean },
             previous: Label::default(),
@@ -171,9 +176,15 @@ impl Policy for RcRnn {
         self.queues.touch(block) ^ self.stream.memory().touch(block)
     }
 
-    #[inline(always)]
     fn asked(&mut self, request: &Asked) {
+        if let Some(kind) = self.judge.as_mut().and_then(|judge| judge.hear(request)) {
+            self.workload(&kind);
+        }
         self.asked = Some(*request);
+    }
+
+    fn characterize(&mut self, characterizer: Box<dyn Characterizer>, every_ns: u64) {
+        self.judge = Some(Judge::new(characterizer, every_ns));
     }
 
     fn learn(&mut self, models: &[(String, Vec<u8>)]) -> Result<(), String> {

@@ -326,3 +326,45 @@ fn a_carried_state_says_what_its_window_says() {
     }
     assert!(furthest < 0.05, "{furthest} between f32 and int8");
 }
+
+/// Names the second kind, once it has heard three requests.
+struct Second(Vec<String>, u32);
+
+impl Characterizer for Second {
+    fn asked(&mut self, _: &cachewright_types::Request) {
+        self.1 += 1;
+    }
+
+    fn learn(&mut self, _: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn kinds(&self) -> &[String] {
+        &self.0
+    }
+
+    fn judge(&mut self) -> Option<cachewright_characterize::Judgement> {
+        let found = || cachewright_characterize::Judgement {
+            kind: 1,
+            confidence: 1.0,
+            scores: vec![0.0, 1.0],
+        };
+        (self.1 >= 3).then(found)
+    }
+}
+
+#[test]
+fn a_characterizer_is_asked_once_a_period_and_its_word_is_taken() {
+    let file = both()[1].clone();
+    let mut policy = policy(10);
+    policy.learn(&[("mail".to_owned(), file.clone()), ("web".to_owned(), file)]).unwrap();
+    let kinds = ["mail", "web"].map(str::to_owned).to_vec();
+    policy.characterize(Box::new(Second(kinds, 0)), 100);
+    let mut models = Vec::new();
+    for time_ns in [0, 100, 150, 199, 350, 360] {
+        policy.asked(&Asked { time_ns, ..Asked::default() });
+        models.push(policy.current);
+    }
+    // At 100 it has heard one request and does not know; at 350 four; in between it is not asked.
+    assert_eq!(models, [0, 0, 0, 0, 1, 1]);
+}

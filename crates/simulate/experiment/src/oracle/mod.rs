@@ -12,7 +12,10 @@
 //! block out. With `replay.warmup` all requests are labelled all the same. Trims and flushes have
 //! no labels.
 
+pub mod lessons;
 mod residences;
+
+pub use lessons::{Lessons, lessons};
 
 use crate::case::Case;
 use crate::lanes::Plan;

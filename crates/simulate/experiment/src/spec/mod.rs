@@ -21,7 +21,7 @@ pub use device::{DeviceSpec, Front, StackSpec};
 pub use flash::FlashSpec;
 pub use goal::Goal;
 pub use manner::NoiseSpec;
-pub use model::{KindsSpec, ModelFile};
+pub use model::{JudgeSpec, KindsSpec, ModelFile};
 pub use overrides::{apply, full_key};
 pub use stop::Stop;
 pub use tenant::TenantSpec;
@@ -188,6 +188,7 @@ impl CacheSpec {
             "model",
             "models",
             "workload",
+            "characterize",
             "layout",
             "write",
             "trim",

@@ -1,11 +1,17 @@
-//! The keys `tenant.model`, `cache.model`, `cache.models` and `cache.workload`.
+//! The keys `tenant.model`, `cache.model`, `cache.models`,
+//! `cache.workload` and `cache.characterize`.
 //!
 //! For: where trained models lie. Must never know: what is in them, who asks them. They are read
 //! when a case is run whose partitioner or policy needs them; others do not hear them, so that
 //! schemes can be compared on one file.
 
+use super::Named;
 use super::section::Section;
+use cachewright_types::{Nanos, Value, parse_duration};
 use std::path::{Path, PathBuf};
+
+/// How often a characterizer is asked unless a stack says otherwise.
+const MINUTE: Nanos = Nanos(60_000_000_000);
 
 /// A file of a trained model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,12 +31,64 @@ impl ModelFile {
 }
 
 /// Models of caching by the kind of workload they were trained on.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct KindsSpec {
     /// In order of the names.
     pub files: Vec<(String, ModelFile)>,
     /// The kind to begin with.
     pub first: Option<String>,
+    /// What says which kind runs.
+    pub judge: Option<JudgeSpec>,
+}
+
+/// A characterizer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JudgeSpec {
+    /// Its name and settings.
+    pub named: Named,
+    /// Its model.
+    pub model: ModelFile,
+    /// How often it is asked.
+    pub every: Nanos,
+}
+
+impl JudgeSpec {
+    /// The characterizer that the cache's table names, if any.
+    fn from_section(section: &Section<'_>, folder: &Path) -> Result<Option<JudgeSpec>, String> {
+        let mut named = section.named("characterize", "")?;
+        if named.name.is_empty() {
+            return Ok(None);
+        }
+        let mut take = |key: &str| {
+            let at = named.pairs.iter().position(|(name, _)| name == key)?;
+            Some(named.pairs.swap_remove(at).1)
+        };
+        let model = match take("model") {
+            Some(Value::Text(text)) => ModelFile { path: folder.join(&text), text },
+            Some(_) => {
+                let expected = "expected a file in quotes";
+                return Err(format!("`cache.characterize.model`: found no text, {expected}"));
+            }
+            None => {
+                let expected = "expected the file of its model";
+                return Err(format!("`cache.characterize`: found no `model`, {expected}"));
+            }
+        };
+        let every = match take("every") {
+            None => MINUTE,
+            Some(Value::Text(text)) => parse_duration(&text)
+                .map_err(|error| format!("`cache.characterize.every`: {error}"))?,
+            Some(_) => Nanos(0),
+        };
+        if every.0 == 0 {
+            let expected = "expected a time above 0, such as \"60s\"";
+            return Err(format!("`cache.characterize.every`: found none, {expected}"));
+        }
+        named.pairs.sort_by(|(one, _), (other, _)| one.cmp(other));
+        cachewright_characterize::boxed(&named.name, &named.pairs)
+            .map_err(|error| format!("`cache.characterize`: {error}"))?;
+        Ok(Some(JudgeSpec { named, model, every }))
+    }
 }
 
 impl KindsSpec {
@@ -59,6 +117,7 @@ impl KindsSpec {
                 return Err(format!("`cache.workload`: found `{kind}`, expected {expected}"));
             }
         };
-        Ok(KindsSpec { files, first })
+        let judge = JudgeSpec::from_section(section, folder)?;
+        Ok(KindsSpec { files, first, judge })
     }
 }

@@ -3,7 +3,8 @@
 //! For: `check`, the result file and telling cases apart. Must never know: who reads it.
 
 use super::{
-    FlashSpec, Goal, KindsSpec, Named, NoiseSpec, Spec, TenantSpec, flash, layout, manner,
+    FlashSpec, Goal, JudgeSpec, KindsSpec, Named, NoiseSpec, Spec, TenantSpec, flash, layout,
+    manner,
 };
 use cachewright_layout::registry::setting_specs as layout_settings;
 use cachewright_trace::OnBadRecord;
@@ -26,6 +27,7 @@ impl Spec {
                 "model": self.cache.model.as_ref().map(|model| &model.text),
                 "models": models(&self.cache.kinds),
                 "workload": self.cache.kinds.first,
+                "characterize": self.cache.kinds.judge.as_ref().map(judge),
                 "layout": scheme(&self.cache.layout, layout_settings(&self.cache.layout.name)),
                 "write": self.cache.write.name(),
                 "trim": if self.cache.trim { "drop" } else { "ignore" },
@@ -58,6 +60,15 @@ impl Spec {
         }
         Ok(whole)
     }
+}
+
+/// A characterizer with its settings, its model and how often it is asked.
+fn judge(judge: &JudgeSpec) -> Value {
+    let specs = cachewright_characterize::registry::setting_specs(&judge.named.name);
+    let mut whole = scheme(&judge.named, specs);
+    whole["model"] = judge.model.text.clone().into();
+    whole["every"] = judge.every.exact().into();
+    whole
 }
 
 /// Models by kind.

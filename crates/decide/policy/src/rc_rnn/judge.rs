@@ -1,0 +1,42 @@
+//! When a characterizer is asked which kind of workload runs.
+//!
+//! For: the switch between models. Must never know: models of caching, queues. Source: Ebrahimi et
+//! al., RC-RNN, section 4.2: once a minute, on what was heard last. Unit: nanoseconds.
+
+use crate::beside::Asked;
+use cachewright_characterize::Characterizer;
+use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
+
+/// A characterizer and when it is asked next.
+pub struct Judge {
+    characterizer: Box<dyn Characterizer>,
+    every_ns: u64,
+    next_ns: u64,
+}
+
+impl Judge {
+    /// One that is asked for the first time when `every_ns` have gone by.
+    pub fn new(characterizer: Box<dyn Characterizer>, every_ns: u64) -> Judge {
+        Judge { characterizer, every_ns, next_ns: every_ns }
+    }
+
+    /// Takes in a request. The kind of workload, when it is time and the characterizer knows: of the
+    /// requests before this one.
+    pub fn hear(&mut self, asked: &Asked) -> Option<String> {
+        let mut kind = None;
+        if asked.time_ns >= self.next_ns {
+            let periods = asked.time_ns / self.every_ns.max(1);
+            self.next_ns = periods.saturating_add(1).saturating_mul(self.every_ns);
+            let judged = self.characterizer.judge();
+            kind = judged.and_then(|found| self.characterizer.kinds().get(found.kind).cloned());
+        }
+        self.characterizer.asked(&Request {
+            time: Nanos(asked.time_ns),
+            tenant: TenantId(0),
+            op: if asked.write { Op::Write } else { Op::Read },
+            offset: Bytes(asked.offset),
+            length: Bytes(asked.length),
+        });
+        kind
+    }
+}

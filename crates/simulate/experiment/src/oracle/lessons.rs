@@ -1,0 +1,83 @@
+//! What caching models learn from: each request's features beside what an oracle does with it.
+//!
+//! For: the rows of `rc-rnn`, found by the code that finds them live, with the oracle's label of the
+//! request before in place of the model's own. Must never know: models, how anyone learns. What is
+//! remembered of blocks goes with the stack's capacity, as it does live. Source: Ebrahimi et al.,
+//! RC-RNN, section 5.2.2.
+
+use super::{Duration, LabelOptions, Labels, labels};
+use crate::progress::OnProgress;
+use crate::record::{Kept, record};
+use crate::{ExperimentError, Spec};
+use cachewright_policy::rc_rnn::features::{Duration as Stays, FeatureSet, Label, Stream};
+use cachewright_system::Recording;
+use cachewright_system::recording::WRITE;
+use cachewright_types::BlockId;
+use std::path::Path;
+
+/// Features and labels of each read and write of a workload, in order of time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lessons {
+    /// What the oracle does.
+    pub labels: Labels,
+    /// The features.
+    pub set: FeatureSet,
+    /// Rows of features, one after another.
+    pub rows: Vec<f32>,
+}
+
+/// Asks the oracle about every request of a stack's only tenant and finds its features; `features`
+/// is the name of a set. Errors: no such set, and those of [`labels`].
+pub fn lessons(
+    text: &str,
+    origin: &Path,
+    options: &LabelOptions,
+    features: &str,
+    progress: OnProgress<'_>,
+) -> Result<Lessons, ExperimentError> {
+    let set = FeatureSet::ALL.into_iter().find(|set| set.name() == features);
+    let set = set.ok_or_else(|| {
+        let names = FeatureSet::ALL.map(FeatureSet::name).join(", ");
+        let message = format!("`features`: found `{features}`, expected {names}");
+        ExperimentError::Spec { origin: origin.to_owned(), message }
+    })?;
+    let labels = labels(text, origin, options, progress)?;
+    let spec = Spec::parse(text, origin, &options.set)?;
+    let kept = Kept { times: true, requests: true, ..Kept::default() };
+    let recording = record(&spec, kept, progress)?.recording;
+    let rows = rows(&recording, &labels, set);
+    Ok(Lessons { labels, set, rows })
+}
+
+fn rows(recording: &Recording, labels: &Labels, set: FeatureSet) -> Vec<f32> {
+    let mut stream = Stream::new(labels.capacity_blocks);
+    stream.memory_mut().reserve_ids(recording.distinct as usize);
+    let mut rows = Vec::with_capacity(labels.cached.len() * set.features().len());
+    let (mut previous, mut labelled) = (Label::default(), 0);
+    for (request, time_ns) in recording.times_ns.iter().enumerate() {
+        let accesses = recording.accesses_of(request);
+        let block = |at: usize| BlockId(recording.ids[at]);
+        let Some(asked) = recording.asked(request, *time_ns) else {
+            accesses.for_each(|at| stream.memory_mut().forget(block(at)));
+            continue;
+        };
+        let features = stream.request(set, &asked, block(accesses.start), previous);
+        rows.extend(&features[..set.features().len()]);
+        for at in accesses {
+            stream.memory_mut().note(block(at), recording.flags[at] & WRITE != 0);
+        }
+        previous = label(labels, labelled);
+        labelled += 1;
+    }
+    rows
+}
+
+/// The oracle's label of a request.
+fn label(labels: &Labels, at: usize) -> Label {
+    let duration = match labels.duration.get(at) {
+        Some(Duration::Soon) => Stays::Soon,
+        Some(Duration::Late) => Stays::Late,
+        _ => Stays::Mean,
+    };
+    Label { cached: labels.cached.get(at).copied().unwrap_or(false), duration }
+}

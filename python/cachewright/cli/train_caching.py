@@ -1,0 +1,195 @@
+"""The command `train rc-rnn`: the caching model of a kind of workload.
+
+For: training on the earlier requests of a stack, and how far the model does as the oracle on the
+rest. Must never know: how anyone trains.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from cachewright import words
+from cachewright.cli import options, output
+from cachewright.cli.progress import progress
+from cachewright.cli.tables import Column, table
+from cachewright.spec import load
+from cachewright.train import RcRnnTraining, Trainings, train_rc_rnn
+
+Stack = Annotated[Path, Parameter(help="A stack file (TOML) with one tenant.")]
+
+
+@Parameter(name="*")
+@dataclass
+class NetworkArgs:
+    """The network, and what it sees."""
+
+    features: Literal["reuse", "paper"] = "reuse"
+    """reuse (distances and counts), or paper (the normalised address)."""
+
+    units: int = 256
+    """Units of a layer."""
+
+    layers: int = 3
+    """Layers, 1 to 3."""
+
+    window: int = 100
+    """Requests through which errors are traced back."""
+
+
+@Parameter(name="*")
+@dataclass
+class LearnArgs:
+    """How it learns."""
+
+    epochs: int = 12
+    """Epochs at most."""
+
+    patience: int = 3
+    """Epochs without a better validation loss before it ends."""
+
+    updates: int = 60
+    """Updates of an epoch at most: a stretch of the trace, drawn anew each epoch."""
+
+    batch: int = 32
+    """Windows of an update."""
+
+    rate: float = 1e-3
+    """RMSprop's rate."""
+
+    balance: float = 0.0
+    """Power of one over its frequency by which a label counts (0 to 1)."""
+
+    own: float = 0.0
+    """Share of requests told the model's own label of the one before, as in use (0 to 1)."""
+
+
+def rc_rnn(
+    source: Stack,
+    *,
+    out: Path,
+    kind: str | None = None,
+    oracle: str = "benefit-oracle",
+    share: str = "60%",
+    seeds: int = 1,
+    judge: Annotated[list[Path] | None, Parameter(negative="")] = None,
+    network: NetworkArgs | None = None,
+    learn: LearnArgs | None = None,
+    set: options.Set = None,
+    threads: int = 0,
+    json: options.Json = False,
+) -> None:
+    """Train a caching model of `rc-rnn` on the earlier requests of a stack; judge on the rest.
+
+    Parameters
+    ----------
+    out
+        Folder for the model (KIND.safetensors) and its report (KIND.json).
+    kind
+        Name of the kind of workload; the stack's tenant's when left out.
+    oracle
+        The policy with knowledge of the future that is imitated.
+    share
+        The part of the requests that trains; its last fifth says when to stop.
+    seeds
+        Train so often from other random numbers, into folders seed1, seed2, ...
+    judge
+        Another stack of one tenant to judge on, whole, as often as needed.
+    set
+        Change a setting of the stack as KEY=VALUE, as often as needed.
+    threads
+        Threads of the replay; 0 uses every core.
+    json
+        Print what was found as JSON.
+
+    """
+    network, learn = network or NetworkArgs(), learn or LearnArgs()
+    how = RcRnnTraining(
+        features=network.features,
+        oracle=oracle,
+        share=options.share(share),
+        units=network.units,
+        layers=network.layers,
+        window=network.window,
+        batch=learn.batch,
+        epochs=learn.epochs,
+        patience=learn.patience,
+        updates=learn.updates,
+        rate=learn.rate,
+        balance=learn.balance,
+        own=learn.own,
+        seeds=seeds,
+    )
+    with progress() as on_progress:
+        found = train_rc_rnn(
+            source,
+            kind or _only_tenant(source),
+            out,
+            how,
+            judge={path.stem: path for path in judge or []},
+            settings=options.settings(set),
+            threads=threads,
+            progress=on_progress,
+        )
+    if json:
+        output.print_json(found.document)
+        return
+    show(found)
+    output.say(f"models: {out}; use one with `models = {{ KIND = ... }}` in [cache]")
+
+
+def show(found: Trainings) -> None:
+    """Print how often each model says what the oracle does, beside its most frequent label."""
+    document = found.document
+    requests = document["requests"]
+    output.say(
+        f"{document['kind']}: trained on {words.count(requests['train'])} requests, stopped by "
+        f"{words.count(requests['validation'])}; a cache of "
+        f"{words.counted(document['capacity_blocks'], 'block')}"
+    )
+    output.say()
+    rows = [
+        (f"later part, seed {model['seed']}", model["own"], document["majority"], model)
+        for model in document["models"]
+    ]
+    for model in document["models"]:
+        for name, other in model["others"].items():
+            rows.append((f"{name}, seed {model['seed']}", other["own"], other["majority"], model))
+    table(
+        "agreement with the oracle, the model's own labels fed back",
+        [
+            Column("judged on", [name for name, *_ in rows], numeric=False),
+            Column("cached", [words.percent(own["cached"]) for _, own, _, _ in rows]),
+            Column("majority", [words.percent(most["cached"]) for _, _, most, _ in rows]),
+            Column("duration", [words.percent(own["duration"]) for _, own, _, _ in rows]),
+            Column("majority", [words.percent(most["duration"]) for _, _, most, _ in rows]),
+            Column("epochs", [str(model["epochs"]) for *_, model in rows]),
+            Column("CPU time", [words.duration(_ns(model)) for *_, model in rows]),
+            Column("bytes", [words.count(model["bytes"]) for *_, model in rows]),
+            Column("step takes", [words.duration(model["step_ns"]) for *_, model in rows]),
+        ],
+    )
+    for name, own, most, model in rows:
+        if own["cached"] < most["cached"]:
+            output.note(f"{name}: less often right than always the more frequent label")
+        forced = model["forced"]["cached"]
+        if name.startswith("later part") and forced - own["cached"] > 0.05:
+            output.note(
+                f"{name}: {words.percent(forced)} when told the oracle's label of the request "
+                "before, which nobody has in use"
+            )
+
+
+def _ns(model: dict[str, Any]) -> float:
+    return float(model["cpu_seconds"]) * 1e9
+
+
+def _only_tenant(source: Path) -> str:
+    """Return the name of a stack's first tenant; the native call refuses others."""
+    import tomllib
+
+    tenants = tomllib.loads(load(source).text).get("tenant", [{}])
+    return str(tenants[0].get("name") or source.stem)

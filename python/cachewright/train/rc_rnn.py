@@ -1,0 +1,353 @@
+"""Caching models of RC-RNN: from a stack's requests and an oracle's labels to a file per kind.
+
+For: `train_rc_rnn`. Must never know: how an oracle decides, how networks learn. Source: Ebrahimi et
+al., RC-RNN (IEEE TETC), section 5.2.2: LSTM of three layers of 256 units, windows of 100 requests,
+batches of 32, RMSprop, labels of the request before taken from the oracle. Features of a request
+and labels come from the code that runs the model (`_native.caching_lessons`).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cachewright import _native
+from cachewright._native import SpecError
+from cachewright.spec import PathLike, Settings, SpecLike, load, pairs
+from cachewright.train import labelling, networks
+from cachewright.train.labelling import FED_BACK, HEADS, NO_DURATION, Schedule, Shape, Steps
+from cachewright.train.model_file import Normalisation, model_file
+from cachewright.train.networks import LSTM
+from cachewright.train.store import Trainings, file_name
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cachewright.types import Progress
+
+VALIDATION = 0.2
+"""Part of what trains, at its end, that says when to stop."""
+
+TEST_STEPS = 16
+CALIBRATION = 8, 1000
+"""Sequences and steps from which int8 scales are taken: states grow beyond a window."""
+
+
+@dataclass(frozen=True)
+class RcRnnTraining:
+    """How a caching model is trained."""
+
+    features: str = "reuse"
+    """`reuse`, or `paper` (normalised address)."""
+
+    oracle: str = "benefit-oracle"
+    share: float = 0.6
+    """Part of the requests that trains; the rest judges."""
+
+    units: int = 256
+    layers: int = 3
+    window: int = 100
+    batch: int = 32
+    epochs: int = 12
+    patience: int = 3
+    updates: int = 60
+    """Updates of an epoch at most: a stretch of the trace, drawn anew each epoch."""
+
+    rate: float = 1e-3
+    balance: float = 0.0
+    """Power of one over its frequency by which a label counts."""
+
+    own: float = 0.0
+    """Share of requests told the model's own label of the one before; 0 is teacher forcing."""
+
+    seeds: int = 1
+    seed: int = 1
+    """The first seed."""
+
+    def check(self) -> None:
+        """Check what no other part checks. Errors: `SpecError`."""
+        if not 0.0 < self.share < 1.0:
+            raise SpecError(f"`share`: found {self.share}, expected more than 0 and less than 1")
+        for name in ("balance", "own"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise SpecError(f"`{name}`: found {getattr(self, name)}, expected 0 to 1")
+        for name in ("units", "window", "batch", "epochs", "patience", "updates", "seeds"):
+            if getattr(self, name) < 1:
+                raise SpecError(f"`{name}`: found {getattr(self, name)}, expected at least 1")
+        if not 1 <= self.layers <= 3:
+            raise SpecError(f"`layers`: found {self.layers}, expected 1 to 3")
+
+    def shape(self) -> Shape:
+        """Return the network."""
+        return Shape(self.units, self.layers, self.window, self.batch)
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """Every read and write of a workload: features [request, feature] and an oracle's labels."""
+
+    capacity_blocks: int
+    names: Sequence[str]
+    rows: NDArray[np.float32]
+    cached: NDArray[np.uint8]
+    duration: NDArray[np.uint8]
+    time_ns: NDArray[np.uint64]
+
+    def part(self, first: int, last: int) -> Lessons:
+        """Return the requests from `first` up to `last`."""
+        here = slice(first, last)
+        return Lessons(
+            self.capacity_blocks,
+            self.names,
+            self.rows[here],
+            self.cached[here],
+            self.duration[here],
+            self.time_ns[here],
+        )
+
+    def majority(self) -> dict[str, float]:
+        """Return how often the most frequent label is the right one."""
+        import numpy as np
+
+        def of(column: NDArray[np.uint8]) -> float:
+            return float(np.bincount(column).max() / len(column)) if len(column) else 0.0
+
+        return {"cached": of(self.cached), "duration": of(self.lasting())}
+
+    def lasting(self) -> NDArray[np.uint8]:
+        """Return the durations of requests that are cached."""
+        import numpy as np
+
+        return np.asarray(self.duration[self.duration != NO_DURATION])
+
+    def agreement(self, content: bytes, own: bool) -> dict[str, float]:
+        """Return how often a model says what the oracle does; durations where it caches."""
+        import numpy as np
+
+        said = _native.caching_labels(content, np.ascontiguousarray(self.rows), own)
+        cached = self.duration != NO_DURATION
+        lasting = said[cached, 1] == self.duration[cached]
+        return {
+            "cached": float(np.mean(said[:, 0] == self.cached)),
+            "duration": float(np.mean(lasting)) if len(lasting) else 0.0,
+            "says_cached": float(np.mean(said[:, 0])),
+        }
+
+
+def caching_lessons(
+    spec: SpecLike,
+    *,
+    features: str = "reuse",
+    oracle: str = "benefit-oracle",
+    settings: Settings | None = None,
+    threads: int = 0,
+    progress: Progress | None = None,
+) -> Lessons:
+    """Return features and an oracle's labels of every request of a stack's only tenant.
+
+    Errors: `SpecError`, `TraceError`, `RunError`.
+    """
+    stack = load(spec)
+    found = _native.caching_lessons(
+        stack.text,
+        stack.origin,
+        pairs(settings),
+        features=features,
+        policy=oracle,
+        threads=threads,
+        progress=progress,
+    )
+    return Lessons(**found)
+
+
+def train_rc_rnn(
+    spec: SpecLike | Lessons,
+    kind: str,
+    out: PathLike | None = None,
+    how: RcRnnTraining | None = None,
+    *,
+    judge: Mapping[str, SpecLike | Lessons] | None = None,
+    settings: Settings | None = None,
+    threads: int = 0,
+    progress: Progress | None = None,
+) -> Trainings:
+    """Train the caching model of a kind of workload on the earlier requests; judge on the rest.
+
+    `judge` are other stacks by name to judge on as well, whole. With `out` the files are written
+    into that folder: `KIND.safetensors` (with several seeds `seed1/KIND.safetensors` ...), the
+    network in f32 beside, `KIND.json`. Errors: `SpecError`, `TraceError`, `RunError`.
+    """
+    how = how or RcRnnTraining()
+    how.check()
+
+    def lessons(one: SpecLike | Lessons) -> Lessons:
+        if isinstance(one, Lessons):
+            return one
+        return caching_lessons(
+            one,
+            features=how.features,
+            oracle=how.oracle,
+            settings=settings,
+            threads=threads,
+            progress=progress,
+        )
+
+    course = _Course.of(lessons(spec), how)
+    others = {name: lessons(other) for name, other in (judge or {}).items()}
+    document = {"scheme": "rc-rnn", "kind": kind, "settings": asdict(how), **course.about()}
+    trainings = Trainings({}, {**document, "models": []})
+    for seed in range(how.seed, how.seed + how.seeds):
+        place = file_name(kind, seed, how.seeds)
+        note = (f"training {kind}, seed {seed}", progress) if progress else None
+        learned = course.learn(kind, seed, note)
+        trainings.files[place] = learned.file
+        trainings.files[Trainings.float_name(place)] = learned.float_file
+        model = {"seed": seed, "file": place, **course.judge(learned, others)}
+        trainings.document["models"].append(model)
+    if out is not None:
+        Path(out).mkdir(parents=True, exist_ok=True)
+        trainings.write(Path(out), f"{file_name(kind, 1, 1).removesuffix('.safetensors')}.json")
+    return trainings
+
+
+@dataclass(frozen=True)
+class _Learned:
+    file: bytes
+    float_file: bytes
+    fitted: labelling.Fitted
+    seconds: float
+
+
+@dataclass(frozen=True)
+class _Course:
+    """The requests that train, those that say when to stop, those that judge."""
+
+    lessons: Lessons
+    how: RcRnnTraining
+    middle: int
+    end: int
+    normalisation: Normalisation
+
+    @staticmethod
+    def of(lessons: Lessons, how: RcRnnTraining) -> _Course:
+        end = int(len(lessons.cached) * how.share)
+        middle = int(end * (1 - VALIDATION))
+        least = how.window * how.batch
+        for what, found in (("training", middle), ("validation", end - middle)):
+            if found < least:
+                raise SpecError(
+                    f"found {found} requests for {what}, expected at least {least}, a window of "
+                    f"{how.window} in each of {how.batch} lanes; a longer trace, a shorter window "
+                    "or a smaller batch help"
+                )
+        if end == len(lessons.cached):
+            raise SpecError("found no requests to judge on, expected some; a smaller share helps")
+        normalisation = _normalisation(lessons.names, lessons.rows[:middle])
+        return _Course(lessons, how, middle, end, normalisation)
+
+    def steps(self, first: int, last: int) -> Steps:
+        part = self.lessons.part(first, last)
+        return Steps(self.normalisation.apply(part.rows), part.cached, part.duration)
+
+    def learn(self, kind: str, seed: int, note: tuple[str, Progress] | None) -> _Learned:
+        import numpy as np
+
+        how, versions = self.how, networks.need()
+        schedule = Schedule(
+            how.epochs, how.patience, how.updates, how.rate, how.balance, how.own, seed
+        )
+        train, validation = self.steps(0, self.middle), self.steps(self.middle, self.end)
+        start = time.process_time()
+        fitted = labelling.fit(how.shape(), train, validation, schedule, note)
+        seconds = time.process_time() - start
+        raw = self.lessons.rows
+        float_file = model_file(
+            fitted.weights,
+            self.lessons.names,
+            raw[:TEST_STEPS],
+            labelling.says(fitted.weights, train.inputs[:TEST_STEPS]),
+            {**self.notes(kind), "trained_by": versions, "seed": str(seed)},
+            kind=LSTM,
+            heads=list(HEADS),
+            normalisation=self.normalisation,
+        )
+        count, length = CALIBRATION
+        length = min(length, self.middle)
+        starts = np.linspace(0, self.middle - length, count).astype(np.int64)
+        sequences = np.stack([raw[first : first + length] for first in starts])
+        file = _native.Model(float_file).quantised(sequences)
+        return _Learned(file, float_file, fitted, seconds)
+
+    def notes(self, kind: str) -> dict[str, str]:
+        how = self.how
+        return {
+            "kind": kind,
+            "oracle": how.oracle,
+            "capacity_blocks": str(self.lessons.capacity_blocks),
+            "window": str(how.window),
+        }
+
+    def about(self) -> dict[str, Any]:
+        """Return what all seeds share."""
+        test = self.lessons.part(self.end, len(self.lessons.cached))
+        return {
+            "capacity_blocks": self.lessons.capacity_blocks,
+            "requests": {
+                "train": self.middle,
+                "validation": self.end - self.middle,
+                "test": len(test.cached),
+            },
+            "test_begins_ns": int(test.time_ns[0]),
+            "oracle_caches": float(test.cached.mean()),
+            "majority": test.majority(),
+        }
+
+    def judge(self, learned: _Learned, others: Mapping[str, Lessons]) -> dict[str, Any]:
+        """Return agreement with the oracle on what was never seen, size and time of a step."""
+        import numpy as np
+
+        test = self.lessons.part(self.end, len(self.lessons.cached))
+        about = json.loads(_native.Model(learned.file).describe())
+        found = {
+            "bytes": len(learned.file),
+            "weight_bytes": about["weight_bytes"],
+            "epochs": learned.fitted.epochs,
+            "best_epoch": learned.fitted.best_epoch,
+            "updates": learned.fitted.updates,
+            "cpu_seconds": learned.seconds,
+            "forced": test.agreement(learned.file, own=False),
+            "own": test.agreement(learned.file, own=True),
+            "own_f32": test.agreement(learned.float_file, own=True),
+            "others": {
+                name: {"majority": other.majority(), "own": other.agreement(learned.file, own=True)}
+                for name, other in others.items()
+            },
+        }
+        rows = np.ascontiguousarray(test.rows[:5000])
+        start = time.perf_counter_ns()
+        _native.caching_labels(learned.file, rows, True)
+        found["step_ns"] = (time.perf_counter_ns() - start) / len(rows)
+        return found
+
+
+def _normalisation(names: Sequence[str], rows: NDArray[np.float32]) -> Normalisation:
+    """Return mean and deviation of what trains; an address is spread over 0 to 1.
+
+    Labels fed back stay as they are; a feature that never moved is divided by its size.
+    """
+    import numpy as np
+
+    mean = rows.mean(axis=0, dtype=np.float64)
+    deviation = rows.std(axis=0, dtype=np.float64)
+    for at, name in enumerate(names):
+        if name == "address":
+            mean[at], deviation[at] = rows[:, at].min(), np.ptp(rows[:, at])
+    mean[-FED_BACK:], deviation[-FED_BACK:] = 0, 1
+    size = np.maximum(np.abs(mean), 1.0)
+    deviation = np.where(deviation > 1e-6 * size, deviation, size)
+    return Normalisation(mean.astype(np.float32), deviation.astype(np.float32))
