@@ -1,0 +1,259 @@
+"""What a reproduced paper on tenants kept apart shows: tables, sentences, charts.
+
+For: `cachewright.report.reproduced`. Must never know: how numbers were measured, HTML. Units: MB/s
+are millions of bytes; means are over seeds, ± is the standard deviation of a seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cachewright import words
+from cachewright.report import charts, isolation_charts
+from cachewright.report.figures import Figure, series_rows
+from cachewright.report.parts import Table, plain
+from cachewright.reproduce.isolation import Asked, Isolation, noisy
+from cachewright.reproduce.isolation_measures import Outcome, deviation, mean
+from cachewright.reproduce.isolation_specs import IsolationSpec, Layout, Point
+from cachewright.summary import best_index
+
+MB = 1e6
+NS_PER_S = 1e9
+# The layout of the paper, and the one that it has space and bandwidth from.
+OWN, SHARED = "oc-cache", "shared-cache"
+QUANTILES = (("p50", "p50_ns"), ("p99", "p99_ns"), ("p99.9", "p999_ns"))
+Row = tuple[Point, Layout]
+
+
+def notes(what: Isolation) -> list[str]:
+    """Return what to know before the numbers."""
+    found = [
+        "Isolation is C_v by that of flashblox on the same seed; C_v is the sum over all tenants, "
+        "noisy ones too, of mean by standard deviation of throughput in windows after the warm-up. "
+        "Space is what the hulls say that tenants require by what is allocated: whole channels, or "
+        "the cache's capacity where all share all channels."
+    ]
+    if what.peak is not None:
+        read, write = what.peak.read / MB, what.peak.write / MB
+        found.append(
+            f"The drive alone reads {read:.0f} MB/s and writes {write:.0f} MB/s in steady state, "
+            "blocks of 4 KiB at random."
+        )
+    return found
+
+
+def shared(what: Isolation) -> list[Table]:
+    """Return no table: every figure has its own."""
+    return []
+
+
+def shown(what: Isolation, figure: IsolationSpec) -> list[Table | Figure]:
+    """Return the tables and charts of a figure in the order of the page."""
+    found: list[Table | Figure] = [_measures(what, figure)]
+    if figure.shows != "isolation":
+        found.append(_swept(what, figure))
+        return found
+    found += [
+        _tenants(what, figure),
+        _throughput(what, figure),
+        _occupancy(what, figure),
+        _map(what, figure),
+    ]
+    return found
+
+
+def sentences(what: Isolation, figure: IsolationSpec) -> list[str]:
+    """Return how far the paper's layout is from the others, in a sentence."""
+    if figure.shows != "isolation":
+        return []
+    rows = {layout.title: (point, layout) for point, layout in figure.rows()}
+    if OWN not in rows:
+        return []
+    own = _values(what, figure, rows[OWN])
+    parts = []
+    for title, row in rows.items():
+        if title == OWN:
+            continue
+        other = _values(what, figure, row)
+        changes = [
+            f"{name} {_change(mean(own[name]), mean(other[name]))}"
+            for name in ("isolation", "space", "bandwidth")
+        ]
+        parts.append(f"beside {title}: {', '.join(changes)}")
+    return [f"{figure.title}, {OWN} {'; '.join(parts)}"]
+
+
+def _change(value: float, base: float) -> str:
+    return words.NOTHING if base == 0 else f"{100 * (value / base - 1):+.0f}%"
+
+
+def _values(what: Isolation, figure: IsolationSpec, row: Row) -> dict[str, list[float]]:
+    """Return the measures of a row by seed."""
+    point, layout = row
+    outcomes = what.found(figure, point, layout)
+    bases = what.base(figure, point)
+    found: dict[str, list[float]] = {
+        "isolation": [
+            one.isolation(base) for one, base in zip(outcomes, bases, strict=True)
+        ],
+        "C_v": [one.steadiness for one in outcomes],
+        "space": [
+            one.space(_required(one, base))
+            for one, base in zip(outcomes, bases, strict=True)
+        ],
+        "MB/s": [one.throughput / MB for one in outcomes],
+        "hit ratio": [one.hit_ratio for one in outcomes],
+        "channels": [float(one.channels) for one in outcomes],
+    }
+    if what.peak is not None:
+        peak = what.peak
+        found["bandwidth"] = [one.bandwidth(peak) for one in outcomes]
+    return found
+
+
+def _required(one: Outcome, base: Outcome) -> int:
+    """Return what tenants require: where all share one pool, as the base layout's division says."""
+    own = one.required or base.required
+    return own if own is not None else one.allocated
+
+
+def _measures(what: Isolation, figure: IsolationSpec) -> Table:
+    headers = ["", "isolation", "C_v", "space", "bandwidth", "MB/s", "hit ratio", "channels"]
+    rows, compared = [], []
+    for point, layout in figure.rows():
+        values = _values(what, figure, (point, layout))
+        texts = [_spread(values[key]) for key in ("isolation", "C_v")]
+        texts += [words.percent(mean(values[key])) for key in ("space", "bandwidth")]
+        texts += [f"{mean(values['MB/s']):.1f}", words.ratio(mean(values["hit ratio"]))]
+        texts.append(f"{mean(values['channels']):.0f}")
+        title = figure.title_of(point, layout)
+        if figure.of is None and point.title:
+            title = f"{point.title}, {layout.title}"
+        rows.append([title, *texts])
+        compared.append([mean(values[key]) for key in ("isolation", "C_v", "space", "bandwidth")])
+    best = [set(), *(best_index(list(column), highest=True) for column in zip(*compared))]
+    single = len(figure.points) == 1
+    marked = [*best, set(), set(), set()] if single else [set() for _ in headers]
+    seeds = words.counted(figure.seeds, "seed")
+    return Table(_title(figure), f"means of {seeds}", headers, rows, marked)
+
+
+def _spread(values: Sequence[float]) -> str:
+    spread = f" ± {deviation(values):.2f}" if len(values) > 1 else ""
+    return f"{mean(values):.2f}{spread}"
+
+
+def _title(figure: IsolationSpec) -> str:
+    return f"{figure.title} ({figure.source})"
+
+
+def _tenants(what: Isolation, figure: IsolationSpec) -> Table:
+    """Return what each tenant gets under each layout, with the noisy ones and without."""
+    headers = ["tenant", "layout", "MB/s", "mean by deviation", "hit ratio"]
+    headers += [name for name, _ in QUANTILES]
+    headers += ["p99, noisy ones silent", "p99 alone"]
+    alone = _alone(what, figure)
+    rows = []
+    for place, told in enumerate(figure.tenants):
+        loud = str(told["app"]) in noisy(figure)
+        for point, layout in figure.rows():
+            outcomes = what.found(figure, point, layout)
+            quiet = what.found(figure, point, layout, quiet=True)
+            name = outcomes[0].responses[place]["name"] + (" (noisy)" if loud else "")
+            texts = [name, layout.title]
+            texts.append(f"{_of(outcomes, place, 'bytes_per_s_mean', 'windows') / MB:.2f}")
+            texts.append(f"{_of(outcomes, place, 'bytes_mean_over_sd', 'windows'):.2f}")
+            hits = [one.case["tenants"][place]["hit_ratio"] for one in outcomes]
+            texts.append(words.ratio(mean(hits)))
+            texts += [words.duration(_of(outcomes, place, key)) for _, key in QUANTILES]
+            texts.append(words.NOTHING if loud else words.duration(_of(quiet, place, "p99_ns")))
+            texts.append(words.duration(alone[place]) if alone[place] else words.NOTHING)
+            rows.append(texts)
+    return plain(_title(figure), "tenants", headers, rows, 2)
+
+
+def _of(outcomes: Sequence[Outcome], place: int, key: str, part: str = "responses") -> float:
+    return mean([float(getattr(one, part)[place][key] or 0.0) for one in outcomes])
+
+
+def _alone(what: Isolation, figure: IsolationSpec) -> list[float]:
+    """Return each tenant's p99 with the whole cache to itself; 0 where it sent nothing."""
+    point, layout = figure.rows()[0]
+    first = what.found(figure, point, layout, quiet=True)[0]
+    return [float(one.get("alone_p99_ns") or 0.0) for one in first.responses]
+
+
+def _throughput(what: Isolation, figure: IsolationSpec) -> Figure:
+    rows = []
+    for point, layout in figure.rows():
+        timing = what.found(figure, point, layout)[0].case["timing"]
+        width_s = timing["throughput"]["window_ns"] / NS_PER_S
+        for one in timing["throughput"]["tenants"]:
+            first = len(one["series"]) - int(one["windows"])
+            first = max(0, first - 1)
+            for at, (_, count) in enumerate(one["series"][first:]):
+                seconds, mb = (at + 1) * width_s, count / width_s / MB
+                row = {"layout": layout.title, "tenant": one["name"]}
+                rows.append({**row, "seconds": round(seconds, 6), "mb": mb})
+    caption = "Bytes answered per window of the first seed, after the warm-up."
+    chart = isolation_charts.throughput(rows)
+    title = f"{figure.title}: throughput over time"
+    return Figure(f"{figure.name}-throughput", title, caption, chart)
+
+
+def _occupancy(what: Isolation, figure: IsolationSpec) -> Figure:
+    rows: list[dict[str, Any]] = []
+    for point, layout in figure.rows():
+        result = what.results[Asked(figure.name, point, layout, 1, quiet=False)]
+        rows += series_rows(result, {0: layout.title})
+    caption = "At the end of each window of the first seed, the warm-up too; dashed is the quota."
+    title = f"{figure.title}: cache held over time"
+    return Figure(f"{figure.name}-occupancy", title, caption, charts.occupancy(rows))
+
+
+def _map(what: Isolation, figure: IsolationSpec) -> Table:
+    """Return which channels hold whose blocks and what was moved over them, of the first seed."""
+    headers = ["layout", "channels", "tenants", "read", "written", "MB/s"]
+    rows = []
+    for point, layout in figure.rows():
+        outcome = what.found(figure, point, layout)[0]
+        groups = outcome.case["timing"]["channels"]["groups"]
+        for owners in dict.fromkeys(tuple(one["tenants"]) for one in groups):
+            own = [one for one in groups if tuple(one["tenants"]) == owners]
+            sums: Callable[[str], int] = lambda key, own=own: sum(one[key] for one in own)
+            rows.append(
+                [
+                    layout.title,
+                    _channels([number for one in own for number in one["channels"]]),
+                    ", ".join(owners) or words.NOTHING,
+                    words.size(sums("read_bytes")),
+                    words.size(sums("write_bytes")),
+                    f"{sums('bytes_per_s') / MB:.1f}",
+                ]
+            )
+    return plain(_title(figure), "channels, warm-up included", headers, rows, 3)
+
+
+def _channels(numbers: Sequence[int]) -> str:
+    """Return neighbouring numbers as ranges."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and parts[-1][-1] == number - 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ", ".join(f"{one[0]}-{one[-1]}" if len(one) > 1 else f"{one[0]}" for one in parts)
+
+
+def _swept(what: Isolation, figure: IsolationSpec) -> Figure:
+    rows = []
+    for point, layout in figure.rows():
+        values = _values(what, figure, (point, layout))
+        for measure in ("isolation", "space", "bandwidth"):
+            title = point.title if figure.of is None else figure.title_of(point, layout)
+            row = {"measure": measure, "row": title, "layout": layout.title}
+            rows.append({**row, "value": mean(values[measure])})
+    caption = "Isolation is beside flashblox; the others are shares."
+    chart = isolation_charts.measures(rows, figure.title)
+    return Figure(figure.name, figure.title, caption, chart)

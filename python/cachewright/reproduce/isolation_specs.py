@@ -1,0 +1,133 @@
+"""What a paper on tenants kept apart on channels has in its specs.
+
+For: reading `setup.toml` and its figures. Must never know: how anything is run, measured or drawn.
+`[stack]` is the machine, `[tenant]` what all tenants have, `[noise]` how a noisy one behaves,
+`[[layout]]` what is compared, `[peak]` how the drive's own bandwidth is measured. A figure names
+its tenants (`app`, `noisy`) and its points: settings that one layout takes in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cachewright.reproduce import specs
+from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, among, merged
+
+SHOWN = ("isolation", "sweep", "counts")
+Table = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One row of a figure: a layout with the division that goes with it."""
+
+    title: str
+    layout: str
+    partition: str
+
+
+@dataclass(frozen=True)
+class Point:
+    """One place of a sweep: settings over the stack, and how many tenants (0: the figure's)."""
+
+    title: str
+    settings: tuple[tuple[str, Any], ...] = ()
+    count: int = 0
+
+
+@dataclass(frozen=True)
+class IsolationSpec(FigureSpec):
+    """One figure: tenants, layouts, points, how many seeds.
+
+    `of` names the layout that takes the settings of points; the others are run once. Without it
+    all layouts are run at every point.
+    """
+
+    tenants: tuple[Mapping[str, Any], ...]
+    layouts: tuple[Layout, ...]
+    points: tuple[Point, ...]
+    seeds: int
+    of: str | None
+
+    def rows(self) -> list[tuple[Point, Layout]]:
+        """Return every pair that is run, in the order of tables."""
+        found = []
+        for place, point in enumerate(self.points):
+            for layout in self.layouts:
+                if self.of is None or layout.title == self.of:
+                    found.append((point, layout))
+                elif place == 0:
+                    found.append((Point(layout.title), layout))
+        return found
+
+    def title_of(self, point: Point, layout: Layout) -> str:
+        """Return what a row is called."""
+        return layout.title if self.of is None or layout.title != self.of else point.title
+
+
+@dataclass(frozen=True)
+class Common:
+    """What all figures share."""
+
+    stack: Table
+    tenant: Table
+    noise: Table
+    peak: Table
+    layouts: tuple[Layout, ...]
+
+    @staticmethod
+    def of(setup: Setup) -> Common:
+        """Return what a setup says. Errors: `SpecError` for a key that is missing."""
+        path = setup.folder / SETUP
+
+        def table(key: str) -> Table:
+            found = specs.key(path, setup.document, key)
+            return merged(found, setup.document.get(f"{setup.kind}_{key}", {}))
+
+        layouts = [
+            Layout(*(str(specs.key(path, one, key)) for key in ("title", "layout", "partition")))
+            for one in specs.key(path, setup.document, "layout")
+        ]
+        parts = [table(key) for key in ("stack", "tenant", "noise", "peak")]
+        return Common(parts[0], parts[1], parts[2], parts[3], tuple(layouts))
+
+
+def figures(setup: Setup, common: Common) -> list[IsolationSpec]:
+    """Return the figures of a paper. Errors: `SpecError`."""
+    return [_figure(path, document, setup, common) for path, document in specs.figures(setup.folder)]
+
+
+def _figure(path: Path, document: Table, setup: Setup, common: Common) -> IsolationSpec:
+    fields = specs.head(path, document, SHOWN)
+    about = document["figure"]
+    known = {one.name for one in setup.workloads}
+    tenants = specs.key(path, document, "tenant")
+    for tenant in tenants:
+        among(path, "app", specs.key(path, tenant, "app"), known)
+    titles = [one.title for one in common.layouts]
+    wanted = about.get("layouts", titles)
+    for title in [*wanted, *([about["of"]] if "of" in about else [])]:
+        among(path, "layouts", title, titles)
+    points = [_point(path, one) for one in document.get("point", [])]
+    seeds = int(about.get("seeds", 1))
+    return IsolationSpec(
+        **fields,
+        tenants=tuple(tenants),
+        layouts=tuple(one for one in common.layouts if one.title in wanted),
+        points=tuple(_fewer(points, setup)) or (Point(""),),
+        seeds=1 if setup.quick else seeds,
+        of=about.get("of"),
+    )
+
+
+def _point(path: Path, table: Table) -> Point:
+    settings = tuple(table.get("set", {}).items())
+    return Point(str(specs.key(path, table, "title")), settings, int(table.get("tenants", 0)))
+
+
+def _fewer(points: Sequence[Point], setup: Setup) -> Sequence[Point]:
+    """Return the first and the last point of a quick run, else all."""
+    return [points[0], points[-1]] if setup.quick and len(points) > 2 else points
