@@ -13,7 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from cachewright import words
-from cachewright.report import reproduced_amplified, reproduced_drive, reproduced_mixes
+from cachewright.report import (
+    reproduced_amplified,
+    reproduced_drive,
+    reproduced_isolation,
+    reproduced_mixes,
+)
 from cachewright.report.page import figure_section, html_table, marked, whole_page
 from cachewright.report.parts import Table
 from cachewright.reproduce import Study, parts
@@ -23,6 +28,7 @@ STUDIES: dict[str, Any] = {
     "write-amplification": reproduced_amplified,
     "mixes": reproduced_mixes,
     "drive-mixes": reproduced_drive,
+    "isolation": reproduced_isolation,
 }
 # Longer claims of a paper are sentences.
 TILE = 20

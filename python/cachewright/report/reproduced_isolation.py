@@ -6,7 +6,7 @@ are millions of bytes; means are over seeds, ± is the standard deviation of a s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from cachewright import words
@@ -94,13 +94,10 @@ def _values(what: Isolation, figure: IsolationSpec, row: Row) -> dict[str, list[
     outcomes = what.found(figure, point, layout)
     bases = what.base(figure, point)
     found: dict[str, list[float]] = {
-        "isolation": [
-            one.isolation(base) for one, base in zip(outcomes, bases, strict=True)
-        ],
+        "isolation": [one.isolation(base) for one, base in zip(outcomes, bases, strict=True)],
         "C_v": [one.steadiness for one in outcomes],
         "space": [
-            one.space(_required(one, base))
-            for one, base in zip(outcomes, bases, strict=True)
+            one.space(_required(one, base)) for one, base in zip(outcomes, bases, strict=True)
         ],
         "MB/s": [one.throughput / MB for one in outcomes],
         "hit ratio": [one.hit_ratio for one in outcomes],
@@ -132,7 +129,10 @@ def _measures(what: Isolation, figure: IsolationSpec) -> Table:
             title = f"{point.title}, {layout.title}"
         rows.append([title, *texts])
         compared.append([mean(values[key]) for key in ("isolation", "C_v", "space", "bandwidth")])
-    best = [set(), *(best_index(list(column), highest=True) for column in zip(*compared))]
+    best = [
+        set(),
+        *(best_index(list(column), highest=True) for column in zip(*compared, strict=True)),
+    ]
     single = len(figure.points) == 1
     marked = [*best, set(), set(), set()] if single else [set() for _ in headers]
     seeds = words.counted(figure.seeds, "seed")
@@ -221,18 +221,21 @@ def _map(what: Isolation, figure: IsolationSpec) -> Table:
         groups = outcome.case["timing"]["channels"]["groups"]
         for owners in dict.fromkeys(tuple(one["tenants"]) for one in groups):
             own = [one for one in groups if tuple(one["tenants"]) == owners]
-            sums: Callable[[str], int] = lambda key, own=own: sum(one[key] for one in own)
             rows.append(
                 [
                     layout.title,
                     _channels([number for one in own for number in one["channels"]]),
                     ", ".join(owners) or words.NOTHING,
-                    words.size(sums("read_bytes")),
-                    words.size(sums("write_bytes")),
-                    f"{sums('bytes_per_s') / MB:.1f}",
+                    words.size(_sum(own, "read_bytes")),
+                    words.size(_sum(own, "write_bytes")),
+                    f"{_sum(own, 'bytes_per_s') / MB:.1f}",
                 ]
             )
     return plain(_title(figure), "channels, warm-up included", headers, rows, 3)
+
+
+def _sum(groups: Sequence[dict[str, Any]], key: str) -> float:
+    return sum(float(one[key]) for one in groups)
 
 
 def _channels(numbers: Sequence[int]) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cachewright._native import SpecError
-from cachewright.reproduce import amplified, drive_mixes, mixes, specs
+from cachewright.reproduce import amplified, drive_mixes, isolation, mixes, specs
 from cachewright.reproduce.specs import SETUP, FigureSpec, Setup
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ STUDIES: dict[str, Callable[[Setup], Study]] = {
     "write-amplification": amplified.load,
     "mixes": mixes.load,
     "drive-mixes": drive_mixes.load,
+    "isolation": isolation.load,
 }
 
 

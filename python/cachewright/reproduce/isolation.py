@@ -133,7 +133,8 @@ class Isolation:
         own = {key: value for key, value in told.items() if key not in ("app", "noisy")}
         name = told["app"] if lap == 0 else f"{told['app']} {lap + 1}"
         trace = next(one.path for one in self.setup.workloads if one.name == told["app"])
-        table = {"name": name, "trace": os.fspath(trace.resolve()), **self.common.tenant, **own}
+        known = {**self.common.tenant, **self.common.apps.get(told["app"], {}), **own}
+        table = {"name": name, "trace": os.fspath(trace.resolve()), **known}
         if told.get("noisy"):
             table |= {"start": NEVER} if quiet else {"noise": dict(self.common.noise)}
         return table

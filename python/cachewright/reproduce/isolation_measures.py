@@ -87,7 +87,7 @@ class Outcome:
         blocks = [one.get("required_blocks") for one in self.case["tenants"]]
         if any(one is None for one in blocks):
             return None
-        return sum(blocks) * int(self.case["block_bytes"])
+        return int(sum(blocks)) * int(self.case["block_bytes"])
 
     @property
     def allocated(self) -> int:

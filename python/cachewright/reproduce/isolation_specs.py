@@ -1,9 +1,10 @@
 """What a paper on tenants kept apart on channels has in its specs.
 
 For: reading `setup.toml` and its figures. Must never know: how anything is run, measured or drawn.
-`[stack]` is the machine, `[tenant]` what all tenants have, `[noise]` how a noisy one behaves,
-`[[layout]]` what is compared, `[peak]` how the drive's own bandwidth is measured. A figure names
-its tenants (`app`, `noisy`) and its points: settings that one layout takes in turn.
+`[stack]` is the machine, `[tenant]` what all tenants have, `[app.NAME]` what those of one program
+have beside, `[noise]` how a noisy one behaves, `[[layout]]` what is compared, `[peak]` how the
+drive's own bandwidth is measured. A figure names its tenants (`app`, `noisy`) and its points:
+settings that one layout takes in turn.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ class Common:
 
     stack: Table
     tenant: Table
+    apps: Table
     noise: Table
     peak: Table
     layouts: tuple[Layout, ...]
@@ -91,13 +93,15 @@ class Common:
             Layout(*(str(specs.key(path, one, key)) for key in ("title", "layout", "partition")))
             for one in specs.key(path, setup.document, "layout")
         ]
-        parts = [table(key) for key in ("stack", "tenant", "noise", "peak")]
-        return Common(parts[0], parts[1], parts[2], parts[3], tuple(layouts))
+        stack, tenant, apps = table("stack"), table("tenant"), table("app")
+        return Common(stack, tenant, apps, table("noise"), table("peak"), tuple(layouts))
 
 
 def figures(setup: Setup, common: Common) -> list[IsolationSpec]:
     """Return the figures of a paper. Errors: `SpecError`."""
-    return [_figure(path, document, setup, common) for path, document in specs.figures(setup.folder)]
+    return [
+        _figure(path, document, setup, common) for path, document in specs.figures(setup.folder)
+    ]
 
 
 def _figure(path: Path, document: Table, setup: Setup, common: Common) -> IsolationSpec:
