@@ -6,6 +6,7 @@ use crate::case::Case;
 use crate::spec::Front;
 use cachewright_curve::Curve;
 use cachewright_measure::{Counts, WriteEffect};
+use cachewright_partition::Need;
 use cachewright_system::closed::Experience;
 use cachewright_system::series::State;
 use cachewright_system::{LaneResult, Recording};
@@ -61,6 +62,10 @@ pub fn case_json(
                 map.insert("goal_met".into(), (counts.hit_ratio() >= goal).into());
             }
             map.append(&mut blocks_json(lane, index));
+            if let Some(one) = lane.required.get(index).filter(|_| case.needs(Need::Curve)) {
+                map.insert("required_blocks".into(), one.blocks.into());
+                map.insert("required_miss_ratio".into(), one.miss_ratio.into());
+            }
             if let Some(moved) = &lane.moved {
                 map.insert("turns".into(), moved.turns.get(index).copied().into());
             }

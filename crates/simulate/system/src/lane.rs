@@ -12,6 +12,7 @@ use crate::watch::{Watcher, tell};
 use cachewright_cache::{BlockAccess, Engine};
 use cachewright_curve::Curves;
 use cachewright_measure::Counts;
+use cachewright_partition::Requirement;
 use cachewright_policy::{Chore, NEVER, Policy, Verdict};
 use cachewright_types::{BlockId, TenantId};
 use std::ops::Range;
@@ -50,6 +51,8 @@ pub struct LaneResult {
     pub rows: Vec<Row>,
     /// What divisions moved, where the cache is divided.
     pub moved: Option<Moved>,
+    /// What each tenant makes use of, by the word of the last division; empty without one.
+    pub required: Vec<Requirement>,
     /// Curves, from lanes that measure them: of the whole recording, or one per window.
     pub curves: Vec<Curves>,
 }
@@ -79,6 +82,7 @@ impl LaneResult {
             dirty_blocks: engine.dirty_blocks(),
             rows,
             moved: control.and_then(Control::moved),
+            required: control.map_or_else(Vec::new, |control| control.required().to_vec()),
             curves: Vec::new(),
         }
     }

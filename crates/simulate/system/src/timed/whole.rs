@@ -237,6 +237,7 @@ impl Whole<'_> {
             dirty_blocks: self.drive.dirty_pages(),
             rows: self.rows,
             moved: self.control.as_ref().and_then(Control::moved),
+            required: Vec::new(),
             curves: Vec::new(),
         };
         self.times.drive = Some(DriveWork {
