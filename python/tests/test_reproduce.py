@@ -92,6 +92,46 @@ def test_a_mix_that_cannot_be_is_refused(folder: Path) -> None:
         reproduce.load("soft-qos", None, quick=True, specs=folder / "specs")
 
 
+def test_tenants_kept_apart_run_under_every_layout(folder: Path, command: Command) -> None:
+    words = ["reproduce", "oc-cache", "--quick", "--specs", SPECS, "--out", "o"]
+    answer = command(*words)
+    assert answer.status == 0, answer.err
+    assert "no reproduction" in answer.err
+    page = (folder / "o" / "index.html").read_text()
+    for said in (
+        "The drive alone reads",
+        "throughput over time",
+        "cache held over time",
+        "2.4 times",
+    ):
+        assert said in page, said
+    tables = (folder / "o" / "tables.md").read_text()
+    for layout in ("shared-cache", "flashblox", "oc-cache"):
+        assert len([row for row in tables.splitlines() if row.startswith(f"| {layout} | ")]) >= 4
+    assert "| dss (noisy) | oc-cache |" in tables
+    base = [row for row in tables.splitlines() if row.startswith("| flashblox | ")]
+    assert sum("| 1.00 |" in row or "| **1.00** |" in row for row in base) == 4, "by itself it is 1"
+    assert "beside shared-cache: isolation" in answer.out
+    assert (folder / "o" / "fig3" / "oc-cache-1" / "throughput.parquet").is_file()
+    again = command(*words, "--threads", "1")
+    assert again.out == answer.out
+
+
+def test_specs_of_tenants_kept_apart_are_checked(folder: Path) -> None:
+    own = folder / "specs" / "oc-cache"
+    shutil.copytree(SPECS / "oc-cache", own)
+
+    def refused(old: str, new: str, why: str) -> None:
+        text = (own / "fig3.toml").read_text()
+        (own / "fig3.toml").write_text(text.replace(old, new, 1))
+        with pytest.raises(SpecError, match=why):
+            reproduce.load("oc-cache", None, quick=True, specs=folder / "specs")
+        (own / "fig3.toml").write_text(text)
+
+    refused('app = "lu"', 'app = "lx"', "`app`: found `lx`, expected one of dss, file, lu, web")
+    refused("seeds = 5", 'layouts = ["x"]', "`layouts`: found `x`, expected one of flashblox")
+
+
 def test_mixes_in_a_drive_run_under_every_scheme(folder: Path, command: Command) -> None:
     pytest.importorskip("jax")
     pytest.importorskip("sklearn")

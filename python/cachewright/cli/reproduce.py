@@ -34,7 +34,7 @@ def reproduce(
     Parameters
     ----------
     paper
-        The paper, a folder of specs (`shiro`, `soft-qos`, `icache`).
+        The paper, a folder of specs (`shiro`, `soft-qos`, `icache`, `oc-cache`).
     figure
         Only this figure (`fig7`); all of them when left out.
     quick
