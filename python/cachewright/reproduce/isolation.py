@@ -72,8 +72,8 @@ class Isolation:
     def found(
         self, figure: IsolationSpec, point: Point, layout: Layout, *, quiet: bool = False
     ) -> list[Outcome]:
-        """Return what a layout made of a point, by seed."""
-        seeds = range(1, figure.seeds + 1)
+        """Return what a layout made of a point, by seed; quiet ones are of the first seed."""
+        seeds = range(1, 1 + (1 if quiet else figure.seeds))
         asked = [Asked(figure.name, point, layout, seed, quiet) for seed in seeds]
         return [Outcome(self.results[one].document["cases"][0]) for one in asked]
 
@@ -103,7 +103,7 @@ class Isolation:
             Asked(figure.name, point, layout, seed, silent)
             for point, layout in figure.rows()
             for seed in range(1, figure.seeds + 1)
-            for silent in quiet
+            for silent in (quiet if seed == 1 else (False,))
         ]
 
     def _run(self, asked: Asked, folder: Path, progress: Progress) -> Result:
