@@ -38,7 +38,7 @@ INSTALLED := $(VENV)/.installed
 EXTENSION := $(VENV)/.extension-$(EXTENSION_PROFILE)
 
 # Papers whose figures are run, and where they are put.
-PAPERS ?= shiro soft-qos icache oc-cache
+PAPERS ?= shiro soft-qos icache oc-cache rc-rnn
 FIGURES_OUT ?= results
 
 .PHONY: help demo test test-rust test-python fmt fmt-check lint types tidy generate \

@@ -149,7 +149,7 @@ def test_what_does_not_fit_is_refused(folder: Path, two: dict[str, Path]) -> Non
         ({"scan": two["scan"]}, {}, "found 1 kinds, expected at least 2"),
         (two, {"by": "twds"}, "nearest is `twsd`"),
         (two, {"network": "gru"}, "`network`: found `gru`, expected lstm or mlp"),
-        (two, {"without": ["sizes"]}, "`without`: found `sizes`"),
+        (two, {"without": ("sizes",)}, "`without`: found `sizes`"),
         (two, {"window": 3000}, "scan.csv: found 2 windows"),
         (two, {"window": 7000}, "found no volume of 7000 reads and writes"),
     ]

@@ -17,7 +17,9 @@ from conftest import Command
 from cachewright import RunError, SpecError, reproduce
 from cachewright.demand import Segments, TenantSegments
 from cachewright.report.reproduced_drive_alone import rank_correlation
-from cachewright.reproduce import jobs, recut
+from cachewright.reproduce import jobs, recut, workload_kinds
+from cachewright.reproduce.specs import Workload
+from cachewright.train.kinds import Volume
 
 SPECS = Path(__file__).resolve().parents[2] / "specs"
 
@@ -52,6 +54,32 @@ def test_one_figure_runs_alone(folder: Path, command: Command) -> None:
     assert "misses, journal" in answer.out
     assert "Ablation" not in answer.out
     assert (folder / "results" / "shiro" / "index.html").is_file()
+
+
+def test_kinds_are_told_apart_by_every_method(folder: Path, command: Command) -> None:
+    pytest.importorskip("jax", reason="needs jax and optax (pip install 'cachewright[train]')")
+    words = ["reproduce", "rc-rnn", "fig3", "--quick", "--specs", SPECS, "--out", "k"]
+    answer = command(*words)
+    assert answer.status == 0, answer.err
+    assert "no reproduction" in answer.err
+    assert "60 % at most" in (folder / "k" / "index.html").read_text()
+    rows = [line for line in answer.out.splitlines() if line.startswith("twsd ")]
+    assert len(rows) == 1
+    assert len(list((folder / "k" / "models").glob("*/training.json"))) == 6
+    assert command(*words, "--threads", "1").out == answer.out
+
+
+def test_windows_of_phases_are_whole() -> None:
+    windows = np.arange(6, dtype=np.float32).reshape(6, 1, 1)
+    ends = np.array([10, 20, 30, 40, 50, 60], dtype=np.uint64) * 1_000_000_000
+    volume = Volume(0, "v", windows, ends)
+    phases = [{"kind": "mail", "from": 5.0}, {"kind": "web", "from": 35.0}]
+    table = {"name": "v", "phases_s": phases}
+    workload = Workload("v", Path("v"), None, table)
+    scenario = workload_kinds.Scenario("two", ("web", "mail"))
+    mail, web = workload_kinds.parts(workload, volume, scenario)
+    assert (mail.kind, mail.windows.ravel().tolist()) == (1, [1, 2])
+    assert (web.kind, web.windows.ravel().tolist()) == (0, [4, 5])
 
 
 def test_mixes_run_under_every_partition(folder: Path, command: Command) -> None:

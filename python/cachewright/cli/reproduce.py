@@ -34,7 +34,7 @@ def reproduce(
     Parameters
     ----------
     paper
-        The paper, a folder of specs (`shiro`, `soft-qos`, `icache`, `oc-cache`).
+        The paper, a folder of specs (`shiro`, `soft-qos`, `icache`, `oc-cache`, `rc-rnn`).
     figure
         Only this figure (`fig7`); all of them when left out.
     quick

@@ -95,7 +95,7 @@ def kinds(
         network=learn.network,
         units=learn.units,
         window=learn.window,
-        without=[] if without == ["none"] else without,
+        without=() if without == ["none"] else tuple(without),
         share=options.share(learn.share),
         most=learn.most,
         seed=learn.seed,

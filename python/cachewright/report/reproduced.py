@@ -17,6 +17,7 @@ from cachewright.report import (
     reproduced_amplified,
     reproduced_drive,
     reproduced_isolation,
+    reproduced_kinds,
     reproduced_mixes,
 )
 from cachewright.report.page import figure_section, html_table, marked, whole_page
@@ -29,6 +30,7 @@ STUDIES: dict[str, Any] = {
     "mixes": reproduced_mixes,
     "drive-mixes": reproduced_drive,
     "isolation": reproduced_isolation,
+    "workload-kinds": reproduced_kinds,
 }
 # Longer claims of a paper are sentences.
 TILE = 20

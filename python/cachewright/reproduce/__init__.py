@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cachewright._native import SpecError
-from cachewright.reproduce import amplified, drive_mixes, isolation, mixes, specs
+from cachewright.reproduce import (
+    amplified,
+    drive_mixes,
+    isolation,
+    mixes,
+    specs,
+    workload_kinds,
+)
 from cachewright.reproduce.specs import SETUP, FigureSpec, Setup
 
 if TYPE_CHECKING:
@@ -40,6 +47,7 @@ STUDIES: dict[str, Callable[[Setup], Study]] = {
     "mixes": mixes.load,
     "drive-mixes": drive_mixes.load,
     "isolation": isolation.load,
+    "workload-kinds": workload_kinds.load,
 }
 
 

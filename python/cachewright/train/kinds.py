@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +57,7 @@ class KindsTraining:
     window: int = 100
     """Requests of a window."""
 
-    without: Sequence[str] = field(default=(ADDRESS,))
+    without: tuple[str, ...] = (ADDRESS,)
     """Features that the model does not see, where the characterizer has them."""
 
     share: float = 0.7

@@ -1,0 +1,195 @@
+"""What a reproduced paper on kinds of workloads shows: tables and sentences.
+
+For: `cachewright.report.reproduced`. Must never know: how numbers were measured, HTML. Accuracy is
+of windows that never trained, the mean over kinds of each kind's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cachewright import words
+from cachewright.report.parts import Table, plain
+from cachewright.reproduce.workload_kinds import KindsFigure, Scenario, WorkloadKinds
+
+WINDOWS, TENS = "windows_judged", "of_ten"
+
+
+def notes(what: WorkloadKinds) -> list[str]:
+    """Return what to know before the numbers."""
+    windows = [
+        f"{kind}: {counts['train']} windows train, {counts['validation']} say when to stop"
+        for trainings in list(what.found.values())[:1]
+        for kind, counts in trainings.document["windows"].items()
+    ]
+    return [
+        "rc-rnn reads a window request by request and does not see addresses, only distances from "
+        "the request before; the other methods' windows are judged by their mean. Models are as "
+        "they are stored, in int8.",
+        *windows,
+    ]
+
+
+def shared(what: WorkloadKinds) -> list[Table]:
+    """Return tables of all figures together: none."""
+    return []
+
+
+def sentences(what: WorkloadKinds, figure: KindsFigure) -> list[str]:
+    """Return what a figure says in a sentence each."""
+    if figure.shows != "added":
+        return []
+    return [
+        f"{by} keeps {words.percent(_kept(what, by)[-1])} of its accuracy with "
+        f"{len(what.scenarios[-1].kinds)} kinds in place of {len(what.scenarios[0].kinds)}"
+        for by in figure.methods
+    ]
+
+
+def shown(what: WorkloadKinds, figure: KindsFigure) -> list[Table]:
+    """Return the tables of a figure in the order of the page."""
+    match figure.shows:
+        case "grid":
+            return [_grid(what, figure)]
+        case "added":
+            return [_added(what, figure)]
+        case "elsewhere":
+            return _elsewhere(what, figure)
+    found = [_accuracy(what, figure), *(_confusion(what, by) for by in figure.methods[:1])]
+    return [*found, _variants(what, figure)] if figure.variants else found
+
+
+def _title(figure: KindsFigure) -> str:
+    return f"{figure.title} ({figure.source})"
+
+
+def _right(share: float | None) -> str:
+    return words.NOTHING if share is None else words.percent(share)
+
+
+def _accuracies(what: WorkloadKinds, by: str, key: str = WINDOWS) -> list[float]:
+    how = what.method(by)
+    return [float(what.report(one, how)[key]["accuracy"] or 0.0) for one in what.scenarios]
+
+
+def _best(columns: Sequence[Sequence[float | None]]) -> list[set[int]]:
+    """Return the places of the largest in each column."""
+    found: list[set[int]] = []
+    for column in columns:
+        most = max((one for one in column if one is not None), default=None)
+        found.append({place for place, one in enumerate(column) if one == most is not None})
+    return found
+
+
+def _accuracy(what: WorkloadKinds, figure: KindsFigure) -> Table:
+    """Return a row per method: each scenario's windows, then ten of them together."""
+    columns = [
+        [_accuracies(what, by, key)[place] for by in figure.methods]
+        for key in (WINDOWS, TENS)
+        for place in range(len(what.scenarios))
+    ]
+    titles = [one.title for one in what.scenarios]
+    headers = ["method", *titles, *(f"{title}, ten together" for title in titles)]
+    rows = [
+        [by, *(_right(column[place]) for column in columns)]
+        for place, by in enumerate(figure.methods)
+    ]
+    best = [set[int](), *_best(columns)]
+    return Table(_title(figure), "windows told right", headers, rows, best)
+
+
+def _confusion(what: WorkloadKinds, by: str) -> Table:
+    """Return what the last scenario's windows were taken for."""
+    scenario = what.scenarios[-1]
+    table = what.report(scenario, what.method(by))[WINDOWS]
+    rows = [
+        [kind, *(words.count(count) for count in counts), _right(right)]
+        for kind, counts, right in zip(
+            scenario.kinds, table["confusion"], table["accuracy_per_kind"], strict=True
+        )
+    ]
+    headers = ["windows of", *(f"as {kind}" for kind in scenario.kinds), "right"]
+    return plain("", f"what windows were taken for by {by}, {scenario.title}", headers, rows, 1)
+
+
+def _variants(what: WorkloadKinds, figure: KindsFigure) -> Table:
+    """Return what other networks and other features do on the last scenario."""
+    scenario = what.scenarios[-1]
+    hows = [(by, what.method(by)) for by in figure.methods]
+    hows += [(one.title, one.how) for one in figure.variants]
+    reports = [(title, what.report(scenario, how)) for title, how in hows]
+    others = [one["name"] for one in reports[0][1]["judged"] if one["part"] == "whole"]
+    # What is judged whole is of another volume.
+    rows = []
+    for title, report in reports:
+        judged = {one["name"]: one["accuracy"] for one in report["judged"]}
+        own = [_right(report[key]["accuracy"]) for key in (WINDOWS, TENS, "f32")]
+        rows.append(
+            [
+                title,
+                report["network"],
+                *own,
+                *(_right(judged[name]) for name in others),
+                words.size(report["bytes"]),
+            ]
+        )
+    headers = ["model", "network", "windows", "ten together", "in f32", *others, "size"]
+    return plain("", f"features and networks, {scenario.title}", headers, rows, 2)
+
+
+def _grid(what: WorkloadKinds, figure: KindsFigure) -> Table:
+    """Return a row per number of units, a column per window."""
+    grid = what.grid(figure)
+    scenario: Scenario = what.scenarios[0]
+    values = [[what.report(scenario, how)[WINDOWS]["accuracy"] for how in row] for row in grid]
+    headers = ["units", *(f"{how.window} requests" for how in grid[0])]
+    rows = [
+        [str(row[0].units), *(_right(value) for value in found)]
+        for row, found in zip(grid, values, strict=True)
+    ]
+    best = [set[int](), *_best(list(zip(*values, strict=True)))]
+    return Table(_title(figure), f"windows told right, {scenario.title}", headers, rows, best)
+
+
+def _kept(what: WorkloadKinds, by: str) -> list[float]:
+    """Return each scenario's accuracy as a part of the first one's."""
+    found = _accuracies(what, by)
+    return [one / found[0] if found[0] > 0 else 0.0 for one in found]
+
+
+def _added(what: WorkloadKinds, figure: KindsFigure) -> Table:
+    """Return what each method keeps when kinds are added."""
+    kept = [_kept(what, by) for by in figure.methods]
+    columns = list(zip(*kept, strict=True))[1:]
+    headers = ["method", *(one.title for one in what.scenarios[1:])]
+    rows = [
+        [by, *(_right(one) for one in found[1:])]
+        for by, found in zip(figure.methods, kept, strict=True)
+    ]
+    title = f"accuracy as a part of that with {what.scenarios[0].title}"
+    return Table(_title(figure), title, headers, rows, [set[int](), *_best(columns)])
+
+
+def _elsewhere(what: WorkloadKinds, figure: KindsFigure) -> list[Table]:
+    """Return a row per volume that trained nothing, its windows by each method."""
+    scenario = what.scenarios[-1]
+    found: dict[str, list[Any]] = {}
+    for by in figure.methods:
+        for one in what.report(scenario, what.method(by))["judged"]:
+            if one["part"] == "whole":
+                found.setdefault(one["name"], [scenario.kinds[one["kind"]]]).append(one)
+    if not found:
+        return []
+    rows = [
+        [
+            name,
+            kind,
+            words.count(judged[0]["windows"]),
+            *(f"{_right(one['accuracy'])}, {_right(one['accuracy_of_ten'])}" for one in judged),
+        ]
+        for name, (kind, *judged) in found.items()
+    ]
+    headers = ["volume", "kind", "windows", *figure.methods]
+    title = f"windows told right, and ten together, {scenario.title}"
+    return [plain(_title(figure), title, headers, rows, 2)]
