@@ -52,8 +52,8 @@ fn caching_lessons<'py>(
     Ok(dict)
 }
 
-/// What a model file says of rows of features, from a zero state; `own` feeds its own labels back in
-/// place of those in the rows.
+/// What a model file says of rows of features, from a zero state; `own` feeds its own labels back
+/// in place of those in the rows.
 #[pyfunction]
 fn caching_labels<'py>(
     py: Python<'py>,

@@ -6,7 +6,7 @@ rest. Must never know: how anyone trains.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -106,23 +106,7 @@ def rc_rnn(
         Print what was found as JSON.
 
     """
-    network, learn = network or NetworkArgs(), learn or LearnArgs()
-    how = RcRnnTraining(
-        features=network.features,
-        oracle=oracle,
-        share=options.share(share),
-        units=network.units,
-        layers=network.layers,
-        window=network.window,
-        batch=learn.batch,
-        epochs=learn.epochs,
-        patience=learn.patience,
-        updates=learn.updates,
-        rate=learn.rate,
-        balance=learn.balance,
-        own=learn.own,
-        seeds=seeds,
-    )
+    how = _settings(network or NetworkArgs(), learn or LearnArgs(), oracle, share, seeds)
     with progress() as on_progress:
         found = train_rc_rnn(
             source,
@@ -139,6 +123,13 @@ def rc_rnn(
         return
     show(found)
     output.say(f"models: {out}; use one with `models = {{ KIND = ... }}` in [cache]")
+
+
+def _settings(
+    network: NetworkArgs, learn: LearnArgs, oracle: str, share: str, seeds: int
+) -> RcRnnTraining:
+    given = {**asdict(network), **asdict(learn)}
+    return RcRnnTraining(oracle=oracle, share=options.share(share), seeds=seeds, **given)
 
 
 def show(found: Trainings) -> None:

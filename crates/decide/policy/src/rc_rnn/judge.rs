@@ -20,8 +20,8 @@ impl Judge {
         Judge { characterizer, every_ns, next_ns: every_ns }
     }
 
-    /// Takes in a request. The kind of workload, when it is time and the characterizer knows: of the
-    /// requests before this one.
+    /// Takes in a request. The kind of workload, when it is time and the characterizer knows: of
+    /// the requests before this one.
     pub fn hear(&mut self, asked: &Asked) -> Option<String> {
         let mut kind = None;
         if asked.time_ns >= self.next_ns {

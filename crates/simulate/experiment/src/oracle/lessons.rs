@@ -1,9 +1,9 @@
 //! What caching models learn from: each request's features beside what an oracle does with it.
 //!
-//! For: the rows of `rc-rnn`, found by the code that finds them live, with the oracle's label of the
-//! request before in place of the model's own. Must never know: models, how anyone learns. What is
-//! remembered of blocks goes with the stack's capacity, as it does live. Source: Ebrahimi et al.,
-//! RC-RNN, section 5.2.2.
+//! For: the rows of `rc-rnn`, found by the code that finds them live, with the oracle's label of
+//! the request before in place of the model's own. Must never know: models, how anyone learns. What
+//! is remembered of blocks goes with the stack's capacity, as it does live. Source: Ebrahimi et
+//! al., RC-RNN, section 5.2.2. Units: bytes, nanoseconds.
 
 use super::{Duration, LabelOptions, Labels, labels};
 use crate::progress::OnProgress;
