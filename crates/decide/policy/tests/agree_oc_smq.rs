@@ -172,3 +172,26 @@ fn rooms_change_while_it_runs() {
         assert!(seen.evictions > 500 && seen.demotions > 100 && seen.swaps > 100, "{seen:?}");
     }
 }
+
+/// One room, then two: misses, swaps and demotions on a real trace, as first measured.
+#[test]
+fn counts_on_the_cloudphysics_sample_are_pinned() {
+    let Some(shared) = common::shared() else { return };
+    let sample = "traces/public/cloudphysics-libcachesim/cloudPhysicsIO.oracleGeneral.bin.zst";
+    let records = common::read_oracle_general(&shared.join(sample));
+    let trace = common::Trace::from_raw(common::split_4k(&records));
+    let counts = |own_blocks| {
+        let mut policy = OcSmq::new(32_768, &OcSmqSettings::default(), Seed(0));
+        policy.reserve_ids(trace.distinct);
+        let rooms = Rooms { own_blocks, common_blocks: 32_768 - own_blocks };
+        policy.divide_rooms(rooms, &mut Vec::new());
+        let mut misses = 0;
+        for access in trace.accesses() {
+            misses += u64::from(policy.access(access) != Verdict::Hit);
+            while policy.chore().is_some() {}
+        }
+        (misses, policy.swaps(), policy.demotions(), policy.hot_level())
+    };
+    assert_eq!(counts(32_768), (997_451, 0, 965_010, 0));
+    assert_eq!(counts(24_576), (944_208, 76_703, 782_721, 16));
+}
