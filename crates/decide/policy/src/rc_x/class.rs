@@ -43,11 +43,10 @@ impl Shapes {
         let goes_on = self.ends.contains(&request.offset);
         self.ends[self.oldest] = request.offset.saturating_add(request.length);
         self.oldest = (self.oldest + 1) % ENDS;
-        self.shape = match request.length {
-            _ if goes_on => 3,
-            ..=SHORT => 0,
-            ..=MIDDLE => 1,
-            _ => 2,
+        self.shape = if goes_on {
+            3
+        } else {
+            u16::from(request.length > SHORT) + u16::from(request.length > MIDDLE)
         };
     }
 

@@ -1,4 +1,4 @@
-//! Life tables: how long blocks of a class wait for their next use, and what room for them is worth.
+//! Life tables: how long blocks of a class wait for their next use, and what their room is worth.
 //!
 //! For: `rc-x`. A *wait* begins with an access to a block and ends with its next one, or when the
 //! block is forgotten. Must never know: which block waits, or where. Ours; after Kaplan and Meier
@@ -172,8 +172,8 @@ fn worth(hazards: &Ages<f32>, price: f32) -> Worth {
     let mut found = WORTHLESS;
     for from in 0..AGES {
         let (mut waits, mut room) = (1.0_f32, 0.0_f32);
-        for age in from..AGES {
-            let uses = waits * hazards[age];
+        for (age, hazard) in hazards.iter().enumerate().skip(from) {
+            let uses = waits * hazard;
             room += width(age) * (waits - 0.5 * uses);
             waits -= uses;
             found.stays[from] = found.stays[from].max((1.0 - waits) / room);
