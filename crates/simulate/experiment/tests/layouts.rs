@@ -236,6 +236,49 @@ fn on_demand_gives_what_curves_say_is_needed() {
     }
 }
 
+/// The second comes after a tenth of a second and leaves with its last request; the third comes
+/// then and finds its channels free again.
+#[test]
+fn tenants_that_leave_make_room_for_others() {
+    let folder = folder("layout-tenancy");
+    let guest = "
+[[tenant]]
+name = \"guest\"
+trace = \"a.csv\"
+start = \"100s\"
+";
+    let text = format!("{TIERED}{NOISY}{guest}").replace("channels = [1, 2]", "stop = \"60s\"");
+    let set = [
+        ("layout", "on-demand"),
+        ("partition", BY_CURVES),
+        ("capacity", "1500 blocks"),
+        ("replay.profile_share", "1.0"),
+        ("tenant.noisy.start", "100ms"),
+    ];
+    let case = answer(&folder, &text, &set).unwrap();
+    let tenancy = &case["timing"]["channels"]["tenancy"];
+    let told: Vec<(String, String, Value)> = tenancy["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| {
+            let word = |key: &str| one[key].as_str().unwrap().to_owned();
+            (word("tenant"), word("change"), one["groups"].clone())
+        })
+        .collect();
+    let one = |tenant: &str, change: &str, groups: Value| (tenant.into(), change.into(), groups);
+    let expected = [
+        one("quiet", "granted", serde_json::json!([0])),
+        one("noisy", "granted", serde_json::json!([1])),
+        one("quiet", "left", Value::Null),
+        one("guest", "granted", serde_json::json!([0])),
+    ];
+    assert_eq!(told, expected);
+    assert!((0.0..=1.0).contains(&number(&tenancy["space_utilisation"])));
+    assert_eq!(case["tenants"][0]["quota_blocks"], 0, "it has left");
+    assert!(number(&case["tenants"][2]["hit_ratio"]) > 0.1, "{}", case["tenants"][2]);
+}
+
 #[test]
 fn on_demand_says_how_many_channels_are_missing() {
     let folder = folder("layout-on-demand-refusal");
