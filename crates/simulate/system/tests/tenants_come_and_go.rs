@@ -25,7 +25,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 /// Blocks that each tenant makes use of; a channel holds 768.
-const NEEDS: [u32; 8] = [1500, 900, 300, 2000, 700, 250, 2600, 500];
+const NEEDS: [u32; 8] = [1500, 900, 2400, 2000, 700, 250, 2600, 500];
+/// Blocks that are divided: as many as anybody could need.
+const TOTAL: u32 = 6000;
 const SECOND: u64 = 1_000_000_000;
 const SPARE: u32 = 16;
 
@@ -247,7 +249,7 @@ fn control() -> Control {
     };
     let pairs = ["ahead", "by_ratio"].map(|key| (key.to_owned(), Value::Bool(true)));
     let partitioner = cachewright_partition::boxed("hull", &pairs, NEEDS.len(), Seed(1)).unwrap();
-    Control::new(partitioner, NEEDS.iter().enumerate().map(tenant).collect(), 4400)
+    Control::new(partitioner, NEEDS.iter().enumerate().map(tenant).collect(), TOTAL)
 }
 
 fn hour(policy: &str) -> (Times, Model) {
@@ -271,7 +273,7 @@ fn hour(policy: &str) -> (Times, Model) {
     let cache = cache_device();
     let exposed = cache.exposed();
     let blocks = exposed.iter().map(|range| blocks_of(range, SHIFT).len() as u32).collect();
-    let channels = Channels { blocks, total_blocks: 4400 };
+    let channels = Channels { blocks, total_blocks: TOTAL };
     let mut layout = cachewright_layout::boxed("on-demand", &[]).unwrap();
     let view = |(one, stay): (&cachewright_partition::Requirement, &(u64, bool))| TenantView {
         need_blocks: one.blocks + SPARE,
@@ -320,7 +322,7 @@ fn hour(policy: &str) -> (Times, Model) {
         warmup_ns: 0,
         throughput_ns: 0,
         clock: None,
-        capacity_blocks: 4400,
+        capacity_blocks: TOTAL,
     };
     let machine = Machine::new(machine).unwrap();
     let times = run(&replay, machine, decider, Wanted::default(), &mut |_| true).unwrap();

@@ -31,6 +31,7 @@ pub fn workload(texts: &[String]) -> Workload {
 }
 
 /// Random requests over `blocks` blocks in two volumes, skewed, about one per `gap_us`.
+#[allow(dead_code, reason = "not every test binary needs it")]
 pub fn random(rng: &mut Rng, requests: u64, blocks: u64, gap_us: u64) -> String {
     let (mut text, mut time) = (String::new(), 0);
     for _ in 0..requests {
