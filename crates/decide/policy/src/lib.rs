@@ -24,6 +24,7 @@ pub mod oc_smq;
 pub mod queue;
 pub mod rc_rnn;
 pub mod rc_x;
+pub mod reca;
 pub mod registry;
 pub mod replay;
 pub mod s3_fifo;

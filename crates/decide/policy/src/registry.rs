@@ -91,6 +91,7 @@ policies! {
     crate::smq::Smq,
     crate::oc_smq::OcSmq,
     crate::access_frequency::AccessFrequency,
+    crate::reca::Reca,
     crate::rc_rnn::RcRnn,
     crate::rc_x::RcX,
     crate::belady::Belady<false>,

@@ -10,7 +10,8 @@
 //! brought it in to the one that drove it out: every access of a residence has the same. A
 //! residence that lasts to the end of the trace is late, however short it was: nothing drove the
 //! block out. With `replay.warmup` all requests are labelled all the same. Trims and flushes have
-//! no labels.
+//! no labels. With `[device]` tables benefits weigh how much longer the disk takes for each request;
+//! without them all devices are taken to be equally fast.
 
 pub mod lessons;
 mod residences;
@@ -23,6 +24,7 @@ use crate::profiles::Profiles;
 use crate::progress::{OnProgress, with_threads};
 use crate::record::{Kept, record};
 use crate::run::column;
+use crate::timed::workload;
 use crate::{ExperimentError, Spec};
 use cachewright_measure::Counts;
 use cachewright_system::{Foresight, Recording};
@@ -118,7 +120,11 @@ pub fn labels(
         let recorded = record(&case.spec, kept, progress)?;
         let recording = &recorded.recording;
         let capacity_blocks = case.capacity_blocks(recording.distinct, origin)?;
-        let told = column(foresight, recording, &[], origin)?;
+        let ratios = match &case.spec.stack {
+            Some(stack) => workload(&case, recording, origin, progress)?.ratios(stack)?,
+            None => Vec::new(),
+        };
+        let told = column(foresight, recording, &ratios, origin)?;
         let (profiles, machine) = (&Profiles::default(), None);
         let case = &case;
         let plan = Plan { case, recording, capacity_blocks, profiles, origin, machine };

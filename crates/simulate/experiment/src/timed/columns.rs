@@ -6,6 +6,7 @@
 use super::{Job, Workload};
 use crate::ExperimentError;
 use crate::run::column;
+use crate::spec::StackSpec;
 use cachewright_system::Foresight;
 
 /// The columns of some jobs.
@@ -21,15 +22,18 @@ impl Columns {
         workload: &Workload<'_>,
         jobs: &[Job<'_>],
     ) -> Result<Columns, ExperimentError> {
-        let mut keys: Vec<Foresight> = Vec::new();
+        let mut keys: Vec<(Foresight, Option<&StackSpec>)> = Vec::new();
         let mut columns = Columns { found: Vec::new(), of_job: Vec::new() };
         for job in jobs {
             let foresight = job.case.foresight(workload.origin)?;
-            let known = keys.iter().position(|key| *key == foresight);
+            let weighs = foresight == Foresight::Benefit;
+            let key = (foresight, weighs.then_some(job.stack));
+            let known = keys.iter().position(|known| *known == key);
             columns.of_job.push(known.unwrap_or(keys.len()));
             if known.is_none() {
-                keys.push(foresight);
-                let found = column(foresight, workload.recording, &[], workload.origin)?;
+                keys.push(key);
+                let ratios = if weighs { workload.ratios(job.stack)? } else { Vec::new() };
+                let found = column(foresight, workload.recording, &ratios, workload.origin)?;
                 columns.found.push(found);
             }
         }

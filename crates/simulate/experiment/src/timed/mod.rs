@@ -16,6 +16,7 @@ mod latency;
 mod layout;
 mod listing;
 mod outlook;
+mod service;
 mod store;
 mod tenancy;
 pub mod throughput;

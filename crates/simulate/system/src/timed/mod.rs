@@ -21,6 +21,7 @@ pub mod path;
 pub(crate) mod read_ahead;
 pub mod requests;
 mod residences;
+pub mod service;
 pub mod settings;
 pub mod slots;
 pub mod source;

@@ -148,6 +148,11 @@ impl Requests {
         }
     }
 
+    /// Whether a request is in the recording, once placed.
+    pub fn is_recorded(&self, at: usize) -> bool {
+        self.place[at] != NOWHERE
+    }
+
     /// Positions in the recording of a request's blocks of `1 << shift` bytes; for a trim, of those
     /// it trims.
     pub fn accesses(&self, at: usize, recording: &Recording, shift: u32) -> Range<usize> {

@@ -1,0 +1,318 @@
+//! ReCA: which requests are worth a place is configured anew from what runs.
+//!
+//! For: the reconfigurable cache that RC-RNN is measured against. Must never know: tenants, time.
+//! Source: Salkhordeh et al., IEEE TPDS 2018, known from its abstract and from RC-RNN, sections 2.3
+//! and 3.2, only; so what follows is the simplest reading of these. Unit: blocks. Memory: 16 bytes
+//! per id.
+//!
+//! From there: requests are sequential, overlapped, strided or random; over a window of requests the
+//! workload is told to be of one of five kinds, each with a configuration of its own: the classes of
+//! requests whose blocks are taken in, and their priority; the blocks of each class are in one LRU
+//! queue, and the oldest of the class of least priority leaves. Ours: a workload is of the kind of
+//! the class that most of its requests have, mixed if none has more than `rules` of them, and
+//! mixed before the first window ends; the table of configurations; a hit moves a block to the
+//! queue of the request that hits. A block not used for `stale_after` accesses per block of the
+//! cache leaves first whatever its class: priorities alone would never let go of it. Pools of
+//! several tenants compare addresses of different volumes.
+
+use crate::links::Links;
+use crate::registry::{Entry, Need, Registered};
+use crate::{Access, Asked, Policy, Verdict};
+use cachewright_characterize::{Class, Classes};
+use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId, settings};
+
+settings! {
+    /// Settings of ReCA.
+    pub struct RecaSettings {
+        /// requests after which the cache is configured anew
+        window: u32 = 1000, "requests", 1 ..= 10000000_u32;
+        /// share of a window's requests above which their class makes the kind of workload
+        rules: f64 = 0.5, "ratio", 0.25 ..= 1.0;
+        /// accesses per block of the cache after which an unused block leaves first
+        stale_after: f64 = 2.0, "accesses", 0.01 ..= 1000000.0;
+    }
+}
+
+/// What is taken in, and what stays, in one kind of workload.
+#[derive(Debug)]
+struct Configuration {
+    /// From the class whose blocks leave last to the one whose leave first.
+    order: [Class; 4],
+    /// How many classes, from the first on, are taken in.
+    admitted: usize,
+}
+
+/// The place of mixed workloads in [`CONFIGURATIONS`].
+const MIXED: usize = 4;
+/// By the number of the class that rules, mixed last. A disk is nearly as fast at what is
+/// sequential, which comes in only where most is asked for again; what was asked for again stays
+/// longest, but where streams rule and only single requests keep a disk waiting.
+const CONFIGURATIONS: [Configuration; 5] = {
+    use Class::{Overlapped, Random, Sequential, Strided};
+    [
+        Configuration { order: [Random, Overlapped, Strided, Sequential], admitted: 3 },
+        Configuration { order: [Overlapped, Random, Strided, Sequential], admitted: 4 },
+        Configuration { order: [Overlapped, Strided, Random, Sequential], admitted: 3 },
+        Configuration { order: [Overlapped, Random, Strided, Sequential], admitted: 3 },
+        Configuration { order: [Overlapped, Random, Strided, Sequential], admitted: 3 },
+    ]
+};
+
+/// What is known of a block in the cache.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tag {
+    /// The queue it is in.
+    class: u8,
+    /// The number of its last access, modulo 2^32.
+    used: u32,
+}
+
+/// The cache; see the top of the file.
+#[derive(Clone, Debug)]
+pub struct Reca {
+    /// One queue per class.
+    queues: Links<Tag, 4>,
+    len: u32,
+    capacity: u32,
+    settings: RecaSettings,
+    classes: Classes,
+    /// The class of the request whose blocks are asked for.
+    class: Class,
+    /// Requests of each class in the window that runs.
+    seen: [u32; 4],
+    configuration: usize,
+    /// Accesses so far, modulo 2^32.
+    now: u32,
+}
+
+impl Reca {
+    /// The block to leave: the one unused for longest of those unused for too long, else the oldest
+    /// of the class of least priority.
+    fn victim(&self) -> Option<BlockId> {
+        let age = |block: &BlockId| self.now.wrapping_sub(self.queues.tag(*block).used);
+        let limit = f64::from(self.capacity) * self.settings.stale_after;
+        let tails = (0..4).filter_map(|class| self.queues.tail(class));
+        let oldest = tails.max_by_key(age).filter(|block| f64::from(age(block)) > limit);
+        let order = CONFIGURATIONS[self.configuration].order.iter().rev();
+        oldest.or_else(|| order.clone().find_map(|class| self.queues.tail(*class as usize)))
+    }
+
+    fn evict(&mut self) -> Option<BlockId> {
+        let victim = self.victim()?;
+        self.drop_block(victim);
+        Some(victim)
+    }
+
+    fn drop_block(&mut self, block: BlockId) {
+        self.queues.unlink(usize::from(self.queues.tag(block).class), block);
+        self.len -= 1;
+    }
+
+    /// Puts a block that is in no queue at the head of that of the present class.
+    fn push(&mut self, block: BlockId) {
+        *self.queues.tag_mut(block) = Tag { class: self.class as u8, used: self.now };
+        self.queues.push_head(self.class as usize, block);
+        self.len += 1;
+    }
+
+    /// Ends the window: what it was made of is how the next one is treated.
+    fn configure(&mut self) {
+        let least = self.settings.rules * f64::from(self.settings.window);
+        let rules = |seen: &u32| f64::from(*seen) > least;
+        self.configuration = self.seen.iter().position(rules).unwrap_or(MIXED);
+        self.seen = [0; 4];
+    }
+}
+
+impl Registered for Reca {
+    type Settings = RecaSettings;
+    const ENTRY: Entry = Entry {
+        name: "reca",
+        doc: "classes of requests come in and stay by what kind of workload runs (a simple reading)",
+        source: "after Salkhordeh et al., IEEE TPDS 29(7), 2018",
+        needs: &[Need::Requests],
+    };
+
+    fn new(capacity_blocks: u32, settings: &RecaSettings, _: Seed) -> Self {
+        Reca {
+            queues: Links::new(),
+            len: 0,
+            capacity: capacity_blocks,
+            settings: settings.clone(),
+            classes: Classes::default(),
+            class: Class::Random,
+            seen: [0; 4],
+            configuration: MIXED,
+            now: 0,
+        }
+    }
+}
+
+impl Policy for Reca {
+    fn asked(&mut self, asked: &Asked) {
+        let request = Request {
+            time: Nanos(asked.time_ns),
+            offset: Bytes(asked.offset),
+            length: Bytes(asked.length),
+            op: if asked.write { Op::Write } else { Op::Read },
+            tenant: TenantId(0),
+        };
+        if let Some(class) = self.classes.class(&request) {
+            if self.seen.iter().sum::<u32>() >= self.settings.window {
+                self.configure();
+            }
+            self.class = class;
+            self.seen[class as usize] += 1;
+        }
+    }
+
+    fn access(&mut self, access: Access) -> Verdict {
+        self.now = self.now.wrapping_add(1);
+        if self.queues.linked(access.block) {
+            self.drop_block(access.block);
+            self.push(access.block);
+            return Verdict::Hit;
+        }
+        let configuration = &CONFIGURATIONS[self.configuration];
+        let comes_in = configuration.order[..configuration.admitted].contains(&self.class);
+        if self.capacity == 0 || !comes_in {
+            return Verdict::Bypass;
+        }
+        let evicted = if self.len == self.capacity { self.evict() } else { None };
+        self.push(access.block);
+        Verdict::Admit { evicted }
+    }
+
+    fn contains(&self, block: BlockId) -> bool {
+        self.queues.linked(block)
+    }
+
+    fn tracks(&self, block: BlockId) -> bool {
+        self.contains(block)
+    }
+
+    fn len(&self) -> u32 {
+        self.len
+    }
+
+    fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
+        self.capacity = capacity_blocks;
+        while self.len > capacity_blocks {
+            evicted.extend(self.evict());
+        }
+    }
+
+    fn remove(&mut self, block: BlockId) -> bool {
+        let held = self.contains(block);
+        if held {
+            self.drop_block(block);
+        }
+        held
+    }
+
+    fn reserve_ids(&mut self, count: usize) {
+        self.queues.reserve_ids(count);
+    }
+
+    fn touch(&self, block: BlockId) -> u32 {
+        self.queues.touch(block)
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        let queued: u32 = (0..4).map(|class| self.queues.len(class)).sum();
+        if queued != self.len || self.len > self.capacity {
+            return Err(format!("{queued} queued, {} counted of {}", self.len, self.capacity));
+        }
+        for class in 0..4 {
+            if self.queues.iter(class).any(|b| usize::from(self.queues.tag(b).class) != class) {
+                return Err(format!("a block of queue {class} is marked as of another"));
+            }
+        }
+        self.queues.audit()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Class::{Overlapped, Random, Sequential, Strided};
+    use Verdict::{Bypass, Hit};
+
+    const FAR: u64 = 1 << 30;
+
+    /// A cache, and where the last request of the test lay.
+    fn cache(blocks: u32, window: u32, stale_after: f64) -> Reca {
+        let settings = RecaSettings { window, stale_after, ..RecaSettings::default() };
+        let mut reca = Reca::new(blocks, &settings, Seed(0));
+        reca.reserve_ids(64);
+        reca
+    }
+
+    /// Tells of a request of that class, and reads a block in it.
+    fn read(reca: &mut Reca, class: Class, at: &mut u64, block: u32) -> Verdict {
+        let before = *at;
+        *at = match class {
+            Sequential => before + 4096,
+            Overlapped => before,
+            Strided => before + 3 * 4096,
+            Random => before + FAR,
+        };
+        reca.asked(&Asked { offset: *at, length: 4096, ..Asked::default() });
+        assert_eq!(reca.class, class);
+        let verdict = reca.access(Access::read(BlockId(block)));
+        assert_eq!(reca.audit(), Ok(()));
+        verdict
+    }
+
+    fn admit(evicted: Option<u32>) -> Verdict {
+        Verdict::Admit { evicted: evicted.map(BlockId) }
+    }
+
+    /// Two blocks, windows too long to end: mixed. 1 random, 2 strided; 4, overlapped, drives out
+    /// the strided 2; a sequential request stays out; 5, random, drives out the random 1, and the
+    /// strided 6 the random 5, since no strided block is left. A sequential hit makes 4 go before 6.
+    #[test]
+    fn the_class_of_least_priority_leaves_first() {
+        let (mut reca, at) = (cache(2, 1_000, 100.0), &mut 0);
+        assert_eq!(read(&mut reca, Random, at, 1), admit(None));
+        assert_eq!(read(&mut reca, Strided, at, 2), admit(None));
+        assert_eq!(read(&mut reca, Overlapped, at, 4), admit(Some(2)));
+        assert_eq!(read(&mut reca, Sequential, at, 3), Bypass);
+        assert_eq!(read(&mut reca, Random, at, 5), admit(Some(1)));
+        assert_eq!(read(&mut reca, Strided, at, 6), admit(Some(5)));
+        assert_eq!(read(&mut reca, Sequential, at, 4), Hit);
+        assert_eq!(read(&mut reca, Random, at, 7), admit(Some(4)));
+    }
+
+    /// Windows of 4 requests. Three of the first are overlapped, so that in the second a sequential
+    /// request comes in; of that one all are sequential, and in the third none comes in.
+    #[test]
+    fn a_window_configures_the_next() {
+        let (mut reca, at) = (cache(9, 4, 100.0), &mut 0);
+        for (class, block) in [(Random, 1), (Overlapped, 2), (Overlapped, 3), (Overlapped, 4)] {
+            assert_eq!(read(&mut reca, class, at, block), admit(None));
+        }
+        for block in 5..9 {
+            assert_eq!(read(&mut reca, Sequential, at, block), admit(None));
+        }
+        assert_eq!(read(&mut reca, Sequential, at, 9), Bypass);
+    }
+
+    /// Two blocks that are stale after 4 accesses: 1, of the highest class, leaves for the sixth
+    /// access though a random block is there.
+    #[test]
+    fn a_block_long_unused_leaves_whatever_its_class() {
+        let (mut reca, at) = (cache(2, 1_000, 2.0), &mut 0);
+        assert_eq!(read(&mut reca, Random, at, 9), admit(None));
+        assert_eq!(read(&mut reca, Overlapped, at, 1), admit(None));
+        for block in 10..14 {
+            let expected = if block == 10 { 9 } else { block - 1 };
+            assert_eq!(read(&mut reca, Random, at, block), admit(Some(expected)));
+        }
+        assert_eq!(read(&mut reca, Random, at, 14), admit(Some(1)));
+    }
+}

@@ -1,0 +1,44 @@
+//! How often longer each request takes on its backing device than on the cache device.
+//!
+//! For: the benefit of caching a block (RC-RNN, equation 3). Must never know: who weighs it. Both
+//! devices serve the whole trace alone, one request at a time; the log of a `flash-store` is left
+//! out, its requests go to the device below.
+
+use super::{Workload, backing_of};
+use crate::ExperimentError;
+use crate::progress::Progress;
+use crate::spec::{Front, StackSpec};
+use cachewright_device::AnyDevice;
+use cachewright_system::RecordError;
+use cachewright_system::timed::service::{ratios, service_times};
+
+impl Workload<'_> {
+    /// One ratio per request of the recording. Errors: a device that cannot be built, cancelled.
+    pub(crate) fn ratios(&self, stack: &StackSpec) -> Result<Vec<f32>, ExperimentError> {
+        let Front::Device(cache) = &stack.front else { return Ok(Vec::new()) };
+        let refuse = |message| ExperimentError::Spec { origin: self.origin.to_owned(), message };
+        let tenants = self.recording.totals.len();
+        let backing = backing_of(stack, tenants).into_iter().map(|number| number - 1);
+        let backing: Vec<usize> = backing.collect();
+        let count = backing.iter().max().map_or(0, |last| last + 1);
+        let disks: Result<Vec<AnyDevice>, String> =
+            (0..count).map(|_| stack.backing.build()).collect();
+        let slow = self.served(disks.map_err(refuse)?, &backing)?;
+        let fast = self.served(vec![cache.build().map_err(refuse)?], &vec![0; tenants])?;
+        Ok(ratios(&self.requests, &slow, &fast))
+    }
+
+    fn served(
+        &self,
+        devices: Vec<AnyDevice>,
+        device_of: &[usize],
+    ) -> Result<Vec<u64>, ExperimentError> {
+        let total = Some(self.requests.len() as u64);
+        let mut tell =
+            |done| (self.progress)(Progress { stage: "measuring service times", done, total });
+        service_times(&self.requests, devices, device_of, &mut tell).map_err(|error| match error {
+            RecordError::Cancelled => ExperimentError::Cancelled,
+            other => other.into(),
+        })
+    }
+}
