@@ -9,7 +9,14 @@ from typing import Any
 
 import altair as alt
 
-from cachewright.report.charts import PANEL_HEIGHT, SHAPES, WIDE_WIDTH, Rows
+from cachewright.report.charts import (
+    COLUMNS,
+    PANEL_HEIGHT,
+    PANEL_WIDTH,
+    SHAPES,
+    WIDE_WIDTH,
+    Rows,
+)
 
 
 def throughput(rows: Rows) -> Any:
@@ -62,3 +69,23 @@ def measures(rows: Rows, across: str) -> Any:
         )
 
     return alt.hconcat(*(drawn(title) for title in titles))
+
+
+def rooms(rows: Rows) -> Any:
+    """Draw what each tenant holds over time, a panel per tenant and an area per room.
+
+    Rows have `tenant`, `room`, `seconds`, `mib`.
+    """
+    tenants = list(dict.fromkeys(row["tenant"] for row in rows))
+    kinds = list(dict.fromkeys(row["room"] for row in rows))
+    return (
+        alt.Chart(alt.InlineData(values=rows))
+        .mark_area(opacity=0.75)
+        .encode(
+            x=alt.X("seconds:Q").title("seconds").scale(nice=False),
+            y=alt.Y("mib:Q").title("MiB"),
+            color=alt.Color("room:N").sort(kinds).title(None),
+        )
+        .properties(width=PANEL_WIDTH, height=PANEL_HEIGHT - 70)
+        .facet(facet=alt.Facet("tenant:N").sort(tenants).title(None), columns=COLUMNS)
+    )

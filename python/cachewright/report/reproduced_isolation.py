@@ -19,6 +19,7 @@ from cachewright.reproduce.isolation_specs import IsolationSpec, Layout, Point
 from cachewright.summary import best_index
 
 MB = 1e6
+ROOMS = {"own": "bucket", "common": "pool"}
 NS_PER_S = 1e9
 # The layout of the paper, and the one that it has space and bandwidth from.
 OWN, SHARED = "oc-cache", "shared-cache"
@@ -58,6 +59,7 @@ def shown(what: Isolation, figure: IsolationSpec) -> list[Table | Figure]:
         _tenants(what, figure),
         _throughput(what, figure),
         _occupancy(what, figure),
+        *_rooms(what, figure),
         _map(what, figure),
     ]
     return found
@@ -116,7 +118,17 @@ def _required(one: Outcome, base: Outcome) -> int:
 
 
 def _measures(what: Isolation, figure: IsolationSpec) -> Table:
-    headers = ["", "isolation", "C_v", "space", "bandwidth", "MB/s", "hit ratio", "channels"]
+    headers = [
+        "",
+        "isolation",
+        "C_v",
+        "space",
+        "bandwidth",
+        "MB/s",
+        "hit ratio",
+        "channels",
+        "swaps",
+    ]
     rows, compared = [], []
     for point, layout in figure.rows():
         values = _values(what, figure, (point, layout))
@@ -124,6 +136,9 @@ def _measures(what: Isolation, figure: IsolationSpec) -> Table:
         texts += [words.percent(mean(values[key])) for key in ("space", "bandwidth")]
         texts += [f"{mean(values['MB/s']):.1f}", words.ratio(mean(values["hit ratio"]))]
         texts.append(f"{mean(values['channels']):.0f}")
+        swaps = [one.swaps for one in what.found(figure, point, layout)]
+        known = [float(one) for one in swaps if one is not None]
+        texts.append(words.count(mean(known)) if known else words.NOTHING)
         title = figure.title_of(point, layout)
         if figure.of is None and point.title:
             title = f"{point.title}, {layout.title}"
@@ -134,7 +149,7 @@ def _measures(what: Isolation, figure: IsolationSpec) -> Table:
         *(best_index(list(column), highest=True) for column in zip(*compared, strict=True)),
     ]
     single = len(figure.points) == 1
-    marked = [*best, set(), set(), set()] if single else [set() for _ in headers]
+    marked = [*best, set(), set(), set(), set()] if single else [set() for _ in headers]
     seeds = words.counted(figure.seeds, "seed")
     return Table(_title(figure), f"means of {seeds}", headers, rows, marked)
 
@@ -210,6 +225,25 @@ def _occupancy(what: Isolation, figure: IsolationSpec) -> Figure:
     caption = "At the end of each window of the first seed, the warm-up too; dashed is the quota."
     title = f"{figure.title}: cache held over time"
     return Figure(f"{figure.name}-occupancy", title, caption, charts.occupancy(rows))
+
+
+def _rooms(what: Isolation, figure: IsolationSpec) -> list[Figure]:
+    """Return how much of what each tenant holds lies on channels of its own and in the pool."""
+    rows = []
+    for point, layout in figure.rows():
+        outcome = what.found(figure, point, layout)[0]
+        mib = int(outcome.case["block_bytes"]) / (1 << 20)
+        names = [one["name"] for one in outcome.responses]
+        for window in outcome.rooms if layout.title == OWN else []:
+            for room in ("own", "common"):
+                for name, blocks in zip(names, window[f"{room}_blocks"], strict=True):
+                    row = {"tenant": name, "room": ROOMS[room], "mib": blocks * mib}
+                    rows.append({**row, "seconds": window["time_ns"] / NS_PER_S})
+    if not rows:
+        return []
+    caption = f"At the end of each window under {OWN}, of the first seed, the warm-up too."
+    title = f"{figure.title}: buckets and pool over time"
+    return [Figure(f"{figure.name}-rooms", title, caption, isolation_charts.rooms(rows))]
 
 
 def _map(what: Isolation, figure: IsolationSpec) -> Table:

@@ -151,7 +151,8 @@ class Isolation:
         stack = merged(self.common.stack, {"cache": {"capacity": span, "policy": "lru"}})
         stack["device"] = {**stack["device"], "backing": {"model": "null"}}
         keys = {key: about[key] for key in ("queue_depth", "stop", "warmup")}
-        stack = merged(stack, {"replay": keys})
+        # Else reads of blocks on their way come from memory, in no time.
+        stack = merged(stack, {"replay": keys, "machine": {"fill": "before-answer"}})
         tenant = {"name": name, "trace": os.fspath(trace.resolve()), "repeat": True}
         return api.run(
             {"name": f"peak-{name}", "seed": 1, **stack, "tenant": [tenant]},

@@ -108,6 +108,20 @@ class Outcome:
         return sum(1 for one in groups if one["tenants"])
 
     @property
+    def swaps(self) -> int | None:
+        """Pairs of blocks that changed places, hot for cold; nothing where channels are common."""
+        if self.case["timing"]["channels"]["layout"] == "striped":
+            return None
+        done = self.case["timing"].get("migrations", {"tenants": []})
+        return int(sum(one["swaps"] for one in done["tenants"]))
+
+    @property
+    def rooms(self) -> list[dict[str, Any]]:
+        """Where tenants' blocks lay at the end of each window; empty where channels are common."""
+        found: list[dict[str, Any]] = self.case["timing"].get("rooms", {"windows": []})["windows"]
+        return found
+
+    @property
     def hit_ratio(self) -> float:
         """Of all tenants' block accesses."""
         return float(self.case["total"]["hit_ratio"])

@@ -160,3 +160,17 @@ fn what_cannot_be_carried_out_is_refused() {
         assert!(error.contains(words), "{error}");
     }
 }
+
+/// Blocks on their way into a slow cache are read from memory in no time: laps must still end.
+#[test]
+fn laps_that_take_no_time_do_not_hold_time_up() {
+    let set = [
+        ("device.cache.write", "100ms"),
+        ("device.backing.read", "1ns"),
+        ("tenant.stable.operation", "read"),
+        ("tenant.noisy.operation", "read"),
+        ("replay.stop", "20ms"),
+    ];
+    let found = answer("no-time", &set).unwrap();
+    assert!(total(&found["cases"][0], "requests") > 600, "more than a lap");
+}

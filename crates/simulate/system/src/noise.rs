@@ -1,8 +1,8 @@
 //! Tenants whose rate switches: requests begin in on-periods only.
 //!
 //! For: closed loops with noisy tenants. Must never know: requests, caches, devices. Units:
-//! nanoseconds. Source: Wang et al. (oc-cache), V: a noisy tenant "submits I/O requests at a varying
-//! rate"; the paper does not say how it varies. Here on-periods and off-periods take turns, the
+//! nanoseconds. Source: Wang et al. (oc-cache), V, where a noisy tenant is one whose rate
+//! varies; how is not said. Here on-periods and off-periods take turns, the
 //! first is on, and lengths are drawn from a seed of the tenant's own: exponential about their
 //! means, or all of them the mean.
 

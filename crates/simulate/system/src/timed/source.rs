@@ -14,6 +14,8 @@ use std::collections::BinaryHeap;
 
 /// Where a tag has how often its tenant began anew; below is the request's place.
 const LAP_SHIFT: u32 = 32;
+/// How long a tenant waits that has sent all its requests in no time.
+const EMPTY_LAP_NS: u64 = 1000;
 
 /// When requests are sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,8 +62,8 @@ pub(super) struct Source {
     next: Vec<usize>,
     /// Whether each order begins anew at its end.
     repeat: Vec<bool>,
-    /// How often each order has begun anew.
-    laps: Vec<u64>,
+    /// How often each order has begun anew, and when last.
+    laps: Vec<(u64, Option<u64>)>,
     /// From when on each order sends nothing.
     stop_ns: Vec<u64>,
     /// When each order sends, where that is not always.
@@ -84,7 +86,7 @@ impl Source {
                 source.next.push(0);
                 source.stop_ns.push(NEVER_NS);
                 source.repeat.push(false);
-                source.laps.push(0);
+                source.laps.push((0, None));
                 source.periods.push(None);
                 source.schedule_open(requests);
             }
@@ -93,7 +95,7 @@ impl Source {
                 source.next = vec![0; tenants];
                 source.stop_ns.clone_from(stop_ns);
                 source.repeat.clone_from(repeat);
-                source.laps = vec![0; tenants];
+                source.laps = vec![(0, None); tenants];
                 let periods = noise.iter().zip(start_ns);
                 source.periods = periods
                     .map(|(noise, start_ns)| noise.map(|noise| Periods::new(noise, *start_ns)))
@@ -162,12 +164,18 @@ impl Source {
             self.repeat[lane] = false;
         }
         if self.repeat[lane] && self.next[lane] == self.order[lane].len() {
+            let (lap, begun_ns) = self.laps[lane];
+            if begun_ns == Some(now_ns) {
+                // All of a lap was answered from memory: time must go on before the next.
+                self.schedule(now_ns + EMPTY_LAP_NS, lane as u16);
+                return None;
+            }
             self.next[lane] = 0;
-            self.laps[lane] += 1;
+            self.laps[lane] = (lap + 1, Some(now_ns));
         }
         let at = *self.order[lane].get(self.next[lane])?;
         self.next[lane] += 1;
-        Some(self.laps[lane] << LAP_SHIFT | u64::from(at))
+        Some(self.laps[lane].0 << LAP_SHIFT | u64::from(at))
     }
 }
 
