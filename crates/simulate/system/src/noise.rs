@@ -1,10 +1,9 @@
 //! Tenants whose rate switches: requests begin in on-periods only.
 //!
 //! For: closed loops with noisy tenants. Must never know: requests, caches, devices. Units:
-//! nanoseconds. Source: Wang et al. (oc-cache), V, where a noisy tenant is one whose rate
-//! varies; how is not said. Here on-periods and off-periods take turns, the
-//! first is on, and lengths are drawn from a seed of the tenant's own: exponential about their
-//! means, or all of them the mean.
+//! nanoseconds. Source: Wang et al. (oc-cache), V, where a noisy tenant is one whose rate varies;
+//! how is not said. Here on-periods and off-periods take turns, the first is on, and lengths are
+//! drawn from a seed of the tenant's own: exponential about their means, or all of them the mean.
 
 use cachewright_types::{Rng, Seed};
 

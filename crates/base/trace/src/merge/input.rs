@@ -266,7 +266,7 @@ impl Input {
         self.matched |= kept > start;
     }
 
-    /// Keeps, of the buffer from `start` on, the requests that begin in chunks of the sample; chunks
+    /// Keeps, of the buffer from `start` on, the requests that begin in chunks of the sample: those
     /// are chosen by a hash of their number, the same ones in every run. A flush has no place and
     /// stays.
     fn sample(&mut self, start: usize) {
