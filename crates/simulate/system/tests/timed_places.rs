@@ -191,8 +191,9 @@ fn elsewhere(bench: &Bench) -> Vec<u32> {
     bench.machine.rooms().unwrap().iter().map(|rooms| rooms.elsewhere_blocks).collect()
 }
 
-/// Neighbours of one tenant in slots 0 and 1 leave while the second changes places with the block in
-/// slot 2: they are read by two commands, the second where it has come to lie, and written by one.
+/// Neighbours of one tenant in slots 0 and 1 leave while the second changes places with the block
+/// in slot 2: they are read by two commands, the second where it has come to lie, and written by
+/// one.
 #[test]
 fn neighbours_that_leave_during_a_swap_are_read_where_they_lie() {
     let mut bench = with_blocks(4, 0, 1);

@@ -443,8 +443,8 @@ impl Machine {
     }
 
     /// The channels of the cache device are laid out anew: what the cache takes in from now on lies
-    /// where `map` says, and blocks that lie elsewhere move there as slots are free. Without a layout
-    /// nothing changes. The tenants' quotas are told as ever, by [`Machine::allow`].
+    /// where `map` says, and blocks that lie elsewhere move there as slots are free. Without a
+    /// layout nothing changes. The tenants' quotas are told as ever, by [`Machine::allow`].
     pub fn relay(&mut self, map: &Map) {
         let next = self.residences.relay(map);
         self.give_slots(next);

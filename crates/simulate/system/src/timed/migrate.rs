@@ -2,8 +2,8 @@
 //!
 //! For: two blocks that a policy swaps between its rooms, and blocks that lie where they do not
 //! belong (their room was full, or its channels were given to others). Must never know: why a
-//! policy wants it. Units: blocks, bytes. At most `swap_depth` changes are under way at once; others
-//! wait in order. The rules of one:
+//! policy wants it. Units: blocks, bytes. At most `swap_depth` changes are under way at once;
+//! others wait in order. The rules of one:
 //!
 //! - its blocks are read from the cache device when they are there and no write to them is under
 //!   way; from then on reads of them are served from memory;
@@ -12,8 +12,8 @@
 //! - a block given up meanwhile leaves its slot when the change is done.
 //!
 //! A swap asked for is a change of both where each then lies in the room it wants, or neither wants
-//! any. Where only one has left, has no slot yet or lies elsewhere than its policy knows, each moves
-//! by itself: to a free slot of its room, or against a block that wants the opposite.
+//! any. Where one has left, has no slot yet or lies elsewhere than its policy knows, each moves by
+//! itself: to a free slot of its room, or against a block that wants the opposite.
 
 use super::emit::work;
 use super::graph::StepRef;

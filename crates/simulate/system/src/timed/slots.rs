@@ -208,8 +208,8 @@ impl Slots {
         room == Room::Any || is(pool) || !class.shares.iter().any(|share| is(share.pool))
     }
 
-    /// Whether a block of who holds `taken` that wants `room` belongs in `slot`; it belongs anywhere
-    /// while it has no share at all.
+    /// Whether a block of who holds `taken` that wants `room` belongs in `slot`; anywhere while its
+    /// tenant has no share at all.
     pub fn suits_in(&self, taken: Taken, slot: u32, room: Room) -> bool {
         let class = &self.classes[usize::from(taken.class)];
         let pool = self.free.pool_of(self.free.channel_of(slot));
