@@ -252,7 +252,8 @@ fn control() -> Control {
     Control::new(partitioner, NEEDS.iter().enumerate().map(tenant).collect(), TOTAL)
 }
 
-fn hour(policy: &str) -> (Times, Model) {
+/// Requests of each tenant, half of them writes, skewed.
+fn texts() -> Vec<String> {
     let mut rng = Seed(5).rng();
     let mut text = |_| {
         let mut line = |at: u64| {
@@ -263,8 +264,23 @@ fn hour(policy: &str) -> (Times, Model) {
         };
         (0..4000).map(&mut line).collect::<String>()
     };
-    let texts: Vec<String> = (0..NEEDS.len()).map(&mut text).collect();
-    let loaded = load(&texts, &Stack::plain(1), Layout::AsIs);
+    (0..NEEDS.len()).map(&mut text).collect()
+}
+
+/// Two requests at a time, again and again until a tenant stops.
+fn pace() -> Loop {
+    Loop::Closed {
+        queue_depth: vec![2; NEEDS.len()],
+        think_ns: vec![150_000_000; NEEDS.len()],
+        start_ns: (0..NEEDS.len()).map(|at| stay(at).0).collect(),
+        stop_ns: (0..NEEDS.len()).map(|at| stay(at).1).collect(),
+        noise: vec![None; NEEDS.len()],
+        repeat: vec![true; NEEDS.len()],
+    }
+}
+
+fn hour(policy: &str) -> (Times, Model) {
+    let loaded = load(&texts(), &Stack::plain(1), Layout::AsIs);
 
     let mut control = control();
     let stays: Vec<(u64, bool)> = (0..NEEDS.len()).map(|at| (stay(at).0, true)).collect();
@@ -308,14 +324,7 @@ fn hour(policy: &str) -> (Times, Model) {
         requests: &loaded.requests,
         extents: &loaded.placed.tenants,
         next_use: &[],
-        pace: Loop::Closed {
-            queue_depth: vec![2; NEEDS.len()],
-            think_ns: vec![150_000_000; NEEDS.len()],
-            start_ns: stays.iter().map(|stay| stay.0).collect(),
-            stop_ns: (0..NEEDS.len()).map(|at| stay(at).1).collect(),
-            noise: vec![None; NEEDS.len()],
-            repeat: vec![true; NEEDS.len()],
-        },
+        pace: pace(),
         only: None,
         interval_ns: 30 * SECOND,
         windows: 0,

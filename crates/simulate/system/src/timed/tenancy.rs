@@ -3,10 +3,10 @@
 //! For: layouts that give channels to those who are there. Must never know: how a layout decides,
 //! devices, stack files. Units: nanoseconds, blocks, channels. A tenant comes when it begins; one
 //! that has an end leaves when it sends nothing more and all it asked for is answered. Then its
-//! quota is 0: its blocks leave the cache, dirty ones by way of its backing device, and their slots
-//! are given out again as they come free. Who finds no room goes without a cache, and is asked about
-//! again whenever somebody comes or goes. Nobody is asked about the future: what a tenant needs is
-//! what the partitioner says when it comes.
+//! quota is 0: its blocks leave the cache, dirty ones by way of its backing device, and their
+//! slots are given out again as they come free. Who finds no room goes without a cache, and is
+//! asked about again whenever somebody comes or goes. Nobody is asked about the future: what a
+//! tenant needs is what the partitioner says when it comes.
 
 use crate::control::Control;
 use cachewright_cache::{Engine, Left};
