@@ -121,7 +121,7 @@ impl Policy for RcRnn {
         if !self.label.cached || self.capacity == 0 {
             return Verdict::Bypass;
         }
-        let full = self.queues.len() >= self.capacity;
+        let full = self.queues.held() >= self.capacity;
         let evicted = if full { self.queues.victim() } else { None };
         if let Some(victim) = evicted {
             self.queues.leave(victim);
@@ -139,7 +139,7 @@ impl Policy for RcRnn {
     }
 
     fn len(&self) -> u32 {
-        self.queues.len()
+        self.queues.held()
     }
 
     fn capacity(&self) -> u32 {
@@ -148,7 +148,7 @@ impl Policy for RcRnn {
 
     fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
         self.capacity = capacity_blocks;
-        while self.queues.len() > capacity_blocks {
+        while self.queues.held() > capacity_blocks {
             let Some(victim) = self.queues.victim() else { break };
             self.queues.leave(victim);
             evicted.push(victim);

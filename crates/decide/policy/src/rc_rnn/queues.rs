@@ -83,7 +83,7 @@ impl Queues {
 
     /// Residents.
     #[inline(always)]
-    pub fn len(&self) -> u32 {
+    pub fn held(&self) -> u32 {
         (0..5).map(|list| self.links.len(list)).sum()
     }
 
@@ -231,7 +231,7 @@ impl Queues {
                 return Err(format!("queue {queue}: a top of {top} beside {rest}"));
             }
         }
-        let waiting = self.len() - self.links.len(SOON.into());
+        let waiting = self.held() - self.links.len(SOON.into());
         if self.entries.len(0) == waiting {
             return Ok(());
         }
