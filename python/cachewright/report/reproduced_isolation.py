@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cachewright import words
+from cachewright import _native, words
 from cachewright.report import charts, isolation_charts
 from cachewright.report.figures import Figure, series_rows
 from cachewright.report.parts import Table, plain
@@ -83,7 +83,22 @@ def sentences(what: Isolation, figure: IsolationSpec) -> list[str]:
             for name in ("isolation", "space", "bandwidth")
         ]
         parts.append(f"beside {title}: {', '.join(changes)}")
-    return [f"{figure.title}, {OWN} {'; '.join(parts)}"]
+    found = [f"{figure.title}, {OWN} {'; '.join(parts)}"]
+    waits = [f"{title} {_disturbed(what, figure, row)}" for title, row in rows.items()]
+    return [
+        *found,
+        f"{figure.title}, p99 of stable tenants by that without the noisy ones: {'; '.join(waits)}",
+    ]
+
+
+def _disturbed(what: Isolation, figure: IsolationSpec, row: Row) -> str:
+    """Return how many times longer each stable tenant's p99 is with the noisy ones (first seed)."""
+    loud, quiet = (what.found(figure, *row, quiet=quiet)[0].responses for quiet in (False, True))
+    parts = []
+    for one, other in zip(loud, quiet, strict=True):
+        if one["name"] not in noisy(figure) and other["p99_ns"]:
+            parts.append(f"{one['name']} {one['p99_ns'] / other['p99_ns']:.2f}")
+    return ", ".join(parts)
 
 
 def _change(value: float, base: float) -> str:
@@ -200,14 +215,15 @@ def _alone(what: Isolation, figure: IsolationSpec) -> list[float]:
 
 
 def _throughput(what: Isolation, figure: IsolationSpec) -> Figure:
+    warmup_ns = _native.parse_duration(what.common.stack["replay"]["warmup"])
     rows = []
     for point, layout in figure.rows():
         timing = what.found(figure, point, layout)[0].case["timing"]
-        width_s = timing["throughput"]["window_ns"] / NS_PER_S
+        width_ns = timing["throughput"]["window_ns"]
+        width_s, first = width_ns / NS_PER_S, -(-warmup_ns // width_ns)
         for one in timing["throughput"]["tenants"]:
-            first = len(one["series"]) - int(one["windows"])
-            first = max(0, first - 1)
-            for at, (_, count) in enumerate(one["series"][first:]):
+            last = first + int(one["windows"])
+            for at, (_, count) in enumerate(one["series"][first:last]):
                 seconds, mb = (at + 1) * width_s, count / width_s / MB
                 row = {"layout": layout.title, "tenant": one["name"]}
                 rows.append({**row, "seconds": round(seconds, 6), "mb": mb})
