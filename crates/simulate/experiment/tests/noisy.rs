@@ -165,11 +165,12 @@ fn what_cannot_be_carried_out_is_refused() {
 #[test]
 fn laps_that_take_no_time_do_not_hold_time_up() {
     let set = [
+        ("capacity", "100 blocks"),
         ("device.cache.write", "100ms"),
-        ("device.backing.read", "1ns"),
+        ("device.backing", "{ model = \"null\" }"),
         ("tenant.stable.operation", "read"),
         ("tenant.noisy.operation", "read"),
-        ("replay.stop", "20ms"),
+        ("replay.stop", "500us"),
     ];
     let found = answer("no-time", &set).unwrap();
     assert!(total(&found["cases"][0], "requests") > 600, "more than a lap");
