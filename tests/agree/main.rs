@@ -11,7 +11,7 @@ use cachewright_system::{BlockKind, EngineLane, Lane, Recorder, Recording};
 use cachewright_trace::merge::{TenantInput, Workload, WorkloadBatch};
 use cachewright_trace::{OpenOptions, formats};
 use cachewright_types::settings::NoSettings;
-use cachewright_types::{BlockId, Bytes, Nanos, Request, Seed, TenantId};
+use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId};
 
 /// Two tenants with reads, writes, trims and flushes of one to three blocks.
 fn trace(seed: u64, blocks: u64) -> Vec<u8> {
@@ -140,8 +140,12 @@ impl PolicyVisitor for Both<'_> {
                 tenant: TenantId(self.requests.tenant[at]),
             };
             live.on(&request, &mut plan);
-            let is_back = |step: &&Move| matches!(step, Move::WriteBack(_));
+            let is_back = |step: &&Move| matches!(step, Move::WriteBack(_) | Move::Clean(_));
             written_back += plan.moves.iter().filter(is_back).count() as u64;
+            if matches!(request.op, Op::Read | Op::Write) {
+                live.chores(live.engine().pool_of(request.tenant), &mut plan);
+                written_back += plan.moves.iter().filter(is_back).count() as u64;
+            }
         }
         for tenant in [TenantId(0), TenantId(1)] {
             let (simulated, lived) = (lane.engine().counts(tenant), live.engine().counts(tenant));
