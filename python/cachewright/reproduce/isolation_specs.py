@@ -4,7 +4,7 @@ For: reading `setup.toml` and its figures. Must never know: how anything is run,
 `[stack]` is the machine, `[tenant]` what all tenants have, `[app.NAME]` what those of one program
 have beside, `[noise]` how a noisy one behaves, `[[layout]]` what is compared, `[peak]` how the
 drive's own bandwidth is measured. A figure names its tenants (`app`, `noisy`) and its points:
-settings that one layout takes in turn.
+settings that one layout takes in turn (`small_set`: on small traces).
 """
 
 from __future__ import annotations
@@ -115,7 +115,8 @@ def _figure(path: Path, document: Table, setup: Setup, common: Common) -> Isolat
     wanted = about.get("layouts", titles)
     for title in [*wanted, *([about["of"]] if "of" in about else [])]:
         among(path, "layouts", title, titles)
-    points = [_point(path, one) for one in document.get("point", [])]
+    key = "set" if setup.kind == "trace" else "small_set"
+    points = [_point(path, one, key) for one in document.get("point", [])]
     seeds = int(about.get("seeds", 1))
     return IsolationSpec(
         **fields,
@@ -127,8 +128,8 @@ def _figure(path: Path, document: Table, setup: Setup, common: Common) -> Isolat
     )
 
 
-def _point(path: Path, table: Table) -> Point:
-    settings = tuple(table.get("set", {}).items())
+def _point(path: Path, table: Table, key: str) -> Point:
+    settings = tuple(table.get(key, table.get("set", {})).items())
     return Point(str(specs.key(path, table, "title")), settings, int(table.get("tenants", 0)))
 
 
