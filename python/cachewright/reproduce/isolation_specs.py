@@ -129,7 +129,8 @@ def _figure(path: Path, document: Table, setup: Setup, common: Common) -> Isolat
 
 
 def _point(path: Path, table: Table, key: str) -> Point:
-    settings = tuple(table.get(key, table.get("set", {})).items())
+    given: Table = table[key] if key in table else table.get("set", {})
+    settings = tuple(given.items())
     return Point(str(specs.key(path, table, "title")), settings, int(table.get("tenants", 0)))
 
 
