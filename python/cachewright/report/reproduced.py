@@ -15,6 +15,7 @@ from typing import Any
 from cachewright import words
 from cachewright.report import (
     reproduced_amplified,
+    reproduced_caching,
     reproduced_drive,
     reproduced_isolation,
     reproduced_kinds,
@@ -29,6 +30,7 @@ STUDIES: dict[str, Any] = {
     "write-amplification": reproduced_amplified,
     "mixes": reproduced_mixes,
     "drive-mixes": reproduced_drive,
+    "caching": reproduced_caching,
     "isolation": reproduced_isolation,
     "workload-kinds": reproduced_kinds,
 }

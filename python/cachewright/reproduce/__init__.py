@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cachewright._native import SpecError
 from cachewright.reproduce import (
     amplified,
+    caching,
     drive_mixes,
     isolation,
     mixes,
@@ -46,6 +47,7 @@ STUDIES: dict[str, Callable[[Setup], Study]] = {
     "write-amplification": amplified.load,
     "mixes": mixes.load,
     "drive-mixes": drive_mixes.load,
+    "caching": caching.load,
     "isolation": isolation.load,
     "workload-kinds": workload_kinds.load,
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,23 +134,32 @@ def setup_in(folder: Path, *, quick: bool) -> Setup:
         kind, base = "trace", shared
     else:
         kind, base = "bundled", folder
-    workloads = tuple(
-        Workload(
-            str(one["name"]),
-            base / one["path"],
-            base / one["load"] if "load" in one else None,
-            one,
-        )
-        for one in key(path, document, kind)
-    )
     return Setup(
         document["paper"],
         document["machine"],
         str(key(path, document, "study")),
         kind,
         folder,
-        workloads,
+        _workloads(base, key(path, document, kind)),
         document,
+    )
+
+
+def workloads(setup: Setup, tables: Sequence[Mapping[str, Any]]) -> tuple[Workload, ...]:
+    """Return the workloads of other tables, as those of `setup.toml` are found."""
+    base = _shared() if setup.kind == "trace" else setup.folder
+    return _workloads(base or setup.folder, tables)
+
+
+def _workloads(base: Path, tables: Sequence[Mapping[str, Any]]) -> tuple[Workload, ...]:
+    return tuple(
+        Workload(
+            str(one["name"]),
+            base / one["path"],
+            base / one["load"] if "load" in one else None,
+            one,
+        )
+        for one in tables
     )
 
 

@@ -1,0 +1,241 @@
+"""What a reproduced paper on caches before a disk shows: tables, sentences, charts.
+
+For: `cachewright.report.reproduced`. Must never know: how numbers were measured, HTML. Units: hit
+ratios and shares are of block accesses after the part that trains; writes to the cache device and
+replacements are per 100 requests. A scheme that sees ahead is shown, but never called best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import altair as alt
+
+from cachewright import words
+from cachewright.report.charts import PANEL_HEIGHT, WIDE_WIDTH
+from cachewright.report.figures import Figure
+from cachewright.report.parts import Table, plain
+from cachewright.reproduce.caching import Asked, Caching, CachingFigure, Case, Scheme
+from cachewright.reproduce.imitators import Imitator
+from cachewright.summary import best_index
+
+Measure = Callable[[Case], float]
+NS_PER_S = 1e9
+LABELS = ("cached", "duration")
+
+
+def notes(what: Caching) -> list[str]:
+    """Return what to know before the numbers."""
+    share = words.percent(float(what.training["share"]))
+    return [
+        f"The first {share} of each trace trains the models and fills the cache; only what comes "
+        "after is counted. Schemes that see ahead are bounds, not schemes to use.",
+    ]
+
+
+def shared(what: Caching) -> list[Table]:
+    """Return the tables that belong to all figures: none."""
+    del what
+    return []
+
+
+def hit_ratio(case: Case) -> float:
+    """Return the share of block accesses that hit."""
+    return float(case["total"]["hit_ratio"])
+
+
+def replacements(case: Case) -> float:
+    """Return blocks that left for others per 100 requests."""
+    return _per_100(case, "evictions")
+
+
+def writes(case: Case) -> float:
+    """Return blocks written to the cache device per 100 requests."""
+    return _per_100(case, "cache_writes")
+
+
+def response_us(case: Case) -> float:
+    """Return the mean response of requests in us."""
+    return float(case["total"]["mean_response_ns"]) / 1e3
+
+
+def _per_100(case: Case, key: str) -> float:
+    total = case["total"]
+    return 100.0 * float(total[key]) / max(int(total["requests"]), 1)
+
+
+MEASURES: dict[str, tuple[str, Measure, bool]] = {
+    "hits": ("hit ratio", hit_ratio, True),
+    "imitated": ("hit ratio by the oracle's", hit_ratio, True),
+    "replacements": ("replacements per 100 requests", replacements, False),
+    "writes": ("blocks written to the SSD per 100 requests", writes, False),
+    "response": ("mean response (us)", response_us, False),
+}
+
+
+def shown(what: Caching, figure: CachingFigure) -> list[Table | Figure]:
+    """Return the tables and charts of a figure in the order of the page."""
+    match figure.shows:
+        case "agreement":
+            return [_agreement(what, figure)]
+        case "sizes":
+            return [_sizes(what, figure, name) for name in figure.workloads]
+        case "over-time":
+            return [chart for name in figure.workloads for chart in _over_time(what, figure, name)]
+    return [_by_workload(what, figure)]
+
+
+def sentences(what: Caching, figure: CachingFigure) -> list[str]:
+    """Return how far the trained and our own schemes are from the best of the others."""
+    if figure.shows not in MEASURES:
+        return []
+    title, _, highest = MEASURES[figure.shows]
+    means = {scheme.title: _mean(what, figure, scheme) for scheme in figure.schemes}
+    others = {
+        scheme.title: means[scheme.title]
+        for scheme in figure.schemes
+        if not scheme.bound and not scheme.own
+    }
+    if not others:
+        return []
+    best = (max if highest else min)(others, key=lambda name: others[name])
+    if others[best] == 0.0:
+        return []
+    return [
+        f"{figure.title}, {scheme.title}: {title} {means[scheme.title] / others[best] - 1:+.1%} "
+        f"beside {best}, the best of the others on average"
+        for scheme in figure.schemes
+        if scheme.own
+    ]
+
+
+def _title(figure: CachingFigure) -> str:
+    return f"{figure.title} ({figure.source})"
+
+
+def _case(what: Caching, figure: CachingFigure, workload: str, scheme: Scheme) -> Case:
+    return what.cases[Asked(workload, figure.sizes[0], scheme)]
+
+
+def _values(what: Caching, figure: CachingFigure, scheme: Scheme) -> list[float]:
+    """Return a figure's measure of a scheme, per workload."""
+    _, measure, _ = MEASURES[figure.shows]
+    values = [measure(_case(what, figure, name, scheme)) for name in figure.workloads]
+    if figure.shows != "imitated":
+        return values
+    bounds = [scheme for scheme in figure.schemes if scheme.bound]
+    tops = [
+        max(measure(_case(what, figure, name, bound)) for bound in bounds)
+        for name in figure.workloads
+    ]
+    return [value / top if top > 0 else 1.0 for value, top in zip(values, tops, strict=True)]
+
+
+def _mean(what: Caching, figure: CachingFigure, scheme: Scheme) -> float:
+    values = _values(what, figure, scheme)
+    return sum(values) / len(values)
+
+
+def _by_workload(what: Caching, figure: CachingFigure) -> Table:
+    """Return a row per scheme, a column per workload, the mean last."""
+    title, _, highest = MEASURES[figure.shows]
+    each = [_values(what, figure, scheme) for scheme in figure.schemes]
+    each = [[*values, sum(values) / len(values)] for values in each]
+    honest = [at for at, scheme in enumerate(figure.schemes) if not scheme.bound]
+    best: list[set[int]] = [set()]
+    for column in range(len(each[0])):
+        places = best_index([each[at][column] for at in honest], highest=highest)
+        best.append({honest[place] for place in places})
+    digits = words.ratio if highest else words.significant
+    rows = [
+        [scheme.title, *(digits(value) for value in values)]
+        for scheme, values in zip(figure.schemes, each, strict=True)
+    ]
+    size = f"{figure.sizes[0]:g} % of the working set"
+    headers = ["scheme", *figure.workloads, "mean"]
+    return Table(_title(figure), f"{title}, cache of {size}", headers, rows, best)
+
+
+def _sizes(what: Caching, figure: CachingFigure, workload: str) -> Table:
+    """Return hit ratios by size of the cache."""
+    each = [
+        [hit_ratio(what.cases[Asked(workload, size, scheme)]) for size in figure.sizes]
+        for scheme in figure.schemes
+    ]
+    rows = [
+        [scheme.title, *(words.ratio(value) for value in values)]
+        for scheme, values in zip(figure.schemes, each, strict=True)
+    ]
+    headers = ["scheme", *(f"{size:g} %" for size in figure.sizes)]
+    title = f"{workload}: hit ratio by size of the cache in per cent of the working set"
+    return plain(_title(figure), title, headers, rows, 1)
+
+
+def _agreement(what: Caching, figure: CachingFigure) -> Table:
+    """Return how often models say what the oracle does, beside always saying the commonest."""
+    rows = []
+    for scheme in figure.schemes:
+        for name in figure.workloads:
+            model = what.models[name, scheme.learns]
+            cells = [scheme.title, name]
+            for label in LABELS:
+                forced, own = (model.agreement(label, own=one) for one in (False, True))
+                cells += [words.percent(one) for one in (forced, own, model.majority(label))]
+            rows.append([*cells, _gain(model)])
+    each = ("told the oracle's labels", "fed its own", "the commonest")
+    headers = ["scheme", "workload", *(f"{label}, {one}" for label in LABELS for one in each)]
+    title = "agreement with the oracle on the later part; gain: equation 4, less one"
+    return plain(_title(figure), title, [*headers, "gain"], rows, 2)
+
+
+def _gain(model: Imitator) -> str:
+    found = commonest = 1.0
+    for label in LABELS:
+        found *= model.agreement(label, own=False)
+        commonest *= model.majority(label)
+    return f"{found / commonest - 1:+.0%}" if commonest else words.NOTHING
+
+
+def _over_time(what: Caching, figure: CachingFigure, workload: str) -> list[Table | Figure]:
+    """Return hit ratios over the replay, as a chart and by tenths of it."""
+    points = []
+    for scheme in figure.schemes:
+        for row in what.rows[Asked(workload, figure.sizes[0], scheme)]:
+            if row["tenant"] == "all" and row["hit_ratio"] is not None:
+                s = row["time_ns"] / NS_PER_S
+                points.append({"scheme": scheme.title, "s": s, "hits": row["hit_ratio"]})
+    titles = [scheme.title for scheme in figure.schemes]
+    chart = (
+        alt.Chart(alt.InlineData(values=points))
+        .mark_line(strokeWidth=1.6)
+        .encode(
+            x=alt.X("s:Q").title("time (s)"),
+            y=alt.Y("hits:Q").title("hit ratio"),
+            color=alt.Color("scheme:N").sort(titles).title(None),
+            tooltip=["scheme:N", "s:Q", alt.Tooltip("hits:Q", format=".3f")],
+        )
+        .properties(width=WIDE_WIDTH - 120, height=PANEL_HEIGHT + 40)
+    )
+    caption = "Hit ratio of each window; what trains comes before."
+    name = f"{figure.name}-{workload}"
+    return [
+        _tenths(figure, workload, points),
+        Figure(name, f"{workload} over time", caption, chart),
+    ]
+
+
+def _tenths(figure: CachingFigure, workload: str, points: Sequence[dict[str, Any]]) -> Table:
+    """Return mean hit ratios by tenths of the replay."""
+    end = max((point["s"] for point in points), default=1.0)
+    rows = []
+    for scheme in figure.schemes:
+        own = [point for point in points if point["scheme"] == scheme.title]
+        cells = []
+        for tenth in range(10):
+            inside = [p["hits"] for p in own if tenth <= min(10 * p["s"] / end, 9.999) < tenth + 1]
+            cells.append(words.ratio(sum(inside) / len(inside)) if inside else words.NOTHING)
+        rows.append([scheme.title, *cells])
+    headers = ["scheme", *(f"{10 * tenth} %" for tenth in range(10))]
+    title = f"{workload}: hit ratio from so much of the replay on"
+    return plain(_title(figure), title, headers, rows, 1)

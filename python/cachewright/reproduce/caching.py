@@ -1,0 +1,293 @@
+"""Papers on what enters a cache before a disk: policies, some trained, on one workload each.
+
+For: which replays and models the figures need, each made once for all that show it. Must never
+know: how a figure is drawn, how anything is measured. In the table `[caching]` of `setup.toml`
+`stack` is the machine, `scheme` what is compared, `training` how models learn, `trace` (`bundled`,
+`quick`) the workloads with their spans. Models are trained on the first `share` of a trace, which
+also fills the cache; the rest is judged. Units: sizes in per cent of the working set.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from cachewright import _native, api
+from cachewright.reproduce import specs
+from cachewright.reproduce.imitators import Imitator, Imitators
+from cachewright.reproduce.jobs import Job, each
+from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, Workload, among, merged
+
+if TYPE_CHECKING:
+    from cachewright.spec import PathLike
+    from cachewright.types import Progress
+
+SHOWN = (
+    "hits",
+    "imitated",
+    "replacements",
+    "writes",
+    "response",
+    "sizes",
+    "agreement",
+    "over-time",
+)
+STUDY = "caching"
+MODELS, RUNS = "models", "runs"
+Case = dict[str, Any]
+Pairs = tuple[tuple[str, Any], ...]
+Table = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """A policy with what it and its machine need.
+
+    `bound` says that it sees ahead, `own` that its change is told beside the others; `learns` is
+    how its models learn where that differs, `kinds` the workloads whose models it has and begins
+    with the first of (none: its own), `follows` that a characterizer says which is asked.
+    """
+
+    title: str
+    policy: str
+    trained: bool
+    bound: bool
+    own: bool
+    machine: Pairs
+    learns: Pairs
+    kinds: tuple[str, ...]
+    follows: bool
+
+
+@dataclass(frozen=True)
+class CachingFigure(FigureSpec):
+    """One figure: workloads under schemes, with caches of some sizes."""
+
+    workloads: tuple[str, ...]
+    schemes: tuple[Scheme, ...]
+    sizes: tuple[float, ...]
+
+    @property
+    def replays(self) -> bool:
+        """Whether workloads are replayed for it."""
+        return self.shows != "agreement"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One replay."""
+
+    workload: str
+    size: float
+    scheme: Scheme
+
+
+@dataclass
+class Caching:
+    """The figures of a paper with what was found for them."""
+
+    setup: Setup
+    figures: Sequence[CachingFigure]
+    workloads: Sequence[Workload]
+    about: Table
+    cases: dict[Asked, Case] = field(default_factory=dict)
+    rows: dict[Asked, list[dict[str, Any]]] = field(default_factory=dict)
+    models: dict[tuple[str, Pairs], Imitator] = field(default_factory=dict)
+    judge: Path | None = None
+
+    @property
+    def training(self) -> Table:
+        """How models learn, `share` of the trace that trains and `size` of its cache among it."""
+        found: Table = self.about["training"]
+        return found
+
+    def count(self) -> int:
+        """Return how many replays were made."""
+        return len(self.cases)
+
+    def asked(self) -> list[Asked]:
+        """Return every replay that a figure shows, each once."""
+        found: dict[Asked, None] = {}
+        for figure in self.figures:
+            for workload in figure.workloads if figure.replays else ():
+                for size in figure.sizes:
+                    for scheme in figure.schemes:
+                        found[Asked(workload, size, scheme)] = None
+        return list(found)
+
+    def taught(self) -> list[tuple[str, Pairs]]:
+        """Return every workload that a model is trained on, and how if not as usual."""
+        found: dict[tuple[str, Pairs], None] = {}
+        for one in self.asked():
+            for name in one.scheme.kinds or (one.workload,):
+                if one.scheme.trained:
+                    found[name, one.scheme.learns] = None
+        for figure in self.figures:
+            if figure.shows == "agreement":
+                for scheme in figure.schemes:
+                    found |= {(name, scheme.learns): None for name in figure.workloads}
+        return list(found)
+
+    def run(self, out: PathLike | None, threads: int, progress: Progress | None) -> None:
+        """Run all that the figures need; with `out` everything is kept below it."""
+        with TemporaryDirectory() as nowhere:
+            folder = Path(nowhere if out is None else out)
+            teachers = Imitators(folder / MODELS, self._teaching, self.training)
+            wanted = self.taught()
+            lessons: list[Job[Imitator]] = [
+                partial(teachers.of, name, dict(learns)) for name, learns in wanted
+            ]
+            found = each("training", lessons, threads, progress)
+            self.models.update(zip(wanted, found, strict=True))
+            if any(one.scheme.follows for one in self.asked()):
+                self.judge = self._judge(teachers)
+            self._replay(folder / RUNS, threads, progress)
+
+    def workload(self, name: str) -> Workload:
+        """Return a workload by its name."""
+        return next(one for one in self.workloads if one.name == name)
+
+    def span_ns(self, name: str) -> int:
+        """Return how long a trace takes as it is replayed."""
+        table = self.workload(name).table
+        scale = float(self.about["stack"]["tenant"].get("time_scale", 1.0))
+        return round(_native.parse_duration(str(table["span"])) * scale)
+
+    def _judge(self, teachers: Imitators) -> Path:
+        """Return the model of a characterizer that tells the kinds of schemes apart."""
+        names = {name for one in self.asked() if one.scheme.follows for name in one.scheme.kinds}
+        paths = {name: self.workload(name).path for name in sorted(names)}
+        return teachers.judge(paths, self.about["judge"])
+
+    def _stack(self, name: str, size: float) -> Table:
+        """Return the stack of one workload: what trains is its warm-up."""
+        stack = {key: dict(table) for key, table in self.about["stack"].items()}
+        keys = stack.pop("tenant")
+        trace = os.fspath(self.workload(name).path.resolve())
+        stack["cache"]["capacity"] = f"{size:g}%wss"
+        share = float(self.workload(name).table.get("warmup", self.training["share"]))
+        warmup = round(self.span_ns(name) * share)
+        windows = int(self.about.get("windows", 0))
+        stack["replay"] |= {"warmup": f"{warmup}ns", "windows": windows}
+        tenant = {"name": name, "trace": trace, **keys}
+        return {"name": name, "seed": 1, **stack, "tenant": [tenant]}
+
+    def _teaching(self, name: str) -> Table:
+        """Return the stack that a workload's model is trained on: the usual size."""
+        return self._stack(name, float(self.training["size"]))
+
+    def _replay(self, folder: Path, threads: int, progress: Progress | None) -> None:
+        """Replay what is asked for: those with the same machine together."""
+        groups: dict[tuple[Any, ...], list[Asked]] = {}
+        for one in self.asked():
+            scheme = one.scheme
+            how = (scheme.trained, scheme.machine, scheme.learns, scheme.kinds, scheme.follows)
+            key = (one.workload, one.size, how)
+            groups.setdefault(key, []).append(one)
+        jobs: list[Job[list[Asked]]] = [
+            partial(self._compare, group, folder / f"{_folder(group[0])}-{place}")
+            for place, group in enumerate(groups.values())
+        ]
+        each("replaying", jobs, threads, progress)
+
+    def _compare(self, group: Sequence[Asked], folder: Path, progress: Progress) -> list[Asked]:
+        """Replay the schemes of one workload and size that share a machine."""
+        one = group[0]
+        stack = self._stack(one.workload, one.size)
+        stack["machine"] = stack["machine"] | dict(one.scheme.machine)
+        if one.scheme.trained:
+            stack["cache"] |= self._models(one)
+        result = api.compare(
+            stack,
+            {"policy": [asked.scheme.policy for asked in group]},
+            out=folder,
+            threads=1,
+            progress=progress,
+        )
+        series = result.series.to_dicts() if self.about.get("windows", 0) else []
+        for at, (asked, case) in enumerate(zip(group, result.document["cases"], strict=True)):
+            self.cases[asked] = case
+            self.rows[asked] = [row for row in series if row["case"] == at]
+        return list(group)
+
+    def _models(self, asked: Asked) -> Table:
+        """Return the keys of the models that a replay asks, and of what chooses among them."""
+        scheme = asked.scheme
+        names = scheme.kinds or (asked.workload,)
+        models = {name: os.fspath(self.models[name, scheme.learns].path) for name in names}
+        found: Table = {"models": models, "workload": names[0]}
+        if scheme.follows:
+            about = self.about["judge"]
+            found["characterize"] = {"name": about["by"], "model": os.fspath(self.judge or "")}
+            found["characterize"]["every"] = about["every"]
+        return found
+
+
+def _folder(asked: Asked) -> str:
+    kind = "trained" if asked.scheme.trained else "plain"
+    return f"{asked.workload}-{asked.size:g}-{kind}"
+
+
+def load(setup: Setup) -> Caching:
+    """Return the figures of a paper, nothing run yet. Errors: `SpecError`."""
+    path = setup.folder / SETUP
+    document = specs.key(path, setup.document, STUDY)
+    about = merged(document, setup.document.get(f"{setup.kind}_{STUDY}", {}))
+    workloads = specs.workloads(setup, specs.key(path, document, setup.kind))
+    for key in ("stack", "training", "scheme"):
+        specs.key(path, about, key)
+    schemes = [_scheme(path, one) for one in about["scheme"]]
+    found = [
+        _figure(file, figure, setup, workloads, schemes, about["training"])
+        for file, figure in specs.figures(setup.folder, STUDY)
+    ]
+    return Caching(setup, found, workloads, about)
+
+
+def _scheme(path: Path, table: Mapping[str, Any]) -> Scheme:
+    title, policy = (str(specs.key(path, table, key)) for key in ("title", "policy"))
+    return Scheme(
+        title,
+        policy,
+        bool(table.get("trained", False)),
+        bool(table.get("bound", False)),
+        bool(table.get("own", False)),
+        tuple(sorted(table.get("machine", {}).items())),
+        tuple(sorted(table.get("learns", {}).items())),
+        tuple(table.get("kinds", ())),
+        bool(table.get("follows", False)),
+    )
+
+
+def _figure(
+    path: Path,
+    document: dict[str, Any],
+    setup: Setup,
+    workloads: Sequence[Workload],
+    schemes: Sequence[Scheme],
+    training: Mapping[str, Any],
+) -> CachingFigure:
+    fields = specs.head(path, document, SHOWN)
+    about = document["figure"]
+    known = {one.name: None for one in workloads}
+    titles = {one.title: one for one in schemes}
+    wanted = about.get("workloads", list(known))
+    if setup.kind == "trace":
+        for name in wanted:
+            among(path, "workloads", name, known)
+    chosen = about.get("schemes", list(titles))
+    for title in chosen:
+        among(path, "schemes", title, titles)
+    names = tuple(name for name in wanted if name in known) or tuple(known)
+    sizes = about.get("sizes", [training["size"]])
+    return CachingFigure(
+        **fields,
+        workloads=names,
+        schemes=tuple(titles[title] for title in chosen),
+        sizes=tuple(float(size) for size in sizes),
+    )
