@@ -5,14 +5,14 @@
 //! and 3.2, only; so what follows is the simplest reading of these. Unit: blocks. Memory: 16 bytes
 //! per id.
 //!
-//! From there: requests are sequential, overlapped, strided or random; over a window of requests the
-//! workload is told to be of one of five kinds, each with a configuration of its own: the classes of
-//! requests whose blocks are taken in, and their priority; the blocks of each class are in one LRU
-//! queue, and the oldest of the class of least priority leaves. Ours: a workload is of the kind of
-//! the class that most of its requests have, mixed if none has more than `rules` of them, and
-//! mixed before the first window ends; the table of configurations; a hit moves a block to the
-//! queue of the request that hits. A block not used for `stale_after` accesses per block of the
-//! cache leaves first whatever its class: priorities alone would never let go of it. Pools of
+//! From there: requests are sequential, overlapped, strided or random; over a window of requests
+//! the workload is told to be of one of five kinds, each with a configuration of its own: the
+//! classes of requests whose blocks are taken in, and their priority; the blocks of each class are
+//! in one LRU queue, and the oldest of the class of least priority leaves. Ours: a workload is of
+//! the kind of the class that most of its requests have, mixed if none has more than `rules` of
+//! them, and mixed before the first window ends; the table of configurations; a hit moves a block
+//! to the queue of the request that hits. A block not used for `stale_after` accesses per block of
+//! the cache leaves first whatever its class: priorities alone would never let go of it. Pools of
 //! several tenants compare addresses of different volumes.
 
 use crate::links::Links;
@@ -128,7 +128,7 @@ impl Registered for Reca {
     type Settings = RecaSettings;
     const ENTRY: Entry = Entry {
         name: "reca",
-        doc: "classes of requests come in and stay by what kind of workload runs (a simple reading)",
+        doc: "classes of requests come in and stay by the kind of workload (a simple reading)",
         source: "after Salkhordeh et al., IEEE TPDS 29(7), 2018",
         needs: &[Need::Requests],
     };
@@ -274,7 +274,8 @@ mod tests {
 
     /// Two blocks, windows too long to end: mixed. 1 random, 2 strided; 4, overlapped, drives out
     /// the strided 2; a sequential request stays out; 5, random, drives out the random 1, and the
-    /// strided 6 the random 5, since no strided block is left. A sequential hit makes 4 go before 6.
+    /// strided 6 the random 5, since no strided block is left. A sequential hit makes 4 go before
+    /// 6.
     #[test]
     fn the_class_of_least_priority_leaves_first() {
         let (mut reca, at) = (cache(2, 1_000, 100.0), &mut 0);

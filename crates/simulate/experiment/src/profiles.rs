@@ -3,8 +3,8 @@
 //! For: partitioners that start from a replay of each tenant's head. Must never know: what is done
 //! with a profile. Units: blocks; hit ratios from 0 to 1. A ratio depends on the recording and
 //! where its requests lie, the machine's settings, the tenant, the length of its head, the policy
-//! with its settings and models, the seed, the write mode and the size, and on nothing else of a case; so does
-//! the key it is kept under.
+//! with its settings and models, the seed, the write mode and the size, and on nothing else of a
+//! case; so does the key it is kept under.
 
 use crate::curves::of_head;
 use crate::lanes::Plan;

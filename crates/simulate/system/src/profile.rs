@@ -1,10 +1,11 @@
 //! Profiles measured ahead of a run: a tenant's head, replayed alone.
 //!
 //! For: the first points of a performance table (Patrick et al., section III-B, profiling step),
-//! what a tenant needs alone, and curves from history (Wang et al., section III). Must never know: who reads them. Units: blocks; hit ratios from 0
-//! to 1. A profile reads the head of the workload before the run does: results that use one say so.
-//! Alone, what is decided depends on the order of requests only, so that no devices are needed; a
-//! policy that weighs service times is told that all devices are equally fast.
+//! what a tenant needs alone, and curves from history (Wang et al., section III). Must never know:
+//! who reads them. Units: blocks; hit ratios from 0 to 1. A profile reads the head of the workload
+//! before the run does: results that use one say so. Alone, what is decided depends on the order of
+//! requests only, so that no devices are needed; a policy that weighs service times is told that
+//! all devices are equally fast.
 
 use crate::foresight::Foresight;
 use crate::recording::{LAST, Recording, TRIM, TenantTotals, WRITE};

@@ -14,11 +14,11 @@
 //! (writes that go around) is not seen.
 //!
 //! A characterizer, where there is one, hears every request and is asked at the first one of each
-//! period; the kind it names is the workload from there on. Another workload: the model of that kind
-//! takes over from a zero state. In which queue the new model would have had a resident cannot be
-//! known without running it over the requests that brought it in, so a resident changes its queue
-//! at its next hit, which the new model labels (and its time there begins anew); those that are not
-//! hit leave by the old label. Without a model everything is let in as `mean`: LRU.
+//! period; the kind it names is the workload from there on. Another workload: the model of that
+//! kind takes over from a zero state. In which queue the new model would have had a resident cannot
+//! be known without running it over the requests that brought it in, so a resident changes its
+//! queue at its next hit, which the new model labels (and its time there begins anew); those that
+//! are not hit leave by the old label. Without a model everything is let in as `mean`: LRU.
 
 pub mod features;
 mod judge;

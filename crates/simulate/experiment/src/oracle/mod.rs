@@ -10,8 +10,8 @@
 //! brought it in to the one that drove it out: every access of a residence has the same. A
 //! residence that lasts to the end of the trace is late, however short it was: nothing drove the
 //! block out. With `replay.warmup` all requests are labelled all the same. Trims and flushes have
-//! no labels. With `[device]` tables benefits weigh how much longer the disk takes for each request;
-//! without them all devices are taken to be equally fast.
+//! no labels. With `[device]` tables benefits weigh how much longer the disk takes for each
+//! request; without them all devices are taken to be equally fast.
 
 pub mod lessons;
 mod residences;
