@@ -95,7 +95,7 @@ pub fn run(
     machine.allow(&decider.quotas());
     let follows = decider.tenancy().is_some();
     if let Some(tenancy) = decider.tenancy().filter(|_| replay.pace == Loop::Open) {
-        tenancy.comes_to_an_end(&replay.requests.by_tenant(tenants));
+        tenancy.will_send(&replay.requests.by_tenant(tenants));
     }
     let drive = Drive {
         replay,

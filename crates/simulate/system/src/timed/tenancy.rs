@@ -111,7 +111,7 @@ impl Tenancy {
     }
 
     /// How many requests each tenant will send, where that is known beforehand.
-    pub(super) fn comes_to_an_end(&mut self, requests: &[Vec<u32>]) {
+    pub(super) fn will_send(&mut self, requests: &[Vec<u32>]) {
         for (stay, requests) in self.stays.iter_mut().zip(requests) {
             stay.unsent = Some(requests.len() as u64);
         }
