@@ -69,6 +69,24 @@ def test_kinds_are_told_apart_by_every_method(folder: Path, command: Command) ->
     assert command(*words, "--threads", "1").out == answer.out
 
 
+def test_what_enters_the_cache_is_compared_under_every_scheme(
+    folder: Path, command: Command
+) -> None:
+    pytest.importorskip("jax", reason="needs jax and optax (pip install 'cachewright[train]')")
+    words = ["reproduce", "rc-rnn", "fig11", "--quick", "--specs", SPECS, "--out", "c"]
+    answer = command(*words)
+    assert answer.status == 0, answer.err
+    rows = [line.split()[0] for line in answer.out.splitlines() if " 0." in line or " 1." in line]
+    for scheme in ("lru", "reca", "rc-rnn", "rc-x", "belady-bypass", "benefit-oracle"):
+        assert scheme in rows, scheme
+    assert "beside" in answer.out, "ours beside the best of the others"
+    models = sorted((folder / "c" / "models").iterdir())
+    assert len(models) == 4, "two workloads, two sets of features"
+    times = [path.stat().st_mtime_ns for path in models]
+    assert command(*words, "--threads", "1").out == answer.out
+    assert [path.stat().st_mtime_ns for path in models] == times, "nothing is trained twice"
+
+
 def test_windows_of_phases_are_whole() -> None:
     windows = np.arange(6, dtype=np.float32).reshape(6, 1, 1)
     ends = np.array([10, 20, 30, 40, 50, 60], dtype=np.uint64) * 1_000_000_000
