@@ -1,6 +1,6 @@
 //! Models of a caching policy, named in a stack file by kind of workload: they reach the policy,
 //! and are refused by key before anything is replayed.
-#![allow(clippy::unwrap_used)] // a failed test may panic
+#![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
 
 mod common;
 
