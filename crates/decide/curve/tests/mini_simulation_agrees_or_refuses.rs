@@ -33,7 +33,12 @@ fn simulated(policy: &str, size: u32, stream: &[BlockId], uses: &[u32]) -> u64 {
     cache.reserve_ids(BLOCKS as usize + 5_000);
     let accesses = stream.iter().zip(uses);
     let accesses = accesses.map(|(&block, &next_use)| Access { block, write: false, next_use });
-    accesses.map(|access| u64::from(cache.access(access) != Verdict::Hit)).sum()
+    let missed = |access| {
+        let verdict = cache.access(access);
+        while cache.chore().is_some() {}
+        u64::from(verdict != Verdict::Hit)
+    };
+    accesses.map(missed).sum()
 }
 
 fn mini(policy: &str, settings: &MiniSettings, stream: &[BlockId]) -> Curves {

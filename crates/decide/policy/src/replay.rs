@@ -12,9 +12,10 @@ pub const AHEAD: usize = 8;
 
 /// Accesses every block of `blocks` in order and returns how many hit. `next_use` holds the
 /// position of each access's next one, or is empty when the policy needs no future.
-pub fn count_hits<P: Policy + ?Sized>(policy: &mut P, blocks: &[BlockId], next_use: &[u32]) -> u64 {
+pub fn count_hits<P: Policy>(policy: &mut P, blocks: &[BlockId], next_use: &[u32]) -> u64 {
     let mut hits = 0;
     let mut touched = 0;
+    let chores = P::has_rooms_or_chores();
     for (position, &block) in blocks.iter().enumerate() {
         if let Some(&later) = blocks.get(position + AHEAD) {
             touched ^= policy.touch(later);
@@ -22,6 +23,7 @@ pub fn count_hits<P: Policy + ?Sized>(policy: &mut P, blocks: &[BlockId], next_u
         let next_use = next_use.get(position).copied().unwrap_or(crate::NEVER);
         let verdict = policy.access(Access { block, write: false, next_use });
         hits += u64::from(verdict == Verdict::Hit);
+        while chores && policy.chore().is_some() {}
     }
     std::hint::black_box(touched);
     hits
