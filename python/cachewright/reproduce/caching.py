@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachewright import _native, api
 from cachewright.reproduce import specs
-from cachewright.reproduce.imitators import Imitator, Imitators
+from cachewright.reproduce.imitators import Imitator, Imitators, hashed
 from cachewright.reproduce.jobs import Job, each
 from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, Workload, among, merged
 
@@ -190,8 +190,8 @@ class Caching:
             key = (one.workload, one.size, how)
             groups.setdefault(key, []).append(one)
         jobs: list[Job[list[Asked]]] = [
-            partial(self._compare, group, folder / f"{_folder(group[0])}-{place}")
-            for place, group in enumerate(groups.values())
+            partial(self._compare, group, folder / _folder(group[0], how))
+            for (*_, how), group in groups.items()
         ]
         each("replaying", jobs, threads, progress)
 
@@ -228,8 +228,9 @@ class Caching:
         return found
 
 
-def _folder(asked: Asked) -> str:
-    kind = "trained" if asked.scheme.trained else "plain"
+def _folder(asked: Asked, how: tuple[Any, ...]) -> str:
+    """Return the same name whichever figures are run."""
+    kind = f"trained-{hashed(how)}" if asked.scheme.trained else "plain"
     return f"{asked.workload}-{asked.size:g}-{kind}"
 
 

@@ -9,14 +9,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright import _native
-from cachewright.train import KindsTraining, RcRnnTraining, train_kinds, train_rc_rnn
+from cachewright.train import (
+    KindsTraining,
+    RcRnnTraining,
+    caching_lessons,
+    train_kinds,
+    train_rc_rnn,
+)
 
 if TYPE_CHECKING:
+    from cachewright.train.rc_rnn import Lessons
     from cachewright.types import Progress
 
 # Keys of the table that say something else than how a model learns.
@@ -69,7 +76,9 @@ class Imitators:
         folder = self.folder / f"{workload}-{_key(stack, how)}"
         report = folder / f"{workload}.json"
         if not report.is_file():
-            train_rc_rnn(stack, workload, folder, how, threads=1, progress=progress)
+            lessons = _lessons(stack, how, progress)
+            how = replace(how, share=_before_warmup(stack, lessons))
+            train_rc_rnn(lessons, workload, folder, how, threads=1, progress=progress)
         document = json.loads(report.read_text(encoding="utf-8"))
         return Imitator((folder / document["models"][0]["file"]).resolve(), document)
 
@@ -82,11 +91,25 @@ class Imitators:
         inputs = {
             name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in traces.items()
         }
-        folder = self.folder / f"kinds-{names}-{_hash([_native.__version__, inputs, asdict(how)])}"
+        folder = self.folder / f"kinds-{names}-{hashed([_native.__version__, inputs, asdict(how)])}"
         path = folder / "kinds.safetensors"
         if not path.is_file():
             train_kinds(dict(traces), path, how)
         return path.resolve()
+
+
+def _lessons(stack: dict[str, Any], how: RcRnnTraining, progress: Progress | None) -> Lessons:
+    return caching_lessons(
+        stack, features=how.features, oracle=how.oracle, threads=1, progress=progress
+    )
+
+
+def _before_warmup(stack: Mapping[str, Any], lessons: Lessons) -> float:
+    """Return the share of the requests that arrive in the warm-up: no other one may train."""
+    import numpy as np
+
+    warmup = _native.parse_duration(str(stack["replay"]["warmup"]))
+    return float(np.mean(lessons.time_ns < warmup))
 
 
 def _key(stack: Mapping[str, Any], how: RcRnnTraining) -> str:
@@ -96,9 +119,10 @@ def _key(stack: Mapping[str, Any], how: RcRnnTraining) -> str:
     ]
     plain = {key: value for key, value in stack.items() if key != "tenant"}
     tenants = [{**one, "trace": trace} for one, trace in zip(stack["tenant"], traces, strict=True)]
-    return _hash([_native.__version__, plain, tenants, asdict(how)])
+    return hashed([_native.__version__, plain, tenants, asdict(how)])
 
 
-def _hash(value: Any) -> str:
+def hashed(value: Any) -> str:
+    """Return a short name that differs for different values."""
     text = json.dumps(value, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachewright._native import RunError
 from cachewright.train.model_file import GATES
-from cachewright.train.networks import CLIP, LSTM, Weights
+from cachewright.train.networks import CLIP, LSTM, Weights, lstm_layers
 
 if TYPE_CHECKING:
     import jax
@@ -237,26 +237,7 @@ class _Machine:
 
 def _forward(weights: Any, rows: jax.Array, state: Any) -> tuple[tuple[jax.Array, ...], Any]:
     """Return the outputs of each head after each step of `rows` [step, lane, input]; the state."""
-    import jax
-    import jax.numpy as jnp
-
-    after = []
-    for layer, begin in enumerate(state):
-        hidden = weights[f"weight_hh_l{layer}"]
-        bias = weights[f"bias_ih_l{layer}"] + weights[f"bias_hh_l{layer}"]
-        from_input = rows @ weights[f"weight_ih_l{layer}"].T + bias
-
-        def step(
-            carry: tuple[jax.Array, jax.Array], x: jax.Array, hidden: jax.Array = hidden
-        ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
-            before, cell = carry
-            i, f, g, o = jnp.split(x + before @ hidden.T, GATES[LSTM], axis=-1)
-            cell = jax.nn.sigmoid(f) * cell + jax.nn.sigmoid(i) * jnp.tanh(g)
-            now = jax.nn.sigmoid(o) * jnp.tanh(cell)
-            return (now, cell), now
-
-        end, rows = jax.lax.scan(step, begin, from_input)
-        after.append(end)
+    rows, after = lstm_layers(weights, rows, state)
     found = [rows @ weights[f"{head}.weight"].T + weights[f"{head}.bias"] for head in HEADS]
     return tuple(found), after
 

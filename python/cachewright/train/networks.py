@@ -213,13 +213,16 @@ class _Machine:
     each_step: Callable[[Any, NDArray[np.float32]], jax.Array]
 
 
-def _lstm(weights: Any, rows: jax.Array) -> jax.Array:
-    """Return the states after each step of `rows` [step, example, input], from zero."""
+def lstm_layers(weights: Any, rows: jax.Array, state: Any) -> tuple[jax.Array, Any]:
+    """Return the states after each step of `rows` [step, example, input], and the state to go on.
+
+    `state` is a pair [example, unit] per layer.
+    """
     import jax
     import jax.numpy as jnp
 
-    layer = 0
-    while f"weight_hh_l{layer}" in weights:
+    after = []
+    for layer, begin in enumerate(state):
         hidden = weights[f"weight_hh_l{layer}"]
         bias = weights[f"bias_ih_l{layer}"] + weights[f"bias_hh_l{layer}"]
         from_input = rows @ weights[f"weight_ih_l{layer}"].T + bias
@@ -227,16 +230,26 @@ def _lstm(weights: Any, rows: jax.Array) -> jax.Array:
         def step(
             carry: tuple[jax.Array, jax.Array], x: jax.Array, hidden: jax.Array = hidden
         ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
-            state, cell = carry
-            i, f, g, o = jnp.split(x + state @ hidden.T, GATES[LSTM], axis=-1)
+            before, cell = carry
+            i, f, g, o = jnp.split(x + before @ hidden.T, GATES[LSTM], axis=-1)
             cell = jax.nn.sigmoid(f) * cell + jax.nn.sigmoid(i) * jnp.tanh(g)
-            state = jax.nn.sigmoid(o) * jnp.tanh(cell)
-            return (state, cell), state
+            now = jax.nn.sigmoid(o) * jnp.tanh(cell)
+            return (now, cell), now
 
-        zero = jnp.zeros((rows.shape[1], hidden.shape[1]))
-        _, rows = jax.lax.scan(step, (zero, zero), from_input)
-        layer += 1
-    return rows
+        end, rows = jax.lax.scan(step, begin, from_input)
+        after.append(end)
+    return rows, after
+
+
+def _lstm(weights: Any, rows: jax.Array) -> jax.Array:
+    """Return the states after each step of `rows` [step, example, input], from zero."""
+    import jax.numpy as jnp
+
+    state = []
+    while (name := f"weight_hh_l{len(state)}") in weights:
+        zero = jnp.zeros((rows.shape[1], weights[name].shape[1]))
+        state.append((zero, zero))
+    return lstm_layers(weights, rows, state)[0]
 
 
 def _mlp(weights: Any, rows: jax.Array) -> jax.Array:

@@ -287,7 +287,7 @@ impl<P: Policy> Engine<P> {
         let mut dirty = false;
         match chore {
             Chore::Demote(block) => {
-                self.leave(index, vec![block], &mut |_, _, was_dirty| dirty = was_dirty);
+                self.leave(index, [block], &mut |_, _, was_dirty| dirty = was_dirty);
             }
             Chore::Clean(block) => {
                 let pool = &mut self.pools[index];
@@ -390,7 +390,7 @@ impl<P: Policy> Engine<P> {
     fn leave(
         &mut self,
         index: usize,
-        evicted: Vec<BlockId>,
+        evicted: impl IntoIterator<Item = BlockId>,
         left: &mut dyn FnMut(usize, BlockId, bool),
     ) {
         let pool = &mut self.pools[index];

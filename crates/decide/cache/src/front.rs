@@ -162,8 +162,8 @@ impl<P: Policy> Cache<P> {
         }
         let cached = self.named(tenant, number);
         let outcome = self.engine.bring_in(tenant, cached.id);
-        let cached = self.cached(pool, cached.id);
         let Verdict::Admit { evicted } = outcome.verdict else { return false };
+        let cached = self.placed(cached);
         self.plan_eviction(cached.pool, evicted, outcome.writeback, plan);
         plan.moves.extend([Move::Fetch(cached), Move::Fill(cached)]);
         true

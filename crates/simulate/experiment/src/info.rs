@@ -7,18 +7,17 @@ mod bins;
 mod volume;
 
 use crate::ExperimentError;
-use crate::progress::{OnProgress, Progress};
+use crate::progress::OnProgress;
+use crate::scan::{TraceChoice, scan};
 use bins::{PowerBins, TimeBins};
 use cachewright_curve::{Curves, Histogram, StackDistance};
 use cachewright_trace::intern::Interner;
-use cachewright_trace::{Batch, OpenOptions, Record, Skipped, formats};
+use cachewright_trace::{OpenOptions, Record, Skipped, formats};
 use cachewright_types::{BlockId, Bytes, Op, parse_bytes};
 use serde_json::{Value, json};
 use std::path::Path;
 use volume::VolumeFacts;
 
-/// Requests decoded at a time.
-const BATCH: usize = 8192;
 /// Volumes listed one by one, the busiest first.
 const VOLUMES_LISTED: usize = 50;
 
@@ -54,33 +53,12 @@ pub fn info(
         Some(name) => formats::find(name)?.name,
         None => formats::recognise(path)?.name,
     };
-    let mut reader = formats::open(path, &options.open)?;
-    let total = reader.requests_hint();
+    let choice = TraceChoice { open: options.open.clone(), volume: options.volume.clone() };
     let mut facts = Facts::new(block);
-    let mut batch = Batch::default();
-    let mut done = 0;
-    loop {
-        batch.clear();
-        let count = reader.read(&mut batch, BATCH)?;
-        if count == 0 {
-            break;
-        }
-        for record in batch.iter() {
-            let name = reader.volumes().get(record.volume as usize);
-            if options.volume.is_none() || name == options.volume.as_ref() {
-                facts.add(&record).map_err(|error| refuse(error.to_string()))?;
-            }
-        }
-        done += count as u64;
-        if !progress(Progress { stage: "reading the trace", done, total }) {
-            return Err(ExperimentError::Cancelled);
-        }
-    }
-    if let Some(volume) = options.volume.as_ref().filter(|_| facts.total.requests() == 0) {
-        let expected = reader.volumes().iter().take(20).cloned().collect::<Vec<_>>().join(", ");
-        return Err(refuse(format!("found no volume `{volume}`, expected one of {expected}")));
-    }
-    Ok(facts.json(path, format, reader.volumes(), reader.skipped()))
+    let found = scan(path, &choice, progress, |record, _| {
+        facts.add(record).map_err(|error| refuse(error.to_string()))
+    })?;
+    Ok(facts.json(path, format, &found.volumes, &found.skipped))
 }
 
 /// Facts being gathered.

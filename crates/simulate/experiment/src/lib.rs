@@ -19,6 +19,7 @@ pub mod progress;
 pub mod record;
 pub mod result;
 pub mod run;
+pub mod scan;
 pub mod segments;
 pub mod series;
 pub mod spec;

@@ -8,29 +8,19 @@
 mod period;
 mod rows;
 
+pub use crate::scan::TraceChoice;
 pub use rows::{VolumeRows, rows};
 
 use crate::ExperimentError;
-use crate::progress::{OnProgress, Progress};
+use crate::progress::OnProgress;
+use crate::scan::scan;
 use cachewright_characterize::{Characterizer, Classes, boxed};
 use cachewright_infer::StoredModel;
-use cachewright_trace::{Batch, OpenOptions, Record, formats};
+use cachewright_trace::Record;
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId, parse_duration};
 use period::{Heard, Period};
 use serde_json::{Value, json};
 use std::path::Path;
-
-/// Requests decoded at a time.
-const BATCH: usize = 8192;
-
-/// Which requests of a trace.
-#[derive(Clone, Debug, Default)]
-pub struct TraceChoice {
-    /// How to open it.
-    pub open: OpenOptions,
-    /// Only this volume.
-    pub volume: Option<String>,
-}
 
 /// How to characterize a trace.
 #[derive(Clone, Debug)]
@@ -76,7 +66,8 @@ pub fn characterize(
     let mut whole = Period::beginning(0);
     let names = scan(path, &options.choice, progress, |record, time_ns| {
         study.add(record, time_ns, &mut whole).map_err(refuse)
-    })?;
+    })?
+    .volumes;
     study.close();
     Ok(json!({
         "volumes": names,
@@ -187,45 +178,6 @@ impl Study<'_> {
         document["judged"] = judged.into();
         self.done.push(document);
     }
-}
-
-/// Hands every chosen record with its time since the first one to `hear`; returns the names of the
-/// volumes.
-fn scan(
-    path: &Path,
-    choice: &TraceChoice,
-    progress: OnProgress<'_>,
-    mut hear: impl FnMut(&Record, u64) -> Result<(), ExperimentError>,
-) -> Result<Vec<String>, ExperimentError> {
-    let mut reader = formats::open(path, &choice.open)?;
-    let total = reader.requests_hint();
-    let mut batch = Batch::default();
-    let (mut done, mut heard, mut first) = (0, false, None);
-    loop {
-        batch.clear();
-        let count = reader.read(&mut batch, BATCH)?;
-        if count == 0 {
-            break;
-        }
-        for record in batch.iter() {
-            let name = reader.volumes().get(record.volume as usize);
-            if choice.volume.is_none() || name == choice.volume.as_ref() {
-                heard = true;
-                let first = *first.get_or_insert(record.time_ns);
-                hear(&record, record.time_ns.saturating_sub(first))?;
-            }
-        }
-        done += count as u64;
-        if !progress(Progress { stage: "reading the trace", done, total }) {
-            return Err(ExperimentError::Cancelled);
-        }
-    }
-    if let Some(volume) = choice.volume.as_ref().filter(|_| !heard) {
-        let expected = reader.volumes().iter().take(20).cloned().collect::<Vec<_>>().join(", ");
-        let message = format!("found no volume `{volume}`, expected one of {expected}");
-        return Err(ExperimentError::Spec { origin: path.to_owned(), message });
-    }
-    Ok(reader.volumes().to_vec())
 }
 
 fn request(record: &Record, time_ns: u64) -> Request {

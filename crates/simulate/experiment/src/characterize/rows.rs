@@ -41,7 +41,8 @@ pub fn rows(
             found.time_ns.push(time_ns);
         }
         Ok(())
-    })?;
+    })?
+    .volumes;
     let named = volumes.into_iter().zip(names);
     let found = named.map(|((_, rows), name)| VolumeRows { name, ..rows });
     Ok((found.filter(|volume| !volume.time_ns.is_empty()).collect(), width))

@@ -157,9 +157,14 @@ impl Drive<'_> {
         }
     }
 
+    /// Who comes and goes, where that matters.
+    fn followed(&mut self) -> Option<&mut Tenancy> {
+        if self.follows { self.decider.tenancy() } else { None }
+    }
+
     /// Whoever begins until now comes.
     fn come(&mut self, now_ns: u64) {
-        if self.follows && self.decider.tenancy().is_some_and(|tenancy| tenancy.come(now_ns)) {
+        if self.followed().is_some_and(|tenancy| tenancy.come(now_ns)) {
             self.resettle(now_ns);
         }
     }
@@ -192,7 +197,7 @@ impl Drive<'_> {
             meter.request((recording, self.replay.requests), at, now_ns);
         }
         self.times.arrived(&request, now_ns);
-        if let Some(tenancy) = self.decider.tenancy() {
+        if let Some(tenancy) = self.followed() {
             tenancy.sent(request.tenant);
         }
         let accesses = positions.len() as u64;
@@ -275,7 +280,7 @@ impl Drive<'_> {
             meter.answered(request.op, answer, answer.path.behind_cache_ns());
         }
         self.times.answered(&request, answer);
-        if let Some(tenancy) = self.decider.tenancy() {
+        if let Some(tenancy) = self.followed() {
             tenancy.answered(answer.tenant);
         }
         source.answered(&self.replay.pace, answer);

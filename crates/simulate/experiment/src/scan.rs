@@ -1,0 +1,67 @@
+//! One pass over a trace file, or over one of its volumes.
+//!
+//! For: what looks at a trace without a stack. Must never know: what is looked for. Units:
+//! nanoseconds; times are since the first chosen record.
+
+use crate::ExperimentError;
+use crate::progress::{OnProgress, Progress};
+use cachewright_trace::{Batch, OpenOptions, Record, Skipped, formats};
+use std::path::Path;
+
+/// Requests decoded at a time.
+const BATCH: usize = 8192;
+
+/// Which requests of a trace.
+#[derive(Clone, Debug, Default)]
+pub struct TraceChoice {
+    /// How to open it.
+    pub open: OpenOptions,
+    /// Only this volume.
+    pub volume: Option<String>,
+}
+
+/// What a pass found beside records.
+pub struct Scanned {
+    /// The names of all volumes.
+    pub volumes: Vec<String>,
+    /// Records that could not be read.
+    pub skipped: Skipped,
+}
+
+/// Hands every chosen record with its time to `hear`. Errors: a trace that cannot be read, no such
+/// volume, what `hear` refuses, a cancelled pass.
+pub fn scan(
+    path: &Path,
+    choice: &TraceChoice,
+    progress: OnProgress<'_>,
+    mut hear: impl FnMut(&Record, u64) -> Result<(), ExperimentError>,
+) -> Result<Scanned, ExperimentError> {
+    let mut reader = formats::open(path, &choice.open)?;
+    let total = reader.requests_hint();
+    let mut batch = Batch::default();
+    let (mut done, mut first) = (0, None);
+    loop {
+        batch.clear();
+        let count = reader.read(&mut batch, BATCH)?;
+        if count == 0 {
+            break;
+        }
+        for record in batch.iter() {
+            let name = reader.volumes().get(record.volume as usize);
+            if choice.volume.is_none() || name == choice.volume.as_ref() {
+                let first = *first.get_or_insert(record.time_ns);
+                hear(&record, record.time_ns.saturating_sub(first))?;
+            }
+        }
+        done += count as u64;
+        if !progress(Progress { stage: "reading the trace", done, total }) {
+            return Err(ExperimentError::Cancelled);
+        }
+    }
+    if let (Some(volume), None) = (&choice.volume, first) {
+        let expected = reader.volumes().iter().take(20).cloned().collect::<Vec<_>>().join(", ");
+        let message = format!("found no volume `{volume}`, expected one of {expected}");
+        return Err(ExperimentError::Spec { origin: path.to_owned(), message });
+    }
+    Ok(Scanned { volumes: reader.volumes().to_vec(), skipped: reader.skipped().clone() })
+}
