@@ -21,8 +21,9 @@ from cachewright.summary import best_index
 MB = 1e6
 ROOMS = {"own": "bucket", "common": "pool"}
 NS_PER_S = 1e9
-# The layout of the paper, and the one that it has space and bandwidth from.
+# The layouts that others are compared with, the paper's and ours, and the one with common channels.
 OWN, SHARED = "oc-cache", "shared-cache"
+COMPARED = (OWN, "oc-cache-x")
 QUANTILES = (("p50", "p50_ns"), ("p99", "p99_ns"), ("p99.9", "p999_ns"))
 Row = tuple[Point, Layout]
 
@@ -33,7 +34,7 @@ def notes(what: Isolation) -> list[str]:
         "Isolation is C_v by that of flashblox on the same seed; C_v is the sum over all tenants, "
         "noisy ones too, of mean by standard deviation of throughput in windows after the warm-up. "
         "Space is what the hulls say that tenants require by what is allocated: whole channels, or "
-        "the cache's capacity where all share all channels."
+        "the cache's capacity where all share all channels; channels lent to the pool are nobody's."
     ]
     if what.peak is not None:
         read, write = what.peak.read / MB, what.peak.write / MB
@@ -66,29 +67,31 @@ def shown(what: Isolation, figure: IsolationSpec) -> list[Table | Figure]:
 
 
 def sentences(what: Isolation, figure: IsolationSpec) -> list[str]:
-    """Return how far the paper's layout is from the others, in a sentence."""
+    """Return how far the paper's layout and ours are from the others, in sentences."""
     if figure.shows != "isolation":
         return []
     rows = {layout.title: (point, layout) for point, layout in figure.rows()}
-    if OWN not in rows:
-        return []
-    own = _values(what, figure, rows[OWN])
-    parts = []
-    for title, row in rows.items():
-        if title == OWN:
-            continue
-        other = _values(what, figure, row)
-        changes = [
-            f"{name} {_change(mean(own[name]), mean(other[name]))}"
-            for name in ("isolation", "space", "bandwidth")
-        ]
-        parts.append(f"beside {title}: {', '.join(changes)}")
-    found = [f"{figure.title}, {OWN} {'; '.join(parts)}"]
+    found = [_beside_others(what, figure, rows, own) for own in COMPARED if own in rows]
     waits = [f"{title} {_disturbed(what, figure, row)}" for title, row in rows.items()]
     return [
         *found,
         f"{figure.title}, p99 of stable tenants by that without the noisy ones: {'; '.join(waits)}",
     ]
+
+
+def _beside_others(what: Isolation, figure: IsolationSpec, rows: dict[str, Row], name: str) -> str:
+    own = _values(what, figure, rows[name])
+    parts = []
+    for title, row in rows.items():
+        if title == name:
+            continue
+        other = _values(what, figure, row)
+        changes = [
+            f"{key} {_change(mean(own[key]), mean(other[key]))}"
+            for key in ("isolation", "space", "bandwidth")
+        ]
+        parts.append(f"beside {title}: {', '.join(changes)}")
+    return f"{figure.title}, {name} {'; '.join(parts)}"
 
 
 def _disturbed(what: Isolation, figure: IsolationSpec, row: Row) -> str:

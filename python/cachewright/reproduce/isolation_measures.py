@@ -95,7 +95,7 @@ class Outcome:
         channels = self.case["timing"]["channels"]
         if channels["layout"] == "striped":
             return int(self.case["capacity_blocks"]) * int(self.case["block_bytes"])
-        return sum(int(one["capacity_bytes"]) for one in channels["groups"] if one["tenants"])
+        return sum(int(one["capacity_bytes"]) for one in self._had)
 
     def space(self, required: int) -> float:
         """Return the share of what is allocated that tenants require."""
@@ -103,9 +103,13 @@ class Outcome:
 
     @property
     def channels(self) -> int:
-        """Groups of channels that hold somebody's blocks."""
+        """Groups of channels that are somebody's; those lent to the pool are not."""
+        return len(self._had)
+
+    @property
+    def _had(self) -> list[dict[str, Any]]:
         groups = self.case["timing"]["channels"]["groups"]
-        return sum(1 for one in groups if one["tenants"])
+        return [one for one in groups if one["tenants"] and not one["lent"]]
 
     @property
     def swaps(self) -> int | None:

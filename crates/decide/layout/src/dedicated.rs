@@ -82,6 +82,12 @@ impl Free {
         self.0.iter().filter(|free| **free).count() as u32
     }
 
+    /// Those that are free.
+    pub fn all(&self) -> impl Iterator<Item = u32> {
+        let all = self.0.iter().enumerate();
+        all.filter(|(_, free)| **free).map(|(channel, _)| channel as u32)
+    }
+
     /// Takes the channels named.
     fn these(&mut self, tenant: usize, wanted: &[u32]) -> Result<Vec<u32>, Refusal> {
         let words = || wanted.iter().map(u32::to_string).collect::<Vec<String>>().join(", ");
@@ -113,8 +119,7 @@ impl Free {
 
     /// Takes the lowest that are free, at most so many.
     pub fn lowest(&mut self, count: u32) -> Vec<u32> {
-        let free = (0..self.0.len() as u32).filter(|channel| self.0[*channel as usize]);
-        let taken: Vec<u32> = free.take(count as usize).collect();
+        let taken: Vec<u32> = self.all().take(count as usize).collect();
         for channel in &taken {
             self.0[*channel as usize] = false;
         }

@@ -21,6 +21,8 @@ pub struct Map {
     pub pools: Vec<Vec<u32>>,
     /// Of each tenant its shares, the one to be filled first before the others.
     pub tenants: Vec<Vec<Share>>,
+    /// Channels of pools of which nobody is promised anything: another map may take them away.
+    pub lent: Vec<u32>,
 }
 
 impl Map {
@@ -28,7 +30,8 @@ impl Map {
     pub fn exclusive(sets: Vec<Vec<u32>>, channels: &Channels) -> Map {
         let share =
             |(pool, set): (usize, &Vec<u32>)| vec![Share { pool, blocks: held(set, channels) }];
-        Map { tenants: sets.iter().enumerate().map(share).collect(), pools: sets }
+        let tenants = sets.iter().enumerate().map(share).collect();
+        Map { tenants, pools: sets, lent: Vec::new() }
     }
 
     /// The most blocks a tenant may have anywhere.
@@ -43,8 +46,9 @@ impl Map {
         shares.filter(|share| share.pool == pool).count() <= 1
     }
 
-    /// Checks that no channel is in two pools or unknown, that shares are of pools there are, and
-    /// that no pool promises more than it holds. Errors: the rule broken, in words.
+    /// Checks that no channel is in two pools or unknown, that lent ones are in one, that shares are
+    /// of pools there are, and that no pool promises more than it holds without lent channels.
+    /// Errors: the rule broken, in words.
     pub fn audit(&self, tenants: &[TenantView], channels: &Channels) -> Result<(), String> {
         if self.tenants.len() != tenants.len() {
             return Err(format!("{} tenants have shares of {}", self.tenants.len(), tenants.len()));
@@ -57,6 +61,11 @@ impl Map {
                 None => return Err(format!("there is no channel {channel}")),
             }
         }
+        if let Some(lent) =
+            self.lent.iter().find(|lent| !seen.get(**lent as usize).unwrap_or(&false))
+        {
+            return Err(format!("channel {lent} is lent to no pool"));
+        }
         let mut promised = vec![0_u64; self.pools.len()];
         for share in self.tenants.iter().flatten() {
             match promised.get_mut(share.pool) {
@@ -65,7 +74,8 @@ impl Map {
             }
         }
         for (pool, promised) in promised.into_iter().enumerate() {
-            let holds = held(&self.pools[pool], channels);
+            let own = self.pools[pool].iter().filter(|channel| !self.lent.contains(channel));
+            let holds = held(own, channels);
             let most = promised.min(u64::from(channels.total_blocks));
             if most > u64::from(holds) {
                 return Err(format!("pool {pool} holds {holds} blocks, promised are {most}"));
@@ -76,8 +86,8 @@ impl Map {
 }
 
 /// Blocks that some channels hold together.
-pub(crate) fn held(set: &[u32], channels: &Channels) -> u32 {
-    let blocks = set.iter().filter_map(|channel| channels.blocks.get(*channel as usize));
+pub(crate) fn held<'a>(set: impl IntoIterator<Item = &'a u32>, channels: &Channels) -> u32 {
+    let blocks = set.into_iter().filter_map(|channel| channels.blocks.get(*channel as usize));
     blocks.fold(0, |sum: u32, blocks| sum.saturating_add(*blocks))
 }
 
@@ -94,6 +104,7 @@ mod tests {
         let map = |pools: &[&[u32]], shares: [(usize, u32); 2]| Map {
             pools: pools.iter().map(|pool| pool.to_vec()).collect(),
             tenants: shares.map(|(pool, blocks)| share(pool, blocks)).to_vec(),
+            lent: Vec::new(),
         };
         let good = map(&[&[0], &[1]], [(0, 10), (1, 10)]);
         assert_eq!(good.audit(&views, &channels), Ok(()));
@@ -101,11 +112,14 @@ mod tests {
         let both = map(&[&[0, 1]], [(0, 15), (0, 15)]);
         assert_eq!(both.audit(&views, &channels), Ok(()), "15 blocks in all");
         assert!(!both.is_exclusive(0));
+        let lent = |channel| Map { lent: vec![channel], ..map(&[&[0], &[1]], [(0, 10), (1, 1)]) };
         for (broken, words) in [
             (map(&[&[0], &[0]], [(0, 1), (1, 1)]), "channel 0 is in two pools"),
             (map(&[&[2], &[0]], [(0, 0), (1, 1)]), "there is no channel 2"),
             (map(&[&[0]], [(0, 1), (1, 1)]), "there is no pool 1"),
             (map(&[&[0]], [(0, 8), (0, 7)]), "pool 0 holds 10 blocks, promised are 15"),
+            (lent(1), "pool 1 holds 0 blocks, promised are 1"),
+            (lent(2), "channel 2 is lent to no pool"),
         ] {
             assert_eq!(broken.audit(&views, &channels), Err(words.to_owned()));
         }

@@ -9,7 +9,8 @@
 //! who is there gives anything up for them. Whoever leaves gives its channels back at once; the
 //! pool keeps its channels, which hold blocks of all its tenants, until the last of these has left,
 //! so that nothing has to be moved. Who was refused asks again when others leave. The smallest
-//! channel counts for all.
+//! channel counts for all. With `lend`, which is ours, the pool's blocks are spread over channels
+//! that nobody has, too: it promises no more for it, and whoever comes gets them.
 
 use crate::dedicated::Free;
 use crate::registry::{Entry, Need, Registered};
@@ -21,6 +22,8 @@ settings! {
     pub struct OnDemandSettings {
         /// share of a channel (W_u) from which what is left of a need gets a channel of its own
         watermark: f64 = 0.5, "ratio", 0.0 ..= 1.0;
+        /// whether the pool also lies on channels that nobody has, until somebody comes for them
+        lend: bool = false, "", 0 ..= 1;
     }
 }
 
@@ -131,8 +134,9 @@ struct Held {
 #[derive(Clone, Debug)]
 pub struct OnDemand {
     watermark: f64,
+    lend: bool,
     free: Option<Free>,
-    /// Channels of the pool.
+    /// Channels of the pool, without lent ones.
     pool: Vec<u32>,
     /// By tenant.
     held: Vec<Option<Held>>,
@@ -150,7 +154,8 @@ impl Registered for OnDemand {
 
     fn new(settings: &OnDemandSettings) -> OnDemand {
         let (pool, held, refused) = (Vec::new(), Vec::new(), Vec::new());
-        OnDemand { watermark: settings.watermark, free: None, pool, held, refused }
+        let OnDemandSettings { watermark, lend } = *settings;
+        OnDemand { watermark, lend, free: None, pool, held, refused }
     }
 }
 
@@ -205,7 +210,7 @@ impl OnDemand {
 
     /// The bucket of each tenant, in order, and the pool after them. All have a share of the pool,
     /// of no blocks where they need none, so that it is common and nobody's own.
-    fn map(&self, channels: &Channels) -> Map {
+    fn map(&self, channels: &Channels, free: &Free) -> Map {
         let bucket = |held: &Option<Held>| held.as_ref().map_or(Vec::new(), |h| h.bucket.clone());
         let mut pools: Vec<Vec<u32>> = self.held.iter().map(bucket).collect();
         let shares = |(tenant, held): (usize, &Option<Held>)| {
@@ -216,8 +221,10 @@ impl OnDemand {
             own.into_iter().chain([common]).collect()
         };
         let tenants = self.held.iter().enumerate().map(shares).collect();
-        pools.push(self.pool.clone());
-        Map { pools, tenants }
+        let lends = self.lend && !self.pool.is_empty();
+        let lent: Vec<u32> = free.all().filter(|_| lends).collect();
+        pools.push([self.pool.as_slice(), &lent].concat());
+        Map { pools, tenants, lent }
     }
 }
 
@@ -228,8 +235,9 @@ impl Layout for OnDemand {
         let channel_blocks = channels.blocks.iter().copied().min().unwrap_or(0).max(1);
         self.take_back(tenants, &mut free);
         self.grant(tenants, &mut free, channel_blocks);
+        let map = self.map(channels, &free);
         self.free = Some(free);
-        Ok(self.map(channels))
+        Ok(map)
     }
 
     fn may_cut(&self) -> bool {
@@ -304,6 +312,16 @@ mod tests {
         let found = allocated(&[40, 100, 50, 20], 2, 0.5);
         assert_eq!(found.grants, [grant(0, 40), grant(1, 0), grant(0, 50), Err(1)]);
         assert_eq!((found.shared_channels, found.free_channels), (1, 0));
+    }
+
+    /// Four of six channels are free beside A's two and the pool's one; B takes two of the three
+    /// that were lent. Without a pool nothing is lent.
+    #[test]
+    fn free_channels_are_lent_to_the_pool_until_somebody_comes() {
+        let mut layout = OnDemand::new(&OnDemandSettings { lend: true, ..Default::default() });
+        assert_eq!(laid_out(&mut layout, &[230, 0]).0, [vec![0, 1], vec![], vec![2, 3, 4, 5]]);
+        assert_eq!(laid_out(&mut layout, &[230, 200]).0, [vec![0, 1], vec![3, 4], vec![2, 5]]);
+        assert_eq!(laid_out(&mut layout, &[0, 200]).0, [vec![], vec![3, 4], vec![]]);
     }
 
     fn laid_out(layout: &mut OnDemand, needs: &[u32]) -> (Vec<Vec<u32>>, Vec<u32>) {

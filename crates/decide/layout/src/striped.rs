@@ -29,6 +29,6 @@ impl Layout for Striped {
     fn lay_out(&mut self, tenants: &[TenantView], channels: &Channels) -> Result<Map, Refusal> {
         let share = Share { pool: 0, blocks: channels.total_blocks };
         let pools = vec![(0..channels.blocks.len() as u32).collect()];
-        Ok(Map { pools, tenants: vec![vec![share]; tenants.len()] })
+        Ok(Map { pools, tenants: vec![vec![share]; tenants.len()], lent: Vec::new() })
     }
 }

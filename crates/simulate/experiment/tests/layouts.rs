@@ -223,15 +223,19 @@ fn on_demand_gives_what_curves_say_is_needed() {
         let groups = case["timing"]["channels"]["groups"].as_array().unwrap().clone();
         let owners: Vec<usize> =
             groups.iter().map(|group| group["tenants"].as_array().unwrap().len()).collect();
+        let lent = groups.iter().filter(|group| group["lent"] == true).count();
         let quotas = [0, 1].map(|at| case["tenants"][at]["quota_blocks"].as_u64().unwrap());
-        (owners, quotas)
+        (owners, quotas, lent)
     };
     for policy in ["lru", "smq"] {
         // Up to 600 blocks and 64 beside are more than half of a channel of 768.
-        let (owners, quotas) = found(policy, "on-demand");
-        assert_eq!((owners, quotas), (vec![1, 1, 0, 0], [704, 704]), "{policy}");
-        let (owners, quotas) = found(policy, "{ name = \"on-demand\", watermark = 1.0 }");
+        let (owners, quotas, lent) = found(policy, "on-demand");
+        assert_eq!((owners, quotas, lent), (vec![1, 1, 0, 0], [704, 704], 0), "{policy}");
+        let (owners, pooled, _) = found(policy, "{ name = \"on-demand\", watermark = 1.0 }");
         assert_eq!(owners, [2, 2, 0, 0], "{policy}: both in the pool");
+        let lends = "{ name = \"on-demand\", watermark = 1.0, lend = true }";
+        let (owners, quotas, lent) = found(policy, lends);
+        assert_eq!((owners, quotas, lent), (vec![2; 4], pooled, 2), "{policy}: on all channels");
         assert!(quotas.iter().all(|quota| (400..=600).contains(quota)), "{policy}: {quotas:?}");
     }
 }

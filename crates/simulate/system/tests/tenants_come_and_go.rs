@@ -279,7 +279,7 @@ fn pace() -> Loop {
     }
 }
 
-fn hour(policy: &str) -> (Times, Model) {
+fn hour(policy: &str, lend: bool) -> (Times, Model) {
     let loaded = load(&texts(), &Stack::plain(1), Layout::AsIs);
 
     let mut control = control();
@@ -290,7 +290,8 @@ fn hour(policy: &str) -> (Times, Model) {
     let exposed = cache.exposed();
     let blocks = exposed.iter().map(|range| blocks_of(range, SHIFT).len() as u32).collect();
     let channels = Channels { blocks, total_blocks: TOTAL };
-    let mut layout = cachewright_layout::boxed("on-demand", &[]).unwrap();
+    let lend = [("lend".to_owned(), Value::Bool(lend))];
+    let mut layout = cachewright_layout::boxed("on-demand", &lend).unwrap();
     let view = |(one, stay): (&cachewright_partition::Requirement, &(u64, bool))| TenantView {
         need_blocks: one.blocks + SPARE,
         miss_ratio: one.miss_ratio,
@@ -341,8 +342,8 @@ fn hour(policy: &str) -> (Times, Model) {
 
 #[test]
 fn an_hour_of_tenants_that_come_and_go_loses_no_write() {
-    for policy in ["lru", "oc-smq", "s3-fifo"] {
-        let (times, model) = hour(policy);
+    for (policy, lend) in [("lru", false), ("oc-smq", false), ("s3-fifo", true), ("oc-smq", true)] {
+        let (times, model) = hour(policy, lend);
         assert!(times.end_ns > 3_500 * SECOND, "{policy}: {} ns", times.end_ns);
         assert_eq!(model.gone, [true; NEEDS.len()], "{policy}: all have left");
         assert!(model.blocks.values().map(|known| known.sent).sum::<u64>() > 10_000, "{policy}");

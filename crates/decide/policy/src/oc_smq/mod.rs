@@ -48,8 +48,8 @@ cachewright_types::settings! {
         tick: u32 = 1000, "accesses", 1 ..= 1e9;
         /// missed blocks remembered, as a multiple of the capacity
         history: f64 = 3.0, "ratio", 0.0 ..= 100.0;
-        /// promotions per tick beyond which the promote level rises, as a share of the capacity
-        budget: f64 = 0.05, "share", 0.0 ..= 1e6;
+        /// promotions per access, over a tick, beyond which the promote level rises
+        budget: f64 = 0.2, "ratio", 0.0 ..= 1.0;
         /// share of the capacity kept free by demotion ahead of need
         free: f64 = 0.01, "share", 0.0 ..= 1.0;
         /// share of the capacity kept clean at low levels by write-back ahead of need
@@ -176,7 +176,8 @@ impl OcSmq {
     /// The end of a tick and, every tenth time, of a period.
     fn tick(&mut self) {
         self.ticks = self.ticks.wrapping_add(1).max(1);
-        self.thresholds.end_tick(self.part(self.settings.budget));
+        let budget = self.settings.budget * f64::from(self.settings.tick);
+        self.thresholds.end_tick(budget as u32);
         self.shelves.even_out_missed();
         if (self.ticks - 1).is_multiple_of(PERIOD_TICKS) {
             self.period = self.period.wrapping_add(1).max(1);

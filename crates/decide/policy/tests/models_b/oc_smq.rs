@@ -160,7 +160,7 @@ impl TwoRooms {
     }
 
     fn end_tick(&mut self) {
-        if self.promotions > self.part(self.settings.budget) {
+        if self.promotions > (self.settings.budget * f64::from(self.settings.tick)) as usize {
             self.promote = (self.promote + 1).min(63);
         } else if self.hits[1] < self.hits[0] {
             self.promote = self.promote.saturating_sub(1);

@@ -24,6 +24,7 @@ pub fn channels_json(case: &Case, times: &Times) -> Option<Value> {
         json!({
             "channels": group.range.channels,
             "tenants": owners(case, times.layout.as_ref(), at),
+            "lent": times.layout.as_ref().is_some_and(|map| map.lent.contains(&(at as u32))),
             "capacity_bytes": group.range.bytes.end - group.range.bytes.start,
             "reads": group.commands[Op::Read as usize],
             "writes": group.commands[Op::Write as usize],

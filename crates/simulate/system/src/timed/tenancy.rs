@@ -258,12 +258,14 @@ impl Tenancy {
         }));
     }
 
-    /// Blocks requested by those who have channels, and blocks of these channels.
+    /// Blocks requested by those who have channels, and blocks of these channels; lent ones are
+    /// nobody's.
     fn totals(&self) -> (u64, u64) {
         let granted = self.stays.iter().filter(|stay| stay.granted);
         let requested = granted.map(|stay| u64::from(stay.required.blocks)).sum();
         let held = |channel: &u32| self.channels.blocks.get(*channel as usize).copied();
-        let channels = self.map.pools.iter().flatten().filter_map(held);
+        let had = self.map.pools.iter().flatten().filter(|one| !self.map.lent.contains(one));
+        let channels = had.filter_map(held);
         (requested, channels.map(u64::from).sum())
     }
 

@@ -224,7 +224,7 @@ pub fn channels(blocks: &[u64]) -> Vec<Exposed> {
 pub fn map(pools: &[Vec<u32>], tenants: &[Vec<(usize, u32)>]) -> Map {
     let share = |(pool, blocks): &(usize, u32)| Share { pool: *pool, blocks: *blocks };
     let shares = tenants.iter().map(|shares| shares.iter().map(share).collect());
-    Map { pools: pools.to_vec(), tenants: shares.collect() }
+    Map { pools: pools.to_vec(), tenants: shares.collect(), lent: Vec::new() }
 }
 
 /// A machine of tenants of one block each, and what it is told.

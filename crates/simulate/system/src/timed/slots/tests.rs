@@ -23,6 +23,7 @@ fn map(pools: &[&[u32]], tenants: &[&[(usize, u32)]]) -> Map {
     Map {
         pools: pools.iter().map(|pool| pool.to_vec()).collect(),
         tenants: tenants.iter().map(|shares| shares.iter().map(share).collect()).collect(),
+        lent: Vec::new(),
     }
 }
 
