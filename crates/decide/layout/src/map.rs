@@ -46,8 +46,8 @@ impl Map {
         shares.filter(|share| share.pool == pool).count() <= 1
     }
 
-    /// Checks that no channel is in two pools or unknown, that lent ones are in one, that shares are
-    /// of pools there are, and that no pool promises more than it holds without lent channels.
+    /// Checks that no channel is in two pools or unknown, that lent ones are in one, that shares
+    /// are of pools there are, and that no pool promises more than it holds without lent channels.
     /// Errors: the rule broken, in words.
     pub fn audit(&self, tenants: &[TenantView], channels: &Channels) -> Result<(), String> {
         if self.tenants.len() != tenants.len() {
