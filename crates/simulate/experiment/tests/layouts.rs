@@ -279,6 +279,14 @@ start = \"100s\"
     ];
     assert_eq!(told, expected);
     assert!((0.0..=1.0).contains(&number(&tenancy["space_utilisation"])));
+    let groups = case["timing"]["channels"]["groups"].as_array().unwrap();
+    let owners: Vec<Value> = groups.iter().map(|group| group["tenants"].clone()).collect();
+    let names = |names: &[&str]| serde_json::json!(names);
+    assert_eq!(
+        owners,
+        [names(&["guest"]), names(&["noisy"]), names(&[]), names(&[])],
+        "at the end"
+    );
     assert_eq!(case["tenants"][0]["quota_blocks"], 0, "it has left");
     assert!(number(&case["tenants"][2]["hit_ratio"]) > 0.1, "{}", case["tenants"][2]);
 }

@@ -301,7 +301,7 @@ impl Workload<'_> {
             Front::Device(cache) => {
                 let (decider, machine, map) = self.tiered(job, &plan, cache)?;
                 let found = run(&replay, machine, decider, wanted, progress);
-                found.map(|times| Times { layout: map, ..times })
+                found.map(|times| Times { layout: times.layout.or(map), ..times })
             }
             Front::DataCache(axes) => {
                 let (drive, control, map) = self.drive(job, &plan, axes)?;

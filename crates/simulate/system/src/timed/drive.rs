@@ -328,7 +328,10 @@ impl Drive<'_> {
         }
         self.times.devices = self.machine.uses();
         self.times.groups = self.machine.groups().to_vec();
-        self.times.tenancy = self.decider.tenancy().map(Tenancy::take_events).unwrap_or_default();
+        if let Some(tenancy) = self.decider.tenancy() {
+            self.times.tenancy = tenancy.take_events();
+            self.times.layout = Some(tenancy.map().clone());
+        }
         self.times.cache = self.decider.finish().since(&self.before);
         debug_assert_eq!(self.decider.audit(), Ok(()));
         debug_assert_eq!(self.machine.audit(self.decider.held_blocks(), true), Ok(()));
