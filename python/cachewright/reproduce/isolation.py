@@ -109,6 +109,7 @@ class Isolation:
     def _run(self, asked: Asked, folder: Path, progress: Progress) -> Result:
         figure = next(one for one in self.figures if one.name == asked.figure)
         own = {"layout": asked.layout.layout, "partition": asked.layout.partition}
+        own |= {} if asked.layout.policy is None else {"policy": asked.layout.policy}
         settings = {**own, **dict(asked.point.settings)}
         first = asked.quiet and asked.seed == 1 and asked.layout == figure.layouts[0]
         stack = merged(self.common.stack, {"machine": {"alone": first}})

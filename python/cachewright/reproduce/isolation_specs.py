@@ -23,11 +23,12 @@ Table = dict[str, Any]
 
 @dataclass(frozen=True)
 class Layout:
-    """One row of a figure: a layout with the division that goes with it."""
+    """One row of a figure: a layout with the division, and maybe the policy, that go with it."""
 
     title: str
     layout: str
     partition: str
+    policy: str | None = None
 
 
 @dataclass(frozen=True)
@@ -89,10 +90,12 @@ class Common:
             found = specs.key(path, setup.document, key)
             return merged(found, setup.document.get(f"{setup.kind}_{key}", {}))
 
-        layouts = [
-            Layout(*(str(specs.key(path, one, key)) for key in ("title", "layout", "partition")))
-            for one in specs.key(path, setup.document, "layout")
-        ]
+        layouts = []
+        for one in specs.key(path, setup.document, "layout"):
+            title, layout, partition = (
+                str(specs.key(path, one, key)) for key in ("title", "layout", "partition")
+            )
+            layouts.append(Layout(title, layout, partition, one.get("policy")))
         stack, tenant, apps = table("stack"), table("tenant"), table("app")
         return Common(stack, tenant, apps, table("noise"), table("peak"), tuple(layouts))
 
