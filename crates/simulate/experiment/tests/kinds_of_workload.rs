@@ -1,40 +1,68 @@
 //! Models of a caching policy, named in a stack file by kind of workload: they reach the policy,
-//! and are refused by key before anything is replayed.
+//! are refused by key before anything is replayed, and decide on a captured trace as counted.
 #![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
 
 mod common;
 
 use cachewright_experiment::check;
-use cachewright_infer::{Architecture, Description, Head, Kind, StoredModel};
+use cachewright_infer::{Architecture, Description, Head, Kind, StoredModel, quantise};
 use cachewright_policy::rc_rnn::features::FeatureSet;
-use common::{Folder, answer_to, pairs, small_trace};
+use cachewright_types::Seed;
+use common::{Folder, answer_to, captured, pairs, small_trace};
 use serde_json::Value;
 
 const STACK: &str = "[cache]\ncapacity = \"200 blocks\"\npolicy = \"rc-rnn\"\n\
     models = { mail = \"yes.safetensors\", web = \"no.safetensors\" }\nworkload = \"mail\"\n\
     [[tenant]]\nname = \"a\"\ntrace = \"a.csv\"\n";
 
-/// A model that labels every request so.
-fn always(cached: bool, features: FeatureSet) -> Vec<u8> {
-    let names = features.features();
+/// A model of so many units, whose numbers are `fill` of a tensor's name and their count.
+fn model(
+    features: FeatureSet,
+    units: usize,
+    fill: impl Fn(&str, usize) -> Vec<f32>,
+    steps: Vec<Vec<f32>>,
+) -> StoredModel {
     let head = |name: &str, outputs| Head { name: name.to_owned(), outputs };
+    let names = features.features();
     let mut description = Description::plain(Architecture {
         kind: Kind::Lstm,
         inputs: names.len(),
-        hidden: vec![1],
+        hidden: vec![units],
         heads: vec![head("cached", 2), head("duration", 3)],
     });
     description.features = names.iter().map(|name| (*name).to_owned()).collect();
-    let tensors = description.architecture.tensors().into_iter().map(|(name, shape)| {
-        let mut numbers = vec![0.0; shape.iter().product()];
+    let filled = |(name, shape): (String, Vec<usize>)| {
+        let numbers = fill(&name, shape.iter().product());
+        (name, numbers)
+    };
+    let tensors = description.architecture.tensors().into_iter().map(filled).collect();
+    StoredModel::float(description, tensors, steps).unwrap()
+}
+
+/// A model that labels every request so.
+fn always(cached: bool, features: FeatureSet) -> Vec<u8> {
+    let bias = |name: &str, count| {
+        let mut numbers = vec![0.0; count];
         if name == "cached.bias" {
             numbers[usize::from(cached)] = 1.0;
         }
-        (name, numbers)
-    });
-    let tensors = tensors.collect();
-    let model = StoredModel::float(description, tensors, vec![vec![0.0; names.len()]]).unwrap();
-    model.to_bytes().unwrap()
+        numbers
+    };
+    let still = vec![vec![0.0; features.features().len()]];
+    model(features, 1, bias, still).to_bytes().unwrap()
+}
+
+/// A model that nobody trained: its numbers are drawn by the names of its tensors, and so are 64
+/// steps of features from 0 to 32.
+fn drawn(features: FeatureSet) -> StoredModel {
+    let drawn = |name: &str, count, from: f64, to: f64| -> Vec<f32> {
+        let mut rng = Seed(23).derive(name).rng();
+        (0..count).map(|_| (from + (to - from) * rng.unit()) as f32).collect()
+    };
+    let width = features.features().len();
+    let steps = drawn("steps", 64 * width, 0.0, 32.0);
+    let steps = steps.chunks(width).map(<[f32]>::to_vec).collect();
+    model(features, 8, |name, count| drawn(name, count, -1.0, 1.0), steps)
 }
 
 /// A model of a characterizer that always names the second of these kinds.
@@ -140,4 +168,25 @@ fn what_is_missing_or_does_not_fit_is_refused_by_key() {
     let expected = "`cache.models`: found a file that `rc-rnn` cannot use: `mail`: found features \
                     place, size";
     assert!(error.contains(expected), "{error}");
+}
+
+/// Hits, admissions, bypasses and evictions on `build` under [`drawn`], in f32 and in int8.
+#[test]
+fn counts_on_a_captured_trace_are_pinned() {
+    let Some(captured) = captured() else { return };
+    let folder = Folder::new("rc-rnn-captured");
+    let trace = captured.join("build.csv.zst");
+    let text = STACK.replace("a.csv", trace.to_str().unwrap()).replace("200 blocks", "20%wss");
+    let counts = |model: &StoredModel| {
+        std::fs::write(folder.path.join("yes.safetensors"), model.to_bytes().unwrap()).unwrap();
+        let models = [("cache.models", "{ mail = \"yes.safetensors\" }")];
+        let found = answer_to(&folder, &text, &models).unwrap();
+        let total = |key| common::total(&found["cases"][0], key);
+        [total("hits"), total("admissions"), total("bypasses"), total("evictions")]
+    };
+    let float = drawn(FeatureSet::Reuse);
+    assert_eq!(counts(&float), [431_457, 138_193, 345_448, 108_169]);
+    let steps = float.test_vector.inputs.concat();
+    let int8 = quantise(&float, &[&steps]).unwrap();
+    assert_eq!(counts(&int8), [429_677, 135_065, 350_356, 105_041]);
 }

@@ -5,7 +5,7 @@
 mod common;
 
 use cachewright_experiment::{RunOptions, run};
-use common::{Folder, answer_to, number, quiet, small_trace};
+use common::{Folder, answer_to, number, pairs, quiet, small_trace};
 use serde_json::Value;
 
 /// Four channels of 4 MiB raw each behind a link without bounds; disks of fixed latency.
@@ -240,8 +240,20 @@ fn on_demand_gives_what_curves_say_is_needed() {
     }
 }
 
-/// The second comes after a tenth of a second and leaves with its last request; the third comes
-/// then and finds its channels free again.
+/// Who was told what, and which groups of channels it was given.
+fn changes(case: &Value) -> Vec<(String, String, Value)> {
+    let word = |one: &Value, key: &str| one[key].as_str().unwrap().to_owned();
+    let changes = case["timing"]["channels"]["tenancy"]["changes"].as_array().unwrap();
+    let told = |one: &Value| (word(one, "tenant"), word(one, "change"), one["groups"].clone());
+    changes.iter().map(told).collect()
+}
+
+fn change(tenant: &str, change: &str, groups: Value) -> (String, String, Value) {
+    (tenant.into(), change.into(), groups)
+}
+
+/// The first leaves with its last answer, in either loop; the third comes then and finds its
+/// channels free again.
 #[test]
 fn tenants_that_leave_make_room_for_others() {
     let folder = folder("layout-tenancy");
@@ -252,43 +264,71 @@ trace = \"a.csv\"
 start = \"100s\"
 ";
     let text = format!("{TIERED}{NOISY}{guest}").replace("channels = [1, 2]", "stop = \"60s\"");
-    let set = [
-        ("layout", "on-demand"),
-        ("partition", BY_CURVES),
-        ("capacity", "1500 blocks"),
-        ("replay.profile_share", "1.0"),
-        ("tenant.noisy.start", "100ms"),
-    ];
-    let case = answer(&folder, &text, &set).unwrap();
-    let tenancy = &case["timing"]["channels"]["tenancy"];
-    let told: Vec<(String, String, Value)> = tenancy["changes"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| {
-            let word = |key: &str| one[key].as_str().unwrap().to_owned();
-            (word("tenant"), word("change"), one["groups"].clone())
-        })
-        .collect();
-    let one = |tenant: &str, change: &str, groups: Value| (tenant.into(), change.into(), groups);
-    let expected = [
-        one("quiet", "granted", serde_json::json!([0])),
-        one("noisy", "granted", serde_json::json!([1])),
-        one("quiet", "left", Value::Null),
-        one("guest", "granted", serde_json::json!([0])),
-    ];
-    assert_eq!(told, expected);
-    assert!((0.0..=1.0).contains(&number(&tenancy["space_utilisation"])));
-    let groups = case["timing"]["channels"]["groups"].as_array().unwrap();
-    let owners: Vec<Value> = groups.iter().map(|group| group["tenants"].clone()).collect();
-    let names = |names: &[&str]| serde_json::json!(names);
-    assert_eq!(
-        owners,
-        [names(&["guest"]), names(&["noisy"]), names(&[]), names(&[])],
-        "at the end"
-    );
-    assert_eq!(case["tenants"][0]["quota_blocks"], 0, "it has left");
-    assert!(number(&case["tenants"][2]["hit_ratio"]) > 0.1, "{}", case["tenants"][2]);
+    for pace in ["closed", "open"] {
+        let set = [
+            ("layout", "on-demand"),
+            ("partition", BY_CURVES),
+            ("capacity", "1500 blocks"),
+            ("replay.profile_share", "1.0"),
+            ("tenant.noisy.start", "100ms"),
+            ("replay.loop", pace),
+        ];
+        let case = answer(&folder, &text, &set).unwrap();
+        let expected = [
+            change("quiet", "granted", serde_json::json!([0])),
+            change("noisy", "granted", serde_json::json!([1])),
+            change("quiet", "left", Value::Null),
+            change("guest", "granted", serde_json::json!([0])),
+        ];
+        assert_eq!(changes(&case), expected, "{pace}");
+        let tenancy = &case["timing"]["channels"]["tenancy"];
+        assert!((0.0..=1.0).contains(&number(&tenancy["space_utilisation"])), "{pace}");
+        let groups = case["timing"]["channels"]["groups"].as_array().unwrap();
+        let owners: Vec<Value> = groups.iter().map(|group| group["tenants"].clone()).collect();
+        let expected = serde_json::json!([["guest"], ["noisy"], [], []]);
+        assert_eq!(Value::Array(owners), expected, "{pace}: at the end");
+        assert_eq!(case["tenants"][0]["quota_blocks"], 0, "{pace}: it has left");
+        assert!(number(&case["tenants"][2]["hit_ratio"]) > 0.1, "{pace}: {}", case["tenants"][2]);
+    }
+}
+
+/// Two channels and some of a third for the first, then the second comes and one is missing: it is
+/// told so, all it asks for goes to its disk, and it is granted what the first leaves behind.
+#[test]
+fn who_is_refused_in_an_open_loop_is_answered_and_asked_again() {
+    let folder = folder("layout-refused");
+    let text = format!("{TIERED}{NOISY}time_scale = 30\nstart = \"100ms\"\n")
+        .replace("channels = [1, 2]", "stop = \"60s\"");
+    let with = |threads| {
+        let set = [("layout", "on-demand"), ("capacity", "3000 blocks"), ("replay.loop", "open")];
+        let vary = vec![("policy".to_owned(), ["lru", "oc-smq"].map(str::to_owned).to_vec())];
+        let options = RunOptions { threads, set: pairs(&set), vary, ..RunOptions::default() };
+        run(&text, &folder.path.join("stack.toml"), &options, &quiet).unwrap()
+    };
+    let found = with(1);
+    for case in found["cases"].as_array().unwrap() {
+        let told: Vec<_> = changes(case).into_iter().map(|(who, what, _)| (who, what)).collect();
+        let one = |who: &str, what: &str| (who.to_owned(), what.to_owned());
+        let expected = [
+            one("quiet", "granted"),
+            one("noisy", "refused"),
+            one("quiet", "left"),
+            one("noisy", "granted"),
+        ];
+        assert_eq!(told, expected, "{case}");
+        let refused = &case["timing"]["channels"]["tenancy"]["changes"][1];
+        assert_eq!(refused["missing_channels"], 1, "{refused}");
+        let sent = small_trace(5, 3000, 600).lines().filter(|line| !line.contains('T')).count();
+        assert_eq!(case["tenants"][0]["requests"], sent);
+        assert_eq!(case["tenants"][1]["requests"], 20_000);
+        let noisy = &case["tenants"][1];
+        assert!(number(&noisy["hits"]) > 5000.0, "{noisy}");
+        // Until then it went without: a request every 300 us since the 100th ms.
+        let granted = &case["timing"]["channels"]["tenancy"]["changes"][3]["time_ns"];
+        let without = (granted.as_u64().unwrap() - 100_000_000).div_ceil(300_000);
+        assert!(number(&noisy["bypasses"]) >= without as f64, "{without} {noisy}");
+    }
+    assert_eq!(found.to_string(), with(2).to_string());
 }
 
 #[test]

@@ -6,8 +6,7 @@ mod common;
 
 use cachewright_experiment::oracle::Duration;
 use cachewright_experiment::{LabelOptions, Labels, labels};
-use common::{Folder, pairs, quiet};
-use std::path::PathBuf;
+use common::{Folder, captured, pairs, quiet};
 
 const STACK: &str = "
 [cache]
@@ -111,18 +110,6 @@ fn what_cannot_be_labelled_is_refused_by_name() {
     let two = format!("{STACK}[[tenant]]\nname = \"b\"\ntrace = \"a.csv\"\n");
     let words = refused(&two, "benefit-oracle", &[]);
     assert!(words.contains("found 2, expected one"), "{words}");
-}
-
-/// The folder of captured traces, or nothing (and a line that says so).
-fn captured() -> Option<PathBuf> {
-    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../../shared");
-    let folder = std::env::var_os("CACHEWRIGHT_SHARED").map_or(beside, PathBuf::from);
-    let folder = folder.join("traces/captured");
-    if !folder.is_dir() {
-        println!("skipped: needs the reference data (set CACHEWRIGHT_SHARED)");
-        return None;
-    }
-    Some(folder)
 }
 
 #[test]

@@ -1,26 +1,16 @@
 //! What an access is worth is counted over all that comes after it, and over nothing else.
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
+mod inline;
+
 use cachewright_policy::registry::boxed;
 use cachewright_policy::{Access, NEVER, Verdict};
+use cachewright_system::Recording;
 use cachewright_system::foresight::{Foresight, benefits};
 use cachewright_system::recording::{LAST, TRIM, WRITE};
-use cachewright_system::{BlockKind, Recorder, Recording};
-use cachewright_trace::merge::{TenantInput, Workload};
-use cachewright_trace::{OpenOptions, formats};
 use cachewright_types::{BlockId, Seed};
+use inline::recorded;
 use proptest::prelude::*;
-
-fn recorded(texts: &[String]) -> Recording {
-    let tenants = texts.iter().enumerate().map(|(index, text)| {
-        let options = OpenOptions { format: Some("alibaba".into()), ..OpenOptions::default() };
-        let reader = formats::open_bytes("inline", text.as_bytes(), &options).unwrap();
-        TenantInput::reader(&format!("t{index}"), reader)
-    });
-    let mut workload = Workload::open(tenants.collect()).unwrap();
-    let recorder = Recorder::new(texts.len(), BlockKind::Split { shift: 12 }, true, 1 << 20);
-    recorder.record(&mut workload, |_| true).unwrap()
-}
 
 fn values(recording: &Recording, ratios: &[f32]) -> Vec<f32> {
     benefits(recording, ratios).into_iter().map(f32::from_bits).collect()

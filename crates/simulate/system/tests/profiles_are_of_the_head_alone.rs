@@ -1,26 +1,16 @@
 //! A profile is what a tenant's head alone would have hit, and nothing of the others.
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
+mod inline;
+
 use cachewright_cache::WriteMode;
 use cachewright_policy::Registered;
 use cachewright_policy::lru::Lru;
 use cachewright_system::profile::{Head, Wants};
-use cachewright_system::{BlockKind, Foresight, Recorder, Recording};
-use cachewright_trace::merge::{TenantInput, Workload};
-use cachewright_trace::{OpenOptions, formats};
+use cachewright_system::{Foresight, Recording};
 use cachewright_types::settings::NoSettings;
 use cachewright_types::{Seed, TenantId};
-
-fn recorded(texts: &[String]) -> Recording {
-    let tenants = texts.iter().enumerate().map(|(index, text)| {
-        let options = OpenOptions { format: Some("alibaba".into()), ..OpenOptions::default() };
-        let reader = formats::open_bytes("inline", text.as_bytes(), &options).unwrap();
-        TenantInput::reader(&format!("t{index}"), reader)
-    });
-    let mut workload = Workload::open(tenants.collect()).unwrap();
-    let recorder = Recorder::new(texts.len(), BlockKind::Split { shift: 12 }, true, 1 << 20);
-    recorder.record(&mut workload, |_| true).unwrap()
-}
+use inline::recorded;
 
 fn reads(blocks: impl Iterator<Item = u64>) -> String {
     let line = |(time, block): (usize, u64)| format!("1,R,{},4096,{time}\n", block * 4096);

@@ -1,28 +1,15 @@
 //! A recording holds every block of every request, numbered densely, in order of time.
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
+mod inline;
+
 use cachewright_policy::Asked;
 use cachewright_system::recording::{LAST, TRIM, WRITE};
 use cachewright_system::timed::{Layout, Requests};
-use cachewright_system::{BlockKind, Cuts, RecordError, Recorder, Recording};
-use cachewright_trace::merge::{TenantInput, Workload};
-use cachewright_trace::{OpenOptions, formats};
+use cachewright_system::{BlockKind, Cuts, RecordError, Recorder};
+use inline::{SHIFT, recorded, recorder, workload};
 use proptest::prelude::*;
 use std::collections::HashMap;
-
-fn workload(texts: &[&str]) -> Workload {
-    let tenants = texts.iter().enumerate().map(|(index, text)| {
-        let options = OpenOptions { format: Some("alibaba".into()), ..OpenOptions::default() };
-        let reader = formats::open_bytes("inline", text.as_bytes(), &options).unwrap();
-        TenantInput::reader(&format!("t{index}"), reader)
-    });
-    Workload::open(tenants.collect()).unwrap()
-}
-
-fn recorded(texts: &[&str]) -> Recording {
-    let recorder = Recorder::new(texts.len(), BlockKind::Split { shift: 12 }, true, 1 << 20);
-    recorder.record(&mut workload(texts), |_| true).unwrap()
-}
 
 #[test]
 fn two_tenants_worked_by_hand() {
@@ -54,8 +41,8 @@ fn two_tenants_worked_by_hand() {
 fn requests_are_told_as_devices_would_see_them() {
     let a = "1,R,2048,4096,0\n2,W,512,1024,10\n1,T,0,12288,20\n1,W,4096,1,30\n";
     let b = "1,R,4096,512,40\n";
-    let recorder = Recorder::new(2, BlockKind::Split { shift: 12 }, true, 1 << 20);
-    let recording = recorder.with_requests().record(&mut workload(&[a, b]), |_| true).unwrap();
+    let recording = recorder(2).with_requests().record(&mut workload(&[a, b], &[]), |_| true);
+    let recording = recording.unwrap();
     assert!(recording.has_requests() && !recorded(&[a, b]).has_requests());
     let told: Vec<_> = (0..5).map(|at| recording.asked(at, recording.times_ns[at])).collect();
     let asked = |time_us: u64, offset, length, write| {
@@ -72,7 +59,7 @@ fn requests_are_told_as_devices_would_see_them() {
     assert_eq!(told, expected);
     assert_ne!(recording.fingerprint(), recorded(&[a, b]).fingerprint());
     // Placed as they are, each tenant on a device of its own, requests say the same.
-    let mut placed = Requests::read(&mut workload(&[a, b]), true, 100, |_| true).unwrap();
+    let mut placed = Requests::read(&mut workload(&[a, b], &[]), true, 100, |_| true).unwrap();
     let devices = [0..1 << 40, 0..1 << 40];
     placed.place(&recording, 12, Layout::AsIs, &devices, &[0, 1]).unwrap();
     for at in [0, 1, 2, 4] {
@@ -82,9 +69,9 @@ fn requests_are_told_as_devices_would_see_them() {
 
 #[test]
 fn a_bound_on_memory_is_an_error_with_the_bound() {
-    let recorder = Recorder::new(1, BlockKind::Split { shift: 12 }, true, 10);
+    let recorder = Recorder::new(1, BlockKind::Split { shift: SHIFT }, true, 10);
     let text = "1,R,0,4096,0\n1,R,0,1073741824,10\n";
-    let error = recorder.record(&mut workload(&[text]), |_| true).unwrap_err();
+    let error = recorder.record(&mut workload(&[text], &[]), |_| true).unwrap_err();
     assert!(matches!(error, RecordError::TooLong { limit: 10 }), "{error}");
     assert!(error.to_string().contains("expected at most"), "{error}");
 }
@@ -125,7 +112,6 @@ proptest! {
         for text in &mut texts {
             text.insert_str(0, "7,F,0,0,0\n");
         }
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let recording = recorded(&texts);
         let mut numbers = HashMap::new();
         let (mut ids, mut writes) = (Vec::new(), Vec::new());

@@ -1,28 +1,23 @@
 //! Service times are those of a device alone: of its model, without a queue, and of where it was.
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
+mod inline;
+
 use cachewright_device::parameters::read;
 use cachewright_device::{AnyDevice, model};
+use cachewright_system::Recording;
 use cachewright_system::timed::service::{ratios, service_times};
 use cachewright_system::timed::{Layout, Requests};
-use cachewright_system::{BlockKind, Recorder, Recording};
-use cachewright_trace::merge::{TenantInput, Workload};
-use cachewright_trace::{OpenOptions, formats};
+use inline::{SHIFT, recorded, workload};
 
 const FIXED: [(&str, &str); 3] = [("read", "100us"), ("write", "50us"), ("parallelism", "1")];
 
-fn workload(text: &str) -> Workload {
-    let options = OpenOptions { format: Some("alibaba".into()), ..OpenOptions::default() };
-    let reader = formats::open_bytes("inline", text.as_bytes(), &options).unwrap();
-    Workload::open(vec![TenantInput::reader("t", reader)]).unwrap()
-}
-
 fn placed(text: &str) -> (Recording, Requests) {
-    let recorder = Recorder::new(1, BlockKind::Split { shift: 12 }, true, 1 << 20);
-    let recording = recorder.record(&mut workload(text), |_| true).unwrap();
-    let mut requests = Requests::read(&mut workload(text), true, 1 << 20, |_| true).unwrap();
+    let recording = recorded(&[text]);
+    let mut workload = workload(&[text], &[]);
+    let mut requests = Requests::read(&mut workload, true, 1 << 20, |_| true).unwrap();
     let space = 0..1_u64 << 40;
-    requests.place(&recording, 12, Layout::AsIs, &[space], &[0]).unwrap();
+    requests.place(&recording, SHIFT, Layout::AsIs, &[space], &[0]).unwrap();
     (recording, requests)
 }
 

@@ -1,7 +1,8 @@
-//! Tenants arrive and leave for an hour of simulated time on channels given on demand, and no
-//! write is lost. The model beside knows nothing of caches: it hears of every write as it is
-//! decided, of every write to a backing device as it is planned and as it is sent, and asks of each
-//! block of a tenant that leaves whether its last version was on its way by then, and arrived.
+//! Tenants arrive and leave for an hour of simulated time on channels given on demand, in either
+//! loop, and no write is lost. The model beside knows nothing of caches: it hears of every write
+//! as it is decided, of every write to a backing device as it is planned and as it is sent, and
+//! asks of each block of a tenant that leaves whether its last version was on its way by then, and
+//! arrived.
 #![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
 
 mod common;
@@ -20,7 +21,7 @@ use cachewright_system::timed::{
 };
 use cachewright_system::{Control, LaneResult, Signals, Wanted};
 use cachewright_types::{Bytes, Nanos, Op, Request, Seed, TenantId, Value};
-use common::{SHIFT, Stack, load};
+use common::{SHIFT, Stack, load_from};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
@@ -30,6 +31,10 @@ const NEEDS: [u32; 8] = [1500, 900, 2400, 2000, 700, 250, 2600, 500];
 const TOTAL: u32 = 6000;
 const SECOND: u64 = 1_000_000_000;
 const SPARE: u32 = 16;
+/// How long each tenant stays.
+const STAY_NS: u64 = 900 * SECOND;
+/// Of each tenant.
+const REQUESTS: u64 = 4000;
 
 /// What is known of a block.
 #[derive(Clone, Copy, Debug, Default)]
@@ -214,10 +219,10 @@ impl PolicyVisitor for Make {
     }
 }
 
-/// Stays of a quarter of an hour that begin 380 s after each other.
+/// Stays that begin 380 s after each other.
 fn stay(tenant: usize) -> (u64, u64) {
     let start = tenant as u64 * 380 * SECOND;
-    (start, start + 900 * SECOND)
+    (start, start + STAY_NS)
 }
 
 /// Six channels of 3 MiB.
@@ -252,7 +257,7 @@ fn control() -> Control {
     Control::new(partitioner, NEEDS.iter().enumerate().map(tenant).collect(), TOTAL)
 }
 
-/// Requests of each tenant, half of them writes, skewed.
+/// Requests of each tenant over its stay, half of them writes, skewed.
 fn texts() -> Vec<String> {
     let mut rng = Seed(5).rng();
     let mut text = |_| {
@@ -260,15 +265,16 @@ fn texts() -> Vec<String> {
             let u = rng.unit();
             let block = (u * u * 2500.0) as u64;
             let op = if rng.below(2) == 0 { 'W' } else { 'R' };
-            format!("1,{op},{},{},{at}\n", block * 4096, 4096 * (1 + rng.below(2)))
+            let time_us = at * STAY_NS / REQUESTS / 1000;
+            format!("1,{op},{},{},{time_us}\n", block * 4096, 4096 * (1 + rng.below(2)))
         };
-        (0..4000).map(&mut line).collect::<String>()
+        (0..REQUESTS).map(&mut line).collect::<String>()
     };
     (0..NEEDS.len()).map(&mut text).collect()
 }
 
 /// Two requests at a time, again and again until a tenant stops.
-fn pace() -> Loop {
+fn closed() -> Loop {
     Loop::Closed {
         queue_depth: vec![2; NEEDS.len()],
         think_ns: vec![150_000_000; NEEDS.len()],
@@ -279,8 +285,9 @@ fn pace() -> Loop {
     }
 }
 
-fn hour(policy: &str, lend: bool) -> (Times, Model) {
-    let loaded = load(&texts(), &Stack::plain(1), Layout::AsIs);
+fn hour(policy: &str, lend: bool, pace: Loop) -> (Times, Model) {
+    let starts: Vec<u64> = (0..NEEDS.len()).map(|at| stay(at).0).collect();
+    let loaded = load_from(&texts(), &starts, &Stack::plain(1), Layout::AsIs);
 
     let mut control = control();
     let stays: Vec<(u64, bool)> = (0..NEEDS.len()).map(|at| (stay(at).0, true)).collect();
@@ -325,7 +332,7 @@ fn hour(policy: &str, lend: bool) -> (Times, Model) {
         requests: &loaded.requests,
         extents: &loaded.placed.tenants,
         next_use: &[],
-        pace: pace(),
+        pace,
         only: None,
         interval_ns: 30 * SECOND,
         windows: 0,
@@ -343,38 +350,63 @@ fn hour(policy: &str, lend: bool) -> (Times, Model) {
 #[test]
 fn an_hour_of_tenants_that_come_and_go_loses_no_write() {
     for (policy, lend) in [("lru", false), ("oc-smq", false), ("s3-fifo", true), ("oc-smq", true)] {
-        let (times, model) = hour(policy, lend);
-        assert!(times.end_ns > 3_500 * SECOND, "{policy}: {} ns", times.end_ns);
-        assert_eq!(model.gone, [true; NEEDS.len()], "{policy}: all have left");
-        assert!(model.blocks.values().map(|known| known.sent).sum::<u64>() > 10_000, "{policy}");
-        for (block, known) in &model.blocks {
-            assert_eq!(known.sent, known.planned.1, "{policy}: {block:?} {known:?}");
-            assert!(known.planned.0 >= known.written, "{policy}: {block:?} {known:?}");
+        for pace in [closed(), Loop::Open] {
+            let word = if pace == Loop::Open { "open" } else { "closed" };
+            check(&format!("{policy}, lend {lend}, {word}"), &hour(policy, lend, pace));
         }
-        assert_eq!(times.cache.dirty_blocks, 0, "{policy}");
-        let of = |wanted: fn(&Change) -> bool| {
-            times.tenancy.iter().filter(|event| wanted(&event.change)).count()
-        };
-        assert_eq!(of(|change| *change == Change::Left), NEEDS.len(), "{policy}");
-        let refused = of(|change| matches!(change, Change::Refused(_)));
-        let granted = of(|change| matches!(change, Change::Granted { .. }));
-        let pooled = of(
-            |change| matches!(change, Change::Granted { shared_blocks, .. } if *shared_blocks > 0),
-        );
-        let counts = (refused, granted, pooled);
-        assert!(refused > 0 && granted >= 6 && pooled > 0, "{policy}: {counts:?}");
-        for event in &times.tenancy {
-            assert!(event.requested_blocks <= event.allocated_blocks, "{policy}: {event:?}");
-        }
-        let used: Vec<u32> = times
-            .tenancy
-            .iter()
-            .filter_map(|event| match &event.change {
-                Change::Granted { channels, .. } => Some(channels.clone()),
-                _ => None,
-            })
-            .flatten()
-            .collect();
-        assert!(used.len() > 6, "{policy}: channels are given out again: {used:?}");
     }
+}
+
+/// In an open loop everything is sent and answered, of those too who go without a cache, and a
+/// tenant leaves with its last answer: when, and what it was given, is the same every time.
+#[test]
+fn an_open_loop_answers_all_that_was_sent() {
+    let (times, model) = hour("oc-smq", false, Loop::Open);
+    let sent: Vec<u64> = times.cache.counts.iter().map(|counts| counts.requests).collect();
+    assert_eq!(sent, [REQUESTS; NEEDS.len()]);
+    let answered = times.tenants.iter().map(|one| one.reads.count() + one.writes.count());
+    assert_eq!(answered.collect::<Vec<u64>>(), sent);
+    for event in times.tenancy.iter().filter(|event| event.change == Change::Left) {
+        let last_ns = times.tenants[event.tenant].last_ns;
+        assert_eq!(event.time_ns, last_ns, "tenant {}", event.tenant);
+        assert!(last_ns + SECOND > stay(event.tenant).1, "tenant {}", event.tenant);
+    }
+    let (again, other) = hour("oc-smq", false, Loop::Open);
+    assert_eq!(times.tenancy, again.tenancy);
+    assert_eq!((times.end_ns, &times.cache.counts), (again.end_ns, &again.cache.counts));
+    assert_eq!(model.now, other.now);
+}
+
+fn check(case: &str, (times, model): &(Times, Model)) {
+    assert!(times.end_ns > 3_500 * SECOND, "{case}: {} ns", times.end_ns);
+    assert_eq!(model.gone, [true; NEEDS.len()], "{case}: all have left");
+    assert!(model.blocks.values().map(|known| known.sent).sum::<u64>() > 10_000, "{case}");
+    for (block, known) in &model.blocks {
+        assert_eq!(known.sent, known.planned.1, "{case}: {block:?} {known:?}");
+        assert!(known.planned.0 >= known.written, "{case}: {block:?} {known:?}");
+    }
+    assert_eq!(times.cache.dirty_blocks, 0, "{case}");
+    let of = |wanted: fn(&Change) -> bool| {
+        times.tenancy.iter().filter(|event| wanted(&event.change)).count()
+    };
+    assert_eq!(of(|change| *change == Change::Left), NEEDS.len(), "{case}");
+    let refused = of(|change| matches!(change, Change::Refused(_)));
+    let granted = of(|change| matches!(change, Change::Granted { .. }));
+    let pooled =
+        of(|change| matches!(change, Change::Granted { shared_blocks, .. } if *shared_blocks > 0));
+    let counts = (refused, granted, pooled);
+    assert!(refused > 0 && granted >= 6 && pooled > 0, "{case}: {counts:?}");
+    for event in &times.tenancy {
+        assert!(event.requested_blocks <= event.allocated_blocks, "{case}: {event:?}");
+    }
+    let used: Vec<u32> = times
+        .tenancy
+        .iter()
+        .filter_map(|event| match &event.change {
+            Change::Granted { channels, .. } => Some(channels.clone()),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    assert!(used.len() > 6, "{case}: channels are given out again: {used:?}");
 }

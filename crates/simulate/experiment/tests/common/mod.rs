@@ -116,3 +116,16 @@ pub fn walk(blocks: u64, laps: u64, step_us: u64) -> String {
     let line = |at: u64| format!("1,R,{},4096,{}\n", at % blocks * 4096, at * step_us);
     (0..blocks * laps).map(line).collect()
 }
+
+/// The folder of captured traces, or nothing (and a line that says so).
+#[allow(dead_code, reason = "not every test binary needs it")]
+pub fn captured() -> Option<PathBuf> {
+    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../../shared");
+    let folder = std::env::var_os("CACHEWRIGHT_SHARED").map_or(beside, PathBuf::from);
+    let folder = folder.join("traces/captured");
+    if !folder.is_dir() {
+        println!("skipped: needs the reference data (set CACHEWRIGHT_SHARED)");
+        return None;
+    }
+    Some(folder)
+}

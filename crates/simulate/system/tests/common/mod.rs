@@ -1,5 +1,8 @@
 //! What the tests of timed replay share: workloads in memory, machines of named devices.
 
+#[path = "../inline/mod.rs"]
+mod inline;
+
 use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
 use cachewright_curve::{CurveSet, Method};
 use cachewright_device::model;
@@ -11,24 +14,11 @@ use cachewright_system::timed::{
     CacheDecider, Decider, Layout, Loop, Machine, MachineSettings, Parts, Placed, Replay, Requests,
     Slots, StepClock, Times, run,
 };
-use cachewright_system::{BlockKind, Control, EngineLane, Lane, Recorder, Recording, Wanted};
-use cachewright_trace::merge::{TenantInput, Workload};
-use cachewright_trace::{OpenOptions, formats};
+use cachewright_system::{Control, EngineLane, Lane, Recording, Wanted};
 use cachewright_types::settings::NoSettings;
 use cachewright_types::{Rng, Seed, Value};
-
-/// log2 of the block size.
-pub const SHIFT: u32 = 12;
-
-/// Tenants' requests as Alibaba-style records.
-pub fn workload(texts: &[String]) -> Workload {
-    let tenants = texts.iter().enumerate().map(|(index, text)| {
-        let options = OpenOptions { format: Some("alibaba".into()), ..OpenOptions::default() };
-        let reader = formats::open_bytes("inline", text.as_bytes(), &options).unwrap();
-        TenantInput::reader(&format!("t{index}"), reader)
-    });
-    Workload::open(tenants.collect()).unwrap()
-}
+pub use inline::SHIFT;
+use inline::{recorder, workload};
 
 /// Random requests over `blocks` blocks in two volumes, skewed, about one per `gap_us`.
 #[allow(dead_code, reason = "not every test binary needs it")]
@@ -95,10 +85,17 @@ pub struct Loaded {
 }
 
 /// Records a workload and places it on one backing device of that name.
+#[allow(dead_code, reason = "not every test binary needs it")]
 pub fn load(texts: &[String], stack: &Stack, layout: Layout) -> Loaded {
-    let recorder = Recorder::new(texts.len(), BlockKind::Split { shift: SHIFT }, true, 1 << 20);
-    let recording = recorder.with_bytes().record(&mut workload(texts), |_| true).unwrap();
-    let mut requests = Requests::read(&mut workload(texts), true, 1 << 20, |_| true).unwrap();
+    load_from(texts, &[], stack, layout)
+}
+
+/// As [`load`], each tenant's first request at its start.
+pub fn load_from(texts: &[String], starts_ns: &[u64], stack: &Stack, layout: Layout) -> Loaded {
+    let workload = || workload(texts, starts_ns);
+    let recorder = recorder(texts.len()).with_bytes();
+    let recording = recorder.record(&mut workload(), |_| true).unwrap();
+    let mut requests = Requests::read(&mut workload(), true, 1 << 20, |_| true).unwrap();
     let capacity = device(&stack.backing).capacity();
     let device_of = vec![0; texts.len()];
     let placed = requests

@@ -1,0 +1,31 @@
+//! Workloads that stand in a test: one Alibaba-style text per tenant, in blocks of 4 KiB.
+
+use cachewright_system::{BlockKind, Recorder, Recording};
+use cachewright_trace::merge::{TenantInput, Workload};
+use cachewright_trace::{OpenOptions, formats};
+use cachewright_types::Nanos;
+
+/// log2 of the block size.
+pub const SHIFT: u32 = 12;
+
+/// Tenants `t0`, `t1` and so on, each beginning at its start; at 0 where none is given.
+pub fn workload<T: AsRef<str>>(texts: &[T], starts_ns: &[u64]) -> Workload {
+    let tenants = texts.iter().enumerate().map(|(index, text)| {
+        let options = OpenOptions { format: Some("alibaba".into()), ..OpenOptions::default() };
+        let reader = formats::open_bytes("inline", text.as_ref().as_bytes(), &options).unwrap();
+        let start = Nanos(starts_ns.get(index).copied().unwrap_or(0));
+        TenantInput { start, ..TenantInput::reader(&format!("t{index}"), reader) }
+    });
+    Workload::open(tenants.collect()).unwrap()
+}
+
+/// Takes down what so many tenants ask for.
+pub fn recorder(tenants: usize) -> Recorder {
+    Recorder::new(tenants, BlockKind::Split { shift: SHIFT }, true, 1 << 20)
+}
+
+/// All that the tenants ask for.
+#[allow(dead_code, reason = "not every test binary records by itself")]
+pub fn recorded<T: AsRef<str>>(texts: &[T]) -> Recording {
+    recorder(texts.len()).record(&mut workload(texts, &[]), |_| true).unwrap()
+}
