@@ -14,7 +14,7 @@ use crate::result::{case_json, curve_points, settings_json, workload_json};
 use crate::series::{self, Rows};
 use crate::spec::full_key;
 use crate::store::Store;
-use crate::timed::{Timed, add_responses, shares_places, throughput, timing_json, workload};
+use crate::timed::{Timed, add_responses, rooms, shares_places, throughput, timing_json, workload};
 use crate::wa::{Flash, UnderCache};
 use crate::{ExperimentError, Spec, VERSION};
 use cachewright_curve::{CurveSet, Method};
@@ -330,7 +330,7 @@ impl Run<'_> {
             answer["flash"] = drive.json(self.origin)?;
         }
         if let Some(found) = extra.timed {
-            answer["timing"] = timing_json(case, found);
+            answer["timing"] = timing_json(case, found, capacity_blocks);
             add_responses(case, &mut answer);
         }
         self.store.save(key, &answer, &result.rows)?;
@@ -380,6 +380,9 @@ impl Run<'_> {
                 result["series"] = "series.parquet".into();
                 if throughput::write(&out.join("throughput.parquet"), &cases)? {
                     result["throughput"] = "throughput.parquet".into();
+                }
+                if rooms::write(&out.join("rooms.parquet"), &cases)? {
+                    result["rooms"] = "rooms.parquet".into();
                 }
                 self.store.write_result(out, &result)?;
                 // Beside the document: what is written does not depend on what was kept.

@@ -8,6 +8,7 @@
 use crate::ExperimentError;
 use cachewright_system::Row;
 use parquet::basic::Compression;
+use parquet::column::writer::ColumnWriter;
 use parquet::data_type::{DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
@@ -85,6 +86,40 @@ fn columns(group: &mut Group<'_>, rows: &Rows) -> Result<(), ParquetError> {
     column::<Int64Type, _, _>(group, rows, |(_, row)| row.occupancy_blocks as i64)?;
     column::<Int64Type, _, _>(group, rows, |(_, row)| row.quota_blocks as i64)?;
     column::<Int32Type, _, _>(group, rows, |(_, row)| row.state as i32)
+}
+
+/// Writes rows of numbers in order, as wide as `schema` says; returns whether there are any, since
+/// without them there is no file.
+pub(crate) fn write_numbers<const N: usize>(
+    path: &Path,
+    schema: &str,
+    rows: &mut [[u64; N]],
+) -> Result<bool, ExperimentError> {
+    rows.sort_unstable();
+    if rows.is_empty() {
+        return Ok(false);
+    }
+    write_file(path, schema, |group| {
+        for at in 0..N {
+            let Some(mut column) = group.next_column()? else { break };
+            let values = rows.iter().map(|row| row[at]);
+            if let ColumnWriter::Int32ColumnWriter(narrow) = column.untyped() {
+                let values: Vec<i32> = values.map(|value| value as i32).collect();
+                narrow.write_batch(&values, None, None)?;
+            } else {
+                let values: Vec<i64> = values.map(|value| value as i64).collect();
+                column.typed::<Int64Type>().write_batch(&values, None, None)?;
+            }
+            column.close()?;
+        }
+        Ok(())
+    })?;
+    Ok(true)
+}
+
+/// A count of a result document; 0 where there is none.
+pub(crate) fn whole(value: &Value) -> u64 {
+    value.as_u64().unwrap_or(0)
 }
 
 /// Writes the next column of a group.

@@ -240,6 +240,44 @@ fn on_demand_gives_what_curves_say_is_needed() {
     }
 }
 
+/// Each makes use of up to 600 blocks: of 1,500 in common channels, and of a channel of 768 each.
+#[test]
+fn every_layout_tells_how_much_of_its_space_is_used() {
+    let folder = folder("layout-space");
+    let text = format!("{TIERED}{NOISY}").replace("channels = [1, 2]", "");
+    let own =
+        [("partition", BY_CURVES), ("capacity", "1500 blocks"), ("replay.profile_share", "1.0")];
+    let found = |set: &[(&str, &str)]| answer(&folder, &text, &[&own, set].concat()).unwrap();
+    for (layout, allocated) in [("striped", 1500.0), ("flashblox", 1536.0), ("on-demand", 1536.0)] {
+        let case = found(&[("layout", layout)]);
+        let required = [0, 1].map(|at| number(&case["tenants"][at]["required_blocks"]));
+        let used = number(&case["timing"]["channels"]["space_utilisation"]);
+        assert_eq!(used, required.iter().sum::<f64>() / allocated, "{layout}: {required:?}");
+    }
+    let silent = found(&[("partition", "equal"), ("layout", "flashblox")]);
+    assert!(silent["timing"]["channels"]["space_utilisation"].is_null(), "who knows what is used");
+}
+
+/// `rooms.parquet` says what `timing.rooms` does.
+#[test]
+fn rooms_are_written_beside_the_result() {
+    let folder = folder("layout-rooms-file");
+    let (out, stack) = (folder.path.join("out"), folder.path.join("stack.toml"));
+    let set = pairs(&[("replay.windows", "5")]);
+    let options = RunOptions { out: Some(out.clone()), set, ..RunOptions::default() };
+    let text = format!("{TIERED}{NOISY}");
+    let first = run(&text, &stack, &options, &quiet).unwrap();
+    assert_eq!(first["rooms"], "rooms.parquet");
+    let bytes = std::fs::read(out.join("rooms.parquet")).unwrap();
+    assert_eq!(&bytes[..4], b"PAR1");
+    run(&text, &stack, &options, &quiet).unwrap();
+    assert_eq!(bytes, std::fs::read(out.join("rooms.parquet")).unwrap(), "kept answers too");
+    let set = pairs(&[("layout", "striped")]);
+    let text = text.replace("channels = [1, 2]", "");
+    let striped = run(&text, &stack, &RunOptions { set, ..options }, &quiet).unwrap();
+    assert!(striped["rooms"].is_null(), "no rooms without a map");
+}
+
 /// Who was told what, and which groups of channels it was given.
 fn changes(case: &Value) -> Vec<(String, String, Value)> {
     let word = |one: &Value, key: &str| one[key].as_str().unwrap().to_owned();
@@ -281,12 +319,11 @@ start = \"100s\"
             change("guest", "granted", serde_json::json!([0])),
         ];
         assert_eq!(changes(&case), expected, "{pace}");
-        let tenancy = &case["timing"]["channels"]["tenancy"];
-        assert!((0.0..=1.0).contains(&number(&tenancy["space_utilisation"])), "{pace}");
         let groups = case["timing"]["channels"]["groups"].as_array().unwrap();
         let owners: Vec<Value> = groups.iter().map(|group| group["tenants"].clone()).collect();
         let expected = serde_json::json!([["guest"], ["noisy"], [], []]);
         assert_eq!(Value::Array(owners), expected, "{pace}: at the end");
+        assert!((0.0..=1.0).contains(&number(&case["timing"]["channels"]["space_utilisation"])));
         assert_eq!(case["tenants"][0]["quota_blocks"], 0, "{pace}: it has left");
         assert!(number(&case["tenants"][2]["hit_ratio"]) > 0.1, "{pace}: {}", case["tenants"][2]);
     }

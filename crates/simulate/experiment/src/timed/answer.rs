@@ -4,10 +4,11 @@
 //! the names; a breakdown's parts are means per request and add up to the mean response.
 
 use super::Timed;
-use super::channels::{channels_json, migrations_json, rooms_json};
+use super::channels::channels_json;
 use super::drive::drive_json;
 use super::energy::{energy_json, whole_energy};
 use super::flash::flash_json;
+use super::rooms::{migrations_json, rooms_json};
 use super::store::store_json;
 use super::throughput::throughput_json;
 use crate::case::Case;
@@ -20,8 +21,8 @@ use serde_json::{Map, Value, json};
 /// The quantiles told of responses.
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)];
 
-/// The `timing` of a case.
-pub fn timing_json(case: &Case, timed: &Timed) -> Value {
+/// The `timing` of a case with a cache of so many blocks.
+pub fn timing_json(case: &Case, timed: &Timed, capacity_blocks: u32) -> Value {
     let times = &timed.times;
     let tenants: Vec<Value> = times
         .tenants
@@ -57,7 +58,7 @@ pub fn timing_json(case: &Case, timed: &Timed) -> Value {
     if let Some(throughput) = throughput_json(case, times) {
         timing["throughput"] = throughput;
     }
-    if let Some(channels) = channels_json(case, times) {
+    if let Some(channels) = channels_json(case, times, capacity_blocks) {
         timing["channels"] = channels;
     }
     if let Some(migrations) = migrations_json(case, times) {

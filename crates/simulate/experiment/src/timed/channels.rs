@@ -1,21 +1,20 @@
 //! The channels of a drive in the result: who has which, and what each did.
 //!
-//! For: `timing.channels`, of the cache device or of the drive that is the machine, and where
-//! blocks lie on them (`timing.rooms`, `timing.migrations`). Must never
-//! know: how it is drawn. Units: bytes, shares of the replay. Throughput is what the host asked
+//! For: `timing.channels`, of the cache device or of the drive that is the machine. Must never know:
+//! how it is drawn, where single blocks lie. Units: bytes, shares of the replay. Throughput is what the host asked
 //! for; busy times contain the drive's own work.
 
+use super::space::space_utilisation;
 use super::tenancy::tenancy_json;
 use crate::case::Case;
-use crate::spec::TenantSpec;
 use cachewright_device::ssd::flash::FlashStats;
 use cachewright_layout::{Map, Share};
-use cachewright_system::timed::{GroupUse, InRooms, Migrated, Times};
+use cachewright_system::timed::{GroupUse, Times};
 use cachewright_types::Op;
 use serde_json::{Value, json};
 
 /// The map and the use of channels; nothing for a first device that has none.
-pub fn channels_json(case: &Case, times: &Times) -> Option<Value> {
+pub fn channels_json(case: &Case, times: &Times, capacity_blocks: u32) -> Option<Value> {
     let device = times.devices.first()?;
     let flash = device.flash.as_ref()?;
     let span_ns = times.end_ns.max(1) as f64;
@@ -38,57 +37,13 @@ pub fn channels_json(case: &Case, times: &Times) -> Option<Value> {
         "groups": times.groups.iter().enumerate().map(group).collect::<Vec<Value>>(),
         "each": each_json(flash, span_ns),
     });
+    if let Some(used) = space_utilisation(case, times, capacity_blocks) {
+        found["space_utilisation"] = used.into();
+    }
     if let Some(tenancy) = tenancy_json(case, times) {
         found["tenancy"] = tenancy;
     }
     Some(found)
-}
-
-/// Blocks that changed places on the cache device; nothing where none did.
-pub fn migrations_json(case: &Case, times: &Times) -> Option<Value> {
-    let sum = |of: fn(&Migrated) -> u64| times.migrated.iter().map(of).sum::<u64>();
-    if sum(|done| done.swaps + done.moves) == 0 {
-        return None;
-    }
-    let named = case.spec.tenants.iter().zip(&times.migrated);
-    let tenants: Vec<Value> = named
-        .map(|(tenant, done)| {
-            json!({
-                "name": tenant.name,
-                "swaps": done.swaps,
-                "moves": done.moves,
-                "bytes": done.bytes,
-            })
-        })
-        .collect();
-    Some(json!({ "bytes": sum(|done| done.bytes), "tenants": tenants }))
-}
-
-/// Where tenants' blocks lay at the end and at the end of each window; nothing where channels are
-/// not laid out.
-pub fn rooms_json(case: &Case, times: &Times) -> Option<Value> {
-    let ((_, end), windows) = times.rooms.split_last()?;
-    let blocks = |(tenant, held): (&TenantSpec, &InRooms)| {
-        json!({
-            "name": tenant.name,
-            "own_blocks": held.own_blocks,
-            "common_blocks": held.common_blocks,
-            "elsewhere_blocks": held.elsewhere_blocks,
-        })
-    };
-    let window = |(time_ns, held): &(u64, Vec<InRooms>)| {
-        let each = |of: fn(&InRooms) -> u32| held.iter().map(of).collect::<Vec<u32>>();
-        json!({
-            "time_ns": time_ns,
-            "own_blocks": each(|held| held.own_blocks),
-            "common_blocks": each(|held| held.common_blocks),
-            "elsewhere_blocks": each(|held| held.elsewhere_blocks),
-        })
-    };
-    Some(json!({
-        "tenants": case.spec.tenants.iter().zip(end).map(blocks).collect::<Vec<Value>>(),
-        "windows": windows.iter().map(window).collect::<Vec<Value>>(),
-    }))
 }
 
 /// The tenants whose blocks a group of channels holds.

@@ -10,10 +10,9 @@
 
 use crate::ExperimentError;
 use crate::case::Case;
-use crate::series::{column, write_file};
+use crate::series::{whole, write_numbers};
 use cachewright_measure::{Bin, Rates};
 use cachewright_system::timed::Times;
-use parquet::data_type::{Int32Type, Int64Type};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -84,23 +83,7 @@ pub fn write(path: &Path, answers: &[Value]) -> Result<bool, ExperimentError> {
             }
         }
     }
-    if rows.is_empty() {
-        return Ok(false);
-    }
-    rows.sort_unstable();
-    write_file(path, SCHEMA, |group| {
-        column::<Int32Type, _, _>(group, &rows, |row| row[0] as i32)?;
-        column::<Int32Type, _, _>(group, &rows, |row| row[1] as i32)?;
-        column::<Int64Type, _, _>(group, &rows, |row| row[2] as i64)?;
-        column::<Int32Type, _, _>(group, &rows, |row| row[3] as i32)?;
-        column::<Int64Type, _, _>(group, &rows, |row| row[4] as i64)?;
-        column::<Int64Type, _, _>(group, &rows, |row| row[5] as i64)
-    })?;
-    Ok(true)
-}
-
-fn whole(value: &Value) -> u64 {
-    value.as_u64().unwrap_or(0)
+    write_numbers(path, SCHEMA, &mut rows)
 }
 
 #[cfg(test)]
