@@ -24,6 +24,7 @@ ALL_TENANTS = 0xFFFF_FFFF
 RESULT_FILE = "result.json"
 _SERIES = ("case", "window", "time_ns", "tenant", "accesses", "hits")
 _SERIES_BLOCKS = ("occupancy_blocks", "quota_blocks")
+_ROOMS = ("own_blocks", "common_blocks", "elsewhere_blocks")
 # By the numbers in the series: what a tenant holds beside what the division gives it.
 STATES = ("none", "supply", "demand", "stable")
 
@@ -139,6 +140,43 @@ class Result:
             pl.col("state").replace_strict(range(len(STATES)), STATES, return_dtype=pl.String),
             hit_ratio=pl.when(pl.col("accesses") > 0).then(pl.col("hits") / pl.col("accesses")),
         ).select(*_SERIES, "hit_ratio", *_SERIES_BLOCKS, "state")
+
+    @cached_property
+    def throughput(self) -> pl.DataFrame:
+        """What was answered per window of `replay.throughput_window`; no rows without it.
+
+        Columns: `case`, `window`, `time_ns` (its end), `tenant`, `requests`, `bytes`.
+        """
+        rows = [
+            (case["case"], window, (window + 1) * found["window_ns"], tenant["name"], *counted)
+            for case in self.document["cases"]
+            if (found := case.get("timing", {}).get("throughput"))
+            for tenant in found["tenants"]
+            for window, counted in enumerate(tenant["series"])
+        ]
+        return _windows(rows, ("requests", "bytes"))
+
+    @cached_property
+    def rooms(self) -> pl.DataFrame:
+        """Where tenants' blocks lay at the end of each window; no rows where all lie anywhere.
+
+        Columns: `case`, `window`, `time_ns` (its end), `tenant`, `own_blocks` (in channels that it
+        has to itself), `common_blocks`, `elsewhere_blocks`.
+        """
+        rows = [
+            (
+                case["case"],
+                window,
+                held["time_ns"],
+                tenant["name"],
+                *(held[room][at] for room in _ROOMS),
+            )
+            for case in self.document["cases"]
+            if (found := case.get("timing", {}).get("rooms"))
+            for at, tenant in enumerate(found["tenants"])
+            for window, held in enumerate(found["windows"])
+        ]
+        return _windows(rows, _ROOMS)
 
     def _series_rows(self) -> pl.DataFrame:
         import polars as pl
@@ -274,3 +312,13 @@ def _flat(line: dict[str, Any]) -> dict[str, Any]:
 
 def _without_name(tenant: dict[str, Any]) -> dict[str, Any]:
     return {key: item for key, item in tenant.items() if key != "name"}
+
+
+def _windows(rows: Sequence[tuple[Any, ...]], counts: Sequence[str]) -> pl.DataFrame:
+    """Return counts by case, window and tenant, in the order of a result folder's files."""
+    import polars as pl
+
+    known = {"case": pl.UInt32, "window": pl.UInt32, "time_ns": pl.UInt64, "tenant": pl.String}
+    schema = {**known, **dict.fromkeys(counts, pl.UInt64)}
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    return frame.sort("case", "window", maintain_order=True)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+import polars as pl
 import pytest
 from conftest import Command
 
 from cachewright import api, drives
+from cachewright.result import Result
 
 DEVICES = (
     '[device.cache]\nmodel = "fixed-latency"\n[device.backing]\nmodel = "hdd-10045-9gb"\n'
@@ -66,14 +69,16 @@ def test_a_store_shows_its_log_in_tables_and_the_report(stack: Path, command: Co
         assert words in page or words == "dense", words
 
 
+CHANNELS = (
+    '[device.cache]\nmodel = "open-channel-16"\nchannels = 2\nchips = 1\nplanes = 1\n'
+    'blocks = 64\nblock = "64KiB"\npage = "4KiB"\nover_provisioning = 0.25\n'
+    '[device.backing]\nmodel = "fixed-latency"\n'
+)
+
+
 def test_channels_are_shown_with_whose_blocks_they_hold(stack: Path, command: Command) -> None:
     path = stack.with_name("channels.toml")
-    drive = (
-        '[device.cache]\nmodel = "open-channel-16"\nchannels = 2\nchips = 1\nplanes = 1\n'
-        'blocks = 64\nblock = "64KiB"\npage = "4KiB"\nover_provisioning = 0.25\n'
-        '[device.backing]\nmodel = "fixed-latency"\n'
-    )
-    path.write_text(stack.read_text() + drive)
+    path.write_text(stack.read_text() + CHANNELS)
     options = ("--set", "layout=dedicated", "--set", "partition=equal", "--set", "capacity=1MiB")
     answer = command("run", path, *options)
     assert answer.status == 0, answer.err
@@ -83,6 +88,36 @@ def test_channels_are_shown_with_whose_blocks_they_hold(stack: Path, command: Co
     groups = document["cases"][0]["timing"]["channels"]["groups"]
     tenants = [tenant["name"] for tenant in document["cases"][0]["tenants"]]
     assert [group["tenants"] for group in groups] == [[name] for name in tenants]
+
+
+def test_rooms_and_throughput_are_frames_as_in_the_files(stack: Path, command: Command) -> None:
+    path = stack.with_name("rooms.toml")
+    path.write_text(stack.read_text() + CHANNELS)
+    curves = '{ name = "hull", ahead = true, least_slope = 0.05 }'
+    settings = {
+        "layout": "flashblox",
+        "partition": curves,
+        "capacity": "1MiB",
+        "replay.windows": "4",
+        "replay.throughput_window": "1s",
+    }
+    options = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    answer = command("run", path, *options, "--out", "rooms")
+    assert answer.status == 0, answer.err
+    assert re.search(r"space used +\d+\.\d% of what tenants are allocated", answer.out)
+    result = Result.load(path.parent / "rooms")
+    names = [tenant["name"] for tenant in result.document["tenants"]]
+    for name, frame in (("rooms", result.rooms), ("throughput", result.throughput)):
+        written = pl.read_parquet(path.parent / "rooms" / f"{name}.parquet")
+        assert frame.height > 0
+        shown = frame.with_columns(tenant=pl.col("tenant").replace_strict(names, range(len(names))))
+        assert shown.rows() == written.rows(), name
+    ends = result.rooms.filter(window=3)
+    held = ends.select("tenant", held=pl.sum_horizontal("own_blocks", "common_blocks"))
+    assert dict(held.rows()) == dict(result.tenants.select("tenant", "occupancy_blocks").rows())
+    plain = api.run(stack)
+    assert plain.rooms.height == plain.throughput.height == 0
+    assert plain.rooms.columns[-3:] == ["own_blocks", "common_blocks", "elsewhere_blocks"]
 
 
 def test_a_drive_says_how_busy_and_worn_it_was_and_what_it_took(

@@ -75,6 +75,21 @@ class RunArgs:
     """Print the result document instead of tables."""
 
 
+@Parameter(name="*")
+@dataclass
+class LessonArgs:
+    """The replay that a model learns from, and how what was found is shown."""
+
+    set: Set = None
+    """Change a setting of the stack as KEY=VALUE, as often as needed."""
+
+    threads: int = 0
+    """Threads of the replay; 0 uses every core."""
+
+    json: Json = False
+    """Print what was found as JSON."""
+
+
 def split_pair(text: str, option: str) -> tuple[str, str]:
     """Split KEY=VALUE. Errors: `SpecError` when there is no `=` or no key."""
     key, equals, value = text.partition("=")

@@ -100,6 +100,9 @@ def _facts(found: dict[str, Any]) -> None:
         ("done after", words.duration(found["end_ns"])),
         ("volumes", found["layout"]),
     ]
+    used = found.get("channels", {}).get("space_utilisation")
+    if used is not None:
+        pairs.append(("space used", f"{words.percent(used)} of what tenants are allocated"))
     if found["read_ahead_blocks"]:
         pairs.append(("read ahead", words.counted(found["read_ahead_blocks"], "block")))
     if found["cleaned_blocks"]:

@@ -78,9 +78,7 @@ def rc_rnn(
     judge: Annotated[list[Path] | None, Parameter(negative="")] = None,
     network: NetworkArgs | None = None,
     learn: LearnArgs | None = None,
-    set: options.Set = None,
-    threads: int = 0,
-    json: options.Json = False,
+    lessons: options.LessonArgs | None = None,
 ) -> None:
     """Train a caching model of `rc-rnn` on the earlier requests of a stack; judge on the rest.
 
@@ -98,14 +96,9 @@ def rc_rnn(
         Train so often from other random numbers, into folders seed1, seed2, ...
     judge
         Another stack of one tenant to judge on, whole, as often as needed.
-    set
-        Change a setting of the stack as KEY=VALUE, as often as needed.
-    threads
-        Threads of the replay; 0 uses every core.
-    json
-        Print what was found as JSON.
 
     """
+    lessons = lessons or options.LessonArgs()
     how = _settings(network or NetworkArgs(), learn or LearnArgs(), oracle, share, seeds)
     with progress() as on_progress:
         found = train_rc_rnn(
@@ -114,11 +107,11 @@ def rc_rnn(
             out,
             how,
             judge={path.stem: path for path in judge or []},
-            settings=options.settings(set),
-            threads=threads,
+            settings=options.settings(lessons.set),
+            threads=lessons.threads,
             progress=on_progress,
         )
-    if json:
+    if lessons.json:
         output.print_json(found.document)
         return
     show(found)

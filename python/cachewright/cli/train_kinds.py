@@ -6,7 +6,7 @@ know: how anyone trains.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -90,20 +90,11 @@ def kinds(
     """
     learn = learn or KindArgs()
     without = [ADDRESS] if learn.without is None else learn.without
-    how = KindsTraining(
-        by=by,
-        network=learn.network,
-        units=learn.units,
-        window=learn.window,
-        without=() if without == ["none"] else tuple(without),
-        share=options.share(learn.share),
-        most=learn.most,
-        seed=learn.seed,
-        epochs=learn.epochs,
-        patience=learn.patience,
-        batch=learn.batch,
-        rate=learn.rate,
-    )
+    read = {
+        "without": () if without == ["none"] else tuple(without),
+        "share": options.share(learn.share),
+    }
+    how = KindsTraining(by=by, **{**asdict(learn), **read})
     with progress() as on_progress:
         found = train_kinds(
             _by_kind(traces),

@@ -6,7 +6,7 @@ know: how anyone trains.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -78,9 +78,7 @@ def icache(
     begin: Annotated[Path | None, Parameter(name="--from")] = None,
     windows: WindowArgs | None = None,
     learn: LearnArgs | None = None,
-    set: options.Set = None,
-    threads: int = 0,
-    json: options.Json = False,
+    lessons: options.LessonArgs | None = None,
 ) -> None:
     """Train a model of `icache` per tenant on the earlier part of a stack; judge on the rest.
 
@@ -94,40 +92,24 @@ def icache(
         Train so often from other random numbers, into folders seed1, seed2, ...
     begin
         Folder of an earlier training whose networks are trained on, as for new days of a trace.
-    set
-        Change a setting of the stack as KEY=VALUE, as often as needed.
-    threads
-        Threads of the replay; 0 uses every core.
-    json
-        Print what was found as JSON.
 
     """
-    windows, learn = windows or WindowArgs(), learn or LearnArgs()
+    lessons, windows = lessons or options.LessonArgs(), windows or WindowArgs()
+    given = {**asdict(windows), **asdict(learn or LearnArgs())}
     how = ICacheTraining(
-        model=model,
-        granules=windows.granules,
-        steps=windows.steps,
-        window=windows.window,
-        stride=windows.stride,
-        share=options.share(windows.share),
-        features=windows.features,
-        seeds=seeds,
-        epochs=learn.epochs,
-        patience=learn.patience,
-        batch=learn.batch,
-        rate=learn.rate,
+        **{**given, "share": options.share(windows.share)}, model=model, seeds=seeds
     )
     with progress() as on_progress:
         found = train_icache(
             source,
             out,
             how,
-            settings=options.settings(set),
+            settings=options.settings(lessons.set),
             begin=begin,
-            threads=threads,
+            threads=lessons.threads,
             progress=on_progress,
         )
-    if json:
+    if lessons.json:
         output.print_json(found.document)
         return
     show(found, "errors of MBP and OAP in shares of the cache, on the later part")
@@ -144,9 +126,7 @@ def mlcache(
     epochs: int = 200,
     batch: int = 8,
     rate: float = 1e-4,
-    set: options.Set = None,
-    threads: int = 0,
-    json: options.Json = False,
+    lessons: options.LessonArgs | None = None,
 ) -> None:
     """Train the model of `mlcache` on the earlier part of a stack; judge on the rest.
 
@@ -166,25 +146,20 @@ def mlcache(
         Intervals per update.
     rate
         Adam's rate.
-    set
-        Change a setting of the stack as KEY=VALUE, as often as needed.
-    threads
-        Threads of the replay; 0 uses every core.
-    json
-        Print what was found as JSON.
 
     """
+    lessons = lessons or options.LessonArgs()
     how = MLCacheTraining(granules, options.share(share), seed, epochs, batch, rate)
     with progress() as on_progress:
         found = train_mlcache(
             source,
             out,
             how,
-            settings=options.settings(set),
-            threads=threads,
+            settings=options.settings(lessons.set),
+            threads=lessons.threads,
             progress=on_progress,
         )
-    if json:
+    if lessons.json:
         output.print_json(found.document)
         return
     show(

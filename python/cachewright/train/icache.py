@@ -17,7 +17,7 @@ from cachewright import _native
 from cachewright._native import SpecError
 from cachewright.demand import Segments, TenantSegments
 from cachewright.spec import PathLike, Settings, SpecLike
-from cachewright.train import cutting
+from cachewright.train import checks, cutting
 from cachewright.train.cutting import FEATURES, PARTS, Cutting, Split
 from cachewright.train.judged import errors, report
 from cachewright.train.lesson import Learned, Lesson, learn_forest, learn_network
@@ -78,13 +78,9 @@ class ICacheTraining:
             )
         if "1" not in self.features:
             raise SpecError("`features`: found `0000`, expected at least one feature")
-        if not 0.0 < self.share < 1.0:
-            raise SpecError(f"`share`: found {self.share}, expected more than 0 and less than 1")
-        for name in ("granules", "steps", "window", "seeds", "epochs", "patience", "batch"):
-            if getattr(self, name) < 1:
-                raise SpecError(f"`{name}`: found {getattr(self, name)}, expected at least 1")
-        if self.stride is not None and self.stride < 1:
-            raise SpecError(f"`stride`: found {self.stride}, expected at least 1")
+        checks.part("share", self.share)
+        checks.counts(self, ("granules", "steps", "window", "seeds", "epochs", "patience", "batch"))
+        checks.counts(self, ("stride",) if self.stride is not None else ())
 
     def cutting(self) -> Cutting:
         """Return how a replay becomes windows."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from cachewright import _native
 from cachewright._native import SpecError
 from cachewright.spec import PathLike, TraceOptions
-from cachewright.train import confusion
+from cachewright.train import checks, confusion
 from cachewright.train.judged import inference_ns
 from cachewright.train.lesson import Learned, Lesson, learn_network
 from cachewright.train.model_file import Normalisation
@@ -76,11 +76,8 @@ class KindsTraining:
         """Check what no other part checks. Errors: `SpecError`."""
         if self.network not in (None, LSTM, MLP):
             raise SpecError(f"`network`: found `{self.network}`, expected {LSTM} or {MLP}")
-        if not 0.0 < self.share < 1.0:
-            raise SpecError(f"`share`: found {self.share}, expected more than 0 and less than 1")
-        for name in ("units", "window", "most", "epochs", "patience", "batch"):
-            if getattr(self, name) < 1:
-                raise SpecError(f"`{name}`: found {getattr(self, name)}, expected at least 1")
+        checks.part("share", self.share)
+        checks.counts(self, ("units", "window", "most", "epochs", "patience", "batch"))
 
     def kind_of_network(self) -> str:
         """Return lstm or mlp."""

@@ -19,7 +19,7 @@ from cachewright import _native
 from cachewright._native import SpecError
 from cachewright.demand import Segments
 from cachewright.spec import PathLike, Settings, SpecLike
-from cachewright.train import cutting
+from cachewright.train import checks, cutting
 from cachewright.train.cutting import Cutting
 from cachewright.train.judged import errors, report
 from cachewright.train.lesson import Learned, Lesson, learn_network
@@ -53,11 +53,8 @@ class MLCacheTraining:
 
     def check(self) -> None:
         """Check settings. Errors: `SpecError`."""
-        if not 0.0 < self.share < 1.0:
-            raise SpecError(f"`share`: found {self.share}, expected more than 0 and less than 1")
-        for name in ("granules", "epochs", "batch"):
-            if getattr(self, name) < 1:
-                raise SpecError(f"`{name}`: found {getattr(self, name)}, expected at least 1")
+        checks.part("share", self.share)
+        checks.counts(self, ("granules", "epochs", "batch"))
 
 
 def best_division(hits: NDArray[np.int64]) -> list[int]:

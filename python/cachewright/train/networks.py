@@ -245,7 +245,7 @@ def _lstm(weights: Any, rows: jax.Array) -> jax.Array:
     """Return the states after each step of `rows` [step, example, input], from zero."""
     import jax.numpy as jnp
 
-    state = []
+    state: list[tuple[jax.Array, jax.Array]] = []
     while (name := f"weight_hh_l{len(state)}") in weights:
         zero = jnp.zeros((rows.shape[1], weights[name].shape[1]))
         state.append((zero, zero))

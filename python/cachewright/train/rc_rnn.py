@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from cachewright import _native
 from cachewright._native import SpecError
 from cachewright.spec import PathLike, Settings, SpecLike, load, pairs
-from cachewright.train import labelling, networks
+from cachewright.train import checks, labelling, networks
 from cachewright.train.labelling import FED_BACK, HEADS, NO_DURATION, Schedule, Shape, Steps
 from cachewright.train.model_file import Normalisation, model_file
 from cachewright.train.networks import LSTM
@@ -71,14 +71,11 @@ class RcRnnTraining:
 
     def check(self) -> None:
         """Check what no other part checks. Errors: `SpecError`."""
-        if not 0.0 < self.share < 1.0:
-            raise SpecError(f"`share`: found {self.share}, expected more than 0 and less than 1")
+        checks.part("share", self.share)
         for name in ("balance", "own"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise SpecError(f"`{name}`: found {getattr(self, name)}, expected 0 to 1")
-        for name in ("units", "window", "batch", "epochs", "patience", "updates", "seeds"):
-            if getattr(self, name) < 1:
-                raise SpecError(f"`{name}`: found {getattr(self, name)}, expected at least 1")
+        checks.counts(self, ("units", "window", "batch", "epochs", "patience", "updates", "seeds"))
         if not 1 <= self.layers <= 3:
             raise SpecError(f"`layers`: found {self.layers}, expected 1 to 3")
 

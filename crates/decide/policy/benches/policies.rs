@@ -2,13 +2,16 @@
 //!
 //! For: finding the slow ones. `cargo bench -p cachewright-policy [-- POLICY...]` is the canonical
 //! run; under `cargo test` the same code runs with a hundredth of the accesses. Accesses follow
-//! Zipf(1.0), interned in order of first appearance. Time is the thread's CPU time where the
-//! system tells it, else wall time; reading and interning are not in it, nor is the pre-pass for
-//! the policies that need the future. `ACCESSES`, `BLOCKS` and `CAPACITIES` in the environment
-//! change the size. The last table stands in `policies.md`.
+//! Zipf(1.0), interned in order of first appearance; policies that look at requests are told of one
+//! per access. Time is the thread's CPU time where the system tells it, else wall time; reading and
+//! interning are not in it, nor is the pre-pass for the policies that need the future. `ACCESSES`,
+//! `BLOCKS` and `CAPACITIES` in the environment change the size. The last table stands in
+//! `policies.md`.
 
 use cachewright_policy::replay::count_hits;
-use cachewright_policy::{Entry, Need, PolicyVisitor, Registered, entries, visit};
+use cachewright_policy::{
+    Access, Asked, Entry, Need, Policy, PolicyVisitor, Registered, Verdict, entries, visit,
+};
 use cachewright_types::{BlockId, Seed};
 use std::time::{Duration, Instant};
 
@@ -31,8 +34,9 @@ fn main() {
     let next_use = next_uses(&blocks, distinct);
     println!("{count} accesses, {distinct} distinct blocks, caches of {capacities:?}");
     println!("millions per CPU-second (miss ratio)");
-    // What an access is worth is a matter of requests, of which there are none here.
-    let told = |entry: &&Entry| entry.needs.iter().all(|need| *need == Need::Future);
+    // What an access is worth is not known here, and no model is there.
+    let known = |need: &Need| matches!(need, Need::Future | Need::Requests);
+    let told = |entry: &&Entry| entry.needs.iter().all(known);
     let wanted = |entry: &&Entry| names.is_empty() || names.iter().any(|name| *name == entry.name);
     for entry in entries().into_iter().filter(told).filter(wanted) {
         print!("{:18}", entry.name);
@@ -69,7 +73,11 @@ impl PolicyVisitor for Run<'_> {
         while runs == 0 || wall.elapsed() < LEAST {
             let mut policy = P::new(self.capacity, &settings, Seed(1));
             policy.reserve_ids(self.distinct);
-            hits = count_hits(&mut policy, self.blocks, self.next_use);
+            hits = if P::ENTRY.needs.contains(&Need::Requests) {
+                count_told_hits(&mut policy, self.blocks)
+            } else {
+                count_hits(&mut policy, self.blocks, self.next_use)
+            };
             runs += 1;
         }
         let spent = match (cpu, cpu_time()) {
@@ -78,6 +86,16 @@ impl PolicyVisitor for Run<'_> {
         };
         (hits, spent / runs)
     }
+}
+
+/// As [`count_hits`], with each access told as a read of a block that lies by its number.
+fn count_told_hits<P: Policy>(policy: &mut P, blocks: &[BlockId]) -> u64 {
+    let hit = |block: &BlockId| {
+        let offset = u64::from(block.0) << 12;
+        policy.asked(&Asked { time_ns: 0, offset, length: 1 << 12, write: false });
+        u64::from(policy.access(Access::read(*block)) == Verdict::Hit)
+    };
+    blocks.iter().map(hit).sum()
 }
 
 /// Time this thread has had a processor, where the system tells it.

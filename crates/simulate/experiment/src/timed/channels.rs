@@ -1,8 +1,8 @@
 //! The channels of a drive in the result: who has which, and what each did.
 //!
-//! For: `timing.channels`, of the cache device or of the drive that is the machine. Must never know:
-//! how it is drawn, where single blocks lie. Units: bytes, shares of the replay. Throughput is what the host asked
-//! for; busy times contain the drive's own work.
+//! For: `timing.channels`, of the cache device or of the drive that is the machine. Must never
+//! know: how it is drawn, where single blocks lie. Units: bytes, shares of the replay. Throughput
+//! is what the host asked for; busy times contain the drive's own work.
 
 use super::space::space_utilisation;
 use super::tenancy::tenancy_json;

@@ -1,8 +1,9 @@
-//! Where tenants' blocks lie on a cache device whose channels are laid out, and what changed places.
+//! Where tenants' blocks lie on a cache device whose channels are laid out, and what changed
+//! places.
 //!
-//! For: `timing.rooms`, `timing.migrations` and `rooms.parquet`. Must never know: which channels they
-//! are, how it is drawn. Units: blocks of the cache, bytes. Schema of the file: `case`, `window`,
-//! `tenant` as UINT_32, `time_ns` (the window's end), `own_blocks`, `common_blocks`,
+//! For: `timing.rooms`, `timing.migrations` and `rooms.parquet`. Must never know: which channels
+//! they are, how it is drawn. Units: blocks of the cache, bytes. Schema of the file: `case`,
+//! `window`, `tenant` as UINT_32, `time_ns` (the window's end), `own_blocks`, `common_blocks`,
 //! `elsewhere_blocks` as UINT_64; one row group.
 
 use crate::ExperimentError;

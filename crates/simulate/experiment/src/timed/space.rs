@@ -1,10 +1,10 @@
 //! How much of what a layout keeps for tenants they make use of.
 //!
 //! For: `timing.channels.space_utilisation`. Must never know: how channels were decided. Units:
-//! blocks, nanoseconds. Source: Wang et al. (oc-cache), V-B: what tenants make use of, by the word of
-//! the division, over what is allocated to them. Left open there: channels are allocated whole; where
-//! all are common it is the capacity of the cache; where a layout follows tenants both are summed
-//! over time, else they are those of the last division.
+//! blocks, nanoseconds. Source: Wang et al. (oc-cache), V-B: what tenants make use of, by the word
+//! of the division, over what is allocated to them. Left open there: channels are allocated whole;
+//! where all are common it is the capacity of the cache; those lent to a pool are nobody's; where a
+//! layout follows tenants both are summed over time, else they are those of the last division.
 
 use crate::case::Case;
 use cachewright_partition::Need;
@@ -30,7 +30,8 @@ pub fn space_utilisation(case: &Case, times: &Times, capacity_blocks: u32) -> Op
                 let group = times.groups.get(*group as usize);
                 group.map_or(0, |group| blocks_of(&group.range, shift).len() as u64)
             };
-            map.pools.iter().flatten().map(held).sum()
+            let had = map.pools.iter().flatten().filter(|group| !map.lent.contains(group));
+            had.map(held).sum()
         }
     };
     (allocated > 0).then(|| used as f64 / allocated as f64)
@@ -52,6 +53,7 @@ fn over_time(events: &[Event], end_ns: u64) -> f64 {
 mod tests {
     use super::*;
     use cachewright_partition::Requirement;
+    use cachewright_system::timed::tenancy::Change;
 
     #[test]
     fn space_is_weighed_by_time() {
