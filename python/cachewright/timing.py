@@ -106,5 +106,6 @@ def channel_groups(found: dict[str, Any]) -> list[dict[str, Any]]:
         }
         label = ", ".join(str(channel) for channel in group["channels"])
         owners = ", ".join(group["tenants"]) or words.NOTHING
+        owners += " (lent)" if group["lent"] else ""
         groups.append({**group, **means, "label": label, "owners": owners})
     return groups

@@ -272,19 +272,24 @@ def _map(what: Isolation, figure: IsolationSpec) -> Table:
     for point, layout in figure.rows():
         outcome = what.found(figure, point, layout)[0]
         groups = outcome.case["timing"]["channels"]["groups"]
-        for owners in dict.fromkeys(tuple(one["tenants"]) for one in groups):
-            own = [one for one in groups if tuple(one["tenants"]) == owners]
+        for held in dict.fromkeys(_holders(one) for one in groups):
+            own = [one for one in groups if _holders(one) == held]
             rows.append(
                 [
                     layout.title,
                     _channels([number for one in own for number in one["channels"]]),
-                    ", ".join(owners) or words.NOTHING,
+                    held,
                     words.size(_sum(own, "read_bytes")),
                     words.size(_sum(own, "write_bytes")),
                     f"{_sum(own, 'bytes_per_s') / MB:.1f}",
                 ]
             )
     return plain(_title(figure), "channels, warm-up included", headers, rows, 3)
+
+
+def _holders(group: dict[str, Any]) -> str:
+    names = ", ".join(group["tenants"]) or words.NOTHING
+    return f"{names} (lent)" if group["lent"] else names
 
 
 def _sum(groups: Sequence[dict[str, Any]], key: str) -> float:
