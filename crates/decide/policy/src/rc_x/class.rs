@@ -6,6 +6,9 @@
 //! then by doublings), whether it was read or written last, the shape of the request that did so
 //! (at most 8 KiB, at most 64 KiB, longer, or one that goes on where another has ended), and how
 //! often it was used (once, twice, up to 5 times, more).
+//!
+//! Requests are told in bytes, so that what a block holds is the most bytes per access that any
+//! request had so far: of one that begins and ends with a block it is just that.
 
 use crate::Asked;
 
@@ -18,6 +21,8 @@ pub const FAMILIES: usize = 32;
 
 /// Ends of requests remembered.
 const ENDS: usize = 32;
+/// Bytes of a block, at least.
+const LEAST_BLOCK: u64 = 512;
 /// Bytes of a short request, at most.
 const SHORT: u64 = 8 << 10;
 /// Bytes of a request that is not long, at most.
@@ -29,17 +34,36 @@ pub struct Shapes {
     ends: [u64; ENDS],
     oldest: usize,
     shape: u16,
+    /// Bytes of the present request, and accesses to blocks of it so far.
+    length: u64,
+    accesses: u64,
+    /// Bytes of a block, as far as is known.
+    block: u64,
+    /// The present request by one of its blocks.
+    share: f32,
 }
 
 impl Default for Shapes {
     fn default() -> Self {
-        Shapes { ends: [u64::MAX; ENDS], oldest: 0, shape: 0 }
+        Shapes {
+            ends: [u64::MAX; ENDS],
+            oldest: 0,
+            shape: 0,
+            length: 0,
+            accesses: 0,
+            block: LEAST_BLOCK,
+            share: 1.0,
+        }
     }
 }
 
 impl Shapes {
     /// Takes the next request.
     pub fn next(&mut self, request: &Asked) {
+        let held = self.length.checked_div(self.accesses);
+        self.block = self.block.max(held.unwrap_or(0));
+        (self.length, self.accesses) = (request.length, 0);
+        self.share = (self.block as f32 / request.length as f32).min(1.0);
         let goes_on = self.ends.contains(&request.offset);
         self.ends[self.oldest] = request.offset.saturating_add(request.length);
         self.oldest = (self.oldest + 1) % ENDS;
@@ -48,6 +72,18 @@ impl Shapes {
         } else {
             u16::from(request.length > SHORT) + u16::from(request.length > MIDDLE)
         };
+    }
+
+    /// A block of the present request is used.
+    #[inline(always)]
+    pub fn uses(&mut self) {
+        self.accesses += 1;
+    }
+
+    /// The share of the present request that one of its blocks is.
+    #[inline(always)]
+    pub fn share(&self) -> f32 {
+        self.share
     }
 
     /// The class of a block used now: `interval` after its use before, if one is known, and
@@ -91,5 +127,20 @@ mod tests {
         (0..29).for_each(|at| assert_eq!(shape(at << 50 | 1, 1), 0));
         assert_eq!(shape((1 << 30) + (64 << 10), 1), 3);
         assert_eq!(shape(8 << 10, 1), 0);
+    }
+
+    /// 64 KiB in 17 blocks (begun in the middle of one), then in 16; from there on 4 KiB are one.
+    #[test]
+    fn shares_by_hand() {
+        let mut shapes = Shapes::default();
+        let mut share = |length, blocks| {
+            shapes.next(&Asked { length, ..Asked::default() });
+            (0..blocks).for_each(|_| shapes.uses());
+            shapes.share()
+        };
+        assert_eq!(share(1 << 16, 17), 512.0 / 65_536.0);
+        assert_eq!(share(1 << 16, 16), 3_855.0 / 65_536.0);
+        assert_eq!([share(1 << 16, 16), share(1 << 14, 4), share(512, 1)], [1.0 / 16.0, 0.25, 1.0]);
+        assert_eq!(share(0, 0), 1.0);
     }
 }

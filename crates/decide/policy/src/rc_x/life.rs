@@ -3,7 +3,8 @@
 //! For: `rc-x`. A *wait* begins with an access to a block and ends with its next one, or when the
 //! block is forgotten. Must never know: which block waits, or where. Ours; after Kaplan and Meier
 //! (JASA'58) for hazards from waits cut short, and Gittins (JRSS B'79) for the index. Units: ages
-//! in accesses; hazards from 0 to 1; worths in uses per block and access.
+//! in accesses; hazards from 0 to 1; savings in requests per use; worths in requests saved per
+//! block and access.
 //!
 //! Few waits of a class say little, so that a class believes its parent as if it were `trust` waits
 //! of its own: a class its kind (without how often the block was used), a kind its family (interval
@@ -45,9 +46,20 @@ struct Waits {
     used: Ages<f32>,
     /// Ended otherwise, or not yet.
     cut: Ages<f32>,
+    /// What the uses that ended them saved.
+    saved: f32,
 }
 
-const NONE: Waits = Waits { used: [0.0; AGES], cut: [0.0; AGES] };
+const NONE: Waits = Waits { used: [0.0; AGES], cut: [0.0; AGES], saved: 0.0 };
+
+/// What waits teach.
+#[derive(Clone, Copy, Debug)]
+struct Lesson {
+    /// The chance of a use at each age of those that reach it.
+    hazards: Ages<f32>,
+    /// What a use saves.
+    saving: f32,
+}
 
 /// What was learned of one class.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +75,7 @@ const WORTHLESS: Worth = Worth { stays: [0.0; AGES], enters: 0.0 };
 /// The waits of all classes and what they teach.
 #[derive(Clone, Debug)]
 pub struct LifeTables {
-    /// Uses that a write into the cache costs.
+    /// Requests that a write into the cache costs.
     price: f32,
     waits: Vec<Waits>,
     /// Of classes, then of kinds.
@@ -83,10 +95,12 @@ impl LifeTables {
         }
     }
 
-    /// A wait has ended with a use.
+    /// A wait has ended with a use that saved so much, or would have.
     #[inline(always)]
-    pub fn used(&mut self, class: u16, age: u32) {
-        self.waits[usize::from(class)].used[index_of(age)] += 1.0;
+    pub fn used(&mut self, class: u16, age: u32, saving: f32) {
+        let waits = &mut self.waits[usize::from(class)];
+        waits.used[index_of(age)] += 1.0;
+        waits.saved += saving;
     }
 
     /// A block was forgotten while it waited.
@@ -95,7 +109,7 @@ impl LifeTables {
         self.waits[usize::from(class)].cut[index_of(age)] += 1.0;
     }
 
-    /// Uses per access that room for a block of the class brings which has waited so long.
+    /// What room is worth for a block of the class which has waited so long.
     #[inline(always)]
     pub fn stays(&self, class: u16, age: u32) -> f32 {
         self.worths[usize::from(self.found_at[usize::from(class)])].stays[index_of(age)]
@@ -121,24 +135,25 @@ impl LifeTables {
             families[class % FAMILIES].add(of);
             all.add(of);
         }
-        let all = all.hazards(&[0.0; AGES], DOUBT);
-        let families: Vec<_> = families.iter().map(|of| of.hazards(&all, TRUST)).collect();
+        let all = all.teach(&Lesson { hazards: [0.0; AGES], saving: 0.0 }, DOUBT);
+        let families: Vec<_> = families.iter().map(|of| of.teach(&all, TRUST)).collect();
         let kinds = kinds.iter().enumerate();
         let kinds: Vec<_> =
-            kinds.map(|(kind, of)| of.hazards(&families[kind % FAMILIES], TRUST)).collect();
+            kinds.map(|(kind, of)| of.teach(&families[kind % FAMILIES], TRUST)).collect();
         for (class, of) in waits.iter().enumerate() {
             let own = of.used.iter().chain(&of.cut).any(|count| *count > 0.0);
             let kind = class % KINDS;
             self.found_at[class] = if own { class } else { CLASSES + kind } as u16;
             if own {
-                self.worths[class] = worth(&of.hazards(&kinds[kind], TRUST), self.price);
+                self.worths[class] = worth(&of.teach(&kinds[kind], TRUST), self.price);
             }
         }
-        for (kind, hazards) in kinds.iter().enumerate() {
-            self.worths[CLASSES + kind] = worth(hazards, self.price);
+        for (kind, lesson) in kinds.iter().enumerate() {
+            self.worths[CLASSES + kind] = worth(lesson, self.price);
         }
-        for count in self.waits.iter_mut().flat_map(|of| of.used.iter_mut().chain(&mut of.cut)) {
-            *count *= FADE;
+        for of in &mut self.waits {
+            of.saved *= FADE;
+            of.used.iter_mut().chain(&mut of.cut).for_each(|count| *count *= FADE);
         }
     }
 }
@@ -149,6 +164,14 @@ impl Waits {
             self.used[age] += other.used[age];
             self.cut[age] += other.cut[age];
         }
+        self.saved += other.saved;
+    }
+
+    /// What they teach where `prior` is believed as if it came from `trust` waits.
+    fn teach(&self, prior: &Lesson, trust: f32) -> Lesson {
+        let uses = self.used.iter().sum::<f32>() + trust;
+        let saving = (self.saved + trust * prior.saving) / uses;
+        Lesson { hazards: self.hazards(&prior.hazards, trust), saving }
     }
 
     /// The chance of a use at each age of those that reach it, where `prior` is believed as if it
@@ -166,9 +189,10 @@ impl Waits {
     }
 }
 
-/// For each age the best rate of uses over all times for which the block might be kept from there
-/// on; at the first age also less the price of writing it.
-fn worth(hazards: &Ages<f32>, price: f32) -> Worth {
+/// For each age the best rate of savings over all times for which the block might be kept from
+/// there on; at the first age also less the price of writing it.
+fn worth(lesson: &Lesson, price: f32) -> Worth {
+    let Lesson { hazards, saving } = lesson;
     let mut found = WORTHLESS;
     for from in 0..AGES {
         let (mut waits, mut room) = (1.0_f32, 0.0_f32);
@@ -176,9 +200,9 @@ fn worth(hazards: &Ages<f32>, price: f32) -> Worth {
             let uses = waits * hazard;
             room += width(age) * (waits - 0.5 * uses);
             waits -= uses;
-            found.stays[from] = found.stays[from].max((1.0 - waits) / room);
+            found.stays[from] = found.stays[from].max(saving * (1.0 - waits) / room);
             if from == 0 {
-                found.enters = found.enters.max((1.0 - waits - price) / room);
+                found.enters = found.enters.max((saving * (1.0 - waits) - price) / room);
             }
         }
     }
@@ -212,10 +236,14 @@ mod tests {
         // A parent of 4 waits that says 1/4 everywhere: (2 + 1) / (4 + 4), then 1 / (1 + 4).
         assert_eq!(waits.hazards(&[0.25; AGES], 4.0)[..3], [0.375, 0.2, 0.25]);
         // Half a use for 8 accesses, the last four of which (on average) half are saved: 0.5 / 6.
-        let found = worth(&hazards, 0.1);
+        let found = worth(&Lesson { hazards, saving: 1.0 }, 0.1);
         assert_eq!(found.stays[..2], [0.5 / 6.0, 0.0]);
         assert!((found.enters - 0.4 / 6.0).abs() < 1e-7);
-        assert_eq!(worth(&hazards, 0.5).enters, 0.0);
+        assert_eq!(worth(&Lesson { hazards, saving: 1.0 }, 0.5).enters, 0.0);
+        // Of requests of two blocks half as much is saved, and the write costs as much.
+        let found = worth(&Lesson { hazards, saving: 0.5 }, 0.1);
+        assert_eq!(found.stays[0], 0.25 / 6.0);
+        assert!((found.enters - 0.15 / 6.0).abs() < 1e-7);
     }
 
     /// A use that is sure to come at ages 12 to 15 makes room worth more the nearer it is.
@@ -223,16 +251,25 @@ mod tests {
     fn what_is_about_to_be_used_is_worth_more() {
         let mut hazards = [0.0; AGES];
         hazards[2] = 1.0;
-        let found = worth(&hazards, 0.0);
+        let found = worth(&Lesson { hazards, saving: 1.0 }, 0.0);
         assert_eq!(found.stays[..4], [1.0 / 14.0, 1.0 / 6.0, 1.0 / 2.0, 0.0]);
         assert_eq!(found.enters, 1.0 / 14.0);
+    }
+
+    /// Three uses that saved a quarter each and a parent that says one half, believed as two uses.
+    #[test]
+    fn savings_by_hand() {
+        let mut waits = NONE;
+        (waits.used[3], waits.cut[9], waits.saved) = (3.0, 50.0, 0.75);
+        let parent = Lesson { hazards: [0.0; AGES], saving: 0.5 };
+        assert_eq!(waits.teach(&parent, 2.0).saving, 1.75 / 5.0);
     }
 
     #[test]
     fn a_class_without_waits_is_as_its_kind() {
         let mut tables = LifeTables::new(0.0);
         let (class, sibling, stranger) = (5, 5 + KINDS as u16, 6);
-        (0..1000).for_each(|_| tables.used(class, 9));
+        (0..1000).for_each(|_| tables.used(class, 9, 1.0));
         tables.learn(std::iter::empty());
         assert!(tables.stays(sibling, 9) > 0.05, "of the same kind");
         assert!(tables.stays(stranger, 9) > 0.05, "all that is known says so");

@@ -7,33 +7,43 @@
 //! Every access begins a wait of its block and, if the block is remembered, ends one; waits of
 //! blocks in the cache and of ghosts count alike, so that nothing must be admitted to be learned
 //! of. From time to time the waits so far become life tables ([`life`]) by class ([`class`]): what
-//! a block's room is worth, by its class and how long it has waited. A missed block is admitted if
-//! its room, after the price of its write, is worth more than that of the least of `sample` blocks
-//! drawn from the cache (and of the last draw's runner-up), which leaves for it. Where nothing ever
-//! came back, nothing is worth its write and nothing is admitted. An entry that is worth less than
-//! [`CLEAR`] of what the last loser was is turned away without a draw; each time the bar gives a
-//! little. Ages wrap after 2^32 accesses. Memory: 20 bytes per block id, 12 per block in the cache,
-//! 270 KiB of tables.
+//! a block's room is worth, by its class and how long it has waited. A use is worth the share of
+//! its request that the block is: a disk takes little longer for many blocks in a row than for one,
+//! and one that is not in the cache spoils the others' hits. Where nothing ever came back, nothing
+//! is worth its write and nothing is admitted.
+//!
+//! Room has a price, [`RcX::bar`]: what the last block to leave was worth, the least of `sample`
+//! drawn from the cache and of the last draw's runner-up. Missed blocks that are worth more come
+//! in. Each time none does the price gives a little; one that has given is drawn anew before it is
+//! believed. A request's first missed block decides for all: half a request waits for the disk as
+//! long as all of it. Blocks used one after the other leave together, so that what is dirty is
+//! written back by one command ([`leave`]), and ahead of need where a share of the cache is enough
+//! for that. Ages wrap after 2^32 accesses. Memory: 20 bytes per block id, 12 per block in the
+//! cache, 290 KiB of tables.
 
 pub mod class;
+mod leave;
 pub mod life;
 
 use crate::links::Links;
 use crate::registry::{Entry, Need, Registered};
-use crate::{Access, Asked, Policy, Verdict};
+use crate::{Access, Asked, Chore, Policy, Verdict};
 use cachewright_types::{BlockId, Rng, Seed};
 use class::Shapes;
+use leave::Trail;
 use life::LifeTables;
 
 cachewright_types::settings! {
     /// What RC-X weighs and remembers.
     pub struct RcXSettings {
-        /// uses that a block must promise beyond none to be written into the cache
-        write_price: f64 = 0.15, "uses", 0.0 ..= 1.0;
+        /// requests of one block that a block written into the cache must save beyond none
+        write_price: f64 = 0.1, "requests", 0.0 ..= 1.0;
         /// blocks remembered beyond the capacity, as a multiple of it
         ghosts: f64 = 2.0, "ratio", 0.0 ..= 3.0;
         /// blocks drawn to find one that leaves
         sample: u32 = 16, "blocks", 1 ..= 256;
+        /// whether a hit counts as the share of its request that it is, or as one
+        by_request: bool = true, "true or false", 0 ..= 1;
     }
 }
 
@@ -42,9 +52,7 @@ cachewright_types::settings! {
 const FIRST: u32 = 64;
 /// up to the capacity, but at least to so many.
 const LEAST_PERIOD: u32 = 16_384;
-/// The share of the last loser's worth below which an entry is turned away at once.
-const CLEAR: f32 = 0.5;
-/// What is left of that bar each time.
+/// What is left of the price of room each time nothing comes in for it.
 const GIVES: f32 = 0.98;
 /// The place of a block that is not in the cache.
 const OUT: u32 = u32::MAX;
@@ -78,6 +86,7 @@ pub struct RcX {
     capacity: u32,
     ghosts: f64,
     sample: u32,
+    by_request: bool,
     now: u32,
     /// Accesses until tables are learned, and how many there were the last time.
     until: u32,
@@ -87,8 +96,16 @@ pub struct RcX {
     rng: Rng,
     /// The worth of the last loser of a draw, less what was given since.
     bar: f32,
-    /// The runner-up of the last draw.
+    /// Whether anything was given.
+    given: bool,
+    /// The runner-up of the last draw, or its loser if that has stayed.
     spare: Option<BlockId>,
+    /// Who leaves next for a block that comes in, and ahead of need.
+    onwards: Option<Trail>,
+    backwards: Option<Trail>,
+    /// Whether requests are told, and what was decided about the present one's missed blocks.
+    told: bool,
+    decided: Option<bool>,
 }
 
 impl Registered for RcX {
@@ -107,6 +124,7 @@ impl Registered for RcX {
             capacity: capacity_blocks,
             ghosts: settings.ghosts,
             sample: settings.sample,
+            by_request: settings.by_request,
             now: 0,
             until: FIRST,
             period: FIRST,
@@ -114,7 +132,12 @@ impl Registered for RcX {
             shapes: Shapes::default(),
             rng: seed.derive("draws").rng(),
             bar: 0.0,
+            given: false,
             spare: None,
+            onwards: None,
+            backwards: None,
+            told: false,
+            decided: None,
         }
     }
 }
@@ -155,58 +178,32 @@ impl RcX {
         }
     }
 
-    /// The worth of the room at a place, and how long its block has waited.
-    #[inline(always)]
-    fn worth_at(&self, place: u32) -> (f32, u32) {
-        let held = self.held[place as usize];
-        let age = self.now.wrapping_sub(held.last);
-        (self.tables.stays(held.class, age), age)
-    }
-
-    /// Draws blocks from the cache, which holds some; the place and worth of the one whose room is
-    /// worth least, of equal ones the one that has waited longest.
-    fn draw(&mut self) -> (u32, f32) {
-        let spare = self.spare.take().map(|block| self.links.tag(block));
-        let spare = spare.filter(|known| known.uses > 0 && known.place != OUT);
-        let first = match spare {
-            Some(known) => known.place,
-            None => self.rng.below(self.held.len() as u64) as u32,
-        };
-        let (worth, age) = self.worth_at(first);
-        let mut least = (first, worth, age);
-        let mut second = None;
-        for _ in u32::from(spare.is_none())..self.sample {
-            let place = self.rng.below(self.held.len() as u64) as u32;
-            let (worth, age) = self.worth_at(place);
-            let below = |than: (u32, f32, u32)| worth < than.1 || (worth == than.1 && age > than.2);
-            if place == least.0 {
-                continue;
-            }
-            if below(least) {
-                second = Some(least);
-                least = (place, worth, age);
-            } else if second.is_none_or(below) {
-                second = Some((place, worth, age));
+    /// Whether a missed block comes in which would be worth so much.
+    fn comes_in(&mut self, enters: f32) -> bool {
+        if let Some(decided) = self.decided.filter(|_| self.told) {
+            return decided;
+        }
+        let mut comes = enters > 0.0;
+        if comes && self.is_full() {
+            if enters <= self.bar {
+                self.bar *= GIVES;
+                self.given = true;
+                comes = false;
+            } else if self.given {
+                let (place, worth) = self.draw();
+                self.spare = Some(self.held[place as usize].block);
+                comes = enters > worth;
             }
         }
-        self.spare = second.map(|second| self.held[second.0 as usize].block);
-        self.bar = least.1;
-        (least.0, least.1)
-    }
-
-    /// Takes the block at a place out of the cache; the last one comes to lie there.
-    fn take_out(&mut self, place: u32) -> BlockId {
-        let gone = self.held.swap_remove(place as usize).block;
-        if let Some(moved) = self.held.get(place as usize) {
-            self.links.tag_mut(moved.block).place = place;
-        }
-        gone
+        self.decided = Some(comes);
+        comes
     }
 
     /// Notes a use of the block; returns what was known of it before.
     #[inline(always)]
     fn note(&mut self, access: Access) -> Known {
         let now = self.now;
+        self.shapes.uses();
         let known = self.links.tag_mut(access.block);
         let before = *known;
         let interval = (before.uses > 0).then(|| now.wrapping_sub(before.last));
@@ -214,7 +211,8 @@ impl RcX {
         known.last = now;
         known.class = self.shapes.class(interval, access.write, known.uses);
         if let Some(interval) = interval {
-            self.tables.used(before.class, interval);
+            let saving = if self.by_request { self.shapes.share() } else { 1.0 };
+            self.tables.used(before.class, interval, saving);
         }
         before
     }
@@ -243,7 +241,7 @@ impl Policy for RcX {
             self.links.unlink(0, block);
         }
         let enters = self.tables.enters(class);
-        if enters <= 0.0 {
+        if !self.comes_in(enters) {
             self.haunt(block);
             return Verdict::Bypass;
         }
@@ -253,18 +251,8 @@ impl Policy for RcX {
             self.trim_ghosts();
             return Verdict::Admit { evicted: None };
         }
-        if enters <= self.bar * CLEAR {
-            self.bar *= GIVES;
-            self.haunt(block);
-            return Verdict::Bypass;
-        }
-        let (place, worth) = self.draw();
+        let place = self.next_to_leave();
         let loser = self.held[place as usize].block;
-        if enters <= worth {
-            self.spare = Some(loser);
-            self.haunt(block);
-            return Verdict::Bypass;
-        }
         self.held[place as usize] = held;
         self.links.tag_mut(block).place = place;
         self.haunt(loser);
@@ -323,6 +311,21 @@ impl Policy for RcX {
     #[inline(always)]
     fn asked(&mut self, request: &Asked) {
         self.shapes.next(request);
+        (self.told, self.decided) = (true, None);
+    }
+
+    fn has_rooms_or_chores() -> bool {
+        true
+    }
+
+    /// Blocks that leave ahead of need, one after the other.
+    #[inline(always)]
+    fn chore(&mut self) -> Option<Chore> {
+        if self.backwards.is_none() && !self.lacks_room() {
+            return None;
+        }
+        let block = self.leave_ahead()?;
+        Some(Chore::Demote(block))
     }
 
     fn audit(&self) -> Result<(), String> {

@@ -94,3 +94,55 @@ fn the_future_is_not_read() {
         assert_eq!(blind.access(Access::read(block)), told.access(access));
     }
 }
+
+/// Asks for blocks in a row by one request of 4 KiB per block.
+fn request(cache: &mut RcX, first: u32, blocks: u32) -> Vec<Verdict> {
+    let (offset, length) = (u64::from(first) << 12, u64::from(blocks) << 12);
+    cache.asked(&Asked { offset, length, ..Asked::default() });
+    (first..first + blocks).map(|id| read(cache, id)).collect()
+}
+
+/// Requests of one block and of 32 over and over, each block as often: those of one come in, and
+/// of the others, whose blocks save a thirty-second of a request each, none pays for its write.
+/// Where hits count alike all do.
+#[test]
+fn a_block_of_a_long_request_is_worth_its_share() {
+    for by_request in [true, false] {
+        let settings = RcXSettings { by_request, ..RcXSettings::default() };
+        let mut cache = RcX::new(64, &settings, Seed(1));
+        cache.reserve_ids(2_000);
+        for round in 0..500 {
+            request(&mut cache, 1_000, 32);
+            (0..8).for_each(|id| drop(request(&mut cache, (id + round) % 8 * 8, 1)));
+        }
+        assert!((0..8).all(|id| cache.contains(BlockId(id * 8))));
+        let long = (1_000..1_032).filter(|id| cache.contains(BlockId(*id))).count();
+        assert_eq!(long, if by_request { 0 } else { 32 });
+    }
+}
+
+/// Whatever its blocks are worth by themselves, those of a request that miss come in or stay out
+/// together; and what leaves ahead of need leaves in runs, the last of each first.
+#[test]
+fn requests_come_in_and_leave_as_a_whole() {
+    let settings = RcXSettings { by_request: false, ..RcXSettings::default() };
+    let mut cache = RcX::new(800, &settings, Seed(2));
+    cache.reserve_ids(4_000);
+    let mut rng = Seed(6).rng();
+    let (mut runs, mut left) = (0, 0);
+    for _ in 0..20_000 {
+        let first = (rng.unit().powi(2) * 400.0) as u32 * 8;
+        let verdicts = request(&mut cache, first, 8);
+        let out = |verdict: &Verdict| *verdict == Verdict::Bypass;
+        let missed: Vec<_> = verdicts.iter().filter(|verdict| **verdict != Verdict::Hit).collect();
+        assert!(missed.iter().all(|verdict| out(verdict)) || !missed.iter().any(|one| out(one)));
+        let mut before = None;
+        while let Some(Chore::Demote(block)) = cache.chore() {
+            runs += u32::from(before != Some(block.0 + 1));
+            (left, before) = (left + 1, Some(block.0));
+        }
+        assert!(cache.len() <= 792, "one of a hundred blocks is kept free");
+        assert_eq!(cache.audit(), Ok(()));
+    }
+    assert!(left > 2_000 && left > 6 * runs, "{left} blocks in {runs} runs");
+}

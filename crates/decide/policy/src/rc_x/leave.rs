@@ -1,0 +1,159 @@
+//! Who leaves: the least of a draw, and what lies beside it.
+//!
+//! For: `rc-x`. Must never know: what comes in, addresses. Units: blocks, accesses.
+//!
+//! Blocks that came in one after the other lie at places in a row, and those that were also used
+//! one after the other the last time are a *run*: mostly neighbours on the volume. A run leaves as a
+//! whole, where no block of it is worth much more than the one that was drawn, and what comes in
+//! takes its places in the same order. A block is known by its last access, which is no other's: so
+//! that a run ends where one of its blocks was used or has gone meanwhile.
+
+use super::{Held, OUT, RcX};
+use cachewright_types::BlockId;
+
+/// Of so many blocks of the capacity one is kept free, so that blocks leave ahead of need.
+const FREE_ONE_OF: u32 = 100;
+/// Blocks that leave together, at most.
+const LONGEST_RUN: u32 = 256;
+/// Worths of the block drawn that another of its run may have.
+const MUCH_MORE: f32 = 4.0;
+
+/// The next block of a run that leaves.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trail {
+    place: u32,
+    /// Its last access.
+    last: u32,
+    /// Blocks of the run from it on.
+    left: u32,
+}
+
+impl Trail {
+    /// The block `by` places further, if there is one left.
+    fn next(self, by: i32) -> Option<Trail> {
+        let place = self.place.checked_add_signed(by)?;
+        let last = self.last.wrapping_add_signed(by);
+        (self.left > 1).then_some(Trail { place, last, left: self.left - 1 })
+    }
+}
+
+impl RcX {
+    /// Blocks kept free.
+    fn reserve(&self) -> u32 {
+        self.capacity / FREE_ONE_OF
+    }
+
+    /// Whether what comes in makes others leave.
+    pub(super) fn is_full(&self) -> bool {
+        self.held.len() as u32 + self.reserve() >= self.capacity
+    }
+
+    /// Whether less is free than shall be.
+    #[inline(always)]
+    pub(super) fn lacks_room(&self) -> bool {
+        self.held.len() as u32 + self.reserve() > self.capacity
+    }
+
+    /// The place of the block that leaves a full cache for one that comes in.
+    pub(super) fn next_to_leave(&mut self) -> u32 {
+        let trail = self.onwards.take().filter(|trail| self.is_there(trail));
+        let trail = trail.unwrap_or_else(|| {
+            let (first, end) = self.draw_run();
+            Trail { place: first, last: self.held[first as usize].last, left: end - first }
+        });
+        self.onwards = trail.next(1);
+        trail.place
+    }
+
+    /// Takes out a block that leaves ahead of need, of each run the last one first: so the blocks
+    /// that come to lie in their places stay in order.
+    pub(super) fn leave_ahead(&mut self) -> Option<BlockId> {
+        let trail = match self.backwards.take().filter(|trail| self.is_there(trail)) {
+            Some(trail) => trail,
+            None if self.lacks_room() && !self.held.is_empty() => {
+                let (first, end) = self.draw_run();
+                let last = self.held[end as usize - 1].last;
+                Trail { place: end - 1, last, left: end - first }
+            }
+            None => return None,
+        };
+        self.backwards = trail.next(-1);
+        let block = self.take_out(trail.place);
+        self.haunt(block);
+        Some(block)
+    }
+
+    /// Whether the block of a trail is where it was and was not used since.
+    fn is_there(&self, trail: &Trail) -> bool {
+        self.held.get(trail.place as usize).is_some_and(|held| held.last == trail.last)
+    }
+
+    /// Draws a block from the cache, which holds some, and its run: the first place, and the one
+    /// after the last.
+    fn draw_run(&mut self) -> (u32, u32) {
+        let (place, worth) = self.draw();
+        let leaves = |place: u32| self.worth_at(place).0 <= worth * MUCH_MORE;
+        let follows = |one: &Held, next: &Held| one.last.wrapping_add(1) == next.last;
+        let row = |place: u32| {
+            let pair = self.held.get(place as usize - 1..=place as usize);
+            pair.is_some_and(|pair| follows(&pair[0], &pair[1]))
+        };
+        let (mut first, mut end) = (place, place + 1);
+        while first > 0 && end - first < LONGEST_RUN && row(first) && leaves(first - 1) {
+            first -= 1;
+        }
+        while end - first < LONGEST_RUN && row(end) && leaves(end) {
+            end += 1;
+        }
+        (first, end)
+    }
+
+    /// The worth of the room at a place, and how long its block has waited.
+    #[inline(always)]
+    fn worth_at(&self, place: u32) -> (f32, u32) {
+        let held = self.held[place as usize];
+        let age = self.now.wrapping_sub(held.last);
+        (self.tables.stays(held.class, age), age)
+    }
+
+    /// Draws blocks from the cache, which holds some; the place and worth of the one whose room is
+    /// worth least, of equal ones the one that has waited longest.
+    pub(super) fn draw(&mut self) -> (u32, f32) {
+        let spare = self.spare.take().map(|block| self.links.tag(block));
+        let spare = spare.filter(|known| known.uses > 0 && known.place != OUT);
+        let first = match spare {
+            Some(known) => known.place,
+            None => self.rng.below(self.held.len() as u64) as u32,
+        };
+        let (worth, age) = self.worth_at(first);
+        let mut least = (first, worth, age);
+        let mut second = None;
+        for _ in u32::from(spare.is_none())..self.sample {
+            let place = self.rng.below(self.held.len() as u64) as u32;
+            let (worth, age) = self.worth_at(place);
+            let below = |than: (u32, f32, u32)| worth < than.1 || (worth == than.1 && age > than.2);
+            if place == least.0 {
+                continue;
+            }
+            if below(least) {
+                second = Some(least);
+                least = (place, worth, age);
+            } else if second.is_none_or(below) {
+                second = Some((place, worth, age));
+            }
+        }
+        self.spare = second.map(|second| self.held[second.0 as usize].block);
+        self.bar = least.1;
+        self.given = false;
+        (least.0, least.1)
+    }
+
+    /// Takes the block at a place out of the cache; the last one comes to lie there.
+    pub(super) fn take_out(&mut self, place: u32) -> BlockId {
+        let gone = self.held.swap_remove(place as usize).block;
+        if let Some(moved) = self.held.get(place as usize) {
+            self.links.tag_mut(moved.block).place = place;
+        }
+        gone
+    }
+}
