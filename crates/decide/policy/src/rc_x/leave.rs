@@ -3,10 +3,10 @@
 //! For: `rc-x`. Must never know: what comes in, addresses. Units: blocks, accesses.
 //!
 //! Blocks that came in one after the other lie at places in a row, and those that were also used
-//! one after the other the last time are a *run*: mostly neighbours on the volume. A run leaves as a
-//! whole, where no block of it is worth much more than the one that was drawn, and what comes in
-//! takes its places in the same order. A block is known by its last access, which is no other's: so
-//! that a run ends where one of its blocks was used or has gone meanwhile.
+//! one after the other the last time are a *run*: mostly neighbours on the volume. A run leaves as
+//! a whole, where no block of it is worth much more than the one that was drawn, and what comes in
+//! takes its places in the same order. A block is known by its last access, which is no other's:
+//! so that a run ends where one of its blocks was used or has gone meanwhile.
 
 use super::{Held, OUT, RcX};
 use cachewright_types::BlockId;
