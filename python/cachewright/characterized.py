@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cachewright import _native
+from cachewright import _native, words
 from cachewright._native import SpecError
 from cachewright.spec import PathLike, TraceOptions
 
@@ -56,7 +56,12 @@ def _content(model: PathLike | bytes) -> bytes:
     if isinstance(model, bytes):
         return model
     try:
-        return Path(model).read_bytes()
+        content = Path(model).read_bytes()
+        _native.Model(content)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise SpecError(f"{model}: {reason}; expected a model of `train kinds`") from None
+        raise SpecError(
+            f"{model}: {words.reason(error)}; expected a model of `train kinds`"
+        ) from None
+    except SpecError as error:
+        raise SpecError(f"{model}: {error}") from None
+    return content

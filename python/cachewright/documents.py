@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cachewright import words
 from cachewright._native import SpecError
 
 if TYPE_CHECKING:
@@ -21,8 +22,7 @@ def read(file: Path, expected: str) -> dict[str, Any]:
     try:
         document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise SpecError(f"{file}: {reason}; expected {expected}") from None
+        raise SpecError(f"{file}: {words.reason(error)}; expected {expected}") from None
     except ValueError as error:
         raise SpecError(f"{file}: {error}, expected a result document (JSON)") from None
     return document

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from cachewright import words
 from cachewright._native import SpecError
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -66,8 +67,9 @@ def load(spec: SpecLike) -> Stack:
     try:
         return Stack(Path(spec).read_text(encoding="utf-8"), os.fspath(spec))
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise SpecError(f"{os.fspath(spec)}: {reason}; expected a stack file (TOML)") from None
+        raise SpecError(
+            f"{os.fspath(spec)}: {words.reason(error)}; expected a stack file (TOML)"
+        ) from None
     except UnicodeDecodeError as error:
         raise SpecError(
             f"{os.fspath(spec)}: found a byte that is not UTF-8 at offset {error.start}, "

@@ -110,3 +110,8 @@ def _table(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return f" {text}".strip("{}")
+
+
+def reason(error: OSError) -> str:
+    """Return why the system refused, without its number: `no such file or directory`."""
+    return (error.strerror or str(error)).lower()

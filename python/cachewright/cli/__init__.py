@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError, UnusedCliTokensError
 
-from cachewright import _native
+from cachewright import _native, words
 from cachewright.cli import (
     characterize,
     check,
@@ -80,7 +80,7 @@ def status_of(arguments: Sequence[str]) -> int:
         return FAILED
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
-        output.error(f"{name}{(error.strerror or str(error)).lower()}")
+        output.error(f"{name}{words.reason(error)}")
         return FAILED
     return DONE
 

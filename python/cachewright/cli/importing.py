@@ -63,8 +63,11 @@ def mqsim(
 
 
 def _text(path: Path) -> str:
-    """Return the text of a file; one that is no UTF-8 is refused."""
+    """Return the text of a file. Errors: `SpecError` when there is none or it is no UTF-8."""
+    expected = "expected a file of MQSim's (XML)"
     try:
         return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise _native.SpecError(f"{path}: found bytes that are no UTF-8, expected XML") from error
+    except OSError as error:
+        raise _native.SpecError(f"{path}: {words.reason(error)}; {expected}") from None
+    except UnicodeDecodeError:
+        raise _native.SpecError(f"{path}: found bytes that are no UTF-8, {expected}") from None

@@ -20,7 +20,8 @@ from cachewright.cli.tables import Column, table
 from cachewright.train.kinds import ADDRESS, KindsTraining, train_kinds
 
 Named = Annotated[
-    list[str], Parameter(help="KIND=TRACE, at least two kinds; a kind may have several traces.")
+    list[str],
+    Parameter(negative=(), help="KIND=TRACE, at least two kinds; a kind may have several traces."),
 ]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cachewright import words
 from cachewright._native import RunError
 from cachewright.report import figures as drawn
 from cachewright.report.page import page
@@ -64,8 +65,7 @@ def write_latency_figure(curves: Curves, path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         timed.latency_figure(curves).save(path)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise RunError(f"{error.filename or path}: {reason}") from None
+        raise RunError(f"{error.filename or path}: {words.reason(error)}") from None
     return path
 
 
@@ -80,6 +80,5 @@ def _write(text: str, figures: Sequence[Figure], path: Path, kinds: Sequence[str
                 for kind in kinds:
                     figure.save(folder / f"{figure.name}.{kind}")
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise RunError(f"{error.filename or path}: {reason}") from None
+        raise RunError(f"{error.filename or path}: {words.reason(error)}") from None
     return path

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cachewright import _native
+from cachewright import _native, words
 from cachewright._native import SpecError
 from cachewright.demand import Segments, TenantSegments
 from cachewright.spec import PathLike, Settings, SpecLike
@@ -111,6 +111,7 @@ def train_icache(
     """
     how = how or ICacheTraining()
     how.check()
+    checks.folder(out)
     found = cutting.replayed(spec, settings, how.granules, how.steps, threads, progress)
     trainings = Trainings.empty("icache", how, found)
     for tenant in found.tenants:
@@ -234,5 +235,4 @@ def _begin(folder: PathLike | None, place: str, how: ICacheTraining) -> bytes | 
     try:
         return path.read_bytes()
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise SpecError(f"{path}: {reason}; expected a model to go on from") from None
+        raise SpecError(f"{path}: {words.reason(error)}; expected a model to go on from") from None

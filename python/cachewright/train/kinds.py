@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cachewright import _native
+from cachewright import _native, words
 from cachewright._native import SpecError
 from cachewright.spec import PathLike, TraceOptions
 from cachewright.train import checks, confusion
@@ -168,13 +168,12 @@ def train_kinds(
     kinds = list(traces)
     _check_kinds(kinds)
     how.check()
+    checks.model_file(out)
     volumes = seen(traces, how.by, how.window, kinds, trace, progress)
     others = seen(judge or {}, how.by, how.window, kinds, trace, progress)
     trained = train_on(volumes, others, kinds, how, progress)
     if out is not None:
         path = Path(out)
-        if path.suffix != SUFFIX:
-            raise SpecError(f"`out`: found {path}, expected a name that ends in {SUFFIX}")
         path.parent.mkdir(parents=True, exist_ok=True)
         (place,) = (name for name in trained.files if not name.endswith(".f32" + SUFFIX))
         files = {
@@ -350,7 +349,8 @@ def _spread(first: int, end: int, most: int) -> NDArray[np.int64]:
 
 def _check_kinds(kinds: Sequence[str]) -> None:
     if len(kinds) < 2:
-        raise SpecError(f"found {len(kinds)} kinds, expected at least 2 to tell apart")
+        found = words.counted(len(kinds), "kind")
+        raise SpecError(f"found {found}, expected at least 2 to tell apart")
     for kind in kinds:
         if not kind.strip() or "," in kind:
             raise SpecError(f"found kind `{kind}`, expected a name without commas")

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright import _native
-from cachewright._native import SpecError
 from cachewright.demand import Segments
 from cachewright.spec import PathLike, Settings, SpecLike
 from cachewright.train import checks, cutting
@@ -108,8 +107,7 @@ def train_mlcache(
     """
     how = how or MLCacheTraining()
     how.check()
-    if out is not None and Path(out).suffix != SUFFIX:
-        raise SpecError(f"`out`: found {out}, expected a file that ends with {SUFFIX}")
+    checks.model_file(out)
     found = cutting.replayed(spec, settings, how.granules, 1, threads, progress)
     course = _Course.of(found, how)
     note = ("training", progress) if progress else None

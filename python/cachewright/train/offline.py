@@ -24,6 +24,7 @@ from cachewright.spec import (
     of_trace,
     pairs,
 )
+from cachewright.train import checks
 from cachewright.train.by_name import NATIVE, hand_out
 from cachewright.train.window import Trainer
 
@@ -78,6 +79,7 @@ def train_shiro(
     are other stacks or traces, judged whole. With `out` the model file is written. Errors:
     `SpecError`, `TraceError`, `RunError`.
     """
+    checks.model_file(out, "")
     stack = _stack(spec, trace, page)
     others = [
         _stack(one[0], one[1], page) if isinstance(one, tuple) else _stack(one, trace, page)
@@ -95,6 +97,7 @@ def train_shiro(
         progress=progress,
     )
     if out is not None:
+        Path(out).parent.mkdir(parents=True, exist_ok=True)
         Path(out).write_bytes(model)
     return Trained(model, json.loads(text))
 

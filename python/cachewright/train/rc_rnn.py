@@ -181,6 +181,7 @@ def train_rc_rnn(
     """
     how = how or RcRnnTraining()
     how.check()
+    checks.folder(out)
 
     def lessons(one: SpecLike | Lessons) -> Lessons:
         if isinstance(one, Lessons):

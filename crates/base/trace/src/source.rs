@@ -84,7 +84,7 @@ impl Source {
     /// Opens the file at `path` and reads its head. Errors: the operating system's, and a
     /// compressed stream that is damaged within the head.
     pub fn open(path: &Path) -> Result<Source, TraceError> {
-        let file = File::open(path).map_err(|source| io_error(path, source))?;
+        let file = File::open(path).map_err(|source| open_error(path, source))?;
         Source::new(path, Origin::File, file)
     }
 
@@ -100,7 +100,7 @@ impl Source {
         mut raw: R,
     ) -> Result<Source, TraceError> {
         let mut magic = [0_u8; MAGIC_BYTES];
-        let count = fill(&mut raw, &mut magic).map_err(|source| io_error(path, source))?;
+        let count = fill(&mut raw, &mut magic).map_err(|source| open_error(path, source))?;
         let magic = magic[..count].to_vec();
         let container = Container::of(&magic);
         let mut body = unwrapped(container, Cursor::new(magic).chain(raw))
@@ -222,6 +222,16 @@ fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
 
 fn io_error(path: &Path, source: io::Error) -> TraceError {
     TraceError::Io { path: path.to_owned(), source }
+}
+
+/// What cannot be opened, or read from the start: what is there instead, where that is known.
+fn open_error(path: &Path, source: io::Error) -> TraceError {
+    let found = match source.kind() {
+        io::ErrorKind::NotFound => "no such file",
+        io::ErrorKind::IsADirectory => "a folder",
+        _ => return io_error(path, source),
+    };
+    TraceError::File { path: path.to_owned(), found: found.to_owned(), expected: "a trace".into() }
 }
 
 /// Plain files fail as the operating system says; compressed ones mostly because they are damaged.

@@ -11,6 +11,7 @@ use cachewright_infer::Model;
 use cachewright_partition::{Models, Need};
 use cachewright_policy::Policy;
 use cachewright_types::seed::mix;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -159,7 +160,12 @@ fn read(key: &str, model: &ModelFile, origin: &Path) -> Result<Vec<u8>, Experime
     let path = model.path.display();
     let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
     let bytes = std::fs::read(&model.path).map_err(|error| {
-        refuse(format!("`{key}`: found no file `{path}` ({error}), expected a model"))
+        let found = match error.kind() {
+            ErrorKind::NotFound => format!("no file `{path}`"),
+            ErrorKind::IsADirectory => format!("the folder `{path}`"),
+            _ => format!("`{path}`, which cannot be read ({error})"),
+        };
+        refuse(format!("`{key}`: found {found}, expected a model file"))
     })?;
     Model::load(&bytes)
         .map_err(|error| refuse(format!("`{key}`: found no model in `{path}`: {error}")))?;

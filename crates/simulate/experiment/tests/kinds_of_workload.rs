@@ -148,6 +148,8 @@ fn what_is_missing_or_does_not_fit_is_refused_by_key() {
     assert!(error.contains("`cache.workload`: found `web-server`, expected one of mail, web"));
     let error = refused(&[("cache.models", "{ mail = \"none.safetensors\" }")]);
     assert!(error.contains("`cache.models.mail`: found no file"), "{error}");
+    let error = refused(&[("cache.models", "{ mail = \".\" }")]);
+    assert!(error.contains("`cache.models.mail`: found the folder"), "{error}");
     let error = refused(&[("cache.models", "{ mail = 3 }")]);
     assert!(error.contains("`cache.models.mail`: found `3`, expected text"), "{error}");
     folder.with("text.safetensors", "no model");

@@ -23,7 +23,12 @@ impl AtomicFile {
     /// Starts a file that will be called `target`. Errors: the operating system's.
     pub(super) fn create(target: &Path) -> Result<AtomicFile, TraceError> {
         let fail = |source| TraceError::Io { path: target.to_owned(), source };
-        let name = target.file_name().ok_or_else(|| fail(io::ErrorKind::InvalidFilename.into()))?;
+        let name = target.file_name().filter(|_| !target.is_dir());
+        let name = name.ok_or_else(|| TraceError::File {
+            path: target.to_owned(),
+            found: "a folder".to_owned(),
+            expected: "a file to write".to_owned(),
+        })?;
         for attempt in 0..NAMES_TRIED {
             let mut hidden = std::ffi::OsString::from(".");
             hidden.push(name);
