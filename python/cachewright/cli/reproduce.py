@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from cachewright import reproduce as reproduction
 from cachewright import words
+from cachewright._native import SpecError
 from cachewright.cli import output
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
@@ -50,6 +51,8 @@ def reproduce(
     from cachewright.report import reproduced
 
     folder = out or RESULTS / paper
+    if folder.is_file():
+        raise SpecError(f"{folder}: found a file, expected a folder for results")
     what = reproduction.load(paper, figure, quick=quick, specs=specs)
     for sentence in reproduced.remarks(what.setup):
         output.note(sentence)

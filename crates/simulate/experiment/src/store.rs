@@ -28,8 +28,13 @@ impl Store {
         self.cases.is_some()
     }
 
-    /// Opens (and makes) the directory; with `fresh` old answers are not read.
+    /// Opens (and makes) the directory; with `fresh` old answers are not read. Errors: a file is
+    /// in its place, the operating system's.
     pub fn open(out: Option<&Path>, fresh: bool) -> Result<Store, ExperimentError> {
+        if let Some(file) = out.filter(|out| out.is_file()) {
+            let message = "found a file, expected a folder for results".to_owned();
+            return Err(ExperimentError::Spec { origin: file.to_owned(), message });
+        }
         let cases = out.map(|out| out.join("cases"));
         if let Some(cases) = &cases {
             std::fs::create_dir_all(cases).map_err(|error| failure(cases, &error))?;

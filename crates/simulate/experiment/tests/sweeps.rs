@@ -64,6 +64,15 @@ fn read(path: &Path) -> Vec<u8> {
 }
 
 #[test]
+fn a_file_in_place_of_the_folder_is_refused() {
+    let folder = folder("sweep-file");
+    let options = RunOptions { out: Some(folder.path.join("a.csv")), ..RunOptions::default() };
+    let stack = folder.path.join("stack.toml");
+    let error = run(STACK, &stack, &options, &quiet).unwrap_err().to_string();
+    assert!(error.ends_with("a.csv: found a file, expected a folder for results"), "{error}");
+}
+
+#[test]
 fn an_interrupted_sweep_keeps_what_was_finished() {
     let folder = folder("interrupted");
     let options = options(&folder, &[("capacity", &["100 blocks", "200 blocks", "300 blocks"])]);
