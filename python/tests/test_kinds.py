@@ -146,7 +146,7 @@ def test_the_same_seed_gives_the_same_file(two: dict[str, Path], needs_jax: None
 
 def test_what_does_not_fit_is_refused(folder: Path, two: dict[str, Path]) -> None:
     cases: list[tuple[dict[str, Path], dict[str, Any], str]] = [
-        ({"scan": two["scan"]}, {}, "found 1 kinds, expected at least 2"),
+        ({"scan": two["scan"]}, {}, "found 1 kind, expected at least 2"),
         (two, {"by": "twds"}, "nearest is `twsd`"),
         (two, {"network": "gru"}, "`network`: found `gru`, expected lstm or mlp"),
         (two, {"without": ("sizes",)}, "`without`: found `sizes`"),
@@ -156,7 +156,7 @@ def test_what_does_not_fit_is_refused(folder: Path, two: dict[str, Path]) -> Non
     for traces, change, expected in cases:
         with pytest.raises(_native.SpecError, match=expected):
             train_kinds(traces, None, replace(HOW, **change))
-    with pytest.raises(_native.SpecError, match=r"ends in \.safetensors"):
+    with pytest.raises(_native.SpecError, match=r"ends with \.safetensors"):
         train_kinds(two, folder / "kinds.bin", HOW)
     with pytest.raises(_native.SpecError, match="`every`: found `0s`"):
         cachewright.characterize(two["scan"], every="0s")
