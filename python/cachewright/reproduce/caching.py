@@ -9,6 +9,7 @@ also fills the cache; the rest is judged. Units: sizes in per cent of the workin
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -166,7 +167,7 @@ class Caching:
 
     def _stack(self, name: str, size: float) -> Table:
         """Return the stack of one workload: what trains is its warm-up."""
-        stack = {key: dict(table) for key, table in self.about["stack"].items()}
+        stack = copy.deepcopy(self.about["stack"])
         keys = stack.pop("tenant")
         trace = os.fspath(self.workload(name).path.resolve())
         stack["cache"]["capacity"] = f"{size:g}%wss"
