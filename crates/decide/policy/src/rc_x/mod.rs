@@ -173,9 +173,16 @@ impl RcX {
     fn trim_ghosts(&mut self) {
         while self.links.len(0) > self.most_ghosts() {
             let Some(block) = self.links.pop_tail(0) else { return };
-            let known = std::mem::take(self.links.tag_mut(block));
+            let known = self.forget(block);
             self.tables.forgotten(known.class, self.now.wrapping_sub(known.last));
         }
+    }
+
+    /// Nothing is known of a block any more: its id may be another block's from now on. Returns what
+    /// was known.
+    fn forget(&mut self, block: BlockId) -> Known {
+        self.spare = self.spare.filter(|spare| *spare != block);
+        std::mem::take(self.links.tag_mut(block))
     }
 
     /// Whether a missed block comes in which would be worth so much.
@@ -295,7 +302,7 @@ impl Policy for RcX {
         } else if self.tracks(block) {
             self.links.unlink(0, block);
         }
-        *self.links.tag_mut(block) = Known::default();
+        self.forget(block);
         held
     }
 
