@@ -178,8 +178,8 @@ impl RcX {
         }
     }
 
-    /// Nothing is known of a block any more: its id may be another block's from now on. Returns what
-    /// was known.
+    /// Nothing is known of a block any more, whose id may be another block's from now on. Returns
+    /// what was known.
     fn forget(&mut self, block: BlockId) -> Known {
         self.spare = self.spare.filter(|spare| *spare != block);
         std::mem::take(self.links.tag_mut(block))
