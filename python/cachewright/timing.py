@@ -105,7 +105,11 @@ def channel_groups(found: dict[str, Any]) -> list[dict[str, Any]]:
             for key in ("busy", "dies_working", "dies_cleaning")
         }
         label = ", ".join(str(channel) for channel in group["channels"])
-        owners = ", ".join(group["tenants"]) or words.NOTHING
-        owners += " (lent)" if group["lent"] else ""
-        groups.append({**group, **means, "label": label, "owners": owners})
+        groups.append({**group, **means, "label": label, "owners": holders(group)})
     return groups
+
+
+def holders(group: dict[str, Any]) -> str:
+    """Return whose blocks a group of channels holds, and whether it is lent to them."""
+    names = ", ".join(group["tenants"]) or words.NOTHING
+    return f"{names} (lent)" if group["lent"] else names

@@ -90,7 +90,7 @@ def sentences(what: Caching, figure: CachingFigure) -> list[str]:
     """Return how far the trained and our own schemes are from the best of the others."""
     if figure.shows not in MEASURES:
         return []
-    title, _, highest = MEASURES[figure.shows]
+    _, _, highest = MEASURES[figure.shows]
     means = {scheme.title: _mean(what, figure, scheme) for scheme in figure.schemes}
     others = {
         scheme.title: means[scheme.title]
@@ -103,7 +103,7 @@ def sentences(what: Caching, figure: CachingFigure) -> list[str]:
     if others[best] == 0.0:
         return []
     return [
-        f"{figure.title}, {scheme.title}: {title} {means[scheme.title] / others[best] - 1:+.1%} "
+        f"{figure.title}, {scheme.title}: {means[scheme.title] / others[best] - 1:+.1%} "
         f"beside {best}, the best of the others on average"
         for scheme in figure.schemes
         if scheme.own

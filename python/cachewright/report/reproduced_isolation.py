@@ -17,6 +17,7 @@ from cachewright.reproduce.isolation import Asked, Isolation, noisy
 from cachewright.reproduce.isolation_measures import Outcome, deviation, mean
 from cachewright.reproduce.isolation_specs import IsolationSpec, Layout, Point
 from cachewright.summary import best_index
+from cachewright.timing import holders
 
 MB = 1e6
 ROOMS = {"own": "bucket", "common": "pool"}
@@ -272,8 +273,8 @@ def _map(what: Isolation, figure: IsolationSpec) -> Table:
     for point, layout in figure.rows():
         outcome = what.found(figure, point, layout)[0]
         groups = outcome.case["timing"]["channels"]["groups"]
-        for held in dict.fromkeys(_holders(one) for one in groups):
-            own = [one for one in groups if _holders(one) == held]
+        for held in dict.fromkeys(holders(one) for one in groups):
+            own = [one for one in groups if holders(one) == held]
             rows.append(
                 [
                     layout.title,
@@ -285,11 +286,6 @@ def _map(what: Isolation, figure: IsolationSpec) -> Table:
                 ]
             )
     return plain(_title(figure), "channels, warm-up included", headers, rows, 3)
-
-
-def _holders(group: dict[str, Any]) -> str:
-    names = ", ".join(group["tenants"]) or words.NOTHING
-    return f"{names} (lent)" if group["lent"] else names
 
 
 def _sum(groups: Sequence[dict[str, Any]], key: str) -> float:
