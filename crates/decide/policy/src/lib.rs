@@ -10,6 +10,7 @@ pub mod arc;
 pub mod belady;
 pub mod benefit_oracle;
 pub mod beside;
+mod boxed;
 pub mod clock;
 pub mod far_first;
 pub mod fifo;

@@ -99,6 +99,21 @@ policies! {
     crate::benefit_oracle::BenefitOracle,
 }
 
+/// Makes policies of one kind, of a given capacity and seed.
+pub type Maker = Box<dyn Fn(u32, Seed) -> Box<dyn Policy>>;
+
+/// A maker of the policy of this name, for loops that are compiled once for all policies.
+pub fn maker(name: &str, pairs: &[(String, Value)]) -> Result<Maker, RegistryError> {
+    struct Making;
+    impl PolicyVisitor for Making {
+        type Output = Maker;
+        fn visit<P: Registered>(self, settings: P::Settings) -> Maker {
+            Box::new(move |capacity, seed| Box::new(P::new(capacity, &settings, seed)))
+        }
+    }
+    visit(name, pairs, Making)
+}
+
 /// A policy of any kind, for code that is not hot.
 pub fn boxed(
     name: &str,
@@ -106,12 +121,5 @@ pub fn boxed(
     capacity_blocks: u32,
     seed: Seed,
 ) -> Result<Box<dyn Policy>, RegistryError> {
-    struct Boxer(u32, Seed);
-    impl PolicyVisitor for Boxer {
-        type Output = Box<dyn Policy>;
-        fn visit<P: Registered>(self, settings: P::Settings) -> Box<dyn Policy> {
-            Box::new(P::new(self.0, &settings, self.1))
-        }
-    }
-    visit(name, pairs, Boxer(capacity_blocks, seed))
+    Ok(maker(name, pairs)?(capacity_blocks, seed))
 }

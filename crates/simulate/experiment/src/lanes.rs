@@ -3,17 +3,18 @@
 //! For: building engines and control loops, open or closed. Must never know: other cases.
 
 use crate::ExperimentError;
-use crate::case::Case;
+use crate::case::{Case, hears_requests};
 use crate::curves;
 use crate::profiles::Profiles;
 use cachewright_cache::{Engine, Quotas};
 use cachewright_partition::{Need, Partitioner};
-use cachewright_policy::{PolicyVisitor, Registered};
+use cachewright_policy::registry::maker;
+use cachewright_policy::{Policy, PolicyVisitor, Registered};
 use cachewright_system::closed::{ClosedLoop, Experience, NEVER_NS, Pace};
 use cachewright_system::control::{Control, Tenant};
 use cachewright_system::profile::{Head, Machined, Wants};
 use cachewright_system::{
-    Cuts, EngineLane, Lane, LaneResult, RecordError, Recording, Signals, Wanted, Watcher,
+    Cuts, EngineLane, Lane, LaneResult, Recording, Signals, Wanted, Watcher,
     interval_signals,
 };
 use cachewright_types::TenantId;
@@ -102,6 +103,18 @@ impl Plan<'_> {
         Engine::new(spec.tenants.len(), quotas, spec.cache.write, make)
     }
 
+    /// The same of a policy that is not known by type.
+    pub(crate) fn boxed(&self, quotas: &Quotas) -> Result<Engine<Box<dyn Policy>>, ExperimentError> {
+        let (spec, policy) = (&self.case.spec, &self.case.spec.cache.policy);
+        let seed = spec.seed.derive("policy");
+        let new = maker(&policy.name, &policy.pairs)
+            .map_err(|error| self.refuse(format!("`cache.policy`: {error}")))?;
+        let make = |pool: usize, capacity| {
+            self.case.caching.taught(new(capacity, seed.derive(&format!("pool/{pool}"))))
+        };
+        Ok(Engine::new(spec.tenants.len(), quotas, spec.cache.write, make))
+    }
+
     fn engine<P: Registered>(
         &self,
         control: &mut Control,
@@ -137,11 +150,14 @@ impl Plan<'_> {
         requests: &[Vec<u32>],
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<(LaneResult, Vec<Experience>), ExperimentError> {
-        let policy = &self.case.spec.cache.policy;
-        let closed = Closed { plan: self, control: self.control()?, watcher, requests, progress };
-        let run = cachewright_policy::visit(&policy.name, &policy.pairs, closed)
-            .map_err(|error| self.refuse(format!("`cache.policy`: {error}")))?;
-        Ok(run?)
+        let mut control = self.control()?;
+        let lane = EngineLane::new(self.boxed(&control.first())?, self.recording);
+        let hears = hears_requests(&self.case.spec.cache.policy.name);
+        let lane = if hears { lane.telling_requests() } else { lane };
+        let lane = lane.with_control(control).with_watcher(watcher);
+        let (pace, wanted) = (self.pace(), wanted(self.case, self.capacity_blocks));
+        let closed = ClosedLoop::new(self.recording, requests, &pace, lane, wanted);
+        Ok(closed.run(progress)?)
     }
 
     pub(crate) fn pace(&self) -> Pace {
@@ -159,26 +175,6 @@ impl Plan<'_> {
             interval_ns: spec.replay.interval.0,
             windows: spec.replay.windows,
         }
-    }
-}
-
-struct Closed<'a> {
-    plan: &'a Plan<'a>,
-    control: Control,
-    watcher: Option<Box<dyn Watcher>>,
-    requests: &'a [Vec<u32>],
-    progress: &'a mut dyn FnMut(u64) -> bool,
-}
-
-impl PolicyVisitor for Closed<'_> {
-    type Output = Result<(LaneResult, Vec<Experience>), RecordError>;
-
-    fn visit<P: Registered>(mut self, settings: P::Settings) -> Self::Output {
-        let lane = self.plan.engine::<P>(&mut self.control, &settings);
-        let pace = self.plan.pace();
-        let lane = lane.with_control(self.control).with_watcher(self.watcher);
-        let wanted = wanted(self.plan.case, self.plan.capacity_blocks);
-        ClosedLoop::new(self.plan.recording, self.requests, &pace, lane, wanted).run(self.progress)
     }
 }
 

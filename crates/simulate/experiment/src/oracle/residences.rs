@@ -8,7 +8,7 @@ use crate::lanes::Plan;
 use crate::progress::{OnProgress, Progress};
 use cachewright_cache::{BlockAccess, Quotas};
 use cachewright_measure::Counts;
-use cachewright_policy::{NEVER, PolicyVisitor, Registered, Verdict};
+use cachewright_policy::{NEVER, Verdict};
 use cachewright_system::recording::{LAST, TRIM, WRITE};
 use cachewright_types::{BlockId, TenantId};
 
@@ -28,13 +28,6 @@ pub(super) struct Residences {
     stays: Vec<(u32, u32)>,
 }
 
-/// One cache of a policy over the whole recording.
-struct Follow<'a> {
-    plan: &'a Plan<'a>,
-    told: &'a [u32],
-    progress: OnProgress<'a>,
-}
-
 /// Replays the recording of a plan with one tenant through its cache; `told` goes with each access.
 /// Errors: a setting of the policy, cancelled.
 pub(super) fn follow(
@@ -42,60 +35,50 @@ pub(super) fn follow(
     told: &[u32],
     progress: OnProgress<'_>,
 ) -> Result<(Residences, Counts), ExperimentError> {
-    let policy = &plan.case.spec.cache.policy;
-    cachewright_policy::visit(&policy.name, &policy.pairs, Follow { plan, told, progress })
-        .map_err(|error| plan.refuse(format!("`cache.policy`: {error}")))?
-}
-
-impl PolicyVisitor for Follow<'_> {
-    type Output = Result<(Residences, Counts), ExperimentError>;
-
-    fn visit<P: Registered>(self, settings: P::Settings) -> Self::Output {
-        let (recording, tenant) = (self.plan.recording, TenantId(0));
-        let quotas = Quotas::Shared(self.plan.capacity_blocks);
-        let mut engine = self.plan.empty::<P>(&quotas, &settings);
-        engine.reserve_ids(0, recording.distinct as usize);
-        let mut residences = Residences {
-            of_block: vec![OUT; recording.distinct as usize],
-            ..Residences::default()
-        };
-        let (mut now, mut all_hit) = (0_u32, true);
-        for (at, (id, flags)) in recording.ids.iter().zip(&recording.flags).enumerate() {
-            let block = BlockId(*id);
-            if at.is_multiple_of(PROGRESS_EVERY) {
-                let (stage, total) = ("asking the oracle", Some(recording.len() as u64));
-                if !(self.progress)(Progress { stage, done: at as u64, total }) {
-                    return Err(ExperimentError::Cancelled);
-                }
+    let (recording, tenant) = (plan.recording, TenantId(0));
+    let quotas = Quotas::Shared(plan.capacity_blocks);
+    let mut engine = plan.boxed(&quotas)?;
+    engine.reserve_ids(0, recording.distinct as usize);
+    let mut residences = Residences {
+        of_block: vec![OUT; recording.distinct as usize],
+        ..Residences::default()
+    };
+    let (mut now, mut all_hit) = (0_u32, true);
+    for (at, (id, flags)) in recording.ids.iter().zip(&recording.flags).enumerate() {
+        let block = BlockId(*id);
+        if at.is_multiple_of(PROGRESS_EVERY) {
+            let (stage, total) = ("asking the oracle", Some(recording.len() as u64));
+            if !progress(Progress { stage, done: at as u64, total }) {
+                return Err(ExperimentError::Cancelled);
             }
-            if flags & TRIM != 0 {
-                engine.discard(tenant, block);
-                residences.leave(block, now);
-                residences.of_access.push(OUT);
-                continue;
-            }
-            let next_use = self.told.get(at).copied().unwrap_or(NEVER);
-            let write = flags & WRITE != 0;
-            let outcome = engine.access(BlockAccess { block, tenant, write, next_use });
-            match outcome.verdict {
-                Verdict::Hit => {}
-                Verdict::Admit { evicted } => {
-                    if let Some(evicted) = evicted {
-                        residences.leave(evicted, now);
-                    }
-                    residences.enter(block, now);
-                }
-                Verdict::Bypass => residences.leave(block, now),
-            }
-            residences.of_access.push(residences.of_block[block.index()]);
-            all_hit &= outcome.verdict == Verdict::Hit;
-            if flags & LAST != 0 {
-                engine.count_request(tenant, std::mem::replace(&mut all_hit, true));
-            }
-            now += 1;
         }
-        Ok((residences, *engine.counts(tenant)))
+        if flags & TRIM != 0 {
+            engine.discard(tenant, block);
+            residences.leave(block, now);
+            residences.of_access.push(OUT);
+            continue;
+        }
+        let next_use = told.get(at).copied().unwrap_or(NEVER);
+        let write = flags & WRITE != 0;
+        let outcome = engine.access(BlockAccess { block, tenant, write, next_use });
+        match outcome.verdict {
+            Verdict::Hit => {}
+            Verdict::Admit { evicted } => {
+                if let Some(evicted) = evicted {
+                    residences.leave(evicted, now);
+                }
+                residences.enter(block, now);
+            }
+            Verdict::Bypass => residences.leave(block, now),
+        }
+        residences.of_access.push(residences.of_block[block.index()]);
+        all_hit &= outcome.verdict == Verdict::Hit;
+        if flags & LAST != 0 {
+            engine.count_request(tenant, std::mem::replace(&mut all_hit, true));
+        }
+        now += 1;
     }
+    Ok((residences, *engine.counts(tenant)))
 }
 
 impl Residences {

@@ -43,11 +43,10 @@ use crate::spec::{DeviceSpec, Front, StackSpec, TenantSpec};
 use cachewright_cache::{Cache, Quotas};
 use cachewright_device::AnyDevice;
 use cachewright_layout::Map;
-use cachewright_policy::{PolicyVisitor, Registered};
 use cachewright_system::profile::Machined;
 use cachewright_system::timed::{
     CacheDecider, Decider, DeviceUse, Layout, Loop, Machine, Parts, Placed, Replay, Requests,
-    Slots, StepClock, StepSums, Tenancy, Times, run, run_drive,
+    Slots, StepClock, StepSums, Times, run, run_drive,
 };
 use cachewright_system::{Control, Noise, RecordError, Recording, Wanted};
 use cachewright_types::{Bytes, TenantId};
@@ -89,28 +88,8 @@ struct Job<'a> {
     future: Option<Arc<Outlook>>,
 }
 
-/// Makes the decider of a job from its policy.
-struct Decide<'a> {
-    plan: &'a Plan<'a>,
-    control: Option<Control>,
-    quotas: Quotas,
-    tenancy: Option<Tenancy>,
-}
-
 /// What decides and what carries out, with the map of the cache device's channels.
 type Tiered = (Box<dyn Decider>, Machine, Option<Map>);
-
-impl PolicyVisitor for Decide<'_> {
-    type Output = Box<dyn Decider>;
-
-    fn visit<P: Registered>(self, settings: P::Settings) -> Self::Output {
-        let spec = &self.plan.case.spec;
-        let engine = self.plan.empty::<P>(&self.quotas, &settings);
-        let cache = Cache::new(engine, spec.cache.block.0.trailing_zeros());
-        let decider = CacheDecider::new(cache, spec.tenants.len(), self.control);
-        Box::new(decider.with_tenancy(self.tenancy))
-    }
-}
 
 /// Whether two timed cases find the same requests at the same places.
 pub fn shares_places(a: &Case, b: &Case) -> bool {
@@ -354,12 +333,11 @@ impl Workload<'_> {
                 (Some(control), quotas, slots)
             }
         };
-        let policy = &job.case.spec.cache.policy;
         let LaidOut { slots, map, tenancy } = slots;
-        let decide = Decide { plan, control, quotas, tenancy };
-        let decider = cachewright_policy::visit(&policy.name, &policy.pairs, decide)
-            .map_err(|error| plan.refuse(format!("`cache.policy`: {error}")))?;
-        Ok((decider, self.machine(job, device, slots)?, map))
+        let spec = &job.case.spec;
+        let cache = Cache::new(plan.boxed(&quotas)?, spec.cache.block.0.trailing_zeros());
+        let decider = CacheDecider::new(cache, spec.tenants.len(), control).with_tenancy(tenancy);
+        Ok((Box::new(decider), self.machine(job, device, slots)?, map))
     }
 
     fn machine(

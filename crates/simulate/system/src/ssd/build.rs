@@ -1,22 +1,22 @@
 //! A drive with a data cache by the names of a stack file.
 //!
 //! For: one boxed type for machines, whatever the policy. Must never know: stack files, how a
-//! policy decides. The call through the box is once per event of a drive, which costs far less than
-//! what the event does.
+//! policy decides. Drive and policy are each called through a box: an event of a drive costs far
+//! more than the call, and the drive is compiled once instead of once per policy.
 
 use super::{CachedParts, CachedSsd, DataCacheParams, DataCached, cached};
 use cachewright_cache::{Engine, Quotas, WriteMode};
 use cachewright_device::Device;
 use cachewright_device::ssd::SsdParams;
 use cachewright_device::ssd::host::Port;
-use cachewright_policy::{Policy, PolicyVisitor, Registered};
+use cachewright_policy::{Policy, registry};
 use cachewright_types::{RegistryError, Seed, SettingError, Value};
 use thiserror::Error;
 
 /// A drive whose policy is not known by type.
 pub trait CachedDrive: Device + DataCached + Send {}
 
-impl<P: Policy> CachedDrive for CachedSsd<P> {}
+impl CachedDrive for CachedSsd<Box<dyn Policy>> {}
 
 /// Why a drive could not be built.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -47,22 +47,15 @@ pub struct Description<'a> {
     pub seed: Seed,
 }
 
-impl PolicyVisitor for &Description<'_> {
-    type Output = Result<Box<dyn CachedDrive>, SettingError>;
-
-    fn visit<P: Registered>(self, settings: P::Settings) -> Self::Output {
-        let make = |pool: usize, capacity: u32| {
-            P::new(capacity, &settings, self.seed.derive(&format!("pool-{pool}")))
-        };
-        let engine = Engine::new(self.ports.len().max(1), self.quotas, self.mode, make);
-        let (params, ports, axes) = (self.params, self.ports, self.axes.clone());
-        let seed = self.seed.derive("flash");
-        Ok(Box::new(cached(CachedParts { params, ports, engine, axes, seed })?))
-    }
-}
-
 /// Builds the drive. Errors: unknown policy, refused settings, a drive that cannot be.
 pub fn build(description: &Description<'_>) -> Result<Box<dyn CachedDrive>, BuildError> {
     let (name, pairs) = description.policy;
-    Ok(cachewright_policy::visit(name, pairs, description)??)
+    let policy = registry::maker(name, pairs)?;
+    let make = |pool: usize, capacity: u32| {
+        policy(capacity, description.seed.derive(&format!("pool-{pool}")))
+    };
+    let (params, ports) = (description.params, description.ports);
+    let engine = Engine::new(ports.len().max(1), description.quotas, description.mode, make);
+    let (axes, seed) = (description.axes.clone(), description.seed.derive("flash"));
+    Ok(Box::new(cached(CachedParts { params, ports, engine, axes, seed })?))
 }
