@@ -26,6 +26,7 @@ def reproduce(
     figure: str | None = None,
     *,
     quick: Annotated[bool, Parameter(negative=())] = False,
+    traces: Path | None = None,
     out: Path | None = None,
     specs: Path | None = None,
     threads: int = 0,
@@ -40,6 +41,9 @@ def reproduce(
         Only this figure (`fig7`); all of them when left out.
     quick
         On small synthetic traces instead, to see that everything works.
+    traces
+        Folder of your own volumes instead of the reference traces: `oltp.csv.zst` stands for the
+        workload `oltp`; times are shares of each trace's span (docs/reproduce.md).
     out
         Folder for the page, its tables as Markdown and the results (`results/PAPER`).
     specs
@@ -53,7 +57,7 @@ def reproduce(
     folder = out or RESULTS / paper
     if folder.is_file():
         raise SpecError(f"{folder}: found a file, expected a folder for results")
-    what = reproduction.load(paper, figure, quick=quick, specs=specs)
+    what = reproduction.load(paper, figure, quick=quick, specs=specs, traces=traces)
     for sentence in reproduced.remarks(what.setup):
         output.note(sentence)
     with progress() as on_progress:

@@ -45,7 +45,16 @@ KINDS = {
 
 def remarks(setup: Setup) -> list[str]:
     """Return what to know of the traces before the numbers."""
-    return [KINDS[setup.kind]] if setup.kind in KINDS else []
+    if setup.traces is None:
+        return [KINDS[setup.kind]] if setup.kind in KINDS else []
+    there = ", ".join(one.name for one in setup.workloads)
+    lines = [
+        f"the volumes of {setup.traces.name} stand for {there}; goals and sizes are the spec's"
+    ]
+    if setup.absent:
+        absent = ", ".join(setup.absent)
+        lines.append(f"no volume stands for {absent}: figures and mixes of them are left out")
+    return lines
 
 
 def tables(what: Study) -> list[Table]:

@@ -90,14 +90,22 @@ def parts(what: Study) -> Iterator[tuple[str, Study]]:
         yield what.setup.study, what
 
 
-def load(paper: str, only: str | None, *, quick: bool, specs: Path | None) -> Study:
-    """Return what is to be run. Errors: `SpecError` for an unknown paper or figure."""
-    setup = _setup(paper, specs, quick=quick)
+def load(
+    paper: str, only: str | None, *, quick: bool, specs: Path | None, traces: Path | None = None
+) -> Study:
+    """Return what is to be run, on the reference traces or on those of the folder `traces`.
+
+    Errors: `SpecError` for an unknown paper or figure, or a folder without traces of its workloads.
+    """
+    if quick and traces is not None:
+        raise SpecError("found `--quick` and `--traces`, expected one of them")
+    setup = _setup(paper, specs, quick=quick, traces=traces)
     what = _whole(setup)
     ordered: list[FigureSpec] = sorted(what.figures, key=lambda figure: figure.place)
     names = [figure.name for figure in ordered]
     if only is not None and only not in names:
-        raise SpecError(f"found figure `{only}`, expected one of {', '.join(names)}")
+        lack = f"; no trace is given of {', '.join(setup.absent)}" if setup.absent else ""
+        raise SpecError(f"found figure `{only}`, expected one of {', '.join(names)}{lack}")
     what.figures = [figure for figure in ordered if only in (None, figure.name)]
     return what
 
@@ -113,8 +121,8 @@ def _whole(setup: Setup) -> Study:
     return Together(setup, {setup.study: own} | {name: STUDIES[name](setup) for name in others})
 
 
-def _setup(paper: str, folder: Path | None, *, quick: bool) -> Setup:
-    setup = specs.setup_in(specs.folder_of(paper, folder), quick=quick)
+def _setup(paper: str, folder: Path | None, *, quick: bool, traces: Path | None) -> Setup:
+    setup = specs.setup_in(specs.folder_of(paper, folder), quick=quick, traces=traces)
     if setup.study not in STUDIES:
         expected = ", ".join(STUDIES)
         path = setup.folder / SETUP

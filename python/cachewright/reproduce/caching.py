@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from cachewright import _native, api
-from cachewright.reproduce import specs
+from cachewright.reproduce import specs, volumes
 from cachewright.reproduce.imitators import Imitator, Imitators, hashed
 from cachewright.reproduce.jobs import Job, each
 from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, Workload, among, merged
@@ -155,9 +155,10 @@ class Caching:
 
     def span_ns(self, name: str) -> int:
         """Return how long a trace takes as it is replayed."""
-        table = self.workload(name).table
-        scale = float(self.about["stack"]["tenant"].get("time_scale", 1.0))
-        return round(_native.parse_duration(str(table["span"])) * scale)
+        workload = self.workload(name)
+        known = workload.table.get("span")
+        found = volumes.span_ns(workload.path) if known is None else _native.parse_duration(known)
+        return round(found * float(self.about["stack"]["tenant"].get("time_scale", 1.0)))
 
     def _judge(self, teachers: Imitators) -> Path:
         """Return the model of a characterizer that tells the kinds of schemes apart."""
@@ -239,16 +240,20 @@ def load(setup: Setup) -> Caching:
     """Return the figures of a paper, nothing run yet. Errors: `SpecError`."""
     path = setup.folder / SETUP
     document = specs.key(path, setup.document, STUDY)
-    about = merged(document, setup.document.get(f"{setup.kind}_{STUDY}", {}))
-    workloads = specs.workloads(setup, specs.key(path, document, setup.kind))
+    own = {} if setup.whole else setup.document.get(setup.key(STUDY), {})
+    about = merged(document, own)
+    workloads = specs.workloads(setup, document)
     for key in ("stack", "training", "scheme"):
         specs.key(path, about, key)
+    known = {one.name for one in workloads}
     schemes = [_scheme(path, one) for one in about["scheme"]]
+    lacking = {one.title for one in schemes if not known.issuperset(one.kinds)}
+    schemes = [one for one in schemes if setup.kind != specs.GIVEN or one.title not in lacking]
     found = [
         _figure(file, figure, setup, workloads, schemes, about["training"])
         for file, figure in specs.figures(setup.folder, STUDY)
     ]
-    return Caching(setup, found, workloads, about)
+    return Caching(setup, [one for one in found if one is not None], workloads, about)
 
 
 def _scheme(path: Path, table: Mapping[str, Any]) -> Scheme:
@@ -273,7 +278,8 @@ def _figure(
     workloads: Sequence[Workload],
     schemes: Sequence[Scheme],
     training: Mapping[str, Any],
-) -> CachingFigure:
+) -> CachingFigure | None:
+    """Return a figure, or nothing where none of its workloads is given."""
     fields = specs.head(path, document, SHOWN)
     about = document["figure"]
     known = {one.name: None for one in workloads}
@@ -282,14 +288,17 @@ def _figure(
     if setup.kind == "trace":
         for name in wanted:
             among(path, "workloads", name, known)
+    if setup.kind == specs.GIVEN and not any(name in known for name in wanted):
+        return None
     chosen = about.get("schemes", list(titles))
-    for title in chosen:
-        among(path, "schemes", title, titles)
+    if setup.kind != specs.GIVEN:
+        for title in chosen:
+            among(path, "schemes", title, titles)
     names = tuple(name for name in wanted if name in known) or tuple(known)
     sizes = about.get("sizes", [training["size"]])
     return CachingFigure(
         **fields,
         workloads=names,
-        schemes=tuple(titles[title] for title in chosen),
+        schemes=tuple(titles[title] for title in chosen if title in titles),
         sizes=tuple(float(size) for size in sizes),
     )

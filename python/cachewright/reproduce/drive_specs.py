@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cachewright._native import SpecError
-from cachewright.reproduce import specs
+from cachewright.reproduce import specs, volumes
 from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, among, merged
 
 # Figures of mixes, and the rest.
@@ -123,20 +123,39 @@ class Common:
 
         def table(key: str) -> Table:
             found = specs.key(path, setup.document, key)
-            return merged(found, setup.document.get(f"{setup.kind}_{key}", {}))
+            return merged(found, {} if setup.whole else setup.document.get(setup.key(key), {}))
 
-        key = "mix" if setup.kind == "trace" else f"{setup.kind}_mix"
         known = {one.name for one in setup.workloads}
-        mixes = [_mix(path, one, known) for one in specs.key(path, setup.document, key)]
+        tables = specs.key(path, setup.document, setup.key("mix"))
+        there = [one for one in tables if not set(one.get("tenants", [])) & set(setup.absent)]
+        mixes = [_mix(path, one, known) for one in there]
         schemes = [_scheme(path, one) for one in specs.key(path, setup.document, "scheme")]
         stack, machines, training = table("stack"), table("drive"), table("training")
+        if setup.kind == specs.GIVEN:
+            shares = specs.key(path, setup.document, "given_span")
+            machines = {name: _paced(one, setup, shares) for name, one in machines.items()}
         return Common(stack, machines, training, tuple(mixes), tuple(schemes))
+
+
+def _paced(machine: Table, setup: Setup, shares: Mapping[str, Any]) -> Table:
+    """Return a machine whose times are shares of the shortest given trace as it is replayed."""
+    keys = machine.get("tenant", {})
+    span = min(volumes.span_ns(one.path) for one in setup.workloads)
+    stop = round(span * float(keys.get("time_scale", 1.0)) * float(shares["stop"]))
+    warmup = round(stop * float(shares["warmup"]))
+    interval = stop // int(shares["intervals"])
+    if interval == 0:
+        raise SpecError(f"--traces: {setup.traces}: found a trace of {span} ns, expected seconds")
+    replay = {"warmup": f"{warmup}ns", "interval": f"{interval}ns"}
+    return merged(machine, {"replay": replay, "tenant": {"stop": f"{stop}ns"}})
 
 
 def figures(setup: Setup, common: Common) -> list[DriveFigure]:
     """Return the figures of a paper. Errors: `SpecError`."""
-    found = specs.figures(setup.folder)
-    return [_figure(path, document, setup, common) for path, document in found]
+    found = [
+        _figure(path, document, setup, common) for path, document in specs.figures(setup.folder)
+    ]
+    return [one for one in found if one.pairs or one.mixes or "pairs" not in one.about]
 
 
 def _mix(path: Path, table: Mapping[str, Any], known: set[str]) -> Mix:
@@ -164,7 +183,7 @@ def _scheme(path: Path, table: Mapping[str, Any]) -> Scheme:
 def _figure(path: Path, document: dict[str, Any], setup: Setup, common: Common) -> DriveFigure:
     fields = specs.head(path, document, SHOWN)
     about = dict(document["figure"])
-    if setup.kind != "trace":
+    if not setup.whole:
         own = f"{setup.kind}_"
         about |= {k.removeprefix(own): v for k, v in about.items() if k.startswith(own)}
     among(path, "machine", about.get("machine", "modern"), common.machines)
@@ -175,6 +194,9 @@ def _figure(path: Path, document: dict[str, Any], setup: Setup, common: Common) 
         int(training["steps"]),
         int(training["granules"]),
     )
+    if "pairs" in about:
+        missing = set(setup.absent)
+        about["pairs"] = [pair for pair in about["pairs"] if missing.isdisjoint(pair)]
     for pair in about.get("pairs", ()):
         if len(pair) != 2:
             raise SpecError(f"{path}: `pairs`: found {pair}, expected two workloads each")
@@ -183,8 +205,7 @@ def _figure(path: Path, document: dict[str, Any], setup: Setup, common: Common) 
     schemes = _named(path, "schemes", about, common.schemes, [s.title for s in common.schemes])
     mixes = _named(path, "mixes", about, common.mixes, [mix.name for mix in common.mixes])
     seeds = int(about["seeds"]) if "seeds" in about else int(training["seeds"])
-    key = f"{setup.kind}_setting"
-    others = document.get(key, document.get("setting", []))
+    others = document.get(setup.key("setting"), document.get("setting", []))
     return DriveFigure(
         **fields,
         setting=setting,

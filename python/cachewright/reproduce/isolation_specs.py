@@ -88,7 +88,7 @@ class Common:
 
         def table(key: str) -> Table:
             found = specs.key(path, setup.document, key)
-            return merged(found, setup.document.get(f"{setup.kind}_{key}", {}))
+            return merged(found, {} if setup.whole else setup.document.get(setup.key(key), {}))
 
         layouts = []
         for one in specs.key(path, setup.document, "layout"):
@@ -103,7 +103,9 @@ class Common:
 def figures(setup: Setup, common: Common) -> list[IsolationSpec]:
     """Return the figures of a paper. Errors: `SpecError`."""
     return [
-        _figure(path, document, setup, common) for path, document in specs.figures(setup.folder)
+        _figure(path, document, setup, common)
+        for path, document in specs.figures(setup.folder)
+        if not specs.lacks(setup, document)
     ]
 
 
@@ -118,7 +120,7 @@ def _figure(path: Path, document: Table, setup: Setup, common: Common) -> Isolat
     wanted = about.get("layouts", titles)
     for title in [*wanted, *([about["of"]] if "of" in about else [])]:
         among(path, "layouts", title, titles)
-    key = "set" if setup.kind == "trace" else "small_set"
+    key = "set" if setup.whole else "small_set"
     points = [_point(path, one, key) for one in document.get("point", [])]
     seeds = int(about.get("seeds", 1))
     return IsolationSpec(

@@ -74,7 +74,7 @@ class Mixes:
     @property
     def divide(self) -> float:
         """What sizes are divided by: small traces have small working sets."""
-        whole = self.setup.kind == "trace"
+        whole = self.setup.whole
         return 1.0 if whole else float(self.setup.document.get("quick_divide", 1))
 
     def size(self, mib: float) -> str:
@@ -119,7 +119,7 @@ class Mixes:
     def _stack(self, figure: MixSpec, tenants: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         stack = {key: dict(table) for key, table in self.setup.document["stack"].items()}
         stack["cache"]["capacity"] = self.size(figure.sizes[0])
-        if self.setup.kind != "trace":
+        if not self.setup.whole:
             for key, own in self.setup.document.get("quick_stack", {}).items():
                 stack[key] |= own
         tables = [self._tenant(tenant) for tenant in tenants]
@@ -172,8 +172,8 @@ def load(setup: Setup) -> Mixes:
         for one in specs.key(path, setup.document, "partition")
     )
     apps = {one.name for one in setup.workloads} & set(specs.key(path, setup.document, "app"))
-    found = [_figure(*one, known, apps) for one in specs.figures(setup.folder)]
-    return Mixes(setup, found)
+    figures = [one for one in specs.figures(setup.folder) if not specs.lacks(setup, one[1])]
+    return Mixes(setup, [_figure(*one, known, apps) for one in figures])
 
 
 def _figure(

@@ -1,7 +1,8 @@
 """What all papers' specs share: where they are, their traces, what is said of both.
 
 For: `specs/PAPER/setup.toml` and the head of every figure beside it. Must never know: what a figure
-shows or how a case is run. Reference traces are looked for in CACHEWRIGHT_SHARED, else `../shared`.
+shows or how a case is run. Reference traces are looked for in CACHEWRIGHT_SHARED, else `../shared`;
+a folder of the user's own volumes takes their place (`volumes`).
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from cachewright._native import SpecError
+from cachewright.reproduce import volumes
 
 SETUP = "setup.toml"
 SPECS = "specs"
 SHARED = "CACHEWRIGHT_SHARED"
 LAST = 1000
+GIVEN = "given"
+WHOLE = ("trace", GIVEN)
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,8 @@ class Workload:
 class Setup:
     """What all figures of a paper share.
 
-    `kind` says which traces there are: `trace`, `bundled` or `quick`; `document` is the whole file.
+    `kind` says which traces there are: `trace` (of reference), `given` (a folder's), `bundled` or
+    `quick`; `document` is the whole file; `traces` is the folder of those given.
     """
 
     paper: str
@@ -50,11 +55,28 @@ class Setup:
     folder: Path
     workloads: tuple[Workload, ...]
     document: Mapping[str, Any]
+    traces: Path | None = None
 
     @property
     def quick(self) -> bool:
         """Whether small traces are asked for."""
         return self.kind == "quick"
+
+    @property
+    def whole(self) -> bool:
+        """Whether machines and traces are of full size."""
+        return self.kind in WHOLE
+
+    def key(self, name: str) -> str:
+        """Return the name of a table for the traces there are, `quick_NAME` among them."""
+        return name if self.whole else f"{self.kind}_{name}"
+
+    @property
+    def absent(self) -> list[str]:
+        """The paper's workloads that a folder has no trace of."""
+        there = {one.name for one in self.workloads}
+        wanted = [str(one["name"]) for one in self.document["trace"]]
+        return [name for name in wanted if self.kind == GIVEN and name not in there]
 
 
 @dataclass(frozen=True)
@@ -95,6 +117,12 @@ def figures(folder: Path, study: str | None = None) -> Iterator[tuple[Path, dict
             yield path, document
 
 
+def lacks(setup: Setup, document: Mapping[str, Any]) -> bool:
+    """Return whether a folder of given traces has none for a tenant (`app`) of a figure."""
+    apps = {str(one.get("app")) for one in document.get("tenant", [])}
+    return not apps.isdisjoint(setup.absent)
+
+
 def other_studies(folder: Path) -> list[str]:
     """Return the studies that figures name beside the paper's own, each once."""
     named = {document["figure"].get("study") for _, document in _figures(folder)}
@@ -123,12 +151,17 @@ def folder_of(paper: str, specs: Path | None) -> Path:
     raise SpecError(f"found no folder `{SPECS}/{paper}` with `{SETUP}`, {expected}")
 
 
-def setup_in(folder: Path, *, quick: bool) -> Setup:
-    """Return what the figures in a folder share. Errors: `SpecError` for a key that is missing."""
+def setup_in(folder: Path, *, quick: bool, traces: Path | None = None) -> Setup:
+    """Return what the figures in a folder share, on reference traces or those of a folder.
+
+    Errors: `SpecError` for a key that is missing.
+    """
     path = folder / SETUP
     document = toml(path)
     shared = _shared()
-    if quick:
+    if traces is not None:
+        kind, base = GIVEN, traces
+    elif quick:
         kind, base = "quick", folder
     elif shared is not None and all(_there(shared, t) for t in document["trace"]):
         kind, base = "trace", shared
@@ -140,14 +173,27 @@ def setup_in(folder: Path, *, quick: bool) -> Setup:
         str(key(path, document, "study")),
         kind,
         folder,
-        _workloads(base, key(path, document, kind)),
+        _workloads(base, _tables(path, document, kind, traces)),
         document,
+        traces,
     )
 
 
-def workloads(setup: Setup, tables: Sequence[Mapping[str, Any]]) -> tuple[Workload, ...]:
-    """Return the workloads of other tables, as those of `setup.toml` are found."""
+def _tables(
+    path: Path, document: Mapping[str, Any], kind: str, traces: Path | None
+) -> list[dict[str, Any]]:
+    """Return the tables of the traces there are."""
+    if traces is None:
+        found: list[dict[str, Any]] = key(path, document, kind)
+        return found
+    tables = volumes.given(traces, key(path, document, "trace"))
+    return [one for one in tables if volumes.usable(one)]
+
+
+def workloads(setup: Setup, document: Mapping[str, Any]) -> tuple[Workload, ...]:
+    """Return the workloads of a study's own table, as those of `setup.toml` are found."""
     base = _shared() if setup.kind == "trace" else setup.folder
+    tables = _tables(setup.folder / SETUP, document, setup.kind, setup.traces)
     return _workloads(base or setup.folder, tables)
 
 

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cachewright._native import SpecError
 from cachewright.reproduce import specs
 from cachewright.reproduce.jobs import Job, each
 from cachewright.reproduce.specs import FigureSpec, Setup, Workload
@@ -202,8 +203,11 @@ def load(setup: Setup) -> WorkloadKinds:
     for one in specs.key(path, setup.document, "scenario"):
         own = tuple(kind for kind in specs.key(path, one, "kinds") if kind in there)
         # Fewer kinds than the scenario has: traces of the repository are fewer.
-        if own not in [scenario.kinds for scenario in scenarios]:
+        if len(own) > 1 and own not in [scenario.kinds for scenario in scenarios]:
             scenarios.append(Scenario(str(one["title"]), own))
+    if not scenarios:
+        found = ", ".join(sorted(there))
+        raise SpecError(f"{setup.traces}: found traces of {found}, expected two kinds or more")
     table = specs.key(path, setup.document, "training")
     if setup.quick:
         table = {**table, **setup.document.get("quick_training", {})}

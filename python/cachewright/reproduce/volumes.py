@@ -1,0 +1,116 @@
+"""A user's own volumes in place of the reference traces: `reproduce PAPER --traces FOLDER`.
+
+For: which file of a folder stands for which workload of a paper, and how long a trace lasts. Must
+never know: what a paper does with a workload. A file stands for the workload that its name begins
+with (`oltp.csv.zst`, `oltp.load.csv.zst`); `volumes.toml` in the folder names files otherwise.
+Units: nanoseconds.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cachewright import traces
+from cachewright._native import SpecError
+from cachewright.spec import STACK_SUFFIX, TraceOptions
+
+MANIFEST = "volumes.toml"
+LOAD = "load"
+# What the specs say of a reference trace itself, and of no other volume.
+OF_REFERENCE = ("path", LOAD, "span", "phases_s")
+# Files that stand beside traces and are none.
+BESIDE = {".json", ".md"}
+Table = dict[str, Any]
+
+
+def given(folder: Path, wanted: Sequence[Mapping[str, Any]]) -> list[Table]:
+    """Return the tables of the workloads that the folder has a trace of, with its paths.
+
+    Errors: `SpecError` for a folder without any, two files for one workload, a bad manifest.
+    """
+    if not folder.is_dir():
+        found = "a file" if folder.exists() else "nothing"
+        raise SpecError(f"--traces: {folder}: found {found}, expected a folder of traces")
+    names = [str(one["name"]) for one in wanted]
+    named = _manifest(folder, names)
+    tables = []
+    for one in wanted:
+        name = str(one["name"])
+        own = named.get(name) or _by_name(folder, name)
+        if own:
+            kept = {key: value for key, value in one.items() if key not in OF_REFERENCE}
+            tables.append(kept | own)
+    if not tables:
+        raise SpecError(
+            f"--traces: {folder}: found no trace of {', '.join(names)}, expected files such as "
+            f"`{names[0]}.csv`, or `{MANIFEST}`"
+        )
+    return tables
+
+
+def usable(table: Mapping[str, Any]) -> bool:
+    """Return whether all that a table of a study must say is still there without the reference."""
+    return not table.get("judges") or "kind" in table or "phases_s" in table
+
+
+def _by_name(folder: Path, name: str) -> Table:
+    """Return the paths of the files whose names begin with a workload's."""
+    whole: list[Path] = []
+    loads: list[Path] = []
+    for path in sorted(folder.iterdir()):
+        parts = path.name.split(".")
+        if not path.is_file() or parts[0] != name or path.suffix in BESIDE:
+            continue
+        (loads if LOAD in parts[1:] else whole).append(path)
+    for found in (whole, loads):
+        if len(found) > 1:
+            both = " and ".join(f"`{path.name}`" for path in found[:2])
+            raise SpecError(f"--traces: {folder}: found {both}, expected one trace of `{name}`")
+    if not whole:
+        return {}
+    return {"path": str(whole[0].resolve())} | ({LOAD: str(loads[0].resolve())} if loads else {})
+
+
+def _manifest(folder: Path, names: Sequence[str]) -> dict[str, Table]:
+    """Return what the folder's manifest says of each workload."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        return {}
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path}: {error}") from None
+    found: dict[str, Table] = {}
+    for name, table in document.items():
+        if name not in names:
+            near = difflib.get_close_matches(name, names, 1) or names
+            raise SpecError(f"{path}: `{name}`: expected a workload such as `{near[0]}`")
+        if not isinstance(table, dict) or not isinstance(table.get("path"), str):
+            raise SpecError(f"{path}: `{name}`: found no `path`, expected the file of its trace")
+        found[name] = {**table, **{k: _file(path, table, k) for k in ("path", LOAD) if k in table}}
+    return found
+
+
+def _file(manifest: Path, table: Mapping[str, Any], key: str) -> str:
+    path = manifest.parent / str(table[key])
+    if not path.is_file():
+        raise SpecError(f"{manifest}: `{key}`: {path}: found no file, expected a trace")
+    return str(path.resolve())
+
+
+@cache
+def span_ns(path: Path) -> int:
+    """Return the time from a trace's first request to its last. Errors: `TraceError`."""
+    options = TraceOptions(format="synth" if path.suffix == STACK_SUFFIX else None)
+    reader = traces.open_trace(path, options)
+    low, high = None, 0
+    while len(times := reader.read(traces.BATCH)[0]):
+        first, last = int(times.min()), int(times.max())
+        low = first if low is None else min(low, first)
+        high = max(high, last)
+    return 0 if low is None else high - low
