@@ -1,6 +1,7 @@
-//! What must hold of a trace reader on any bytes.
+//! What must hold of a trace reader on any bytes, and of any error.
 //!
-//! For: the fuzz targets beside it, one per family of readers. Must never know: a reader's insides.
+//! For: the fuzz targets beside it: one per family of trace readers, and one each for stack files,
+//! model files and kept answers. Must never know: a reader's insides.
 //! `cargo fuzz run -s none TARGET fuzz/corpus/TARGET fuzz/seeds/TARGET` works on stable Rust. No
 //! sanitizer: the house has no `unsafe`; what is sought is panics, endless loops, wasted memory.
 
@@ -63,7 +64,7 @@ fn read(bytes: &[u8], options: &OpenOptions, at_once: usize) -> (Batch, Option<S
 }
 
 /// `message`, if it can be shown.
-fn checked(message: String) -> String {
+pub fn checked(message: String) -> String {
     assert!(!message.chars().any(char::is_control), "{message:?}");
     assert!(message.chars().count() < 4_000, "{message}");
     message

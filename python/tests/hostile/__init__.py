@@ -1,0 +1,1 @@
+"""Bad input of every kind, and what each must be answered with."""
