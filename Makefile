@@ -37,12 +37,14 @@ RUST_SOURCES := $(shell find crates python/src -name '*.rs' -o -name Cargo.toml 
 	Cargo.toml Cargo.lock
 INSTALLED := $(VENV)/.installed
 EXTENSION := $(VENV)/.extension-$(EXTENSION_PROFILE)
+# Tests take the extension that is there, or one of their own profile: one build instead of two.
+TEST_EXTENSION := $(if $(wildcard $(VENV)/.extension-release),release,$(TEST_PROFILE))
 
 # Papers whose figures are run, and where they are put.
 PAPERS ?= shiro soft-qos icache oc-cache rc-rnn
 FIGURES_OUT ?= results
 
-.PHONY: help demo test test-rust test-python fmt fmt-check lint types tidy generate \
+.PHONY: help demo test test-rust test-python newcomer fmt fmt-check lint types tidy generate \
 	check-generated develop figures figures-smoke bench bench-smoke fuzz fuzz-smoke wheel clean
 
 help: ## list the commands
@@ -53,7 +55,8 @@ demo: develop ## compare every policy and partitioner on the bundled traces; end
 	@$(call step,comparing on four bundled traces: $(DEMO_STACK))
 	@$(DEMO)
 
-test: develop ## set up and run every test; the last line counts them
+test: ## set up and run every test; the last line counts them
+	@$(MAKE) --no-print-directory develop EXTENSION_PROFILE=$(TEST_EXTENSION)
 	@test -d "$${CACHEWRIGHT_SHARED:-../shared}/golden" || \
 		echo "skipped: comparisons that need the reference data (set CACHEWRIGHT_SHARED)"
 	@$(call step,Rust tests)
@@ -63,10 +66,14 @@ test: develop ## set up and run every test; the last line counts them
 	@$(call step,counts)
 	@$(PYTHON) .ci/count target/tests/rust.log target/tests/python.log
 
+newcomer: develop ## walk the README in an empty folder: no traceback, no file overwritten
+	@tests/newcomer.sh
+
 test-rust: ## the Rust tests alone
 	cargo test --workspace --profile $(TEST_PROFILE) --no-fail-fast
 
-test-python: develop ## the Python tests alone
+test-python: ## the Python tests alone
+	@$(MAKE) --no-print-directory develop EXTENSION_PROFILE=$(TEST_EXTENSION)
 	cd python && ../$(BIN)/python -m pytest
 
 fmt: $(INSTALLED) ## format all sources
