@@ -107,8 +107,8 @@ fn devices() -> String {
     cachewright_experiment::devices().to_string()
 }
 
-/// The trace formats, those that can only be written last; `reads` and `writes` say which is
-/// possible.
+/// The trace formats; `writes` says whether files of a format can be written too, `suffixes` how
+/// their names end.
 #[pyfunction]
 fn formats() -> String {
     use cachewright_trace::formats::OptionSpec;
@@ -124,6 +124,7 @@ fn formats() -> String {
         let writer = WRITE_FORMATS.iter().find(|writer| writer.name == entry.name);
         json!({"name": entry.name, "doc": entry.doc, "source": entry.source, "needs": [],
                "settings": options(entry.options), "writes": writer.is_some(),
+               "suffixes": writer.map_or(&[][..], |writer| writer.suffixes),
                "write_settings": options(writer.map_or(&[], |writer| writer.options))})
     });
     Value::from_iter(list).to_string()

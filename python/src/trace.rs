@@ -78,7 +78,10 @@ fn skips(skipped: &Skipped) -> Skips {
 
 /// A trace being read.
 #[pyclass(module = "cachewright._native", frozen)]
-struct TraceReader(Mutex<Box<dyn cachewright_trace::TraceReader>>);
+struct TraceReader {
+    path: PathBuf,
+    reader: Mutex<Box<dyn cachewright_trace::TraceReader>>,
+}
 
 #[pymethods]
 impl TraceReader {
@@ -92,43 +95,53 @@ impl TraceReader {
     ) -> PyResult<Self> {
         let options = open_options(format, on_bad_record, options)?;
         let reader = py.detach(|| cachewright_trace::open(&path, &options)).map_err(of_trace)?;
-        Ok(TraceReader(Mutex::new(reader)))
+        Ok(TraceReader { path, reader: Mutex::new(reader) })
     }
 
     /// The next requests, at most `limit`; empty columns at the end.
     fn read<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Columns<'py>> {
         let batch = py.detach(|| {
             let mut batch = Batch::default();
-            held(&self.0)?.read(&mut batch, limit).map_err(of_trace)?;
+            held(&self.reader)?.read(&mut batch, limit).map_err(of_trace)?;
             Ok::<_, PyErr>(batch)
         })?;
         Ok(columns(py, batch))
     }
 
+    /// The files that are read.
+    fn paths(&self) -> Vec<PathBuf> {
+        vec![self.path.clone()]
+    }
+
     /// Names of the volumes met so far.
     fn volumes(&self) -> PyResult<Vec<String>> {
-        Ok(held(&self.0)?.volumes().to_vec())
+        Ok(held(&self.reader)?.volumes().to_vec())
     }
 
     /// Malformed records skipped, irrelevant ones, the first malformed ones.
     fn skipped(&self) -> PyResult<Skips> {
-        Ok(skips(held(&self.0)?.skipped()))
+        Ok(skips(held(&self.reader)?.skipped()))
     }
 
     /// Requests in the file if its format states it.
     fn requests_hint(&self) -> PyResult<Option<u64>> {
-        Ok(held(&self.0)?.requests_hint())
+        Ok(held(&self.reader)?.requests_hint())
     }
 }
 
-/// A trace being written; without `finish` it leaves no file.
+/// A trace being written; without `finish` it leaves no file. Without a format the suffix of the
+/// path names one.
 #[pyclass(module = "cachewright._native", frozen)]
 struct TraceWriter(Mutex<Option<Box<dyn write::TraceWriter>>>);
 
 #[pymethods]
 impl TraceWriter {
     #[new]
-    fn new(path: PathBuf, format: &str, options: Options) -> PyResult<Self> {
+    fn new(path: PathBuf, format: Option<String>, options: Options) -> PyResult<Self> {
+        let format = match &format {
+            Some(format) => format.as_str(),
+            None => write::format_by_suffix(&path).map_err(of_trace)?,
+        };
         let writer = cachewright_trace::create_writer(format, &path, &options).map_err(of_trace)?;
         Ok(TraceWriter(Mutex::new(Some(writer))))
     }
@@ -157,6 +170,14 @@ impl TraceWriter {
             Some(writer) => writer.write(&batch, &volumes).map_err(of_trace),
             None => Err(closed()),
         })
+    }
+
+    /// Removes what is written so far; nothing after `finish`.
+    fn discard(&self) {
+        // A poisoned lock means that a write failed; its writer removes its file when dropped.
+        if let Ok(mut writer) = self.0.lock() {
+            drop(writer.take());
+        }
     }
 
     /// Completes the file: requests written, requests that the format cannot express.
@@ -201,7 +222,10 @@ fn check(batch: &Batch, volumes: &[String]) -> PyResult<()> {
 
 /// Several traces by time; every (trace, volume) is a volume of the result, `NAME/VOLUME`.
 #[pyclass(module = "cachewright._native", frozen)]
-struct TraceMerger(Mutex<Workload>);
+struct TraceMerger {
+    paths: Vec<PathBuf>,
+    merged: Mutex<Workload>,
+}
 
 #[pymethods]
 impl TraceMerger {
@@ -213,6 +237,7 @@ impl TraceMerger {
         on_bad_record: &str,
         options: Options,
     ) -> PyResult<Self> {
+        let paths = inputs.iter().map(|input| input.1.clone()).collect();
         let mut tenants = Vec::with_capacity(inputs.len());
         for (name, path, format, time_scale, start_ns) in inputs {
             let open = open_options(format, on_bad_record, options.clone())?;
@@ -220,23 +245,28 @@ impl TraceMerger {
             tenants.push(TenantInput { time_scale, start: Nanos(start_ns), ..input });
         }
         let merged = py.detach(|| Workload::open(tenants)).map_err(of_trace)?;
-        Ok(TraceMerger(Mutex::new(merged)))
+        Ok(TraceMerger { paths, merged: Mutex::new(merged) })
     }
 
     /// The next requests, at most `limit`; empty columns at the end.
     fn read<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Columns<'py>> {
         let batch = py.detach(|| {
             let mut batch = WorkloadBatch::default();
-            held(&self.0)?.read(&mut batch, limit).map_err(of_trace)?;
+            held(&self.merged)?.read(&mut batch, limit).map_err(of_trace)?;
             Ok::<_, PyErr>(batch)
         })?;
         let WorkloadBatch { time_ns, offset_bytes, length_bytes, op, space, .. } = batch;
         Ok(columns(py, Batch { time_ns, offset_bytes, length_bytes, op, volume: space }))
     }
 
+    /// The files that are read.
+    fn paths(&self) -> Vec<PathBuf> {
+        self.paths.clone()
+    }
+
     /// Names of the volumes met so far.
     fn volumes(&self) -> PyResult<Vec<String>> {
-        let merged = held(&self.0)?;
+        let merged = held(&self.merged)?;
         let name = |tenant: u16| merged.tenants().get(usize::from(tenant)).map_or("", |n| n);
         let spaces = merged.spaces().iter();
         Ok(spaces.map(|space| format!("{}/{}", name(space.tenant), space.volume)).collect())
@@ -244,7 +274,7 @@ impl TraceMerger {
 
     /// Malformed records skipped, irrelevant ones, the first malformed ones; over all traces.
     fn skipped(&self) -> PyResult<Skips> {
-        let merged = held(&self.0)?;
+        let merged = held(&self.merged)?;
         let mut sum: Skips = (0, 0, Vec::new());
         for (index, name) in merged.tenants().iter().enumerate() {
             let Some(skipped) = merged.skipped(index as u16) else { continue };
@@ -258,6 +288,6 @@ impl TraceMerger {
 
     /// Requests to come if every format states it.
     fn requests_hint(&self) -> PyResult<Option<u64>> {
-        Ok(held(&self.0)?.requests_hint())
+        Ok(held(&self.merged)?.requests_hint())
     }
 }

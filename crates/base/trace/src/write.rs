@@ -8,12 +8,16 @@ mod atomic;
 mod csv;
 mod oracle_general;
 mod parquet;
+mod sink;
+mod suffix;
 
 pub use self::csv::CsvWriter;
 pub use self::oracle_general::OracleGeneralWriter;
 pub use self::parquet::{Compression, Encoding, ParquetWriter};
+pub use self::suffix::{COMPRESSIONS, format_by_suffix};
 
 use crate::formats::OptionSpec;
+use crate::source::Container;
 use crate::{Batch, TraceError};
 use cachewright_types::nearest;
 use std::collections::BTreeMap;
@@ -34,7 +38,8 @@ pub trait TraceWriter: Send {
     /// Errors: the operating system's; a request that the format cannot hold.
     fn write(&mut self, batch: &Batch, volumes: &[String]) -> Result<(), TraceError>;
 
-    /// Completes the file and puts it in place. Errors: the operating system's.
+    /// Completes the file and puts it in place. Errors: the operating system's; no request to
+    /// write, as no reader takes a file without one.
     fn finish(self: Box<Self>) -> Result<Written, TraceError>;
 }
 
@@ -47,6 +52,10 @@ pub struct WriteEntry {
     pub name: &'static str,
     /// One sentence: what is kept and what is lost.
     pub doc: &'static str,
+    /// How names of its files end.
+    pub suffixes: &'static [&'static str],
+    /// Whether its files can be compressed as a whole.
+    pub compressed: bool,
     /// The keys it accepts.
     pub options: &'static [OptionSpec],
     create: Create,
@@ -57,6 +66,8 @@ pub static WRITE_FORMATS: &[WriteEntry] = &[
     WriteEntry {
         name: "parquet",
         doc: "the native format: keeps everything (docs/trace-format.md)",
+        suffixes: &[".parquet"],
+        compressed: false,
         options: parquet::OPTIONS,
         create: |path, options| Ok(Box::new(ParquetWriter::create(path, options)?)),
     },
@@ -64,6 +75,8 @@ pub static WRITE_FORMATS: &[WriteEntry] = &[
         name: "alibaba",
         doc: "CSV `volume,R|W|T|F,offset,length,timestamp`, no header; bytes, microseconds \
               (nanoseconds below are cut off)",
+        suffixes: &[".csv"],
+        compressed: true,
         options: &[],
         create: |path, _| Ok(Box::new(CsvWriter::create(path)?)),
     },
@@ -71,14 +84,18 @@ pub static WRITE_FORMATS: &[WriteEntry] = &[
         name: "oracle-general",
         doc: "24 B binary records with the next access of each address; loses reads and writes' \
               difference, trims, flushes, volumes, and time below a second",
+        suffixes: &[".oracleGeneral", ".oracleGeneral.bin"],
+        compressed: true,
         options: oracle_general::OPTIONS,
         create: |path, options| Ok(Box::new(OracleGeneralWriter::create(path, options)?)),
     },
 ];
 
-/// Starts writing `path` in the format called `name` (`csv` stands for `alibaba`).
+/// Starts writing `path` in the format called `name` (`csv` stands for `alibaba`), compressed where
+/// its suffix asks for that. A file that is already there is replaced when the new one is complete.
 ///
-/// Errors: an unknown format or option, with the nearest known one; the operating system's.
+/// Errors: an unknown format or option, with the nearest known one; a format whose files are not
+/// compressed as a whole; the operating system's.
 pub fn create_writer(
     name: &str,
     path: &Path,
@@ -100,10 +117,30 @@ pub fn create_writer(
         .find(|entry| entry.name == wanted)
         .ok_or_else(|| refuse("format", name, &names))?;
     let keys: Vec<&str> = entry.options.iter().map(|spec| spec.key).collect();
-    match options.keys().find(|key| !keys.contains(&key.as_str())) {
-        Some(key) => Err(refuse("option", key, &keys)),
-        None => (entry.create)(path, options),
+    if let Some(key) = options.keys().find(|key| !keys.contains(&key.as_str())) {
+        return Err(refuse("option", key, &keys));
     }
+    match suffix::container_of(path) {
+        Container::Plain => {}
+        container if !entry.compressed => {
+            return Err(TraceError::File {
+                path: path.to_owned(),
+                found: format!("a suffix of {} for the format {}", container.word(), entry.name),
+                expected: "a name without it; pages are compressed (option `compression`)".into(),
+            });
+        }
+        _ => {}
+    }
+    (entry.create)(path, options)
+}
+
+/// The refusal to complete a file of which no reader could take anything.
+fn nothing_to_write(path: &Path, left_out: u64) -> TraceError {
+    let found = match left_out {
+        0 => "no request to write".to_owned(),
+        count => format!("no request that the format can hold ({count} left out)"),
+    };
+    TraceError::File { path: path.to_owned(), found, expected: "one or more requests".to_owned() }
 }
 
 #[cfg(test)]

@@ -18,9 +18,6 @@ use serde_json::{Value, json};
 use std::path::Path;
 use volume::VolumeFacts;
 
-/// Volumes listed one by one, the busiest first.
-const VOLUMES_LISTED: usize = 50;
-
 /// How to look at a trace.
 #[derive(Clone, Debug)]
 pub struct InfoOptions {
@@ -69,7 +66,6 @@ struct Facts {
     stack: StackDistance,
     ids: Vec<u32>,
     written: Vec<u64>,
-    written_blocks: u64,
     sizes: PowerBins,
     rate: TimeBins,
     first_ns: Option<u64>,
@@ -88,7 +84,6 @@ impl Facts {
             stack: StackDistance::new(),
             ids: Vec::new(),
             written: Vec::new(),
-            written_blocks: 0,
             sizes: PowerBins::default(),
             rate: TimeBins::new(),
             first_ns: None,
@@ -146,7 +141,9 @@ impl Facts {
             self.stack.access(BlockId(*id), write);
             if write {
                 let (word, bit) = (&mut self.written[*id as usize / 64], 1_u64 << (id % 64));
-                self.written_blocks += u64::from(*word & bit == 0);
+                let fresh = u64::from(*word & bit == 0);
+                self.total.written_blocks += fresh;
+                self.volumes[volume].written_blocks += fresh;
                 *word |= bit;
             }
         }
@@ -165,18 +162,13 @@ impl Facts {
     }
 
     fn json(&mut self, path: &Path, format: &str, names: &[String], skipped: &Skipped) -> Value {
-        let mut facts = self.total.json();
+        let mut facts = self.total.json(self.block.0, self.latest_ns);
         let examples: Vec<String> = skipped.examples.iter().map(ToString::to_string).collect();
-        let span_s = self.latest_ns as f64 / 1e9;
-        let per_second = if span_s > 0.0 { self.total.requests() as f64 / span_s } else { 0.0 };
         let rest = json!({
             "path": path.display().to_string(),
             "format": format,
             "span_ns": self.latest_ns,
-            "rate_per_s": per_second,
             "block_bytes": self.block.0,
-            "working_set_bytes": self.total.distinct_blocks * self.block.0,
-            "written_working_set_bytes": self.written_blocks * self.block.0,
             "out_of_order": self.out_of_order,
             "skipped_bad": skipped.bad,
             "skipped_irrelevant": skipped.irrelevant,
@@ -185,7 +177,6 @@ impl Facts {
             "reuse": reuse_json(self.stack.histogram()),
             "rate": self.rate.json(),
             "volumes": self.volumes_json(names),
-            "volumes_total": self.volumes.iter().filter(|v| v.requests() > 0).count(),
         });
         if let (Value::Object(facts), Value::Object(rest)) = (&mut facts, rest) {
             facts.extend(rest);
@@ -193,14 +184,14 @@ impl Facts {
         facts
     }
 
+    /// Every volume with a request, the busiest first.
     fn volumes_json(&self, names: &[String]) -> Vec<Value> {
         let mut busiest: Vec<usize> =
             (0..self.volumes.len()).filter(|v| self.volumes[*v].requests() > 0).collect();
         busiest
             .sort_by_key(|volume| (std::cmp::Reverse(self.volumes[*volume].requests()), *volume));
-        busiest.truncate(VOLUMES_LISTED);
         let one = |volume: usize| {
-            let mut facts = self.volumes[volume].json();
+            let mut facts = self.volumes[volume].json(self.block.0, self.latest_ns);
             facts["name"] = names.get(volume).cloned().unwrap_or_default().into();
             facts
         };

@@ -1,16 +1,22 @@
 //! A file that appears only when it is complete.
 //!
-//! For: every writer of this room. Must never know: formats. The bytes go to a hidden file in the
+//! For: every writer of this crate. Must never know: formats. The bytes go to a hidden file in the
 //! same directory, which is synced and renamed at the end and removed when that never comes.
+//!
+//! A writer holds a lock on its hidden file. A killed process loses its locks: so the next writer
+//! of the same target recognises the hidden file that was left behind, and removes it.
 
 use crate::TraceError;
-use std::fs::{self, File, OpenOptions};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 const BUFFER_BYTES: usize = 1 << 20;
-/// Names tried before giving up, should files of crashed writers lie about.
+/// Names tried before giving up, should other writers of the same target be at work.
 const NAMES_TRIED: u32 = 100;
+/// How the name of a hidden file ends; it begins with a dot and the target's name.
+const SUFFIX: &str = ".tmp";
 
 /// See the head of this file.
 pub(super) struct AtomicFile {
@@ -23,19 +29,27 @@ impl AtomicFile {
     /// Starts a file that will be called `target`. Errors: the operating system's.
     pub(super) fn create(target: &Path) -> Result<AtomicFile, TraceError> {
         let fail = |source| TraceError::Io { path: target.to_owned(), source };
-        let name = target.file_name().filter(|_| !target.is_dir());
-        let name = name.ok_or_else(|| TraceError::File {
+        let refuse = |found: &str| TraceError::File {
             path: target.to_owned(),
-            found: "a folder".to_owned(),
+            found: found.to_owned(),
             expected: "a file to write".to_owned(),
-        })?;
+        };
+        let name = target.file_name().ok_or_else(|| refuse("a folder"))?;
+        match fs::metadata(target) {
+            Ok(there) if there.is_dir() => return Err(refuse("a folder")),
+            Ok(there) if !there.is_file() => return Err(refuse("a device, pipe or socket")),
+            _ => {}
+        }
+        remove_abandoned(target, name);
         for attempt in 0..NAMES_TRIED {
-            let mut hidden = std::ffi::OsString::from(".");
-            hidden.push(name);
-            hidden.push(format!(".{}.{attempt}.tmp", std::process::id()));
+            let mut hidden = prefix(name);
+            hidden.push(format!("{}.{attempt}{SUFFIX}", std::process::id()));
             let temporary = target.with_file_name(hidden);
             match OpenOptions::new().write(true).create_new(true).open(&temporary) {
                 Ok(file) => {
+                    if !locked(&file, &temporary) {
+                        continue;
+                    }
                     let file = Some(BufWriter::with_capacity(BUFFER_BYTES, file));
                     return Ok(AtomicFile { file, temporary, target: target.to_owned() });
                 }
@@ -44,21 +58,6 @@ impl AtomicFile {
             }
         }
         Err(fail(io::ErrorKind::AlreadyExists.into()))
-    }
-
-    /// The name it will have.
-    pub(super) fn target(&self) -> &Path {
-        &self.target
-    }
-
-    /// The operating system's refusal as an error of this room.
-    pub(super) fn fail(&self, source: io::Error) -> TraceError {
-        TraceError::Io { path: self.target.clone(), source }
-    }
-
-    /// Appends bytes. Errors: the operating system's.
-    pub(super) fn put(&mut self, bytes: &[u8]) -> Result<(), TraceError> {
-        self.write_all(bytes).map_err(|source| self.fail(source))
     }
 
     /// Syncs and renames. Errors: the operating system's; then the target is as it was.
@@ -74,9 +73,55 @@ impl AtomicFile {
         renamed.map_err(|source| {
             // The first error is the one to report; a file that stays behind is hidden and small.
             let _ = fs::remove_file(&self.temporary);
-            self.fail(source)
+            TraceError::Io { path: self.target.clone(), source }
         })
     }
+}
+
+fn prefix(name: &OsStr) -> OsString {
+    let mut hidden = OsString::from(".");
+    hidden.push(name);
+    hidden.push(".");
+    hidden
+}
+
+/// Marks a hidden file as one whose writer lives. False when another writer has taken it for an
+/// abandoned one meanwhile. Where files cannot be locked, none is ever taken for abandoned.
+fn locked(file: &File, temporary: &Path) -> bool {
+    match file.try_lock() {
+        Ok(()) => temporary.exists(),
+        Err(TryLockError::WouldBlock) => false,
+        Err(TryLockError::Error(_)) => true,
+    }
+}
+
+/// Removes what killed writers of `target` left behind; what cannot be removed stays.
+fn remove_abandoned(target: &Path, name: &OsStr) {
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let Ok(entries) = fs::read_dir(folder.unwrap_or(Path::new("."))) else { return };
+    for entry in entries.flatten() {
+        if !is_hidden_file_of(&entry.file_name(), name) {
+            continue;
+        }
+        let path = entry.path();
+        let Ok(file) = OpenOptions::new().write(true).open(&path) else { continue };
+        if file.try_lock().is_ok() {
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+/// Whether `found` is `.NAME.PROCESS.ATTEMPT.tmp`.
+fn is_hidden_file_of(found: &OsStr, name: &OsStr) -> bool {
+    let rest = found.as_encoded_bytes().strip_prefix(prefix(name).as_encoded_bytes());
+    let Some(numbers) = rest.and_then(|rest| rest.strip_suffix(SUFFIX.as_bytes())) else {
+        return false;
+    };
+    let mut parts = numbers.split(|byte| *byte == b'.');
+    let number = |part: Option<&[u8]>| {
+        part.is_some_and(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit))
+    };
+    number(parts.next()) && number(parts.next()) && parts.next().is_none()
 }
 
 impl Write for AtomicFile {
@@ -98,6 +143,71 @@ impl Drop for AtomicFile {
             // The bytes are not wanted: take the file out without flushing, then remove it.
             drop(buffer.into_parts());
             let _ = fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::binary::testing::directory;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn the_next_writer_removes_what_a_killed_one_left() {
+        let directory = directory();
+        let target = directory.path().join("t.csv");
+        // A killed process: its file is there, its lock is not.
+        fs::write(directory.path().join(".t.csv.4000000000.0.tmp"), "half").unwrap();
+        for other in [".t.csv.0.tmp", ".t.csv.1.x.tmp", ".u.csv.1.0.tmp", "t.csv.1.0.tmp"] {
+            fs::write(directory.path().join(other), "not ours").unwrap();
+        }
+        let mut file = AtomicFile::create(&target).unwrap();
+        file.write_all(b"whole").unwrap();
+        file.commit().unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"whole");
+        let expected = [".t.csv.0.tmp", ".t.csv.1.x.tmp", ".u.csv.1.0.tmp", "t.csv"];
+        assert_eq!(names(directory.path()), [&expected[..], &["t.csv.1.0.tmp"]].concat());
+    }
+
+    #[test]
+    fn two_writers_of_one_target_leave_each_other_alone() {
+        let directory = directory();
+        let target = directory.path().join("t.csv");
+        let mut first = AtomicFile::create(&target).unwrap();
+        first.write_all(b"first").unwrap();
+        let mut second = AtomicFile::create(&target).unwrap();
+        assert_eq!(names(directory.path()).len(), 2);
+        second.write_all(b"second").unwrap();
+        first.commit().unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"first");
+        second.commit().unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"second");
+        assert_eq!(names(directory.path()), ["t.csv"]);
+    }
+
+    #[test]
+    fn a_writer_dropped_before_its_end_leaves_nothing() {
+        let directory = directory();
+        let target = directory.path().join("t.csv");
+        let mut file = AtomicFile::create(&target).unwrap();
+        file.write_all(&[7; 3 * BUFFER_BYTES]).unwrap();
+        drop(file);
+        assert_eq!(names(directory.path()), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_replaced() {
+        for path in ["/dev/null", "/"] {
+            let error = AtomicFile::create(Path::new(path)).err().unwrap().to_string();
+            assert!(error.contains("expected a file to write"), "{error}");
         }
     }
 }

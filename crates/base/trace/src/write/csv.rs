@@ -6,8 +6,9 @@
 //! The format's volumes are numbers: where all names are, they stay; where none is, volumes are
 //! numbered from 0 in order of appearance; a trace with both kinds is refused.
 
-use super::atomic::AtomicFile;
-use super::{TraceWriter, Written};
+use super::sink::{Sink, failed};
+use super::suffix::container_of;
+use super::{TraceWriter, Written, nothing_to_write};
 use crate::{Batch, TraceError};
 use cachewright_types::Op;
 use std::io::Write;
@@ -18,7 +19,7 @@ const GATHERED: usize = 1 << 16;
 
 /// Writes Alibaba's order.
 pub struct CsvWriter {
-    file: AtomicFile,
+    file: Sink,
     lines: Vec<u8>,
     /// What is written for each volume.
     volumes: Vec<String>,
@@ -30,7 +31,7 @@ pub struct CsvWriter {
 impl CsvWriter {
     /// Starts a file that will be called `path`. Errors: the operating system's.
     pub fn create(path: &Path) -> Result<CsvWriter, TraceError> {
-        let file = AtomicFile::create(path)?;
+        let file = Sink::create(path, container_of(path))?;
         Ok(CsvWriter {
             file,
             lines: Vec::with_capacity(2 * GATHERED),
@@ -86,7 +87,7 @@ impl TraceWriter for CsvWriter {
                 record.length_bytes,
                 record.time_ns / 1_000
             );
-            rest.map_err(|source| self.file.fail(source))?;
+            rest.map_err(|source| failed(self.file.target(), source))?;
             if self.lines.len() > GATHERED {
                 self.drain()?;
             }
@@ -96,6 +97,9 @@ impl TraceWriter for CsvWriter {
     }
 
     fn finish(mut self: Box<Self>) -> Result<Written, TraceError> {
+        if self.requests == 0 {
+            return Err(nothing_to_write(self.file.target(), 0));
+        }
         self.drain()?;
         self.file.commit()?;
         Ok(Written { requests: self.requests, left_out: 0 })

@@ -8,8 +8,9 @@
 //! flushes are left out and counted, a second volume is refused. Records are held in memory
 //! (20 B each and the interner) until the file is finished, as each needs its future.
 
-use super::atomic::AtomicFile;
-use super::{TraceWriter, Written};
+use super::sink::Sink;
+use super::suffix::container_of;
+use super::{TraceWriter, Written, nothing_to_write};
 use crate::formats::OptionSpec;
 use crate::formats::oracle_general::{ADDRESS_UNIT, address_unit_bytes};
 use crate::{Batch, InternError, Interner, Record, TraceError};
@@ -22,7 +23,7 @@ const NEVER: u32 = u32::MAX;
 
 /// Writes oracleGeneral.
 pub struct OracleGeneralWriter {
-    file: AtomicFile,
+    file: Sink,
     unit_bytes: u64,
     volume: Option<u32>,
     objects: Interner,
@@ -45,7 +46,7 @@ impl OracleGeneralWriter {
         let unit = options.get(ADDRESS_UNIT.key).map_or(ADDRESS_UNIT.default, String::as_str);
         Ok(OracleGeneralWriter {
             unit_bytes: address_unit_bytes(unit)?,
-            file: AtomicFile::create(path)?,
+            file: Sink::create(path, container_of(path))?,
             volume: None,
             objects: Interner::new(),
             latest: Vec::new(),
@@ -115,6 +116,9 @@ impl TraceWriter for OracleGeneralWriter {
     }
 
     fn finish(mut self: Box<Self>) -> Result<Written, TraceError> {
+        if self.next.is_empty() {
+            return Err(nothing_to_write(self.file.target(), self.left_out));
+        }
         for index in 0..self.next.len() {
             let next = match self.next[index] {
                 NEVER => -1,

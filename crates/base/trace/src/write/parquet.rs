@@ -7,7 +7,7 @@
 //! docs/trace-format.md; both can be chosen.
 
 use super::atomic::AtomicFile;
-use super::{TraceWriter, Written};
+use super::{TraceWriter, Written, nothing_to_write};
 use crate::formats::OptionSpec;
 use crate::native::{self, COLUMNS};
 use crate::{Batch, TraceError};
@@ -193,6 +193,9 @@ impl TraceWriter for ParquetWriter {
 
     fn finish(self: Box<Self>) -> Result<Written, TraceError> {
         let path = self.path.clone();
+        if self.requests == 0 {
+            return Err(nothing_to_write(&path, 0));
+        }
         let (file, written) = self.complete().map_err(|error| failed(&path, error))?;
         file.commit()?;
         Ok(written)

@@ -118,3 +118,44 @@ fn unknown_names_are_refused_with_the_nearest() {
     let missing = Path::new("/nonexistent-directory/trace");
     assert!(create_writer("csv", missing, &BTreeMap::new()).is_err());
 }
+
+#[test]
+fn a_suffix_of_compression_compresses() {
+    let magics: [(&str, &[u8]); 4] =
+        [("gz", b"\x1f\x8b"), ("zst", b"\x28\xb5\x2f\xfd"), ("xz", b"\xfd7zXZ"), ("bz2", b"BZh")];
+    let records: Vec<Record> =
+        (0..5_000).map(|n| record(n * 1_000, Op::Read, n % 97 * 4096, 4096, 0)).collect();
+    for format in ["alibaba", "oracle-general"] {
+        let directory = directory();
+        for (suffix, magic) in magics {
+            let path = directory.path().join(format!("t.{suffix}"));
+            let mut writer = create_writer(format, &path, &BTreeMap::new()).unwrap();
+            writer.write(&batch(&records), &names(&["1"])).unwrap();
+            assert_eq!(writer.finish().unwrap(), Written { requests: 5_000, left_out: 0 });
+            assert!(std::fs::read(&path).unwrap().starts_with(magic), "{format} {suffix}");
+            let mut reader = open(&path, &OpenOptions::default()).unwrap();
+            let mut read = Batch::default();
+            while reader.read(&mut read, 1_000).unwrap() > 0 {}
+            assert_eq!(read.offset_bytes, batch(&records).offset_bytes, "{format} {suffix}");
+        }
+    }
+    let error = create_writer("parquet", Path::new("t.parquet.gz"), &BTreeMap::new()).err();
+    let error = error.unwrap().to_string();
+    assert!(error.starts_with("t.parquet.gz: found a suffix of gzip"), "{error}");
+}
+
+#[test]
+fn a_trace_without_a_request_is_not_written() {
+    for format in ["parquet", "alibaba", "oracle-general"] {
+        let directory = directory();
+        let path = directory.path().join("trace");
+        let writer = create_writer(format, &path, &BTreeMap::new()).unwrap();
+        let error = writer.finish().unwrap_err().to_string();
+        assert!(error.contains("no request"), "{format}: {error}");
+        let mut writer = create_writer("oracle-general", &path, &BTreeMap::new()).unwrap();
+        writer.write(&batch(&[record(1, Op::Flush, 0, 0, 0)]), &names(&["1"])).unwrap();
+        let error = writer.finish().unwrap_err().to_string();
+        assert!(error.contains("no request that the format can hold (1 left out)"), "{error}");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "{format}");
+    }
+}

@@ -13,6 +13,8 @@ pub struct VolumeFacts {
     bytes: [u64; 4],
     /// Distinct blocks read or written.
     pub distinct_blocks: u64,
+    /// Distinct blocks written.
+    pub written_blocks: u64,
 }
 
 impl VolumeFacts {
@@ -28,8 +30,11 @@ impl VolumeFacts {
         self.requests.iter().sum()
     }
 
-    /// The totals by their names.
-    pub fn json(&self) -> Value {
+    /// The totals by their names; rates are over `span_ns`, that of the whole trace, so that those
+    /// of its volumes add up.
+    pub fn json(&self, block_bytes: u64, span_ns: u64) -> Value {
+        let span_s = span_ns as f64 / 1e9;
+        let rate_per_s = if span_s > 0.0 { self.requests() as f64 / span_s } else { 0.0 };
         let count = |op: Op| self.requests[op as usize];
         let data = count(Op::Read) + count(Op::Write);
         json!({
@@ -43,6 +48,9 @@ impl VolumeFacts {
             "write_bytes": self.bytes[Op::Write as usize],
             "trim_bytes": self.bytes[Op::Trim as usize],
             "distinct_blocks": self.distinct_blocks,
+            "working_set_bytes": self.distinct_blocks.saturating_mul(block_bytes),
+            "written_working_set_bytes": self.written_blocks.saturating_mul(block_bytes),
+            "rate_per_s": rate_per_s,
         })
     }
 }
