@@ -148,7 +148,7 @@ def split_sample(sample: Path, path: Path) -> int:
     """Write each aligned 4 KiB block of a trace's requests as one record; return how many."""
     import cachewright
 
-    frame = cachewright.read_trace(sample, format="oracle-general")
+    frame = cachewright.read_trace(cachewright.Trace(sample, format="oracle-general"))
     offset = frame["offset_bytes"].to_numpy()
     first, last = offset // 4096, (offset + frame["length_bytes"].to_numpy() - 1) // 4096
     counts = (last - first + 1).astype(np.int64)

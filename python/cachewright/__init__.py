@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from cachewright.frames import read_trace, scan_trace, write_trace
     from cachewright.plugin import simulate_python
     from cachewright.result import Curves, Result
-    from cachewright.spec import TraceOptions
+    from cachewright.source import Trace
     from cachewright.train import Trained, train_shiro
 
 __all__ = [
@@ -58,8 +58,8 @@ __all__ = [
     "RunError",
     "Segments",
     "SpecError",
+    "Trace",
     "TraceError",
-    "TraceOptions",
     "Trained",
     "__version__",
     "characterize",
@@ -92,7 +92,7 @@ _HOMES = {
     "Curves": "result",
     "Result": "result",
     "Segments": "demand",
-    "TraceOptions": "spec",
+    "Trace": "source",
     "Trained": "train",
     "characterize": "characterized",
     "read_trace": "frames",

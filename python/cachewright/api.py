@@ -17,15 +17,16 @@ from cachewright import _native
 from cachewright.amplification import Amplification
 from cachewright.demand import Segments
 from cachewright.result import Curves, Result
+from cachewright.source import TraceLike, TraceOptions, opened
 from cachewright.spec import (
     PathLike,
     Settings,
     SpecLike,
     Stack,
-    TraceOptions,
-    is_stack_path,
+    StackOrTrace,
     of_trace,
     pairs,
+    stack_of,
     vary_pairs,
 )
 from cachewright.spec import load as load_stack
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 NO_VARY: dict[str, list[str]] = {}
 ANY_CAPACITY = "100%wss"
+DEFAULT_CAPACITY = "10%wss"
 # Superblocks that a drive keeps free at least.
 LEAST_RESERVE = 2
 
@@ -54,7 +56,7 @@ def check(spec: SpecLike, *, settings: Settings | None = None) -> dict[str, Any]
 
 
 def run(
-    spec: SpecLike,
+    spec: StackOrTrace,
     *,
     settings: Settings | None = None,
     out: PathLike | None = None,
@@ -64,11 +66,12 @@ def run(
 ) -> Result:
     """Replay the tenants of a stack through its cache and return what happened.
 
-    `spec` and `settings` are as in `check`. With `out` a folder with `result.json` and
-    `series.parquet` is written; what it already holds of the same stack is not run again unless
-    `fresh`. `threads` of 0 uses every core; the result does not depend on it. `progress(stage,
-    done, total)` is called some times a second, and cancels by returning False. Errors:
-    `SpecError`, `TraceError`, `RunError` (also when cancelled).
+    `spec` and `settings` are as in `check`. `spec` may also be a trace (a path, a frame, a
+    `Trace`): then its cache is 10%wss of lru unless `settings` say more. With `out` a folder with
+    `result.json` and `series.parquet` is written; what it already holds of the same stack is not
+    run again unless `fresh`. `threads` of 0 uses every core; the result does not depend on it.
+    `progress(stage, done, total)` is called some times a second, and cancels by returning False.
+    Errors: `SpecError`, `TraceError`, `RunError` (also when cancelled).
     """
     return run_cases(
         spec,
@@ -82,7 +85,7 @@ def run(
 
 
 def compare(
-    spec: SpecLike,
+    spec: StackOrTrace,
     vary: Mapping[str, Sequence[Any]],
     *,
     settings: Settings | None = None,
@@ -108,7 +111,7 @@ def compare(
 
 
 def run_cases(
-    spec: SpecLike,
+    spec: StackOrTrace,
     vary: Mapping[str, Sequence[Any]],
     *,
     settings: Settings | None,
@@ -118,7 +121,7 @@ def run_cases(
     progress: Progress | None,
 ) -> Result:
     """Run a stack as given, or all combinations of `vary`; `run` and `compare` say the rest."""
-    stack = load_stack(spec)
+    stack = stack_of(spec, {"capacity": DEFAULT_CAPACITY})
     return _run_stack(stack, vary, settings, out, threads, fresh, progress)
 
 
@@ -146,33 +149,28 @@ def _run_stack(
 
 
 def simulate(
-    trace: PathLike,
+    trace: TraceLike,
     policy: str | Mapping[str, Any] = "lru",
-    capacity: str = "10%wss",
+    capacity: str = DEFAULT_CAPACITY,
     *,
     cache: Settings | None = None,
     replay: Settings | None = None,
-    format: str | None = None,
-    on_bad_record: str = "fail",
-    options: Mapping[str, str] | None = None,
-    volume: str | None = None,
     threads: int = 0,
     progress: Progress | None = None,
 ) -> Result:
     """Replay one trace through one cache: a stack of one tenant without a file.
 
-    `policy` is a name or `{"name": ..., setting: ...}`; `cache` and `replay` are further keys of
-    those tables (`{"block": "8KiB", "write": "write-around"}`); the rest says how to open the
-    trace. Errors: as `run`.
+    `trace` is a path, a frame, or a `Trace` that also says how to read it. `policy` is a name or
+    `{"name": ..., setting: ...}`; `cache` and `replay` are further keys of those tables
+    (`{"block": "8KiB", "write": "write-around"}`). Errors: as `run`.
     """
-    how = TraceOptions(format, on_bad_record, options or {}, volume)
     table = {"capacity": capacity, "policy": policy, **(cache or {})}
-    stack = of_trace(trace, how, table, replay)
+    stack = of_trace(trace, TraceOptions(), table, replay)
     return _run_stack(stack, NO_VARY, None, None, threads, False, progress)
 
 
 def mrc(
-    spec: SpecLike,
+    spec: StackOrTrace,
     policies: Sequence[str] = (),
     *,
     method: str = "auto",
@@ -187,13 +185,12 @@ def mrc(
     latency: bool = False,
     block: str = "4KiB",
     settings: Settings | None = None,
-    trace: TraceOptions | None = None,
     threads: int = 0,
     progress: Progress | None = None,
 ) -> Curves:
     """Return how the miss ratio falls with cache size, per tenant and for all together.
 
-    `spec` is a stack, or the path of a trace (then `block` and `trace` say how to read it).
+    `spec` is a stack, or a trace (a path, a frame, a `Trace`), cut into blocks of `block`.
     `policies` are names, or none for the stack's own (`lru` for a trace). `method` is `exact`,
     `shards` (sampling at `rate`), `shards-size` (at most `size` blocks sampled), `mini` (a
     scaled-down simulation of any policy) or `auto`. Approximate curves carry a confidence interval
@@ -204,11 +201,7 @@ def mrc(
     simulations. `latency` also replays each tenant alone on the stack's devices at each size: how
     its response time falls. Errors: `SpecError`, `TraceError`, `RunError`.
     """
-    if isinstance(spec, Mapping) or is_stack_path(spec):
-        stack = load_stack(spec)
-    else:
-        cache = {"capacity": ANY_CAPACITY, "block": block}
-        stack = of_trace(spec, trace or TraceOptions(), cache)
+    stack = stack_of(spec, {"capacity": ANY_CAPACITY, "block": block})
     text = _native.mrc(
         stack.text,
         stack.origin,
@@ -293,7 +286,7 @@ def plan(
 
 
 def wa(
-    spec: SpecLike,
+    spec: StackOrTrace,
     separations: Sequence[str] = ("all",),
     *,
     op: Sequence[str] = (),
@@ -308,14 +301,13 @@ def wa(
     trainer: str | Trainer = "native",
     model: PathLike | None = None,
     settings: Settings | None = None,
-    trace: TraceOptions | None = None,
     out: PathLike | None = None,
     threads: int = 0,
     progress: Progress | None = None,
 ) -> Amplification:
     """Return the write amplification of separations on a stack's or a trace's writes.
 
-    `spec` is a stack, or the path of a trace (then `trace` says how to read it). Every combination
+    `spec` is a stack, or a trace (a path, a frame, a `Trace`). Every combination
     of `op` (over-provisioning, with `%`), `separations` and `reclaims` (names, inline tables such
     as `{name = "fk", classes = 8}`, or `all`) is run on a drive of its own: as large as what is
     ever written unless `capacity` is given (`live`: as what is live at once, page numbers recycled
@@ -328,10 +320,7 @@ def wa(
     model file that they use untrained. With `out` a folder with `wa.json` is written. Errors:
     `SpecError`, `TraceError`, `RunError`.
     """
-    if isinstance(spec, Mapping) or is_stack_path(spec):
-        stack = load_stack(spec)
-    else:
-        stack = of_trace(spec, trace or TraceOptions(), {"capacity": ANY_CAPACITY})
+    stack = stack_of(spec, {"capacity": ANY_CAPACITY})
     if reserve is not None and reserve < LEAST_RESERVE:
         raise _native.SpecError(f"`reserve`: found {reserve}, expected {LEAST_RESERVE} or more")
     folder = None if out is None else Path(out)
@@ -359,29 +348,25 @@ def wa(
 
 
 def info(
-    path: PathLike,
-    *,
-    block: str = "4KiB",
-    format: str | None = None,
-    on_bad_record: str = "fail",
-    options: Mapping[str, str] | None = None,
-    volume: str | None = None,
-    progress: Progress | None = None,
+    trace: TraceLike, *, block: str = "4KiB", progress: Progress | None = None
 ) -> dict[str, Any]:
     """Return what a trace holds: requests, sizes, rate, working set, re-use, per volume.
 
-    `block` is the unit of working set and re-use distances. Errors: `TraceError`, `SpecError`.
+    `trace` is a path, a frame, or a `Trace` that also says how to read it. `block` is the unit of
+    working set and re-use distances. Errors: `TraceError`, `SpecError`.
     """
+    found = opened(trace)
     text = _native.info(
-        os.fspath(path),
-        format,
-        on_bad_record,
-        dict(options or {}),
+        found.path,
+        found.how.format,
+        found.how.on_bad_record,
+        dict(found.how.options),
         block=block,
-        volume=volume,
+        volume=found.how.volume,
         progress=progress,
     )
     document: dict[str, Any] = json.loads(text)
+    document["path"] = found.name
     return document
 
 

@@ -7,13 +7,12 @@ characterizer. Times are nanoseconds since the trace's first request.
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright import _native, words
 from cachewright._native import SpecError
-from cachewright.spec import PathLike, TraceOptions
+from cachewright.source import PathLike, TraceLike, opened
 
 if TYPE_CHECKING:
     from cachewright.types import Progress
@@ -22,33 +21,33 @@ EVERY = "60s"
 
 
 def characterize(
-    path: PathLike,
+    trace: TraceLike,
     *,
     every: str = EVERY,
     model: PathLike | bytes | None = None,
-    trace: TraceOptions | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Return what ran in each period of a trace.
 
-    `every` is a duration or a number of reads and writes. Each period has counts, `read_share`,
-    `mean_bytes`, `working_set_bytes`, the shares of requests and of bytes that are sequential,
-    overlapped, strided and random (`classes`, `class_bytes`), and with a `model` (`train kinds`
-    writes them) what its volumes' last 1,000 requests were judged to be (`judged`). Errors:
-    `SpecError`, `TraceError`.
+    `trace` is a path, a frame, or a `Trace`. `every` is a duration or a number of reads and
+    writes. Each period has counts, `read_share`, `mean_bytes`, `working_set_bytes`, the shares of
+    requests and of bytes that are sequential, overlapped, strided and random (`classes`,
+    `class_bytes`), and with a `model` (`train kinds` writes them) what its volumes' last 1,000
+    requests were judged to be (`judged`). Errors: `SpecError`, `TraceError`.
     """
-    how = trace or TraceOptions()
+    found = opened(trace)
     text = _native.characterize(
-        os.fspath(path),
-        how.format,
-        how.on_bad_record,
-        dict(how.options),
-        volume=how.volume,
+        found.path,
+        found.how.format,
+        found.how.on_bad_record,
+        dict(found.how.options),
+        volume=found.how.volume,
         every=every,
         model=None if model is None else _content(model),
         progress=progress,
     )
     document: dict[str, Any] = json.loads(text)
+    document["path"] = found.name
     return document
 
 

@@ -7,20 +7,21 @@ trim, flush) and `volume` (its name).
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from cachewright import _native
-from cachewright.spec import PathLike, TraceOptions
+from cachewright import _native, targets
+from cachewright.source import PathLike, Trace, TraceLike, is_frame, opened
 from cachewright.traces import (
     BATCH,
-    NATIVE_FORMAT,
     OPS,
     VOLUME_COLUMN,
     ColumnSource,
     Selection,
     Written,
+    copy,
     open_trace,
     select,
 )
@@ -31,74 +32,168 @@ if TYPE_CHECKING:
 
     from cachewright.types import Columns
 
+COLUMNS = ("time_ns", "offset_bytes", "length_bytes", "op", "volume")
+VERSION_KEY, VERSION = "cachewright.version", "1"
+VOLUMES_KEY = "cachewright.volumes"
+FIRST_NUMBER = 512
+"""First number of the files in which frames are handed over."""
 
-def read_trace(
-    path: PathLike,
-    *,
-    format: str | None = None,
-    on_bad_record: str = "fail",
-    options: Mapping[str, str] | None = None,
-    volume: str | None = None,
-    first: int | None = None,
-) -> pl.DataFrame:
+
+def read_trace(trace: TraceLike, *, first: int | None = None) -> pl.DataFrame:
     """Read a trace into a frame, whatever its format.
 
-    Columns are `time_ns`, `offset_bytes`, `length_bytes` (u64), `op` (an enum of read, write,
-    trim, flush) and `volume` (categorical); rows are in file order. `volume` keeps one volume,
-    `first` at most so many requests. Errors: `TraceError` for an unreadable file or record,
-    `SpecError` for an unknown format or option.
+    `trace` is a path, or a `Trace` that also says how to read it. Columns are `time_ns`,
+    `offset_bytes`, `length_bytes` (u64), `op` (an enum of read, write, trim, flush) and `volume`
+    (categorical); rows are in file order. `first` keeps at most so many requests. Errors:
+    `TraceError` for an unreadable file or record, `SpecError` for an unknown format or option.
     """
     import polars as pl
 
-    how = TraceOptions(format, on_bad_record, options or {}, volume)
-    frames = list(_frames(open_trace(path, how), Selection(first=first, volume=volume), BATCH))
-    if frames:
-        return pl.concat(frames)
-    return _schema_frame()
+    found = opened(trace)
+    selection = Selection(first=first, volume=found.how.volume)
+    frames = list(_frames(open_trace(found.path, found.how), selection, BATCH))
+    return pl.concat(frames) if frames else _schema_frame()
 
 
-def scan_trace(
-    path: PathLike,
-    *,
-    batch: int = BATCH,
-    format: str | None = None,
-    on_bad_record: str = "fail",
-    options: Mapping[str, str] | None = None,
-    volume: str | None = None,
-) -> Iterator[pl.DataFrame]:
-    """Yield a trace as frames of at most `batch` requests, in memory one at a time.
+def scan_trace(trace: TraceLike, *, batch: int = BATCH) -> pl.LazyFrame:
+    """Return a trace as a lazy frame: nothing is read before it is collected.
 
-    Each frame is an Arrow stream for other libraries (`__arrow_c_stream__`). Columns and errors:
-    as `read_trace`.
+    A query reads the trace a `batch` of requests at a time; columns that it does not use are not
+    made, rows that its filters drop are dropped batch by batch, and reading ends with the last row
+    that it takes (`head`, `slice`). Columns and errors: as `read_trace`; errors appear on
+    collecting, but for a file that cannot be opened.
     """
-    how = TraceOptions(format, on_bad_record, options or {}, volume)
-    return _frames(open_trace(path, how), Selection(volume=volume), batch)
+    from polars.io.plugins import register_io_source
+
+    if batch < 1:
+        raise _native.SpecError(f"`batch`: found {batch}, expected 1 or more")
+    found = opened(trace)
+    open_trace(found.path, found.how)
+
+    def source(
+        with_columns: list[str] | None,
+        predicate: pl.Expr | None,
+        n_rows: int | None,
+        batch_size: int | None,
+    ) -> Iterator[pl.DataFrame]:
+        reader = open_trace(found.path, found.how)
+        # Without a predicate the rows asked for are the first; else they are the first that fit.
+        first = n_rows if predicate is None else None
+        selection = Selection(first=first, volume=found.how.volume)
+        left = n_rows
+        for columns in select(reader, selection, min(batch, batch_size or batch)):
+            frame = _picked(columns, reader.volumes(), with_columns)
+            if predicate is not None:
+                frame = frame.filter(predicate)
+            if left is not None:
+                frame = frame.head(left)
+                left -= len(frame)
+            yield frame
+            if left == 0:
+                return
+
+    return register_io_source(source, schema=_schema_frame().schema, is_pure=True)
 
 
 def write_trace(
     requests: Any,
     path: PathLike,
     *,
-    format: str = NATIVE_FORMAT,
+    format: str | None = None,
     options: Mapping[str, str] | None = None,
+    overwrite: bool = False,
 ) -> Written:
     """Write requests to a trace file.
 
-    `requests` is a polars frame, anything with `__arrow_c_stream__` (pyarrow, duckdb, pandas), or
-    an iterable of those; its columns are those of `read_trace`, of which `volume` may be left out.
-    The file appears under its name when complete. Errors: `SpecError` for a missing or wrong
-    column, `TraceError` when the file cannot be written.
+    `requests` is a polars frame, lazy or not, anything with `__arrow_c_stream__` (pyarrow, duckdb,
+    pandas), an iterable of those, or another trace (a path or a `Trace`). Columns are those of
+    `read_trace`, of which `volume` may be left out. The suffix of `path` names the format and the
+    compression (`.parquet`, `.csv`, `.csv.gz`, `.oracleGeneral.zst`) unless `format` does. The file
+    appears under its name when complete; an existing one is replaced with `overwrite` alone, a file
+    that is read never. Errors: `SpecError` for a missing or wrong column or a refused path,
+    `TraceError` when the file cannot be written.
     """
+    if isinstance(requests, str | os.PathLike | Trace):
+        found = opened(requests)
+        selection = Selection(volume=found.how.volume)
+        source = open_trace(found.path, found.how)
+        return copy(
+            source, path, selection=selection, format=format, options=options, overwrite=overwrite
+        )
+    targets.check(path, overwrite=overwrite)
+    writer = _native.TraceWriter(os.fspath(path), format, dict(options or {}))
+    known: dict[str, int] = {}
+    try:
+        for part in [requests] if is_frame(requests) else requests:
+            columns = _columns(as_frame(part), known)
+            writer.write(*columns, list(known))
+        targets.check(path, overwrite=overwrite)
+        return Written(*writer.finish())
+    finally:
+        writer.discard()
+
+
+class HeldInMemory:
+    """A frame as a native trace in memory, readable under `path` while this value lives."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        import polars as pl
+
+        known: dict[str, int] = {}
+        time_ns, offset_bytes, length_bytes, op, volume = _columns(frame, known)
+        if len(time_ns) == 0:
+            raise _native.SpecError("found a frame without a row, expected requests")
+        rows = pl.DataFrame(
+            {
+                "time_ns": time_ns,
+                "offset_bytes": offset_bytes,
+                "length_bytes": length_bytes,
+                "op": op,
+                "volume": volume,
+            }
+        )
+        self._file = _unnamed_file()
+        self.path = f"/proc/self/fd/{self._file.fileno()}"
+        rows.write_parquet(
+            self._file,
+            compression="lz4",
+            statistics=False,
+            metadata={VERSION_KEY: VERSION, VOLUMES_KEY: json.dumps(list(known))},
+        )
+        self._file.flush()
+
+
+def held_in_memory(frame: Any) -> HeldInMemory:
+    """Return a frame as a trace that Rust can open. Errors: `SpecError` for a wrong column."""
+    return HeldInMemory(as_frame(frame))
+
+
+def as_frame(table: Any) -> pl.DataFrame:
+    """Return a frame, a lazy frame or an Arrow stream as a frame."""
     import polars as pl
 
-    writer = _native.TraceWriter(os.fspath(path), format, dict(options or {}))
-    single = isinstance(requests, pl.DataFrame) or hasattr(requests, "__arrow_c_stream__")
-    known: dict[str, int] = {}
-    for part in [requests] if single else requests:
-        frame = part if isinstance(part, pl.DataFrame) else pl.DataFrame(part)
-        columns = _columns(frame, known)
-        writer.write(*columns, list(known))
-    return Written(*writer.finish())
+    if isinstance(table, pl.LazyFrame):
+        return table.collect(engine="streaming")
+    return table if isinstance(table, pl.DataFrame) else pl.DataFrame(table)
+
+
+def _unnamed_file() -> IO[bytes]:
+    """Return a file that has no name and vanishes when closed; in memory where Linux offers it.
+
+    Its number is the first free one from `FIRST_NUMBER` on, so that the same program has the same
+    number, and with it the same path, in every run.
+    """
+    if not hasattr(os, "memfd_create"):
+        raise _native.SpecError("found a frame as a trace, expected a path: it takes Linux")
+    number = os.memfd_create("cachewright-frame")
+    try:
+        import fcntl
+
+        moved = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, FIRST_NUMBER)
+    except OSError:
+        return os.fdopen(number, "w+b")
+    os.close(number)
+    return os.fdopen(moved, "w+b")
 
 
 def _frames(source: ColumnSource, selection: Selection, batch: int) -> Iterator[pl.DataFrame]:
@@ -106,22 +201,34 @@ def _frames(source: ColumnSource, selection: Selection, batch: int) -> Iterator[
         yield to_frame(columns, source.volumes())
 
 
+def _picked(columns: Columns, volumes: Sequence[str], names: Sequence[str] | None) -> pl.DataFrame:
+    """Return the columns called `names` as a frame, all when there are no names."""
+    import polars as pl
+
+    if names is None:
+        return to_frame(columns, volumes)
+    made = {name: _series(name, columns, volumes) for name in names}
+    # A query that counts rows asks for no column.
+    return pl.DataFrame(made) if made else pl.DataFrame(height=len(columns[0]))
+
+
+def _series(name: str, columns: Columns, volumes: Sequence[str]) -> pl.Series:
+    import polars as pl
+
+    column = pl.Series(name, columns[COLUMNS.index(name)])
+    if name == "op":
+        return pl.Series(name, OPS, dtype=pl.Enum(OPS)).gather(column)
+    if name == "volume":
+        known = pl.Series(name, list(volumes), dtype=pl.String).cast(pl.Categorical)
+        return known.gather(column)
+    return column
+
+
 def to_frame(columns: Columns, volumes: Sequence[str]) -> pl.DataFrame:
     """Return columns as a frame with the words of `op` and the names of `volume`."""
     import polars as pl
 
-    time_ns, offset_bytes, length_bytes, op, volume = columns
-    kinds = pl.Series(OPS, dtype=pl.Enum(OPS))
-    names = pl.Series(list(volumes), dtype=pl.String).cast(pl.Categorical)
-    return pl.DataFrame(
-        {
-            "time_ns": time_ns,
-            "offset_bytes": offset_bytes,
-            "length_bytes": length_bytes,
-            "op": kinds.gather(pl.Series(op)),
-            "volume": names.gather(pl.Series(volume)),
-        }
-    )
+    return pl.DataFrame({name: _series(name, columns, volumes) for name in COLUMNS})
 
 
 def _schema_frame() -> pl.DataFrame:

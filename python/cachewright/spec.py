@@ -1,7 +1,8 @@
 """What a user means by a stack: a file, a mapping, or one trace; always as stack text and origin.
 
-For: turning each of them into the TOML text that the experiment room reads. Must never know: which
-keys a stack has (the experiment room checks them). Units stay as the user wrote them.
+For: turning each of them into the TOML text that the experiment crate reads. Must never know: which
+keys a stack has (the experiment crate checks them), but for the traces of its tenants, which may be
+frames. Units stay as the user wrote them.
 """
 
 from __future__ import annotations
@@ -9,18 +10,30 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from cachewright import words
 from cachewright._native import SpecError
+from cachewright.source import (
+    Opened,
+    PathLike,
+    Trace,
+    TraceLike,
+    TraceOptions,
+    is_frame,
+    is_trace,
+    opened,
+)
 
-PathLike: TypeAlias = str | os.PathLike[str]
+__all__ = ["PathLike", "Trace", "TraceLike", "TraceOptions"]
+
 SpecLike: TypeAlias = PathLike | Mapping[str, Any]
+StackOrTrace: TypeAlias = "SpecLike | TraceLike"
 Settings: TypeAlias = Mapping[str, Any]
 
 STACK_SUFFIX = ".toml"
+TENANTS, TRACE = "tenant", "trace"
 
 
 class Stack(NamedTuple):
@@ -28,27 +41,8 @@ class Stack(NamedTuple):
 
     text: str
     origin: str
-
-
-@dataclass(frozen=True)
-class TraceOptions:
-    """How to open a trace; the defaults recognise the format and fail on a malformed record."""
-
-    format: str | None = None
-    on_bad_record: str = "fail"
-    options: Mapping[str, str] = field(default_factory=dict)
-    volume: str | None = None
-
-    def tenant_keys(self) -> dict[str, Any]:
-        """Return the keys of a `[[tenant]]` table that say the same."""
-        keys: dict[str, Any] = {"on_bad_record": self.on_bad_record}
-        if self.format is not None:
-            keys["format"] = self.format
-        if self.volume is not None:
-            keys["volume"] = self.volume
-        if self.options:
-            keys["options"] = dict(self.options)
-        return keys
+    held: tuple[Opened, ...] = ()
+    """Traces that are readable while this value lives."""
 
 
 def is_stack_path(path: PathLike) -> bool:
@@ -56,14 +50,27 @@ def is_stack_path(path: PathLike) -> bool:
     return Path(path).suffix == STACK_SUFFIX
 
 
+def stack_of(spec: StackOrTrace, cache: Settings, replay: Settings | None = None) -> Stack:
+    """Return a stack as it is, or one whose only tenant is a trace and whose cache is `cache`."""
+    if isinstance(spec, Mapping):
+        return load(spec)
+    if isinstance(spec, str | os.PathLike) and is_stack_path(spec):
+        return load(spec)
+    return of_trace(spec, TraceOptions(), cache, replay)
+
+
 def load(spec: SpecLike) -> Stack:
     """Return the text of a stack file or mapping.
 
     Relative trace paths start from the stack file's folder; those of a mapping from the current
-    folder. Errors: `SpecError` when the file cannot be read.
+    folder. In a mapping a tenant's trace may also be a `Trace` or a frame. Errors: `SpecError` when
+    the file cannot be read.
     """
     if isinstance(spec, Mapping):
-        return Stack(toml_text(spec), "stack")
+        tables, held = _with_paths(spec)
+        return Stack(toml_text(tables), "stack", held)
+    if is_trace(spec):
+        raise SpecError("found a trace, expected a stack: a file (TOML) or a mapping")
     try:
         return Stack(Path(spec).read_text(encoding="utf-8"), os.fspath(spec))
     except OSError as error:
@@ -78,15 +85,57 @@ def load(spec: SpecLike) -> Stack:
 
 
 def of_trace(
-    trace: PathLike, options: TraceOptions, cache: Settings, replay: Settings | None = None
+    trace: TraceLike, options: TraceOptions, cache: Settings, replay: Settings | None = None
 ) -> Stack:
-    """Return a stack with `trace` as its only tenant and `cache` as its `[cache]` table."""
-    name = Path(trace).name.split(".")[0] or "trace"
-    tenant = {"name": name, "trace": os.fspath(trace), **options.tenant_keys()}
-    tables: dict[str, Any] = {"name": name, "cache": dict(cache), "tenant": [tenant]}
+    """Return a stack with `trace` as its only tenant and `cache` as its `[cache]` table.
+
+    `options` say how to read a path; a `Trace` says that itself.
+    """
+    found = opened(trace, options)
+    tenant = {"name": found.stem, TRACE: found.path, **found.how.tenant_keys()}
+    tables: dict[str, Any] = {"name": found.stem, "cache": dict(cache), TENANTS: [tenant]}
     if replay:
         tables["replay"] = dict(replay)
-    return Stack(toml_text(tables), "stack")
+    return Stack(toml_text(tables), "stack", (found,))
+
+
+def files_of(spec: StackOrTrace) -> list[Path]:
+    """Return the files that a stack or a trace names: those that a command about it reads."""
+    import tomllib
+
+    path = spec.path if isinstance(spec, Trace) else spec
+    if isinstance(path, str | os.PathLike) and (path is not spec or not is_stack_path(path)):
+        return [Path(path)]
+    if is_trace(spec):
+        return []
+    stack = stack_of(spec, {})
+    try:
+        tables = tomllib.loads(stack.text)
+    except tomllib.TOMLDecodeError:
+        tables = {}
+    tenants = tables.get(TENANTS)
+    tenants = [one for one in tenants if isinstance(one, dict)] if isinstance(tenants, list) else []
+    named = [one.get(key) for one in tenants for key in (TRACE, "model")]
+    folder = Path(stack.origin).parent
+    own = [Path(path)] if isinstance(path, str | os.PathLike) else []
+    return own + [folder / name for name in named if isinstance(name, str)]
+
+
+def _with_paths(spec: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Opened, ...]]:
+    """Return a stack's tables with every trace as a path, and what keeps those paths readable."""
+    tenants = spec.get(TENANTS)
+    if not isinstance(tenants, list | tuple):
+        return dict(spec), ()
+    tables, held = [], []
+    for tenant in tenants:
+        trace = tenant.get(TRACE) if isinstance(tenant, Mapping) else None
+        if isinstance(trace, Trace) or is_frame(trace):
+            found = opened(cast("TraceLike", trace))
+            held.append(found)
+            tables.append({**found.how.tenant_keys(), **tenant, TRACE: found.path})
+        else:
+            tables.append(tenant)
+    return {**spec, TENANTS: tables}, tuple(held)
 
 
 def pairs(settings: Settings | None) -> list[tuple[str, str]]:

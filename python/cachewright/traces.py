@@ -8,12 +8,12 @@ into `OPS`) and `volume` (index into the source's `volumes()`).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cachewright import _native
-from cachewright.spec import PathLike, TraceOptions
+from cachewright import _native, targets, words
+from cachewright.source import PathLike, TraceOptions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 
 OPS = ("read", "write", "trim", "flush")
 BATCH = 1 << 18
-NATIVE_FORMAT = "parquet"
 SYNTHETIC_FORMAT = "synth"
 VOLUME_COLUMN = 4
 
 
 class ColumnSource(Protocol):
     """What gives requests by columns: a reader or a merger."""
+
+    def paths(self) -> Sequence[PathLike]:
+        """Return the files that are read."""
 
     def read(self, limit: int) -> Columns:
         """Return the next requests; empty columns at the end."""
@@ -63,6 +65,16 @@ class Selection:
     first: int | None = None
     volume: str | None = None
 
+    def check(self) -> None:
+        """Check that requests can be selected at all. Errors: `SpecError`."""
+        if self.first is not None and self.first < 1:
+            raise _native.SpecError(f"`first`: found {self.first}, expected 1 or more")
+        if self.to_ns is not None and self.to_ns <= self.from_ns:
+            begin, end = words.duration(self.from_ns), words.duration(self.to_ns)
+            raise _native.SpecError(
+                f"found a part from {begin} to {end}, expected an end after the beginning"
+            )
+
 
 @dataclass(frozen=True)
 class MergeInput:
@@ -86,24 +98,86 @@ def copy(
     path: PathLike,
     *,
     selection: Selection | None = None,
-    format: str = NATIVE_FORMAT,
+    format: str | None = None,
     options: Mapping[str, str] | None = None,
+    overwrite: bool = False,
+    how: str = targets.OVERWRITE,
     progress: Progress | None = None,
 ) -> Written:
-    """Write what `source` gives, a batch at a time, and return how much that was."""
+    """Write what `source` gives, a batch at a time, and return how much that was.
+
+    Without `format` the suffix of `path` names it. An existing file is replaced with `overwrite`
+    alone (`how` says so in the refusal), a file that `source` reads never. Nothing is left of a
+    file that could not be completed. Errors: `SpecError` also when no request is selected.
+    """
+    selection = selection or Selection()
+    selection.check()
+    targets.check(path, source.paths(), overwrite=overwrite, how=how)
     writer = _native.TraceWriter(os.fspath(path), format, dict(options or {}))
-    hint, read = source.requests_hint(), 0
-
-    def note(count: int) -> None:
-        nonlocal read
-        read += count
-        if progress is not None and progress("writing", read, hint) is False:
-            raise _native.RunError("cancelled by the progress call-back")
-
-    for columns in select(source, selection or Selection(), BATCH, note):
-        writer.write(*columns, source.volumes())
-    requests, left_out = writer.finish()
+    watched = _Watched(source, progress)
+    written = False
+    try:
+        for columns in select(watched, selection, BATCH):
+            writer.write(*columns, source.volumes())
+            written = True
+        if not written:
+            raise _native.SpecError(watched.nothing(selection))
+        targets.check(path, source.paths(), overwrite=overwrite, how=how)
+        requests, left_out = writer.finish()
+    finally:
+        writer.discard()
     return Written(requests, left_out, *source.skipped())
+
+
+class _Watched:
+    """A source whose progress and times are noted as it is read."""
+
+    def __init__(self, source: ColumnSource, progress: Progress | None) -> None:
+        self.source, self.progress = source, progress
+        self.hint, self.count = source.requests_hint(), 0
+        self.origin = self.latest = 0
+
+    def read(self, limit: int) -> Columns:
+        """Return the next requests. Errors: `RunError` when the call-back cancels."""
+        columns = self.source.read(limit)
+        if len(columns[0]) > 0:
+            self.origin = self.origin if self.count else int(columns[0][0])
+            self.latest = max(self.latest, int(columns[0].max()))
+            self.count += len(columns[0])
+            if (
+                self.progress is not None
+                and self.progress("writing", self.count, self.hint) is False
+            ):
+                raise _native.RunError("cancelled by the progress call-back")
+        return columns
+
+    def paths(self) -> Sequence[PathLike]:
+        return self.source.paths()
+
+    def volumes(self) -> list[str]:
+        return self.source.volumes()
+
+    def skipped(self) -> tuple[int, int, list[str]]:
+        return self.source.skipped()
+
+    def requests_hint(self) -> int | None:
+        return self.hint
+
+    def nothing(self, selection: Selection) -> str:
+        """Return why none of the requests that were read is selected."""
+        found = ", ".join(os.fspath(path) for path in self.paths())
+        end = words.duration(self.latest - self.origin)
+        if selection.from_ns > self.latest - self.origin:
+            begin = words.duration(selection.from_ns)
+            return (
+                f"{found}: found no request from {begin} on, expected a time up to {end}, "
+                "that of the last request"
+            )
+        volume = "" if selection.volume is None else f" of volume `{selection.volume}`"
+        return (
+            f"{found}: found no request{volume} in the part selected, expected one or more "
+            f"(the trace lasts {end})"
+        )
 
 
 def merger(inputs: Sequence[MergeInput], trace: TraceOptions | None = None) -> _native.TraceMerger:
@@ -126,9 +200,8 @@ def select(
     source: ColumnSource,
     selection: Selection,
     batch: int,
-    note: Callable[[int], None] | None = None,
 ) -> Iterator[Columns]:
-    """Yield the selected requests of `source`; `note` gets the count of every batch read.
+    """Yield the selected requests of `source`.
 
     Times count from the first request read, whatever its volume. Errors: `SpecError` when the
     trace has no such volume.
@@ -140,8 +213,6 @@ def select(
         columns = source.read(limit)
         if len(columns[0]) == 0:
             break
-        if note is not None:
-            note(len(columns[0]))
         origin = int(columns[0][0]) if origin is None else origin
         matched = matched or selection.volume in source.volumes()
         columns = _kept(columns, selection, origin, source.volumes())

@@ -117,9 +117,18 @@ def test_every_command_has_help(folder: Path, command: Command, words: list[str]
         (["trace", "slice", "a.csv", "x", "--from", "10"], ["`10`", "unit"]),
         (["trace", "convert", "a.csv", "x", "--to", "parket"], ["`parket`", "parquet"]),
         (["trace", "head", "a.csv", "b.csv"], ["found `b.csv`", "nothing more"]),
-        (["trace", "merge", "a.csv"], ["1 paths"]),
-        (["trace", "merge", "a.csv", "x", "--start", "c=1s"], ["`c`", "a"]),
-        (["trace", "merge", "a.csv", "x", "--scale", "a=-1"], ["`-1`"]),
+        (["trace", "convert", "a.csv", "x"], ["x: found a name", ".parquet, or .csv", ".zst"]),
+        (["trace", "convert", "a.csv", "x.foo"], ["x.foo: found a name", "format by its name"]),
+        (["trace", "convert", "a.csv", "x.parquet.gz"], ["suffix of gzip", "parquet"]),
+        (["trace", "slice", "a.csv", "x", "--first", "0"], ["`first`: found 0", "1 or more"]),
+        (
+            ["trace", "slice", "a.csv", "x", "--from", "2s", "--to", "1s"],
+            ["from 2s to 1s", "end after"],
+        ),
+        (["trace", "merge", "a.csv"], ["--out"]),
+        (["trace", "merge", "--out", "x"], ["no trace to merge"]),
+        (["trace", "merge", "a.csv", "--out", "x", "--start", "c=1s"], ["`c`", "a"]),
+        (["trace", "merge", "a.csv", "--out", "x", "--scale", "a=-1"], ["`-1`"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -241,12 +250,12 @@ def test_trace_commands_fit_together(traces: Path, command: Command) -> None:
     assert first == second
     assert len(first.splitlines()) == 6
     sliced = ("trace", "slice", "a.csv", "s.csv", "--from", "1s", "--to", "2s")
-    assert command(*sliced, "--to-format", "alibaba").status == 0
+    assert command(*sliced).status == 0
     lines = (traces / "s.csv").read_text().splitlines()
     assert lines == (traces / "a.csv").read_text().splitlines()[1000:2000]
     assert command("trace", "slice", "a.csv", "f.parquet", "--first", "7").status == 0
     assert len(command("trace", "head", "f.parquet").out.splitlines()) == 8
-    merged = command("trace", "merge", "a.csv", "b.csv", "m.parquet", "--start", "b=1s")
+    merged = command("trace", "merge", "a.csv", "b.csv", "--out", "m.parquet", "--start", "b=1s")
     assert "8,000 requests" in merged.out
     info = json.loads(command("trace", "info", "m.parquet", "--json").out)
     assert {volume["name"] for volume in info["volumes"]} == {"a/1", "b/2"}
@@ -262,7 +271,8 @@ def test_synth_is_seeded(folder: Path, command: Command) -> None:
     )
     texts = []
     for seed in ("1", "1", "2"):
-        answer = command("trace", "synth", "s.toml", "o", "--seed", seed, "--to", "alibaba")
+        words = ["trace", "synth", "s.toml", "o", "--seed", seed, "--to", "alibaba", "--force"]
+        answer = command(*words)
         assert answer.status == 0, answer.err
         assert answer.out.startswith("o: 50 requests, ")
         texts.append((folder / "o").read_bytes())
@@ -341,6 +351,7 @@ WORDS = [
     *["--vary", "policy=lru", "capacity=1B", "--set", "cache.block=3KiB", "=", "--out", "--json"],
     *["--from", "1s", "--to", "--volume", "1", "--on-bad-record", "skip", "--format", "csv"],
     *["--method", "exact", "--rate", "2", "--sizes", "1%wss", "--windows", "3", "-v", "\x00é"],
+    "--force",
 ]
 
 

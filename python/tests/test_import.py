@@ -61,7 +61,7 @@ def test_scenarios_become_stack_files(
     synth = tomllib.loads((out / "load.synth.toml").read_text())
     assert synth["tenant"][0]["count"] == 100
     assert status_of(command) == WRONG, "files that exist are left alone"
-    assert "already there" in capsys.readouterr().err
+    assert "existing file" in capsys.readouterr().err
     assert status_of([*command, "--force"]) == DONE
 
 

@@ -44,11 +44,9 @@ def characterize(
         Print what was found as JSON.
 
     """
-    how = (trace or options.TraceArgs()).options()
+    named = (trace or options.TraceArgs()).trace(source)
     with progress() as on_progress:
-        found = characterized.characterize(
-            source, every=every, model=model, trace=how, progress=on_progress
-        )
+        found = characterized.characterize(named, every=every, model=model, progress=on_progress)
     if json:
         output.print_json(found)
         return

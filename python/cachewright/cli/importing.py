@@ -7,16 +7,13 @@ mapped.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
-from cachewright import _native, words
-from cachewright.cli import output
+from cachewright import _native, targets, words
+from cachewright.cli import options, output
 
 app = App(name="import", help="Make stack files of other simulators' configurations.")
-
-On = Parameter(negative=())
 
 
 @app.command
@@ -25,7 +22,7 @@ def mqsim(
     workload: Path | None = None,
     *,
     out: Path = Path(),
-    force: Annotated[bool, On] = False,
+    force: options.Force = False,
 ) -> None:
     """Make a stack file of each scenario of MQSim's configuration.
 
@@ -50,12 +47,10 @@ def mqsim(
         texts[out / f"{name}.toml"] = stack
         if synth is not None:
             texts[out / synth_name] = synth
-    taken = [path for path in texts if path.exists() and not force]
-    if taken:
-        raise _native.SpecError(f"found {taken[0]} already there, expected a new file or `--force`")
-    out.mkdir(parents=True, exist_ok=True)
+    sources = [path for path in (config, workload) if path is not None]
+    targets.check_all(texts, sources, overwrite=force, how=targets.FORCE)
     for path, text in texts.items():
-        path.write_text(text, encoding="utf-8")
+        targets.write_whole(path, text)
     for name, _, _, _, notes in scenarios:
         for note in notes:
             output.note(f"{name}: {note}")

@@ -12,11 +12,11 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from cachewright import api, words
+from cachewright import api, targets, words
 from cachewright.cli import options, output, plots, timed
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
-from cachewright.spec import is_stack_path
+from cachewright.spec import files_of, is_stack_path
 
 ROWS = 12
 
@@ -59,6 +59,9 @@ class CurveArgs:
     figure: Path | None = None
     """Draw the response times to this file (svg, png or pdf)."""
 
+    force: options.Force = False
+    """Replace the figure if it exists."""
+
 
 def mrc(
     source: options.Source,
@@ -88,10 +91,12 @@ def mrc(
 
     """
     how = curve or CurveArgs()
-    of_trace = None if is_stack_path(source) else (trace or options.TraceArgs()).options()
+    spec = source if is_stack_path(source) else (trace or options.TraceArgs()).trace(source)
+    if how.figure is not None:
+        targets.check(how.figure, files_of(spec), overwrite=how.force, how=targets.FORCE)
     with progress() as on_progress:
         curves = api.mrc(
-            source,
+            spec,
             options.comma_list(policy),
             method=how.method,
             rate=how.rate,
@@ -105,7 +110,6 @@ def mrc(
             latency=how.latency or how.figure is not None,
             block=block,
             settings=options.settings(set),
-            trace=of_trace,
             threads=threads,
             progress=on_progress,
         )

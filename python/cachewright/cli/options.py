@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from cachewright._native import SpecError
-from cachewright.spec import TraceOptions
+from cachewright.source import PathLike, Trace, TraceOptions
 
 _OPENERS = {"[": "]", "{": "}", "(": ")"}
 _QUOTES = "\"'"
@@ -23,6 +23,7 @@ Source = Annotated[Path, Parameter(help="A stack file (TOML) or a trace.")]
 Words = Annotated[list[str] | None, Parameter(negative=())]
 Set = Annotated[list[str] | None, Parameter(name="--set", negative=())]
 Json = Annotated[bool, Parameter(name="--json", negative=())]
+Force = Annotated[bool, Parameter(name="--force", negative=())]
 
 
 @Parameter(name="*")
@@ -42,8 +43,13 @@ class TraceArgs:
     volume: str | None = None
     """Only this volume of the trace."""
 
+    def trace(self, path: PathLike) -> Trace:
+        """Return the trace at `path`. Errors: `SpecError` for an option without `=`."""
+        how = self.options()
+        return Trace(path, how.format, how.on_bad_record, how.options, how.volume)
+
     def options(self) -> TraceOptions:
-        """Return the same for the API. Errors: `SpecError` for an option without `=`."""
+        """Return the same without a path. Errors: `SpecError` for an option without `=`."""
         pairs = dict(split_pair(text, "--option") for text in self.option or ())
         return TraceOptions(self.format, self.on_bad_record, pairs, self.volume)
 

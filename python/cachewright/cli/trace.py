@@ -1,18 +1,20 @@
 """The commands `trace info|convert|head|slice|merge|synth`.
 
 For: looking at traces and making new ones, whatever their format. Must never know: any format.
-Times of `slice` count from the trace's first request.
+Times of `slice` count from the trace's first request. No command overwrites what it reads, or any
+other file without `--force` (`cachewright.targets`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 from cyclopts import App, Parameter
 
-from cachewright import _native, api, traces, words
+from cachewright import _native, api, targets, traces, words
 from cachewright.cli import info as info_view
 from cachewright.cli import options, output
 from cachewright.cli.options import TraceArgs
@@ -20,9 +22,18 @@ from cachewright.cli.progress import progress
 
 T = TypeVar("T")
 
-app = App(name="trace", help="Look at block traces and make new ones.")
+app = App(
+    name="trace",
+    help="""Look at block traces and make new ones.
 
-To = Annotated[str, Parameter(name=["--to", "--to-format"])]
+The name of the file to write says its format: `.parquet` (the native one, which keeps everything),
+`.csv` (Alibaba's columns), `.oracleGeneral` or `.oracleGeneral.bin` (libCacheSim's records); the
+last three also with `.gz`, `.zst`, `.xz` or `.bz2` for a compressed file. A format named by an
+option comes first. An existing file is replaced with `--force` alone, a file that is read never.
+""",
+)
+
+To = Annotated[str | None, Parameter(name=["--to", "--to-format"])]
 ToOption = Annotated[list[str] | None, Parameter(name="--to-option", negative=())]
 
 
@@ -42,17 +53,9 @@ def info(
         Print all numbers as JSON.
 
     """
-    how = (trace or TraceArgs()).options()
+    named = (trace or TraceArgs()).trace(path)
     with progress() as on_progress:
-        document = api.info(
-            path,
-            block=block,
-            format=how.format,
-            on_bad_record=how.on_bad_record,
-            options=how.options,
-            volume=how.volume,
-            progress=on_progress,
-        )
+        document = api.info(named, block=block, progress=on_progress)
     if json:
         output.print_json(document)
         return
@@ -98,8 +101,9 @@ def convert(
     source: Path,
     target: Path,
     *,
-    to: To = traces.NATIVE_FORMAT,
+    to: To = None,
     to_option: ToOption = None,
+    force: options.Force = False,
     trace: TraceArgs | None = None,
 ) -> None:
     """Write a trace in another format.
@@ -111,14 +115,17 @@ def convert(
     target
         The file to write.
     to
-        Format of the file to write (`list formats`).
+        Format of the file to write (`list formats`); its suffix names one when left out.
     to_option
         An option of that format as KEY=VALUE, as often as needed.
+    force
+        Replace the file to write if it exists.
 
     """
     how = (trace or TraceArgs()).options()
     selection = traces.Selection(volume=how.volume)
-    _copy(lambda: traces.open_trace(source, how), target, to, to_option, selection)
+    write = Writing(target, to, to_option, force)
+    _copy(lambda: traces.open_trace(source, how), write, selection, [source])
 
 
 @app.command(name="slice")
@@ -129,8 +136,9 @@ def slice_(
     from_: Annotated[str, Parameter(name="--from")] = "0s",
     to_time: Annotated[str | None, Parameter(name="--to")] = None,
     first: int | None = None,
-    to_format: str = traces.NATIVE_FORMAT,
+    to_format: str | None = None,
     to_option: ToOption = None,
+    force: options.Force = False,
     trace: TraceArgs | None = None,
 ) -> None:
     """Write a part of a trace.
@@ -148,28 +156,34 @@ def slice_(
     first
         Keep at most so many requests.
     to_format
-        Format of the file to write (`list formats`).
+        Format of the file to write (`list formats`); its suffix names one when left out.
     to_option
         An option of that format as KEY=VALUE, as often as needed.
+    force
+        Replace the file to write if it exists.
 
     """
     how = (trace or TraceArgs()).options()
     selection = traces.Selection(
         from_ns=_native.parse_duration(from_),
         to_ns=None if to_time is None else _native.parse_duration(to_time),
-        first=None if first is None else _natural("--first", first),
+        first=first,
         volume=how.volume,
     )
-    _copy(lambda: traces.open_trace(source, how), target, to_format, to_option, selection)
+    selection.check()
+    write = Writing(target, to_format, to_option, force)
+    _copy(lambda: traces.open_trace(source, how), write, selection, [source])
 
 
 @app.command
 def merge(
     *paths: Path,
+    out: Path,
     start: options.Words = None,
     scale: options.Words = None,
-    to: To = traces.NATIVE_FORMAT,
+    to: To = None,
     to_option: ToOption = None,
+    force: options.Force = False,
     trace: TraceArgs | None = None,
 ) -> None:
     """Write several traces as one, ordered by time; each starts at zero.
@@ -177,31 +191,34 @@ def merge(
     Parameters
     ----------
     paths
-        The traces, then the file to write. A trace's NAME is its file name up to the first dot.
+        The traces. A trace's NAME is its file name up to the first dot.
+    out
+        The file to write.
     start
         When a trace starts, as NAME=10s.
     scale
         Factor on a trace's times, as NAME=0.5 for twice as fast.
     to
-        Format of the file to write (`list formats`).
+        Format of the file to write (`list formats`); its suffix names one when left out.
     to_option
         An option of that format as KEY=VALUE, as often as needed.
+    force
+        Replace the file to write if it exists.
 
     """
-    if len(paths) < 2:
-        raise _native.SpecError(
-            f"found {len(paths)} paths, expected the traces and then the file to write"
-        )
+    if not paths:
+        raise _native.SpecError("found no trace to merge, expected one or more before `--out`")
     how = (trace or TraceArgs()).options()
-    names = _names(list(paths[:-1]))
+    names = _names(list(paths))
     starts = _by_name(start or [], "--start", names, _native.parse_duration)
     scales = _by_name(scale or [], "--scale", names, _factor)
     inputs = [
         traces.MergeInput(path, name, starts.get(name, 0), scales.get(name, 1.0))
-        for path, name in zip(paths, names, strict=False)
+        for path, name in zip(paths, names, strict=True)
     ]
     selection = traces.Selection(volume=how.volume)
-    _copy(lambda: traces.merger(inputs, how), paths[-1], to, to_option, selection)
+    write = Writing(out, to, to_option, force)
+    _copy(lambda: traces.merger(inputs, how), write, selection, paths)
 
 
 @app.command
@@ -210,8 +227,9 @@ def synth(
     target: Path,
     *,
     seed: int | None = None,
-    to: To = traces.NATIVE_FORMAT,
+    to: To = None,
     to_option: ToOption = None,
+    force: options.Force = False,
 ) -> None:
     """Make a trace from a description of its tenants.
 
@@ -224,33 +242,55 @@ def synth(
     seed
         Another seed than the description's.
     to
-        Format of the file to write (`list formats`).
+        Format of the file to write (`list formats`); its suffix names one when left out.
     to_option
         An option of that format as KEY=VALUE, as often as needed.
+    force
+        Replace the file to write if it exists.
 
     """
-    _copy(lambda: traces.synthetic(spec, seed), target, to, to_option, traces.Selection())
+    write = Writing(target, to, to_option, force)
+    _copy(lambda: traces.synthetic(spec, seed), write, traces.Selection(), [spec])
+
+
+@dataclass(frozen=True)
+class Writing:
+    """The file to write and how."""
+
+    target: Path
+    to: str | None
+    to_option: list[str] | None
+    force: bool
 
 
 def _copy(
     source: Callable[[], traces.ColumnSource],
-    target: Path,
-    to: str,
-    to_option: list[str] | None,
+    write: Writing,
     selection: traces.Selection,
+    read: Sequence[Path],
 ) -> None:
-    pairs = dict(options.split_pair(text, "--to-option") for text in to_option or ())
-    with progress() as on_progress:
+    pairs = dict(options.split_pair(text, "--to-option") for text in write.to_option or ())
+    # Before anything is opened, so that the refusal does not wait for a large trace.
+    targets.check(write.target, read, overwrite=write.force, how=targets.FORCE)
+    with targets.removed_at_signals(), progress() as on_progress:
         written = traces.copy(
-            source(), target, selection=selection, format=to, options=pairs, progress=on_progress
+            source(),
+            write.target,
+            selection=selection,
+            format=write.to,
+            options=pairs,
+            overwrite=write.force,
+            how=targets.FORCE,
+            progress=on_progress,
         )
     _skipped(written.skipped_bad, written.skipped_irrelevant, written.skipped_examples)
     if written.left_out:
         output.note(
-            f"{words.counted(written.left_out, 'request')} left out: `{to}` has no such kind"
+            f"{words.counted(written.left_out, 'request')} left out: the format of "
+            f"{write.target} has no such kind"
         )
-    size = words.size(target.stat().st_size)
-    output.say(f"{target}: {words.counted(written.requests, 'request')}, {size}")
+    size = words.size(write.target.stat().st_size)
+    output.say(f"{write.target}: {words.counted(written.requests, 'request')}, {size}")
 
 
 def _skipped(bad: int, irrelevant: int, examples: list[str]) -> None:

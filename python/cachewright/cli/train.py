@@ -8,17 +8,18 @@ know: how anyone trains. Models of partitioners are in `train_models`, of kinds 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from cyclopts import App
 
-from cachewright import words
+from cachewright import targets, words
 from cachewright.cli import options, output, train_caching, train_kinds, train_models
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
-from cachewright.spec import PathLike, SpecLike, TraceOptions
-from cachewright.train import Trained, train_shiro
+from cachewright.spec import StackOrTrace, files_of, is_stack_path
+from cachewright.train import Trained, checks, train_shiro
 
 app = App(name="train", help="Train the models of schemes that learn.")
 app.command(train_models.icache)
@@ -42,6 +43,7 @@ def shiro(
     judge_volume: options.Words = None,
     page: str = "4KiB",
     set: options.Set = None,
+    force: options.Force = False,
     json: options.Json = False,
     trace: options.TraceArgs | None = None,
 ) -> None:
@@ -65,22 +67,28 @@ def shiro(
         Size of a flash page.
     set
         Change a setting of the stack as KEY=VALUE, as often as needed.
+    force
+        Replace the model file if it exists.
     json
         Print what was found as JSON.
 
     """
-    how = (trace or options.TraceArgs()).options()
+    read = trace or options.TraceArgs()
+    spec = source if is_stack_path(source) else read.trace(source)
+    others = _others(source, judge or [], judge_volume or [], read)
+    checks.model_file(out, "")
+    files = [file for one in (spec, *others) for file in files_of(one)]
+    targets.check(out, files, overwrite=force, how=targets.FORCE)
     with progress() as on_progress:
         found = train_shiro(
-            source,
+            spec,
             out,
             share=options.share(share),
             separation=separation,
             trainer=trainer,
-            judge=_others(source, judge or [], judge_volume or [], how),
+            judge=others,
             page=page,
             settings=options.settings(set),
-            trace=how,
             progress=on_progress,
         )
     if json:
@@ -127,10 +135,10 @@ def _cell(one: Measures | None, key: str, show: Callable[[Any], str]) -> str:
 
 
 def _others(
-    source: Path, paths: list[str], volumes: list[str], how: TraceOptions
-) -> list[SpecLike | tuple[PathLike, TraceOptions]]:
+    source: Path, paths: list[str], volumes: list[str], read: options.TraceArgs
+) -> list[StackOrTrace]:
     """Return the traces to judge on, and other volumes of the trained one."""
-    others: list[SpecLike | tuple[PathLike, TraceOptions]] = list(paths)
-    for volume in volumes:
-        others.append((source, TraceOptions(how.format, how.on_bad_record, how.options, volume)))
-    return others
+    others: list[StackOrTrace] = [
+        path if is_stack_path(path) else read.trace(path) for path in paths
+    ]
+    return [*others, *(replace(read.trace(source), volume=volume) for volume in volumes)]

@@ -12,12 +12,13 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from cachewright import words
+from cachewright import targets, words
 from cachewright.cli import options, output
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
-from cachewright.spec import load
-from cachewright.train import RcRnnTraining, Trainings, train_rc_rnn
+from cachewright.spec import files_of, load
+from cachewright.train import RcRnnTraining, Trainings, checks, train_rc_rnn
+from cachewright.train.store import SUFFIX, file_name
 
 Stack = Annotated[Path, Parameter(help="A stack file (TOML) with one tenant.")]
 
@@ -78,6 +79,7 @@ def rc_rnn(
     judge: Annotated[list[Path] | None, Parameter(negative="")] = None,
     network: NetworkArgs | None = None,
     learn: LearnArgs | None = None,
+    force: options.Force = False,
     lessons: options.LessonArgs | None = None,
 ) -> None:
     """Train a caching model of `rc-rnn` on the earlier requests of a stack; judge on the rest.
@@ -96,14 +98,22 @@ def rc_rnn(
         Train so often from other random numbers, into folders seed1, seed2, ...
     judge
         Another stack of one tenant to judge on, whole, as often as needed.
+    force
+        Replace the model of that kind which the folder holds.
 
     """
     lessons = lessons or options.LessonArgs()
     how = _settings(network or NetworkArgs(), learn or LearnArgs(), oracle, share, seeds)
+    checks.folder(out)
+    kind = kind or _only_tenant(source)
+    report = file_name(kind, 1, 1).removesuffix(SUFFIX) + ".json"
+    read = [file for one in (source, *(judge or [])) for file in files_of(one)]
+    files = [out / report, *(out / file_name(kind, 1 + n, seeds) for n in range(seeds))]
+    targets.check_all(files, read, overwrite=force, how=targets.FORCE)
     with progress() as on_progress:
         found = train_rc_rnn(
             source,
-            kind or _only_tenant(source),
+            kind,
             out,
             how,
             judge={path.stem: path for path in judge or []},

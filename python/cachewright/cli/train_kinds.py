@@ -12,12 +12,16 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from cachewright import words
+from cachewright import targets, words
 from cachewright._native import SpecError
 from cachewright.cli import options, output
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
+from cachewright.source import Trace
+from cachewright.spec import files_of
+from cachewright.train import checks
 from cachewright.train.kinds import ADDRESS, KindsTraining, train_kinds
+from cachewright.train.store import FLOAT_SUFFIX
 
 Named = Annotated[
     list[str],
@@ -72,6 +76,7 @@ def kinds(
     by: str = "rc-rnn",
     judge: options.Words = None,
     learn: KindArgs | None = None,
+    force: options.Force = False,
     json: options.Json = False,
     trace: options.TraceArgs | None = None,
 ) -> None:
@@ -85,6 +90,8 @@ def kinds(
         The characterizer (`list characterizers`).
     judge
         KIND=TRACE that only judges, whole, as often as needed.
+    force
+        Replace the model file, and what goes beside it, if they exist.
     json
         Print what was found as JSON.
 
@@ -96,13 +103,21 @@ def kinds(
         "share": options.share(learn.share),
     }
     how = KindsTraining(by=by, **{**asdict(learn), **read})
+    how_to_read = trace or options.TraceArgs()
+    taught, judged = _by_kind(traces, how_to_read), _by_kind(judge or [], how_to_read)
+    checks.model_file(out)
+    targets.check_all(
+        [out, *(out.with_name(out.stem + suffix) for suffix in (FLOAT_SUFFIX, ".json"))],
+        [file for named in (*taught.values(), *judged.values()) for file in _files(named)],
+        overwrite=force,
+        how=targets.FORCE,
+    )
     with progress() as on_progress:
         found = train_kinds(
-            _by_kind(traces),
+            taught,
             out,
             how,
-            judge=_by_kind(judge or []),
-            trace=(trace or options.TraceArgs()).options(),
+            judge=judged,
             progress=on_progress,
         )
     if json:
@@ -148,12 +163,16 @@ def _right(share: float | None) -> str:
     return words.NOTHING if share is None else words.percent(share)
 
 
-def _by_kind(texts: list[str]) -> dict[str, list[str]]:
+def _files(traces: list[Trace]) -> list[Path]:
+    return [file for trace in traces for file in files_of(trace)]
+
+
+def _by_kind(texts: list[str], read: options.TraceArgs) -> dict[str, list[Trace]]:
     """Return traces by kind. Errors: `SpecError` for a text without `=`."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[Trace]] = {}
     for text in texts:
         kind, equals, path = text.partition("=")
         if not equals or not kind.strip() or not path.strip():
             raise SpecError(f"found `{text}`, expected KIND=TRACE")
-        found.setdefault(kind.strip(), []).append(path.strip())
+        found.setdefault(kind.strip(), []).append(read.trace(path.strip()))
     return found

@@ -12,17 +12,20 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from cachewright import words
+from cachewright import targets, words
 from cachewright.cli import options, output
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
+from cachewright.spec import files_of
 from cachewright.train import (
     ICacheTraining,
     MLCacheTraining,
     Trainings,
+    checks,
     train_icache,
     train_mlcache,
 )
+from cachewright.train.store import FLOAT_SUFFIX, REPORT, SUFFIX
 
 Stack = Annotated[Path, Parameter(help="A stack file (TOML) of a timed open-loop replay.")]
 
@@ -78,6 +81,7 @@ def icache(
     begin: Annotated[Path | None, Parameter(name="--from")] = None,
     windows: WindowArgs | None = None,
     learn: LearnArgs | None = None,
+    force: options.Force = False,
     lessons: options.LessonArgs | None = None,
 ) -> None:
     """Train a model of `icache` per tenant on the earlier part of a stack; judge on the rest.
@@ -92,6 +96,8 @@ def icache(
         Train so often from other random numbers, into folders seed1, seed2, ...
     begin
         Folder of an earlier training whose networks are trained on, as for new days of a trace.
+    force
+        Replace the models that the folder holds.
 
     """
     lessons, windows = lessons or options.LessonArgs(), windows or WindowArgs()
@@ -99,6 +105,9 @@ def icache(
     how = ICacheTraining(
         **{**given, "share": options.share(windows.share)}, model=model, seeds=seeds
     )
+    checks.folder(out)
+    read = [*files_of(source), *([] if begin is None else [begin / REPORT])]
+    targets.check(out / REPORT, read, overwrite=force, how=targets.FORCE)
     with progress() as on_progress:
         found = train_icache(
             source,
@@ -126,6 +135,7 @@ def mlcache(
     epochs: int = 200,
     batch: int = 8,
     rate: float = 1e-4,
+    force: options.Force = False,
     lessons: options.LessonArgs | None = None,
 ) -> None:
     """Train the model of `mlcache` on the earlier part of a stack; judge on the rest.
@@ -146,9 +156,15 @@ def mlcache(
         Intervals per update.
     rate
         Adam's rate.
+    force
+        Replace the model file, and what goes beside it, if they exist.
 
     """
     lessons = lessons or options.LessonArgs()
+    checks.model_file(out)
+    name = out.name.removesuffix(SUFFIX)
+    beside = [out.with_name(name + suffix) for suffix in (FLOAT_SUFFIX, f".{REPORT}")]
+    targets.check_all([out, *beside], files_of(source), overwrite=force, how=targets.FORCE)
     how = MLCacheTraining(granules, options.share(share), seed, epochs, batch, rate)
     with progress() as on_progress:
         found = train_mlcache(

@@ -120,7 +120,7 @@ def wa(
         folder = RESULTS / (source.name.split(".")[0] or "wa")
     with progress() as on_progress:
         found = api.wa(
-            source,
+            source if is_stack_path(source) else (trace or options.TraceArgs()).trace(source),
             options.split_values(how.separation),
             op=options.comma_list(how.op),
             reclaims=options.split_values(how.reclaim),
@@ -134,7 +134,6 @@ def wa(
             trainer=taught.trainer,
             model=taught.model,
             settings=options.settings(set),
-            trace=None if is_stack_path(source) else (trace or options.TraceArgs()).options(),
             out=folder,
             threads=to.threads,
             progress=on_progress,

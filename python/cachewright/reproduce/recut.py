@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cachewright import targets
 from cachewright.demand import Segments, TenantSegments
 
 if TYPE_CHECKING:
@@ -26,11 +27,8 @@ def write(segments: Segments, path: Path) -> None:
     tenant = segments.tenants[0]
     numbers = [segments.interval_ns, segments.step_ns, segments.capacity_blocks]
     arrays: dict[str, Any] = {key: getattr(tenant, key) for key in ARRAYS}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    with part.open("wb") as file:
+    with targets.whole(path) as part, part.open("wb") as file:
         np.savez_compressed(file, numbers=np.array(numbers, dtype=np.int64), **arrays)
-    part.replace(path)
 
 
 def read(path: Path, name: str) -> Segments:

@@ -16,7 +16,7 @@ from cachewright._native import SpecError
 from cachewright.reproduce import specs
 from cachewright.reproduce.jobs import Job, each
 from cachewright.reproduce.specs import FigureSpec, Setup, Workload
-from cachewright.spec import TraceOptions
+from cachewright.source import Trace
 from cachewright.train import KindsTraining, kinds
 from cachewright.train.kinds import Volume
 from cachewright.train.store import Trainings
@@ -141,8 +141,8 @@ class WorkloadKinds:
         workload = next(one for one in self.setup.workloads if one.name == name)
         synth = "synth" if workload.path.suffix == SYNTH else None
         kind = _kinds_of(workload)[0]
-        trace = TraceOptions(format=synth)
-        found = kinds.seen({kind: workload.path}, by, window, [kind], trace, progress)
+        trace = Trace(workload.path, format=synth)
+        found = kinds.seen({kind: trace}, by, window, [kind], progress)
         return [replace(one, name=name) for one in found]
 
     def _train(self, asked: Asked, progress: Progress) -> Trainings:

@@ -10,15 +10,14 @@ rest judges; windows never overlap. Adam (ours), cross entropy.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from cachewright import _native, words
 from cachewright._native import SpecError
-from cachewright.spec import PathLike, TraceOptions
+from cachewright.source import PathLike, TraceLike, opened
 from cachewright.train import checks, confusion
 from cachewright.train.judged import inference_ns
 from cachewright.train.lesson import Learned, Lesson, learn_network
@@ -40,7 +39,7 @@ ADDRESS = "address"
 VALIDATION = 0.2
 """Part of what trains, at its end, that says when to stop."""
 
-Traces = Mapping[str, "PathLike | Sequence[PathLike]"]
+Traces = Mapping[str, "TraceLike | Sequence[TraceLike]"]
 
 
 @dataclass(frozen=True)
@@ -111,29 +110,28 @@ def seen(
     by: str,
     window: int,
     kinds: Sequence[str],
-    trace: TraceOptions | None = None,
     progress: Progress | None = None,
 ) -> list[Volume]:
     """Return the windows of every volume that has at least one.
 
     Errors: `SpecError` for a kind that is not among `kinds`, a trace without a window.
     """
-    how = trace or TraceOptions()
     found = []
-    for kind, paths in traces.items():
+    for kind, named in traces.items():
         if kind not in kinds:
             raise SpecError(f"found kind `{kind}`, expected one of {', '.join(kinds)}")
-        for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
+        for trace in named if isinstance(named, list | tuple) else [named]:
+            source = opened(cast("TraceLike", trace))
             volumes = _native.characterizer_rows(
-                os.fspath(path),
-                how.format,
-                how.on_bad_record,
-                dict(how.options),
-                volume=how.volume,
+                source.path,
+                source.how.format,
+                source.how.on_bad_record,
+                dict(source.how.options),
+                volume=source.how.volume,
                 by=by,
                 progress=progress,
             )
-            name = Path(path).name
+            name = Path(source.name).name
             own = []
             for volume, time_ns, rows in volumes:
                 count = len(rows) // window
@@ -144,7 +142,7 @@ def seen(
                     own.append(Volume(kinds.index(kind), label, cut, ends))
             if not own:
                 raise SpecError(
-                    f"{path}: found no volume of {window} reads and writes, expected one"
+                    f"{source.name}: found no volume of {window} reads and writes, expected one"
                 )
             found += own
     return found
@@ -156,12 +154,11 @@ def train_kinds(
     how: KindsTraining | None = None,
     *,
     judge: Traces | None = None,
-    trace: TraceOptions | None = None,
     progress: Progress | None = None,
 ) -> Trainings:
     """Train a model that tells the kinds of these traces apart; judge it on their later parts.
 
-    `traces` are paths by kind, `judge` others that only judge, whole. With `out` the model file is
+    `traces` are traces by kind, `judge` others that only judge, whole. With `out` the model file is
     written, the one in f32 and a report beside it. Errors: `SpecError`, `TraceError`, `RunError`.
     """
     how = how or KindsTraining()
@@ -169,8 +166,8 @@ def train_kinds(
     _check_kinds(kinds)
     how.check()
     checks.model_file(out)
-    volumes = seen(traces, how.by, how.window, kinds, trace, progress)
-    others = seen(judge or {}, how.by, how.window, kinds, trace, progress)
+    volumes = seen(traces, how.by, how.window, kinds, progress)
+    others = seen(judge or {}, how.by, how.window, kinds, progress)
     trained = train_on(volumes, others, kinds, how, progress)
     if out is not None:
         path = Path(out)

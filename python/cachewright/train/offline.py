@@ -7,23 +7,12 @@ traces only judge: no write that trained is counted.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cachewright import _native
-from cachewright.spec import (
-    PathLike,
-    Settings,
-    SpecLike,
-    Stack,
-    TraceOptions,
-    is_stack_path,
-    load,
-    of_trace,
-    pairs,
-)
+from cachewright import _native, targets
+from cachewright.spec import PathLike, Settings, Stack, StackOrTrace, pairs, stack_of
 from cachewright.train import checks
 from cachewright.train.by_name import NATIVE, hand_out
 from cachewright.train.window import Trainer
@@ -58,21 +47,20 @@ class Trained:
 
 
 def train_shiro(
-    spec: SpecLike,
+    spec: StackOrTrace,
     out: PathLike | None = None,
     *,
     share: float = 0.7,
     separation: str = "shiro",
     trainer: str | Trainer = NATIVE,
-    judge: Sequence[SpecLike | tuple[PathLike, TraceOptions]] = (),
+    judge: Sequence[StackOrTrace] = (),
     page: str = "4KiB",
     settings: Settings | None = None,
-    trace: TraceOptions | None = None,
     progress: Progress | None = None,
 ) -> Trained:
     """Train on the first `share` of a trace's page writes and judge on the rest.
 
-    `spec` is a stack, or the path of a trace (then `trace` says how to read it). What the windows
+    `spec` is a stack, or a trace (a path, a frame, a `Trace`). What the windows
     of that part teach, as on a drive as large as what the trace writes, is put together and learned
     to convergence; `separation` may be an inline table with settings (`{name = "shiro",
     window_share = 0.1}`). `trainer` is `native`, `jax` or a callable, which is called once. `judge`
@@ -80,11 +68,8 @@ def train_shiro(
     `SpecError`, `TraceError`, `RunError`.
     """
     checks.model_file(out, "")
-    stack = _stack(spec, trace, page)
-    others = [
-        _stack(one[0], one[1], page) if isinstance(one, tuple) else _stack(one, trace, page)
-        for one in judge
-    ]
+    stack = _stack(spec, page)
+    others = [_stack(one, page) for one in judge]
     model, text = _native.train(
         stack.text,
         stack.origin,
@@ -97,12 +82,9 @@ def train_shiro(
         progress=progress,
     )
     if out is not None:
-        Path(out).parent.mkdir(parents=True, exist_ok=True)
-        Path(out).write_bytes(model)
+        targets.write_whole(out, model)
     return Trained(model, json.loads(text))
 
 
-def _stack(spec: SpecLike, trace: TraceOptions | None, page: str) -> Stack:
-    if isinstance(spec, Mapping) or is_stack_path(spec):
-        return load(spec)
-    return of_trace(spec, trace or TraceOptions(), {"capacity": ANY_CAPACITY, "block": page})
+def _stack(spec: StackOrTrace, page: str) -> Stack:
+    return stack_of(spec, {"capacity": ANY_CAPACITY, "block": page})

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cachewright import targets
 from cachewright._native import SpecError
 from cachewright.spec import toml_value
 
@@ -51,11 +52,9 @@ class Trainings:
     def write(self, folder: Path, report: str = REPORT) -> None:
         """Write all files and the report."""
         for place, content in self.files.items():
-            path = folder / place
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+            targets.write_whole(folder / place, content)
         text = json.dumps(self.document, indent=2, ensure_ascii=False) + "\n"
-        (folder / report).write_text(text, encoding="utf-8")
+        targets.write_whole(folder / report, text)
 
     def write_tables(self, folder: Path) -> None:
         """Write, for each seed, the tables that tell a stack its tenants' models."""
@@ -67,7 +66,7 @@ class Trainings:
                 lines += f"model = {toml_value(path.resolve())}\n\n"
                 tables[path.parent] = tables.get(path.parent, "") + lines
         for parent, text in tables.items():
-            (parent / TABLES).write_text(text, encoding="utf-8")
+            targets.write_whole(parent / TABLES, text)
 
 
 def file_name(tenant: str, seed: int, seeds: int) -> str:

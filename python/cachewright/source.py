@@ -1,0 +1,121 @@
+"""One way to name a trace, everywhere: a path, a frame, or a `Trace` that also says how to read it.
+
+For: what `simulate`, `mrc`, `run`, `compare`, `wa`, `info`, `characterize`, `read_trace` and
+`scan_trace` take. Must never know: any format, or what a trace is used for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from cachewright._native import SpecError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+PathLike: TypeAlias = str | os.PathLike[str]
+Frame: TypeAlias = "pl.DataFrame | pl.LazyFrame"
+FRAME = "frame"
+_LAZY = "LazyFrame"
+
+
+@dataclass(frozen=True)
+class TraceOptions:
+    """How to read a trace; the defaults recognise the format and fail on a malformed record."""
+
+    format: str | None = None
+    on_bad_record: str = "fail"
+    options: Mapping[str, str] = field(default_factory=dict)
+    volume: str | None = None
+
+    def tenant_keys(self) -> dict[str, Any]:
+        """Return the keys of a `[[tenant]]` table that say the same."""
+        keys: dict[str, Any] = {"on_bad_record": self.on_bad_record}
+        if self.format is not None:
+            keys["format"] = self.format
+        if self.volume is not None:
+            keys["volume"] = self.volume
+        if self.options:
+            keys["options"] = dict(self.options)
+        return keys
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A trace and how to read it.
+
+    `path` is a file or a polars frame. `format` is a name of `list_formats()`, recognised from the
+    content when left out; `options` are that format's. `volume` takes one volume of the trace.
+    `on_bad_record` is `fail` or `skip`. A plain path, or a plain frame, means `Trace(path)`.
+    """
+
+    path: PathLike | Frame
+    format: str | None = None
+    on_bad_record: str = "fail"
+    options: Mapping[str, str] = field(default_factory=dict)
+    volume: str | None = None
+
+    def how(self) -> TraceOptions:
+        """Return how to read it."""
+        return TraceOptions(self.format, self.on_bad_record, self.options, self.volume)
+
+
+TraceLike: TypeAlias = "PathLike | Trace | Frame"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A trace as a path that can be read while this value lives."""
+
+    path: str
+    how: TraceOptions
+    name: str
+    """What it is called: the path as given, or `frame`."""
+
+    held: object = None
+    """What keeps a frame's rows readable."""
+
+    @property
+    def stem(self) -> str:
+        """The file's name up to the first dot."""
+        return Path(self.name).name.split(".")[0] or "trace"
+
+
+def is_frame(value: object) -> bool:
+    """Return whether `value` is a table: a polars frame, or anything that streams Arrow."""
+    if hasattr(value, "__arrow_c_stream__"):
+        return True
+    return type(value).__name__ == _LAZY and type(value).__module__.startswith("polars")
+
+
+def is_trace(value: object) -> bool:
+    """Return whether `value` is a `Trace` or a frame, which can be nothing but a trace."""
+    return isinstance(value, Trace) or is_frame(value)
+
+
+def opened(trace: TraceLike, how: TraceOptions | None = None) -> Opened:
+    """Return a trace as a path and how to read it; `how` is for a path without a `Trace`.
+
+    Errors: `SpecError` for something else than a trace, or a frame without the columns of one.
+    """
+    if isinstance(trace, Trace):
+        path, how = trace.path, trace.how()
+    else:
+        path, how = trace, how or TraceOptions()
+    if isinstance(path, str | os.PathLike):
+        return Opened(os.fspath(path), how, os.fspath(path))
+    if not is_frame(path):
+        raise SpecError(
+            f"found a value of type {type(path).__name__}, expected a trace: a path, a frame or "
+            "a Trace"
+        )
+    if how.format is not None or how.options:
+        raise SpecError("found a format or options of a frame, expected those of files alone")
+    from cachewright.frames import held_in_memory
+
+    held = held_in_memory(path)
+    return Opened(held.path, how, FRAME, held)
