@@ -202,14 +202,13 @@ def _frames(source: ColumnSource, selection: Selection, batch: int) -> Iterator[
 
 
 def _picked(columns: Columns, volumes: Sequence[str], names: Sequence[str] | None) -> pl.DataFrame:
-    """Return the columns called `names` as a frame, all when there are no names."""
+    """Return the columns called `names` as a frame, all of them when `names` is None."""
     import polars as pl
 
     if names is None:
         return to_frame(columns, volumes)
-    made = {name: _series(name, columns, volumes) for name in names}
-    # A query that counts rows asks for no column.
-    return pl.DataFrame(made) if made else pl.DataFrame(height=len(columns[0]))
+    # A query that counts rows may name no column; rows need one.
+    return pl.DataFrame({n: _series(n, columns, volumes) for n in names or COLUMNS[:1]})
 
 
 def _series(name: str, columns: Columns, volumes: Sequence[str]) -> pl.Series:

@@ -276,7 +276,10 @@ def test_train_writes_a_model_that_wa_uses(folder: Path, command: Command) -> No
     assert "learn, later part" in answer.out
     assert "precision" in answer.out
     assert "model: m.safetensors" in answer.out
-    again = json.loads(command(*words, "--out", "m.safetensors", "--json").out)
+    refused = command(*words, "--out", "m.safetensors")
+    assert refused.status == 2
+    assert "existing file" in refused.err
+    again = json.loads(command(*words, "--out", "m.safetensors", "--force", "--json").out)
     assert again["held_out"]["accuracy"] > again["held_out"]["majority"] + 0.1
     assert again["trained_pages"] == 4250
     answer = command(
@@ -288,6 +291,6 @@ def test_train_writes_a_model_that_wa_uses(folder: Path, command: Command) -> No
     assert found["trainer"] == "none"
     assert found["model"]["notes"]["trainer"] == "native"
     assert found["cases"][0]["training"]["models"] == 1
-    answer = command(*words[:-1], "half", "--out", "m.safetensors")
+    answer = command(*words[:-1], "half", "--out", "half.safetensors")
     assert answer.status == 2
     assert "--share: found `half`, expected a part such as 70%" in answer.err
