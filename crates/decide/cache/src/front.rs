@@ -51,6 +51,17 @@ impl<P: Policy> Cache<P> {
     /// The same for policies that need the future: `next_use` holds the position of the next access
     /// to each block of a read or write, in order, or is empty.
     pub fn on_knowing(&mut self, request: &Request, next_use: &[u32], plan: &mut Plan) {
+        self.on_each(request, next_use, plan, &mut |_, _| {});
+    }
+
+    /// The same; `each` is given what became of each block of a read or write, by its number.
+    pub fn on_each(
+        &mut self,
+        request: &Request,
+        next_use: &[u32],
+        plan: &mut Plan,
+        each: &mut impl FnMut(u64, Outcome),
+    ) {
         plan.moves.clear();
         plan.all_hit = true;
         match request.op {
@@ -60,7 +71,7 @@ impl<P: Policy> Cache<P> {
                 self.engine.asked(request.tenant, &Asked::from(request));
                 for (at, part) in self.parts(request).enumerate() {
                     let next_use = next_use.get(at).copied().unwrap_or(NEVER);
-                    self.touch_block(request, &part, next_use, plan);
+                    each(part.number, self.touch_block(request, &part, next_use, plan));
                 }
                 self.engine.count_request(request.tenant, plan.all_hit);
             }
@@ -98,7 +109,13 @@ impl<P: Policy> Cache<P> {
         })
     }
 
-    fn touch_block(&mut self, request: &Request, part: &Part, next_use: u32, plan: &mut Plan) {
+    fn touch_block(
+        &mut self,
+        request: &Request,
+        part: &Part,
+        next_use: u32,
+        plan: &mut Plan,
+    ) -> Outcome {
         let (tenant, write) = (request.tenant, request.op == Op::Write);
         let cached = self.named(tenant, part.number);
         let outcome = self.engine.access(BlockAccess { block: cached.id, tenant, write, next_use });
@@ -109,6 +126,14 @@ impl<P: Policy> Cache<P> {
         } else {
             self.plan_read(cached, outcome, plan);
         }
+        outcome
+    }
+
+    /// Whether a block is cached.
+    pub fn contains(&self, tenant: TenantId, number: u64) -> bool {
+        let pool = self.engine.pool_of(tenant);
+        let known = self.indexes[pool].get(Address { tenant, number });
+        known.is_some_and(|id| self.engine.policy(pool).contains(id))
     }
 
     /// The block of that number under an id of its pool, given one if it has none.
@@ -155,9 +180,7 @@ impl<P: Policy> Cache<P> {
     /// Returns whether it was brought in: not if it is cached or the policy keeps it out. Counted
     /// as no access; an eviction it causes is counted.
     pub fn bring_in(&mut self, tenant: TenantId, number: u64, plan: &mut Plan) -> bool {
-        let pool = self.engine.pool_of(tenant);
-        let known = self.indexes[pool].get(Address { tenant, number });
-        if known.is_some_and(|id| self.engine.policy(pool).contains(id)) {
+        if self.contains(tenant, number) {
             return false;
         }
         let cached = self.named(tenant, number);

@@ -7,12 +7,14 @@
 pub mod engine;
 pub mod front;
 pub mod index;
+pub mod live;
 pub mod mode;
 pub mod plan;
 pub mod quotas;
 
 pub use engine::{BlockAccess, Engine, Outcome};
 pub use front::{Cache, Left};
+pub use live::{Answer, LiveCache};
 pub use mode::WriteMode;
 pub use plan::{Cached, Move, Plan};
 pub use quotas::Quotas;

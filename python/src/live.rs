@@ -1,0 +1,417 @@
+//! A live cache for Python, one request at a time or a batch of columns.
+//!
+//! For: `cachewright.Cache`. Must never know: how anything is decided. Units: bytes at the border,
+//! blocks in answers. One thread at a time: a call while another is under way is refused.
+
+use crate::errors::{RunError, SpecError};
+use crate::foreign::Loader;
+use cachewright_cache::live::{self, Answer as Found, MAX_POOL_BLOCKS, Parts};
+use cachewright_cache::{Quotas, WriteMode};
+use cachewright_experiment::ExperimentError;
+use cachewright_experiment::spec::Named;
+use cachewright_types::{Bytes, Nanos, Op, Request, Seed, Size, TenantId, parse_bytes, parse_size};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Blocks of one request, at most: its answer names each of them.
+const MAX_REQUEST_BLOCKS: u64 = 1 << 22;
+/// Tenants, at most.
+const MAX_TENANTS: usize = 1 << 16;
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Answer>()?;
+    module.add_class::<LiveCache>()
+}
+
+/// Blocks that leave, with the names of their tenants.
+type Blocks = Vec<(String, u64)>;
+/// One number per request and kind of block.
+type Counted<'py> = Vec<Bound<'py, PyArray1<u32>>>;
+
+/// What became of the blocks of one request.
+#[pyclass(module = "cachewright._native", frozen)]
+struct Answer {
+    found: Found,
+    names: Arc<Vec<String>>,
+}
+
+impl Answer {
+    fn named(&self, blocks: &[live::Block]) -> Blocks {
+        let name = |tenant: TenantId| self.names.get(tenant.index()).cloned().unwrap_or_default();
+        blocks.iter().map(|(tenant, number)| (name(*tenant), *number)).collect()
+    }
+}
+
+#[pymethods]
+impl Answer {
+    /// Whether every block of the request was cached.
+    #[getter]
+    fn hit(&self) -> bool {
+        self.found.admitted.is_empty() && self.found.bypassed.is_empty()
+    }
+
+    /// Blocks of the request found in the cache.
+    #[getter]
+    fn hits(&self) -> Vec<u64> {
+        self.found.hits.clone()
+    }
+
+    /// Blocks that were missing and came in.
+    #[getter]
+    fn admitted(&self) -> Vec<u64> {
+        self.found.admitted.clone()
+    }
+
+    /// Blocks that were missing and stay out.
+    #[getter]
+    fn bypassed(&self) -> Vec<u64> {
+        self.found.bypassed.clone()
+    }
+
+    /// Blocks to be read from the backing store into the cache.
+    #[getter]
+    fn fetched(&self) -> Vec<u64> {
+        self.found.fetched.clone()
+    }
+
+    /// Blocks whose new content goes to the backing store as well.
+    #[getter]
+    fn written_through(&self) -> Vec<u64> {
+        self.found.written_through.clone()
+    }
+
+    /// Blocks that left to make room, with their tenants.
+    #[getter]
+    fn evicted(&self) -> Blocks {
+        self.named(&self.found.evicted)
+    }
+
+    /// Dirty blocks to be written to the backing store, with their tenants.
+    #[getter]
+    fn written_back(&self) -> Blocks {
+        self.named(&self.found.written_back)
+    }
+
+    /// Blocks dropped by a trim or invalidated by a write.
+    #[getter]
+    fn discarded(&self) -> Vec<u64> {
+        self.found.discarded.clone()
+    }
+
+    fn __repr__(&self) -> String {
+        let found = &self.found;
+        let lists = [
+            ("hits", &found.hits),
+            ("admitted", &found.admitted),
+            ("bypassed", &found.bypassed),
+            ("fetched", &found.fetched),
+            ("written_through", &found.written_through),
+            ("discarded", &found.discarded),
+        ];
+        let lists = lists.into_iter().map(|(name, list)| (name, format!("{list:?}")));
+        let leaving = [("evicted", &found.evicted), ("written_back", &found.written_back)];
+        let text = |blocks: &Vec<live::Block>| {
+            let each = self.named(blocks).into_iter();
+            let each: Vec<String> =
+                each.map(|(name, block)| format!("('{name}', {block})")).collect();
+            format!("[{}]", each.join(", "))
+        };
+        let leaving = leaving.into_iter().map(|(name, blocks)| (name, text(blocks)));
+        let parts = lists.chain(leaving).filter(|(_, text)| text != "[]");
+        let parts: Vec<String> = parts.map(|(name, text)| format!("{name}={text}")).collect();
+        format!("Answer({})", parts.join(", "))
+    }
+}
+
+struct Held {
+    cache: Box<dyn live::LiveCache>,
+    shared: bool,
+}
+
+/// A cache that decides about requests as they come.
+#[pyclass(module = "cachewright._native", frozen)]
+struct LiveCache {
+    held: Mutex<Held>,
+    names: Arc<Vec<String>>,
+    loader: Loader,
+    block_bytes: u64,
+    policy: String,
+}
+
+fn refused(key: &str, found: &str, expected: &str) -> PyErr {
+    SpecError::new_err(format!("`{key}`: found `{found}`, expected {expected}"))
+}
+
+/// A capacity in blocks.
+fn blocks(text: &str, block_bytes: u64) -> PyResult<u32> {
+    let refuse = |expected: &str| refused("capacity", text, expected);
+    let size: Size =
+        parse_size(text).map_err(|_| refuse("a size such as `64MiB` or `4096 blocks`"))?;
+    let blocks = match size {
+        Size::Blocks(blocks) => blocks,
+        Size::Bytes(bytes) => bytes.0 / block_bytes,
+        Size::WorkingSetPercent(_) => {
+            return Err(refuse("a size: a live cache knows no working set"));
+        }
+    };
+    let fits = u32::try_from(blocks).ok().filter(|blocks| *blocks <= MAX_POOL_BLOCKS);
+    fits.ok_or_else(|| refuse(&format!("at most {MAX_POOL_BLOCKS} blocks")))
+}
+
+impl LiveCache {
+    fn held(&self) -> PyResult<MutexGuard<'_, Held>> {
+        // Waiting for the lock could wait for a Python policy that waits for this thread.
+        self.held.try_lock().map_err(|_| {
+            RunError::new_err("this cache is in use; expected one call at a time on one cache")
+        })
+    }
+
+    /// Refuses to go on with a cache whose Python policy failed.
+    fn sound(&self, py: Python<'_>) -> PyResult<()> {
+        let checked = self.loader.policies().checked(Ok(()));
+        checked.map_err(|error: ExperimentError| self.loader.error(py, error))
+    }
+
+    /// The request, if it is one.
+    fn request(
+        &self,
+        op: u8,
+        offset: u64,
+        length: u64,
+        tenant: u16,
+        time: u64,
+    ) -> PyResult<Request> {
+        let op = Op::from_number(op).ok_or_else(|| {
+            refused("op", &op.to_string(), "0 (read), 1 (write), 2 (trim) or 3 (flush)")
+        })?;
+        if length == 0 && op != Op::Flush {
+            return Err(refused("length", "0", "at least one byte"));
+        }
+        let limit = MAX_REQUEST_BLOCKS * self.block_bytes;
+        if matches!(op, Op::Read | Op::Write) && length > limit {
+            let expected = format!("at most {limit} bytes in one request");
+            return Err(refused("length", &length.to_string(), &expected));
+        }
+        if usize::from(tenant) >= self.names.len() {
+            let expected = format!("less than {}", self.names.len());
+            return Err(refused("tenant", &tenant.to_string(), &expected));
+        }
+        Ok(Request {
+            time: Nanos(time),
+            offset: Bytes(offset),
+            length: Bytes(length),
+            op,
+            tenant: TenantId(tenant),
+        })
+    }
+
+    fn quotas(&self, capacities: &[String]) -> PyResult<Vec<u32>> {
+        capacities.iter().map(|text| blocks(text, self.block_bytes)).collect()
+    }
+}
+
+#[pymethods]
+impl LiveCache {
+    /// `capacities` is one for all tenants, or one for each.
+    #[new]
+    #[pyo3(signature = (capacities, policy, names, *, block, write, seed, load))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        capacities: Vec<String>,
+        policy: &str,
+        names: Vec<String>,
+        block: &str,
+        write: &str,
+        seed: u64,
+        load: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let size = parse_bytes(block).ok();
+        let size =
+            size.filter(|size| size.0.is_power_of_two() && (512..=1 << 30).contains(&size.0));
+        let expected = "a power of two from 512B to 1GiB";
+        let block_bytes = size.ok_or_else(|| refused("block", block, expected))?.0;
+        let modes = WriteMode::ALL.map(WriteMode::name).join(", ");
+        let mode = WriteMode::from_name(write).ok_or_else(|| refused("write", write, &modes))?;
+        if names.is_empty() || names.len() > MAX_TENANTS {
+            let found = names.len().to_string();
+            return Err(refused("tenants", &found, &format!("1 to {MAX_TENANTS} tenants")));
+        }
+        let named = Named::from_option("policy", policy).map_err(SpecError::new_err)?;
+        let refuse = |error: String| SpecError::new_err(format!("`policy`: {error}"));
+        let loader = Loader::new(load);
+        let code = loader.policies().find(&named, Path::new("")).map_err(refuse)?;
+        let quotas: PyResult<Vec<u32>> =
+            capacities.iter().map(|text| blocks(text, block_bytes)).collect();
+        let (shared, quotas) = match quotas?.as_slice() {
+            [all] => (true, Quotas::Shared(*all)),
+            each if each.len() == names.len() => (false, Quotas::PerTenant(each.to_vec())),
+            each => {
+                let expected = format!("1, or {} as tenants", names.len());
+                return Err(refused("capacity", &each.len().to_string(), &expected));
+            }
+        };
+        let cache = live::open(&Parts {
+            policy: (&named.name, &named.pairs),
+            code: code.as_ref(),
+            tenants: names.len(),
+            quotas,
+            mode,
+            block_shift: block_bytes.trailing_zeros(),
+            seed: Seed(seed),
+        });
+        let cache = cache.map_err(|error| refuse(error.to_string()))?;
+        let (names, held) = (Arc::new(names), Mutex::new(Held { cache, shared }));
+        let made = LiveCache { held, names, loader, block_bytes, policy: named.name };
+        made.sound(py)?;
+        Ok(made)
+    }
+
+    /// Decides about a request (0 read, 1 write, 2 trim, 3 flush).
+    fn decide(
+        &self,
+        py: Python<'_>,
+        op: u8,
+        offset: u64,
+        length: u64,
+        tenant: u16,
+        time_ns: u64,
+    ) -> PyResult<Answer> {
+        let request = self.request(op, offset, length, tenant, time_ns)?;
+        self.sound(py)?;
+        let mut found = Found::default();
+        self.held()?.cache.decide(&request, &mut found);
+        self.sound(py)?;
+        Ok(Answer { found, names: Arc::clone(&self.names) })
+    }
+
+    /// Decides about many requests in order; one column of counts per list of an answer.
+    #[allow(clippy::too_many_arguments)]
+    fn decide_all<'py>(
+        &self,
+        py: Python<'py>,
+        op: PyReadonlyArray1<'_, u8>,
+        offset: PyReadonlyArray1<'_, u64>,
+        length: PyReadonlyArray1<'_, u64>,
+        tenant: PyReadonlyArray1<'_, u16>,
+        time_ns: PyReadonlyArray1<'_, u64>,
+    ) -> PyResult<Counted<'py>> {
+        let (op, offset, length) = (op.as_array(), offset.as_array(), length.as_array());
+        let (tenant, time_ns) = (tenant.as_array(), time_ns.as_array());
+        let lens = [
+            ("offset_bytes", offset.len()),
+            ("length_bytes", length.len()),
+            ("tenant", tenant.len()),
+            ("time_ns", time_ns.len()),
+        ];
+        if let Some((name, found)) = lens.iter().find(|(_, found)| *found != op.len()) {
+            let expected = format!("{} as in `op`", op.len());
+            return Err(refused(name, &found.to_string(), &expected));
+        }
+        let request =
+            |at: usize| self.request(op[at], offset[at], length[at], tenant[at], time_ns[at]);
+        let requests: PyResult<Vec<Request>> = (0..op.len())
+            .map(|at| {
+                let named =
+                    |error: PyErr| SpecError::new_err(format!("request {at}: {}", error.value(py)));
+                request(at).map_err(named)
+            })
+            .collect();
+        let requests = requests?;
+        self.sound(py)?;
+        let columns = py.detach(|| {
+            let mut held = self.held()?;
+            let mut found = Found::default();
+            let mut columns: [Vec<u32>; 8] = Default::default();
+            for request in &requests {
+                held.cache.decide(request, &mut found);
+                if !self.loader.policies().is_sound() {
+                    break;
+                }
+                for (column, count) in columns.iter_mut().zip(counts(&found)) {
+                    column.push(count as u32);
+                }
+            }
+            Ok::<_, PyErr>(columns)
+        })?;
+        self.sound(py)?;
+        Ok(columns.into_iter().map(|column| column.into_pyarray(py)).collect())
+    }
+
+    /// Changes the capacities; the blocks that leave stand in the answer.
+    fn resize(&self, py: Python<'_>, capacities: Vec<String>) -> PyResult<Answer> {
+        let quotas = self.quotas(&capacities)?;
+        self.sound(py)?;
+        let mut held = self.held()?;
+        let quotas = match quotas.as_slice() {
+            [all] if held.shared => Quotas::Shared(*all),
+            each => Quotas::PerTenant(each.to_vec()),
+        };
+        let mut found = Found::default();
+        if !held.cache.set_quotas(&quotas, &mut found) {
+            let expected = if held.shared { 1 } else { self.names.len() };
+            let expected = format!("{expected}, as when the cache was made");
+            return Err(refused("capacity", &capacities.len().to_string(), &expected));
+        }
+        drop(held);
+        self.sound(py)?;
+        Ok(Answer { found, names: Arc::clone(&self.names) })
+    }
+
+    /// Whether a block is cached.
+    fn contains(&self, tenant: u16, block: u64) -> PyResult<bool> {
+        let known = usize::from(tenant) < self.names.len();
+        Ok(known && self.held()?.cache.contains(TenantId(tenant), block))
+    }
+
+    /// Counters of a tenant by name, blocks held, blocks allowed.
+    fn counters(&self, tenant: u16) -> PyResult<Vec<(&'static str, u64)>> {
+        if usize::from(tenant) >= self.names.len() {
+            let expected = format!("less than {}", self.names.len());
+            return Err(refused("tenant", &tenant.to_string(), &expected));
+        }
+        let (held, tenant) = (self.held()?, TenantId(tenant));
+        let counts = held.cache.counts(tenant);
+        Ok(vec![
+            ("reads", counts.reads),
+            ("read_hits", counts.read_hits),
+            ("writes", counts.writes),
+            ("write_hits", counts.write_hits),
+            ("read_admissions", counts.read_admissions),
+            ("write_admissions", counts.write_admissions),
+            ("evictions", counts.evictions),
+            ("writebacks", counts.writebacks),
+            ("invalidations", counts.invalidations),
+            ("requests", counts.requests),
+            ("request_hits", counts.request_hits),
+            ("held_blocks", held.cache.occupancy(tenant).into()),
+            ("capacity_blocks", held.cache.quota(tenant).into()),
+        ])
+    }
+
+    /// Dirty blocks of all tenants.
+    fn dirty_blocks(&self) -> PyResult<u64> {
+        Ok(self.held()?.cache.dirty_blocks())
+    }
+
+    /// Checks every invariant. Errors: the one that is broken.
+    fn audit(&self) -> PyResult<()> {
+        self.held()?.cache.audit().map_err(RunError::new_err)
+    }
+}
+
+/// How many blocks stand in each list, in the order of the columns.
+fn counts(found: &Found) -> [usize; 8] {
+    [
+        found.hits.len(),
+        found.admitted.len(),
+        found.bypassed.len(),
+        found.fetched.len(),
+        found.written_through.len(),
+        found.evicted.len(),
+        found.written_back.len(),
+        found.discarded.len(),
+    ]
+}
