@@ -17,6 +17,7 @@ from cachewright._native import (
     RunError,
     SpecError,
     TraceError,
+    Verdict,
     __version__,
 )
 
@@ -44,13 +45,17 @@ if TYPE_CHECKING:
     from cachewright.characterized import characterize
     from cachewright.demand import Segments
     from cachewright.frames import read_trace, scan_trace, write_trace
+    from cachewright.live import Cache
     from cachewright.plugin import simulate_python
+    from cachewright.policies import CachePolicy
     from cachewright.result import Curves, Result
     from cachewright.source import Trace
     from cachewright.train import Trained, train_shiro
 
 __all__ = [
     "Amplification",
+    "Cache",
+    "CachePolicy",
     "Curves",
     "Error",
     "PolicyError",
@@ -61,6 +66,7 @@ __all__ = [
     "Trace",
     "TraceError",
     "Trained",
+    "Verdict",
     "__version__",
     "characterize",
     "check",
@@ -89,6 +95,8 @@ __all__ = [
 
 _HOMES = {
     "Amplification": "amplification",
+    "Cache": "live",
+    "CachePolicy": "policies",
     "Curves": "result",
     "Result": "result",
     "Segments": "demand",

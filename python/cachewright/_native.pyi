@@ -4,9 +4,9 @@ For: type checkers and readers. Must never know: how the bodies work. Documents 
 Columns and call-backs are those of `cachewright.types`; `volume` is an index into `volumes()`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from cachewright.types import Columns, Handed, Progress
 
 __all__ = [
+    "Answer",
     "BlockStream",
     "Error",
+    "LiveCache",
     "Model",
     "PolicyError",
     "RunError",
@@ -24,6 +26,7 @@ __all__ = [
     "TraceMerger",
     "TraceReader",
     "TraceWriter",
+    "Verdict",
     "__version__",
     "caching_labels",
     "caching_lessons",
@@ -85,6 +88,7 @@ def run(
     threads: int,
     out: str | None,
     fresh: bool,
+    load: Callable[[str, str], Callable[..., Any]] | None,
     progress: Progress | None,
 ) -> str: ...
 def mrc(
@@ -276,3 +280,59 @@ class BlockStream:
     ) -> tuple[NDArray[np.uint32], NDArray[np.bool_], NDArray[np.uint16]]: ...
     def capacity_blocks(self) -> int: ...
     def tenants(self) -> list[str]: ...
+
+@final
+class Verdict:
+    HIT: ClassVar[Verdict]
+    BYPASS: ClassVar[Verdict]
+    @staticmethod
+    def admit(evicted: int | None = None) -> Verdict: ...
+
+@final
+class Answer:
+    @property
+    def hit(self) -> bool: ...
+    @property
+    def hits(self) -> list[int]: ...
+    @property
+    def admitted(self) -> list[int]: ...
+    @property
+    def bypassed(self) -> list[int]: ...
+    @property
+    def fetched(self) -> list[int]: ...
+    @property
+    def written_through(self) -> list[int]: ...
+    @property
+    def evicted(self) -> list[tuple[str, int]]: ...
+    @property
+    def written_back(self) -> list[tuple[str, int]]: ...
+    @property
+    def discarded(self) -> list[int]: ...
+
+@final
+class LiveCache:
+    def __new__(
+        cls,
+        capacities: Sequence[str],
+        policy: str,
+        names: Sequence[str],
+        *,
+        block: str,
+        write: str,
+        seed: int,
+        load: Callable[[str, str], Callable[..., Any]] | None,
+    ) -> LiveCache: ...
+    def decide(self, op: int, offset: int, length: int, tenant: int, time_ns: int) -> Answer: ...
+    def decide_all(
+        self,
+        op: NDArray[np.uint8],
+        offset: NDArray[np.uint64],
+        length: NDArray[np.uint64],
+        tenant: NDArray[np.uint16],
+        time_ns: NDArray[np.uint64],
+    ) -> list[NDArray[np.uint32]]: ...
+    def resize(self, capacities: Sequence[str]) -> Answer: ...
+    def contains(self, tenant: int, block: int) -> bool: ...
+    def counters(self, tenant: int) -> list[tuple[str, int]]: ...
+    def dirty_blocks(self) -> int: ...
+    def audit(self) -> None: ...

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from cachewright import _native
 from cachewright.amplification import Amplification
 from cachewright.demand import Segments
+from cachewright.policies import Finder, check_name
 from cachewright.result import Curves, Result
 from cachewright.source import TraceLike, TraceOptions, opened
 from cachewright.spec import (
@@ -33,6 +34,7 @@ from cachewright.spec import load as load_stack
 from cachewright.train.by_name import hand_out
 
 if TYPE_CHECKING:
+    from cachewright.policies import MakeCachePolicy, Policies
     from cachewright.train.window import Trainer
     from cachewright.types import Progress
 
@@ -52,6 +54,7 @@ def check(spec: SpecLike, *, settings: Settings | None = None) -> dict[str, Any]
     """
     stack = load_stack(spec)
     document: dict[str, Any] = json.loads(_native.check(stack.text, stack.origin, pairs(settings)))
+    check_name(document["cache"]["policy"]["name"], stack.origin)
     return document
 
 
@@ -59,6 +62,7 @@ def run(
     spec: StackOrTrace,
     *,
     settings: Settings | None = None,
+    policies: Policies | None = None,
     out: PathLike | None = None,
     threads: int = 0,
     fresh: bool = False,
@@ -67,16 +71,20 @@ def run(
     """Replay the tenants of a stack through its cache and return what happened.
 
     `spec` and `settings` are as in `check`. `spec` may also be a trace (a path, a frame, a
-    `Trace`): then its cache is 10%wss of lru unless `settings` say more. With `out` a folder with
+    `Trace`): then its cache is 10%wss of lru unless `settings` say more. `policies` gives classes
+    written in Python (see `CachePolicy`) the names by which stack and settings may call them; a
+    class may also stand in place of a name in `settings` or a mapping. With `out` a folder with
     `result.json` and `series.parquet` is written; what it already holds of the same stack is not
     run again unless `fresh`. `threads` of 0 uses every core; the result does not depend on it.
     `progress(stage, done, total)` is called some times a second, and cancels by returning False.
-    Errors: `SpecError`, `TraceError`, `RunError` (also when cancelled).
+    Errors: `SpecError`, `TraceError`, `RunError` (also when cancelled), `PolicyError` when a Python
+    policy fails or breaks a rule.
     """
     return run_cases(
         spec,
         NO_VARY,
         settings=settings,
+        policies=policies,
         out=out,
         threads=threads,
         fresh=fresh,
@@ -89,6 +97,7 @@ def compare(
     vary: Mapping[str, Sequence[Any]],
     *,
     settings: Settings | None = None,
+    policies: Policies | None = None,
     out: PathLike | None = None,
     threads: int = 0,
     fresh: bool = False,
@@ -98,11 +107,13 @@ def compare(
 
     `vary` gives the values of each dotted key, as in `{"policy": ["lru", "arc"], "capacity":
     ["32MiB", "64MiB"]}`; `policy`, `partition` and `capacity` are short for the keys of `[cache]`.
+    A policy may be a class written in Python, or a name in `policies`.
     """
     return run_cases(
         spec,
         vary,
         settings=settings,
+        policies=policies,
         out=out,
         threads=threads,
         fresh=fresh,
@@ -115,14 +126,16 @@ def run_cases(
     vary: Mapping[str, Sequence[Any]],
     *,
     settings: Settings | None,
+    policies: Policies | None = None,
     out: PathLike | None,
     threads: int,
     fresh: bool,
     progress: Progress | None,
 ) -> Result:
     """Run a stack as given, or all combinations of `vary`; `run` and `compare` say the rest."""
-    stack = stack_of(spec, {"capacity": DEFAULT_CAPACITY})
-    return _run_stack(stack, vary, settings, out, threads, fresh, progress)
+    finder = Finder(policies)
+    stack = stack_of(finder.spec(spec), {"capacity": DEFAULT_CAPACITY})
+    return _run_stack(stack, vary, settings, out, threads, fresh, progress, finder)
 
 
 def _run_stack(
@@ -133,16 +146,18 @@ def _run_stack(
     threads: int,
     fresh: bool,
     progress: Progress | None,
+    finder: Finder,
 ) -> Result:
     folder = None if out is None else Path(out)
     text = _native.run(
         stack.text,
         stack.origin,
-        pairs(settings),
-        vary_pairs(vary),
+        pairs({**finder.of_file(stack), **finder.settings(settings)}),
+        vary_pairs(finder.vary(vary)),
         threads=_natural("threads", threads),
         out=None if folder is None else os.fspath(folder),
         fresh=fresh,
+        load=finder.load,
         progress=progress,
     )
     return Result(json.loads(text), folder)
@@ -150,7 +165,7 @@ def _run_stack(
 
 def simulate(
     trace: TraceLike,
-    policy: str | Mapping[str, Any] = "lru",
+    policy: str | Mapping[str, Any] | MakeCachePolicy = "lru",
     capacity: str = DEFAULT_CAPACITY,
     *,
     cache: Settings | None = None,
@@ -160,13 +175,14 @@ def simulate(
 ) -> Result:
     """Replay one trace through one cache: a stack of one tenant without a file.
 
-    `trace` is a path, a frame, or a `Trace` that also says how to read it. `policy` is a name or
-    `{"name": ..., setting: ...}`; `cache` and `replay` are further keys of those tables
-    (`{"block": "8KiB", "write": "write-around"}`). Errors: as `run`.
+    `trace` is a path, a frame, or a `Trace` that also says how to read it. `policy` is a name, a
+    class written in Python or `{"name": ..., setting: ...}`; `cache` and `replay` are further keys
+    of those tables (`{"block": "8KiB", "write": "write-around"}`). Errors: as `run`.
     """
-    table = {"capacity": capacity, "policy": policy, **(cache or {})}
+    finder = Finder()
+    table = {"capacity": capacity, "policy": finder.text(policy), **(cache or {})}
     stack = of_trace(trace, TraceOptions(), table, replay)
-    return _run_stack(stack, NO_VARY, None, None, threads, False, progress)
+    return _run_stack(stack, NO_VARY, None, None, threads, False, progress, finder)
 
 
 def mrc(

@@ -1,13 +1,15 @@
-"""Policies written in Python.
+"""Quick policies written in Python: only whether a block hit.
 
-For: trying an idea before it is written in Rust. Must never know: traces' formats, other tenants'
-shares: one cache is shared by all tenants. A policy is called with dense block numbers (0, 1, 2,
-... in order of first use, 32 bits), so that it can keep its state in arrays.
+For: trying an idea in a few lines, or at the speed of numpy. Must never know: traces' formats,
+other tenants' shares: one cache is shared by all tenants. A policy that takes part in `run` and
+`compare` returns verdicts instead (`cachewright.CachePolicy`). A policy is called with dense block
+numbers (0, 1, 2, ... in order of first use, 32 bits), so that it can keep its state in arrays.
 
 Two protocols. `Policy.access` is called once per block access and is slow (about a million a
 second); `BatchPolicy.access_batch` is called with numpy arrays of many accesses in order and can
 be fast (see `cachewright.examples.fifo`). Policies decide what is resident; writes count as
-accesses.
+accesses. What would change the hits is refused by name: trims, partitions, the write modes
+`write-around` and `read-only`, warm-up, closed loops, devices; so are goals and `[flash]`.
 """
 
 from __future__ import annotations
@@ -95,7 +97,8 @@ def simulate_python(
     with one argument will do. `capacity` is a size with a unit (`64MiB`, `10%wss`), a number of
     blocks, or left out to take the stack's. `block` and `trace` say how to read a trace; a stack
     has its own. `batch` is how many accesses are handed over at a time. Errors: `PolicyError` when
-    the policy returns something else than one boolean per access; otherwise as `run`.
+    the policy returns something else than one boolean per access; `SpecError` also for a stack
+    with settings that only `run` can honour; otherwise as `run`.
     """
     is_stack = isinstance(spec, Mapping) or is_stack_path(spec)
     size = "10%wss" if capacity is None else capacity
@@ -138,7 +141,9 @@ class _OneByOne:
         hits = [access(b, w) for b, w in zip(ids.tolist(), writes.tolist(), strict=True)]
         unfit = next((hit for hit in hits if not isinstance(hit, bool)), None)
         if unfit is not None:
-            raise _native.PolicyError(f"`access` returned {unfit!r}, expected True or False")
+            verdict = isinstance(unfit, _native.Verdict)
+            hint = "; policies that return verdicts go into `run`" if verdict else ""
+            raise _native.PolicyError(f"`access` returned {unfit!r}, expected True or False{hint}")
         return np.array(hits, dtype=np.bool_)
 
 

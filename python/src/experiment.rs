@@ -4,6 +4,7 @@
 //! of a document.
 
 use crate::errors::of_experiment;
+use crate::foreign::Loader;
 use crate::training::{self, Handed};
 use crate::work;
 use cachewright_experiment::{
@@ -34,9 +35,9 @@ fn check(py: Python<'_>, stack: &str, origin: PathBuf, settings: Pairs) -> PyRes
     text(py.detach(|| cachewright_experiment::check(stack, &origin, &settings)))
 }
 
-/// Runs every combination of `vary`.
+/// Runs every combination of `vary`; `load(name, origin)` finds policies written in Python.
 #[pyfunction]
-#[pyo3(signature = (stack, origin, settings, vary, *, threads, out, fresh, progress))]
+#[pyo3(signature = (stack, origin, settings, vary, *, threads, out, fresh, load, progress))]
 #[allow(clippy::too_many_arguments)]
 fn run(
     py: Python<'_>,
@@ -47,12 +48,16 @@ fn run(
     threads: usize,
     out: Option<PathBuf>,
     fresh: bool,
+    load: Option<Py<PyAny>>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
-    let options = RunOptions { vary, set: settings, threads, out, fresh };
-    text(work::run(py, progress, |note| {
+    let loader = Loader::new(load);
+    let foreign = loader.policies();
+    let options = RunOptions { vary, set: settings, threads, out, fresh, foreign };
+    let done = work::run(py, progress, |note| {
         cachewright_experiment::run(stack, &origin, &options, note)
-    })?)
+    })?;
+    done.map(|document| document.to_string()).map_err(|error| loader.error(py, error))
 }
 
 /// Miss-ratio curves of a stack's tenants.

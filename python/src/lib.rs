@@ -9,7 +9,9 @@ mod caching;
 mod characterize;
 mod errors;
 mod experiment;
+mod foreign;
 mod importing;
+mod live;
 mod models;
 mod oracle;
 mod registry;
@@ -35,5 +37,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     training::register(module)?;
     models::register(module)?;
     caching::register(module)?;
-    stream::register(module)
+    stream::register(module)?;
+    foreign::register(module)?;
+    live::register(module)
 }

@@ -66,7 +66,7 @@ def status_of(arguments: Sequence[str]) -> int:
     except CycloptsError as error:
         output.error(usage_sentence(error))
         return WRONG
-    except _native.RunError as error:
+    except (_native.RunError, _native.PolicyError) as error:
         output.error(str(error))
         return FAILED
     except _native.Error as error:

@@ -334,6 +334,7 @@ fn lacking(need: &Need) -> Option<&'static str> {
         Need::Benefit => Some("the benefit of each access"),
         Need::Requests => Some("whole requests"),
         Need::Model => Some("trained models"),
+        Need::Code => Some("code of its own"),
     }
 }
 

@@ -4,7 +4,7 @@
 //! training labels): they are compiled once instead of once per policy. Must never know: which
 //! policy it is. Hot replays of recordings use the policy's type instead.
 
-use crate::{Access, Asked, Chore, Policy, Room, Rooms, Verdict};
+use crate::{Access, Asked, Chore, ForeignCode, Policy, Room, Rooms, Verdict};
 use cachewright_characterize::Characterizer;
 use cachewright_types::BlockId;
 
@@ -59,6 +59,10 @@ impl Policy for Box<dyn Policy> {
 
     fn learn(&mut self, models: &[(String, Vec<u8>)]) -> Result<(), String> {
         (**self).learn(models)
+    }
+
+    fn attach(&mut self, code: &ForeignCode) {
+        (**self).attach(code);
     }
 
     fn workload(&mut self, kind: &str) {

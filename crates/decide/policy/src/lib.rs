@@ -14,6 +14,7 @@ mod boxed;
 pub mod clock;
 pub mod far_first;
 pub mod fifo;
+pub mod foreign;
 pub mod larc;
 pub mod least_first;
 pub mod levels;
@@ -34,6 +35,7 @@ pub mod smq;
 pub mod two_q;
 
 pub use beside::{Asked, Chore, Room, Rooms};
+pub use foreign::{Fault, ForeignClass, ForeignCode, ForeignPolicy};
 pub use registry::{Entry, Need, PolicyVisitor, Registered, entries, entry, visit};
 
 use cachewright_characterize::Characterizer;
@@ -132,6 +134,9 @@ pub trait Policy: Send {
     fn learn(&mut self, _models: &[(String, Vec<u8>)]) -> Result<(), String> {
         Ok(())
     }
+
+    /// Takes the code that decides, before the first access, for those who declare [`Need::Code`].
+    fn attach(&mut self, _code: &ForeignCode) {}
 
     /// Hears which kind of workload runs now, by the name a model goes by; a kind that it has no
     /// model of changes nothing.

@@ -4,6 +4,7 @@
 //! Must never know: who asks. Adding a policy is one file and one line in `policies!` below.
 
 use crate::Policy;
+use crate::foreign::{Foreign, is_foreign};
 use cachewright_types::registry::{settings, unknown};
 use cachewright_types::settings::Settings;
 use cachewright_types::{RegistryError, Seed, Value};
@@ -20,6 +21,8 @@ pub enum Need {
     Requests,
     /// Trained models, through [`Policy::learn`].
     Model,
+    /// Code outside the workspace, through [`Policy::attach`].
+    Code,
 }
 
 impl Need {
@@ -30,6 +33,7 @@ impl Need {
             Need::Benefit => "benefit",
             Need::Requests => "requests",
             Need::Model => "model",
+            Need::Code => "code",
         }
     }
 }
@@ -57,7 +61,11 @@ pub trait PolicyVisitor {
 
 macro_rules! policies {
     ($($policy:ty),* $(,)?) => {
-        cachewright_types::registry!("policy": $($policy),*);
+        /// The policies of the workspace.
+        mod table {
+            use super::{Entry, Registered};
+            cachewright_types::registry!("policy": $($policy),*);
+        }
 
         /// Runs `visitor` with the type registered as `name` and its checked settings.
         pub fn visit<V: PolicyVisitor>(
@@ -69,6 +77,10 @@ macro_rules! policies {
                 let settings = settings("policy", <$policy>::ENTRY.name, pairs)?;
                 return Ok(visitor.visit::<$policy>(settings));
             })*
+            if is_foreign(name) {
+                let settings = settings("policy", <Foreign as Registered>::ENTRY.name, pairs)?;
+                return Ok(visitor.visit::<Foreign>(settings));
+            }
             Err(unknown("policy", name, &entries()))
         }
     };
@@ -112,6 +124,13 @@ pub fn maker(name: &str, pairs: &[(String, Value)]) -> Result<Maker, RegistryErr
         }
     }
     visit(name, pairs, Making)
+}
+
+pub use table::{entries, setting_specs};
+
+/// The entry registered as `name`; one for all policies of code outside, which no table lists.
+pub fn entry(name: &str) -> Result<&'static Entry, RegistryError> {
+    if is_foreign(name) { Ok(&<Foreign as Registered>::ENTRY) } else { table::entry(name) }
 }
 
 /// A policy of any kind, for code that is not hot.

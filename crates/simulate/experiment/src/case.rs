@@ -4,6 +4,7 @@
 //! recording. Must never know: how a case is run.
 
 use crate::ExperimentError;
+use crate::foreign::ForeignPolicies;
 use crate::models::{Caching, Library};
 use crate::spec::{Front, Named, Spec, StackSpec, Stop, full_key};
 use cachewright_partition::registry::check_needs;
@@ -41,9 +42,20 @@ pub fn expand(
     set: &[(String, String)],
     vary: &[(String, Vec<String>)],
 ) -> Result<Vec<Case>, ExperimentError> {
+    expand_with(text, origin, set, vary, &ForeignPolicies::default())
+}
+
+/// The same with policies of code outside. Errors: as [`expand`]; code that is not found.
+pub fn expand_with(
+    text: &str,
+    origin: &Path,
+    set: &[(String, String)],
+    vary: &[(String, Vec<String>)],
+    foreign: &ForeignPolicies,
+) -> Result<Vec<Case>, ExperimentError> {
     let count = vary.iter().map(|(_, values)| values.len()).product::<usize>();
     let mut cases = Vec::with_capacity(count);
-    let mut library = Library::default();
+    let mut library = Library::with(foreign);
     for index in 0..count {
         let mut remainder = index;
         let mut varied = Vec::with_capacity(vary.len());

@@ -39,6 +39,9 @@ pub enum ExperimentError {
         /// The reason.
         message: String,
     },
+    /// A policy of code outside failed, or broke a rule of caches.
+    #[error("{0}")]
+    Policy(String),
     /// The caller asked to stop.
     #[error("cancelled")]
     Cancelled,

@@ -8,6 +8,7 @@ pub mod case;
 pub mod characterize;
 mod curves;
 pub mod error;
+pub mod foreign;
 pub mod info;
 pub mod lanes;
 mod models;
@@ -30,6 +31,7 @@ pub mod wa;
 
 pub use characterize::{CharacterizeOptions, TraceChoice, VolumeRows, characterize};
 pub use error::ExperimentError;
+pub use foreign::{ForeignLoader, ForeignPolicies};
 pub use info::{InfoOptions, info};
 pub use mrc::{MrcOptions, mrc};
 pub use oracle::{LabelOptions, Labels, labels};

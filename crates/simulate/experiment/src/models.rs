@@ -5,11 +5,12 @@
 //! others do not hear it.
 
 use crate::ExperimentError;
+use crate::foreign::ForeignPolicies;
 use crate::spec::{JudgeSpec, KindsSpec, ModelFile, Named, Spec};
 use cachewright_characterize::Characterizer;
 use cachewright_infer::Model;
 use cachewright_partition::{Models, Need};
-use cachewright_policy::Policy;
+use cachewright_policy::{ForeignCode, Need as PolicyNeed, Policy};
 use cachewright_types::seed::mix;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use std::sync::Arc;
 pub struct Library {
     read: Vec<(Files, Arc<Models>)>,
     caching: Vec<((Named, KindsSpec), Arc<Caching>)>,
+    foreign: ForeignPolicies,
 }
 
 /// The models of a policy, which it has been seen to take.
@@ -31,11 +33,14 @@ pub struct Caching {
     pub first: Option<String>,
     /// What says which kind runs, and its model.
     pub judge: Option<(JudgeSpec, Vec<u8>)>,
+    /// The code that decides, where it stands outside.
+    pub foreign: Option<ForeignCode>,
 }
 
 impl Caching {
-    /// An empty cache of the policy with its models.
+    /// An empty cache of the policy with its models or its code.
     pub fn taught<P: Policy>(&self, mut policy: P) -> P {
+        self.foreign.iter().for_each(|code| policy.attach(code));
         // Refused files do not come here: the library tried them on a policy of this name.
         if !self.files.is_empty() && policy.learn(&self.files).is_ok() {
             self.first.iter().for_each(|kind| policy.workload(kind));
@@ -53,6 +58,11 @@ impl Caching {
 type Files = (Vec<PathBuf>, Option<PathBuf>);
 
 impl Library {
+    /// Nothing read yet; policies of code outside are found among `foreign`.
+    pub fn with(foreign: &ForeignPolicies) -> Library {
+        Library { foreign: foreign.clone(), ..Library::default() }
+    }
+
     /// The models that the partitioner of `spec` needs, as far as the stack file names them.
     /// Errors: a file that cannot be read or is no model, by its key.
     pub fn of(&mut self, spec: &Spec, origin: &Path) -> Result<Arc<Models>, ExperimentError> {
@@ -82,20 +92,29 @@ impl Library {
 }
 
 impl Library {
-    /// The models that the policy of `spec` needs. Errors: none, where it needs some; a file that
+    /// The models or the code that the policy of `spec` needs. Errors: code that is not found, or
+    /// makes no cache; no model, where it needs some; a file that
     /// cannot be read, is no model, or is one that the policy cannot use.
     pub fn caching(&mut self, spec: &Spec, origin: &Path) -> Result<Arc<Caching>, ExperimentError> {
         let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
         let named = &spec.cache.policy;
-        let needed = cachewright_policy::entry(&named.name)
-            .is_ok_and(|entry| entry.needs.contains(&cachewright_policy::Need::Model));
-        if !needed {
+        let entry = cachewright_policy::entry(&named.name).ok();
+        let needs = |need| entry.is_some_and(|entry| entry.needs.contains(&need));
+        let (code, models) = (needs(PolicyNeed::Code), needs(PolicyNeed::Model));
+        if !code && !models {
             return Ok(Arc::default());
         }
         let kinds = &spec.cache.kinds;
         let key = (named.clone(), kinds.clone());
         if let Some((_, known)) = self.caching.iter().find(|(other, _)| *other == key) {
             return Ok(Arc::clone(known));
+        }
+        if code {
+            let found = self.foreign.find(named, origin);
+            let foreign = found.map_err(|error| refuse(format!("`cache.policy`: {error}")))?;
+            let caching = Arc::new(Caching { foreign, ..Caching::default() });
+            self.caching.push((key, Arc::clone(&caching)));
+            return Ok(caching);
         }
         if kinds.files.is_empty() {
             let name = &named.name;
@@ -109,7 +128,8 @@ impl Library {
         };
         let files: Result<Vec<_>, ExperimentError> = kinds.files.iter().map(file).collect();
         let judge = kinds.judge.as_ref().map(|judge| judged(judge, kinds, origin)).transpose()?;
-        let caching = Caching { files: files?, first: kinds.first.clone(), judge };
+        let (first, foreign) = (kinds.first.clone(), None);
+        let caching = Caching { files: files?, first, judge, foreign };
         cachewright_policy::registry::boxed(&named.name, &named.pairs, 0, spec.seed)
             .map_err(|error| refuse(format!("`cache.policy`: {error}")))?
             .learn(&caching.files)

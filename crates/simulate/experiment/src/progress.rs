@@ -53,9 +53,14 @@ pub fn with_threads<T: Send>(
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     match pool {
         Ok(pool) => pool.install(work),
-        Err(error) => Err(ExperimentError::Io {
-            path: "threads".into(),
-            message: format!("could not start {threads} threads: {error}"),
-        }),
+        Err(error) => Err(no_threads(threads, &error)),
+    }
+}
+
+/// The refusal of a number of threads that the machine does not have.
+pub fn no_threads(threads: usize, error: &rayon::ThreadPoolBuildError) -> ExperimentError {
+    ExperimentError::Io {
+        path: "threads".into(),
+        message: format!("could not start {threads} threads: {error}"),
     }
 }

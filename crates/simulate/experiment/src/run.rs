@@ -4,11 +4,12 @@
 //! order. Must never know: how results are drawn. Cases already answered in the result directory
 //! are not run again.
 
-use crate::case::{Case, expand};
+use crate::case::{Case, expand_with};
+use crate::foreign::ForeignPolicies;
 use crate::lanes::{Plan, measured};
 use crate::models::fingerprint as fingerprint_of_models;
 use crate::profiles::Profiles;
-use crate::progress::{OnProgress, Progress, Sum, with_threads};
+use crate::progress::{OnProgress, Progress, Sum};
 use crate::record::{Kept, Recorded, record};
 use crate::result::{case_json, curve_points, settings_json, workload_json};
 use crate::series::{self, Rows};
@@ -46,6 +47,8 @@ pub struct RunOptions {
     pub out: Option<PathBuf>,
     /// Run every case anew even if the directory has its answer.
     pub fresh: bool,
+    /// The policies of code outside that stacks may name.
+    pub foreign: ForeignPolicies,
 }
 
 /// The resolved settings of a stack file. Errors: anything wrong with it, and traces that do not
@@ -80,10 +83,13 @@ pub fn run(
     progress: OnProgress<'_>,
 ) -> Result<Value, ExperimentError> {
     check(text, origin, &options.set)?;
-    let cases = expand(text, origin, &options.set, &options.vary)?;
+    let foreign = &options.foreign;
+    let cases = expand_with(text, origin, &options.set, &options.vary, foreign)?;
+    let sound = |news: Progress| foreign.is_sound() && progress(news);
     let mut run = Run {
         origin,
-        progress,
+        progress: &sound,
+        foreign,
         store: Store::open(options.out.as_deref(), options.fresh)?,
         answers: vec![None; cases.len()],
         rows: Vec::new(),
@@ -95,8 +101,9 @@ pub fn run(
         case.wants(origin)?;
         case.goals(origin)?;
         case.partitioner(origin)?;
+        case.check_code(origin)?;
     }
-    with_threads(options.threads, || {
+    let done = foreign.with_threads(options.threads, &cases, || {
         let mut left: Vec<&Case> = cases.iter().collect();
         while let Some(first) = left.first().copied() {
             let (group, rest) = left.into_iter().partition(|case| first.shares_recording(case));
@@ -105,7 +112,8 @@ pub fn run(
         }
         let spec = Spec::parse(text, origin, &options.set)?;
         run.finish(&spec, options)
-    })
+    });
+    foreign.checked(done)
 }
 
 /// What a case found beside its cache's counters.
@@ -123,6 +131,7 @@ struct Extra<'a> {
 struct Run<'a> {
     origin: &'a Path,
     progress: OnProgress<'a>,
+    foreign: &'a ForeignPolicies,
     store: Store,
     answers: Vec<Option<Value>>,
     rows: Rows,
@@ -150,10 +159,12 @@ impl Run<'_> {
         for case in group {
             case.check_interval(recorded.recording.span_ns(), self.origin)?;
             case.check_warmup(recorded.recording.span_ns(), self.origin)?;
+            case.check_trims(&recorded, self.origin)?;
             let resolved = resolved(&case.spec, self.origin)?;
             let models = fingerprint_of_models(&case.models, &case.caching);
             let key = Store::key(&resolved, &recorded.tenants, fingerprint ^ models);
-            if let Some((mut answer, rows)) = self.store.load(&key)? {
+            let kept = if case.is_kept() { self.store.load(&key)? } else { None };
+            if let Some((mut answer, rows)) = kept {
                 // The same settings may be written, numbered and varied otherwise today.
                 answer["case"] = case.index.into();
                 answer["settings"] = settings_json(case);
@@ -323,6 +334,7 @@ impl Run<'_> {
         result: &LaneResult,
         extra: Extra<'_>,
     ) -> Result<Value, ExperimentError> {
+        self.foreign.checked(Ok(()))?;
         let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
         let goals = case.goals(self.origin)?;
         let mut answer = case_json(case, capacity_blocks, result, extra.experience, &goals);
@@ -333,7 +345,9 @@ impl Run<'_> {
             answer["timing"] = timing_json(case, found, capacity_blocks);
             add_responses(case, &mut answer);
         }
-        self.store.save(key, &answer, &result.rows)?;
+        if case.is_kept() {
+            self.store.save(key, &answer, &result.rows)?;
+        }
         Ok(answer)
     }
 

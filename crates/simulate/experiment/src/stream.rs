@@ -1,11 +1,15 @@
 //! A stack file's block accesses as a stream of numbers.
 //!
-//! For: policies written outside (in Python). Must never know: what consumes it.
+//! For: quick policies written in Python, which only say whether a block hit. Must never know: what
+//! consumes it. A stack file whose settings would change the hits, or that has more to answer than
+//! hits, is refused by the name of the setting.
 
 use crate::case::Case;
 use crate::progress::OnProgress;
 use crate::record::{Kept, record};
+use crate::spec::Goal;
 use crate::{ExperimentError, Spec};
+use cachewright_cache::WriteMode;
 use cachewright_system::Recording;
 use cachewright_system::recording::{TRIM, WRITE};
 use std::path::Path;
@@ -27,7 +31,10 @@ impl BlockStream {
         progress: OnProgress<'_>,
     ) -> Result<BlockStream, ExperimentError> {
         let spec = Spec::parse(text, origin, set)?;
+        let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
+        check(&spec).map_err(refuse)?;
         let recording = record(&spec, Kept::default(), progress)?.recording;
+        check_trims(&spec, &recording).map_err(refuse)?;
         let tenants = spec.tenants.iter().map(|tenant| tenant.name.clone()).collect();
         let (varied, models, caching) = Default::default();
         let case = Case { index: 0, spec, varied, models, caching };
@@ -51,6 +58,7 @@ impl BlockStream {
             let at = self.next;
             self.next += 1;
             if self.recording.flags[at] & TRIM != 0 {
+                // Only with `cache.trim = "ignore"`.
                 continue;
             }
             ids.push(self.recording.ids[at]);
@@ -78,5 +86,58 @@ impl BlockStream {
     /// Accesses of the whole stream.
     pub fn accesses(&self) -> u64 {
         self.recording.block_accesses()
+    }
+}
+
+/// Where what a stream cannot do is done.
+const INSTEAD: &str = "or a policy with verdicts in `run` (see `cachewright.CachePolicy`)";
+
+/// Refuses what a policy that only answers with hits cannot take part in.
+fn check(spec: &Spec) -> Result<(), String> {
+    let refuse = |key: &str, found: &str, expected: &str| {
+        Err(format!("`{key}`: found {found}, expected {expected}, {INSTEAD}"))
+    };
+    let (cache, replay) = (&spec.cache, &spec.replay);
+    let partition = &cache.partition.name;
+    if partition != "shared" {
+        return refuse("cache.partition", &format!("`{partition}`"), "`shared`");
+    }
+    if matches!(cache.write, WriteMode::WriteAround | WriteMode::ReadOnly) {
+        let expected = "`write-back` or `write-through`";
+        return refuse("cache.write", &format!("`{}`", cache.write.name()), expected);
+    }
+    if replay.warmup.0 > 0 {
+        return refuse("replay.warmup", &replay.warmup.to_string(), "0s");
+    }
+    if spec.stack.is_some() {
+        return refuse("device", "devices", "none");
+    }
+    if spec.flash.is_some() {
+        return refuse("flash", "a drive", "none");
+    }
+    if replay.closed {
+        return refuse("replay.loop", "`closed`", "`open`");
+    }
+    match spec.tenants.iter().find_map(|tenant| Some((tenant, tenant.goal?))) {
+        None => Ok(()),
+        Some((tenant, Goal::HitRatio(_))) => {
+            refuse(&format!("tenant.{}.goal_hit_ratio", tenant.name), "a goal", "none")
+        }
+        Some((tenant, Goal::Latency(_))) => {
+            refuse(&format!("tenant.{}.goal_latency", tenant.name), "a goal", "none")
+        }
+    }
+}
+
+/// Refuses trims, unless they are ignored.
+fn check_trims(spec: &Spec, recording: &Recording) -> Result<(), String> {
+    let trimmed = recording.totals.iter().map(|totals| totals.requests[2]);
+    let found = trimmed.zip(&spec.tenants).find(|(trims, _)| *trims > 0 && spec.cache.trim);
+    match found {
+        None => Ok(()),
+        Some((trims, tenant)) => Err(format!(
+            "tenant `{}`: found {trims} trims, expected none, `cache.trim = \"ignore\"`, {INSTEAD}",
+            tenant.name
+        )),
     }
 }

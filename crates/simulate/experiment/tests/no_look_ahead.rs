@@ -178,6 +178,7 @@ fn drive(entry: &Entry, texts: &[String]) -> Vec<String> {
         params: &params,
         ports: &[Port { queue_depth: 8, weight: 1 }; TENANTS],
         policy: ("lru", &[]),
+        code: None,
         quotas: &quotas,
         mode: stack.write,
         axes: &DataCacheParams::from_pairs(&pairs).unwrap(),

@@ -137,7 +137,7 @@ fn the_answer_does_not_depend_on_threads_and_is_kept() {
     let with = |threads, out: &str| {
         let out = Some(folder.path.join(out));
         let set = pairs(&[("machine.alone", "true"), ("replay.interval", "100ms")]);
-        let options = RunOptions { threads, vary: vary.clone(), set, out, fresh: false };
+        let options = RunOptions { threads, vary: vary.clone(), set, out, ..RunOptions::default() };
         run(STACK, &origin, &options, &quiet).unwrap()
     };
     let mut one = with(1, "one");

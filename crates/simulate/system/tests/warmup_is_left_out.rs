@@ -76,6 +76,7 @@ fn drive(mode: WriteMode, shared: bool, axes: &[(&str, &str)]) -> Box<dyn Cached
         params: &params,
         ports: &[Port { queue_depth: 2, weight: 1 }, Port { queue_depth: 64, weight: 1 }],
         policy: ("lru", &[]),
+        code: None,
         quotas: &if shared { Quotas::Shared(24) } else { Quotas::PerTenant(vec![16, 8]) },
         mode,
         axes: &DataCacheParams::from_pairs(&pairs).unwrap(),

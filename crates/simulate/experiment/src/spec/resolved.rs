@@ -7,6 +7,7 @@ use super::{
     manner,
 };
 use cachewright_layout::registry::setting_specs as layout_settings;
+use cachewright_policy::foreign::is_foreign;
 use cachewright_trace::OnBadRecord;
 use cachewright_types::{Seed, SettingSpec};
 use serde_json::{Map, Value, json};
@@ -131,13 +132,27 @@ fn drive(flash: &FlashSpec) -> Value {
 fn policy(named: &Named) -> Result<Value, String> {
     cachewright_policy::registry::boxed(&named.name, &named.pairs, 0, Seed(0))
         .map_err(|error| format!("`cache.policy`: {error}"))?;
-    Ok(scheme(named, cachewright_policy::registry::setting_specs(&named.name)))
+    let mut whole = scheme(named, cachewright_policy::registry::setting_specs(&named.name));
+    if is_foreign(&named.name) {
+        // Only the code knows its defaults.
+        named.pairs.iter().for_each(|(key, given)| whole[key] = value(given));
+    }
+    Ok(whole)
 }
 
 fn partition(named: &Named) -> Result<Value, String> {
     cachewright_partition::boxed(&named.name, &named.pairs, 1, Seed(0))
         .map_err(|error| format!("`cache.partition`: {error}"))?;
     Ok(scheme(named, cachewright_partition::registry::setting_specs(&named.name)))
+}
+
+fn value(given: &cachewright_types::Value) -> Value {
+    match given {
+        cachewright_types::Value::Int(number) => (*number).into(),
+        cachewright_types::Value::Float(number) => (*number).into(),
+        cachewright_types::Value::Bool(flag) => (*flag).into(),
+        cachewright_types::Value::Text(text) => text.clone().into(),
+    }
 }
 
 /// A scheme's name and all its settings: the given ones, checked before, over the defaults.
@@ -147,10 +162,7 @@ fn scheme(named: &Named, specs: Option<Vec<SettingSpec>>) -> Value {
     for spec in specs.unwrap_or_default() {
         let given = named.pairs.iter().rev().find(|(key, _)| key == spec.name);
         let value = match given {
-            Some((_, cachewright_types::Value::Int(number))) => (*number).into(),
-            Some((_, cachewright_types::Value::Float(number))) => (*number).into(),
-            Some((_, cachewright_types::Value::Bool(flag))) => (*flag).into(),
-            Some((_, cachewright_types::Value::Text(text))) => text.clone().into(),
+            Some((_, given)) => self::value(given),
             None => spec.default.into(),
         };
         map.insert(spec.name.to_owned(), value);

@@ -55,6 +55,7 @@ impl Workload<'_> {
             params: &params,
             ports: &ports,
             policy: (&policy.name, &policy.pairs),
+            code: job.case.caching.foreign.as_ref(),
             quotas: &quotas,
             mode,
             axes: &axes,

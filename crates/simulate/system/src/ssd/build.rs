@@ -9,7 +9,7 @@ use cachewright_cache::{Engine, Quotas, WriteMode};
 use cachewright_device::Device;
 use cachewright_device::ssd::SsdParams;
 use cachewright_device::ssd::host::Port;
-use cachewright_policy::{Policy, registry};
+use cachewright_policy::{ForeignCode, Policy, registry};
 use cachewright_types::{RegistryError, Seed, SettingError, Value};
 use thiserror::Error;
 
@@ -37,6 +37,8 @@ pub struct Description<'a> {
     pub ports: &'a [Port],
     /// The policy's name and settings.
     pub policy: (&'a str, &'a [(String, Value)]),
+    /// The policy's code, where it stands outside.
+    pub code: Option<&'a ForeignCode>,
     /// Pages of the cache, for all or for each tenant.
     pub quotas: &'a Quotas,
     /// Where writes go.
@@ -52,7 +54,9 @@ pub fn build(description: &Description<'_>) -> Result<Box<dyn CachedDrive>, Buil
     let (name, pairs) = description.policy;
     let policy = registry::maker(name, pairs)?;
     let make = |pool: usize, capacity: u32| {
-        policy(capacity, description.seed.derive(&format!("pool-{pool}")))
+        let mut made = policy(capacity, description.seed.derive(&format!("pool-{pool}")));
+        description.code.iter().for_each(|code| made.attach(code));
+        made
     };
     let (params, ports) = (description.params, description.ports);
     let engine = Engine::new(ports.len().max(1), description.quotas, description.mode, make);
