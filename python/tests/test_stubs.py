@@ -60,12 +60,20 @@ def test_the_stub_has_the_module_s_signatures() -> None:
         if isinstance(node, ast.ClassDef) and not node.bases:
             kind = getattr(_native, node.name)
             methods = {n.name: n for n in node.body if isinstance(n, ast.FunctionDef)}
-            made = methods.pop("__new__")
-            assert _parameters(made) == _runtime(kind), node.name
+            made = methods.pop("__new__", None)
+            if made is None:
+                with pytest.raises(TypeError, match="cannot create|No constructor"):
+                    kind()
+            else:
+                assert _parameters(made) == _runtime(kind), node.name
+            values = {ast.unparse(n.target) for n in node.body if isinstance(n, ast.AnnAssign)}
             public = {name for name in dir(kind) if not name.startswith("_")}
-            assert set(methods) == public
+            assert set(methods) | values == public
             for name, method in methods.items():
-                assert _parameters(method) == _runtime(getattr(kind, name)), name
+                if callable(getattr(kind, name)):
+                    assert _parameters(method) == _runtime(getattr(kind, name)), name
+                else:
+                    assert [ast.unparse(d) for d in method.decorator_list] == ["property"], name
 
 
 def test_every_public_name_is_there_and_documented() -> None:
@@ -83,7 +91,7 @@ def test_examples_in_docstrings_hold(name: str) -> None:
     assert doctest.testmod(module).failed == 0
 
 
-@pytest.mark.parametrize("name", ["cachewright.examples.fifo", "cachewright.examples.lru"])
+@pytest.mark.parametrize("name", [f"cachewright.examples.{n}" for n in ("fifo", "lru", "verdicts")])
 def test_indented_examples_run(traces: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     module = importlib.import_module(name)
     lines = re.findall(r"^    (.*)$", module.__doc__ or "", flags=re.M)
