@@ -24,7 +24,7 @@ from cachewright import _native
 from cachewright._native import SpecError, Verdict
 
 if TYPE_CHECKING:
-    from cachewright.spec import Settings, SpecLike, Stack
+    from cachewright.spec import Settings, Stack, StackOrTrace
 
 PREFIX = "python:"
 POLICY_KEYS = ("policy", "cache.policy", "policy.name", "cache.policy.name")
