@@ -17,7 +17,7 @@ from cachewright.source import PathLike, TraceLike, opened
 if TYPE_CHECKING:
     from cachewright.types import Progress
 
-EVERY = "60s"
+EVERY = "auto"
 
 
 def characterize(
@@ -29,11 +29,13 @@ def characterize(
 ) -> dict[str, Any]:
     """Return what ran in each period of a trace.
 
-    `trace` is a path, a frame, or a `Trace`. `every` is a duration or a number of reads and
-    writes. Each period has counts, `read_share`, `mean_bytes`, `working_set_bytes`, the shares of
-    requests and of bytes that are sequential, overlapped, strided and random (`classes`,
-    `class_bytes`), and with a `model` (`train kinds` writes them) what its volumes' last 1,000
-    requests were judged to be (`judged`). Errors: `SpecError`, `TraceError`.
+    `trace` is a path, a frame, or a `Trace`. `every` is a duration, a number of reads and writes,
+    or `auto`: a round duration that cuts the trace into some tens of periods, for which it is read
+    twice; `every` of the document is the one used. Each period has counts, `read_share`,
+    `mean_bytes`, `working_set_bytes`, the shares of requests and of bytes that are sequential,
+    overlapped, strided and random (`classes`, `class_bytes`), and with a `model` (`train kinds`
+    writes them) what its volumes' last 1,000 requests were judged to be (`judged`). Errors:
+    `SpecError`, `TraceError`.
     """
     found = opened(trace)
     text = _native.characterize(

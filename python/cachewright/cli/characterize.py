@@ -18,6 +18,7 @@ from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
 
 CLASSES = ("sequential", "overlapped", "strided", "random")
+DIGITS = (1, 3, 6, 9)
 UNSURE = 0.6
 """Below this confidence a kind is marked."""
 
@@ -37,7 +38,8 @@ def characterize(
     Parameters
     ----------
     every
-        How long a period is: a duration (`10s`) or a number of reads and writes (`5000`).
+        How long a period is: a duration (`10s`), a number of reads and writes (`5000`), or auto:
+        a round duration that gives some tens of periods.
     model
         A model of `train kinds`; at the end of each period it judges the last 1,000 requests.
     json
@@ -57,7 +59,7 @@ def show(found: dict[str, Any]) -> None:
     """Print a row per period and one of the whole trace."""
     periods: list[dict[str, Any]] = found["periods"]
     rows = [*periods, found["total"]]
-    columns = [Column("from", [*(_time(one) for one in periods), "all"], numeric=False)]
+    columns = [Column("from", [*_times(periods), "all"], numeric=False)]
     if found["characterizer"] is not None:
         kinds = [*(_kinds(one["judged"]) for one in periods), ""]
         columns.append(Column(f"kind ({found['characterizer']})", kinds, numeric=False))
@@ -70,15 +72,32 @@ def show(found: dict[str, Any]) -> None:
         *(Column(name, [words.percent(one["classes"][name]) for one in rows]) for name in CLASSES),
         Column("sequential bytes", [_share(one, "sequential") for one in rows]),
     ]
-    table("", columns)
+    table(_periods(found), columns)
     if any(_least(one["judged"]) < UNSURE for one in periods):
         output.note(f"?: less than {words.percent(UNSURE)} sure; perhaps none of the known kinds")
     if found["characterizer"] is not None and not any(one["judged"] for one in periods):
         output.note("no kind: it takes ten windows of one volume's requests to judge")
 
 
-def _time(period: dict[str, Any]) -> str:
-    return words.clock(period["start_ns"] / 1e9)
+def _periods(found: dict[str, Any]) -> str:
+    """Return how long a period is, and whether that was chosen."""
+    every, total = str(found["every"]), found["total"]
+    length = f"{words.count(int(every))} reads and writes" if every.isdecimal() else every
+    if not found["every_chosen"]:
+        return f"periods of {length}"
+    span = words.duration(total["end_ns"] - total["start_ns"])
+    return f"periods of {length}, chosen for a trace of {span} (`--every` sets another)"
+
+
+def _times(periods: Sequence[dict[str, Any]]) -> list[str]:
+    """Return where each period begins, by the clock, or with as many digits as tell them apart."""
+    starts = [period["start_ns"] / 1e9 for period in periods]
+    labels = [words.clock(start) for start in starts]
+    for digits in DIGITS:
+        if len(set(labels)) == len(labels):
+            break
+        labels = [f"{start:.{digits}f}s" for start in starts]
+    return labels
 
 
 def _share(period: dict[str, Any], name: str) -> str:

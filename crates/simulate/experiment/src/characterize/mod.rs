@@ -5,6 +5,7 @@
 //! first request. Source: RC-RNN (Ebrahimi et al.), section 4.2: the last 1,000 requests are judged
 //! once a minute. Each volume has classes and a characterizer of its own.
 
+mod every;
 mod period;
 mod rows;
 
@@ -17,7 +18,8 @@ use crate::scan::scan;
 use cachewright_characterize::{Characterizer, Classes, boxed};
 use cachewright_infer::StoredModel;
 use cachewright_trace::Record;
-use cachewright_types::{Bytes, Nanos, Op, Request, TenantId, parse_duration};
+use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
+use every::Every;
 use period::{Heard, Period};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -27,17 +29,11 @@ use std::path::Path;
 pub struct CharacterizeOptions {
     /// Which requests.
     pub choice: TraceChoice,
-    /// How long a period is: a duration with unit, or a number of reads and writes.
+    /// How long a period is: a duration with unit, a number of reads and writes, or `auto`: as
+    /// long as gives some tens of periods.
     pub every: String,
     /// A model file; its notes say of which characterizer. Without one no kind is said.
     pub model: Option<Vec<u8>>,
-}
-
-/// When a period ends.
-#[derive(Clone, Copy, Debug)]
-enum Every {
-    Time(Nanos),
-    Requests(u64),
 }
 
 /// What is kept per volume.
@@ -55,7 +51,10 @@ pub fn characterize(
     progress: OnProgress<'_>,
 ) -> Result<Value, ExperimentError> {
     let refuse = |message: String| ExperimentError::Spec { origin: path.to_owned(), message };
-    let every = every(&options.every).map_err(refuse)?;
+    let every = match every::read(&options.every).map_err(refuse)? {
+        Some(every) => every,
+        None => every::chosen(path, &options.choice, progress)?,
+    };
     let by = options.model.as_deref().map(by).transpose().map_err(refuse)?;
     let model = by.as_deref().zip(options.model.as_deref());
     let kinds = match model {
@@ -74,27 +73,11 @@ pub fn characterize(
         "path": path.display().to_string(),
         "characterizer": by,
         "kinds": kinds,
-        "every": options.every,
+        "every": every.text(),
+        "every_chosen": options.every == every::AUTO,
         "total": whole.json(),
         "periods": study.done,
     }))
-}
-
-/// Reads `every`: a whole number is requests, anything else a duration.
-fn every(text: &str) -> Result<Every, String> {
-    let expected = "expected a duration such as `60s` or a number of requests, at least 1";
-    let found = match text.trim().parse::<u64>() {
-        Ok(requests) => Every::Requests(requests),
-        Err(_) => Every::Time(
-            parse_duration(text).map_err(|_| format!("`every`: found `{text}`, {expected}"))?,
-        ),
-    };
-    match found {
-        Every::Requests(0) | Every::Time(Nanos(0)) => {
-            Err(format!("`every`: found `{text}`, {expected}"))
-        }
-        found => Ok(found),
-    }
 }
 
 /// The characterizer that a model file is of.
@@ -193,19 +176,4 @@ fn request(record: &Record, time_ns: u64) -> Request {
 /// Whether a record reads or writes.
 fn is_access(record: &Record) -> bool {
     matches!(record.op, Op::Read | Op::Write)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_period_is_a_duration_or_a_number_of_requests() {
-        assert!(matches!(every("60s"), Ok(Every::Time(Nanos(60_000_000_000)))));
-        assert!(matches!(every("5000"), Ok(Every::Requests(5000))));
-        for wrong in ["0", "0s", "often", "-1s", ""] {
-            let error = every(wrong).unwrap_err();
-            assert!(error.starts_with(&format!("`every`: found `{wrong}`")), "{error}");
-        }
-    }
 }
