@@ -108,6 +108,8 @@ def mrc(
     small: str,
     latency: bool = False,
     threads: int,
+    out: str | None = None,
+    force: bool = False,
     progress: Progress | None,
 ) -> str: ...
 def segments(
@@ -145,9 +147,11 @@ def plan(
     origin: str,
     settings: Sequence[tuple[str, str]],
     *,
-    partitions: Sequence[str],
+    partitions: Sequence[str] | None,
     precision: float,
     threads: int,
+    out: str | None = None,
+    force: bool = False,
     progress: Progress | None,
 ) -> str: ...
 def wa(

@@ -201,23 +201,29 @@ def mrc(
     latency: bool = False,
     block: str = "4KiB",
     settings: Settings | None = None,
+    out: PathLike | None = None,
+    force: bool = False,
     threads: int = 0,
     progress: Progress | None = None,
 ) -> Curves:
     """Return how the miss ratio falls with cache size, per tenant and for all together.
 
     `spec` is a stack, or a trace (a path, a frame, a `Trace`), cut into blocks of `block`.
-    `policies` are names, or none for the stack's own (`lru` for a trace). `method` is `exact`,
-    `shards` (sampling at `rate`), `shards-size` (at most `size` blocks sampled), `mini` (a
-    scaled-down simulation of any policy) or `auto`. Approximate curves carry a confidence interval
-    from `salts` samplings; when the scaled cache is too small they sample more
-    (`small="escalate"`) or refuse (`"refuse"`). `sizes` are cache sizes with units, else `points`
-    sizes are chosen (0 leaves it to the method, as for `salts`). `windows` gives a curve per
-    window of time instead of one for the whole trace; `verify` compares with that many exact
-    simulations. `latency` also replays each tenant alone on the stack's devices at each size: how
-    its response time falls. Errors: `SpecError`, `TraceError`, `RunError`.
+    `policies` are names, or none for the stack's own (`lru` for a trace). All curves have one grid
+    of sizes: `sizes` with units (`%wss` is of all tenants together), else `points` sizes up to the
+    working set (0 leaves it to the method). `method` is `exact`, `shards` (LRU, sampling at
+    `rate`), `shards-size` (LRU, at most `size` blocks sampled), `mini` (a scaled-down simulation of
+    any policy), or `auto`: exact, unless `rate` or `salts` ask for samples or the workload is too
+    large for policies other than LRU (docs/results.md has the bound). Sampled curves carry a
+    confidence interval from `salts` samplings; when the scaled cache is too small they sample more
+    (`small="escalate"`) or refuse (`"refuse"`). `windows` gives a curve per window of time instead
+    of one for the whole trace; `verify` compares with that many exact simulations. `latency` also
+    replays each tenant alone on the stack's devices at each size: how its response time falls.
+    With `out` a folder with `mrc.json` and `mrc.parquet` is written; curves of another stack there
+    are replaced only with `force`. Errors: `SpecError`, `TraceError`, `RunError`.
     """
     stack = stack_of(spec, {"capacity": ANY_CAPACITY, "block": block})
+    folder = None if out is None else Path(out)
     text = _native.mrc(
         stack.text,
         stack.origin,
@@ -225,7 +231,7 @@ def mrc(
         policies=list(policies),
         method=method,
         rate=rate,
-        size=size,
+        size=None if size is None else _natural("size", size),
         sizes=list(sizes),
         points=_natural("points", points),
         salts=_natural("salts", salts),
@@ -234,9 +240,11 @@ def mrc(
         small=small,
         latency=latency,
         threads=_natural("threads", threads),
+        out=None if folder is None else os.fspath(folder),
+        force=force,
         progress=progress,
     )
-    return Curves(json.loads(text))
+    return Curves(json.loads(text), folder)
 
 
 def segments(
@@ -271,20 +279,26 @@ def segments(
 
 def plan(
     spec: SpecLike,
-    partitions: Sequence[str] = ("soft-qos", "equal", "shared"),
+    partitions: Sequence[str] | None = None,
     *,
     precision: float = 0.01,
     settings: Settings | None = None,
+    out: PathLike | None = None,
+    force: bool = False,
     threads: int = 0,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Return the smallest cache that meets the goals of every tenant of a stack.
+    """Return the smallest cache that meets the goals of a stack's tenants.
 
-    The document names `smallest_blocks` (each tenant alone in a cache just large enough, added
-    up), `tenants` (goal, blocks needed alone, best hit ratio there is) and `partitions`: for each
-    partitioner the smallest cache under which the replay meets all goals, its quotas at the end,
-    the hit ratios, and the sizes tried; `notes` says what of the stack is left out. A size that
-    cannot be reached is `None`. `precision` is the share by which an answer may be too large.
+    At least one tenant has a goal; the others take part and get what the partitioner leaves them.
+    `partitions` are names; without them every partitioner that keeps goals is tried, and `hull`,
+    `equal` and `shared` beside them. The document names `smallest_blocks` (each tenant with a goal
+    alone in a cache just large enough, added up), `tenants` (goal, blocks needed alone, best hit
+    ratio of any cache), `partitions` (for each the smallest cache under which the replay meets all
+    goals, its quotas at the end, the hit ratios, and the sizes tried) and `best`, the partitioner
+    that needs the smallest cache; `notes` says what of the stack is left out. What no size reaches
+    is `None`. `precision` is the share by which an answer may be too large. With `out` a folder
+    with `plan.json` is written; the plan of another stack there is replaced only with `force`.
     Errors: `SpecError`, `TraceError`, `RunError`.
     """
     stack = load_stack(spec)
@@ -292,9 +306,11 @@ def plan(
         stack.text,
         stack.origin,
         pairs(settings),
-        partitions=list(partitions),
+        partitions=None if partitions is None else list(partitions),
         precision=precision,
         threads=_natural("threads", threads),
+        out=None if out is None else os.fspath(out),
+        force=force,
         progress=progress,
     )
     found: dict[str, Any] = json.loads(text)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 ALL_TENANTS = 0xFFFF_FFFF
 RESULT_FILE = "result.json"
+CURVES_FILE = "mrc.json"
 _SERIES = ("case", "window", "time_ns", "tenant", "accesses", "hits")
 _SERIES_BLOCKS = ("occupancy_blocks", "quota_blocks")
 _ROOMS = ("own_blocks", "common_blocks", "elsewhere_blocks")
@@ -214,9 +215,54 @@ class Result:
 
 @dataclass(frozen=True)
 class Curves:
-    """What `mrc` returns: miss-ratio curves per tenant and policy."""
+    """What `mrc` returns: miss-ratio curves per tenant and policy, all on one grid of sizes.
+
+    `document` is the whole result as in `mrc.json`; `path` is the result folder, if one was
+    written. The frames are made when first asked for.
+    """
 
     document: dict[str, Any]
+    path: Path | None = None
+
+    @staticmethod
+    def load(path: PathLike) -> Curves:
+        """Read a result folder back. Errors: `SpecError` when there are no readable curves."""
+        folder = Path(path)
+        return Curves(documents.read(folder / CURVES_FILE, "a folder written by `mrc`"), folder)
+
+    @property
+    def notes(self) -> list[str]:
+        """What to know of the curves, a sentence for many of them."""
+        return list(self.document["notes"])
+
+    @cached_property
+    def policies(self) -> list[str]:
+        """The policies, in the order asked for."""
+        return list(dict.fromkeys(curve["policy"] for curve in self.document["curves"]))
+
+    def frame(self) -> pl.DataFrame:
+        """Return the curves side by side: a row per tenant, window and size.
+
+        Columns: `tenant`, `window` (null for the whole trace), `size_blocks`, `size_bytes`, and the
+        miss ratio of each policy under its name (null where a sample has no say).
+        """
+        import polars as pl
+
+        block = int(self.document["block_bytes"])
+        found: dict[tuple[str, int | None], dict[int, dict[str, float]]] = {}
+        for curve in self.document["curves"]:
+            sizes = found.setdefault((curve["tenant"], curve["window"]), {})
+            for size, miss, _, _ in curve["points"]:
+                sizes.setdefault(int(size), {})[curve["policy"]] = miss
+        rows = [
+            (tenant, window, size, size * block, *(misses.get(name) for name in self.policies))
+            for (tenant, window), sizes in found.items()
+            for size, misses in sorted(sizes.items())
+        ]
+        blocks = {"size_blocks": pl.UInt64, "size_bytes": pl.UInt64}
+        schema = {"tenant": pl.String, "window": pl.UInt32, **blocks}
+        schema |= dict.fromkeys(self.policies, pl.Float64)
+        return pl.DataFrame(rows, schema=schema, orient="row")
 
     @cached_property
     def points(self) -> pl.DataFrame:
@@ -266,6 +312,21 @@ class Curves:
         return documents.frame(rows)
 
     def figure(self, path: PathLike) -> Path:
+        """Draw the miss ratios by cache size to `path` (`.svg`, `.png` or `.pdf`).
+
+        Errors: `RunError` when the file is of another kind or cannot be written.
+        """
+        from cachewright.report.curve_file import write_miss_ratio_figure
+
+        return write_miss_ratio_figure(self, Path(path))
+
+    def report(self, path: PathLike, figures: Sequence[str] = ()) -> Path:
+        """Write a self-contained HTML report to `path` and return it; `figures` as of `Result`."""
+        from cachewright.report import write_curves_report
+
+        return write_curves_report(self, Path(path), figures)
+
+    def latency_figure(self, path: PathLike) -> Path:
         """Draw the response times by cache size to `path` (`.svg`, `.png` or `.pdf`).
 
         Errors: `RunError` when there are none or the file cannot be written.

@@ -63,7 +63,7 @@ fn run(
 /// Miss-ratio curves of a stack's tenants.
 #[pyfunction]
 #[pyo3(signature = (stack, origin, settings, *, policies, method, rate, size, sizes, points, salts,
-                    windows, verify, small, latency=false, threads, progress))]
+                    windows, verify, small, latency=false, threads, out=None, force=false, progress))]
 #[allow(clippy::too_many_arguments)]
 fn mrc(
     py: Python<'_>,
@@ -82,6 +82,8 @@ fn mrc(
     small: String,
     latency: bool,
     threads: usize,
+    out: Option<PathBuf>,
+    force: bool,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let set = settings;
@@ -99,6 +101,8 @@ fn mrc(
         latency,
         set,
         threads,
+        out,
+        force,
     };
     text(work::run(py, progress, |note| {
         cachewright_experiment::mrc(stack, &origin, &options, note)
@@ -107,19 +111,22 @@ fn mrc(
 
 /// The smallest cache that meets a stack's goals.
 #[pyfunction]
-#[pyo3(signature = (stack, origin, settings, *, partitions, precision, threads, progress))]
+#[pyo3(signature = (stack, origin, settings, *, partitions, precision, threads, out=None,
+                    force=false, progress))]
 #[allow(clippy::too_many_arguments)]
 fn plan(
     py: Python<'_>,
     stack: &str,
     origin: PathBuf,
     settings: Pairs,
-    partitions: Vec<String>,
+    partitions: Option<Vec<String>>,
     precision: f64,
     threads: usize,
+    out: Option<PathBuf>,
+    force: bool,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
-    let options = PlanOptions { partitions, set: settings, precision, threads };
+    let options = PlanOptions { partitions, set: settings, precision, threads, out, force };
     text(work::run(py, progress, |note| {
         cachewright_experiment::plan(stack, &origin, &options, note)
     })?)

@@ -90,6 +90,20 @@ def test_curves_agree_with_runs(traces: Path) -> None:
     assert curves.verify["error"].abs().max() == 0
 
 
+def test_curves_of_several_policies_stand_side_by_side(stack: Path) -> None:
+    curves = cachewright.mrc(stack, ["lru", "sieve"], points=6)
+    frame = curves.frame()
+    assert frame.columns == ["tenant", "window", "size_blocks", "size_bytes", "lru", "sieve"]
+    assert len(frame) == 3 * 6, "two tenants and all together on one grid"
+    assert frame["window"].null_count() == len(frame)
+    for policy in ("lru", "sieve"):
+        own = curves.points.filter(pl.col("policy") == policy)
+        assert frame[policy].to_list() == own["miss_ratio"].to_list()
+        assert frame["size_blocks"].to_list() == own["size_blocks"].to_list()
+    by_window = cachewright.mrc(stack, ["lru", "sieve"], points=4, windows=3).frame()
+    assert by_window["window"].unique().sort().to_list() == [0, 1, 2]
+
+
 def test_approximate_curves_carry_their_interval(traces: Path) -> None:
     points = cachewright.mrc("a.csv", method="shards", rate=0.3).points
     assert points["low"].null_count() == 0

@@ -15,11 +15,13 @@ import sys
 import time
 from pathlib import Path
 
+import polars as pl
 import pytest
 from conftest import Command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import cachewright
 from cachewright.cli import options
 
 COMMANDS = [
@@ -78,6 +80,11 @@ def test_every_command_has_help(folder: Path, command: Command, words: list[str]
         (["compare", "stack.toml", "--vary", "policy=lru,lruu"], ["`lruu`", "`lru`"]),
         (["compare", "stack.toml", "--vary", "policy=lru,"], ["empty value"]),
         (["mrc", "stack.toml", "--method", "shard"], ["`shard`", "shards"]),
+        (["mrc", "stack.toml", "--points", "2000000000"], ["`points`", "2000000000", "10000"]),
+        (["mrc", "stack.toml", "--windows", "100000"], ["`windows`", "100000", "1000"]),
+        (["mrc", "a.csv", "--method", "shards-size", "--size", "3"], ["`size`", "3"]),
+        (["mrc", "a.csv", "--out", "a.csv"], ["a.csv: found a file, expected a folder"]),
+        (["plan", "stack.toml"], ["found no goal", "`goal_hit_ratio`", "at least one"]),
         (["wa", "a.csv", "--op", "7"], ["`op`", "`7`", "such as `7%`"]),
         (["wa", "a.csv", "--op", "0%"], ["`op`: found `0%`", "spare pages"]),
         (["wa", "a.csv", "--reserve", "1"], ["`reserve`: found 1", "2 or more"]),
@@ -222,6 +229,61 @@ def test_mrc_of_a_trace_and_of_a_stack(stack: Path, command: Command) -> None:
     assert {"a", "b"} <= names
     verified = command("mrc", "a.csv", "--sizes", "128KiB,512KiB", "--verify", "2")
     assert "compared with exact simulation" in verified.out
+
+
+def test_mrc_shows_policies_side_by_side(stack: Path, command: Command) -> None:
+    answer = command("mrc", "stack.toml", "--policy", "lru,sieve,arc", "--sizes", "128KiB,512KiB")
+    assert answer.status == 0, answer.err
+    assert answer.err == "", "nothing is sampled, so nothing is remarked"
+    headers = [line.split() for line in answer.out.splitlines() if "sieve" in line]
+    assert headers[:3] == [["size", "blocks", "lru", "sieve", "arc"]] * 3
+    assert "misses least" in answer.out
+    sampled = command("mrc", "stack.toml", "--policy", "lru,sieve,arc", "--method", "mini")
+    assert sampled.err.count("note: ") == 1, sampled.err
+    assert "9 of 9 curves" in sampled.err
+
+
+def test_mrc_keeps_its_curves_and_draws_them(stack: Path, command: Command) -> None:
+    words = ["mrc", "stack.toml", "--policy", "lru,fifo", "--points", "4", "--out", "kept"]
+    answer = command(*words, "--report", "--figure", "curves.svg")
+    assert answer.status == 0, answer.err
+    assert "<svg" in Path("curves.svg").read_text()
+    assert "result: kept" in answer.out
+    assert "report: kept/report.html" in answer.out
+    page = Path("kept/report.html").read_text()
+    assert "miss ratio" in page.lower()
+    curves = cachewright.Curves.load("kept")
+    assert curves.policies == ["lru", "fifo"]
+    kept = pl.read_parquet("kept/mrc.parquet")
+    assert kept.equals(curves.points.cast(dict(kept.schema)))
+    other = command("mrc", "a.csv", "--out", "kept")
+    assert other.status == 2
+    assert "found the result of another stack (`two`)" in other.err
+    assert command("mrc", "a.csv", "--points", "3", "--out", "kept", "--force").status == 0
+    assert cachewright.Curves.load("kept").policies == ["lru"]
+
+
+def test_a_figure_of_another_kind_is_refused_before_anything_is_measured(
+    stack: Path, command: Command
+) -> None:
+    answer = command("mrc", "nowhere.csv", "--figure", "curves.bmp")
+    assert answer.status == 2
+    assert "--figure: found `curves.bmp`, expected a file ending in one of .svg" in answer.err
+
+
+def test_characterize_chooses_a_period_and_says_so(traces: Path, command: Command) -> None:
+    answer = command("characterize", "a.csv")
+    assert answer.status == 0, answer.err
+    assert "periods of 100ms, chosen for a trace of 4s" in answer.out
+    rows = [line for line in answer.out.splitlines() if line.strip()]
+    assert 30 < len(rows) < 60, "some tens of periods"
+    starts = [line.split()[0] for line in rows[3:]]
+    assert len(set(starts)) == len(starts), "each period has a beginning of its own"
+    asked = command("characterize", "a.csv", "--every", "2s")
+    assert "periods of 2s\n" in asked.out
+    refused = command("characterize", "a.csv", "--every", "often")
+    assert refused.status == 2
+    assert "expected `auto`, a duration such as `60s`" in refused.err
 
 
 def test_list_shows_every_entry_and_its_settings(folder: Path, command: Command) -> None:

@@ -38,6 +38,9 @@ def test_plan_names_what_each_needs_alone_and_together(stack: Path, command: Com
     assert "200KiB" in lines["loop50"]
     assert "400KiB" in lines["equal"]
     assert "1.43 x" in lines["equal"]
+    assert {"soft-qos", "soft-qos-x", "hull", "equal", "shared"} <= set(lines)
+    assert answer.out.splitlines()[-1].startswith("smallest cache: ")
+    assert "which meets 2 goals; next is" in answer.out
     document = json.loads(command("plan", str(stack), "--partition", "equal", "--json").out)
     assert [tenant["alone_blocks"] for tenant in document["tenants"]] == [20, 50]
     assert document["partitions"][0]["quota_blocks"] == [50, 50]
@@ -47,8 +50,10 @@ def test_plan_says_when_a_goal_is_beyond_any_cache(stack: Path, command: Command
     words = ["plan", str(stack), "--set", "tenant.loop50.goal_hit_ratio=0.99"]
     answer = command(*words)
     assert answer.status == 0, answer.err
-    assert "some goal is beyond any cache" in answer.out
+    sentence = "loop50: no cache size meets the goal 0.9900; the best achievable hit ratio is 0.9500"
+    assert sentence in answer.out
     assert "no size" in answer.out
+    assert "no cache size meets every goal (2 goals) under soft-qos, soft-qos-x" in answer.out
 
 
 def test_plan_refuses_a_stack_without_goals(traces: Path, command: Command) -> None:
@@ -56,6 +61,26 @@ def test_plan_refuses_a_stack_without_goals(traces: Path, command: Command) -> N
     stack.write_text('[cache]\ncapacity = "1MiB"\n[[tenant]]\nname = "a"\ntrace = "a.csv"\n')
     answer = command("plan", str(stack))
     assert answer.status == 2
-    assert "tenant `a`: found no goal" in answer.err
+    assert "found no goal, expected `goal_hit_ratio`" in answer.err
     with pytest.raises(cachewright.SpecError, match="found no goal"):
         cachewright.plan(stack)
+
+
+def test_a_tenant_without_a_goal_is_best_effort(stack: Path, command: Command) -> None:
+    text = stack.read_text()
+    stack.write_text(text[: text.rindex("goal_hit_ratio")])
+    answer = command("plan", stack, "--partition", "equal,soft-qos-x", "--out", "kept")
+    assert answer.status == 0, answer.err
+    assert "note: best effort, without a goal: loop50" in answer.err
+    lines = [line.split() for line in answer.out.splitlines()]
+    assert ["loop50", "best", "effort", "-", "0.9500"] in lines
+    assert "together: 80KiB" in answer.out
+    assert answer.out.splitlines()[-2].startswith("smallest cache: ")
+    assert "under soft-qos-x, which meets 1 goal; next is equal with " in answer.out
+    assert answer.out.splitlines()[-1] == "result: kept"
+    kept = json.loads(Path("kept/plan.json").read_text())
+    assert kept["best"] == "soft-qos-x"
+    assert len(kept["partitions"][0]["hit_ratios"]) == 2
+    other = command("plan", stack, "--set", "name=other", "--partition", "equal", "--out", "kept")
+    assert other.status == 2
+    assert "found the result of another stack (`plan`)" in other.err

@@ -162,6 +162,7 @@ def test_latency_curves_fall_and_are_drawn(timed: Path, command: Command) -> Non
     assert answer.status == 0, answer.err
     assert "response time by cache size" in answer.out
     assert "<svg" in (timed.parent / "curve.svg").read_text()
+    assert "response" in (timed.parent / "curve-latency.svg").read_text()
     curves = api.mrc(timed, sizes=["64KiB", "4MiB"], latency=True)
     means = curves.latency.filter(curves.latency["tenant"] == "a")["mean_ns"].to_list()
     assert len(means) == 3
@@ -176,4 +177,4 @@ def test_a_figure_without_devices_or_of_another_kind_is_refused(
     assert "found a stack without devices" in answer.err
     answer = command("mrc", timed, "--sizes", "64KiB", "--figure", "curve.bmp")
     assert answer.status != 0
-    assert "expected one of .svg, .png, .pdf" in answer.err
+    assert "expected a file ending in one of .svg, .png, .pdf" in answer.err

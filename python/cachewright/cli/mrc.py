@@ -1,24 +1,27 @@
 """The command `mrc`: how the miss ratio falls with cache size.
 
-For: curves of a stack's tenants or of one trace, as a table with a small plot. Must never know: how
-curves are made.
+For: curves of a stack's tenants or of one trace: tables, a result folder, a report, a figure. Must
+never know: how curves are made. The tables are those of `cachewright.cli.curve_tables`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from cachewright import api, targets, words
-from cachewright.cli import options, output, plots, timed
+from cachewright import api, targets
+from cachewright._native import SpecError
+from cachewright.cli import curve_tables, options, output, timed
 from cachewright.cli.progress import progress
-from cachewright.cli.tables import Column, table
+from cachewright.result import Curves
 from cachewright.spec import files_of, is_stack_path
 
-ROWS = 12
+REPORT_FILE = "report.html"
+RESULTS = Path("results")
+ON = Parameter(negative=())
 
 
 @Parameter(name="*")
@@ -27,7 +30,8 @@ class CurveArgs:
     """How curves are made."""
 
     method: str = "auto"
-    """auto, exact, shards, shards-size or mini."""
+    """auto (exact, unless samples are asked for or the workload is too large), exact, shards,
+    shards-size or mini."""
 
     rate: float | None = None
     """Share of blocks sampled by shards and mini, as in 0.01."""
@@ -36,16 +40,16 @@ class CurveArgs:
     """Most blocks sampled by shards-size."""
 
     sizes: str | None = None
-    """Cache sizes with commas (`16MiB,1%wss`); chosen when left out."""
+    """Cache sizes with commas (`16MiB,1%wss`) for all curves; chosen when left out."""
 
     points: int = 0
-    """How many sizes to choose; 0 leaves it to the method."""
+    """How many sizes to choose, at most 10000; 0 leaves it to the method."""
 
     salts: int = 0
     """Samplings for the confidence interval; 0 leaves it to the method."""
 
     windows: int = 0
-    """Curves for so many windows of time instead of one for the whole trace."""
+    """Curves for so many windows of time (at most 1000) instead of one for the whole trace."""
 
     verify: int = 0
     """Compare with exact simulations at so many sizes (3 is usual)."""
@@ -53,14 +57,27 @@ class CurveArgs:
     small: str = "escalate"
     """When the scaled cache is too small: escalate (sample more) or refuse."""
 
-    latency: Annotated[bool, Parameter(negative=())] = False
+    latency: Annotated[bool, ON] = False
     """Also show response times by cache size; the stack needs devices."""
 
+
+@Parameter(name="*")
+@dataclass
+class CurveFiles:
+    """Where curves go."""
+
+    out: Path | None = None
+    """Folder for mrc.json and mrc.parquet."""
+
+    report: Annotated[bool, ON] = False
+    """Also write report.html into the folder (`results/NAME` if no folder is named)."""
+
     figure: Path | None = None
-    """Draw the response times to this file (svg, png or pdf)."""
+    """Draw the miss ratios to this file (svg, png or pdf), with `--latency` the response times to
+    another beside it (`NAME-latency`)."""
 
     force: options.Force = False
-    """Replace the figure if it exists."""
+    """Replace the figure if it exists, and the curves of another stack in the folder."""
 
 
 def mrc(
@@ -68,6 +85,7 @@ def mrc(
     *,
     policy: str | None = None,
     curve: CurveArgs | None = None,
+    files: CurveFiles | None = None,
     block: str = "4KiB",
     set: options.Set = None,
     threads: int = 0,
@@ -90,10 +108,14 @@ def mrc(
         Print the curves as JSON.
 
     """
-    how = curve or CurveArgs()
+    how, to = curve or CurveArgs(), files or CurveFiles()
     spec = source if is_stack_path(source) else (trace or options.TraceArgs()).trace(source)
-    if how.figure is not None:
-        targets.check(how.figure, files_of(spec), overwrite=how.force, how=targets.FORCE)
+    _check_figure(to.figure)
+    if to.figure is not None:
+        targets.check(to.figure, files_of(spec), overwrite=to.force, how=targets.FORCE)
+    folder = to.out
+    if folder is None and to.report:
+        folder = RESULTS / (source.name.split(".")[0] or "mrc")
     with progress() as on_progress:
         curves = api.mrc(
             spec,
@@ -107,75 +129,47 @@ def mrc(
             windows=how.windows,
             verify=how.verify,
             small=how.small,
-            latency=how.latency or how.figure is not None,
+            latency=how.latency,
             block=block,
             settings=options.settings(set),
+            out=folder,
+            force=to.force,
             threads=threads,
             progress=on_progress,
         )
     if json:
         output.print_json(curves.document)
     else:
-        _show(curves.document)
-    if how.figure is not None:
-        path = curves.figure(how.figure)
+        _show(curves)
+    for line in _files(curves, to, folder):
         if not json:
-            output.say(f"figure: {path}")
+            output.say(line)
 
 
-def _show(document: dict[str, Any]) -> None:
-    block = int(document["block_bytes"])
-    for curve in document["curves"]:
-        _curve(curve, block)
+def _show(curves: Curves) -> None:
+    document = curves.document
+    curve_tables.show(document)
     for found in document.get("latency", []):
-        timed.curve(found, block)
-    if document.get("verify"):
-        _verify(document["verify"], block)
+        timed.curve(found, int(document["block_bytes"]))
+    for sentence in curve_tables.conclusions(document):
+        output.say(sentence)
 
 
-def _curve(curve: dict[str, Any], block: int) -> None:
-    window = "" if curve["window"] is None else f", window {curve['window'] + 1}"
-    title = f"{curve['tenant']}{window}: {curve['policy']}, {curve['method']}; "
-    title += f"{words.count(curve['accesses'])} accesses to {words.count(curve['distinct'])} blocks"
-    for remark in curve.get("notes", []):
-        output.note(f"{curve['tenant']}, {curve['policy']}: {remark}")
-    if curve.get("trusted_from_blocks"):
-        size = words.size(curve["trusted_from_blocks"] * block)
-        output.note(f"{curve['tenant']}, {curve['policy']}: sizes below {size} are uncertain")
-    points = _thinned([p for p in curve["points"] if p[0] > 0])
-    columns = [
-        Column("size", [words.size(p[0] * block) for p in points]),
-        Column("blocks", [words.count(p[0]) for p in points]),
-        Column("miss ratio", [words.ratio(p[1]) for p in points]),
-    ]
-    if any(p[2] is not None for p in points):
-        columns.append(Column("interval", [_interval(p) for p in points]))
-    columns.append(Column("", [plots.bar(p[1]) for p in points], numeric=False))
-    table(title, columns)
+def _files(curves: Curves, to: CurveFiles, folder: Path | None) -> list[str]:
+    """Write what was asked for; return a line for each file."""
+    lines = [] if folder is None else [f"result: {folder}"]
+    if folder is not None and to.report:
+        lines.append(f"report: {curves.report(folder / REPORT_FILE)}")
+    if to.figure is not None:
+        lines.append(f"figure: {curves.figure(to.figure)}")
+        if curves.document.get("latency"):
+            beside = to.figure.with_stem(f"{to.figure.stem}-latency")
+            lines.append(f"figure: {curves.latency_figure(beside)}")
+    return lines
 
 
-def _interval(point: list[Any]) -> str:
-    low, high = point[2], point[3]
-    return words.NOTHING if low is None else f"{words.ratio(low)} to {words.ratio(high)}"
-
-
-def _thinned(points: list[Any]) -> list[Any]:
-    """Return at most `ROWS` points, first and last among them, evenly spaced."""
-    if len(points) <= ROWS:
-        return points
-    step = (len(points) - 1) / (ROWS - 1)
-    return [points[round(index * step)] for index in range(ROWS)]
-
-
-def _verify(checks: list[dict[str, Any]], block: int) -> None:
-    table(
-        "compared with exact simulation",
-        [
-            Column("tenant", [c["tenant"] for c in checks], numeric=False),
-            Column("policy", [c["policy"] for c in checks], numeric=False),
-            Column("size", [words.size(c["size_blocks"] * block) for c in checks]),
-            Column("curve", [words.ratio(c["curve"]) for c in checks]),
-            Column("exact", [words.ratio(c["exact"]) for c in checks]),
-            Column("error", [words.ratio(c["error"]) for c in checks]),
-        ],
-    )
+def _check_figure(path: Path | None) -> None:
+    """Refuse a kind of figure before anything is measured."""
+    if path is not None and path.suffix.removeprefix(".") not in options.FIGURE_KINDS:
+        expected = ", ".join(f".{kind}" for kind in options.FIGURE_KINDS)
+        raise SpecError(f"--figure: found `{path}`, expected a file ending in one of {expected}")

@@ -1,4 +1,4 @@
-"""The command `plan`: the smallest cache that meets every tenant's goal, and its split.
+"""The command `plan`: the smallest cache that meets the tenants' goals, and its split.
 
 For: what each tenant needs alone, and what each partitioner needs for all. Must never know: how
 sizes are tried.
@@ -7,33 +7,46 @@ sizes are tried.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from cyclopts import Parameter
 
 from cachewright import api, words
 from cachewright.cli import options, output
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
+from cachewright.summary import best_index
+
+BEST_EFFORT = "best effort"
 
 
 def plan(
     stack: Path,
     *,
-    partition: str = "soft-qos,equal,shared",
+    partition: str | None = None,
     precision: float = 0.01,
+    out: Path | None = None,
+    force: Annotated[bool, Parameter(negative=())] = False,
     set: options.Set = None,
     threads: int = 0,
     json: options.Json = False,
 ) -> None:
-    """Find the smallest cache that meets every tenant's goal, and how to split it.
+    """Find the smallest cache that meets the tenants' goals, and how to split it.
 
     Parameters
     ----------
     stack
-        The stack file (TOML); each tenant has `goal_hit_ratio` or `goal_latency`.
+        The stack file (TOML); at least one tenant has `goal_hit_ratio` or `goal_latency`, the
+        others get what goals leave.
     partition
-        Partitioners to size the cache for, with commas.
+        Partitioners to size the cache for, with commas; all that keep goals, and hull, equal and
+        shared, when left out.
     precision
         Share by which an answer may be too large.
+    out
+        Folder for plan.json.
+    force
+        Replace the plan of another stack in the folder.
     set
         Change a setting as KEY=VALUE, as often as needed.
     threads
@@ -45,9 +58,11 @@ def plan(
     with progress() as on_progress:
         document = api.plan(
             stack,
-            options.comma_list(partition),
+            None if partition is None else options.comma_list(partition),
             precision=precision,
             settings=options.settings(set),
+            out=out,
+            force=force,
             threads=threads,
             progress=on_progress,
         )
@@ -58,6 +73,8 @@ def plan(
         output.note(sentence)
     _alone(document)
     _sized(document)
+    if out is not None:
+        output.say(f"result: {out}")
 
 
 def _blocks(blocks: int | None, block: int) -> str:
@@ -70,30 +87,49 @@ def _alone(document: dict[str, Any]) -> None:
         "what each tenant needs alone",
         [
             Column("tenant", [tenant["name"] for tenant in tenants], numeric=False),
-            Column("goal", [words.ratio(tenant["goal_hit_ratio"]) for tenant in tenants]),
-            Column("cache", [_blocks(tenant["alone_blocks"], block) for tenant in tenants]),
+            Column("goal", [_goal(tenant) for tenant in tenants]),
+            Column("cache", [_needed(tenant, block) for tenant in tenants]),
             Column("best there is", [words.ratio(t["best_hit_ratio"]) for t in tenants]),
         ],
     )
     smallest = document["smallest_blocks"]
-    if smallest is None:
-        output.say("together: some goal is beyond any cache")
-    else:
+    if smallest is not None:
         output.say(f"together: {_blocks(smallest, block)}, split as above and never changed")
+    for tenant in tenants:
+        if tenant["goal_hit_ratio"] is not None and tenant["alone_blocks"] is None:
+            output.say(
+                f"{tenant['name']}: no cache size meets the goal {_goal(tenant)}; the best "
+                f"achievable hit ratio is {words.ratio(tenant['best_hit_ratio'])}"
+            )
+
+
+def _goal(tenant: dict[str, Any]) -> str:
+    goal = tenant["goal_hit_ratio"]
+    return BEST_EFFORT if goal is None else words.ratio(goal)
+
+
+def _needed(tenant: dict[str, Any], block: int) -> str:
+    without = tenant["goal_hit_ratio"] is None
+    return words.NOTHING if without else _blocks(tenant["alone_blocks"], block)
 
 
 def _sized(document: dict[str, Any]) -> None:
     block, sized = int(document["block_bytes"]), document["partitions"]
-    smallest = document["smallest_blocks"]
+    if not sized:
+        return
+    smallest, sizes = document["smallest_blocks"], [one["smallest_blocks"] for one in sized]
+    least = min((size for size in sizes if size is not None), default=None)
     columns = [
         Column("partition", [one["partition"] for one in sized], numeric=False),
-        Column("smallest cache", [_blocks(one["smallest_blocks"], block) for one in sized]),
-        Column("of the perfect split", [_times(one["smallest_blocks"], smallest) for one in sized]),
+        Column(
+            "smallest cache",
+            [_blocks(size, block) for size in sizes],
+            best=best_index(sizes, highest=False),
+        ),
+        Column("of the perfect split", [_times(size, smallest) for size in sizes]),
     ]
     if len(sized) > 1:
-        first = sized[0]["smallest_blocks"]
-        factors = [_times(one["smallest_blocks"], first) for one in sized]
-        columns.append(Column(f"of {sized[0]['partition']}", factors))
+        columns.append(Column("of the smallest", [_times(size, least) for size in sizes]))
     for at, tenant in enumerate(document["tenants"]):
         shares = [_share(one, at, block) for one in sized]
         columns.append(Column(tenant["name"], shares))
@@ -102,6 +138,25 @@ def _sized(document: dict[str, Any]) -> None:
     for one in sized:
         if one["warning"]:
             output.note(f"{one['partition']}: {one['warning']}")
+    output.say(conclusion(document))
+
+
+def conclusion(document: dict[str, Any]) -> str:
+    """Return the smallest cache and by which partitioner, or that none meets the goals."""
+    block, sized = int(document["block_bytes"]), document["partitions"]
+    found = {one["partition"]: one["smallest_blocks"] for one in sized}
+    goals = [tenant["goal_hit_ratio"] for tenant in document["tenants"]]
+    number = words.counted(sum(goal is not None for goal in goals), "goal")
+    best = document["best"]
+    if best is None:
+        tried = ", ".join(found)
+        return f"no cache size meets every goal ({number}) under {tried}; hit ratios are the best"
+    line = f"smallest cache: {_blocks(found[best], block)} under {best}, which meets {number}"
+    others = {name: size for name, size in found.items() if size is not None and name != best}
+    if not others:
+        return line
+    second = min(others, key=others.__getitem__)
+    return f"{line}; next is {second} with {_blocks(others[second], block)}"
 
 
 def _times(blocks: int | None, smallest: int | None) -> str:

@@ -48,6 +48,8 @@ impl fmt::Display for Provenance {
             Provenance::ShardsSize { max_blocks, salts } => {
                 write!(f, "shards, {max_blocks} blocks, {salts} salts")
             }
+            // Every size was simulated with all blocks.
+            Provenance::Mini { rate, .. } if *rate >= 1.0 => f.write_str("exact"),
             Provenance::Mini { policy, rate, salts } => {
                 write!(f, "miniature simulation of {policy}, rate {rate}, {salts} salts")
             }

@@ -10,6 +10,7 @@ mod curves;
 pub mod error;
 pub mod foreign;
 pub mod info;
+mod kept;
 pub mod lanes;
 mod models;
 pub mod mrc;

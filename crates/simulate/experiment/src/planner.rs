@@ -1,4 +1,4 @@
-//! The capacity planner: the smallest cache that meets every tenant's goal, and its split.
+//! The capacity planner: the smallest cache that meets the tenants' goals, and its split.
 //!
 //! For: `plan`. What each tenant needs alone, and what each partitioner needs for all of them, both
 //! by replaying the whole workload at sizes that close in on the answer. Must never know: how
@@ -7,11 +7,16 @@
 //!
 //! A size counts when every goal is met there over the whole run; the search takes goals to stay
 //! met at larger sizes, which holds for LRU in partitions of fixed size. Where a measured size
-//! says otherwise, the answer carries a warning.
+//! says otherwise, the answer carries a warning. Tenants without a goal take part in every replay
+//! and get what the partitioner leaves them.
+
+mod alone;
+mod choice;
+mod search;
 
 use crate::case::{Case, expand};
+use crate::kept::Place;
 use crate::lanes::{Plan, measured};
-use crate::models::Caching;
 use crate::profiles::Profiles;
 use crate::progress::{OnProgress, Progress, with_threads};
 use crate::record::{Kept, record};
@@ -19,42 +24,45 @@ use crate::spec::Goal;
 use crate::timed;
 use crate::{ExperimentError, Spec, VERSION};
 use cachewright_measure::Counts;
-use cachewright_policy::{PolicyVisitor, Registered};
 use cachewright_system::closed::requests_by_tenant;
-use cachewright_system::profile::{Head, Wants};
+use cachewright_system::profile::Wants;
 use cachewright_system::replay::{Shared, replay};
 use cachewright_system::{Cuts, LaneResult, Recording};
-use cachewright_types::TenantId;
 use rayon::prelude::*;
+use search::{between, bracket};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Sizes tried between two replays of the workload.
-const SIZES: u32 = 8;
+/// The document in the result folder.
+const DOCUMENT: &str = "plan.json";
 
 /// What to plan.
 #[derive(Clone, Debug)]
 pub struct PlanOptions {
-    /// Partitioners to size the cache for.
-    pub partitions: Vec<String>,
+    /// Partitioners to size the cache for; without them those of [`choice::by_default`].
+    pub partitions: Option<Vec<String>>,
     /// Keys set over the stack file.
     pub set: Vec<(String, String)>,
     /// The answer is at most so much too large, as a share of it.
     pub precision: f64,
     /// Threads; 0 for one per processor.
     pub threads: usize,
+    /// Folder for `plan.json`; nothing is written without one.
+    pub out: Option<PathBuf>,
+    /// Replace the plan of another stack in that folder.
+    pub force: bool,
 }
 
 impl Default for PlanOptions {
     fn default() -> Self {
-        let partitions = ["soft-qos", "equal", "shared"].map(str::to_owned).to_vec();
-        PlanOptions { partitions, set: Vec::new(), precision: 0.01, threads: 0 }
+        let (partitions, set, out) = (None, Vec::new(), None);
+        PlanOptions { partitions, set, precision: 0.01, threads: 0, out, force: false }
     }
 }
 
-/// Plans the cache of a stack file; the JSON is described in the package's documentation. Errors:
-/// a tenant without a goal, and anything wrong with the stack.
+/// Plans the cache of a stack file; the JSON is described in docs/planning.md. Errors: no tenant
+/// with a goal, and anything wrong with the stack.
 pub fn plan(
     text: &str,
     origin: &Path,
@@ -68,21 +76,29 @@ pub fn plan(
     }
     let spec = Spec::parse(text, origin, &options.set)?;
     let first = expand(text, origin, &options.set, &[])?.swap_remove(0);
-    let mut goals = Vec::new();
-    for (goal, tenant) in first.goals(origin)?.into_iter().zip(&spec.tenants) {
-        goals.push(goal.ok_or_else(|| {
-            let expected = "`goal_hit_ratio` or `goal_latency` for every tenant of a plan";
-            refuse(format!("tenant `{}`: found no goal, expected {expected}", tenant.name))
-        })?);
+    let goals = first.goals(origin)?;
+    if goals.iter().all(Option::is_none) {
+        return Err(refuse(
+            "found no goal, expected `goal_hit_ratio` or `goal_latency` in at least one \
+             `[[tenant]]`"
+                .to_owned(),
+        ));
     }
     let wants = first.wants(origin)?;
+    let mut notes = notes(&spec);
+    let partitions = match &options.partitions {
+        Some(named) => named.clone(),
+        None => choice::by_default(text, origin, &options.set, &mut notes)?,
+    };
     let mut kept = Kept { times: true, requests: wants.requests, ..Kept::default() };
-    for name in &options.partitions {
+    for name in &partitions {
         let overrides = with(&options.set, "cache.partition", name);
         let case = expand(text, origin, &overrides, &[])?.swap_remove(0);
         case.spec.resolved().map_err(refuse)?;
         kept.bytes |= case.needs_bytes();
     }
+    let place = Place { folder: options.out.as_deref(), file: DOCUMENT };
+    place.claim(&spec, options.force)?;
     with_threads(options.threads, || {
         let recorded = record(&spec, kept, progress)?;
         let recording = &recorded.recording;
@@ -96,39 +112,31 @@ pub fn plan(
         let goals = &goals;
         let planner =
             Planner { text, origin, options, recording, devices, profiles, goals, progress };
-        let alone = planner.alone(&first, wants)?;
-        let smallest: Option<u64> = alone.iter().map(|need| need.0.map(u64::from)).sum();
-        let tenants = spec.tenants.iter().zip(goals).zip(&alone);
-        let tenants: Vec<Value> = tenants
-            .map(|((tenant, goal), (need, best))| {
-                json!({"name": tenant.name, "goal_hit_ratio": goal, "alone_blocks": need,
-                       "best_hit_ratio": best})
-            })
-            .collect();
-        let sized: Result<Vec<Value>, _> =
-            options.partitions.iter().map(|name| planner.size(name)).collect();
-        Ok(json!({
-            "cachewright": VERSION,
-            "name": spec.name,
-            "spec": spec.resolved().map_err(refuse)?,
-            "block_bytes": spec.cache.block.0,
-            "precision": options.precision,
-            "tenants": tenants,
-            "smallest_blocks": smallest,
-            "partitions": sized?,
-            "notes": notes(&spec),
-        }))
+        let mut found = planner.document(&spec, &first, wants, &partitions)?;
+        found["notes"] = notes.into();
+        place.write(&found)?;
+        Ok(found)
     })
 }
 
-/// What a user should know of a plan: what of the stack it leaves out.
-fn notes(spec: &Spec) -> Vec<&'static str> {
+/// What a user should know of a plan: tenants without a goal, and what of the stack it leaves out.
+fn notes(spec: &Spec) -> Vec<String> {
     let latency = spec.tenants.iter().any(|tenant| matches!(tenant.goal, Some(Goal::Latency(_))));
     let device = "a latency goal stands for a hit ratio by `replay.hit_time` and \
                   `replay.miss_time`, whatever the devices take";
     let flash = "`[flash]` is left out: sizes are tried without the drive under the cache";
-    let notes = [(latency && spec.stack.is_some(), device), (spec.flash.is_some(), flash)];
-    notes.into_iter().filter(|(said, _)| *said).map(|(_, note)| note).collect()
+    let free = spec.tenants.iter().filter(|tenant| tenant.goal.is_none());
+    let free: Vec<&str> = free.map(|tenant| tenant.name.as_str()).collect();
+    let best_effort = format!(
+        "best effort, without a goal: {}; the partitioner gives what goals leave",
+        free.join(", ")
+    );
+    let notes = [
+        (!free.is_empty(), best_effort.as_str()),
+        (latency && spec.stack.is_some(), device),
+        (spec.flash.is_some(), flash),
+    ];
+    notes.into_iter().filter(|(holds, _)| *holds).map(|(_, note)| note.to_owned()).collect()
 }
 
 fn with(set: &[(String, String)], key: &str, value: &str) -> Vec<(String, String)> {
@@ -146,7 +154,7 @@ struct Planner<'a> {
     /// The requests on their devices, where the stack has some.
     devices: Option<&'a timed::Workload<'a>>,
     profiles: &'a Profiles,
-    goals: &'a [f64],
+    goals: &'a [Option<f64>],
     progress: OnProgress<'a>,
 }
 
@@ -159,26 +167,38 @@ struct Tried {
 }
 
 impl Planner<'_> {
-    /// Each tenant's smallest cache of its own, if any size meets its goal, and the hit ratio of
-    /// one that holds all it touches.
-    fn alone(&self, case: &Case, wants: Wants) -> Result<Vec<(Option<u32>, f64)>, ExperimentError> {
-        let stage = "sizing each tenant alone";
-        if !(self.progress)(Progress { stage, done: 0, total: None }) {
-            return Err(ExperimentError::Cancelled);
-        }
-        let need = |(place, &goal): (usize, &f64)| {
-            let plan = self.lane_plan(case)?;
-            let head = plan.head(TenantId(place as u16), 1.0, wants);
-            let spec = &case.spec;
-            let caching = &case.caching;
-            let visitor = Alone { head: &head, spec, caching, goal };
-            let policy = &spec.cache.policy;
-            cachewright_policy::visit(&policy.name, &policy.pairs, visitor).map_err(|error| {
-                let message = format!("`cache.policy`: {error}");
-                ExperimentError::Spec { origin: self.origin.to_owned(), message }
+    /// The plan but for its notes.
+    fn document(
+        &self,
+        spec: &Spec,
+        first: &Case,
+        wants: Wants,
+        partitions: &[String],
+    ) -> Result<Value, ExperimentError> {
+        let refuse = |message| ExperimentError::Spec { origin: self.origin.to_owned(), message };
+        let alone = self.alone(first, wants)?;
+        let with_goal = alone.iter().zip(self.goals).filter(|(_, goal)| goal.is_some());
+        let smallest: Option<u64> = with_goal.map(|(need, _)| need.0.map(u64::from)).sum();
+        let tenants = spec.tenants.iter().zip(self.goals).zip(&alone);
+        let tenants: Vec<Value> = tenants
+            .map(|((tenant, goal), (need, best))| {
+                json!({"name": tenant.name, "goal_hit_ratio": goal, "alone_blocks": need,
+                       "best_hit_ratio": best})
             })
-        };
-        self.goals.par_iter().enumerate().map(need).collect()
+            .collect();
+        let sized: Result<Vec<Value>, _> = partitions.iter().map(|name| self.size(name)).collect();
+        let sized = sized?;
+        Ok(json!({
+            "cachewright": VERSION,
+            "name": spec.name,
+            "spec": spec.resolved().map_err(refuse)?,
+            "block_bytes": spec.cache.block.0,
+            "precision": self.options.precision,
+            "tenants": tenants,
+            "smallest_blocks": smallest,
+            "best": best(&sized),
+            "partitions": sized,
+        }))
     }
 
     /// The smallest cache under one partitioner.
@@ -287,7 +307,8 @@ impl Planner<'_> {
 
     fn judge(&self, result: &LaneResult) -> Tried {
         let hit_ratios: Vec<f64> = result.counts.iter().map(Counts::hit_ratio).collect();
-        let met = hit_ratios.iter().zip(self.goals).all(|(ratio, goal)| ratio >= goal);
+        let meets = |(ratio, goal): (&f64, &Option<f64>)| goal.is_none_or(|goal| *ratio >= goal);
+        let met = hit_ratios.iter().zip(self.goals).all(meets);
         Tried { met, hit_ratios, quota_blocks: result.quota_blocks.clone() }
     }
 }
@@ -301,78 +322,9 @@ fn without_alone(case: &Case) -> Case {
     case
 }
 
-/// The largest size known not to meet the goals below the smallest that does.
-fn bracket(tried: &BTreeMap<u32, Tried>, most: u32) -> (u32, u32) {
-    let high = tried.iter().find(|(_, answer)| answer.met).map_or(most, |(size, _)| *size);
-    let low = tried.range(..high).next_back().map_or(0, |(size, _)| *size);
-    (low, high)
-}
-
-/// Up to [`SIZES`] sizes strictly between two, in equal ratios while they are far apart.
-fn between(low: u32, high: u32) -> Vec<u32> {
-    let (from, to) = (f64::from(low.max(1)), f64::from(high));
-    let step = |part: u32| {
-        let share = f64::from(part) / f64::from(SIZES + 1);
-        if to > 2.0 * from { from * (to / from).powf(share) } else { from + (to - from) * share }
-    };
-    let mut sizes: Vec<u32> = (1..=SIZES).map(|part| step(part).round() as u32).collect();
-    if low == 0 {
-        sizes.push(1);
-    }
-    sizes.retain(|size| *size > low && *size < high);
-    sizes.sort_unstable();
-    sizes.dedup();
-    sizes
-}
-
-/// The search for one tenant's own cache, by halving.
-struct Alone<'a> {
-    head: &'a Head,
-    spec: &'a Spec,
-    caching: &'a Caching,
-    goal: f64,
-}
-
-impl PolicyVisitor for Alone<'_> {
-    type Output = (Option<u32>, f64);
-
-    fn visit<P: Registered>(self, settings: P::Settings) -> (Option<u32>, f64) {
-        let (seed, mode) = (self.spec.seed.derive("policy"), self.spec.cache.write);
-        let make = |capacity| self.caching.taught(P::new(capacity, &settings, seed));
-        let ratio = |size: u32| self.head.hit_ratio(size, mode, make);
-        let most = self.head.distinct_blocks().max(1);
-        let best = ratio(most);
-        if best < self.goal {
-            return (None, best);
-        }
-        let (mut low, mut high) = (0, most);
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            if ratio(middle) >= self.goal { high = middle } else { low = middle }
-        }
-        (Some(high), best)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_close_in_from_both_ends() {
-        assert_eq!(between(0, 2), [1]);
-        assert_eq!(between(10, 11), [0; 0]);
-        let wide = between(0, 100_000);
-        assert!(wide.len() == 9 && wide[0] == 1 && wide.windows(2).all(|w| w[0] < w[1]));
-        let near = between(1000, 1090);
-        assert_eq!(near, [1010, 1020, 1030, 1040, 1050, 1060, 1070, 1080]);
-    }
-
-    #[test]
-    fn the_bracket_is_the_first_size_that_meets_all() {
-        let tried = |met| Tried { met, hit_ratios: Vec::new(), quota_blocks: Vec::new() };
-        let sizes = [(1, false), (5, false), (9, true), (20, false), (30, true)];
-        let tried: BTreeMap<u32, Tried> = sizes.map(|(size, met)| (size, tried(met))).into();
-        assert_eq!(bracket(&tried, 30), (5, 9));
-    }
+/// The partitioner that needs the smallest cache, of several the first.
+fn best(sized: &[Value]) -> Value {
+    let blocks = |one: &&Value| one["smallest_blocks"].as_u64();
+    let met = sized.iter().filter(|one| blocks(one).is_some());
+    met.min_by_key(blocks).map_or(Value::Null, |one| one["partition"].clone())
 }

@@ -4,7 +4,7 @@
 mod common;
 
 use cachewright_experiment::{PlanOptions, plan};
-use common::{Folder, quiet, walk};
+use common::{Folder, pairs, quiet, walk};
 use serde_json::{Value, json};
 
 const STACK: &str = "[cache]\ncapacity = \"1MiB\"\n[replay]\ninterval = \"2ms\"\n\
@@ -21,10 +21,11 @@ fn folder(name: &str) -> Folder {
 fn planned(name: &str, set: &[(&str, &str)], partitions: &[&str]) -> Result<Value, String> {
     let folder = folder(name);
     let options = PlanOptions {
-        partitions: partitions.iter().map(|name| (*name).to_owned()).collect(),
-        set: set.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+        partitions: Some(partitions.iter().map(|name| (*name).to_owned()).collect()),
+        set: pairs(set),
         precision: 1e-6,
         threads: 1,
+        ..PlanOptions::default()
     };
     let origin = folder.path.join("stack.toml");
     plan(STACK, &origin, &options, &quiet).map_err(|error| error.to_string())
@@ -59,9 +60,10 @@ fn what_cannot_be_planned_is_refused_in_words() {
     assert!(error.contains("nearest is `equal`"), "{error}");
     let folder = folder("no-goal");
     let origin = folder.path.join("stack.toml");
-    let stack = STACK.replace("goal_hit_ratio = 0.5\n", "");
+    let stack = STACK.replace("goal_hit_ratio = 0.5\n", "").replace("goal_hit_ratio = 0.8\n", "");
     let error = plan(&stack, &origin, &PlanOptions::default(), &quiet).unwrap_err().to_string();
-    assert!(error.contains("tenant `b`: found no goal"), "{error}");
+    let expected = "found no goal, expected `goal_hit_ratio` or `goal_latency` in at least one";
+    assert!(error.contains(expected), "{error}");
     let options = PlanOptions { precision: 0.0, ..PlanOptions::default() };
     let error = plan(STACK, &origin, &options, &quiet).unwrap_err().to_string();
     assert!(error.contains("`precision`: found 0"), "{error}");
@@ -76,4 +78,73 @@ fn one_thread_and_two_give_the_same_plan() {
         plan(STACK, &origin, &options, &quiet).unwrap().to_string()
     };
     assert_eq!(answer(1), answer(2));
+}
+
+#[test]
+fn tenants_without_a_goal_get_what_is_left() {
+    let folder = folder("best-effort");
+    let origin = folder.path.join("stack.toml");
+    let stack = STACK.replace("goal_hit_ratio = 0.5\n", "");
+    let partitions = Some(["equal", "soft-qos-x"].map(str::to_owned).to_vec());
+    let options = PlanOptions { partitions, precision: 1e-6, ..PlanOptions::default() };
+    let answer = plan(&stack, &origin, &options, &quiet).unwrap();
+    assert_eq!(answer["tenants"][0]["alone_blocks"], json!(40));
+    assert_eq!(answer["tenants"][1]["goal_hit_ratio"], Value::Null);
+    assert_eq!(answer["tenants"][1]["alone_blocks"], Value::Null);
+    assert_eq!(answer["tenants"][1]["best_hit_ratio"], json!(0.95));
+    assert_eq!(answer["smallest_blocks"], json!(40), "b adds nothing to the perfect split");
+    let note = answer["notes"][0].as_str().unwrap();
+    assert!(note.starts_with("best effort, without a goal: b;"), "{note}");
+    let equal = &answer["partitions"][0];
+    assert_eq!(equal["smallest_blocks"], json!(79), "the first and larger of two halves holds 40");
+    assert_eq!(equal["hit_ratios"].as_array().unwrap().len(), 2, "what b gets is said");
+    let goals = &answer["partitions"][1];
+    assert!(goals["smallest_blocks"].as_u64().unwrap() < 79, "{goals}");
+    assert_eq!(answer["best"], "soft-qos-x");
+}
+
+#[test]
+fn every_partitioner_that_keeps_goals_is_tried_unless_some_are_named() {
+    let folder = folder("default-partitioners");
+    let origin = folder.path.join("stack.toml");
+    let answer = plan(STACK, &origin, &PlanOptions::default(), &quiet).unwrap();
+    let named = answer["partitions"].as_array().unwrap().iter();
+    let named: Vec<&str> = named.map(|one| one["partition"].as_str().unwrap()).collect();
+    let entries = cachewright_partition::registry::entries();
+    let keeps = |entry: &&&cachewright_partition::registry::Entry| {
+        entry.needs.contains(&cachewright_partition::Need::Goal)
+    };
+    for keeper in entries.iter().filter(keeps) {
+        assert!(named.contains(&keeper.name), "{} is not in {named:?}", keeper.name);
+    }
+    assert_eq!(named, ["soft-qos", "soft-qos-x", "hull", "equal", "shared"]);
+    let smallest = |one: &Value| one["smallest_blocks"].as_u64().unwrap();
+    let least = answer["partitions"].as_array().unwrap().iter().map(smallest).min().unwrap();
+    let best = named.iter().position(|name| answer["best"] == *name).unwrap();
+    assert_eq!(smallest(&answer["partitions"][best]), least);
+    let none = PlanOptions { partitions: Some(Vec::new()), ..PlanOptions::default() };
+    let answer = plan(STACK, &origin, &none, &quiet).unwrap();
+    assert_eq!(answer["partitions"], json!([]), "none named: what each needs alone");
+    assert_eq!(answer["best"], Value::Null);
+}
+
+#[test]
+fn a_plan_is_kept_and_not_replaced_by_that_of_another_stack() {
+    let folder = folder("kept-plan");
+    let origin = folder.path.join("stack.toml");
+    let out = folder.path.join("out");
+    let partitions = Some(vec!["equal".to_owned()]);
+    let options = PlanOptions { partitions, out: Some(out.clone()), ..PlanOptions::default() };
+    let answer = plan(STACK, &origin, &options, &quiet).unwrap();
+    let kept = || -> Value {
+        serde_json::from_slice(&std::fs::read(out.join("plan.json")).unwrap()).unwrap()
+    };
+    assert_eq!(kept(), answer);
+    plan(STACK, &origin, &options, &quiet).unwrap();
+    let other = format!("name = \"other\"\n{STACK}");
+    let error = plan(&other, &origin, &options, &quiet).unwrap_err().to_string();
+    assert!(error.contains("plan.json: found the result of another stack (`stack`)"), "{error}");
+    assert_eq!(kept(), answer);
+    plan(&other, &origin, &PlanOptions { force: true, ..options }, &quiet).unwrap();
+    assert_eq!(kept()["name"], "other");
 }

@@ -1,0 +1,70 @@
+//! What each tenant needs in a cache of its own.
+//!
+//! For: the perfect split, and the best hit ratio there is. Must never know: partitioners. Units:
+//! blocks; hit ratios from 0 to 1.
+
+use super::Planner;
+use crate::case::Case;
+use crate::models::Caching;
+use crate::progress::Progress;
+use crate::{ExperimentError, Spec};
+use cachewright_policy::{PolicyVisitor, Registered};
+use cachewright_system::profile::{Head, Wants};
+use cachewright_types::TenantId;
+use rayon::prelude::*;
+
+impl Planner<'_> {
+    /// Each tenant's smallest cache of its own, if it has a goal and any size meets it, and the hit
+    /// ratio of one that holds all it touches.
+    pub(super) fn alone(
+        &self,
+        case: &Case,
+        wants: Wants,
+    ) -> Result<Vec<(Option<u32>, f64)>, ExperimentError> {
+        let stage = "sizing each tenant alone";
+        if !(self.progress)(Progress { stage, done: 0, total: None }) {
+            return Err(ExperimentError::Cancelled);
+        }
+        let need = |(place, &goal): (usize, &Option<f64>)| {
+            let plan = self.lane_plan(case)?;
+            let head = plan.head(TenantId(place as u16), 1.0, wants);
+            let spec = &case.spec;
+            let caching = &case.caching;
+            let visitor = Alone { head: &head, spec, caching, goal };
+            let policy = &spec.cache.policy;
+            cachewright_policy::visit(&policy.name, &policy.pairs, visitor).map_err(|error| {
+                let message = format!("`cache.policy`: {error}");
+                ExperimentError::Spec { origin: self.origin.to_owned(), message }
+            })
+        };
+        self.goals.par_iter().enumerate().map(need).collect()
+    }
+}
+
+/// The search for one tenant's own cache, by halving.
+struct Alone<'a> {
+    head: &'a Head,
+    spec: &'a Spec,
+    caching: &'a Caching,
+    /// Nothing for a tenant without a goal, of which only the best is found.
+    goal: Option<f64>,
+}
+
+impl PolicyVisitor for Alone<'_> {
+    type Output = (Option<u32>, f64);
+
+    fn visit<P: Registered>(self, settings: P::Settings) -> (Option<u32>, f64) {
+        let (seed, mode) = (self.spec.seed.derive("policy"), self.spec.cache.write);
+        let make = |capacity| self.caching.taught(P::new(capacity, &settings, seed));
+        let ratio = |size: u32| self.head.hit_ratio(size, mode, make);
+        let most = self.head.distinct_blocks().max(1);
+        let best = ratio(most);
+        let Some(goal) = self.goal.filter(|goal| best >= *goal) else { return (None, best) };
+        let (mut low, mut high) = (0, most);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if ratio(middle) >= goal { high = middle } else { low = middle }
+        }
+        (Some(high), best)
+    }
+}
