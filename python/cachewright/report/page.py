@@ -1,7 +1,7 @@
 """The report as one HTML page: conclusion, tables, figures, workload, settings.
 
-For: everything between figures and browser. Must never know: how figures are drawn. No script, no
-link, no font or image from elsewhere; light and dark follow the reader's system.
+For: everything between figures and browser. Must never know: how figures are drawn. No script,
+font or image is from elsewhere; light and dark follow the reader's system.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from cachewright import drives, summary, timing, words
+from cachewright.report.live import POLICY, WITHOUT_SCRIPTS, scripts
 from cachewright.report.style import STYLE
 
 if TYPE_CHECKING:
-    from cachewright.report.figures import Figure
+    from cachewright.report.figure import Figure
     from cachewright.result import Result
 
 TENANT_COLUMNS = 8
@@ -43,15 +44,18 @@ def page(result: Result, figures: Sequence[Figure]) -> str:
     return whole_page(f"{result.name}: cache report", parts)
 
 
-def whole_page(title: str, parts: Sequence[str]) -> str:
-    """Return a page of these parts, the empty ones left out."""
+def whole_page(title: str, parts: Sequence[str | Figure]) -> str:
+    """Return a page of these parts, the empty ones left out; with figures, what draws them too."""
+    shown = [part if isinstance(part, str) else part.section() for part in parts]
+    live = any(not isinstance(part, str) for part in parts)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n"
-        "<body>\n<main>\n" + "\n".join(part for part in parts if part) + "\n</main>\n</body>\n"
-        "</html>\n"
+        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n{WITHOUT_SCRIPTS}</head>\n"
+        "<body>\n<main>\n" + "\n".join(part for part in shown if part) + "\n</main>\n"
+        f"{scripts() if live else ''}</body>\n</html>\n"
     )
 
 

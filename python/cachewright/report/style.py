@@ -14,6 +14,7 @@ STYLE = """
 body { margin: 0; background: var(--paper); color: var(--ink);
   font: 15px/1.5 system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif; }
 main { max-width: 1040px; margin: 0 auto; padding: 28px 24px 48px; }
+@media (max-width: 480px) { main { padding: 20px 14px 40px; } }
 h1 { font-size: 26px; margin: 0 0 2px; overflow-wrap: anywhere; }
 h2 { font-size: 18px; margin: 34px 0 6px; }
 h3 { font-size: 14px; margin: 18px 0 4px; }
@@ -27,8 +28,34 @@ p { margin: 0 0 10px; }
 .tiles b { font-size: 22px; font-variant-numeric: tabular-nums; }
 .tiles span { color: var(--soft); font-size: 13px; }
 .row { display: flex; flex-wrap: wrap; gap: 0 56px; }
-.wide, .figure { overflow-x: auto; }
+.wide { overflow-x: auto; }
+.panels { display: grid; gap: 4px 28px; grid-template-columns: 1fr; }
+@media (min-width: 760px) {
+  .panels { grid-template-columns: repeat(var(--columns, 1), minmax(0, 1fr)); }
+}
+.panel { min-width: 0; }
+.chart { width: 100%; overflow: hidden; }
 .figure svg { display: block; max-width: 100%; height: auto; }
+.legend { display: flex; flex-wrap: wrap; align-items: center; gap: 2px 12px; font-size: 13px;
+  margin: 0 0 6px; }
+.legend > * { display: inline-flex; align-items: center; gap: 5px; overflow-wrap: anywhere;
+  text-align: left; }
+.legend b { color: var(--soft); font-weight: 600; }
+.legend svg { flex: none; }
+.legend button { font: inherit; color: inherit; background: none; border: 0; padding: 3px 2px;
+  border-radius: 3px; cursor: pointer; }
+.legend button:hover, .legend button[aria-pressed="true"] { background: var(--tint);
+  box-shadow: 0 0 0 1px var(--line); }
+.legend i { width: 90px; height: 10px; border: 1px solid var(--line);
+  background: linear-gradient(to right, transparent, var(--ramp)); }
+html #vg-tooltip-element.vg-tooltip { background: var(--paper); color: var(--ink);
+  border: 1px solid var(--line); font: 13px/1.4 system-ui, sans-serif; max-width: 300px;
+  border-radius: 4px; padding: 6px 9px; }
+html #vg-tooltip-element.vg-tooltip td { border: 0; padding: 1px 0; white-space: normal;
+  overflow-wrap: anywhere; }
+html #vg-tooltip-element.vg-tooltip td.key { color: var(--soft); padding-right: 8px;
+  max-width: 120px; }
+html #vg-tooltip-element.vg-tooltip td.value { max-width: 180px; }
 table { border-collapse: collapse; font-size: 13.5px; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: 4px 14px 4px 0; border-bottom: 1px solid var(--line);
   white-space: nowrap; }

@@ -1,0 +1,222 @@
+"""The report of `mrc`: miss ratios by cache size, as a page and as figures.
+
+For: `page`, `figures` and `chart` from the document of `Curves`. Must never know: how curves are
+made. Units: bytes, ratios in 0..1; bands are the confidence intervals where a curve has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import altair as alt
+
+from cachewright import _native, words
+from cachewright.report import marks
+from cachewright.report.figure import Figure
+from cachewright.report.page import html_table, whole_page
+from cachewright.report.plots import (
+    PANEL_HEIGHT,
+    Panel,
+    Plot,
+    Rows,
+    Series,
+    data,
+    distinct,
+)
+
+Document = dict[str, Any]
+ALL = "all"
+PANELS, ROWS = 12, 12
+# Curves with more points than this are lines without dots.
+DOTTED = 40
+
+
+def page(document: Document) -> str:
+    """Return the whole page."""
+    name = str(document["name"])
+    drawn: list[str | Figure] = [
+        f"<h1>{escape(name)}</h1>",
+        f'<p class="lead">{escape(_sentence(document))}</p>',
+        *figures(document),
+        *(_table(document, tenant) for tenant in distinct(document["curves"], "tenant")),
+        _notes(document),
+        _checks(document),
+        f"<footer>Cachewright {escape(_version(document))}</footer>",
+    ]
+    return whole_page(f"{name}: miss-ratio curves", drawn)
+
+
+def figures(document: Document) -> list[Figure]:
+    """Return the figures that the document has points for, in the order of the page."""
+    found = []
+    rows = _rows(document)
+    if rows:
+        banded = any("low" in row for row in rows)
+        caption = f"Share of block accesses that miss, {_what_lines_are(document)}."
+        caption += " Bands are confidence intervals." if banded else ""
+        left_out = len(_panels(rows)) - PANELS
+        caption += f" {left_out} more panels are left out." if left_out > 0 else ""
+        found.append(Figure("miss-ratio-curves", "Miss-ratio curves", caption, _plot(rows)))
+    return found
+
+
+def chart(document: Document) -> Any:
+    """Return the miss-ratio figure as one Altair chart: a panel per tenant, a line per policy."""
+    return _plot(_rows(document)).still()
+
+
+def _sentence(document: Document) -> str:
+    curves = document["curves"]
+    tenants = [one for one in distinct(curves, "tenant") if one != ALL]
+    policies = distinct(curves, "policy")
+    return (
+        f"Miss ratio by cache size: {words.counted(max(len(tenants), 1), 'tenant')}, "
+        f"{', '.join(policies)}; blocks of {words.size(document['block_bytes'])}"
+    )
+
+
+def _version(document: Document) -> str:
+    return str(document.get("cachewright", _native.__version__))
+
+
+def _what_lines_are(document: Document) -> str:
+    curves = document["curves"]
+    several = len(distinct(curves, "policy")) > 1
+    own = "one line per policy; one panel per tenant" if several else "one line per tenant"
+    if any(curve["window"] is not None for curve in curves):
+        own += ", and per window of time"
+    return own
+
+
+def _rows(document: Document) -> Rows:
+    curves = document["curves"]
+    block = int(document["block_bytes"])
+    several = len({curve["policy"] for curve in curves}) > 1
+    rows = []
+    for curve in sorted(curves, key=lambda one: (one["window"] or 0, one["tenant"] == ALL)):
+        line = curve["policy"] if several else curve["tenant"]
+        parts = [curve["tenant"]] if several else []
+        if curve["window"] is not None:
+            parts.append(f"window {curve['window'] + 1}")
+        for size, miss, low, high in curve["points"]:
+            if size > 0:
+                row = {"panel": ", ".join(parts), "line": line, "size": size * block}
+                row |= {"miss": miss, "tenant": curve["tenant"], "policy": curve["policy"]}
+                rows.append(row if low is None else {**row, "low": low, "high": high})
+    return rows
+
+
+def _panels(rows: Rows) -> list[str]:
+    return distinct(rows, "panel")
+
+
+def _plot(rows: Rows) -> Plot:
+    policies = distinct(rows, "policy")
+    titles, lines = _panels(rows), distinct(rows, "line")
+    several = len(policies) > 1
+    dashes = {} if several else {name: (5, 3) for name in lines if name == ALL}
+    series = Series("line", lines, "policy" if several else "tenant", dashes=dashes)
+    sizes = [row["size"] for row in rows]
+    axis = marks.size_axis("cache size", marks.powers(min(sizes), max(sizes)))
+    domain = [min(sizes), max(sizes)] if min(sizes) < max(sizes) else alt.Undefined
+    x = alt.X("size:Q", axis=axis, scale=alt.Scale(type="log", base=2, nice=False, domain=domain))
+    shown = titles[:PANELS]
+    panels = [
+        _panel([row for row in rows if row["panel"] == title], title, series, x) for title in shown
+    ]
+    return Plot(panels, [series], columns=2 if len(panels) > 1 else 1)
+
+
+def _panel(rows: Rows, title: str, series: Series, x: alt.X) -> Panel:
+    most = max(sum(row["line"] == name for row in rows) for name in distinct(rows, "line"))
+    y = alt.Y("miss:Q").scale(domain=[0, 1]).title("miss ratio")
+    tips = [
+        marks.Tip("tenant", "tenant"),
+        marks.Tip("policy", "policy"),
+        marks.Tip("cache size", "size", "size"),
+        marks.Tip("miss ratio", "miss", "ratio"),
+    ]
+    banded = [row for row in rows if "low" in row]
+    below = []
+    if banded:
+        band = alt.Chart(data(banded)).mark_area(opacity=0.18, clip=True)
+        below.append(band.encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), series.colour()))
+        tips.append(marks.Tip("from", "low", "ratio"))
+        tips.append(marks.Tip("to", "high", "ratio"))
+    encodings = [series.dash()] if series.dashes else []
+    return marks.lines(
+        rows, series, x, y, tips, title=title, height=PANEL_HEIGHT + 40, points=most <= DOTTED,
+        encodings=encodings, below=below,
+    )  # fmt: skip
+
+
+def _table(document: Document, tenant: str) -> str:
+    """Return a tenant's miss ratios: a row per size, thinned, a column per policy and window."""
+    curves = [curve for curve in document["curves"] if curve["tenant"] == tenant]
+    block = int(document["block_bytes"])
+    found = [{point[0]: point for point in curve["points"] if point[0] > 0} for curve in curves]
+    sizes = _thinned(sorted({size for points in found for size in points}))
+    headers = ["cache", "blocks", *(_heading(curve) for curve in curves)]
+    rows = [
+        [words.size(size * block), words.count(size)]
+        + [_cell(points.get(size)) for points in found]
+        for size in sizes
+    ]
+    title = "All tenants together" if tenant == ALL else tenant
+    return f"<section><h2>{escape(title)}</h2>{html_table(headers, rows, 1)}</section>"
+
+
+def _heading(curve: Document) -> str:
+    window = "" if curve["window"] is None else f", window {curve['window'] + 1}"
+    return f"{curve['policy']}{window} ({curve['method']})"
+
+
+def _cell(point: Sequence[Any] | None) -> str:
+    if point is None:
+        return words.NOTHING
+    _, miss, low, high = point
+    band = "" if low is None else f" ({words.ratio(low)} to {words.ratio(high)})"
+    return words.ratio(miss) + band
+
+
+def _thinned(sizes: Sequence[int]) -> list[int]:
+    """Return at most `ROWS` sizes, the first and the last among them, evenly spaced."""
+    if len(sizes) <= ROWS:
+        return list(sizes)
+    step = (len(sizes) - 1) / (ROWS - 1)
+    return [sizes[round(at * step)] for at in range(ROWS)]
+
+
+def _notes(document: Document) -> str:
+    block = int(document["block_bytes"])
+    notes = [str(note) for note in document.get("notes", [])]
+    for curve in document["curves"]:
+        name = f"{curve['tenant']}, {curve['policy']}"
+        notes += [f"{name}: {note}" for note in curve.get("notes", [])]
+        if curve.get("trusted_from_blocks"):
+            size = words.size(curve["trusted_from_blocks"] * block)
+            notes.append(f"{name}: sizes below {size} are uncertain")
+    listed = "".join(f"<li>{escape(note)}</li>" for note in dict.fromkeys(notes))
+    if not listed:
+        return ""
+    return f'<section><h2>Notes</h2><ul class="note">{listed}</ul></section>'
+
+
+def _checks(document: Document) -> str:
+    block = int(document["block_bytes"])
+    rows = [
+        [
+            escape(str(check["tenant"])),
+            escape(str(check["policy"])),
+            words.size(check["size_blocks"] * block),
+            *(words.ratio(check[key]) for key in ("curve", "exact", "error")),
+        ]
+        for check in document.get("verify") or []
+    ]
+    if not rows:
+        return ""
+    headers = ["tenant", "policy", "cache", "curve", "exact", "error"]
+    drawn = html_table(headers, rows, 2)
+    return f"<section><h2>Compared with exact simulation</h2>{drawn}</section>"

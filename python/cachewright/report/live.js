@@ -1,0 +1,157 @@
+// Draws the figures of a report page.
+//
+// For: pages made by `cachewright.report`; Vega-Embed is defined before. Each `.figure` holds a
+// JSON script with its panels and legends. Colours are the page's CSS variables, so that light and
+// dark need no second drawing. Must never know: what the figures show. Texts enter the page as text
+// alone. Units: CSS pixels.
+(() => {
+  "use strict";
+  const SVG = "http://www.w3.org/2000/svg";
+  // Panels narrower than this have the names of their rows above the marks.
+  const NARROW = 520;
+  const ROW_STRETCH = 1.7;
+  const SHAPES = {
+    "circle": "M6 2a4 4 0 1 0 .01 0Z",
+    "square": "M2.5 2.5h7v7h-7Z",
+    "triangle-up": "M6 2L10.2 9.5H1.8Z",
+    "diamond": "M6 1.2L10.3 6L6 10.8L1.7 6Z",
+    "cross": "M4.6 1.8h2.8v2.8h2.8v2.8H7.4v2.8H4.6V7.4H1.8V4.6h2.8Z",
+    "triangle-down": "M6 10L1.8 2.5H10.2Z",
+  };
+
+  function config(narrow, width) {
+    const above = {
+      labelAlign: "left", labelBaseline: "bottom", labelOffset: -7, labelPadding: -2,
+      ticks: false, domain: false, labelLimit: width - 40, labelOverlap: false,
+    };
+    const beside = { labelLimit: Math.round(width * 0.35), labelOverlap: false };
+    return {
+      background: null, aria: false, font: "system-ui, sans-serif",
+      legend: { disable: true }, view: { stroke: null },
+      axis: {
+        labelColor: "var(--ink)", titleColor: "var(--ink)", gridColor: "var(--line)",
+        domainColor: "var(--line)", tickColor: "var(--line)", labelFontSize: 12,
+        titleFontSize: 12, titleFontWeight: "normal", labelOverlap: true,
+      },
+      axisYBand: narrow ? above : beside,
+      axisYPoint: narrow ? above : beside,
+    };
+  }
+
+  function fitted(spec, narrow) {
+    const step = spec.height && spec.height.step;
+    if (!narrow || !step) return spec;
+    return { ...spec, height: { ...spec.height, step: step * ROW_STRETCH } };
+  }
+
+  // A panel draws itself again when it becomes narrow or wide; between, Vega follows the width.
+  function panelOf(element, spec) {
+    let view = null, drawn = null, queue = Promise.resolve(), focus = "";
+    async function draw(narrow, width) {
+      if (view) view.finalize();
+      const made = await vegaEmbed(element, fitted(spec, narrow), {
+        mode: "vega-lite", renderer: "svg", actions: false, defaultStyle: false,
+        config: config(narrow, width), tooltip: { theme: "page" },
+      });
+      view = element.view = made.view;
+      if (focus) show(focus);
+    }
+    function update() {
+      const width = element.clientWidth, narrow = width < NARROW;
+      if (width === 0 || narrow === drawn) return queue;
+      drawn = narrow;
+      queue = queue.then(() => draw(narrow, width)).catch((error) => {
+        element.textContent = "This figure could not be drawn.";
+        console.error(error);
+      });
+      return queue;
+    }
+    function show(name) {
+      focus = name;
+      if (!view || !(spec.params || []).some((param) => param.name === "focus")) return;
+      view.signal("focus", name).runAsync();
+    }
+    return { element, update, show };
+  }
+
+  function drawing(entry, mark) {
+    const svg = document.createElementNS(SVG, "svg");
+    const add = (name, attributes) => {
+      const child = document.createElementNS(SVG, name);
+      for (const [key, value] of Object.entries(attributes)) child.setAttribute(key, value);
+      svg.append(child);
+    };
+    const colour = entry.colour || "currentColor", width = mark === "line" ? 22 : 12;
+    svg.setAttribute("viewBox", `${-(width - 12) / 2} 0 ${width} 12`);
+    svg.setAttribute("width", width);
+    svg.setAttribute("height", 12);
+    svg.setAttribute("aria-hidden", "true");
+    if (mark === "line") {
+      const dash = (entry.dash || []).join(" ");
+      add("line", { x1: -5, x2: 17, y1: 6, y2: 6, stroke: colour, "stroke-width": 2,
+        "stroke-dasharray": dash });
+    }
+    if (mark === "box") add("path", { d: "M1 1h10v10h-10Z", fill: colour });
+    if (entry.shape || mark === "point") {
+      add("path", { d: SHAPES[entry.shape || "circle"], fill: colour });
+    }
+    return svg;
+  }
+
+  function textOf(tag, text) {
+    const element = document.createElement(tag);
+    element.textContent = text;
+    return element;
+  }
+
+  // A name under the pointer, or chosen by a press, stays bright while the others dim.
+  function legendOf(legend, panels) {
+    const list = document.createElement("div");
+    list.className = "legend";
+    if (legend.title) list.append(textOf("b", legend.title));
+    if (legend.ramp) {
+      const ramp = document.createElement("i");
+      ramp.style.setProperty("--ramp", legend.colour);
+      list.append(textOf("span", legend.ramp[0]), ramp, textOf("span", legend.ramp[1]));
+      return list;
+    }
+    let chosen = "";
+    const show = (name) => panels.forEach((panel) => panel.show(name));
+    for (const entry of legend.entries) {
+      const item = textOf(legend.focus ? "button" : "span", entry.name);
+      item.prepend(drawing(entry, legend.mark));
+      list.append(item);
+      if (!legend.focus) continue;
+      item.type = "button";
+      item.setAttribute("aria-pressed", "false");
+      item.addEventListener("pointerenter", () => show(entry.name));
+      item.addEventListener("pointerleave", () => show(chosen));
+      item.addEventListener("click", () => {
+        chosen = chosen === entry.name ? "" : entry.name;
+        for (const other of list.querySelectorAll("button")) {
+          other.setAttribute("aria-pressed", String(other === item && chosen !== ""));
+        }
+        show(chosen);
+      });
+    }
+    return list;
+  }
+
+  function figureOf(section) {
+    const what = JSON.parse(section.querySelector("script").textContent);
+    const places = section.querySelectorAll(".chart");
+    const panels = what.panels.map((panel, at) => {
+      if (panel.title) places[at].before(textOf("h3", panel.title));
+      return panelOf(places[at], panel.spec);
+    });
+    const legends = what.legends.map((legend) => legendOf(legend, panels));
+    section.prepend(...legends);
+    return panels;
+  }
+
+  const panels = [...document.querySelectorAll(".figure")].flatMap(figureOf);
+  const updateAll = () => Promise.all(panels.map((panel) => panel.update()));
+  const watch = new ResizeObserver(updateAll);
+  for (const panel of panels) watch.observe(panel.element);
+  updateAll().then(() => { document.documentElement.dataset.figures = "drawn"; });
+})();

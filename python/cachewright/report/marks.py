@@ -1,0 +1,159 @@
+"""Lines, dots and bars that answer a pointer, and what they say.
+
+For: every chart. Must never know: results, files, HTML. Tooltips say a human title and a value with
+its unit; the browser makes the texts from the numbers, so that a row is stored once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from cachewright.report.plots import PANEL_HEIGHT, STEP, Panel, Rows, Series, data
+
+POINT_SIZE, DOT_SIZE = 40, 80
+LINE_WIDTH = 1.6
+_BINARY = (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10))
+_TIMES = (("s", 1e3), ("ms", 1.0), ("us", 1e-3))
+# Formats of numbers that need no unit.
+FORMATS = {"ratio": ".4f", "percent": ".1%", "count": ",", "number": ",.4~r"}
+
+
+def size_text(value: str) -> str:
+    """Return the expression that writes a size in bytes in binary units."""
+    parts = []
+    for unit, shift in _BINARY:
+        scaled = f"{value} / {1 << shift}"
+        digits = f"format({scaled}, {value} % {1 << shift} ? '.3~r' : 'd')"
+        parts.append(f"{value} >= {1 << shift} ? {digits} + '{unit}' : ")
+    return "".join(parts) + f"format({value}, '.3~r') + 'B'"
+
+
+def milliseconds_text(value: str) -> str:
+    """Return the expression that writes a time in milliseconds in a fitting unit."""
+    parts = [
+        f"{value} >= {scale} ? format({value} / {scale}, ',.3~r') + '{unit}' : "
+        for unit, scale in _TIMES
+    ]
+    return "".join(parts) + f"format(1e6 * {value}, '.3~r') + 'ns'"
+
+
+def seconds_text(value: str) -> str:
+    """Return the expression that writes a point in time in seconds."""
+    return f"format({value}, ',.6~r') + ' s'"
+
+
+TEXTS = {"size": size_text, "milliseconds": milliseconds_text, "seconds": seconds_text}
+SIZE_LABEL = size_text("datum.value")
+
+
+@dataclass(frozen=True)
+class Tip:
+    """One line of a tooltip: its title, the field, and what kind of number it is (or `text`)."""
+
+    title: str
+    field: str
+    kind: str = "text"
+
+
+def tipped(chart: alt.Chart, tips: Sequence[Tip]) -> alt.Chart:
+    """Return the chart with tooltips."""
+    shown = []
+    for tip in tips:
+        if tip.kind in TEXTS:
+            text = f"{tip.field}_text"
+            expression = TEXTS[tip.kind](f"datum.{tip.field}")
+            chart = chart.transform_calculate(**{text: expression})
+            shown.append(alt.Tooltip(f"{text}:N", title=tip.title))
+        elif tip.kind in FORMATS:
+            shown.append(alt.Tooltip(f"{tip.field}:Q", title=tip.title, format=FORMATS[tip.kind]))
+        else:
+            shown.append(alt.Tooltip(f"{tip.field}:N", title=tip.title))
+    return chart.encode(tooltip=shown)
+
+
+def lines(
+    rows: Rows,
+    series: Series,
+    x: alt.X,
+    y: alt.Y,
+    tips: Sequence[Tip],
+    *,
+    title: str = "",
+    height: int = PANEL_HEIGHT,
+    points: bool = False,
+    interpolate: Any = alt.Undefined,
+    encodings: Sequence[Any] = (),
+    below: Sequence[alt.Chart] = (),
+    above: Sequence[alt.Chart] = (),
+) -> Panel:
+    """Draw a line per name of a series; the point nearest to the pointer says its values.
+
+    `points` shows all of them. `encodings` are further ones of lines and points; `below` and
+    `above` are layers under and over the lines.
+    """
+    base = alt.Chart(data(rows)).encode(x, y, series.colour(), *encodings)
+    line = base.mark_line(strokeWidth=LINE_WIDTH, interpolate=interpolate)
+    dots = alt.Chart(data(rows)).encode(x, y, series.colour())
+    if series.shaped:
+        dots = dots.encode(series.shape())
+    near = tipped(dots.mark_point(filled=True, size=POINT_SIZE, opacity=1), tips)
+    return Panel([*below, line, *above], near, height, title, series.field, quiet=not points)
+
+
+def dots(
+    rows: Rows,
+    series: Series,
+    x: alt.X,
+    y: alt.Y,
+    tips: Sequence[Tip],
+    *,
+    title: str = "",
+    height: int | alt.Step | None = None,
+    above: Sequence[alt.Chart] = (),
+) -> Panel:
+    """Draw a dot per row; the one nearest to the pointer says its values."""
+    chart = alt.Chart(data(rows)).encode(x, y, series.colour())
+    if series.shaped:
+        chart = chart.encode(series.shape())
+    near = tipped(chart.mark_point(filled=True, size=DOT_SIZE, opacity=0.9), tips)
+    return Panel(above, near, height or alt.Step(STEP), title, series.field)
+
+
+def bars(
+    rows: Rows,
+    series: Series,
+    x: alt.X,
+    y: alt.Y,
+    tips: Sequence[Tip],
+    *,
+    title: str = "",
+    height: int | alt.Step | None = None,
+    encodings: Sequence[Any] = (),
+) -> Panel:
+    """Draw bars in the colours of a series."""
+    chart = alt.Chart(data(rows)).encode(x, y, series.colour(), *encodings)
+    drawn = tipped(chart.mark_bar(), tips)
+    return Panel([drawn], None, height or alt.Step(STEP), title, series.field)
+
+
+def row_names(name: str, order: Sequence[str], *, grid: bool = False) -> alt.Y:
+    """Return the axis of rows, which have names."""
+    return alt.Y(f"{name}:N").sort(list(order)).title(None).axis(grid=grid)
+
+
+def size_axis(title: str, values: Sequence[float]) -> alt.Axis:
+    """Return an axis of sizes in bytes with labels in binary units."""
+    return alt.Axis(title=title, labelExpr=SIZE_LABEL, grid=False, values=list(values))
+
+
+def powers(low: int, high: int, at_most: int = 9) -> list[int]:
+    """Return powers of two from `low` to `high`, thinned to a limit; both where there is none."""
+    first, last = (max(low, 1) - 1).bit_length(), max(high, 1).bit_length() - 1
+    if first > last:
+        return [low, high]
+    step = -(-(last - first + 1) // at_most)
+    return [1 << power for power in range(first, last + 1, step)]

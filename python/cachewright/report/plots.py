@@ -1,0 +1,221 @@
+"""What a figure is made of: panels, the marks that answer a pointer, series and their legends.
+
+For: one description of a figure that a page draws live and a file holds still. Must never know:
+results, HTML. A panel is one view without a width: a page gives it the width of its column, a file
+a fixed one. Legends are outside the panels, so that panels of a figure line up.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import altair as alt
+
+Rows = list[dict[str, Any]]
+Spec = dict[str, Any]
+
+PANEL_WIDTH, PANEL_HEIGHT = 370, 190
+WIDE_WIDTH, ROWS_WIDTH = 780, 640
+STEP = 24
+# Okabe and Ito's colours for all kinds of sight, without black; readable on light and dark.
+COLOURS = [
+    "#0f86c9", "#e07b00", "#109e73", "#cf6ba3", "#8f7a00", "#56b4e9", "#d55e00", "#7c6bd6",
+    "#5f9e3d", "#b0532f", "#5b8a8a", "#a8506b", "#6d7f99", "#c2a500", "#3c9dab", "#9a6fb0",
+]  # fmt: skip
+SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
+GREY = "#8a8a8a"
+SOLID = (1, 0)
+# How much of a mark is left while the legend points at another series, and how large the mark
+# nearest to the pointer is drawn.
+DIM, NEAR_SIZE = 0.12, 110
+UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+@dataclass(frozen=True)
+class Series:
+    """Names of a field that differ in colour, and in shape or dash where asked.
+
+    `mark` is how the legend shows them: `line`, `point` or `box`.
+    """
+
+    field: str
+    names: Sequence[str]
+    title: str = ""
+    mark: str = "line"
+    shaped: bool = False
+    coloured: bool = True
+    dashes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+    def colour(self) -> alt.Color:
+        """Return the encoding of the names by colour."""
+        colours = [COLOURS[at % len(COLOURS)] for at in range(len(self.names))]
+        scale = alt.Scale(domain=list(self.names), range=colours)
+        return alt.Color(f"{self.field}:N", scale=scale).title(self.title or None)
+
+    def shape(self) -> alt.Shape:
+        """Return the encoding of the names by shape."""
+        shapes = [SHAPES[at % len(SHAPES)] for at in range(len(self.names))]
+        scale = alt.Scale(domain=list(self.names), range=shapes)
+        return alt.Shape(f"{self.field}:N", scale=scale).title(self.title or None)
+
+    def dash(self) -> alt.StrokeDash:
+        """Return the encoding of the names by dash; those without one are solid."""
+        dashes = [list(self.dashes.get(name, SOLID)) for name in self.names]
+        scale = alt.Scale(domain=list(self.names), range=dashes)
+        return alt.StrokeDash(f"{self.field}:N", scale=scale).title(self.title or None)
+
+    def legend(self) -> Spec:
+        """Return what a page's legend shows."""
+        entries = []
+        for at, name in enumerate(self.names):
+            entry: Spec = {"name": name}
+            if self.coloured:
+                entry["colour"] = COLOURS[at % len(COLOURS)]
+            if self.shaped:
+                entry["shape"] = SHAPES[at % len(SHAPES)]
+            if name in self.dashes:
+                entry["dash"] = list(self.dashes[name])
+            entries.append(entry)
+        return {"title": self.title, "mark": self.mark, "entries": entries,
+                "focus": self.coloured}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """A colour that grows with a value: its legend's title and the texts of both ends."""
+
+    title: str
+    low: str
+    high: str
+
+    def legend(self) -> Spec:
+        """Return what a page's legend shows."""
+        return {"title": self.title, "ramp": [self.low, self.high], "colour": COLOURS[0]}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One view: layers from the lowest up, and marks of which the nearest answers the pointer.
+
+    `near` marks carry the tooltips; a panel without them has tooltips on its layers. `quiet` ones
+    are seen only while they are nearest. `series` is the field that the legend brings forward.
+    """
+
+    layers: Sequence[alt.Chart]
+    near: alt.Chart | None = None
+    height: int | alt.Step = PANEL_HEIGHT
+    title: str = ""
+    series: str = ""
+    quiet: bool = False
+    says: str = ""
+
+    def live(self) -> Spec:
+        """Return the specification that fills its container and answers the pointer."""
+        focus = alt.param(name="focus", value="")
+        bright = (focus == "") | (alt.datum[self.series] == focus)
+        drawn = [self._lit(layer, bright) for layer in self.layers]
+        if self.near is not None:
+            drawn.append(self._near(self.near, bright))
+        chart = alt.layer(*drawn) if len(drawn) > 1 else drawn[0]
+        if self.series:
+            chart = chart.add_params(focus)
+        spec = chart.properties(width="container", height=self.height).to_dict()
+        for key in ("$schema", "config"):
+            spec.pop(key, None)
+        return printable({**spec, "autosize": {"type": "fit-x", "contains": "padding"}})
+
+    def still(self, width: int) -> Any:
+        """Return the chart without what answers a pointer."""
+        drawn = list(self.layers)
+        if self.near is not None and not self.quiet:
+            drawn.append(self.near)
+        chart = alt.layer(*drawn) if len(drawn) > 1 else drawn[0]
+        chart = chart.properties(width=width, height=self.height)
+        return chart.properties(title=self.title) if self.title else chart
+
+    def width(self, columns: int) -> int:
+        """Return the width in a file."""
+        if columns > 1:
+            return PANEL_WIDTH
+        return WIDE_WIDTH if isinstance(self.height, int) else ROWS_WIDTH
+
+    def _lit(self, layer: alt.Chart, bright: Any) -> alt.Chart:
+        if not self.series:
+            return layer
+        own = _opacity(layer)
+        when = alt.when(bright).then(alt.value(own)).otherwise(alt.value(DIM * own))
+        return layer.encode(opacity=when)
+
+    def _near(self, layer: alt.Chart, bright: Any) -> alt.Chart:
+        near = alt.selection_point(name="near", nearest=True, on="pointerover", clear="pointerout")
+        own = 0.0 if self.quiet else _opacity(layer)
+        shown = alt.when(near, empty=False).then(alt.value(1))
+        if self.series:
+            shown = shown.when(bright).then(alt.value(own))
+        size = layer.mark.size if isinstance(layer.mark, alt.MarkDef) else NEAR_SIZE
+        grown = alt.when(near, empty=False).then(alt.value(NEAR_SIZE)).otherwise(alt.value(size))
+        opacity = shown.otherwise(alt.value(DIM * own if self.series else own))
+        return layer.encode(opacity=opacity, size=grown).add_params(near)
+
+
+def _opacity(layer: alt.Chart) -> float:
+    found = layer.mark.opacity if isinstance(layer.mark, alt.MarkDef) else alt.Undefined
+    return float(found) if isinstance(found, int | float) else 1.0
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Panels in columns, and the legends of all of them."""
+
+    panels: Sequence[Panel]
+    legends: Sequence[Series | Ramp] = ()
+    columns: int = 1
+
+    def live(self) -> Spec:
+        """Return what a page's script needs to draw the figure."""
+        panels = [{"title": panel.title, "spec": panel.live()} for panel in self.panels]
+        legends = [legend.legend() for legend in self.legends]
+        return printable({"legends": legends, "panels": panels})
+
+    def still(self) -> Any:
+        """Return the whole as one chart of fixed width, with legends."""
+        panels = [panel.still(panel.width(self.columns)) for panel in self.panels]
+        return panels[0] if len(panels) == 1 else alt.concat(*panels, columns=self.columns)
+
+    def says(self) -> str:
+        """Return which series there are, for those who do not see them."""
+        named = [one for one in self.legends if isinstance(one, Series)]
+        parts = [f"{one.title or 'series'}: {', '.join(one.names)}" for one in named]
+        return "; ".join(parts)
+
+
+def data(rows: Rows) -> alt.InlineData:
+    """Return rows as a chart's data."""
+    return alt.InlineData(values=rows)
+
+
+def distinct(rows: Rows, key: str) -> list[str]:
+    """Return the values of a key in their order of first sight."""
+    return list(dict.fromkeys(row[key] for row in rows))
+
+
+def extent(values: Sequence[float]) -> list[float]:
+    """Return the least and the greatest value, the domain that panels of a figure share."""
+    low, high = min(values), max(values)
+    return [low, high] if low < high else [low - 0.5 * abs(low or 1), high + 0.5 * abs(high or 1)]
+
+
+def printable(value: Any) -> Any:
+    """Return a value of what charts can draw: no control or half characters, no infinite number."""
+    if isinstance(value, str):
+        return UNPRINTABLE.sub(REPLACEMENT, value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {printable(key): printable(item) for key, item in value.items()}
+    return [printable(item) for item in value] if isinstance(value, list | tuple) else value
