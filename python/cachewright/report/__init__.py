@@ -1,8 +1,8 @@
 """The HTML report of a result, and its figures as files.
 
 For: `write_report`, `write_amplification_report`. Must never know: how results are made. The page
-is one file without scripts or links, so that it opens offline and prints; figures are SVG drawn
-once by Vega-Lite.
+is one file that loads nothing, so that it opens offline and prints; its figures are drawn in it by
+Vega-Lite, and stand still where scripts are off.
 """
 
 from __future__ import annotations
@@ -18,11 +18,16 @@ from cachewright.report.page import page
 
 if TYPE_CHECKING:
     from cachewright.amplification import Amplification
-    from cachewright.report.figures import Figure
+    from cachewright.report.figure import Figure
     from cachewright.result import Curves, Result
 
 FIGURE_FOLDER = "figures"
-__all__ = ["write_amplification_report", "write_latency_figure", "write_report"]
+__all__ = [
+    "write_amplification_report",
+    "write_curves_report",
+    "write_latency_figure",
+    "write_report",
+]
 
 
 def write_report(result: Result, path: Path, kinds: Sequence[str] = ()) -> Path:
@@ -49,6 +54,16 @@ def write_amplification_report(
     return _write(amplified.page(result, figures), figures, path, kinds)
 
 
+def write_curves_report(curves: Curves, path: Path, kinds: Sequence[str] = ()) -> Path:
+    """Write the report of `mrc` to `path`, and every figure in each of `kinds` beside it.
+
+    Errors: `RunError` when a file cannot be written.
+    """
+    from cachewright.report import curves as drawn
+
+    return _write(drawn.page(curves.document), drawn.figures(curves.document), path, kinds)
+
+
 def write_latency_figure(curves: Curves, path: Path) -> Path:
     """Draw the response times by cache size to `path`, whose suffix says how.
 
@@ -63,7 +78,7 @@ def write_latency_figure(curves: Curves, path: Path) -> Path:
         raise RunError(f"{path}: found no response times, expected curves made with `latency`")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        timed.latency_figure(curves).save(path)
+        timed.latency_figure(curves.document).save(path)
     except OSError as error:
         raise RunError(f"{error.filename or path}: {words.reason(error)}") from None
     return path
@@ -72,7 +87,8 @@ def write_latency_figure(curves: Curves, path: Path) -> Path:
 def _write(text: str, figures: Sequence[Figure], path: Path, kinds: Sequence[str]) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        # A result may hold half characters, which no file can.
+        path.write_text(text, encoding="utf-8", errors="replace")
         if kinds:
             folder = path.parent / FIGURE_FOLDER
             folder.mkdir(exist_ok=True)

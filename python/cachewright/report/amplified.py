@@ -9,20 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import altair as alt
 
 from cachewright import amplification, words
-from cachewright.report.charts import COLUMNS, PANEL_HEIGHT, PANEL_WIDTH, WIDE_WIDTH
-from cachewright.report.figures import Figure
-from cachewright.report.page import figure_section, html_table, marked, whole_page
+from cachewright.report import marks
+from cachewright.report.figure import Figure
+from cachewright.report.marks import Tip
+from cachewright.report.page import html_table, marked, whole_page
+from cachewright.report.plots import PANEL_HEIGHT, Plot, Rows, Series, distinct, extent
 from cachewright.summary import best_index
 
 if TYPE_CHECKING:
     from cachewright.amplification import Amplification
 
-Rows = list[dict[str, Any]]
 # Lines and panels that can still be told apart.
 LINES, PANELS = 8, 8
 
@@ -51,17 +52,11 @@ def _bars(name: str, title: str, cases: Rows) -> Figure:
         }
         for c in cases
     ]
-    chart = (
-        alt.Chart(alt.InlineData(values=rows))
-        .mark_bar(height={"band": 0.7})
-        .encode(
-            y=alt.Y("scheme:N").sort(None).title(None).axis(labelLimit=300),
-            x=alt.X("amplification:Q").title("flash writes per host write (F/U)"),
-            color=alt.Color("kind:N").sort(["scheme", "bound"]).title(None),
-            tooltip=["scheme:N", alt.Tooltip("amplification:Q", format=".4f")],
-        )
-        .properties(width=WIDE_WIDTH - 140, height=alt.Step(22))
-    )
+    series = Series("kind", ["scheme", "bound"], "", "box")
+    x = alt.X("amplification:Q").title("flash writes per host write")
+    y = marks.row_names("scheme", distinct(rows, "scheme"))
+    tips = [Tip("scheme", "scheme"), Tip("write amplification", "amplification", "ratio")]
+    chart = Plot([marks.bars(rows, series, x, y, tips)], [series])
     caption = "All of the run; a bound knows the future and is no choice."
     return Figure(f"write-amplification-{name}", f"Write amplification, {title}", caption, chart)
 
@@ -77,19 +72,12 @@ def _lines(name: str, title: str, cases: Rows) -> Figure:
         for end, user, flash in case["series"]
         if user
     ]
-    chart = (
-        alt.Chart(alt.InlineData(values=rows))
-        .mark_line(strokeWidth=1.4)
-        .encode(
-            x=alt.X("drive_writes:Q").title("drive writes").scale(nice=False),
-            y=alt.Y("amplification:Q").title("F/U in the part"),
-            color=alt.Color("scheme:N")
-            .sort(None)
-            .title("scheme")
-            .legend(orient="bottom", columns=3, labelLimit=300),
-        )
-        .properties(width=WIDE_WIDTH, height=PANEL_HEIGHT + 60)
-    )
+    series = Series("scheme", distinct(rows, "scheme"), "scheme")
+    y = alt.Y("amplification:Q").title("write amplification in the part")
+    tips = [Tip("scheme", "scheme"), Tip("drive writes", "drive_writes", "number")]
+    tips.append(Tip("write amplification", "amplification", "ratio"))
+    panel = marks.lines(rows, series, _drive_writes(), y, tips, height=PANEL_HEIGHT + 60)
+    chart = Plot([panel], [series])
     caption = f"In parts of a drive write; the best {LINES} schemes at most."
     title = f"Over drive writes, {title}"
     return Figure(f"over-drive-writes-{name}", title, caption, chart)
@@ -106,24 +94,21 @@ def accuracy(name: str, title: str, cases: Rows, over: str = "all of the run so 
         for case in cases
         for row in amplification.accuracy_over_time(case)
     ]
-    chart = (
-        alt.Chart(alt.InlineData(values=rows))
-        .mark_line(strokeWidth=1.4)
-        .encode(
-            x=alt.X("drive_writes:Q").title("drive writes").scale(nice=False),
-            y=alt.Y("accuracy:Q").title("accuracy").axis(format="%").scale(zero=False),
-            color=alt.Color("scheme:N")
-            .sort(None)
-            .title(None)
-            .legend(orient="bottom", columns=3, labelLimit=300),
-        )
-        .properties(width=WIDE_WIDTH, height=PANEL_HEIGHT + 40)
-    )
+    series = Series("scheme", distinct(rows, "scheme"), "scheme")
+    y = alt.Y("accuracy:Q").title("accuracy").axis(format="%").scale(zero=False)
+    tips = [Tip("scheme", "scheme"), Tip("drive writes", "drive_writes", "number")]
+    tips.append(Tip("accuracy", "accuracy", "percent"))
+    panel = marks.lines(rows, series, _drive_writes(), y, tips, height=PANEL_HEIGHT + 40)
+    chart = Plot([panel], [series])
     caption = (
         f"Share of right predictions of a short or long lifetime in {over}, judged when the page "
         "was written again or trimmed. The axis does not start at zero."
     )
     return Figure(f"accuracy-{name}", f"Accuracy of predictions, {title}", caption, chart)
+
+
+def _drive_writes() -> alt.X:
+    return alt.X("drive_writes:Q").title("drive writes").scale(nice=False)
 
 
 def _lifetimes(name: str, title: str, cases: Rows) -> Figure:
@@ -137,18 +122,27 @@ def _lifetimes(name: str, title: str, cases: Rows) -> Figure:
                 if most is not None:
                     row = {"scheme": amplification.label(case), "stream": str(stream["stream"])}
                     rows.append({**row, "lifetime": most, "share": (user + moved) / pages})
-    chart = (
-        alt.Chart(alt.InlineData(values=rows))
-        .mark_line(strokeWidth=1.4, point=alt.OverlayMarkDef(filled=True, size=18))
-        .encode(
-            x=alt.X("lifetime:Q").scale(type="log", base=2).axis(grid=False).title("pages left"),
-            y=alt.Y("share:Q").axis(format="%").title("share of the stream"),
-            color=alt.Color("stream:N").sort(None).title("stream"),
-            tooltip=["stream:N", "lifetime:Q", alt.Tooltip("share:Q", format=".3f")],
+    streams = sorted({row["stream"] for row in rows}, key=int)
+    series = Series("stream", streams, "stream")
+    lifetimes = extent([row["lifetime"] for row in rows] or [1, 2])
+    scale = alt.Scale(type="log", base=2, domain=lifetimes, nice=False)
+    x = alt.X("lifetime:Q", scale=scale).title("pages left").axis(grid=False)
+    shares = extent([0.0, *(row["share"] for row in rows)])
+    y = alt.Y("share:Q", scale=alt.Scale(domain=shares, nice=True)).title("share of the stream")
+    tips = [
+        Tip("scheme", "scheme"),
+        Tip("stream", "stream"),
+        Tip("pages left", "lifetime", "count"),
+    ]
+    tips.append(Tip("share of the stream", "share", "percent"))
+    panels = [
+        marks.lines(
+            [row for row in rows if row["scheme"] == scheme], series, x, y.axis(format="%"), tips,
+            title=scheme if len(schemes) > 1 else "", points=True,
         )
-        .properties(width=PANEL_WIDTH, height=PANEL_HEIGHT - 30)
-        .facet(facet=alt.Facet("scheme:N").sort(schemes).title(None), columns=COLUMNS)
-    )
+        for scheme in schemes
+    ]  # fmt: skip
+    chart = Plot(panels, [series], columns=2 if len(panels) > 1 else 1)
     caption = (
         "Pages written by the host until a page placed on a stream is overwritten, by powers of "
         f"two; pages that stay are left out. The best {PANELS} schemes at most."
@@ -180,7 +174,7 @@ def page(result: Amplification, drawn: Sequence[Figure]) -> str:
             f'<div class="tiles">{shown}</div></section>',
             *(_ranking(op, cases) for op, cases in groups),
             *(_predictions(op, cases) for op, cases in groups),
-            *(figure_section(figure) for figure in drawn),
+            *drawn,
             _traces(document["tenants"]),
             f"<footer>Cachewright {escape(str(document['cachewright']))}</footer>",
         ],

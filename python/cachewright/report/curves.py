@@ -13,7 +13,7 @@ from typing import Any
 import altair as alt
 
 from cachewright import _native, words
-from cachewright.report import marks
+from cachewright.report import marks, timed
 from cachewright.report.figure import Figure
 from cachewright.report.page import html_table, whole_page
 from cachewright.report.plots import (
@@ -59,6 +59,8 @@ def figures(document: Document) -> list[Figure]:
         left_out = len(_panels(rows)) - PANELS
         caption += f" {left_out} more panels are left out." if left_out > 0 else ""
         found.append(Figure("miss-ratio-curves", "Miss-ratio curves", caption, _plot(rows)))
+    if document.get("latency"):
+        found.append(timed.latency_figure(document))
     return found
 
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 
 from cachewright import drives, summary, words
-from cachewright.report import charts
-from cachewright.report.figures import Figure
+from cachewright.report import marks
+from cachewright.report.figure import Figure
+from cachewright.report.marks import Tip
+from cachewright.report.plots import COLOURS, Panel, Plot, Ramp, Series, data, distinct
 
 if TYPE_CHECKING:
     from cachewright.result import Result
@@ -38,74 +40,57 @@ def figures(result: Result, cases: list[Case]) -> list[Figure]:
 def _busy(name: str, drive: dict[str, Any], of_case: str) -> Figure:
     channels, dies = drive["channels"]["busy"], drive["dies"]
     unit, per_channel = dies["unit"], len(dies["busy"]) // len(channels)
-    lanes = [
-        {"channel": index, "busy": share, "text": words.percent(share)}
-        for index, share in enumerate(channels)
+    parts = [
+        {"channel": at // per_channel, "place": at % per_channel, "busy": share}
+        for at, share in enumerate(dies["busy"])
     ]
-    cells = [
-        {
-            "channel": index // per_channel,
-            "place": index % per_channel,
-            "busy": share,
-            "text": words.percent(share),
-        }
-        for index, share in enumerate(dies["busy"])
-    ]
-    width = charts.WIDE_WIDTH - 160
-    x = alt.X("channel:O").title("channel").axis(labelAngle=0)
-    bars = (
-        alt.Chart(alt.InlineData(values=lanes))
-        .mark_bar(color=charts.COLOURS[0])
-        .encode(
-            x=x,
-            y=alt.Y("busy:Q").title("channel busy").axis(format="%", tickCount=4),
-            tooltip=["channel:O", "text:N"],
-        )
-        .properties(width=width, height=90)
-    )
-    grid = (
-        alt.Chart(alt.InlineData(values=cells))
-        .mark_rect()
-        .encode(
-            x=x,
-            y=alt.Y("place:O").title(f"{unit} of the channel"),
-            color=alt.Color("busy:Q")
-            .title(f"{unit} busy")
-            .scale(scheme="blues", zero=True)
-            .legend(format="%"),
-            tooltip=["channel:O", "place:O", "text:N"],
-        )
-        .properties(width=width, height=max(90, min(14 * per_channel, 260)))
-    )
-    figure = alt.vconcat(_stages(dies, width), bars, grid).resolve_scale(color="independent")
+    stages = list(dies["stages"])
+    series = Series("stage", stages, "spent on", "box")
+    busiest = max(*dies["busy"], 1e-9)
+    ramp = Ramp(f"{unit} busy", words.percent(0.0), words.percent(busiest))
+    height = max(90, min(14 * per_channel, 260))
     key = "" if name == "drive" else f"-{name.replace(' ', '-')}"
     title = "How busy the flash was" if name == "drive" else f"How busy the flash of {name} was"
     caption = (
         f"{of_case}What the {unit}s spent their time on, on average; the share of the time that "
         f"each channel was taken; and that each {unit} worked."
     )
-    return Figure(f"drive-busy{key}", title, caption, figure)
+    panels = [_stages(dies, series), _channels(channels), _grid(parts, unit, busiest, height)]
+    return Figure(f"drive-busy{key}", title, caption, Plot(panels, [series, ramp]))
 
 
-def _stages(dies: dict[str, Any], width: int) -> Any:
-    names = list(dies["stages"])
+def _channels(channels: list[float]) -> Panel:
+    rows = [{"channel": at, "busy": share} for at, share in enumerate(channels)]
+    tips = [Tip("channel", "channel"), Tip("busy", "busy", "percent")]
+    bars = alt.Chart(data(rows)).mark_bar(color=COLOURS[0])
+    bars = bars.encode(_channel(), alt.Y("busy:Q").title("channel busy").axis(format="%"))
+    return Panel([marks.tipped(bars, tips)], height=100, says=marks.reading(rows, tips))
+
+
+def _channel() -> alt.X:
+    return alt.X("channel:O").title("channel").axis(labelAngle=0)
+
+
+def _grid(rows: list[dict[str, Any]], unit: str, busiest: float, height: int) -> Panel:
+    """Draw a cell per die, the fuller the busier: so it reads on light and on dark paper."""
+    tips = [Tip("channel", "channel"), Tip(f"{unit} of the channel", "place")]
+    tips.append(Tip("busy", "busy", "percent"))
+    scale = alt.Scale(domain=[0, busiest], range=[0, 1])
+    shade = alt.Opacity("busy:Q", scale=scale).title(f"{unit} busy").legend(format="%")
+    cells = alt.Chart(data(rows)).mark_rect(color=COLOURS[0])
+    cells = cells.encode(_channel(), alt.Y("place:O").title(f"{unit} of the channel"), shade)
+    return Panel([marks.tipped(cells, tips)], height=height, says=marks.reading(rows, tips))
+
+
+def _stages(dies: dict[str, Any], series: Series) -> Panel:
     rows = [
-        {"what": f"{dies['unit']}s", "stage": stage, "order": order, "share": share,
-         "text": words.percent(share)}
+        {"what": f"{dies['unit']}s", "stage": stage, "order": order, "share": share}
         for order, (stage, share) in enumerate(dies["stages"].items())
-    ]  # fmt: skip
-    return (
-        alt.Chart(alt.InlineData(values=rows))
-        .mark_bar()
-        .encode(
-            x=alt.X("share:Q").title("share of the time").axis(format="%"),
-            y=alt.Y("what:N").title(None),
-            color=alt.Color("stage:N").sort(names).title("spent on"),
-            order=alt.Order("order:Q"),
-            tooltip=["stage:N", "text:N"],
-        )
-        .properties(width=width, height=alt.Step(26))
-    )
+    ]
+    x = alt.X("share:Q").title("share of the time").axis(format="%")
+    tips = [Tip("spent on", "stage"), Tip("share of the time", "share", "percent")]
+    y = marks.row_names("what", [f"{dies['unit']}s"])
+    return marks.bars(rows, series, x, y, tips, encodings=[alt.Order("order:Q")])
 
 
 def _energy(result: Result, cases: list[Case]) -> Figure:
@@ -123,24 +108,18 @@ def _energy(result: Result, cases: list[Case]) -> Figure:
         if "energy" in device
         for order, (part, joules) in enumerate(device["energy"]["parts"].items())
     ]
-    several = len(cases) > 1
-    y = alt.Y("case:N").sort(None).title(None)
-    bars = (
-        alt.Chart(alt.InlineData(values=rows))
-        .mark_bar()
-        .encode(
-            x=alt.X("sum(joules):Q").title("energy (J)"),
-            y=y if several else alt.Y("case:N").title(None).axis(labels=False, ticks=False),
-            color=alt.Color("part:N").sort(None).title("where it went"),
-            order=alt.Order("order:Q"),
-            tooltip=["case:N", "part:N", "text:N"],
-        )
-        .properties(width=charts.WIDE_WIDTH - 160, height=alt.Step(26))
-    )
+    series = Series("part", distinct(rows, "part"), "where it went", "box")
+    y = marks.row_names("case", distinct(rows, "case"))
+    if len(cases) == 1:
+        y = y.axis(labels=False, ticks=False)
+    tips = [Tip("case", "case")] if len(cases) > 1 else []
+    tips += [Tip("spent on", "part"), Tip("energy", "text")]
+    x, order = alt.X("joules:Q").title("energy (J)"), alt.Order("order:Q")
+    bars = marks.bars(rows, series, x, y, tips, encodings=[order])
     return Figure(
         "energy",
         "Energy",
         "What devices spent over the whole replay, by device and part; devices whose power is not "
         "given are left out.",
-        bars,
+        Plot([bars], [series]),
     )

@@ -64,7 +64,7 @@ class Figure:
         """Return what a panel shows, in words."""
         title = f"{self.title}, {panel}" if panel else self.title
         parts = [f"{title}.", self.caption, f"{self.plot.says()}." if self.plot.says() else ""]
-        return printable(" ".join(part for part in [*parts, says] if part))
+        return str(printable(" ".join(part for part in [*parts, says] if part)))
 
     def _still_svg(self) -> str:
         """Return the chart as SVG in the page's colours; its ids are its own in the page."""

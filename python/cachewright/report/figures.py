@@ -1,71 +1,21 @@
-"""Which figures a result has, and how a chart becomes inline SVG or a file.
+"""Which figures a result has.
 
-For: choosing what is worth drawing. Must never know: HTML around it. Inline figures take the page's
-text colour, so that one drawing serves light and dark; values show as tool tips without a script.
+For: choosing what is worth drawing. Must never know: how it is drawn, HTML.
 """
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright import summary, words
 from cachewright.report import charts
+from cachewright.report.figure import Figure
 
 if TYPE_CHECKING:
-    import altair as alt
-
     from cachewright.result import Result
 
-INK, LINE, PAPER = "#123456", "#654321", "#fefefe"
 SERIES_CASES = 3
-PNG_SCALE = 2.0
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One chart: the name of its files, a title and a sentence on how to read it."""
-
-    name: str
-    title: str
-    caption: str
-    chart: alt.TopLevelMixin
-
-    def inline_svg(self) -> str:
-        """Return the chart as SVG in the page's colours with tool tips."""
-        svg = _svg(charts.themed(self.chart, INK, LINE, PAPER))
-        svg = svg.replace(INK, "currentColor").replace(LINE, "var(--line)")
-        svg = svg.replace(PAPER, "var(--paper)")
-        return _TIP.sub(_with_title, svg)
-
-    def save(self, path: Path) -> None:
-        """Write the chart as SVG, PNG or PDF, as the path's suffix says; dark ink on white."""
-        chart = charts.themed(self.chart, "#222222", "#d0d0d0", "#ffffff")
-        kind = path.suffix.removeprefix(".")
-        if kind == "svg":
-            path.write_text(_svg(chart), encoding="utf-8")
-            return
-        buffer = io.BytesIO()
-        chart.save(buffer, format=kind, scale_factor=PNG_SCALE if kind == "png" else 1.0)
-        path.write_bytes(buffer.getvalue())
-
-
-_TIP = re.compile(r'<path aria-label="([^"]*)"([^>]*?)(/>|>\s*</path>)')
-
-
-def _with_title(match: re.Match[str]) -> str:
-    label, rest = match.group(1), match.group(2)
-    return f'<path aria-label="{label}"{rest}><title>{label}</title></path>'
-
-
-def _svg(chart: Any) -> str:
-    buffer = io.StringIO()
-    chart.save(buffer, format="svg")
-    return buffer.getvalue()
 
 
 def all_figures(result: Result) -> list[Figure]:
@@ -160,7 +110,6 @@ def _curves(result: Result) -> Figure | None:
         {
             "tenant": curve["tenant"],
             "size_bytes": size * block,
-            "size": words.size(size * block),
             "miss_ratio": miss,
         }
         for curve in sorted(curves, key=lambda curve: curve["tenant"] == "all")
@@ -206,7 +155,6 @@ def _case_rows(result: Result) -> list[dict[str, Any]]:
             "policy": summary.policy_label(case),
             "partition": summary.value(case, summary.PARTITION),
             "capacity_bytes": summary.capacity_bytes(case),
-            "capacity": words.size(summary.capacity_bytes(case)),
             "hit_ratio": case["total"]["hit_ratio"],
         }
         for case in result.document["cases"]

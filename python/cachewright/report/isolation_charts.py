@@ -1,91 +1,91 @@
-"""The charts of papers on tenants kept apart, each from plain rows to Vega-Lite.
+"""The charts of papers on tenants kept apart, each from plain rows to a plot.
 
 For: how those figures look. Must never know: results, files, HTML. Units are in the titles.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 
-from cachewright.report.charts import (
-    COLUMNS,
+from cachewright.report import charts, marks
+from cachewright.report.marks import Tip
+from cachewright.report.plots import (
     PANEL_HEIGHT,
-    PANEL_WIDTH,
-    SHAPES,
-    WIDE_WIDTH,
+    Panel,
+    Plot,
     Rows,
+    Series,
+    data,
+    distinct,
+    extent,
 )
 
 
-def throughput(rows: Rows) -> Any:
+def throughput(rows: Rows) -> Plot:
     """Draw each tenant's throughput over time, a panel per layout and a line per tenant.
 
     Rows have `layout`, `tenant`, `seconds`, `mb`.
     """
-    layouts = list(dict.fromkeys(row["layout"] for row in rows))
-    tenants = list(dict.fromkeys(row["tenant"] for row in rows))
-    return (
-        alt.Chart(alt.InlineData(values=rows))
-        .mark_line(strokeWidth=1.4)
-        .encode(
-            x=alt.X("seconds:Q").title("seconds after the warm-up").scale(nice=False),
-            y=alt.Y("mb:Q").title("MB/s"),
-            color=alt.Color("tenant:N").sort(tenants).title("tenant"),
+    series = Series("tenant", distinct(rows, "tenant"), "tenant")
+    x = charts.seconds(rows, "time after the warm-up (s)")
+    top = alt.Scale(domain=[0, max(row["mb"] for row in rows) or 1.0], nice=True)
+    y = alt.Y("mb:Q", scale=top).title("throughput (MB/s)")
+    tips = [Tip("tenant", "tenant"), Tip("time", "seconds", "seconds")]
+    tips.append(Tip("throughput (MB/s)", "mb", "number"))
+    panels = [
+        marks.lines(
+            [row for row in rows if row["layout"] == layout], series, x, y, tips,
+            title=layout, height=PANEL_HEIGHT - 40,
         )
-        .properties(width=WIDE_WIDTH, height=PANEL_HEIGHT - 40)
-        .facet(
-            row=alt.Row("layout:N")
-            .sort(layouts)
-            .title(None)
-            .header(labelOrient="top", labelAnchor="start")
-        )
-    )
+        for layout in distinct(rows, "layout")
+    ]  # fmt: skip
+    return Plot(panels, [series])
 
 
-def measures(rows: Rows, across: str) -> Any:
+def measures(rows: Rows, across: str) -> Plot:
     """Draw measures against a sweep, a panel per measure, a line per layout.
 
     Rows have `measure`, `row`, `layout`, `value`.
     """
-    titles = list(dict.fromkeys(row["measure"] for row in rows))
-    order = list(dict.fromkeys(row["row"] for row in rows))
-    layouts = list(dict.fromkeys(row["layout"] for row in rows))
+    titles = distinct(rows, "measure")
+    series = Series("layout", distinct(rows, "layout"), "layout", shaped=True)
+    x = alt.X("row:O").sort(distinct(rows, "row")).title(across).axis(labelAngle=0)
 
-    def drawn(title: str) -> Any:
+    def drawn(title: str) -> Panel:
         own = [row for row in rows if row["measure"] == title]
-        return (
-            alt.Chart(alt.InlineData(values=own))
-            .mark_line(strokeWidth=1.6, point=alt.OverlayMarkDef(size=45, filled=True))
-            .encode(
-                x=alt.X("row:O").sort(order).title(across).axis(labelAngle=0),
-                y=alt.Y("value:Q").title(title).scale(zero=True),
-                color=alt.Color("layout:N").sort(layouts).title(None),
-                shape=alt.Shape("layout:N").sort(layouts).scale(range=SHAPES).legend(None),
-                tooltip=["layout:N", "row:N", alt.Tooltip("value:Q", format=".3f")],
-            )
-            .properties(width=WIDE_WIDTH // len(titles) - 50, height=PANEL_HEIGHT)
-        )
+        y = alt.Y("value:Q").title(title).scale(zero=True)
+        tips = [Tip("layout", "layout"), Tip(across, "row"), Tip(title, "value", "ratio")]
+        return marks.lines(own, series, x, y, tips, height=PANEL_HEIGHT, points=True)
 
-    return alt.hconcat(*(drawn(title) for title in titles))
+    return Plot([drawn(title) for title in titles], [series], columns=min(len(titles), 3))
 
 
-def rooms(rows: Rows) -> Any:
-    """Draw what each tenant holds over time, a panel per tenant and an area per room.
+def regions(rows: Rows) -> Plot:
+    """Draw what each tenant holds over time, a panel per tenant and an area per region.
 
-    Rows have `tenant`, `room`, `seconds`, `mib`.
+    Rows have `tenant`, `region`, `seconds`, `size_bytes`.
     """
-    tenants = list(dict.fromkeys(row["tenant"] for row in rows))
-    kinds = list(dict.fromkeys(row["room"] for row in rows))
-    return (
-        alt.Chart(alt.InlineData(values=rows))
-        .mark_area(opacity=0.75)
-        .encode(
-            x=alt.X("seconds:Q").title("seconds").scale(nice=False),
-            y=alt.Y("mib:Q").title("MiB"),
-            color=alt.Color("room:N").sort(kinds).title(None),
-        )
-        .properties(width=PANEL_WIDTH, height=PANEL_HEIGHT - 70)
-        .facet(facet=alt.Facet("tenant:N").sort(tenants).title(None), columns=COLUMNS)
-    )
+    series = Series("region", distinct(rows, "region"), "held in", "box")
+    tenants = distinct(rows, "tenant")
+    x = charts.seconds(rows)
+    tips = [Tip("held in", "region"), Tip("time", "seconds", "seconds")]
+    tips.append(Tip("held", "size_bytes", "size"))
+    held: dict[tuple[str, float], float] = {}
+    for row in rows:
+        at = (row["tenant"], row["seconds"])
+        held[at] = held.get(at, 0.0) + row["size_bytes"]
+    axis = marks.size_axis("cache held", marks.size_ticks(max(held.values())))
+    scale = alt.Scale(domain=extent([0.0, max(held.values())]), nice=False)
+
+    def drawn(title: str) -> Panel:
+        own = [row for row in rows if row["tenant"] == title]
+        y = alt.Y("size_bytes:Q", axis=axis, scale=scale).stack("zero")
+        base = alt.Chart(data(own)).encode(x, y, series.colour())
+        near = marks.tipped(base.mark_point(filled=True, size=marks.POINT_SIZE, opacity=1), tips)
+        return Panel(
+            [base.mark_area(opacity=0.75)], near, PANEL_HEIGHT - 70, title, series.field,
+            quiet=True, says=marks.reading(own, tips),
+        )  # fmt: skip
+
+    columns = 2 if len(tenants) > 1 else 1
+    return Plot([drawn(title) for title in tenants], [series], columns=columns)

@@ -9,7 +9,7 @@
   const SVG = "http://www.w3.org/2000/svg";
   // Panels narrower than this have the names of their rows above the marks.
   const NARROW = 520;
-  const ROW_STRETCH = 1.7;
+  const NAME_HEIGHT = 16;
   const SHAPES = {
     "circle": "M6 2a4 4 0 1 0 .01 0Z",
     "square": "M2.5 2.5h7v7h-7Z",
@@ -19,12 +19,27 @@
     "triangle-down": "M6 10L1.8 2.5H10.2Z",
   };
 
-  function config(narrow, width) {
+  // Rows of a narrow panel are higher by their names, which stand above bars or dots.
+  function rowsOf(panel, narrow, width) {
+    if (!narrow || !panel.names) {
+      const beside = { labelLimit: Math.round(width * 0.35), labelOverlap: false };
+      return { axisYBand: beside, axisYPoint: beside };
+    }
+    const step = panel.spec.height / panel.names + NAME_HEIGHT;
+    const gap = Math.min((NAME_HEIGHT + 4) / step, 0.6), half = (step * (1 - gap)) / 2;
     const above = {
-      labelAlign: "left", labelBaseline: "bottom", labelOffset: -7, labelPadding: -2,
-      ticks: false, domain: false, labelLimit: width - 40, labelOverlap: false,
+      labelAlign: "left", labelBaseline: "bottom", labelPadding: -2, ticks: false,
+      domain: false, labelLimit: width - 40, labelOverlap: false,
     };
-    const beside = { labelLimit: Math.round(width * 0.35), labelOverlap: false };
+    return {
+      axisYBand: { ...above, labelOffset: -half },
+      axisYPoint: { ...above, labelOffset: -7 },
+      scale: { barBandPaddingInner: gap, bandWithNestedOffsetPaddingInner: gap,
+        bandPaddingOuter: gap, bandWithNestedOffsetPaddingOuter: gap },
+    };
+  }
+
+  function config(panel, narrow, width) {
     return {
       background: null, aria: false, font: "system-ui, sans-serif",
       legend: { disable: true }, view: { stroke: null },
@@ -33,25 +48,24 @@
         domainColor: "var(--line)", tickColor: "var(--line)", labelFontSize: 12,
         titleFontSize: 12, titleFontWeight: "normal", labelOverlap: true,
       },
-      axisYBand: narrow ? above : beside,
-      axisYPoint: narrow ? above : beside,
+      axisX: { tickCount: Math.max(3, Math.round(width / 80)) },
+      ...rowsOf(panel, narrow, width),
     };
   }
 
-  function fitted(spec, narrow) {
-    const step = spec.height && spec.height.step;
-    if (!narrow || !step) return spec;
-    return { ...spec, height: { ...spec.height, step: step * ROW_STRETCH } };
+  function fitted(panel, narrow) {
+    const height = panel.spec.height + (narrow ? NAME_HEIGHT * panel.names : 0);
+    return { ...panel.spec, height };
   }
 
   // A panel draws itself again when it becomes narrow or wide; between, Vega follows the width.
-  function panelOf(element, spec) {
+  function panelOf(element, panel) {
     let view = null, drawn = null, queue = Promise.resolve(), focus = "";
     async function draw(narrow, width) {
       if (view) view.finalize();
-      const made = await vegaEmbed(element, fitted(spec, narrow), {
+      const made = await vegaEmbed(element, fitted(panel, narrow), {
         mode: "vega-lite", renderer: "svg", actions: false, defaultStyle: false,
-        config: config(narrow, width), tooltip: { theme: "page" },
+        config: config(panel, narrow, width), tooltip: { theme: "page" },
       });
       view = element.view = made.view;
       if (focus) show(focus);
@@ -68,7 +82,7 @@
     }
     function show(name) {
       focus = name;
-      if (!view || !(spec.params || []).some((param) => param.name === "focus")) return;
+      if (!view || !(panel.spec.params || []).some((param) => param.name === "focus")) return;
       view.signal("focus", name).runAsync();
     }
     return { element, update, show };
@@ -142,7 +156,7 @@
     const places = section.querySelectorAll(".chart");
     const panels = what.panels.map((panel, at) => {
       if (panel.title) places[at].before(textOf("h3", panel.title));
-      return panelOf(places[at], panel.spec);
+      return panelOf(places[at], panel);
     });
     const legends = what.legends.map((legend) => legendOf(legend, panels));
     section.prepend(...legends);

@@ -6,13 +6,15 @@ its unit; the browser makes the texts from the numbers, so that a row is stored 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
 
-from cachewright.report.plots import PANEL_HEIGHT, STEP, Panel, Rows, Series, data
+from cachewright import words
+from cachewright.report.plots import PANEL_HEIGHT, STEP, Panel, Rows, Series, data, distinct
 
 POINT_SIZE, DOT_SIZE = 40, 80
 LINE_WIDTH = 1.6
@@ -46,8 +48,17 @@ def seconds_text(value: str) -> str:
     return f"format({value}, ',.6~r') + ' s'"
 
 
+# The same in words, for those who do not see the figure.
+_WORDS: dict[str, Callable[[float], str]] = {
+    "ratio": words.ratio,
+    "percent": words.percent,
+    "count": words.count,
+    "number": lambda value: words.significant(value, 4),
+    "size": words.size,
+    "milliseconds": lambda value: words.duration(1e6 * value),
+}
 TEXTS = {"size": size_text, "milliseconds": milliseconds_text, "seconds": seconds_text}
-SIZE_LABEL = size_text("datum.value")
+SIZE_LABEL, MILLISECONDS_LABEL = size_text("datum.value"), milliseconds_text("datum.value")
 
 
 @dataclass(frozen=True)
@@ -73,6 +84,16 @@ def tipped(chart: alt.Chart, tips: Sequence[Tip]) -> alt.Chart:
         else:
             shown.append(alt.Tooltip(f"{tip.field}:N", title=tip.title))
     return chart.encode(tooltip=shown)
+
+
+def reading(rows: Rows, tips: Sequence[Tip]) -> str:
+    """Return between what values the last field of a tooltip lies, in words."""
+    tip = tips[-1]
+    values = [row[tip.field] for row in rows if row.get(tip.field) is not None]
+    if tip.kind not in _WORDS or not values:
+        return ""
+    low, high = (_WORDS[tip.kind](value) for value in (min(values), max(values)))
+    return f"{tip.title[:1].upper()}{tip.title[1:]} from {low} to {high}."
 
 
 def lines(
@@ -101,7 +122,8 @@ def lines(
     if series.shaped:
         dots = dots.encode(series.shape())
     near = tipped(dots.mark_point(filled=True, size=POINT_SIZE, opacity=1), tips)
-    return Panel([*below, line, *above], near, height, title, series.field, quiet=not points)
+    says, drawn = reading(rows, tips), [*below, line, *above]
+    return Panel(drawn, near, height, title, series.field, quiet=not points, says=says)
 
 
 def dots(
@@ -112,15 +134,20 @@ def dots(
     tips: Sequence[Tip],
     *,
     title: str = "",
-    height: int | alt.Step | None = None,
-    above: Sequence[alt.Chart] = (),
+    height: int = 0,
+    encodings: Sequence[Any] = (),
 ) -> Panel:
-    """Draw a dot per row; the one nearest to the pointer says its values."""
-    chart = alt.Chart(data(rows)).encode(x, y, series.colour())
+    """Draw a dot per row; the one nearest to the pointer says its values.
+
+    Without a height the panel has a row for each name of `y`.
+    """
+    chart = alt.Chart(data(rows)).encode(x, y, series.colour(), *encodings)
     if series.shaped:
         chart = chart.encode(series.shape())
     near = tipped(chart.mark_point(filled=True, size=DOT_SIZE, opacity=0.9), tips)
-    return Panel(above, near, height or alt.Step(STEP), title, series.field)
+    names, says = 0 if height else _names(rows, y), reading(rows, tips)
+    height = height or STEP * (names + 1)
+    return Panel([], near, height, title, series.field, says=says, names=names)
 
 
 def bars(
@@ -131,13 +158,20 @@ def bars(
     tips: Sequence[Tip],
     *,
     title: str = "",
-    height: int | alt.Step | None = None,
+    step: int = STEP,
     encodings: Sequence[Any] = (),
 ) -> Panel:
-    """Draw bars in the colours of a series."""
+    """Draw bars in the colours of a series, `step` high for each name of `y`."""
     chart = alt.Chart(data(rows)).encode(x, y, series.colour(), *encodings)
     drawn = tipped(chart.mark_bar(), tips)
-    return Panel([drawn], None, height or alt.Step(STEP), title, series.field)
+    names, says = _names(rows, y), reading(rows, tips)
+    height = step * names + STEP // 4
+    return Panel([drawn], None, height, title, series.field, says=says, names=names)
+
+
+def _names(rows: Rows, y: alt.Y) -> int:
+    encoding: Any = y.to_dict()
+    return len(distinct(rows, encoding["field"]))
 
 
 def row_names(name: str, order: Sequence[str], *, grid: bool = False) -> alt.Y:
@@ -157,3 +191,18 @@ def powers(low: int, high: int, at_most: int = 9) -> list[int]:
         return [low, high]
     step = -(-(last - first + 1) // at_most)
     return [1 << power for power in range(first, last + 1, step)]
+
+
+def decades(low: float, high: float, at_most: int = 12) -> list[float]:
+    """Return powers of ten about `low` to `high`, with their halves and fifths where few."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    powers = [10.0**power for power in range(first, last + 1)]
+    parts = (1, 2, 5) if 3 * len(powers) <= at_most else (1,)
+    found = [part * power for power in powers for part in parts]
+    return [value for value in found if powers[0] <= value <= powers[-1]]
+
+
+def size_ticks(top: float) -> list[int]:
+    """Return multiples of a power of two from zero to `top`, four to eight of them."""
+    step = 1 << max(0, max(int(top) // 4, 1).bit_length() - 1)
+    return list(range(0, int(top) + 1, step))

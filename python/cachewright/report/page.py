@@ -26,14 +26,14 @@ def page(result: Result, figures: Sequence[Figure]) -> str:
     """Return the whole page."""
     document = result.document
     several = len(document["cases"]) > 1
-    parts = [
+    parts: list[str | Figure] = [
         f"<h1>{escape(result.name)}</h1>",
         f'<p class="lead">{escape(_workload_sentence(document))}</p>',
         _headline(document),
         '<div class="row">',
         *([_pivot(p) for p in summary.pivots(document) if len(p.partitions) > 1]),
         "</div>",
-        *(figure_section(figure) for figure in figures),
+        *figures,
         *([_ranking(document, ranking) for ranking in summary.rankings(document)]),
         _best_tenants(document, several),
         _responses(document),
@@ -99,14 +99,6 @@ def _headline(document: dict[str, Any]) -> str:
     return (
         f'<section class="best"><p>{what}<strong>{escape(summary.label(best, keys))}</strong></p>'
         f'<div class="tiles">{drawn}</div></section>'
-    )
-
-
-def figure_section(figure: Figure) -> str:
-    """Return a figure with its title and caption."""
-    return (
-        f'<section><h2>{escape(figure.title)}</h2><p class="note">{escape(figure.caption)}</p>'
-        f'<div class="figure">{figure.inline_svg()}</div></section>'
     )
 
 

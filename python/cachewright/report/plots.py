@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as made
 from typing import Any
 
 import altair as alt
@@ -20,7 +21,7 @@ Spec = dict[str, Any]
 
 PANEL_WIDTH, PANEL_HEIGHT = 370, 190
 WIDE_WIDTH, ROWS_WIDTH = 780, 640
-STEP = 24
+STEP, OFFSET_STEP = 24, 12
 # Okabe and Ito's colours for all kinds of sight, without black; readable on light and dark.
 COLOURS = [
     "#0f86c9", "#e07b00", "#109e73", "#cf6ba3", "#8f7a00", "#56b4e9", "#d55e00", "#7c6bd6",
@@ -49,7 +50,7 @@ class Series:
     mark: str = "line"
     shaped: bool = False
     coloured: bool = True
-    dashes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    dashes: Mapping[str, Sequence[int]] = made(default_factory=dict)
 
     def colour(self) -> alt.Color:
         """Return the encoding of the names by colour."""
@@ -104,15 +105,17 @@ class Panel:
 
     `near` marks carry the tooltips; a panel without them has tooltips on its layers. `quiet` ones
     are seen only while they are nearest. `series` is the field that the legend brings forward.
+    `names` is how many rows with a name the panel has, if it consists of rows.
     """
 
     layers: Sequence[alt.Chart]
     near: alt.Chart | None = None
-    height: int | alt.Step = PANEL_HEIGHT
+    height: int = PANEL_HEIGHT
     title: str = ""
     series: str = ""
     quiet: bool = False
     says: str = ""
+    names: int = 0
 
     def live(self) -> Spec:
         """Return the specification that fills its container and answers the pointer."""
@@ -127,7 +130,8 @@ class Panel:
         spec = chart.properties(width="container", height=self.height).to_dict()
         for key in ("$schema", "config"):
             spec.pop(key, None)
-        return printable({**spec, "autosize": {"type": "fit-x", "contains": "padding"}})
+        whole: Spec = printable(spec)
+        return whole
 
     def still(self, width: int) -> Any:
         """Return the chart without what answers a pointer."""
@@ -142,7 +146,7 @@ class Panel:
         """Return the width in a file."""
         if columns > 1:
             return PANEL_WIDTH
-        return WIDE_WIDTH if isinstance(self.height, int) else ROWS_WIDTH
+        return ROWS_WIDTH if self.names else WIDE_WIDTH
 
     def _lit(self, layer: alt.Chart, bright: Any) -> alt.Chart:
         if not self.series:
@@ -178,9 +182,13 @@ class Plot:
 
     def live(self) -> Spec:
         """Return what a page's script needs to draw the figure."""
-        panels = [{"title": panel.title, "spec": panel.live()} for panel in self.panels]
+        panels = [
+            {"title": panel.title, "names": panel.names, "spec": panel.live()}
+            for panel in self.panels
+        ]
         legends = [legend.legend() for legend in self.legends]
-        return printable({"legends": legends, "panels": panels})
+        whole: Spec = printable({"legends": legends, "panels": panels})
+        return whole
 
     def still(self) -> Any:
         """Return the whole as one chart of fixed width, with legends."""

@@ -21,7 +21,8 @@ from cachewright.report import (
     reproduced_kinds,
     reproduced_mixes,
 )
-from cachewright.report.page import figure_section, html_table, marked, whole_page
+from cachewright.report.figure import Figure
+from cachewright.report.page import html_table, marked, whole_page
 from cachewright.report.parts import Table
 from cachewright.reproduce import Study, parts
 from cachewright.reproduce.specs import FigureSpec, Setup
@@ -110,7 +111,7 @@ def _page(what: Study) -> str:
     notes = [*remarks(setup), setup.machine]
     notes += [note for study, part in known for note in study.notes(part)]
     listed = "".join(f"<li>{escape(note)}</li>" for note in notes)
-    drawn = [
+    drawn: list[str | Figure] = [
         "<h1>Our numbers beside the paper's</h1>",
         f'<p class="lead">{escape(setup.paper)}</p>',
         f'<ul class="note">{listed}</ul>',
@@ -119,7 +120,7 @@ def _page(what: Study) -> str:
     for study, part, figure in _each(what):
         drawn.append(_beside(figure, study.sentences(part, figure)))
         for one in study.shown(part, figure):
-            drawn.append(_section(one) if isinstance(one, Table) else figure_section(one))
+            drawn.append(_section(one) if isinstance(one, Table) else one)
     return whole_page("Our numbers beside the paper's", drawn)
 
 

@@ -13,10 +13,11 @@ from typing import Any
 import altair as alt
 
 from cachewright import amplification, words
-from cachewright.report import amplified
-from cachewright.report.charts import PANEL_HEIGHT, WIDE_WIDTH
-from cachewright.report.figures import Figure
+from cachewright.report import amplified, marks
+from cachewright.report.figure import Figure
+from cachewright.report.marks import Tip
 from cachewright.report.parts import Table, plain
+from cachewright.report.plots import OFFSET_STEP, Plot, Series, distinct
 from cachewright.reproduce.amplified import Amplified, Scheme, SchemesSpec
 from cachewright.summary import best_index
 
@@ -269,18 +270,14 @@ def _bars(what: Amplified, figure: SchemesSpec, op: str, name: str, title: str) 
         for scheme in figure.schemes
         for workload, case in zip(what.setup.workloads, what.cases(figure, scheme, op), strict=True)
     ]
-    order = [scheme.title for scheme in figure.schemes]
-    chart = (
-        alt.Chart(alt.InlineData(values=rows))
-        .mark_bar()
-        .encode(
-            x=alt.X("trace:N").sort(None).title(None).axis(labelAngle=0),
-            xOffset=alt.XOffset("scheme:N").sort(order),
-            y=alt.Y("extra:Q").title("(F-U)/U"),
-            color=alt.Color("scheme:N").sort(order).title(None).legend(orient="bottom", columns=5),
-            tooltip=["scheme:N", "trace:N", alt.Tooltip("extra:Q", format=".3f")],
-        )
-        .properties(width=WIDE_WIDTH, height=PANEL_HEIGHT + 40)
-    )
+    series = Series("scheme", [scheme.title for scheme in figure.schemes], "scheme", "box")
+    tips = [Tip("trace", "trace"), Tip("scheme", "scheme")]
+    tips.append(Tip("extra writes per host write", "extra", "ratio"))
+    x = alt.X("extra:Q").title("extra writes per host write, (F-U)/U")
+    y = marks.row_names("trace", distinct(rows, "trace"))
+    offset = alt.YOffset("scheme:N").sort(list(series.names))
+    step = OFFSET_STEP * (len(series.names) + 1)
+    panel = marks.bars(rows, series, x, y, tips, step=step, encodings=[offset])
+    chart = Plot([panel], [series])
     caption = "Pages programmed beyond those of the host, per page of the host; lower is better."
     return Figure(f"extra-writes-{name}", f"{figure.title}, {title}", caption, chart)

@@ -13,9 +13,11 @@ from typing import Any
 import altair as alt
 
 from cachewright import words
-from cachewright.report.charts import PANEL_HEIGHT, WIDE_WIDTH
-from cachewright.report.figures import Figure
+from cachewright.report import charts, marks
+from cachewright.report.figure import Figure
+from cachewright.report.marks import Tip
 from cachewright.report.parts import Table, plain
+from cachewright.report.plots import PANEL_HEIGHT, Plot, Series
 from cachewright.reproduce.caching import Asked, Caching, CachingFigure, Case, Scheme
 from cachewright.reproduce.imitators import Imitator
 from cachewright.summary import best_index
@@ -204,19 +206,13 @@ def _over_time(what: Caching, figure: CachingFigure, workload: str) -> list[Tabl
         for row in what.rows[Asked(workload, figure.sizes[0], scheme)]:
             if row["tenant"] == "all" and row["hit_ratio"] is not None:
                 s = row["time_ns"] / NS_PER_S
-                points.append({"scheme": scheme.title, "s": s, "hits": row["hit_ratio"]})
-    titles = [scheme.title for scheme in figure.schemes]
-    chart = (
-        alt.Chart(alt.InlineData(values=points))
-        .mark_line(strokeWidth=1.6)
-        .encode(
-            x=alt.X("s:Q").title("time (s)"),
-            y=alt.Y("hits:Q").title("hit ratio"),
-            color=alt.Color("scheme:N").sort(titles).title(None),
-            tooltip=["scheme:N", "s:Q", alt.Tooltip("hits:Q", format=".3f")],
-        )
-        .properties(width=WIDE_WIDTH - 120, height=PANEL_HEIGHT + 40)
-    )
+                points.append({"scheme": scheme.title, "seconds": s, "hits": row["hit_ratio"]})
+    series = Series("scheme", [scheme.title for scheme in figure.schemes], "scheme")
+    tips = [Tip("scheme", "scheme"), Tip("time", "seconds", "seconds")]
+    tips.append(Tip("hit ratio", "hits", "ratio"))
+    y = alt.Y("hits:Q").title("hit ratio")
+    panel = marks.lines(points, series, charts.seconds(points), y, tips, height=PANEL_HEIGHT + 40)
+    chart = Plot([panel], [series])
     caption = "Hit ratio of each window; what trains comes before."
     name = f"{figure.name}-{workload}"
     return [
@@ -227,13 +223,15 @@ def _over_time(what: Caching, figure: CachingFigure, workload: str) -> list[Tabl
 
 def _tenths(figure: CachingFigure, workload: str, points: Sequence[dict[str, Any]]) -> Table:
     """Return mean hit ratios by tenths of the replay."""
-    end = max((point["s"] for point in points), default=1.0)
+    end = max((point["seconds"] for point in points), default=1.0)
     rows = []
     for scheme in figure.schemes:
         own = [point for point in points if point["scheme"] == scheme.title]
         cells = []
         for tenth in range(10):
-            inside = [p["hits"] for p in own if tenth <= min(10 * p["s"] / end, 9.999) < tenth + 1]
+            inside = [
+                p["hits"] for p in own if tenth <= min(10 * p["seconds"] / end, 9.999) < tenth + 1
+            ]
             cells.append(words.ratio(sum(inside) / len(inside)) if inside else words.NOTHING)
         rows.append([scheme.title, *cells])
     headers = ["scheme", *(f"{10 * tenth} %" for tenth in range(10))]

@@ -15,7 +15,7 @@ from typing import Any
 from cachewright import words
 from cachewright.report import reproduced_drive_alone as alone
 from cachewright.report.drive_charts import mix_dots
-from cachewright.report.figures import Figure
+from cachewright.report.figure import Figure
 from cachewright.report.parts import Table, plain
 from cachewright.reproduce.drive_mixes import DriveMixes, Outcome
 from cachewright.reproduce.drive_specs import DriveFigure, Mix, Scheme

@@ -13,13 +13,12 @@ from typing import Any
 from cachewright import _native, words
 from cachewright.demand import THRESHOLD
 from cachewright.report.drive_charts import by_size, scatter
-from cachewright.report.figures import Figure
+from cachewright.report.figure import Figure
 from cachewright.report.parts import Table, plain
 from cachewright.reproduce.drive_mixes import DriveMixes, Outcome
 from cachewright.reproduce.drive_specs import DriveFigure, Setting
 from cachewright.summary import best_index
 
-MIB = 1 << 20
 LSTM, ALL = "lstm", "1111"
 
 
@@ -73,7 +72,7 @@ def _sizes(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
                 {
                     "tenant": name,
                     "all": "alone",
-                    "mib": _size(figure.setting, granule) / MIB,
+                    "size_bytes": _size(figure.setting, granule),
                     "us": means[name][granule] / 1e3,
                     "point": " and ".join(marks),
                 }
@@ -191,7 +190,7 @@ def _features_alone(what: DriveMixes, figure: DriveFigure) -> list[Table | Figur
                 {
                     "panel": f"{line.series}, {line.workload}",
                     "label": line.label,
-                    "mib": size / MIB,
+                    "size_bytes": size,
                     "us": means[size],
                     "point": "",
                 }

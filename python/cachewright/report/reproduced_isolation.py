@@ -11,7 +11,8 @@ from typing import Any
 
 from cachewright import _native, words
 from cachewright.report import charts, isolation_charts
-from cachewright.report.figures import Figure, series_rows
+from cachewright.report.figure import Figure
+from cachewright.report.figures import series_rows
 from cachewright.report.parts import Table, plain
 from cachewright.reproduce.isolation import Asked, Isolation, noisy
 from cachewright.reproduce.isolation_measures import Outcome, deviation, mean
@@ -20,7 +21,7 @@ from cachewright.summary import best_index
 from cachewright.timing import holders
 
 MB = 1e6
-ROOMS = {"own": "bucket", "common": "pool"}
+REGIONS = {"own": "bucket", "common": "pool"}
 NS_PER_S = 1e9
 # The layouts that others are compared with, the paper's and ours, and the one with common channels.
 OWN, SHARED = "oc-cache", "shared-cache"
@@ -252,18 +253,18 @@ def _rooms(what: Isolation, figure: IsolationSpec) -> list[Figure]:
     rows = []
     for point, layout in figure.rows():
         outcome = what.found(figure, point, layout)[0]
-        mib = int(outcome.case["block_bytes"]) / (1 << 20)
+        block = int(outcome.case["block_bytes"])
         names = [one["name"] for one in outcome.responses]
         for window in outcome.rooms if layout.title == OWN else []:
             for room in ("own", "common"):
                 for name, blocks in zip(names, window[f"{room}_blocks"], strict=True):
-                    row = {"tenant": name, "room": ROOMS[room], "mib": blocks * mib}
+                    row = {"tenant": name, "region": REGIONS[room], "size_bytes": blocks * block}
                     rows.append({**row, "seconds": window["time_ns"] / NS_PER_S})
     if not rows:
         return []
     caption = f"At the end of each window under {OWN}, of the first seed, the warm-up too."
     title = f"{figure.title}: buckets and pool over time"
-    return [Figure(f"{figure.name}-rooms", title, caption, isolation_charts.rooms(rows))]
+    return [Figure(f"{figure.name}-rooms", title, caption, isolation_charts.regions(rows))]
 
 
 def _map(what: Isolation, figure: IsolationSpec) -> Table:

@@ -11,10 +11,12 @@ from typing import Any
 import altair as alt
 
 from cachewright import words
-from cachewright.report import charts
-from cachewright.report.charts import PANEL_HEIGHT, WIDE_WIDTH
-from cachewright.report.figures import Figure, series_rows
+from cachewright.report import charts, marks
+from cachewright.report.figure import Figure
+from cachewright.report.figures import series_rows
+from cachewright.report.marks import Tip
 from cachewright.report.parts import Table, plain
+from cachewright.report.plots import PANEL_HEIGHT, Plot, Series, distinct, extent
 from cachewright.reproduce.mixes import Case, Division, Mixes, MixSpec
 from cachewright.summary import best_index
 
@@ -254,24 +256,24 @@ def _alone_chart(what: Mixes, figure: MixSpec) -> Figure:
     rows = [
         {
             "application": line["tenant"],
-            "mib": point["size_blocks"] * block / (1 << 20),
+            "size_bytes": point["size_blocks"] * block,
             "hit_ratio": point["hit_ratio"],
         }
         for line in document["latency"]
         for point in line["points"]
         if point["size_blocks"]
     ]
-    chart = (
-        alt.Chart(alt.InlineData(values=rows))
-        .mark_line(strokeWidth=1.8, point=True)
-        .encode(
-            x=alt.X("mib:Q").scale(type="log", base=2, nice=False).title("cache (MiB)"),
-            y=alt.Y("hit_ratio:Q").scale(domain=[0, 1]).title("hit ratio"),
-            color=alt.Color("application:N").sort(None).title(None),
-            tooltip=["application:N", "mib:Q", alt.Tooltip("hit_ratio:Q", format=".4f")],
-        )
-        .properties(width=WIDE_WIDTH, height=PANEL_HEIGHT + 60)
+    series = Series("application", distinct(rows, "application"), "application")
+    sizes = sorted({row["size_bytes"] for row in rows})
+    axis = marks.size_axis("cache", sizes[:: max(1, -(-len(sizes) // 9))])
+    scale = alt.Scale(type="log", base=2, nice=False, domain=extent(sizes))
+    tips = [Tip("application", "application"), Tip("cache", "size_bytes", "size")]
+    x = alt.X("size_bytes:Q", axis=axis, scale=scale)
+    y = alt.Y("hit_ratio:Q").scale(domain=[0, 1]).title("hit ratio")
+    panel = marks.lines(
+        rows, series, x, y, [*tips, charts.HIT_RATIO], height=PANEL_HEIGHT + 60, points=True
     )
+    chart = Plot([panel], [series])
     caption = "Each application alone in the cache, read-ahead included."
     return Figure(figure.name, figure.title, caption, chart)
 

@@ -6,16 +6,27 @@ Units: milliseconds on axes, seconds of simulated time.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
 from cachewright import summary, timing, words
-from cachewright.report import charts, drives
-from cachewright.report.figures import Figure
+from cachewright.report import charts, drives, marks
+from cachewright.report.figure import Figure
+from cachewright.report.marks import Tip
+from cachewright.report.plots import (
+    PANEL_HEIGHT,
+    Panel,
+    Plot,
+    Rows,
+    Series,
+    distinct,
+    extent,
+)
 
 if TYPE_CHECKING:
-    from cachewright.result import Curves, Result
+    from cachewright.result import Result
 
 CASES = 6
 NS_PER_MS = 1e6
@@ -53,23 +64,21 @@ def _breakdown(result: Result, cases: list[dict[str, Any]]) -> Figure:
         for line in timing.lines(case)
         for order, part in enumerate(parts)
     ]
-    bars = (
-        alt.Chart(alt.InlineData(values=rows))
-        .mark_bar()
-        .encode(
-            x=alt.X("sum(ms):Q").title("mean response (ms)"),
-            y=alt.Y("tenant:N").sort(None).title(None),
-            color=alt.Color("part:N").sort(parts).title("where time went"),
-            order=alt.Order("order:Q"),
-            tooltip=["tenant:N", "part:N", alt.Tooltip("ms:Q", format=".4g"), "share:N"],
-        )
-        .properties(width=charts.WIDE_WIDTH - 160, height=alt.Step(22))
-    )
+    series = Series("part", parts, "where time went", "box")
+    totals = [line["mean_ns"] / NS_PER_MS for case in cases for line in timing.lines(case)]
+    x = alt.X("ms:Q").title("mean response (ms)").scale(domain=[0, max(totals)], nice=True)
+    tips = [Tip("tenant", "tenant"), Tip("spent on", "part"), Tip("share", "share")]
+    tips.append(Tip("time", "ms", "milliseconds"))
+
+    def draw(own: Rows, title: str) -> Panel:
+        y, order = marks.row_names("tenant", distinct(own, "tenant")), alt.Order("order:Q")
+        return marks.bars(own, series, x, y, tips, title=title, encodings=[order])
+
     return Figure(
         "response-breakdown",
         "Where time went",
         f"Mean response of each tenant, cut into what it was spent on{_order(cases)}.",
-        _by_case(bars, cases, result),
+        Plot(_by_case(rows, draw), [series]),
     )
 
 
@@ -82,29 +91,29 @@ def _percentiles(result: Result, cases: list[dict[str, Any]]) -> Figure:
             "percentile": name,
             # A logarithmic axis has no zero: what took no time is drawn at a nanosecond.
             "ms": max(line[key], 1) / NS_PER_MS,
-            "response": words.duration(line[key]),
         }
         for case in cases
         for line in timing.lines(case)
         for name, key in keys.items()
     ]
-    dots = (
-        alt.Chart(alt.InlineData(values=rows))
-        .mark_point(filled=True, size=70, opacity=0.9)
-        .encode(
-            x=alt.X("ms:Q").scale(type="log").title("response (ms)"),
-            y=alt.Y("tenant:N").sort(None).title(None).axis(grid=True),
-            color=alt.Color("percentile:N").sort(list(keys)).title("percentile"),
-            shape=alt.Shape("percentile:N").sort(list(keys)).legend(None),
-            tooltip=["tenant:N", "percentile:N", "response:N"],
-        )
-        .properties(width=charts.WIDE_WIDTH - 160, height=alt.Step(22))
-    )
+    series = Series("percentile", list(keys), "percentile", "point", shaped=True)
+    low, high = extent([row["ms"] for row in rows])
+    ticks = marks.decades(low, high)
+    scale = alt.Scale(type="log", domain=[ticks[0], ticks[-1]])
+    axis = alt.Axis(title="response", labelExpr=marks.MILLISECONDS_LABEL, values=ticks)
+    x = alt.X("ms:Q", scale=scale, axis=axis)
+    tips = [Tip("tenant", "tenant"), Tip("percentile", "percentile")]
+    tips.append(Tip("response", "ms", "milliseconds"))
+
+    def draw(own: Rows, title: str) -> Panel:
+        y = marks.row_names("tenant", distinct(own, "tenant"), grid=True)
+        return marks.dots(own, series, x, y, tips, title=title)
+
     return Figure(
         "response-percentiles",
         "Response times",
         f"Percentiles of each tenant's responses, on a logarithmic axis{_order(cases)}.",
-        _by_case(dots, cases, result),
+        Plot(_by_case(rows, draw), [series]),
     )
 
 
@@ -112,21 +121,17 @@ def _order(cases: list[dict[str, Any]]) -> str:
     return "; the fastest cases first and the slowest last" if len(cases) > 1 else ""
 
 
-def _by_case(chart: Any, cases: list[dict[str, Any]], result: Result) -> Any:
-    labels = [_label(result, case) for case in cases]
+def _by_case(rows: Rows, draw: Callable[[Rows, str], Panel]) -> list[Panel]:
+    """Return a panel per case, titled if there are several."""
+    cases = distinct(rows, "case")
     if len(cases) == 1:
-        return chart
-    return chart.facet(
-        row=alt.Row("case:N")
-        .sort(labels)
-        .title(None)
-        .header(labelOrient="top", labelAnchor="start")
-    )
+        return [draw(rows, "")]
+    return [draw([row for row in rows if row["case"] == case], case) for case in cases]
 
 
 def _over_time(result: Result, case: dict[str, Any]) -> Figure:
-    series = case["timing"]["series"]
-    width_s = series["width_ns"] / NS_PER_S
+    bins = case["timing"]["series"]
+    width_s = bins["width_ns"] / NS_PER_S
     names = [tenant["name"] for tenant in case["timing"]["tenants"]]
     rows = [
         {
@@ -135,64 +140,60 @@ def _over_time(result: Result, case: dict[str, Any]) -> Figure:
             "per_second": requests / width_s,
             "ms": mean_ns / NS_PER_MS,
         }
-        for name, bins in zip(names, series["tenants"], strict=True)
-        for index, (requests, _, mean_ns) in enumerate(bins)
+        for name, each in zip(names, bins["tenants"], strict=True)
+        for index, (requests, _, mean_ns) in enumerate(each)
         if requests
     ]
-    base = alt.Chart(alt.InlineData(values=rows)).encode(
-        x=alt.X("seconds:Q").title("seconds").scale(nice=False),
-        color=alt.Color("tenant:N").sort(names).title("tenant"),
+    series = Series("tenant", names, "tenant")
+    tips = [Tip("tenant", "tenant"), Tip("time", "seconds", "seconds")]
+    measures = (
+        ("mean response (ms)", Tip("mean response", "ms", "milliseconds")),
+        ("answers per second", Tip("answers per second", "per_second", "number")),
     )
-    line = base.mark_line(strokeWidth=1.4).properties(
-        width=charts.WIDE_WIDTH, height=charts.PANEL_HEIGHT - 60
-    )
-    chart = alt.vconcat(
-        line.encode(y=alt.Y("ms:Q").title("mean response (ms)")),
-        line.encode(y=alt.Y("per_second:Q").title("answers per second")),
-    )
+    panels = [
+        marks.lines(
+            rows, series, charts.seconds(rows), alt.Y(f"{tip.field}:Q").title(title),
+            [*tips, tip], height=PANEL_HEIGHT - 40,
+        )
+        for title, tip in measures
+    ]  # fmt: skip
     return Figure(
         "response-over-time",
         "Response and throughput over time",
-        f"Fastest case ({_label(result, case)}), in bins of {words.duration(series['width_ns'])}.",
-        chart,
+        f"Fastest case ({_label(result, case)}), in bins of {words.duration(bins['width_ns'])}.",
+        Plot(panels, [series]),
     )
 
 
-def latency_figure(curves: Curves) -> Figure:
+def latency_figure(document: dict[str, Any]) -> Figure:
     """Return mean and p99 response against cache size, a line per tenant and policy."""
-    block = int(curves.document["block_bytes"])
-    several = len({curve["policy"] for curve in curves.document["latency"]}) > 1
+    block = int(document["block_bytes"])
+    several = len({curve["policy"] for curve in document["latency"]}) > 1
     rows = [
         {
             "line": f"{curve['tenant']}, {curve['policy']}" if several else curve["tenant"],
             "size_bytes": point["size_blocks"] * block,
-            "size": words.size(point["size_blocks"] * block),
             "measure": measure,
             "ms": point[key] / NS_PER_MS,
         }
-        for curve in curves.document["latency"]
+        for curve in document["latency"]
         for point in curve["points"]
         for measure, key in (("mean", "mean_ns"), ("p99", "p99_ns"))
     ]
     sizes = sorted({row["size_bytes"] for row in rows})
-    step = max(1, -(-len(sizes) // 9))
-    chart = (
-        alt.Chart(alt.InlineData(values=rows))
-        .mark_line(strokeWidth=1.6, point=alt.OverlayMarkDef(filled=True, size=40))
-        .encode(
-            x=alt.X("size_bytes:Q")
-            .scale(nice=False)
-            .axis(values=sizes[::step], labelExpr=charts.SIZE_LABEL, title="cache size"),
-            y=alt.Y("ms:Q").title("response (ms)"),
-            color=alt.Color("line:N").sort(None).title("tenant"),
-            strokeDash=alt.StrokeDash("measure:N").title("measure"),
-            tooltip=["line:N", "measure:N", "size:N", alt.Tooltip("ms:Q", format=".4g")],
-        )
-        .properties(width=charts.WIDE_WIDTH, height=charts.PANEL_HEIGHT + 80)
-    )
+    title = "tenant and policy" if several else "tenant"
+    series = Series("line", distinct(rows, "line"), title)
+    measures = Series("measure", ["mean", "p99"], "measure", coloured=False, dashes={"p99": (4, 3)})
+    axis = marks.size_axis("cache size", sizes[:: max(1, -(-len(sizes) // 9))])
+    tips = [Tip(title, "line"), Tip("measure", "measure"), Tip("cache size", "size_bytes", "size")]
+    panel = marks.lines(
+        rows, series, alt.X("size_bytes:Q", axis=axis).scale(nice=False),
+        alt.Y("ms:Q").title("response (ms)"), [*tips, Tip("response", "ms", "milliseconds")],
+        height=PANEL_HEIGHT + 80, points=True, encodings=[measures.dash()],
+    )  # fmt: skip
     return Figure(
         "latency-curves",
         "Response time by cache size",
         "Each tenant alone; size 0 is the cache switched off.",
-        chart,
+        Plot([panel], [series, measures]),
     )
