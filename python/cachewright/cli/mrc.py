@@ -111,8 +111,8 @@ def mrc(
     how, to = curve or CurveArgs(), files or CurveFiles()
     spec = source if is_stack_path(source) else (trace or options.TraceArgs()).trace(source)
     _check_figure(to.figure)
-    if to.figure is not None:
-        targets.check(to.figure, files_of(spec), overwrite=to.force, how=targets.FORCE)
+    for path in _figure_paths(to.figure, how.latency):
+        targets.check(path, files_of(spec), overwrite=to.force, how=targets.FORCE)
     folder = to.out
     if folder is None and to.report:
         folder = RESULTS / (source.name.split(".")[0] or "mrc")
@@ -161,11 +161,17 @@ def _files(curves: Curves, to: CurveFiles, folder: Path | None) -> list[str]:
     if folder is not None and to.report:
         lines.append(f"report: {curves.report(folder / REPORT_FILE)}")
     if to.figure is not None:
-        lines.append(f"figure: {curves.figure(to.figure)}")
-        if curves.document.get("latency"):
-            beside = to.figure.with_stem(f"{to.figure.stem}-latency")
-            lines.append(f"figure: {curves.latency_figure(beside)}")
+        first, *beside = _figure_paths(to.figure, bool(curves.document.get("latency")))
+        lines.append(f"figure: {curves.figure(first)}")
+        lines += [f"figure: {curves.latency_figure(path)}" for path in beside]
     return lines
+
+
+def _figure_paths(path: Path | None, latency: bool) -> list[Path]:
+    """Return the files of the figures: miss ratios, then response times if they are measured."""
+    if path is None:
+        return []
+    return [path, path.with_stem(f"{path.stem}-latency")] if latency else [path]
 
 
 def _check_figure(path: Path | None) -> None:
