@@ -35,6 +35,7 @@ __all__ = [
     "characterizer_rows",
     "characterizers",
     "check",
+    "choices",
     "devices",
     "formats",
     "import_mqsim",
@@ -79,6 +80,13 @@ def import_mqsim(
 def parse_bytes(text: str) -> int: ...
 def parse_duration(text: str) -> int: ...
 def check(stack: str, origin: str, settings: Sequence[tuple[str, str]]) -> str: ...
+def choices(
+    stack: str,
+    origin: str,
+    settings: Sequence[tuple[str, str]],
+    vary: Sequence[tuple[str, Sequence[str]]],
+    key: str,
+) -> list[tuple[str, str | None]]: ...
 def run(
     stack: str,
     origin: str,

@@ -18,6 +18,7 @@ type Pairs = Vec<(String, String)>;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check, module)?)?;
+    module.add_function(wrap_pyfunction!(choices, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(mrc, module)?)?;
     module.add_function(wrap_pyfunction!(plan, module)?)?;
@@ -33,6 +34,22 @@ fn text(done: Result<Value, ExperimentError>) -> PyResult<String> {
 #[pyfunction]
 fn check(py: Python<'_>, stack: &str, origin: PathBuf, settings: Pairs) -> PyResult<String> {
     text(py.detach(|| cachewright_experiment::check(stack, &origin, &settings)))
+}
+
+/// The entries of a registry that `key` can take, and why those left out are refused.
+#[pyfunction]
+fn choices(
+    py: Python<'_>,
+    stack: &str,
+    origin: PathBuf,
+    settings: Pairs,
+    vary: Vec<(String, Vec<String>)>,
+    key: &str,
+) -> PyResult<Vec<(String, Option<String>)>> {
+    let options = RunOptions { vary, set: settings, ..RunOptions::default() };
+    let found = py.detach(|| cachewright_experiment::choices(stack, &origin, &options, key));
+    let found = found.map_err(of_experiment)?;
+    Ok(found.into_iter().map(|choice| (choice.name.to_owned(), choice.refused)).collect())
 }
 
 /// Runs every combination of `vary`; `load(name, origin)` finds policies written in Python.

@@ -6,6 +6,7 @@
 
 pub mod case;
 pub mod characterize;
+pub mod choices;
 mod curves;
 pub mod error;
 pub mod foreign;
@@ -31,6 +32,7 @@ pub mod timed;
 pub mod wa;
 
 pub use characterize::{CharacterizeOptions, TraceChoice, VolumeRows, characterize};
+pub use choices::{Choice, choices};
 pub use error::ExperimentError;
 pub use foreign::{ForeignLoader, ForeignPolicies};
 pub use info::{InfoOptions, info};

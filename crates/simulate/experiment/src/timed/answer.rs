@@ -144,8 +144,11 @@ pub fn experience_json(found: &Experience) -> Map<String, Value> {
         put(&format!("{part}_ns"), all.quantile_ns(share).into());
     }
     put("max_ns", all.max_ns().into());
-    put("read_mean_ns", found.reads.mean_ns().into());
-    put("write_mean_ns", found.writes.mean_ns().into());
+    for (op, own) in [("read", &found.reads), ("write", &found.writes)] {
+        put(&format!("{op}s"), own.count().into());
+        put(&format!("{op}_mean_ns"), own.mean_ns().into());
+        put(&format!("{op}_p99_ns"), own.quantile_ns(0.99).into());
+    }
     put("throughput_per_s", found.throughput_per_s().into());
     put("bytes_per_s", found.bytes_per_s().into());
     put("finished_ns", found.last_ns.into());
