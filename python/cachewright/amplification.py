@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 RESULT_FILE = "wa.json"
 Case = dict[str, Any]
+# What the rest reads without asking whether it is there.
+_KEYS = {"name": str, "tenants": list, "cases": list, "warnings": list}
 DAGGER = "†"
 _NESTED = ("series", "streams", "erases", "classifier", "learning", "training")
 MEASURES = ("accuracy", "precision", "recall", "f1", "majority")
@@ -42,10 +44,13 @@ class Amplification:
 
     @staticmethod
     def load(path: PathLike) -> Amplification:
-        """Read a result folder back. Errors: `SpecError` when there is no readable result."""
+        """Read a result folder back.
+
+        Errors: `SpecError` when there is no readable result, or one of another version.
+        """
         folder = Path(path)
         return Amplification(
-            documents.read(folder / RESULT_FILE, "a folder written by `wa`"), folder
+            documents.read(folder / RESULT_FILE, "a result of `wa`", _KEYS), folder
         )
 
     @property

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from cachewright import _native
 from cachewright.amplification import Amplification
-from cachewright.demand import Segments
 from cachewright.policies import Finder, check_name
 from cachewright.result import Curves, Result
 from cachewright.source import TraceLike, TraceOptions, opened
@@ -31,9 +30,9 @@ from cachewright.spec import (
     vary_pairs,
 )
 from cachewright.spec import load as load_stack
-from cachewright.train.by_name import hand_out
 
 if TYPE_CHECKING:
+    from cachewright.demand import Segments
     from cachewright.policies import MakeCachePolicy, Policies
     from cachewright.train.window import Trainer
     from cachewright.types import Progress
@@ -264,6 +263,8 @@ def segments(
     those before have left; `replay.warmup` changes nothing. Errors: `SpecError` (also for a stack
     without devices or in a closed loop), `TraceError`, `RunError`.
     """
+    from cachewright.demand import Segments
+
     stack = load_stack(spec)
     found = _native.segments(
         stack.text,
@@ -352,6 +353,8 @@ def wa(
     model file that they use untrained. With `out` a folder with `wa.json` is written. Errors:
     `SpecError`, `TraceError`, `RunError`.
     """
+    from cachewright.train.by_name import hand_out
+
     stack = stack_of(spec, {"capacity": ANY_CAPACITY})
     if reserve is not None and reserve < LEAST_RESERVE:
         raise _native.SpecError(f"`reserve`: found {reserve}, expected {LEAST_RESERVE} or more")

@@ -1,31 +1,93 @@
 """Result documents: read back from a folder, and made into polars frames.
 
-For: what `Result` and `Amplification` share. Must never know: what a document holds.
+For: what `Result` and `Amplification` share. Must never know: what a document means, beyond the
+keys that its reader names. A document of another version is refused: its numbers may mean something
+else.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright import words
-from cachewright._native import SpecError
+from cachewright._native import Error, SpecError, __version__
 
 if TYPE_CHECKING:
     import polars as pl
 
+VERSION = "cachewright"
+_KINDS: dict[type, str] = {dict: "table", list: "list", str: "text"}
+# What of a version must be the same: 0.1 of 0.1.7.
+_SAME = 2
+_NAMES = ("tenants", "cases")
 
-def read(file: Path, expected: str) -> dict[str, Any]:
-    """Return the document in `file`. Errors: `SpecError`, naming what was `expected`."""
+
+def read(file: Path, expected: str, keys: Mapping[str, type]) -> dict[str, Any]:
+    """Return the document in `file`, which was written by this version and has `keys`.
+
+    Errors: `SpecError`, naming the file, what was found and what was `expected`.
+    """
     try:
-        document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        document = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise SpecError(f"{file}: {words.reason(error)}; expected {expected}") from None
-    except ValueError as error:
-        raise SpecError(f"{file}: {error}, expected a result document (JSON)") from None
+    except (ValueError, RecursionError) as error:
+        raise SpecError(f"{file}: found no JSON ({error}), expected {expected}") from None
+    if not isinstance(document, dict) or not isinstance(document.get(VERSION), str):
+        raise SpecError(f"{file}: found JSON without a `{VERSION}` version, expected {expected}")
+    found = document[VERSION]
+    if found.split(".")[:_SAME] != __version__.split(".")[:_SAME]:
+        raise SpecError(
+            f"{file}: found a result of version `{_plain(found)}`, expected one of version "
+            f"{__version__}; run the command again"
+        )
+    for key, kind in keys.items():
+        if not isinstance(document.get(key), kind):
+            raise SpecError(f"{file}: found no {_KINDS[kind]} `{key}`, expected {expected}")
+    with whole(file):
+        for name in _names(document):
+            if name != _plain(name):
+                raise SpecError(
+                    f"{file}: found the name `{_plain(name)}`, expected no control characters in it"
+                )
     return document
+
+
+@contextmanager
+def whole(file: Path) -> Iterator[None]:
+    """Turn whatever a damaged document in `file` leads to into one sentence.
+
+    Errors: `SpecError`; those of the package itself pass through.
+    """
+    try:
+        yield
+    except (Error, OSError):
+        raise
+    except Exception as error:
+        text = " ".join(str(error).split())
+        missing = f"no {text}" if isinstance(error, KeyError) else f"{type(error).__name__}: {text}"
+        raise SpecError(
+            f"{file}: found a damaged result ({missing}), expected what the command wrote; run it "
+            "again"
+        ) from error
+
+
+def _names(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names that figures show: of the stack and of its tenants."""
+    yield str(document.get("name", ""))
+    for key in _NAMES:
+        for line in document.get(key, []):
+            yield str(line.get("name", ""))
+            yield from (str(one["name"]) for one in line.get("tenants", []))
+
+
+def _plain(text: str) -> str:
+    """Return a text without control characters."""
+    return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def frame(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
@@ -33,3 +95,23 @@ def frame(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
     import polars as pl
 
     return pl.DataFrame(list(rows), infer_schema_length=None)
+
+
+def parquet(file: Path, columns: Sequence[str]) -> pl.DataFrame:
+    """Return a Parquet file of a result folder. Errors: `SpecError` when it is damaged."""
+    import polars as pl
+
+    try:
+        found = pl.read_parquet(file)
+    except FileNotFoundError:
+        raise SpecError(f"{file}: found no such file, expected it beside the result") from None
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        reason = (" ".join(str(error).split()) or type(error).__name__)[:80]
+        raise SpecError(
+            f"{file}: found no whole Parquet file ({reason}), expected the one that the run wrote; "
+            "run it again"
+        ) from None
+    missing = [name for name in columns if name not in found.columns]
+    if missing:
+        raise SpecError(f"{file}: found no column `{missing[0]}`, expected those of a result")
+    return found

@@ -74,7 +74,7 @@ def _commands(found: dict[str, Any]) -> str:
     kinds = (
         ("of several planes", ("multi_plane_reads", "multi_plane_programs", "multi_plane_erases")),
         ("suspended", ("suspends",)),
-        ("moved within a plane", ("copy_backs",)),
+        ("copied within a plane", ("copy_backs",)),
     )
     counts = [(name, sum(found[key] for key in keys)) for name, keys in kinds]
     return ", ".join(f"{words.count(number)} {name}" for name, number in counts if number)

@@ -21,8 +21,19 @@ if TYPE_CHECKING:
     from cachewright.spec import PathLike
 
 ALL_TENANTS = 0xFFFF_FFFF
+ALL = "all"
 RESULT_FILE = "result.json"
 CURVES_FILE = "mrc.json"
+SERIES_FILE = "series.parquet"
+# What the rest reads without asking whether it is there.
+_KEYS = {
+    "name": str,
+    "spec": dict,
+    "workload": dict,
+    "tenants": list,
+    "varied": list,
+    "cases": list,
+}
 _SERIES = ("case", "window", "time_ns", "tenant", "accesses", "hits")
 _SERIES_BLOCKS = ("occupancy_blocks", "quota_blocks")
 _ROOMS = ("own_blocks", "common_blocks", "elsewhere_blocks")
@@ -43,9 +54,13 @@ class Result:
 
     @staticmethod
     def load(path: PathLike) -> Result:
-        """Read a result folder back. Errors: `SpecError` when there is no readable result."""
+        """Read a result folder back.
+
+        Errors: `SpecError` when there is no readable result, or one of another version.
+        """
         folder = Path(path)
-        return Result(documents.read(folder / RESULT_FILE, "a result folder"), folder)
+        expected = "a result of `run` or `compare`"
+        return Result(documents.read(folder / RESULT_FILE, expected, _KEYS), folder)
 
     @property
     def name(self) -> str:
@@ -69,7 +84,7 @@ class Result:
         A drive under the cache has its numbers as `flash_user_pages` and so on.
         """
         rows = [
-            {**_case_keys(case), **_capacity(case), **case["total"], **_flash(case)}
+            {**case_keys(case), **capacity(case), **case["total"], **flash(case)}
             for case in self.document["cases"]
         ]
         return documents.frame(rows)
@@ -78,7 +93,7 @@ class Result:
     def tenants(self) -> pl.DataFrame:
         """One row per case and tenant: the case's settings, `tenant`, all counts, quota."""
         rows = [
-            {**_case_keys(case), "tenant": tenant["name"], **_without_name(tenant)}
+            {**case_keys(case), "tenant": tenant["name"], **_without_name(tenant)}
             for case in self.document["cases"]
             for tenant in case["tenants"]
         ]
@@ -88,13 +103,14 @@ class Result:
     def timing(self) -> pl.DataFrame:
         """One row per case and tenant (and `all`) on devices: response times, where time went.
 
-        Columns: the case's settings, `tenant`, `requests`, `mean_ns` and percentiles, throughput,
-        `slowdown` where tenants ran alone too, and nanoseconds per part of the mean response.
+        Columns: the case's settings, `tenant`, `requests`, `mean_ns` and percentiles, `reads`,
+        `read_mean_ns`, `read_p99_ns` and the same of writes, throughput, `slowdown` where tenants
+        ran alone too, and nanoseconds per part of the mean response.
         """
         from cachewright import timing
 
         rows = [
-            {**_case_keys(case), "tenant": line["name"], **_flat(line)}
+            {**case_keys(case), "tenant": line["name"], **timing.flat(line)}
             for case in self.document["cases"]
             if timing.is_timed(case)
             for line in timing.lines(case)
@@ -182,11 +198,10 @@ class Result:
     def _series_rows(self) -> pl.DataFrame:
         import polars as pl
 
-        file = self.document.get("series")
-        if file is not None and self.path is not None:
-            return pl.read_parquet(self.path / file)
-        kinds = dict.fromkeys(("case", "window", "tenant", "state"), pl.UInt32)
         names = (*_SERIES, *_SERIES_BLOCKS, "state")
+        if self.document.get("series") is not None and self.path is not None:
+            return documents.parquet(self.path / SERIES_FILE, names)
+        kinds = dict.fromkeys(("case", "window", "tenant", "state"), pl.UInt32)
         schema = {name: kinds.get(name, pl.UInt64) for name in names}
         rows = self.document.get("series_rows", [])
         return pl.DataFrame(rows, schema=schema, orient="row")
@@ -347,12 +362,14 @@ class Curves:
         return f"Curves({self.document['name']!r}, {len(self.document['curves'])} curves)"
 
 
-def _case_keys(case: dict[str, Any]) -> dict[str, Any]:
+def case_keys(case: dict[str, Any]) -> dict[str, Any]:
+    """Return a case's number and its settings by dotted key, as text."""
     settings = {key: words.setting(item) for key, item in case["settings"].items()}
     return {"case": case["case"], **settings}
 
 
-def _capacity(case: dict[str, Any]) -> dict[str, Any]:
+def capacity(case: dict[str, Any]) -> dict[str, Any]:
+    """Return the size of a case's cache in blocks and bytes."""
     blocks, block = int(case["capacity_blocks"]), int(case["block_bytes"])
     return {
         "capacity_blocks": blocks,
@@ -361,14 +378,10 @@ def _capacity(case: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _flash(case: dict[str, Any]) -> dict[str, Any]:
-    flash = case.get("flash", {})
-    return {f"flash_{k}": v for k, v in flash.items() if isinstance(v, int | float)}
-
-
-def _flat(line: dict[str, Any]) -> dict[str, Any]:
-    parts = {f"{part} (ns)": value for part, value in line["breakdown_ns"].items()}
-    return {k: v for k, v in line.items() if k not in ("name", "breakdown_ns")} | parts
+def flash(case: dict[str, Any]) -> dict[str, Any]:
+    """Return the numbers of the drive under a case's cache; empty without one."""
+    found = case.get("flash", {})
+    return {f"flash_{k}": v for k, v in found.items() if isinstance(v, int | float)}
 
 
 def _without_name(tenant: dict[str, Any]) -> dict[str, Any]:

@@ -59,12 +59,12 @@ MEASURES = (
     Measure("mean response", "mean_response_ns", words.duration),
     Measure("p99 response", "p99_response_ns", words.duration),
     Measure("run time", "run_time_ns", words.duration),
-    Measure("moved", "moved_mean", words.percent),
-    Measure("turns", "turns", words.count),
+    Measure("quota moved per division", "moved_mean", words.percent),
+    Measure("quota reversals", "turns", words.count),
 )
 FLASH_MEASURES = (
-    ("F/U", "write_amplification", words.ratio),
-    ("(F-U)/U", "extra_writes", words.ratio),
+    ("write amplification", "write_amplification", words.ratio),
+    ("extra writes", "extra_writes", words.ratio),
     ("flash writes", "flash_pages", words.count),
 )
 
@@ -128,8 +128,9 @@ def hit_ratio(case: Case) -> float:
 
 @cache
 def bounds() -> frozenset[str]:
-    """Return the names of the policies that need the future."""
-    return frozenset(e["name"] for e in json.loads(_native.policies()) if "future" in e["needs"])
+    """Return the names of the policies that need the future, or benefits made from it."""
+    entries = json.loads(_native.policies())
+    return frozenset(e["name"] for e in entries if {"future", "benefit"} & set(e["needs"]))
 
 
 def is_bound(case: Case) -> bool:

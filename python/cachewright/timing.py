@@ -20,6 +20,14 @@ PERCENTILES = (
     ("max", "max_ns"),
 )
 
+# Reads and writes apart; those that a case does not have are left out of tables.
+BY_KIND = (
+    ("read mean", "reads", "read_mean_ns"),
+    ("read p99", "reads", "read_p99_ns"),
+    ("write mean", "writes", "write_mean_ns"),
+    ("write p99", "writes", "write_p99_ns"),
+)
+
 Case = dict[str, Any]
 Line = dict[str, Any]
 
@@ -54,6 +62,24 @@ def _side(name: str, order: Sequence[str]) -> int:
 def share(line: Line, part: str) -> float:
     """Return the part's share of the line's mean response."""
     return float(line["breakdown_ns"].get(part, 0.0)) / line["mean_ns"] if line["mean_ns"] else 0.0
+
+
+def by_kind(found: Sequence[Line]) -> list[tuple[str, list[float | None]]]:
+    """Return a header and a value per line for reads and writes apart, in nanoseconds.
+
+    A kind that no line has is left out; a line without it has None.
+    """
+    columns = [
+        (header, [line[key] if line.get(count) else None for line in found])
+        for header, count, key in BY_KIND
+    ]
+    return [(header, values) for header, values in columns if any(v is not None for v in values)]
+
+
+def flat(line: Line) -> dict[str, Any]:
+    """Return a line without its name, each part of its mean response as a number of its own."""
+    parts = {f"{part} (ns)": value for part, value in line["breakdown_ns"].items()}
+    return {k: v for k, v in line.items() if k not in ("name", "breakdown_ns")} | parts
 
 
 def slowdown(line: Line) -> str:

@@ -6,7 +6,6 @@ Units: bytes and nanoseconds come in, text goes out; `nothing` stands for an abs
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from typing import Any
 
@@ -106,6 +105,8 @@ def setting(value: Any) -> str:
 
 def _table(text: str) -> Any:
     """Return an inline TOML table, or the text where it is none."""
+    import tomllib
+
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

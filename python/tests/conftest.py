@@ -1,6 +1,7 @@
-"""Small traces and stacks that every test can use.
+"""Small traces and stacks that every test can use, and no test that depends on time.
 
-For: fixtures. Must never know: files outside the test's own folder.
+For: fixtures, and the one profile of hypothesis: no deadline, and no complaint that a loaded
+machine makes inputs slowly. Must never know: files outside the test's own folder.
 """
 
 from __future__ import annotations
@@ -11,8 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from cachewright import cli
+from cachewright.cli import progress
+
+settings.register_profile(
+    "timeless",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("timeless")
 
 REQUESTS = 4000
 BLOCKS = 500
@@ -37,6 +47,24 @@ def trace_text(seed: int, requests: int = REQUESTS) -> str:
         length = 4096 * rng.choice([1, 1, 2, 4])
         lines.append(f"{seed},{op},{block * 4096},{length},{number * 1000}")
     return "\n".join(lines) + "\n"
+
+
+class StoppedClock:
+    """A clock that stands still unless it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> StoppedClock:
+    """Stop the clock of progress: a slow machine shows no more of it than a fast one."""
+    stopped = StoppedClock()
+    monkeypatch.setattr(progress, "time", stopped)
+    return stopped
 
 
 @pytest.fixture

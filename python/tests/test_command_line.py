@@ -12,17 +12,18 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import polars as pl
 import pytest
 from conftest import Command
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cachewright
-from cachewright.cli import options
+from cachewright import _native
+from cachewright.cli import options, progress
+from cachewright.cli.app import COMMANDS as COMMANDS_OF_APP
 
 COMMANDS = [
     [],
@@ -53,7 +54,21 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+# What takes long, or writes where it is not asked to.
+LONGER = [
+    ["plan"],
+    ["reproduce"],
+    ["import"],
+    ["import", "mqsim"],
+    ["train"],
+    ["train", "shiro"],
+    ["train", "icache"],
+    ["train", "mlcache"],
+    ["train", "rc-rnn"],
+]
+
+
+@pytest.mark.parametrize("words", [*COMMANDS, *LONGER], ids=" ".join)
 def test_every_command_has_help(folder: Path, command: Command, words: list[str]) -> None:
     answer = command(*words, "--help")
     assert answer.status == 0
@@ -65,7 +80,7 @@ def test_every_command_has_help(folder: Path, command: Command, words: list[str]
     ("words", "expected"),
     [
         (["rn"], ["unknown command", "run"]),
-        (["run"], ["stack", "--help"]),
+        (["run"], ["found no SOURCES", "stack file", "traces", "--help"]),
         (["run", "nowhere.toml"], ["nowhere.toml", "no such file"]),
         (["run", "stack.toml", "--what"], ["--what"]),
         (["run", "stack.toml", "--threads", "many"], ["many"]),
@@ -85,9 +100,9 @@ def test_every_command_has_help(folder: Path, command: Command, words: list[str]
         (["mrc", "a.csv", "--method", "shards-size", "--size", "3"], ["`size`", "3"]),
         (["mrc", "a.csv", "--out", "a.csv"], ["a.csv: found a file, expected a folder"]),
         (["plan", "stack.toml"], ["found no goal", "`goal_hit_ratio`", "at least one"]),
-        (["wa", "a.csv", "--op", "7"], ["`op`", "`7`", "such as `7%`"]),
-        (["wa", "a.csv", "--op", "0%"], ["`op`: found `0%`", "spare pages"]),
-        (["wa", "a.csv", "--reserve", "1"], ["`reserve`: found 1", "2 or more"]),
+        (["wa", "a.csv", "--op", "7"], ["--op", "`7`", "such as `7%`"]),
+        (["wa", "a.csv", "--op", "0%"], ["--op: found `0%`", "spare pages"]),
+        (["wa", "a.csv", "--reserve", "1"], ["--reserve: found 1", "2 or more"]),
         (
             ["wa", "a.csv", "--op", "1%", "--superblock", "16KiB"],
             ["over-provisioning", "expected at least", "raise `op`"],
@@ -95,12 +110,31 @@ def test_every_command_has_help(folder: Path, command: Command, words: list[str]
         (["wa", "a.csv"], ["`superblock`", "1MiB", "kept free", "smaller"]),
         (["wa", "a.csv", "--separation", "sepbitt"], ["`sepbitt`", "nearest is `sepbit`"]),
         (["wa", "a.csv", "--reclaim", "greedyy"], ["`greedyy`", "nearest is `greedy`"]),
-        (["wa", "a.csv", "--capacity", "1MiB"], ["`capacity`", "256 pages"]),
+        (["wa", "a.csv", "--capacity", "1MiB"], ["--capacity", "256 pages"]),
         (["wa", "a.csv", "--load", "nowhere.csv"], ["nowhere.csv"]),
         (["wa", "stack.toml", "--load", "a.csv"], ["TENANT=PATH", "a, b"]),
         (["wa", "a.csv", "--figures", "gif"], ["--figures", "`gif`"]),
         (["check", "a.csv"], ["a.csv"]),
+        (["run", "a.csv", "--policy", "lru,arc"], ["--policy", "`lru,arc`", "one value"]),
+        (["run", "a.csv", "--policy", "all"], ["--policy", "`all`", "one value"]),
+        (["run", "a.csv", "--capacity", "10"], ["capacity", "`10`", "unit"]),
+        (["run", "a.csv", "stack.toml"], ["the stack file stack.toml", "traces alone"]),
+        (["run", "stack.toml", "stack.toml"], ["stack.toml and 1 more", "one stack"]),
+        (["run", "stack.toml", "--volume", "1"], ["--volume", "a stack file", "a trace"]),
+        (["run", "a.csv", "--json", "--csv"], ["`--json` and `--csv`", "one of them"]),
+        (["run", "a.csv", "--figures", "jpg"], ["--figures", "`jpg`", "svg, png or pdf"]),
+        (["report", "r", "--figures", "jpg"], ["--figures", "`jpg`", "svg, png or pdf"]),
+        (["compare", "a.csv", "--policy", "lru,,arc"], ["--policy", "empty value"]),
+        (["compare", "a.csv", "--policy", "lru,al"], ["`al`"]),
+        (["compare", "stack.toml", "--vary", "block=all"], ["block", "`all`"]),
+        (["mrc", "a.csv", "--threads", "-1"], ["`-1`", "--threads", ">= 0"]),
+        (["mrc", "a.csv", "--threads", "9" * 20], ["--threads", "<= 1024"]),
+        (["mrc", "a.csv", "--salts", "-4"], ["--salts: found -4"]),
+        (["wa", "a.csv", "--reserve", "9" * 12], ["out of range", "`reserve`"]),
+        (["plan", "stack.toml", "--precision=3"], ["stack.toml: --precision: found 3"]),
         (["report", "nowhere"], ["nowhere", "result"]),
+        (["report", "."], [".: found no result", "`run`, `compare` and `wa`"]),
+        (["report", "a.csv"], ["a.csv: found a file", "expected a result folder"]),
         (["trace", "info", "nowhere.csv"], ["nowhere.csv: found no such file", "expected a trace"]),
         (["trace", "info", "."], [".: found a folder, expected a trace"]),
         (["trace", "convert", "a.csv", "."], [".: found a folder, expected a file to write"]),
@@ -111,7 +145,7 @@ def test_every_command_has_help(folder: Path, command: Command, words: list[str]
         (["train", "kinds", "a=a.csv", "--out", "m.safetensors"], ["found 1 kind,", "at least 2"]),
         (
             ["train", "kinds", "a=a.csv", "b=b.csv", "--out", "m"],
-            ["`out`: found m", ".safetensors"],
+            ["--out: found m", ".safetensors"],
         ),
         (["train", "rc-rnn", "stack.toml", "--out", "a.csv"], ["the file a.csv", "a folder"]),
         (["train", "icache", "stack.toml", "--out", "a.csv"], ["the file a.csv", "a folder"]),
@@ -341,20 +375,69 @@ def test_synth_is_seeded(folder: Path, command: Command) -> None:
     assert texts[0] == texts[1] != texts[2]
 
 
-def test_starting_is_fast_and_piping_is_quiet(stack: Path) -> None:
-    begun = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-m", "cachewright", "--help"], capture_output=True, text=True, check=True
+# What no command needs that shows no report and trains nothing.
+HEAVY = {"polars", "altair", "vl_convert", "numpy", "jax", "sklearn"}
+
+
+def _imported(*words: str) -> set[str]:
+    """Return the modules that a command line has imported when it is done."""
+    code = (
+        "import sys\nfrom cachewright import cli\nstatus = cli.status_of(sys.argv[1:])\n"
+        "print(status, *sys.modules)"
     )
-    assert time.perf_counter() - begun < 2.0
-    assert "\x1b" not in done.stdout
-    imported = subprocess.run(
-        [sys.executable, "-c", "import sys, cachewright.cli; print(*sys.modules)"],
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+    status, *modules = done.stdout.splitlines()[-1].split()
+    assert status == "0"
+    return set(modules)
+
+
+def test_the_version_imports_no_library(folder: Path) -> None:
+    imported = _imported("--version")
+    assert not (HEAVY | {"rich", "cyclopts", "json", "tomllib"}) & imported
+    done = subprocess.run(
+        [sys.executable, "-m", "cachewright", "--version"],
         capture_output=True,
         text=True,
         check=True,
-    ).stdout.split()
-    assert not {"polars", "altair", "vl_convert"} & set(imported)
+    )
+    assert done.stdout == f"{_native.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--help"],
+        ["run", "--help"],
+        ["list", "policies"],
+        ["check", "stack.toml"],
+        ["run", "stack.toml", "-q"],
+        ["compare", "a.csv", "--policy", "lru,fifo", "--csv", "-q"],
+        ["trace", "info", "a.csv", "--json"],
+    ],
+    ids=" ".join,
+)
+def test_a_command_imports_what_it_needs(stack: Path, words: list[str]) -> None:
+    imported = _imported(*words)
+    assert not HEAVY & imported
+    if words == ["--help"]:
+        assert not {name for name in imported if name.startswith("cachewright.cli.run")}
+
+
+def test_the_list_of_commands_says_what_each_command_says(folder: Path, command: Command) -> None:
+    for name, (_, sentence) in COMMANDS_OF_APP.items():
+        own = " ".join(command(name, "--help").out.split())
+        assert sentence in own, name
+
+
+def test_the_help_of_a_command_has_more_than_its_sentence(folder: Path, command: Command) -> None:
+    shown = " ".join(command("compare", "--help").out.split())
+    assert "10% and 40% of their working set" in shown
+
+
+def test_piping_is_quiet(stack: Path) -> None:
     ended = subprocess.run(
         f"{sys.executable} -m cachewright trace head a.csv -n 4000 | head -1",
         shell=True,
@@ -366,25 +449,19 @@ def test_starting_is_fast_and_piping_is_quiet(stack: Path) -> None:
     assert ended.stderr == ""
 
 
-def test_an_interrupt_stops_a_run_with_one_sentence(traces: Path) -> None:
-    long = "".join(f"1,R,{(n * 7919) % 999983 * 4096},4096,{n}\n" for n in range(1_000_000))
-    Path("long.csv").write_text(long)
-    (traces / "long.toml").write_text(
-        '[cache]\ncapacity = "1%wss"\n[[tenant]]\nname = "t"\ntrace = "long.csv"\n'
-    )
-    words = ["compare", "long.toml", "--vary", "policy=" + ",".join(["lru", "arc", "lirs"] * 300)]
-    running = subprocess.Popen(
-        [sys.executable, "-m", "cachewright", *words, "--out", "r"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    limit = time.monotonic() + 60
-    while not Path("r").exists() and time.monotonic() < limit:
-        time.sleep(0.05)
-    running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=20)
-    assert (running.returncode, out, err) == (1, "", "error: interrupted\n")
+def test_an_interrupt_stops_a_run_with_one_sentence(
+    traces: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "".join(f"1,R,{(n * 7919) % 99991 * 4096},4096,{n}\n" for n in range(200_000))
+    (traces / "long.csv").write_text(long)
+
+    def interrupted(*_: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(progress._Lines, "on_progress", interrupted)
+    policies = "policy=" + ",".join(["lru", "arc", "lirs"] * 300)
+    answer = command("compare", "long.csv", "--vary", policies, "--capacity", "1%wss")
+    assert (answer.status, answer.out, answer.err) == (1, "", "error: interrupted\n")
 
 
 def test_colours_are_off_when_asked(stack: Path) -> None:
@@ -412,17 +489,14 @@ WORDS = [
     *["stack.toml", "a.csv", "b.csv", "out.parquet", ".", "", "-", "--", "-n", "-1", "1e9", "0"],
     *["--vary", "policy=lru", "capacity=1B", "--set", "cache.block=3KiB", "=", "--out", "--json"],
     *["--from", "1s", "--to", "--volume", "1", "--on-bad-record", "skip", "--format", "csv"],
+    *["--policy", "lru,arc", "all", "--capacity", "64KiB,1%wss", "--csv", "-q", "--figures", "jpg"],
     *["--method", "exact", "--rate", "2", "--sizes", "1%wss", "--windows", "3", "-v", "\x00é"],
     "--force",
 ]
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=7))
-@settings(
-    max_examples=120,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@settings(max_examples=120)
 def test_no_command_line_ends_in_a_traceback(
     stack: Path, command: Command, words: list[str]
 ) -> None:

@@ -6,6 +6,7 @@ drives are simulated.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -26,9 +27,9 @@ def flash_stack(stack: Path) -> Path:
 def test_one_case_shows_its_drive(flash_stack: Path, command: Command) -> None:
     answer = command("run", "stack.toml")
     assert answer.status == 0, answer.err
-    assert "drive         512KiB, 150.0% over-provisioning" in answer.out
-    assert "separation    none, cost-benefit" in answer.out
-    assert "(F-U)/U" in answer.out
+    assert re.search(r"drive +512KiB, 150.0% over-provisioning", answer.out)
+    assert re.search(r"separation +none, cost-benefit", answer.out)
+    assert "extra writes" in answer.out
 
 
 def test_write_amplification_stands_beside_hit_ratios(flash_stack: Path, command: Command) -> None:
@@ -37,12 +38,11 @@ def test_write_amplification_stands_beside_hit_ratios(flash_stack: Path, command
     answer = command(*words, "--out", "r", "--report")
     assert answer.status == 0, answer.err
     assert answer.out.count("ranked by hit ratio") == 2, "separations share a table"
-    header = next(line for line in answer.out.splitlines() if "flash writes" in line)
-    assert header.split()[:3] == ["policy", "partition", "separation"]
+    lines = [line.split() for line in answer.out.splitlines()]
+    assert any(words[:3] == ["policy", "partition", "separation"] for words in lines)
     assert "fewest flash writes: " in answer.out
     text = (flash_stack.parent / "r" / "report.html").read_text()
-    assert "(F-U)/U" in text
-    assert "F/U on flash" in text
+    assert "extra writes" in text
     result = cachewright.Result.load("r")
     frame = result.cases
     assert frame.height == 8

@@ -1,4 +1,4 @@
-"""The progress bar: quiet at first and off a terminal, then with rate and time left.
+"""Progress: quiet at first, then a bar on a terminal and plain lines elsewhere.
 
 For: `cachewright.cli.progress`. Must never know: what is running.
 """
@@ -9,8 +9,9 @@ import io
 import sys
 
 import pytest
+from conftest import StoppedClock
 
-from cachewright.cli import progress
+from cachewright.cli import output, progress
 
 
 class _Terminal(io.StringIO):
@@ -20,38 +21,67 @@ class _Terminal(io.StringIO):
         return True
 
 
-class _Clock:
-    """Seconds that pass only when told."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
-def test_there_is_no_bar_off_a_terminal() -> None:
-    with progress.progress() as call:
-        assert call is None
-
-
-def test_the_bar_waits_then_shows_rate_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal, clock = _Terminal(), _Clock()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(progress, "time", clock)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "120")
+def _news(clock: StoppedClock) -> None:
+    """Give news of two stages, seconds apart."""
     with progress.progress() as call:
         assert call is not None
         assert call("reading", 0, None) is None
         clock.now += 1.0
         call("reading", 500_000, None)
-        assert terminal.getvalue() == ""
+        assert _shown() == ""
         clock.now += 2.0
         call("reading", 3_000_000, None)
-        call("replaying", 0, 60_000_000)
-        clock.now += 2.0
-        call("replaying", 20_000_000, 60_000_000)
-    shown = terminal.getvalue()
-    assert "reading" in shown
-    assert "20,000,000 of 60,000,000, 10M/s, 0:04 left" in shown
+        for done in (0, 1, 20_000_000, 20_000_001, 60_000_000):
+            call("replaying", done, 60_000_000)
+            clock.now += 1.0
+
+
+def _shown() -> str:
+    assert isinstance(sys.stderr, io.StringIO)
+    return sys.stderr.getvalue()
+
+
+def test_off_a_terminal_there_is_a_line_per_stage_and_tenth(
+    monkeypatch: pytest.MonkeyPatch, clock: StoppedClock
+) -> None:
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    _news(clock)
+    assert _shown().splitlines() == [
+        "reading: 3,000,000, 1M/s",
+        "replaying: 0 of 60,000,000",
+        "replaying: 20,000,000 of 60,000,000, 10M/s, 0:04 left",
+        "replaying: 60,000,000 of 60,000,000, 15M/s, 0:00 left",
+    ]
+    assert _shown().replace("\n", "").isprintable()
+
+
+def test_a_stage_without_an_end_has_a_line_when_its_count_doubles(
+    monkeypatch: pytest.MonkeyPatch, clock: StoppedClock
+) -> None:
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with progress.progress() as call:
+        assert call is not None
+        clock.now += 5.0
+        for done in range(0, 1000, 10):
+            call("reading", done, None)
+    assert len(_shown().splitlines()) == 8
+
+
+def test_a_quiet_command_has_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", _Terminal())
+    monkeypatch.setattr(output, "is_quiet", lambda: True)
+    with progress.progress() as call:
+        assert call is None
+    output.note("nothing")
+    assert _shown() == ""
+
+
+def test_the_bar_waits_then_shows_rate_and_time_left(
+    monkeypatch: pytest.MonkeyPatch, clock: StoppedClock
+) -> None:
+    monkeypatch.setattr(sys, "stderr", _Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    _news(clock)
+    assert "reading" in _shown()
+    assert "60,000,000 of 60,000,000, 15M/s, 0:00 left" in _shown()

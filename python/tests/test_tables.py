@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -27,11 +27,10 @@ def _columns() -> list[Column]:
 
 
 @given(st.integers(30, 200))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_every_cell_is_there_at_any_width(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: int
 ) -> None:
-    monkeypatch.setattr(output, "out", lambda: Console(width=width, highlight=False))
+    monkeypatch.setattr(output, "terminal", lambda: Console(width=width, highlight=False))
     table("title", _columns())
     out = capsys.readouterr().out
     for column in _columns():
@@ -49,3 +48,22 @@ def test_numbers_align_with_and_without_a_mark(capsys: pytest.CaptureFixture[str
     found = [re.search(r"\d\.\d{4}", line) for line in lines]
     ends = {match.end() for match in found if match is not None}
     assert len(ends) == 1
+
+
+def test_a_piped_table_is_plain_and_narrow(capsys: pytest.CaptureFixture[str]) -> None:
+    wide = [Column(f"a header of words {n}", ["0.1234", "0.5678"]) for n in range(20)]
+    table("title", [*_columns(), *wide])
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 120
+    assert all(line == line.rstrip() and line.isascii() for line in out.splitlines())
+    assert out.count("0.1234") == 20
+    assert out.count("s3-fifo") > 1, "each part names its rows"
+
+
+def test_a_piped_sentence_stays_on_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    sentence = "what an entry does, " * 10
+    names = Column("name", ["lru"], numeric=False)
+    table("", [names, Column("what it does", [sentence], numeric=False)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "name  what it does"
+    assert f"lru   {sentence}".rstrip() in lines

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from conftest import Command
 
-from cachewright import api, drives
+from cachewright import api, drives, timing
 from cachewright.result import Result
 
 DEVICES = (
@@ -44,7 +44,7 @@ def test_compare_names_the_fastest_and_reports_figures(timed: Path, command: Com
     answer = command("compare", timed, "--vary", "policy=lru,arc", "--report", "--out", "results")
     assert answer.status == 0, answer.err
     assert "fastest: " in answer.out
-    assert "p99 response" in answer.out
+    assert re.search("fastest: .*: mean response .*, p99 .*, hit ratio ", answer.out)
     page = (timed.parent / "results" / "report.html").read_text()
     for title in ("Where time went", "Response times", "Response and throughput over time"):
         assert title in page
@@ -178,3 +178,21 @@ def test_a_figure_without_devices_or_of_another_kind_is_refused(
     answer = command("mrc", timed, "--sizes", "64KiB", "--figure", "curve.bmp")
     assert answer.status != 0
     assert "expected a file ending in one of .svg, .png, .pdf" in answer.err
+
+
+def test_reads_and_writes_are_told_apart(timed: Path, command: Command) -> None:
+    document = json.loads(command("run", timed, "--json").out)
+    for line in timing.lines(document["cases"][0]):
+        kinds = [(line[f"{kind}s"], line[f"{kind}_mean_ns"]) for kind in ("read", "write")]
+        assert sum(count for count, _ in kinds) == line["requests"]
+        whole = sum(count * mean for count, mean in kinds) / line["requests"]
+        assert whole == pytest.approx(line["mean_ns"])
+        assert line["read_p99_ns"] <= line["max_ns"]
+        assert line["write_p99_ns"] < line["write_mean_ns"] * 2, "a write waits for the cache only"
+    shown = command("run", timed).out
+    headers = shown[shown.index("response times") :].split("------")[0]
+    assert headers.split().count("read") == headers.split().count("write") == 2
+    compared = command("compare", timed, "--policy", "lru,arc").out
+    assert re.search(r"read +read +write +write", compared)
+    frame = api.run(timed).timing
+    assert {"reads", "read_p99_ns", "writes", "write_p99_ns"} <= set(frame.columns)

@@ -1,56 +1,23 @@
-"""The command line `cachewright`: commands, errors and exit status.
+"""The command line `cachewright`: errors and exit status.
 
-For: reading arguments, calling the API, showing what comes back. Must never know: how a simulation
-works. Exit status: 0 done, 1 the run failed, 2 the command or file was wrong. Nothing heavy is
-imported before a command needs it.
+For: running a command line; the commands are listed in `cachewright.cli.app`. Must never know: how
+a simulation works. Exit status: 0 done, 1 the run failed, 2 the command or file was wrong. Nothing
+is imported before a command needs it: `--version` imports no library at all.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
+from contextvars import copy_context
+from typing import TYPE_CHECKING
 
-from cyclopts import App, CycloptsError, UnusedCliTokensError
+from cachewright import _native
 
-from cachewright import _native, words
-from cachewright.cli import (
-    characterize,
-    check,
-    importing,
-    listing,
-    mrc,
-    output,
-    plan,
-    reproduce,
-    run,
-    trace,
-    train,
-    wa,
-)
+if TYPE_CHECKING:
+    from cyclopts import CycloptsError
 
 DONE, FAILED, WRONG = 0, 1, 2
-
-app = App(
-    name="cachewright",
-    help="Design, simulate and run multi-tenant flash caches.",
-    version=_native.__version__,
-    help_format="markdown",
-    suppress_keyboard_interrupt=False,
-)
-app.command(run.run)
-app.command(run.compare)
-app.command(mrc.mrc)
-app.command(plan.plan)
-app.command(wa.wa)
-app.command(train.app)
-app.command(reproduce.reproduce)
-app.command(check.check)
-app.command(characterize.characterize)
-app.command(listing.app)
-app.command(trace.app)
-app.command(importing.app)
-app.command(run.report)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -60,22 +27,43 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def status_of(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit status; every error becomes one sentence."""
+    if list(arguments) == ["--version"]:
+        print(_native.__version__)
+        return DONE
+    # What a command sets for itself, as to be quiet, ends with it.
+    return copy_context().run(_status_of, list(arguments))
+
+
+def _status_of(arguments: list[str]) -> int:
+    from cyclopts import CycloptsError
+
+    from cachewright import words
+    from cachewright.cli import output
+    from cachewright.cli.app import app_for
+
     try:
-        app(list(arguments), exit_on_error=False, print_error=False, result_action="return_value")
+        app = app_for(arguments)
+        app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
     except CycloptsError as error:
         output.error(usage_sentence(error))
         return WRONG
     except (_native.RunError, _native.PolicyError) as error:
-        output.error(str(error))
+        output.error(spelled(str(error), arguments))
         return FAILED
     except _native.Error as error:
-        output.error(str(error))
+        output.error(spelled(str(error), arguments))
+        return WRONG
+    except OverflowError as error:
+        where = " ".join(getattr(error, "__notes__", [])).replace("'", "`")
+        output.error(f"found a number out of range {where}, expected a smaller one")
         return WRONG
     except KeyboardInterrupt:
         output.error("interrupted")
         return FAILED
     except BrokenPipeError:
+        import os
+
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except OSError as error:
@@ -85,11 +73,37 @@ def status_of(arguments: Sequence[str]) -> int:
     return DONE
 
 
+def spelled(sentence: str, arguments: Sequence[str]) -> str:
+    """Return an error with the names of options as the command line spells them.
+
+    >>> spelled("stack: `drive_writes`: found -3, expected more", ["wa", "--drive-writes", "-3"])
+    '--drive-writes: found -3, expected more'
+    >>> spelled("stack.toml: `precision`: found 3", ["plan", "stack.toml", "--precision=3"])
+    'stack.toml: --precision: found 3'
+    """
+    # The name of what has no stack file: a trace alone.
+    sentence = sentence.removeprefix("stack: ")
+    for word in arguments:
+        option = word.split("=", 1)[0]
+        if option.startswith("--") and len(option) > 2:
+            key = option[2:].replace("-", "_")
+            sentence = sentence.replace(f"`{key}`: ", f"{option}: ", 1)
+    return sentence
+
+
 def usage_sentence(error: CycloptsError) -> str:
     """Return what was wrong with the command as one sentence in lower case."""
+    from cyclopts import MissingArgumentError, UnusedCliTokensError
+
     chain = " ".join(error.command_chain or ())
     where = f"see `cachewright {chain} --help`" if chain else "see `cachewright --help`"
     if isinstance(error, UnusedCliTokensError):
         return f"found `{' '.join(error.unused_tokens or ())}`, expected nothing more; {where}"
-    text = " ".join(str(error).split()).rstrip(".").replace('"', "`")
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
+        name, expected = error.argument.name, error.argument.parameter.help
+        if expected:
+            what = f"{expected[:1].lower()}{expected[1:].rstrip('.')}"
+            return f"found no {name}, expected {what}; {where}"
+    text = " ".join(str(error).split()).split(" Available commands:")[0]
+    text = text.rstrip(".").replace('"', "`")
     return f"{text[:1].lower()}{text[1:]}; {where}"

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from cachewright import characterized, words
-from cachewright.cli import options, output
+from cachewright.cli import options, output, rows
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
 
@@ -27,10 +27,11 @@ Trace = Annotated[Path, Parameter(help="A trace.")]
 
 def characterize(
     source: Trace,
+    /,
     *,
     every: str = characterized.EVERY,
     model: Path | None = None,
-    json: options.Json = False,
+    show: options.ShowArgs | None = None,
     trace: options.TraceArgs | None = None,
 ) -> None:
     """Show how a trace's requests change over time, and which kind of workload they are of.
@@ -42,20 +43,21 @@ def characterize(
         a round duration that gives some tens of periods.
     model
         A model of `train kinds`; at the end of each period it judges the last 1,000 requests.
-    json
-        Print what was found as JSON.
 
     """
+    shown = options.shown(show)
     named = (trace or options.TraceArgs()).trace(source)
     with progress() as on_progress:
         found = characterized.characterize(named, every=every, model=model, progress=on_progress)
-    if json:
+    if shown.json:
         output.print_json(found)
-        return
-    show(found)
+    elif shown.csv:
+        output.print_csv(rows.of_periods(found))
+    else:
+        _show(found)
 
 
-def show(found: dict[str, Any]) -> None:
+def _show(found: dict[str, Any]) -> None:
     """Print a row per period and one of the whole trace."""
     periods: list[dict[str, Any]] = found["periods"]
     rows = [*periods, found["total"]]

@@ -5,31 +5,24 @@ For: finding a wrong key or unit before a run. Must never know: which keys exist
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from cachewright import api, words
 from cachewright.cli import options, output
 
 
-def check(stack: Path, *, set: options.Set = None, json: options.Json = False) -> None:
-    """Validate a stack file and print its settings with every default.
-
-    Parameters
-    ----------
-    stack
-        The stack file (TOML).
-    set
-        Change a setting as KEY=VALUE, as often as needed.
-    json
-        Print the settings as JSON.
-
-    """
+def check(
+    stack: options.Stack, /, *, set: options.Set = None, show: options.ShowArgs | None = None
+) -> None:
+    """Validate a stack file and print its settings with every default."""
+    how = options.shown(show)
     document = api.check(stack, settings=options.settings(set))
-    if json:
+    if how.json:
         output.print_json(document)
-        return
-    output.facts(flat(document))
+    elif how.csv:
+        output.print_csv({"key": key, "value": value} for key, value in flat(document))
+    else:
+        output.facts(flat(document))
 
 
 def flat(value: Any, prefix: str = "") -> list[tuple[str, str]]:

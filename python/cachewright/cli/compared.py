@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cachewright import summary, words
+from cachewright import summary, timing, words
 from cachewright.cli import output, timed
 from cachewright.cli.tables import Column, table
 from cachewright.result import Result
@@ -64,7 +64,7 @@ def flash_conclusion(document: dict[str, Any]) -> str:
     return (
         f"fewest flash writes: {summary.label(best, document['varied'])}: "
         f"{words.count(summary.flash_pages(best))} pages, "
-        f"F/U {words.ratio(summary.flash(best, 'write_amplification'))}, "
+        f"write amplification {words.ratio(summary.flash(best, 'write_amplification'))}, "
         f"hit ratio {words.ratio(summary.hit_ratio(best))}"
     )
 
@@ -123,8 +123,8 @@ def _drive(flash: dict[str, Any]) -> None:
             ("drive", f"{size}, {words.percent(flash['op'])} over-provisioning"),
             ("separation", f"{flash['separation']}, {flash['reclaim']}"),
             ("written", f"{words.significant(flash['drive_writes'])} drive writes"),
-            ("F/U", words.ratio(flash["write_amplification"])),
-            ("(F-U)/U", words.ratio(flash["extra_writes"])),
+            ("write amplification", words.ratio(flash["write_amplification"])),
+            ("extra writes", words.ratio(flash["extra_writes"])),
             ("flash writes", words.counted(flash["flash_pages"], "page")),
         ]
     )
@@ -158,6 +158,17 @@ def _measures(lines: list[dict[str, Any]], ranking: summary.Ranking | None = Non
     return columns
 
 
+def _by_kind(ranking: summary.Ranking) -> list[Column]:
+    """Return the response times of reads and writes apart, of cases on devices."""
+    if not all(timing.is_timed(case) for case in ranking.cases):
+        return []
+    columns = []
+    for header, values in timing.by_kind([case["timing"]["total"] for case in ranking.cases]):
+        shown = [words.duration(value) for value in values[: ranking.shown]]
+        columns.append(Column(header, shown, best=ranking.best(values, highest=False)))
+    return columns
+
+
 def _flash_measures(ranking: summary.Ranking) -> list[Column]:
     columns = []
     for header, key, show in summary.FLASH_MEASURES:
@@ -185,6 +196,7 @@ def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> None:
         named = [summary.value(case, key) for case in cases]
         columns.append(Column(key.removeprefix(summary.FLASH), named, numeric=False))
     columns += _measures([case["total"] for case in ranking.cases], ranking)
+    columns += _by_kind(ranking)
     if summary.has_flash(ranking.cases):
         columns += _flash_measures(ranking)
     names = [tenant["name"] for tenant in document["tenants"]]
@@ -197,4 +209,4 @@ def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> None:
     _unsteady([case["flash"] for case in ranking.cases if "flash" in case])
     left_out = len(ranking.cases) - ranking.shown
     if left_out:
-        output.say(f"{words.count(left_out)} more not shown; --json and --out have all\n")
+        output.say(f"{words.count(left_out)} more not shown; --csv, --json and --out have all\n")

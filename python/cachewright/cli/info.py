@@ -50,7 +50,7 @@ def _facts(d: dict[str, Any]) -> list[tuple[str, str]]:
         (
             "block re-use",
             f"{words.count(d['reuse']['accesses'])} block accesses, "
-            f"{words.count(d['reuse']['compulsory'])} of them the first to their block",
+            f"{words.count(d['reuse']['compulsory'])} of them compulsory (the first of a block)",
         ),
     ]
 

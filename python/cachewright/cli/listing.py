@@ -12,31 +12,24 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from cachewright import api, words
-from cachewright.cli import options, output
+from cachewright.cli import options, output, rows
 from cachewright.cli.tables import Column, table
 
 app = App(name="list", help="Show what can stand in a stack file.")
 
-Verbose = Annotated[bool, Parameter(name=["--verbose", "-v"], negative=())]
+Verbose = Annotated[
+    bool, Parameter(name=["--verbose", "-v"], negative=(), help="Also show sources and settings.")
+]
 
 
 def _command(name: str, what: str, entries: Callable[[], list[dict[str, Any]]]) -> None:
     """Add the command `list NAME`; all of them have the same options."""
 
-    def show(*, verbose: Verbose = False, json: options.Json = False) -> None:
-        _show(entries(), verbose, json)
+    def command(*, verbose: Verbose = False, show: options.ShowArgs | None = None) -> None:
+        _show(entries(), verbose, options.shown(show))
 
-    show.__doc__ = f"""List {what}.
-
-    Parameters
-    ----------
-    verbose
-        Also show sources and settings.
-    json
-        Print the registry as JSON.
-
-    """
-    app.command(show, name=name)
+    command.__doc__ = f"List {what}."
+    app.command(command, name=name)
 
 
 _command("policies", "the replacement policies", api.list_policies)
@@ -53,9 +46,12 @@ _command("devices", "the device models and the settings of a machine", api.list_
 _command("formats", "the trace formats", api.list_formats)
 
 
-def _show(entries: list[dict[str, Any]], verbose: bool, json: bool) -> None:
-    if json:
+def _show(entries: list[dict[str, Any]], verbose: bool, how: options.ShowArgs) -> None:
+    if how.json:
         output.print_json(entries)
+        return
+    if how.csv:
+        output.print_csv(rows.of_registry(entries))
         return
     if not verbose:
         columns = [Column("name", [e["name"] for e in entries], numeric=False)]

@@ -82,14 +82,15 @@ class CurveFiles:
 
 def mrc(
     source: options.Source,
+    /,
     *,
     policy: str | None = None,
     curve: CurveArgs | None = None,
     files: CurveFiles | None = None,
     block: str = "4KiB",
     set: options.Set = None,
-    threads: int = 0,
-    json: options.Json = False,
+    threads: options.Threads = 0,
+    show: options.ShowArgs | None = None,
     trace: options.TraceArgs | None = None,
 ) -> None:
     """Show miss-ratio curves of a stack's tenants or of one trace.
@@ -100,15 +101,9 @@ def mrc(
         Policies with commas (`lru,s3-fifo`); the stack's own when left out.
     block
         Cache block of a trace; a stack has its own.
-    set
-        Change a setting of the stack as KEY=VALUE, as often as needed.
-    threads
-        Threads to use; 0 uses every core.
-    json
-        Print the curves as JSON.
 
     """
-    how, to = curve or CurveArgs(), files or CurveFiles()
+    how, to, shown = curve or CurveArgs(), files or CurveFiles(), options.shown(show)
     spec = source if is_stack_path(source) else (trace or options.TraceArgs()).trace(source)
     _check_figure(to.figure)
     for path in _figure_paths(to.figure, how.latency):
@@ -137,12 +132,14 @@ def mrc(
             threads=threads,
             progress=on_progress,
         )
-    if json:
+    if shown.json:
         output.print_json(curves.document)
+    elif shown.csv:
+        output.print_csv([*curves.points.to_dicts(), *curves.latency.to_dicts()])
     else:
         _show(curves)
     for line in _files(curves, to, folder):
-        if not json:
+        if not shown.is_data:
             output.say(line)
 
 

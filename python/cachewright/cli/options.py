@@ -11,28 +11,78 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from cachewright._native import SpecError
+from cachewright.cli import output
 from cachewright.source import PathLike, Trace, TraceOptions
 
 _OPENERS = {"[": "]", "{": "}", "(": ")"}
 _QUOTES = "\"'"
 FIGURE_KINDS = ("svg", "png", "pdf")
 
+Stack = Annotated[Path, Parameter(help="A stack file (TOML).")]
 Source = Annotated[Path, Parameter(help="A stack file (TOML) or a trace.")]
+Sources = Annotated[
+    list[Path],
+    Parameter(
+        negative=(), help="A stack file (TOML), or traces: one, or several as one tenant each."
+    ),
+]
 Words = Annotated[list[str] | None, Parameter(negative=())]
-Set = Annotated[list[str] | None, Parameter(name="--set", negative=())]
-Json = Annotated[bool, Parameter(name="--json", negative=())]
-Force = Annotated[bool, Parameter(name="--force", negative=())]
+On = Annotated[bool, Parameter(negative=(), show_default=False)]
+Set = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--set",
+        negative=(),
+        help="Change a setting of the stack as KEY=VALUE (`--set cache.block=8KiB`), as often as "
+        "needed.",
+    ),
+]
+Vary = Annotated[
+    list[str] | None,
+    Parameter(
+        negative=(),
+        help="Values of any setting to try as KEY=V1,V2 (`--vary replay.loop=open,closed`), as "
+        "often as needed; all combinations are run.",
+    ),
+]
+Threads = Annotated[
+    int, Parameter(validator=Number(gte=0, lte=1024), help="Threads to use; 0 uses every core.")
+]
+Figures = Annotated[
+    str | None,
+    Parameter(
+        help="Also write each figure of the report as a file: svg, png, pdf, or several with "
+        "commas."
+    ),
+]
+Force = Annotated[bool, Parameter(name="--force", negative=(), show_default=False)]
+Json = Annotated[
+    bool,
+    Parameter(
+        name="--json", negative=(), show_default=False, help="Print the whole result as JSON."
+    ),
+]
+Quiet = Annotated[
+    bool,
+    Parameter(
+        name=["--quiet", "-q"],
+        negative=(),
+        show_default=False,
+        help="No progress and no notes on standard error.",
+    ),
+]
 
 
-@Parameter(name="*")
+@Parameter(name="*", group="Trace")
 @dataclass
 class TraceArgs:
     """How to open a trace."""
 
     format: str | None = None
-    """Format of the trace (`list formats`); recognised from the content when left out."""
+    """Format of the trace (see `list formats`); recognised from the content when left out."""
 
     on_bad_record: Literal["fail", "skip"] = "fail"
     """What to do with a malformed record: stop, or count it and go on."""
@@ -48,37 +98,100 @@ class TraceArgs:
         how = self.options()
         return Trace(path, how.format, how.on_bad_record, how.options, how.volume)
 
+    def given(self) -> list[str]:
+        """Return the options that differ from their defaults, as a command line spells them."""
+        names = [key for key, value in vars(self).items() if value != getattr(TraceArgs, key)]
+        return [f"--{name.replace('_', '-')}" for name in names]
+
     def options(self) -> TraceOptions:
         """Return the same without a path. Errors: `SpecError` for an option without `=`."""
         pairs = dict(split_pair(text, "--option") for text in self.option or ())
         return TraceOptions(self.format, self.on_bad_record, pairs, self.volume)
 
 
-@Parameter(name="*")
+@Parameter(name="*", group="Output")
 @dataclass
-class RunArgs:
-    """How to run a stack and where its result goes."""
+class ShowArgs:
+    """How the result is shown."""
 
-    set: Set = None
-    """Change a setting as KEY=VALUE (`--set cache.capacity=64MiB`), as often as needed."""
+    json: Json = False
+
+    csv: Annotated[
+        bool,
+        Parameter(
+            negative=(),
+            show_default=False,
+            help="Print the result as one CSV table: plain numbers in bytes, blocks, nanoseconds "
+            "and ratios.",
+        ),
+    ] = False
+
+    quiet: Quiet = False
+
+    @property
+    def is_data(self) -> bool:
+        """Whether standard output is for programs, so that no sentence may stand in it."""
+        return self.json or self.csv
+
+
+def shown(args: ShowArgs | None) -> ShowArgs:
+    """Return how to show the result, and keep quiet if asked. Errors: `SpecError` for both kinds.
+
+    >>> shown(None)
+    ShowArgs(json=False, csv=False, quiet=False)
+    """
+    args = args or ShowArgs()
+    if args.json and args.csv:
+        raise SpecError("found `--json` and `--csv`, expected one of them")
+    output.be_quiet(args.quiet)
+    return args
+
+
+@Parameter(name="*", group="Cache")
+@dataclass
+class CacheArgs:
+    """The cache: short for keys of the stack's `[cache]` table."""
+
+    policy: str | None = None
+    """Replacement policies with commas (`lru,arc`; see `list policies`), or all."""
+
+    capacity: str | None = None
+    """Cache sizes with commas (`64MiB,1GiB,10%wss`; %wss is a share of the working set)."""
+
+    partition: str | None = None
+    """Ways to split the cache among tenants, with commas (`shared,hull`; see `list partitions`)."""
+
+    block: str | None = None
+    """Size of a cache block (`4KiB`)."""
+
+    def values(self) -> dict[str, list[str]]:
+        """Return the values of each option given. Errors: `SpecError` for an empty value."""
+        found = {}
+        for key, text in vars(self).items():
+            if text is not None:
+                found[key] = split_values(text)
+                if not all(found[key]):
+                    raise SpecError(f"--{key}: found an empty value in `{text}`, expected V1,V2")
+        return found
+
+
+@Parameter(name="*", group="Result")
+@dataclass
+class ResultArgs:
+    """Where the result goes, and what runs."""
 
     out: Path | None = None
     """Folder for result.json and series.parquet; cases found there are not run again."""
 
-    fresh: Annotated[bool, Parameter(negative=())] = False
+    fresh: On = False
     """Run every case even if the folder holds its result."""
 
-    report: Annotated[bool, Parameter(negative=())] = False
+    report: On = False
     """Also write report.html into the folder (`results/NAME` if no folder is named)."""
 
-    figures: str | None = None
-    """Also write each figure of the report as files: svg, png, pdf, or several with commas."""
+    figures: Figures = None
 
-    threads: int = 0
-    """Threads to use; 0 uses every core."""
-
-    json: Json = False
-    """Print the result document instead of tables."""
+    threads: Threads = 0
 
 
 @Parameter(name="*")
@@ -87,13 +200,16 @@ class LessonArgs:
     """The replay that a model learns from, and how what was found is shown."""
 
     set: Set = None
-    """Change a setting of the stack as KEY=VALUE, as often as needed."""
 
-    threads: int = 0
-    """Threads of the replay; 0 uses every core."""
+    threads: Threads = 0
 
     json: Json = False
-    """Print what was found as JSON."""
+
+    quiet: Quiet = False
+
+    def __post_init__(self) -> None:
+        """Keep quiet if asked."""
+        output.be_quiet(self.quiet)
 
 
 def split_pair(text: str, option: str) -> tuple[str, str]:

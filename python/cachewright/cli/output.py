@@ -1,29 +1,41 @@
-"""What the command line shows: tables with the best marked, sentences, errors.
+"""What the command line shows: tables with the best marked, sentences, CSV, JSON, errors.
 
 For: one look of every command. Must never know: how results are made. Tables and results go to
 standard output, everything else to standard error. The best value of a column is bold and carries a
-`*`, so that it shows without colour; colours follow the terminal and `NO_COLOR`.
+`*`, so that it shows without colour; colours follow the terminal and `NO_COLOR`. `rich` is imported
+only where something is shown on a terminal.
 """
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-PIPE_WIDTH = 400
+_quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 
 
-def out() -> Console:
-    """Return standard output as a console; wide when it is not a terminal, so nothing is cut."""
+def be_quiet(quiet: bool) -> None:
+    """Leave out notes and progress from here on, in this command; or show them again."""
+    _quiet.set(quiet)
+
+
+def is_quiet() -> bool:
+    """Return whether notes and progress are left out."""
+    return _quiet.get()
+
+
+def terminal() -> Console | None:
+    """Return standard output as a console; None when it is no terminal."""
+    if not sys.stdout.isatty():
+        return None
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() else PIPE_WIDTH
-    return Console(width=width, highlight=False, markup=False, emoji=False)
+    return Console(highlight=False, markup=False, emoji=False)
 
 
 def say(sentence: str = "") -> None:
@@ -32,7 +44,9 @@ def say(sentence: str = "") -> None:
 
 
 def note(sentence: str) -> None:
-    """Print a remark to standard error."""
+    """Print a remark to standard error, unless the command is quiet."""
+    if is_quiet():
+        return
     sys.stdout.flush()
     print(f"note: {sentence}", file=sys.stderr)
 
@@ -60,7 +74,37 @@ def error(sentence: str) -> None:
 
 def print_json(document: Any) -> None:
     """Print a document as indented JSON."""
+    import json
+
     print(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def print_csv(rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print rows as CSV, a column per key in the order of first sight; None is an empty cell.
+
+    Tables inside a row become columns named `outer_inner`; lists of rows are left out.
+    """
+    import csv
+
+    flat = [dict(_flat(row)) for row in rows]
+    columns = dict.fromkeys(key for row in flat for key in row)
+    writer = csv.DictWriter(sys.stdout, list(columns), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(flat)
+
+
+def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    for key, value in row.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{name}_")
+        elif isinstance(value, list | tuple):
+            if all(isinstance(item, str) for item in value):
+                yield name, "; ".join(value)
+        elif isinstance(value, bool):
+            yield name, str(value).lower()
+        else:
+            yield name, value
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> None:

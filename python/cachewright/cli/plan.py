@@ -12,32 +12,38 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from cachewright import api, words
-from cachewright.cli import options, output
+from cachewright.cli import options, output, rows
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
 from cachewright.summary import best_index
 
 BEST_EFFORT = "best effort"
 
+Stack = Annotated[
+    Path,
+    Parameter(
+        help="The stack file (TOML); at least one tenant has `goal_hit_ratio` or `goal_latency`, "
+        "the others get what goals leave."
+    ),
+]
+
 
 def plan(
-    stack: Path,
+    stack: Stack,
+    /,
     *,
     partition: str | None = None,
     precision: float = 0.01,
     out: Path | None = None,
-    force: Annotated[bool, Parameter(negative=())] = False,
+    force: options.Force = False,
     set: options.Set = None,
-    threads: int = 0,
-    json: options.Json = False,
+    threads: options.Threads = 0,
+    show: options.ShowArgs | None = None,
 ) -> None:
     """Find the smallest cache that meets the tenants' goals, and how to split it.
 
     Parameters
     ----------
-    stack
-        The stack file (TOML); at least one tenant has `goal_hit_ratio` or `goal_latency`, the
-        others get what goals leave.
     partition
         Partitioners to size the cache for, with commas; all that keep goals, and hull, equal and
         shared, when left out.
@@ -47,14 +53,9 @@ def plan(
         Folder for plan.json.
     force
         Replace the plan of another stack in the folder.
-    set
-        Change a setting as KEY=VALUE, as often as needed.
-    threads
-        Threads to use; 0 uses every core.
-    json
-        Print the plan as JSON.
 
     """
+    how = options.shown(show)
     with progress() as on_progress:
         document = api.plan(
             stack,
@@ -66,8 +67,11 @@ def plan(
             threads=threads,
             progress=on_progress,
         )
-    if json:
+    if how.json:
         output.print_json(document)
+        return
+    if how.csv:
+        output.print_csv(rows.of_plan(document))
         return
     for sentence in document["notes"]:
         output.note(sentence)

@@ -1,18 +1,22 @@
-"""A progress bar with rate and time left.
+"""Progress on standard error: a bar on a terminal, plain lines elsewhere.
 
-For: whatever lasts longer than two seconds on a terminal; silent otherwise. Must never know: what
-is being done. Units: whatever the stage counts (requests, accesses, cases).
+For: whatever lasts longer than two seconds; silent with `--quiet`. Must never know: what is being
+done. Off a terminal there is a line when a stage begins and one at every tenth of it (where its
+end is not known, whenever the count has doubled), without control characters. Units: whatever the
+stage counts (requests, accesses, cases).
 """
 
 from __future__ import annotations
 
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cachewright import words
+from cachewright.cli import output
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -20,55 +24,98 @@ if TYPE_CHECKING:
     from cachewright.types import Progress as OnProgress
 
 QUIET_SECONDS = 2.0
+PARTS = 10
 
 
 @contextmanager
 def progress() -> Iterator[OnProgress | None]:
-    """Yield a call-back that draws on standard error, or None when that is no terminal."""
-    if not sys.stderr.isatty():
+    """Yield a call-back that shows progress on standard error; None when the command is quiet."""
+    if output.is_quiet():
         yield None
         return
-    bar = _Bar(time.monotonic())
+    shown = _Bar() if sys.stderr.isatty() else _Lines()
     try:
-        yield bar.on_progress
+        yield shown.on_progress
     finally:
-        bar.close()
+        shown.close()
 
 
-class _Bar:
-    """Draws nothing before `QUIET_SECONDS` have passed since `started`."""
+class _Shown(ABC):
+    """A stage and its rate, shown once `QUIET_SECONDS` have passed since the beginning."""
 
-    def __init__(self, started: float) -> None:
-        self.started = started
-        self.drawn: Progress | None = None
-        self.task: TaskID | None = None
+    def __init__(self) -> None:
+        self.started = time.monotonic()
         self.stage = ""
-        self.stage_began = started
+        self.stage_began = self.started
         self.stage_first = 0
 
     def on_progress(self, stage: str, done: int, total: int | None) -> None:
         """Take news of a stage; its rate is the mean since it began."""
         now = time.monotonic()
         if stage != self.stage:
-            self._begin(stage, done, now)
-        if now - self.started < QUIET_SECONDS:
+            self.stage, self.stage_began, self.stage_first = stage, now, done
+            self.begin()
+        if now - self.started >= QUIET_SECONDS:
+            seconds = max(now - self.stage_began, 1e-3)
+            self.show(done, total, (done - self.stage_first) / seconds)
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Forget what was shown of the stage before."""
+
+    @abstractmethod
+    def show(self, done: int, total: int | None, per_second: float) -> None:
+        """Show the stage."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Remove what must not stay."""
+
+
+class _Lines(_Shown):
+    """A line when a stage begins and at every tenth of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reached = -1
+
+    def begin(self) -> None:
+        self.reached = -1
+
+    def show(self, done: int, total: int | None, per_second: float) -> None:
+        part = PARTS * done // total if total else done.bit_length()
+        if part <= self.reached:
             return
+        self.reached = part
+        print(f"{self.stage}: {_news(done, total, per_second)}", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Lines stay."""
+
+
+class _Bar(_Shown):
+    """A bar that is drawn over and over, and removed at the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drawn: Progress | None = None
+        self.task: TaskID | None = None
+
+    def begin(self) -> None:
+        if self.drawn is not None and self.task is not None:
+            self.drawn.remove_task(self.task)
+        self.task = None
+
+    def show(self, done: int, total: int | None, per_second: float) -> None:
         if self.drawn is None:
             self.drawn = _make()
             self.drawn.start()
         if self.task is None:
-            self.task = self.drawn.add_task(stage, total=total, news="")
-        news = _news(done, total, (done - self.stage_first) / max(now - self.stage_began, 1e-3))
+            self.task = self.drawn.add_task(self.stage, total=total, news="")
+        news = _news(done, total, per_second)
         self.drawn.update(self.task, completed=done, total=total, news=news)
 
-    def _begin(self, stage: str, done: int, now: float) -> None:
-        if self.drawn is not None and self.task is not None:
-            self.drawn.remove_task(self.task)
-        self.task = None
-        self.stage, self.stage_began, self.stage_first = stage, now, done
-
     def close(self) -> None:
-        """Remove the bar."""
         if self.drawn is not None:
             self.drawn.stop()
 

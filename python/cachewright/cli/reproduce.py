@@ -6,14 +6,11 @@ For: running what `specs/PAPER` describes and writing one page. Must never know:
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from cachewright import reproduce as reproduction
 from cachewright import words
 from cachewright._native import SpecError
-from cachewright.cli import output
+from cachewright.cli import options, output
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
 
@@ -25,11 +22,12 @@ def reproduce(
     paper: str,
     figure: str | None = None,
     *,
-    quick: Annotated[bool, Parameter(negative=())] = False,
+    quick: options.On = False,
     traces: Path | None = None,
     out: Path | None = None,
     specs: Path | None = None,
-    threads: int = 0,
+    threads: options.Threads = 0,
+    quiet: options.Quiet = False,
 ) -> None:
     """Run the figures of a paper and write a page that sets our numbers beside its own.
 
@@ -48,12 +46,11 @@ def reproduce(
         Folder for the page, its tables as Markdown and the results (`results/PAPER`).
     specs
         The folder that holds the papers' folders.
-    threads
-        Threads to use; 0 uses every core.
 
     """
     from cachewright.report import reproduced
 
+    output.be_quiet(quiet)
     folder = out or RESULTS / paper
     if folder.is_file():
         raise SpecError(f"{folder}: found a file, expected a folder for results")

@@ -1,98 +1,95 @@
-"""The commands `run`, `compare` and `report`.
+"""The commands `run` and `compare`.
 
-For: running a stack or all combinations of some settings, and showing who is best. Must never know:
-how cases are run. The tables are those of `cachewright.cli.compared`.
+For: replaying a stack or traces, one case or all combinations, and showing which is best. Must
+never know: how cases are run. What is replayed comes from `cachewright.cli.sources`, the tables
+from `cachewright.cli.compared`.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from cachewright import api
-from cachewright.cli import compared, options, output
+from cachewright.cli import options, output, rows
 from cachewright.cli.progress import progress
-from cachewright.result import Result
+from cachewright.cli.sources import Job, of_compare, of_run
 
 REPORT_FILE = "report.html"
 RESULTS = Path("results")
 
 
-def run(stack: Path, *, args: options.RunArgs | None = None) -> None:
-    """Replay the tenants of a stack file through its cache.
+def run(
+    sources: options.Sources,
+    /,
+    *,
+    cache: options.CacheArgs | None = None,
+    set: options.Set = None,
+    result: options.ResultArgs | None = None,
+    show: options.ShowArgs | None = None,
+    trace: options.TraceArgs | None = None,
+) -> None:
+    """Replay traces, or the tenants of a stack file, through a cache.
 
-    Parameters
-    ----------
-    stack
-        The stack file (TOML).
-
+    Traces without a stack file get an LRU cache of a tenth of their working set unless the options
+    say otherwise. On a stack file the options of the cache are short for `--set`.
     """
-    _run(stack, {}, args or options.RunArgs())
+    how = options.shown(show)
+    job = of_run(sources, cache or options.CacheArgs(), trace or options.TraceArgs(), set)
+    _run(job, result or options.ResultArgs(), how)
 
 
 def compare(
-    stack: Path,
+    sources: options.Sources,
+    /,
     *,
-    vary: Annotated[list[str], Parameter(negative=(), required=True)],
-    args: options.RunArgs | None = None,
+    cache: options.CacheArgs | None = None,
+    vary: options.Vary = None,
+    set: options.Set = None,
+    result: options.ResultArgs | None = None,
+    show: options.ShowArgs | None = None,
+    trace: options.TraceArgs | None = None,
 ) -> None:
-    """Run all combinations of some settings and show which is best.
+    """Run all combinations of some settings and show the best.
 
-    Parameters
-    ----------
-    stack
-        The stack file (TOML).
-    vary
-        Values to try as KEY=V1,V2 (`--vary policy=lru,arc --vary capacity=32MiB,64MiB`), as often
-        as needed; `policy`, `partition` and `capacity` are short for the keys of `[cache]`.
-
+    Traces without a stack file are compared under well-known policies at 0.1%, 1%, 10% and 40% of
+    their working set unless the options say otherwise. On a stack file the options of the cache are
+    short for `--vary`.
     """
-    _run(stack, options.vary(vary), args or options.RunArgs())
+    how = options.shown(show)
+    args = (cache or options.CacheArgs(), trace or options.TraceArgs())
+    _run(of_compare(sources, *args, set, vary), result or options.ResultArgs(), how)
 
 
-def report(result: Path, *, figures: str | None = None) -> None:
-    """Write the HTML report of a result folder again.
-
-    Parameters
-    ----------
-    result
-        The result folder.
-    figures
-        Also write each figure as files: svg, png, pdf, or several with commas.
-
-    """
-    _write_report(Result.load(result), result, figures)
-
-
-def _run(stack: Path, vary: dict[str, list[str]], args: options.RunArgs) -> None:
-    settings = options.settings(args.set)
-    wants_report = args.report or args.figures is not None
+def _run(job: Job, args: options.ResultArgs, show: options.ShowArgs) -> None:
+    kinds = options.figure_kinds(args.figures)
+    wants_report = args.report or bool(kinds)
     folder = args.out
     if folder is None and wants_report:
-        folder = RESULTS / str(api.check(stack, settings=settings).get("name") or stack.stem)
+        document = api.check(job.stack, settings=job.settings)
+        folder = RESULTS / str(document.get("name") or "stack")
     with progress() as on_progress:
         result = api.run_cases(
-            stack,
-            vary,
-            settings=settings,
+            job.stack,
+            job.vary,
+            settings=job.settings,
             out=folder,
             threads=args.threads,
             fresh=args.fresh,
             progress=on_progress,
         )
-    if args.json:
+    for sentence in job.notes:
+        output.note(sentence)
+    if show.json:
         output.print_json(result.document)
+    elif show.csv:
+        output.print_csv(rows.of_result(result.document))
     else:
+        from cachewright.cli import compared
+
         compared.show(result)
-    if folder is not None and not args.json:
+    if folder is not None and not show.is_data:
         output.say(f"result: {folder}")
     if folder is not None and wants_report:
-        _write_report(result, folder, args.figures, quiet=args.json)
-
-
-def _write_report(result: Result, folder: Path, figures: str | None, quiet: bool = False) -> None:
-    path = result.report(folder / REPORT_FILE, options.figure_kinds(figures))
-    if not quiet:
-        output.say(f"report: {path}")
+        path = result.report(folder / REPORT_FILE, kinds)
+        if not show.is_data:
+            output.say(f"report: {path}")

@@ -1,8 +1,9 @@
 """Tables aligned for a terminal, with the best of a column marked.
 
-For: one look of every table. Must never know: what is in it. The best value is bold and carries a
-`*`, so that it shows without colour. Nothing is cut: when the terminal is too narrow, headers wrap
-first, then further columns follow in a second table beside the same names.
+For: one look of every table. Must never know: what is in it. The best value carries a `*`, so that
+it shows without colour; on a terminal it is bold too. Nothing is cut: when a table is too wide,
+headers wrap first, then further columns follow in a second table beside the same names. Piped
+tables are plain text at most `PIPE_WIDTH` wide, but for sentences, which stay on one line.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from typing import TYPE_CHECKING
 from cachewright.cli import output
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.text import Text
 
 BEST = "*"
 GAP = 2
+PIPE_WIDTH = 120
 # Text wider than this may wrap within its cell.
 LONG_TEXT = 32
 
@@ -50,15 +53,28 @@ class Column:
 
 def table(title: str, columns: Sequence[Column]) -> None:
     """Print columns of equal length side by side under `title`."""
+    console = output.terminal()
+    if title:
+        _title(title, console)
+    width = PIPE_WIDTH if console is None else console.width
+    wrapped = _width(columns, wrapped=False) > width
+    if console is None and any(column.is_long for column in columns):
+        wrapped = False
+    for part in _parts(columns, width) if wrapped else [list(columns)]:
+        if console is None:
+            _plain(part, wrapped)
+        else:
+            _draw(part, wrapped, console)
+        output.say()
+
+
+def _title(title: str, console: Console | None) -> None:
+    if console is None:
+        output.say(title)
+        return
     from rich.text import Text
 
-    console = output.out()
-    if title:
-        console.print(Text(title, style="bold"), soft_wrap=True)
-    wrapped = _width(columns, wrapped=False) > console.width
-    for part in _parts(columns, console.width) if wrapped else [list(columns)]:
-        _draw(part, wrapped)
-        output.say()
+    console.print(Text(title, style="bold"), soft_wrap=True)
 
 
 def _width(columns: Sequence[Column], wrapped: bool) -> int:
@@ -80,27 +96,48 @@ def _parts(columns: Sequence[Column], limit: int) -> list[list[Column]]:
     return parts
 
 
-def _draw(columns: Sequence[Column], wrapped: bool) -> None:
+def _headers(columns: Sequence[Column], wrapped: bool) -> list[list[str]]:
+    """Return each column's header as lines, as many for all, the last of them filled."""
+    headers = [column.header.split() if wrapped else [column.header] for column in columns]
+    lines = max(map(len, headers))
+    return [[""] * (lines - len(words)) + words for words in headers]
+
+
+def _plain(columns: Sequence[Column], wrapped: bool) -> None:
+    for line in zip(*_headers(columns, wrapped), strict=True):
+        output.say(_line(columns, line, wrapped))
+    output.say(_line(columns, ["-" * column.width(wrapped) for column in columns], wrapped))
+    for row in range(len(columns[0].cells)):
+        output.say(_line(columns, [column.cells[row] for column in columns], wrapped, row))
+
+
+def _line(columns: Sequence[Column], texts: Sequence[str], wrapped: bool, row: int = -1) -> str:
+    """Return texts in their columns; numbers end where the others of their column end."""
+    cells = []
+    for column, text in zip(columns, texts, strict=True):
+        mark = BEST if row in column.best else ""
+        cells.append(f"{_aligned(column, text, wrapped)}{mark}".ljust(column.width(wrapped)))
+    return (" " * GAP).join(cells).rstrip()
+
+
+def _draw(columns: Sequence[Column], wrapped: bool, console: Console) -> None:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    headers = [column.header.split() if wrapped else [column.header] for column in columns]
-    lines = max(map(len, headers))
-    for column, words in zip(columns, headers, strict=True):
-        full = [""] * (lines - len(words)) + words
-        header = Text("\n".join(_aligned(column, word, wrapped) for word in full))
+    for column, words in zip(columns, _headers(columns, wrapped), strict=True):
+        header = Text("\n".join(_aligned(column, word, wrapped) for word in words))
         drawn.add_column(header, no_wrap=not column.is_long)
     for row in range(len(columns[0].cells)):
         drawn.add_row(*(_cell(column, row, wrapped) for column in columns))
-    output.out().print(drawn)
+    console.print(drawn)
 
 
 def _aligned(column: Column, text: str, wrapped: bool) -> str:
-    """Return a number's text at the right, room for the mark after it (rich strips that)."""
-    room = len(BEST) if column.best else 0
-    return text.rjust(column.width(wrapped) - room) if column.numeric else text
+    """Return a number's text at the right, with a place for the mark after it (rich strips it)."""
+    mark = len(BEST) if column.best else 0
+    return text.rjust(column.width(wrapped) - mark) if column.numeric else text
 
 
 def _cell(column: Column, row: int, wrapped: bool) -> Text:

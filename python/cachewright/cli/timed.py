@@ -21,6 +21,8 @@ def show(case: dict[str, Any]) -> None:
     columns = [names, Column("requests", [words.count(line["requests"]) for line in lines])]
     for header, key in timing.PERCENTILES:
         columns.append(Column(header, [words.duration(line[key]) for line in lines]))
+    for header, values in timing.by_kind(lines):
+        columns.append(Column(header, [words.duration(value) for value in values]))
     columns.append(Column("per second", [words.short(line["throughput_per_s"]) for line in lines]))
     if "fairness" in found:
         columns.append(Column("slowdown", [timing.slowdown(line) for line in lines]))
@@ -112,7 +114,7 @@ def _facts(found: dict[str, Any]) -> None:
     if "fairness" in found:
         fairness = found["fairness"]
         text = f"Jain {words.ratio(fairness['jain'])}, "
-        text += f"least over most {words.ratio(fairness['min_over_max'])}, "
+        text += f"min over max {words.ratio(fairness['min_over_max'])}, "
         text += f"worst slowdown {words.significant(fairness['max_slowdown'])}"
         pairs.append(("fairness", text))
     output.facts(pairs)

@@ -45,6 +45,7 @@ def shiro(
     set: options.Set = None,
     force: options.Force = False,
     json: options.Json = False,
+    quiet: options.Quiet = False,
     trace: options.TraceArgs | None = None,
 ) -> None:
     """Train on the earlier part of a trace; judge on the later part and on other traces.
@@ -58,21 +59,18 @@ def shiro(
     separation
         The scheme, with settings as an inline table (`{name = "shiro", window_share = 0.1}`).
     trainer
-        Who trains: native (in Rust) or jax.
+        The trainer: native (in Rust) or jax.
     judge
         Another stack or trace to judge on, as often as needed.
     judge_volume
         Another volume of the same trace to judge on, as often as needed.
     page
         Size of a flash page.
-    set
-        Change a setting of the stack as KEY=VALUE, as often as needed.
     force
         Replace the model file if it exists.
-    json
-        Print what was found as JSON.
 
     """
+    output.be_quiet(quiet)
     read = trace or options.TraceArgs()
     spec = source if is_stack_path(source) else read.trace(source)
     others = _others(source, judge or [], judge_volume or [], read)
@@ -117,7 +115,7 @@ def show(found: Trained) -> None:
     ]
     for key in MEASURES:
         columns.append(Column(key.upper() if key == "f1" else key, _shares(measures, key)))
-    columns.append(Column("majority", _shares(measures, "majority")))
+    columns.append(Column("most frequent class", _shares(measures, "majority")))
     table("", columns)
     for name, one in measures:
         if one is not None and one["accuracy"] < one["majority"]:

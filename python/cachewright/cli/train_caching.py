@@ -157,9 +157,13 @@ def show(found: Trainings) -> None:
         [
             Column("judged on", [name for name, *_ in rows], numeric=False),
             Column("cached", [words.percent(own["cached"]) for _, own, _, _ in rows]),
-            Column("majority", [words.percent(most["cached"]) for _, _, most, _ in rows]),
+            Column(
+                "most frequent label", [words.percent(most["cached"]) for _, _, most, _ in rows]
+            ),
             Column("duration", [words.percent(own["duration"]) for _, own, _, _ in rows]),
-            Column("majority", [words.percent(most["duration"]) for _, _, most, _ in rows]),
+            Column(
+                "most frequent label", [words.percent(most["duration"]) for _, _, most, _ in rows]
+            ),
             Column("epochs", [str(model["epochs"]) for *_, model in rows]),
             Column("CPU time", [words.duration(_ns(model)) for *_, model in rows]),
             Column("bytes", [words.count(model["bytes"]) for *_, model in rows]),
@@ -172,8 +176,8 @@ def show(found: Trainings) -> None:
         forced = model["forced"]["cached"]
         if name.startswith("later part") and forced - own["cached"] > 0.05:
             output.note(
-                f"{name}: {words.percent(forced)} when told the oracle's label of the request "
-                "before, which nobody has in use"
+                f"{name}: {words.percent(forced)} with the oracle's label of the request "
+                "before as input, which is not known in use"
             )
 
 

@@ -78,6 +78,7 @@ def kinds(
     learn: KindArgs | None = None,
     force: options.Force = False,
     json: options.Json = False,
+    quiet: options.Quiet = False,
     trace: options.TraceArgs | None = None,
 ) -> None:
     """Train a model that tells kinds of workloads apart; judge it on the traces' later parts.
@@ -92,10 +93,9 @@ def kinds(
         KIND=TRACE that only judges, whole, as often as needed.
     force
         Replace the model file, and what goes beside it, if they exist.
-    json
-        Print what was found as JSON.
 
     """
+    output.be_quiet(quiet)
     learn = learn or KindArgs()
     without = [ADDRESS] if learn.without is None else learn.without
     read = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from cyclopts import Parameter
 
@@ -21,7 +21,6 @@ from cachewright.summary import best_index
 
 REPORT_FILE = "report.html"
 RESULTS = Path("results")
-ON = Parameter(negative=())
 
 
 @Parameter(name="*")
@@ -54,7 +53,7 @@ class DriveArgs:
     drive_writes: float | None = None
     """Stop after the drive was written so often."""
 
-    loop: Annotated[bool, ON] = False
+    loop: options.On = False
     """Repeat the trace until then (10 drive writes if not given)."""
 
     load: options.Words = None
@@ -67,7 +66,7 @@ class LearnArgs:
     """Where the models of separations that learn come from."""
 
     trainer: Literal["native", "jax"] = "native"
-    """Who trains at window borders: native (in Rust) or jax."""
+    """The trainer at window borders: native (in Rust) or jax."""
 
     model: Path | None = None
     """A model file to use untrained (see `train`)."""
@@ -81,36 +80,27 @@ class OutArgs:
     out: Path | None = None
     """Folder for wa.json."""
 
-    report: Annotated[bool, ON] = False
+    report: options.On = False
     """Also write report.html into the folder (`results/NAME` if no folder is named)."""
 
-    figures: str | None = None
-    """Also write each figure of the report as files: svg, png, pdf, or several with commas."""
+    figures: options.Figures = None
 
-    threads: int = 0
-    """Threads to use; 0 uses every core."""
-
-    json: options.Json = False
-    """Print the result document instead of tables."""
+    threads: options.Threads = 0
 
 
 def wa(
     source: options.Source,
+    /,
     *,
     drive: DriveArgs | None = None,
     learn: LearnArgs | None = None,
     set: options.Set = None,
     result: OutArgs | None = None,
+    show: options.ShowArgs | None = None,
     trace: options.TraceArgs | None = None,
 ) -> None:
-    """Show the write amplification of separations on a trace or a stack.
-
-    Parameters
-    ----------
-    set
-        Change a setting of the stack as KEY=VALUE, as often as needed.
-
-    """
+    """Show the write amplification of separations on a trace or a stack."""
+    shown = options.shown(show)
     how, to = drive or DriveArgs(), result or OutArgs()
     taught = learn or LearnArgs()
     wants_report = to.report or to.figures is not None
@@ -138,19 +128,21 @@ def wa(
             threads=to.threads,
             progress=on_progress,
         )
-    if to.json:
+    if shown.json:
         output.print_json(found.document)
+    elif shown.csv:
+        output.print_csv(found.cases.to_dicts())
     else:
-        show(found)
-    if folder is not None and not to.json:
+        _show(found)
+    if folder is not None and not shown.is_data:
         output.say(f"result: {folder}")
     if folder is not None and wants_report:
         path = found.report(folder / REPORT_FILE, kinds)
-        if not to.json:
+        if not shown.is_data:
             output.say(f"report: {path}")
 
 
-def show(found: Amplification) -> None:
+def _show(found: Amplification) -> None:
     """Print everything worth knowing of a result."""
     document = found.document
     output.say(f"{document['name']}: {amplification.drive_sentence(document)}")
@@ -183,10 +175,10 @@ def _columns(cases: list[dict[str, Any]]) -> list[Column]:
         Column("", [str(rank) for rank in range(1, len(cases) + 1)]),
         Column("separation", [amplification.separation(c) for c in cases], numeric=False),
         Column("reclaim", [c["reclaim"] for c in cases], numeric=False),
-        numbers("F/U", "write_amplification", words.ratio),
-        numbers("(F-U)/U", "extra_writes", words.ratio),
-        numbers("F/U, last drive write", "last_write_amplification", words.ratio),
-        numbers("moved pages", "moved_pages", words.count),
+        numbers("write amplification", "write_amplification", words.ratio),
+        numbers("extra writes", "extra_writes", words.ratio),
+        numbers("in the last drive write", "last_write_amplification", words.ratio),
+        numbers("relocated pages", "moved_pages", words.count),
         Column("erases per superblock", [_erases(c["erases"]) for c in cases]),
         numbers("bytes per page", "metadata_bytes_per_page", words.significant, marked=False),
         Column("metadata misses", [words.percent(amplification.miss_share(c)) for c in cases]),
@@ -204,7 +196,7 @@ def _predictions(cases: list[dict[str, Any]]) -> list[Column]:
     for header, key in (("accuracy", "accuracy"), ("precision", "precision"), ("recall", "recall")):
         columns.append(_measured(header, key, found))
     columns.append(_measured("F1", "f1", found))
-    columns.append(Column("majority", [words.percent(one["majority"]) for one in found]))
+    columns.append(Column("most frequent class", [words.percent(one["majority"]) for one in found]))
     return columns
 
 
@@ -220,7 +212,7 @@ def _erases(erases: dict[str, float]) -> str:
 def _conclusion(op: float, cases: list[dict[str, Any]]) -> str:
     best = amplification.best_case(cases)
     value = words.ratio(best["write_amplification"])
-    line = f"best at {words.percent(op)}: {amplification.label(best)}: F/U {value}"
+    line = f"best at {words.percent(op)}: {amplification.label(best)}: write amplification {value}"
     bounds = [case for case in cases if case["bound"] and case is not best]
     if bounds:
         lowest = amplification.best_case(bounds)

@@ -1,0 +1,103 @@
+"""Traces without a stack file as a stack, and what `all` stands for.
+
+For: `run` and `compare` on traces as they are: one tenant per trace, and cache sizes chosen as
+shares of the working set. Must never know: formats, or how cases are run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cachewright import _native
+from cachewright.spec import PathLike, Settings, SpecLike, TraceOptions, load, pairs, vary_pairs
+
+ALL = "all"
+POLICY = "lru"
+CAPACITY = "10%wss"
+POLICIES = ("lru", "arc", "lirs", "sieve", "s3-fifo", "belady")
+"""What is compared when no policy is given: well-known ones and the bound."""
+CAPACITIES = ("0.1%wss", "1%wss", "10%wss", "40%wss")
+"""The sizes compared when none is given, as shares of the working set."""
+
+_CHOICES = ("policy", "partition")
+_CACHE = "cache."
+_NAMED = 3
+
+
+def stack_of(
+    traces: Sequence[PathLike], options: TraceOptions, cache: Settings | None = None
+) -> dict[str, Any]:
+    """Return a stack with one tenant per trace; all are opened in the same way.
+
+    >>> stack = stack_of(["a/mail.csv.gz", "web.csv", "b/web.csv"], TraceOptions())
+    >>> [tenant["name"] for tenant in stack["tenant"]]
+    ['mail', 'web', 'web-2']
+    >>> stack["cache"]
+    {'policy': 'lru', 'capacity': '10%wss'}
+    """
+    names = _names(traces)
+    shown = names[:_NAMED] if len(names) <= _NAMED + 1 else [*names[:_NAMED], "and-more"]
+    tenants = [
+        {"name": name, "trace": os.fspath(trace), **options.tenant_keys()}
+        for name, trace in zip(names, traces, strict=True)
+    ]
+    table = {"policy": POLICY, "capacity": CAPACITY, **(cache or {})}
+    return {"name": "-".join(shown), "cache": table, "tenant": tenants}
+
+
+def _names(traces: Sequence[PathLike]) -> list[str]:
+    """Return a name of its own for each trace: its file name up to the first dot."""
+    found: list[str] = []
+    for trace in traces:
+        stem = Path(trace).name.split(".")[0] or "trace"
+        # `all` names the sum of the tenants in tables.
+        name, number = stem, 1
+        while name in found or name == ALL:
+            number += 1
+            name = f"{stem}-{number}"
+        found.append(name)
+    return found
+
+
+def short(key: str) -> str:
+    """Return a key of `[cache]` without its table, as options spell it.
+
+    >>> short("cache.policy"), short("replay.loop")
+    ('policy', 'replay.loop')
+    """
+    return key.removeprefix(_CACHE)
+
+
+def expanded(
+    spec: SpecLike, vary: Mapping[str, Sequence[Any]], settings: Settings | None
+) -> tuple[dict[str, list[Any]], list[tuple[str, str, str]]]:
+    """Replace `all` among the values of policies and partitions by all that can run.
+
+    Returns the values, and of each entry left out: key, name and reason. Errors: `SpecError` when
+    the stack is wrong by itself, or when nothing is left.
+    """
+    found: dict[str, list[Any]] = {key: list(values) for key, values in vary.items()}
+    left_out: list[tuple[str, str, str]] = []
+    for key in [key for key, values in found.items() if ALL in values and short(key) in _CHOICES]:
+        others = {
+            other: [value for value in values if value != ALL]
+            for other, values in found.items()
+            if other != key
+        }
+        stack = load(spec)
+        known = {other: values for other, values in others.items() if values}
+        choices = _native.choices(
+            stack.text, stack.origin, pairs(settings), vary_pairs(known), short(key)
+        )
+        left_out += [(short(key), name, reason) for name, reason in choices if reason is not None]
+        names = [name for name, reason in choices if reason is None]
+        if not names:
+            raise _native.SpecError(f"`{short(key)}`: found `all`, of which nothing can run here")
+        values: dict[Any, None] = {}
+        for value in found[key]:
+            values.update(dict.fromkeys(names if value == ALL else [value]))
+        found[key] = list(values)
+    return found, left_out

@@ -1,0 +1,66 @@
+"""The commands of `cachewright`, each imported when it is used.
+
+For: one list of commands with the sentence that `--help` shows. Must never know: what a command
+does. A test keeps each sentence equal to the first of the command's own help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cyclopts import App
+
+from cachewright import _native
+
+HELP = """Design, simulate and run multi-tenant flash caches.
+
+A first look at a trace, then the best policy for it, then the whole stack in a file:
+
+    cachewright trace info TRACE
+    cachewright compare TRACE --policy lru,arc,s3-fifo --capacity 1GiB,10%wss
+    cachewright run stack.toml --report
+
+A stack is a TOML file: the cache, its tenants and their traces, and devices if times matter.
+"""
+
+# In the order in which a newcomer needs them.
+COMMANDS = {
+    "trace": ("trace:app", "Look at block traces and make new ones."),
+    "list": ("listing:app", "Show what can stand in a stack file."),
+    "check": ("check:check", "Validate a stack file and print its settings with every default."),
+    "run": ("run:run", "Replay traces, or the tenants of a stack file, through a cache."),
+    "compare": ("run:compare", "Run all combinations of some settings and show the best."),
+    "report": ("report:report", "Write the HTML report of a result folder again."),
+    "mrc": ("mrc:mrc", "Show miss-ratio curves of a stack's tenants or of one trace."),
+    "plan": (
+        "plan:plan",
+        "Find the smallest cache that meets every tenant's goal, and how to split it.",
+    ),
+    "wa": ("wa:wa", "Show the write amplification of separations on a trace or a stack."),
+    "train": ("train:app", "Train the models of schemes that learn."),
+    "reproduce": (
+        "reproduce:reproduce",
+        "Run the figures of a paper and write a page that sets our numbers beside its own.",
+    ),
+    "characterize": (
+        "characterize:characterize",
+        "Show how a trace's requests change over time, and which kind of workload they are of.",
+    ),
+    "import": ("importing:app", "Make stack files of other simulators' configurations."),
+}
+
+
+def app_for(arguments: Sequence[str]) -> App:
+    """Return the application; only the command that `arguments` begin with shows its own help."""
+    app = App(
+        name="cachewright",
+        help=HELP,
+        version=_native.__version__,
+        help_format="markdown",
+        suppress_keyboard_interrupt=False,
+    )
+    for place, (name, (path, text)) in enumerate(COMMANDS.items()):
+        used = name in arguments[:1]
+        shown = None if used else text
+        app.command(f"cachewright.cli.{path}", name=name, help=shown, sort_key=place)
+    return app

@@ -1,0 +1,101 @@
+"""What `run` and `compare` replay: a stack file or traces, and what is set or varied.
+
+For: turning their options into a stack, settings and values to try. Must never know: how cases are
+run. On a stack file `--policy`, `--capacity`, `--partition` and `--block` are short for `--set`
+(`run`) or `--vary` (`compare`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cachewright import bare
+from cachewright._native import SpecError
+from cachewright.cli import options
+from cachewright.spec import STACK_SUFFIX, SpecLike, is_stack_path
+
+CACHE_KEYS = ("policy", "capacity", "partition", "block")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A stack, what is set over it, the values to try, and what was chosen by default."""
+
+    stack: SpecLike
+    settings: dict[str, str]
+    vary: dict[str, list[str]]
+    notes: list[str]
+
+
+def of_run(
+    sources: Sequence[Path],
+    cache: options.CacheArgs,
+    trace: options.TraceArgs,
+    set: list[str] | None,
+) -> Job:
+    """Return what `run` replays: one case. Errors: `SpecError`, also for several values."""
+    settings = options.settings(set)
+    for key, values in cache.values().items():
+        if len(values) > 1 or values == [bare.ALL]:
+            raise SpecError(
+                f"--{key}: found `{','.join(values)}`, expected one value; `compare` tries several"
+            )
+        settings[key] = values[0]
+    stack = _stack(sources, trace)
+    notes = []
+    if not isinstance(stack, Path) and not _gives("capacity", settings):
+        notes.append(f"capacity {bare.CAPACITY}, a share of the working set; --capacity sets it")
+    return Job(stack, settings, {}, notes)
+
+
+def of_compare(
+    sources: Sequence[Path],
+    cache: options.CacheArgs,
+    trace: options.TraceArgs,
+    set: list[str] | None,
+    vary: list[str] | None,
+) -> Job:
+    """Return what `compare` replays: all combinations. Errors: `SpecError`, also without any."""
+    settings, found = options.settings(set), options.vary(vary or [])
+    for key, values in cache.values().items():
+        same = next((other for other in found if bare.short(other) == key), key)
+        found[same] = [*found.get(same, []), *values]
+    stack, notes = _stack(sources, trace), []
+    if isinstance(stack, Path):
+        if not found:
+            raise SpecError(
+                "found nothing to compare, expected --policy, --capacity, --partition, --block or "
+                "--vary KEY=V1,V2"
+            )
+    else:
+        for key, chosen in (("policy", bare.POLICIES), ("capacity", bare.CAPACITIES)):
+            if not _gives(key, settings) and not _gives(key, found):
+                found[key] = list(chosen)
+                notes.append(f"{key} {', '.join(chosen)}; --{key} chooses others")
+    found, left_out = bare.expanded(stack, found, settings)
+    notes += [f"{key}=all leaves out {name}: {reason}" for key, name, reason in left_out]
+    return Job(stack, settings, found, notes)
+
+
+def _gives(key: str, keys: dict[str, str] | dict[str, list[str]]) -> bool:
+    return any(bare.short(other) == key for other in keys)
+
+
+def _stack(sources: Sequence[Path], trace: options.TraceArgs) -> SpecLike:
+    """Return a stack file as it is, or a stack of the traces. Errors: `SpecError`."""
+    stacks = [path for path in sources if is_stack_path(path)]
+    if not stacks:
+        return bare.stack_of(sources, trace.options())
+    if len(sources) > 1:
+        raise SpecError(
+            f"found the stack file {stacks[0]} and {len(sources) - 1} more, expected one stack "
+            f"file ({STACK_SUFFIX}) or traces alone"
+        )
+    if trace.given():
+        raise SpecError(
+            f"{trace.given()[0]}: found a stack file, which says itself how each trace is opened; "
+            "expected a trace, or `--set tenant.NAME.KEY=VALUE`"
+        )
+    return stacks[0]
