@@ -34,6 +34,7 @@ _KEYS = {
     "varied": list,
     "cases": list,
 }
+_CURVES_KEYS = {"name": str, "spec": dict, "tenants": list, "curves": list, "notes": list}
 _SERIES = ("case", "window", "time_ns", "tenant", "accesses", "hits")
 _SERIES_BLOCKS = ("occupancy_blocks", "quota_blocks")
 _ROOMS = ("own_blocks", "common_blocks", "elsewhere_blocks")
@@ -243,7 +244,8 @@ class Curves:
     def load(path: PathLike) -> Curves:
         """Read a result folder back. Errors: `SpecError` when there are no readable curves."""
         folder = Path(path)
-        return Curves(documents.read(folder / CURVES_FILE, "a folder written by `mrc`"), folder)
+        expected = "a folder written by `mrc`"
+        return Curves(documents.read(folder / CURVES_FILE, expected, _CURVES_KEYS), folder)
 
     @property
     def notes(self) -> list[str]:

@@ -82,7 +82,9 @@ def cases() -> Iterator[Case]:
         for what, line in lines.items():
             content = text(GOOD[name] * 2 + line)
             command = ("trace", "info", "{}", "--format", name)
-            yield Case(f"{name}: {what}", {f"{name}.csv": content}, command, (f"{name}.csv", "line"))
+            yield Case(
+                f"{name}: {what}", {f"{name}.csv": content}, command, (f"{name}.csv", "line")
+            )
     yield from _lengths()
     yield from _csv()
     yield from _binary()
@@ -91,11 +93,13 @@ def cases() -> Iterator[Case]:
 
 
 def _lengths() -> Iterator[Case]:
-    """Give one record so long that its blocks would fill the machine, for every reader of traces."""
+    """Give a record so long that its blocks would fill the machine, to every reader of traces."""
     line = text(GOOD["alibaba"] + "1,W,0,4611686018427387904,1001\n")
     for verb, command in VERBS.items():
         yield Case(f"4 EiB in {verb}", {"long.csv": line}, command, ("long.csv", "line 2"))
-    yield Case("4 EiB in characterize", {"l.csv": line}, ("characterize", "{}"), ("l.csv", "line 2"))
+    yield Case(
+        "4 EiB in characterize", {"l.csv": line}, ("characterize", "{}"), ("l.csv", "line 2")
+    )
     stack = text('[cache]\ncapacity = "1MiB"\n[[tenant]]\nname = "t"\ntrace = "l.csv"\n')
     files = {"s.toml": stack, "l.csv": line}
     yield Case("4 EiB in run", files, ("run", "{}"), ("l.csv", "line 2"))
@@ -185,7 +189,16 @@ def _none() -> Iterator[Case]:
         ("a target that is its source", ("convert", "{}", "g.csv"), "g.csv"),
         ("an unknown target format", ("convert", "{}", "x.out", "--to", "cvs"), "cvs"),
         ("a slice after the end", ("slice", "{}", "s.parquet", "--from", "1h"), "--from"),
-        ("a slice that ends first", ("slice", "{}", "s.parquet", "--from", "2s", "--to", "1s"), "--to"),
+        (
+            "a slice that ends first",
+            ("slice", "{}", "s.parquet", "--from", "2s", "--to", "1s"),
+            "--to",
+        ),
     ):
         yield Case(what, good, ("trace", *words), (expected,))
-    yield Case("a synthetic trace of nothing", {"s.toml": b"[synth]\n"}, ("trace", "synth", "{}", "o.parquet"), ("s.toml",))
+    yield Case(
+        "a synthetic trace of nothing",
+        {"s.toml": b"[synth]\n"},
+        ("trace", "synth", "{}", "o.parquet"),
+        ("s.toml",),
+    )
