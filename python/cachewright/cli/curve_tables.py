@@ -46,7 +46,7 @@ def conclusions(document: Document) -> list[str]:
     lines = []
     for size in picked:
         misses = {c["policy"]: p[size][1] for c in groups[0] if size in (p := _points(c))}
-        if len(misses) < 2:
+        if len(set(misses.values())) < 2:
             continue
         best, worst = min(misses, key=misses.__getitem__), max(misses, key=misses.__getitem__)
         of = "" if len(groups) == 1 else f"{whose}, "
