@@ -50,7 +50,9 @@ def test_plan_says_when_a_goal_is_beyond_any_cache(stack: Path, command: Command
     words = ["plan", str(stack), "--set", "tenant.loop50.goal_hit_ratio=0.99"]
     answer = command(*words)
     assert answer.status == 0, answer.err
-    sentence = "loop50: no cache size meets the goal 0.9900; the best achievable hit ratio is 0.9500"
+    sentence = (
+        "loop50: no cache size meets the goal 0.9900; the best achievable hit ratio is 0.9500"
+    )
     assert sentence in answer.out
     assert "no size" in answer.out
     assert "no cache size meets every goal (2 goals) under soft-qos, soft-qos-x" in answer.out

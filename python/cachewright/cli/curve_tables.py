@@ -42,7 +42,9 @@ def conclusions(document: Document) -> list[str]:
         return []
     block, whose = int(document["block_bytes"]), groups[0][0]["tenant"]
     sizes = document["sizes_blocks"]
-    picked = dict.fromkeys(sizes[len(sizes) * at // (COMPARED + 1)] for at in range(1, COMPARED + 1))
+    picked = dict.fromkeys(
+        sizes[len(sizes) * at // (COMPARED + 1)] for at in range(1, COMPARED + 1)
+    )
     lines = []
     for size in picked:
         misses = {c["policy"]: p[size][1] for c in groups[0] if size in (p := _points(c))}
