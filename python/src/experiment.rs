@@ -80,7 +80,8 @@ fn run(
 /// Miss-ratio curves of a stack's tenants.
 #[pyfunction]
 #[pyo3(signature = (stack, origin, settings, *, policies, method, rate, size, sizes, points, salts,
-                    windows, verify, small, latency=false, threads, out=None, force=false, progress))]
+                    windows, verify, small, latency=false, threads, out=None, force=false,
+                    progress))]
 #[allow(clippy::too_many_arguments)]
 fn mrc(
     py: Python<'_>,
