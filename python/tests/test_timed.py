@@ -47,8 +47,7 @@ def test_compare_names_the_fastest_and_reports_figures(timed: Path, command: Com
     assert re.search("fastest: .*: mean response .*, p99 .*, hit ratio ", answer.out)
     page = (timed.parent / "results" / "report.html").read_text()
     for title in ("Where time went", "Response times", "Response and throughput over time"):
-        assert title in page
-    assert "<script" not in page
+        assert f"<h2>{title}</h2>" in page
 
 
 STORE = (

@@ -1,8 +1,8 @@
 """The report of `wa`: which figures it has, and the page around them.
 
 For: write amplification over drive writes, by scheme, how well lifetimes were predicted, lifetimes
-per stream. Must never know: how it is measured. Units: drive writes, pages; F/U is flash writes per
-write of the host.
+per stream. Must never know: how it is measured. Units: drive writes, pages; write amplification is
+flash writes per write of the host.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def page(result: Amplification, drawn: Sequence[Figure]) -> str:
     facts = amplification.drive_sentence(document)
     tiles = [
         ("flash writes per host write", words.ratio(best["write_amplification"])),
-        ("extra writes, (F-U)/U", words.ratio(best["extra_writes"])),
+        ("extra writes per host write", words.ratio(best["extra_writes"])),
         ("metadata bytes per page", words.significant(best["metadata_bytes_per_page"])),
     ]
     shown = "".join(f"<div><b>{escape(v)}</b><span>{escape(n)}</span></div>" for n, v in tiles)
@@ -187,11 +187,11 @@ def _ranking(op: float, cases: Rows) -> str:
         [escape(case["reclaim"]) for case in cases],
     ]
     measures: dict[str, tuple[str, Callable[[float], str]]] = {
-        "F/U": ("write_amplification", words.ratio),
-        "(F-U)/U": ("extra_writes", words.ratio),
-        "F/U, last drive write": ("last_write_amplification", words.ratio),
+        "write amplification": ("write_amplification", words.ratio),
+        "extra writes per host write": ("extra_writes", words.ratio),
+        "write amplification, last drive write": ("last_write_amplification", words.ratio),
         "moved pages": ("moved_pages", words.count),
-        "bytes per page": ("metadata_bytes_per_page", words.significant),
+        "metadata bytes per page": ("metadata_bytes_per_page", words.significant),
     }
     for key, show in measures.values():
         choices = [None if case["bound"] else case[key] for case in cases]

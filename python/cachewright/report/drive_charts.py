@@ -21,16 +21,19 @@ from cachewright.report.plots import (
     extent,
 )
 
+# Pixels between the outermost marks and the axis.
+MARGIN = 10
 POINTS = ("MBP", "OAP", "MBP and OAP")
 
 
 def mix_dots(rows: Rows, title: str, *, ratios: bool) -> Plot:
     """Draw a row per mix, a mark per scheme; `ratios` have a logarithmic axis."""
     scale = {"type": "log", "nice": False} if ratios else {"zero": False, "nice": True}
+    scale["padding"] = MARGIN
     series = Series("scheme", distinct(rows, "scheme"), "scheme", "point", shaped=True)
     tips = [Tip("mix", "mix"), Tip("scheme", "scheme"), Tip(title, "value", "number")]
     y = marks.row_names("mix", distinct(rows, "mix"), grid=True)
-    x = alt.X("value:Q").scale(**scale).title(title)
+    x = alt.X("value:Q", scale=alt.Scale.from_dict(scale)).title(title)
     return Plot([marks.dots(rows, series, x, y, tips)], [series])
 
 
@@ -47,7 +50,7 @@ def by_size(rows: Rows, panel: str, line: str) -> Plot:
     x = alt.X("size_bytes:Q", axis=axis, scale=alt.Scale(domain=extent(sizes), nice=False))
     y = alt.Y("us:Q").scale(zero=False).title("mean response (us)")
     several = len(series.names) > 1
-    tips = [Tip("value", line)] if several else []
+    tips = [Tip("setting", line)] if several else []
     tips += [Tip("cache", "size_bytes", "size"), Tip("mean response (us)", "us", "number")]
 
     def drawn(title: str) -> Panel:

@@ -63,7 +63,7 @@ class Figure:
     def _label(self, panel: str, says: str) -> str:
         """Return what a panel shows, in words."""
         title = f"{self.title}, {panel}" if panel else self.title
-        parts = [f"{title}.", self.caption, f"{self.plot.says()}." if self.plot.says() else ""]
+        parts = [f"{title}.", self.caption, self.plot.says()]
         return str(printable(" ".join(part for part in [*parts, says] if part)))
 
     def _still_svg(self) -> str:

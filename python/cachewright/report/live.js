@@ -58,14 +58,28 @@
     return { ...panel.spec, height };
   }
 
+  // The cell around a mark says what the mark does. (Vega-Lite's own text for cells reads names from
+  // the wrong object.)
+  function nearest(spec) {
+    for (const mark of spec.marks || []) {
+      if (mark.encode && mark.encode.update && mark.encode.update.isVoronoi) {
+        mark.encode.update.tooltip = { signal: "datum.tooltip" };
+      }
+      nearest(mark);
+    }
+    return spec;
+  }
+
   // A panel draws itself again when it becomes narrow or wide; between, Vega follows the width.
   function panelOf(element, panel) {
     let view = null, drawn = null, queue = Promise.resolve(), focus = "";
     async function draw(narrow, width) {
       if (view) view.finalize();
-      const made = await vegaEmbed(element, fitted(panel, narrow), {
+      const place = document.createElement("div");
+      element.replaceChildren(place);
+      const made = await vegaEmbed(place, fitted(panel, narrow), {
         mode: "vega-lite", renderer: "svg", actions: false, defaultStyle: false,
-        config: config(panel, narrow, width), tooltip: { theme: "page" },
+        config: config(panel, narrow, width), tooltip: { theme: "page" }, patch: nearest,
       });
       view = element.view = made.view;
       if (focus) show(focus);

@@ -45,7 +45,7 @@ def milliseconds_text(value: str) -> str:
 
 def seconds_text(value: str) -> str:
     """Return the expression that writes a point in time in seconds."""
-    return f"format({value}, ',.6~r') + ' s'"
+    return f"format({value}, ',.5~r') + ' s'"
 
 
 # The same in words, for those who do not see the figure.

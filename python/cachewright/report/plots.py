@@ -198,8 +198,10 @@ class Plot:
     def says(self) -> str:
         """Return which series there are, for those who do not see them."""
         named = [one for one in self.legends if isinstance(one, Series)]
-        parts = [f"{one.title or 'series'}: {', '.join(one.names)}" for one in named]
-        return "; ".join(parts)
+        parts = [f"By {one.title}" if one.title else "Shown" for one in named]
+        return " ".join(
+            f"{part}: {', '.join(one.names)}." for part, one in zip(parts, named, strict=True)
+        )
 
 
 def data(rows: Rows) -> alt.InlineData:
