@@ -129,7 +129,7 @@ def test_a_missing_extra_is_named(
     monkeypatch.setitem(sys.modules, "jax", None)
     answer = command("wa", "none.csv", "--separation", "shiro", "--trainer", "jax")
     assert answer.status == 2
-    assert answer.err.startswith("error: `trainer`: `jax` needs jax, which is not here; ")
+    assert answer.err.startswith("error: --trainer: `jax` needs jax, which is not here; ")
     assert "pip install 'cachewright[train]'" in answer.err
 
 

@@ -1,7 +1,7 @@
 //! Which policies or partitioners of the registry can run on a stack.
 //!
 //! For: `policy=all` and `partition=all`, and saying why an entry is left out. Must never know: how
-//! a case is run. Nothing is replayed: the checks are those that a run makes before it reads traces.
+//! a case is run. Nothing is replayed: the checks are those of a run before it reads traces.
 
 use crate::case::{Case, expand};
 use crate::run::RunOptions;
