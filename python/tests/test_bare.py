@@ -135,6 +135,12 @@ def test_all_names_no_policy_twice(stack: Path, command: Command) -> None:
     assert len(names) == len(set(names))
 
 
+def test_a_policy_that_knows_the_future_is_never_called_best(stack: Path, command: Command) -> None:
+    answer = command("compare", "stack.toml", "--policy", "fifo,benefit-oracle,belady")
+    assert "benefit-oracle (bound)" in answer.out
+    assert "best: fifo" in answer.out
+
+
 def test_names_of_tenants_are_their_own() -> None:
     stack = bare.stack_of(["x/a.csv", "y/a.csv.gz", "all.csv", ".csv", "b"], TraceOptions())
     names = [tenant["name"] for tenant in stack["tenant"]]

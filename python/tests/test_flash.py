@@ -30,6 +30,7 @@ def test_one_case_shows_its_drive(flash_stack: Path, command: Command) -> None:
     assert re.search(r"drive +512KiB, 150.0% over-provisioning", answer.out)
     assert re.search(r"separation +none, cost-benefit", answer.out)
     assert "extra writes" in answer.out
+    assert "F/U" not in answer.out
 
 
 def test_write_amplification_stands_beside_hit_ratios(flash_stack: Path, command: Command) -> None:
