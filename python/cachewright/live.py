@@ -81,11 +81,11 @@ class Cache:
     """A cache of blocks, one for all tenants or a part for each.
 
     `capacity` is a size with a unit (`64MiB`), a number of blocks, or a mapping of either by
-    tenant: then each tenant has a part of its own. `policy` is a name, `{"name": ..., setting: ...}` or a
-    class written in Python (`CachePolicy`). `tenants` names those who share one capacity; without
-    it there is one. `write` is a write mode of stack files. One thread at a time. Errors:
-    `SpecError` for what is refused, `PolicyError` when a Python policy fails or breaks a rule; such
-    a cache does not go on.
+    tenant: then each tenant has a part of its own. `policy` is a name, `{"name": ..., setting:
+    ...}` or a class written in Python (`CachePolicy`). `tenants` names those who share one
+    capacity; without it there is one. `write` is a write mode of stack files. One thread at a
+    time. Errors: `SpecError` for what is refused, `PolicyError` when a Python policy fails or
+    breaks a rule; such a cache does not go on.
     """
 
     def __init__(

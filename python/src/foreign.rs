@@ -8,6 +8,7 @@ use crate::errors::{PolicyError, of_experiment};
 use cachewright_experiment::{ExperimentError, ForeignLoader, ForeignPolicies};
 use cachewright_policy::{ForeignClass, ForeignPolicy, Verdict as Decision};
 use cachewright_types::{BlockId, Value};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::Path;
@@ -92,10 +93,14 @@ impl Loader {
             ExperimentError::Policy(message) => PolicyError::new_err(message),
             other => of_experiment(other),
         };
-        if raised.is_some() {
-            error.set_cause(py, raised);
+        match raised {
+            // The user stopped the policy, which did nothing wrong.
+            Some(stopped) if stopped.is_instance_of::<PyKeyboardInterrupt>(py) => stopped,
+            raised => {
+                error.set_cause(py, raised);
+                error
+            }
         }
-        error
     }
 }
 

@@ -137,7 +137,6 @@ struct LiveCache {
     names: Arc<Vec<String>>,
     loader: Loader,
     block_bytes: u64,
-    policy: String,
 }
 
 fn refused(key: &str, found: &str, expected: &str) -> PyErr {
@@ -158,6 +157,28 @@ fn blocks(text: &str, block_bytes: u64) -> PyResult<u32> {
     };
     let fits = u32::try_from(blocks).ok().filter(|blocks| *blocks <= MAX_POOL_BLOCKS);
     fits.ok_or_else(|| refuse(&format!("at most {MAX_POOL_BLOCKS} blocks")))
+}
+
+/// How the capacities divide a cache, and whether all tenants share one.
+fn divided(capacities: &[String], tenants: usize, block_bytes: u64) -> PyResult<(bool, Quotas)> {
+    let quotas: PyResult<Vec<u32>> =
+        capacities.iter().map(|text| blocks(text, block_bytes)).collect();
+    match quotas?.as_slice() {
+        [all] => Ok((true, Quotas::Shared(*all))),
+        each if each.len() == tenants => Ok((false, Quotas::PerTenant(each.to_vec()))),
+        each => {
+            let expected = format!("1, or {tenants} as tenants");
+            Err(refused("capacity", &each.len().to_string(), &expected))
+        }
+    }
+}
+
+/// Refuses columns of another length than that of `op`.
+fn alike(len: usize, lens: &[(&str, usize)]) -> PyResult<()> {
+    match lens.iter().find(|(_, found)| *found != len) {
+        None => Ok(()),
+        Some((name, found)) => Err(refused(name, &found.to_string(), &format!("{len} as in `op`"))),
+    }
 }
 
 impl LiveCache {
@@ -206,10 +227,6 @@ impl LiveCache {
             tenant: TenantId(tenant),
         })
     }
-
-    fn quotas(&self, capacities: &[String]) -> PyResult<Vec<u32>> {
-        capacities.iter().map(|text| blocks(text, self.block_bytes)).collect()
-    }
 }
 
 #[pymethods]
@@ -243,16 +260,7 @@ impl LiveCache {
         let refuse = |error: String| SpecError::new_err(format!("`policy`: {error}"));
         let loader = Loader::new(load);
         let code = loader.policies().find(&named, Path::new("")).map_err(refuse)?;
-        let quotas: PyResult<Vec<u32>> =
-            capacities.iter().map(|text| blocks(text, block_bytes)).collect();
-        let (shared, quotas) = match quotas?.as_slice() {
-            [all] => (true, Quotas::Shared(*all)),
-            each if each.len() == names.len() => (false, Quotas::PerTenant(each.to_vec())),
-            each => {
-                let expected = format!("1, or {} as tenants", names.len());
-                return Err(refused("capacity", &each.len().to_string(), &expected));
-            }
-        };
+        let (shared, quotas) = divided(&capacities, names.len(), block_bytes)?;
         let cache = live::open(&Parts {
             policy: (&named.name, &named.pairs),
             code: code.as_ref(),
@@ -264,7 +272,7 @@ impl LiveCache {
         });
         let cache = cache.map_err(|error| refuse(error.to_string()))?;
         let (names, held) = (Arc::new(names), Mutex::new(Held { cache, shared }));
-        let made = LiveCache { held, names, loader, block_bytes, policy: named.name };
+        let made = LiveCache { held, names, loader, block_bytes };
         made.sound(py)?;
         Ok(made)
     }
@@ -306,10 +314,7 @@ impl LiveCache {
             ("tenant", tenant.len()),
             ("time_ns", time_ns.len()),
         ];
-        if let Some((name, found)) = lens.iter().find(|(_, found)| *found != op.len()) {
-            let expected = format!("{} as in `op`", op.len());
-            return Err(refused(name, &found.to_string(), &expected));
-        }
+        alike(op.len(), &lens)?;
         let request =
             |at: usize| self.request(op[at], offset[at], length[at], tenant[at], time_ns[at]);
         let requests: PyResult<Vec<Request>> = (0..op.len())
@@ -342,15 +347,11 @@ impl LiveCache {
 
     /// Changes the capacities; the blocks that leave stand in the answer.
     fn resize(&self, py: Python<'_>, capacities: Vec<String>) -> PyResult<Answer> {
-        let quotas = self.quotas(&capacities)?;
+        let (shared, quotas) = divided(&capacities, self.names.len(), self.block_bytes)?;
         self.sound(py)?;
         let mut held = self.held()?;
-        let quotas = match quotas.as_slice() {
-            [all] if held.shared => Quotas::Shared(*all),
-            each => Quotas::PerTenant(each.to_vec()),
-        };
         let mut found = Found::default();
-        if !held.cache.set_quotas(&quotas, &mut found) {
+        if shared != held.shared || !held.cache.set_quotas(&quotas, &mut found) {
             let expected = if held.shared { 1 } else { self.names.len() };
             let expected = format!("{expected}, as when the cache was made");
             return Err(refused("capacity", &capacities.len().to_string(), &expected));

@@ -147,6 +147,15 @@ def test_a_policy_that_uses_its_own_cache_is_refused() -> None:
         cache.read(0, BLOCK)
 
 
+def test_an_interrupt_inside_a_policy_stays_an_interrupt() -> None:
+    class Stopped(LruCache):
+        def access(self, block: int, write: bool) -> Verdict:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Cache(8, Stopped).read(0, BLOCK)
+
+
 ARRAYS = {"offset_bytes": np.arange(3, dtype=np.uint64), "length_bytes": np.full(3, 8)}
 
 

@@ -6,6 +6,7 @@ For: `cachewright.policies`. Must never know: how policies decide.
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,15 @@ def test_a_policy_that_is_not_found_is_refused(
     found = command("run", stack, "--set", f"policy={policy}")
     assert found.status == 2
     assert found.err.startswith("error: ")
+
+
+def test_a_check_looks_for_the_file_and_does_not_run_it(stack: Path) -> None:
+    (stack.parent / "broken.py").write_text("1 / 0\n")
+    settings = {"policy": "python:broken.py:Mine"}
+    found = cachewright.check(stack, settings=settings)["cache"]["policy"]
+    assert found == {"name": "python:broken.py:Mine"}
+    with pytest.raises(cachewright.SpecError, match="found no file"):
+        cachewright.check(stack, settings={"policy": "python:none.py:Mine"})
 
 
 def test_names_that_could_mean_two_policies_are_refused(stack: Path) -> None:
@@ -371,8 +381,19 @@ def test_a_class_that_fails_to_make_a_cache_is_refused(stack: Path) -> None:
 
 
 def test_a_run_with_a_python_policy_can_be_cancelled(stack: Path) -> None:
+    called = threading.Event()
+
+    class Waits(LruCache):
+        def access(self, block: int, write: bool) -> Verdict:
+            called.wait()
+            return super().access(block, write)
+
+    def progress(stage: str, done: int, total: int | None) -> bool:
+        called.set()
+        return False
+
     with pytest.raises(cachewright.RunError, match="cancelled"):
-        cachewright.run(stack, settings={"policy": LruCache}, progress=lambda *_: False)
+        cachewright.run(stack, settings={"policy": Waits}, progress=progress)
 
 
 QUICK = [

@@ -5,10 +5,10 @@
 //!
 //! The set of resident blocks is kept here as well. An answer that contradicts it breaks a rule: a
 //! hit on a block that is not cached, an eviction of one, more blocks than the capacity. The first
-//! broken rule, or error of the code, is kept in a [`Fault`] that the run looks at; from then on the
-//! cache answers by itself, so that the engine stays consistent until the run stops. An object of
-//! capacity 0 is not called. Its ids are never given to other blocks: what the code remembers of a
-//! block cannot be known.
+//! broken rule, or error of the code, is kept in a [`Fault`] that the run looks at. From then on
+//! the cache answers by itself, so that the engine stays consistent until the run stops. An object
+//! of capacity 0 is not called. Its ids are never given to other blocks: what the code remembers
+//! of a block cannot be known.
 
 use crate::registry::{Entry, Need, Registered};
 use crate::{Access, Policy, Verdict};
