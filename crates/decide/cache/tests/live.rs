@@ -2,6 +2,8 @@
 //!
 //! For: `live`. Must never know: policies' code.
 
+#![allow(clippy::unwrap_used)] // a failed test may panic
+
 use cachewright_cache::live::{Answer, LiveCache, Parts, open};
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_policy::{Need, entries};
