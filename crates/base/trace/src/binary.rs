@@ -4,6 +4,7 @@
 //! format's fields. Units: bytes. Invariant: memory is one buffer, whatever the input.
 
 use crate::error::BadRecord;
+use crate::reader::RequestBound;
 use crate::source::Stream;
 use crate::{OnBadRecord, OpenOptions, Skipped, TraceError};
 use cachewright_types::Op;
@@ -27,6 +28,7 @@ pub(crate) struct Records {
     /// Records passed so far, bad and irrelevant ones included.
     passed: u64,
     on_bad_record: OnBadRecord,
+    pub(crate) bound: RequestBound,
     pub(crate) skipped: Skipped,
 }
 
@@ -42,6 +44,7 @@ impl Records {
             offset: 0,
             passed: 0,
             on_bad_record: options.on_bad_record,
+            bound: RequestBound::of(options),
             skipped: Skipped::default(),
         }
     }
@@ -82,13 +85,30 @@ impl Records {
     ) -> Result<(), TraceError> {
         let from = self.start.saturating_add(bytes).saturating_add(field).min(self.end);
         let shown = &self.buffer[from..self.end.min(from + SHOWN_BYTES)];
-        let record = BadRecord {
+        let found = if shown.is_empty() { "the end".to_owned() } else { hex(shown) };
+        self.refuse(BadRecord {
             position: self.passed + records + 1,
             is_line: false,
             column: self.offset + (bytes + field) as u64,
-            found: if shown.is_empty() { "the end".to_owned() } else { hex(shown) },
+            found,
             expected: expected.to_owned(),
-        };
+        })
+    }
+
+    /// Deals with the next record, whose request is longer than the bound, as [`bad`](Self::bad)
+    /// does. `field` is where in the record the length is.
+    #[cold]
+    pub(crate) fn too_long(&mut self, field: usize, length_bytes: u64) -> Result<(), TraceError> {
+        self.refuse(BadRecord {
+            position: self.passed + 1,
+            is_line: false,
+            column: self.offset + field as u64,
+            found: format!("{length_bytes} B"),
+            expected: self.bound.expected(),
+        })
+    }
+
+    fn refuse(&mut self, record: BadRecord) -> Result<(), TraceError> {
         match self.on_bad_record {
             OnBadRecord::Skip => {
                 self.skipped.count_bad(record);

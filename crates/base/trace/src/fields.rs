@@ -1,8 +1,8 @@
 //! Fields of a line: whole numbers, decimal times and words, read without an allocation.
 //!
 //! For: cutting a line at its delimiter and refusing what is no number, with the column. Must never
-//! know: which column means what. Units: columns from 1; times in nanoseconds, exact: a decimal is
-//! read digit by digit and never becomes a floating-point number.
+//! know: which column means what. Units: columns from 1; times in nanoseconds: a decimal is read
+//! digit by digit, never becomes a floating-point number, and is rounded half up to a nanosecond.
 
 use cachewright_types::Op;
 
@@ -132,7 +132,7 @@ impl<'a, const D: u8> Fields<'a, D> {
         ticks.checked_mul(unit_ns).ok_or_else(|| self.fault(expected))
     }
 
-    /// The next field as a decimal number of units of `unit_ns`, cut to whole nanoseconds.
+    /// The next field as a decimal number of units of `unit_ns`, rounded to whole nanoseconds.
     #[inline]
     pub(crate) fn time_ns(&mut self, unit_ns: u64, expected: &'static str) -> Result<u64, Fault> {
         let field = self.word(expected)?;
@@ -204,8 +204,9 @@ pub(crate) fn whole(field: &[u8]) -> Option<u64> {
     digits.parse().ok()
 }
 
-/// `field`, a decimal number without sign or exponent, times `numerator / denominator`, cut to a
-/// whole number; nothing when it does not fit 64 bits.
+/// `field`, a decimal number without sign or exponent, times `numerator / denominator`, rounded half
+/// up to a whole number; nothing when it does not fit 64 bits. Digits beyond the 18th after the
+/// point are not looked at.
 #[inline]
 pub(crate) fn decimal(field: &[u8], numerator: u64, denominator: u64) -> Option<u64> {
     const POWERS: [u64; 19] = {
@@ -220,23 +221,19 @@ pub(crate) fn decimal(field: &[u8], numerator: u64, denominator: u64) -> Option<
     let point = field.iter().position(|byte| *byte == b'.').unwrap_or(field.len());
     let integer = whole(&field[..point])?;
     let fraction = field.get(point + 1..).unwrap_or_default();
-    let (mut part, digits) = leading_digits(&fraction[..fraction.len().min(18)]);
+    let (part, digits) = leading_digits(&fraction[..fraction.len().min(18)]);
     if digits < fraction.len() && !fraction[digits..].iter().all(u8::is_ascii_digit) {
         return None;
     }
-    if denominator == 1 && numerator <= 1_000_000_000 {
-        let digits = if digits > 9 {
-            part /= POWERS[digits - 9];
-            9
-        } else {
-            digits
-        };
-        return integer.checked_mul(numerator)?.checked_add(part * numerator / POWERS[digits]);
+    if denominator == 1 && numerator <= 1_000_000_000 && digits <= 9 {
+        let rounded = (part * numerator + POWERS[digits] / 2) / POWERS[digits];
+        return integer.checked_mul(numerator)?.checked_add(rounded);
     }
     let scale = u128::from(POWERS[digits]);
     let digits_value = u128::from(integer) * scale + u128::from(part);
     let value = digits_value.checked_mul(u128::from(numerator))?;
-    u64::try_from(value / (scale * u128::from(denominator))).ok()
+    let divisor = scale * u128::from(denominator);
+    u64::try_from(value.checked_add(divisor / 2)? / divisor).ok()
 }
 
 /// Column messages that several formats share.
@@ -323,9 +320,15 @@ mod tests {
         assert_eq!(seconds("0.026214"), Some(26_214_000));
         assert_eq!(seconds("7"), Some(7_000_000_000));
         assert_eq!(seconds("7."), Some(7_000_000_000));
-        assert_eq!(seconds("0.9999999999999999999999"), Some(999_999_999), "cut, not rounded");
+        assert_eq!(seconds("0.9999999999999999999999"), Some(1_000_000_000), "rounded");
+        assert_eq!(seconds("0.0000000014999999999999"), Some(1));
+        assert_eq!(seconds("0.0000000015"), Some(2), "half up");
+        assert_eq!(seconds("18446744073.7095516154"), Some(u64::MAX));
+        assert_eq!(seconds("18446744073.7095516155"), None, "rounds to 2^64");
+        assert_eq!(decimal(b"1.5", 1, 1), Some(2), "nanoseconds");
         assert_eq!(decimal(b"35.081", 1_000, 1), Some(35_081), "microseconds");
-        assert_eq!(decimal(b"1999", 1, 1_000), Some(1), "picoseconds");
+        assert_eq!(decimal(b"1499", 1, 1_000), Some(1), "picoseconds");
+        assert_eq!(decimal(b"1500", 1, 1_000), Some(2));
         assert_eq!(decimal(b"1.5", 3_600_000_000_000, 1), Some(5_400_000_000_000), "hours");
         for bad in ["", ".", ".5", "-1", "1..2", "1.2.3", "1.x", "nan", "18446744074", "1e9"] {
             assert_eq!(seconds(bad), None, "`{bad}`");
@@ -370,7 +373,8 @@ mod tests {
                 [(1_u64, 1_000_u64), (1, 1), (100, 1), (1_000, 1), (1_000_000_000, 1)][unit];
             let digits: u128 = format!("{integer}{fraction}").parse().expect("digits");
             let scale = 10_u128.pow(fraction.len() as u32) * u128::from(denominator);
-            let expected = u64::try_from(digits * u128::from(numerator) / scale).ok();
+            let doubled = 2 * digits * u128::from(numerator) + scale;
+            let expected = u64::try_from(doubled / (2 * scale)).ok();
             let field = format!("{integer}.{fraction}");
             proptest::prop_assert_eq!(decimal(field.as_bytes(), numerator, denominator), expected);
         }

@@ -4,18 +4,31 @@
 //! since the start of the workload, bytes. Ties go to the tenant listed first, so that the result
 //! depends on nothing but the inputs.
 //!
+//! By default each trace begins at its tenant's start. With [`Clock::Common`] the traces keep the
+//! clock that they were recorded on, and the earliest begins.
+//!
 //! Every (tenant, volume) is a *space*: an address space of its own, numbered densely in order of
 //! first appearance in the merged stream. Blocks are interned per space.
 
 mod input;
 
-pub use input::{Stop, TenantInput, TenantSource};
+pub use input::{Stop, TIME_SCALES, TenantInput, TenantSource};
 
 use crate::{Skipped, TraceError};
 use cachewright_types::Op;
 use input::Input;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+/// What time zero of the workload is in each trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Clock {
+    /// The trace's own first record.
+    #[default]
+    Own,
+    /// The earliest first record of all traces.
+    Common,
+}
 
 /// Requests of a workload by columns; all columns have the same length.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,6 +94,11 @@ impl Workload {
     /// than 65,535 of them or two of one name; a volume that the trace does not have (said when
     /// the trace has been read to its end).
     pub fn open(tenants: Vec<TenantInput>) -> Result<Workload, TraceError> {
+        Workload::open_on(Clock::Own, tenants)
+    }
+
+    /// The same on `clock`. Errors: also a trace without times on a common clock.
+    pub fn open_on(clock: Clock, tenants: Vec<TenantInput>) -> Result<Workload, TraceError> {
         check_names(&tenants)?;
         let mut workload = Workload {
             tenants: tenants.iter().map(|tenant| tenant.name.clone()).collect(),
@@ -88,14 +106,33 @@ impl Workload {
             spaces: Vec::new(),
             heads: BinaryHeap::with_capacity(tenants.len()),
         };
-        for (index, tenant) in tenants.into_iter().enumerate() {
-            let mut input = Input::open(tenant)?;
+        for tenant in tenants {
+            workload.inputs.push(Input::open(tenant)?);
+        }
+        if clock == Clock::Common {
+            workload.share_origin()?;
+        }
+        for (index, input) in workload.inputs.iter_mut().enumerate() {
             if let Some(time_ns) = input.head()? {
                 workload.heads.push(Reverse((time_ns, index as u16)));
             }
-            workload.inputs.push(input);
         }
         Ok(workload)
+    }
+
+    /// Makes the earliest first record of all traces the time zero of each.
+    fn share_origin(&mut self) -> Result<(), TraceError> {
+        if let Some(index) = self.inputs.iter().position(|input| !input.has_times()) {
+            return Err(TraceError::Option {
+                key: "clock".to_owned(),
+                found: format!("common, and no times in the trace of `{}`", self.tenants[index]),
+                expected: "times in every trace, or `own`".to_owned(),
+            });
+        }
+        if let Some(earliest) = self.inputs.iter().filter_map(Input::origin_ns).min() {
+            self.inputs.iter_mut().for_each(|input| input.set_origin(earliest));
+        }
+        Ok(())
     }
 
     /// Appends up to `max` requests to `batch` in order of time, returns how many; 0 means the
@@ -123,6 +160,12 @@ impl Workload {
     /// The address spaces met so far.
     pub fn spaces(&self) -> &[Space] {
         &self.spaces
+    }
+
+    /// Whether a tenant's trace has times; without, requests are a nanosecond apart. Nothing for an
+    /// unknown tenant.
+    pub fn has_times(&self, tenant: u16) -> Option<bool> {
+        self.inputs.get(usize::from(tenant)).map(Input::has_times)
     }
 
     /// Records of a tenant's trace left out so far; nothing for an unknown tenant.
@@ -226,6 +269,53 @@ mod tests {
         let names: Vec<_> =
             workload.spaces().iter().map(|s| (s.tenant, s.volume.as_str())).collect();
         assert_eq!(names, [(0, "v0"), (1, "v0"), (0, "v1")]);
+    }
+
+    #[test]
+    fn traces_may_keep_their_common_clock() {
+        let inputs = |sort: bool| {
+            let mut a = TenantInput::reader("a", listed(&[(1000, 0), (1040, 0), (1030, 0)]));
+            let mut b = TenantInput::reader("b", listed(&[(1010, 0), (1020, 1)]));
+            (a.sort, b.sort) = (sort, sort);
+            b.volume = Some("v1".to_owned());
+            vec![a, b]
+        };
+        let times = |clock, sort| {
+            let batch = all(&mut Workload::open_on(clock, inputs(sort)).unwrap(), 9);
+            batch.time_ns.into_iter().zip(batch.tenant).collect::<Vec<_>>()
+        };
+        assert_eq!(times(Clock::Own, false), [(0, 0), (10, 1), (40, 0), (40, 0)]);
+        assert_eq!(times(Clock::Common, false), [(0, 0), (20, 1), (40, 0), (40, 0)]);
+        assert_eq!(times(Clock::Common, true), [(0, 0), (20, 1), (30, 0), (40, 0)]);
+        // The later trace is not moved by its own first record, whatever its place in the list.
+        let mut late = TenantInput::reader("late", listed(&[(500, 0)]));
+        (late.start, late.time_scale) = (Nanos(7), 2.0);
+        let early = TenantInput::reader("early", listed(&[(400, 0)]));
+        let mut workload = Workload::open_on(Clock::Common, vec![late, early]).unwrap();
+        let batch = all(&mut workload, 9);
+        assert_eq!((batch.time_ns, batch.tenant), (vec![0, 207], vec![1, 0]));
+    }
+
+    #[test]
+    fn a_scale_beyond_bounds_is_refused() {
+        let error = |scale: f64, times: &[(u64, u32)]| {
+            let mut input = TenantInput::reader("a", listed(times));
+            input.time_scale = scale;
+            let mut workload = match Workload::open(vec![input]) {
+                Ok(workload) => workload,
+                Err(error) => return error.to_string(),
+            };
+            let mut batch = WorkloadBatch::default();
+            workload.read(&mut batch, 9).map_or_else(|error| error.to_string(), |_| String::new())
+        };
+        let bounds = "`time_scale`: found `1e300`, expected a number from 1e-9 to 1e9 (2.0 lasts \
+                      twice as long)";
+        assert_eq!(error(1e300, &[(0, 0)]), bounds);
+        assert!(error(1e-10, &[(0, 0)]).starts_with("`time_scale`: found `1e-10`"));
+        let late = "`time_scale`: found `1e9`, expected a factor that puts every request within \
+                    292 years";
+        assert_eq!(error(1e9, &[(0, 0), (1 << 40, 0)]), late);
+        assert_eq!(error(1e9, &[(0, 0), (1 << 30, 0)]), "");
     }
 
     #[test]

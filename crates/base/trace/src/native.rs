@@ -4,6 +4,8 @@
 //! how columns are encoded. Units are the last word of each column's name. The full description is
 //! docs/trace-format.md.
 
+pub(crate) mod checksum;
+
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::errors::Result;
 use parquet::schema::types::{Type, TypePtr};
@@ -22,10 +24,18 @@ pub const VOLUME: &str = "volume";
 /// All columns, in the order written.
 pub const COLUMNS: [&str; 5] = [TIME, OFFSET, LENGTH, OP, VOLUME];
 
+/// The name of the schema of files with checksums: such a file without them is damaged.
+pub const SCHEMA_NAME: &str = "cachewright";
 /// File metadata: the names of the volumes as a JSON list of strings.
 pub const VOLUMES_KEY: &str = "cachewright.volumes";
 /// File metadata: the version of this schema.
 pub const VERSION_KEY: &str = "cachewright.version";
+/// File metadata: checksums of the row groups and of the directory, see [`checksum`].
+pub const CHECKSUM_KEY: &str = "cachewright.crc32";
+/// File metadata: `none` where the trace has no times, so that `time_ns` is the request's number.
+pub const TIMES_KEY: &str = "cachewright.times";
+/// The value of [`TIMES_KEY`] that says so.
+pub const NO_TIMES: &str = "none";
 /// The version written, and the only one read.
 pub const VERSION: &str = "1";
 
@@ -45,5 +55,5 @@ pub(crate) fn schema() -> Result<TypePtr> {
         column(OP, Physical::INT32, 8)?,
         column(VOLUME, Physical::INT32, 32)?,
     ];
-    Ok(Arc::new(Type::group_type_builder("trace").with_fields(fields).build()?))
+    Ok(Arc::new(Type::group_type_builder(SCHEMA_NAME).with_fields(fields).build()?))
 }

@@ -4,6 +4,7 @@
 //! formats exist. Readers report records in file order; ordering by time is the workload's task.
 
 use crate::{Batch, Skipped, TraceError};
+use cachewright_types::{Bytes, Op};
 use std::collections::BTreeMap;
 
 /// What to do with a malformed record.
@@ -16,16 +17,63 @@ pub enum OnBadRecord {
     Skip,
 }
 
+/// Bound on the length of one read or write unless the user sets another.
+///
+/// Linux splits requests at 4 MiB or below; no published block trace holds a longer one than 64 MiB.
+pub const MAX_REQUEST: Bytes = Bytes(1 << 30);
+/// Range of [`OpenOptions::max_request`].
+pub const MAX_REQUEST_RANGE: std::ops::RangeInclusive<u64> = 512..=1 << 40;
+
 /// How to open a trace.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OpenOptions {
     /// The format by name; nothing means recognised from content.
     pub format: Option<String>,
     /// What to do with malformed records.
     pub on_bad_record: OnBadRecord,
+    /// A longer read or write is a malformed record. Trims may be longer.
+    pub max_request: Bytes,
     /// Options of the format (`columns`, `address_unit`, `event`, ...), checked by it; an unknown
     /// key is refused. `list formats` shows each format's keys.
     pub format_options: BTreeMap<String, String>,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        OpenOptions {
+            format: None,
+            on_bad_record: OnBadRecord::default(),
+            max_request: MAX_REQUEST,
+            format_options: BTreeMap::new(),
+        }
+    }
+}
+
+/// The bound on the length of one request, as readers apply it.
+///
+/// A trim is exempt: one record may discard a whole volume, and no consumer expands it into blocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestBound {
+    pub(crate) bytes: u64,
+}
+
+impl RequestBound {
+    /// The bound of `options`.
+    pub(crate) fn of(options: &OpenOptions) -> RequestBound {
+        RequestBound { bytes: options.max_request.0 }
+    }
+
+    /// Whether a request is longer than the bound.
+    #[inline(always)]
+    pub(crate) fn refuses(self, op: Op, length_bytes: u64) -> bool {
+        length_bytes > self.bytes && op != Op::Trim
+    }
+
+    /// What is expected of a request that is longer.
+    #[cold]
+    pub(crate) fn expected(self) -> String {
+        format!("at most {} in one request (`max_request`)", Bytes(self.bytes))
+    }
 }
 
 /// A trace being read.
@@ -38,6 +86,11 @@ pub trait TraceReader: Send {
 
     /// Records left out so far.
     fn skipped(&self) -> &Skipped;
+
+    /// Whether records carry times. Without, `time_ns` is the number of the request from 0.
+    fn has_times(&self) -> bool {
+        true
+    }
 
     /// Requests in the file if the format states it, for progress.
     fn requests_hint(&self) -> Option<u64> {

@@ -1,18 +1,24 @@
 //! A trace file as a stream of decompressed bytes whose beginning can be looked at first.
 //!
-//! For: opening a path (or bytes in memory), undoing gzip, zstd, xz and bzip2 by their magic, and
-//! handing the bytes to a format. Must never know: formats, or what a path's name suggests: the
-//! content decides. Units: bytes. Invariant: [`Source::head`] is the beginning of what
+//! For: opening a path (or a pipe, or bytes in memory), undoing gzip, zstd, xz and bzip2 by their
+//! magic, and handing the bytes to a format. Must never know: formats, or what a path's name
+//! suggests: the content decides. Units: bytes. Invariant: [`Source::head`] is the beginning of what
 //! [`Source::into_stream`] yields, and the whole of it when shorter than [`HEAD_BYTES`].
+
+mod once;
+mod spool;
+
+pub use spool::{Spool, SpoolReader};
 
 use crate::TraceError;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How much of the decompressed content can be looked at before reading, in bytes.
 pub const HEAD_BYTES: usize = 64 << 10;
-/// Longest file that is decompressed into memory when a format needs random access, in bytes.
+/// Longest content that is decompressed ahead when a format needs random access, in bytes.
 const RANDOM_ACCESS_LIMIT_BYTES: u64 = 4 << 30;
 /// Memory that an xz stream may ask for, in bytes: the largest dictionary of `xz -9` needs 65 MiB.
 const XZ_MEMORY_LIMIT_BYTES: u64 = 1 << 30;
@@ -61,6 +67,8 @@ impl Container {
 enum Origin {
     File,
     Memory(Vec<u8>),
+    /// A pipe whose bytes are kept.
+    Kept(Arc<Spool>),
 }
 
 /// An opened trace of which only the beginning has been read.
@@ -76,14 +84,23 @@ pub struct Source {
 pub enum RandomAccess {
     /// The file itself, when it is not compressed.
     File(File),
-    /// The decompressed content.
+    /// Content in memory.
     Memory(Vec<u8>),
+    /// Content of a pipe, or decompressed, in a temporary file.
+    Kept(Arc<Spool>),
 }
 
 impl Source {
-    /// Opens the file at `path` and reads its head. Errors: the operating system's, and a
+    /// Opens the file at `path` and reads its head. The path `-` is standard input. Standard input
+    /// and pipes are kept in a temporary file as they are read, for later openings in this process.
+    ///
+    /// Errors: the operating system's; a terminal, a device, a pipe that nothing writes to; a
     /// compressed stream that is damaged within the head.
     pub fn open(path: &Path) -> Result<Source, TraceError> {
+        if let Some(spool) = once::kept(path)? {
+            let reader = SpoolReader::new(&spool, 0);
+            return Source::new(path, Origin::Kept(spool), reader);
+        }
         let file = File::open(path).map_err(|source| open_error(path, source))?;
         Source::new(path, Origin::File, file)
     }
@@ -137,27 +154,33 @@ impl Source {
         }
     }
 
-    /// The content for reading at any place. A compressed file is decompressed into memory, up to
-    /// 4 GiB. Errors: the operating system's, a damaged stream, a longer content.
+    /// The content for reading at any place. A compressed file is decompressed into a temporary
+    /// file, up to 4 GiB. Errors: the operating system's, a damaged stream, a longer content.
     pub fn into_random_access(self) -> Result<RandomAccess, TraceError> {
         match (self.container, self.origin) {
             (Container::Plain, Origin::Memory(bytes)) => Ok(RandomAccess::Memory(bytes)),
             (Container::Plain, Origin::File) => File::open(&self.path)
                 .map(RandomAccess::File)
                 .map_err(|source| io_error(&self.path, source)),
+            (Container::Plain, Origin::Kept(spool)) => {
+                spool.complete().map_err(|source| io_error(&self.path, source))?;
+                Ok(RandomAccess::Kept(spool))
+            }
             (container, _) => {
-                let mut bytes = self.head;
-                let rest = RANDOM_ACCESS_LIMIT_BYTES - bytes.len() as u64;
-                let read = self.body.take(rest).read_to_end(&mut bytes);
-                let read = read.map_err(|source| read_error(&self.path, container, source))?;
-                if read as u64 == rest {
-                    return Err(TraceError::File {
-                        path: self.path,
-                        found: format!("more than 4 GiB inside a {} file", container.word()),
-                        expected: "a file of this format to be decompressed first".to_owned(),
-                    });
+                let rest = Box::new(Cursor::new(self.head).chain(self.body));
+                let spool = Spool::new(rest, RANDOM_ACCESS_LIMIT_BYTES)
+                    .map_err(|source| io_error(&self.path, source))?;
+                match spool.complete() {
+                    Ok(_) => Ok(RandomAccess::Kept(spool)),
+                    Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                        Err(TraceError::File {
+                            path: self.path,
+                            found: format!("more than 4 GiB inside a {} file", container.word()),
+                            expected: "a file of this format to be decompressed first".to_owned(),
+                        })
+                    }
+                    Err(source) => Err(read_error(&self.path, container, source)),
                 }
-                Ok(RandomAccess::Memory(bytes))
             }
         }
     }
@@ -236,7 +259,9 @@ fn open_error(path: &Path, source: io::Error) -> TraceError {
 
 /// Plain files fail as the operating system says; compressed ones mostly because they are damaged.
 fn read_error(path: &Path, container: Container, source: io::Error) -> TraceError {
-    if container == Container::Plain || source.raw_os_error().is_some() {
+    let is_of_spool =
+        matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge);
+    if container == Container::Plain || source.raw_os_error().is_some() || is_of_spool {
         return io_error(path, source);
     }
     stream_error(path, container, &source)

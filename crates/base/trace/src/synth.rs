@@ -16,7 +16,8 @@ pub use zipf::Zipf;
 use self::address::Address;
 use self::arrival::Arrival;
 use self::spec::{Mistake, SynthSpec, TenantSpec};
-use crate::formats::{FormatEntry, OptionSpec, bad_option};
+use crate::formats::{FormatEntry, OptionSpec, bad_option, shown};
+use crate::reader::RequestBound;
 use crate::{Batch, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
 use cachewright_types::{Op, Rng, Seed};
 use std::cmp::Reverse;
@@ -139,6 +140,15 @@ impl Synth {
         let text = std::str::from_utf8(&bytes[..count])
             .map_err(|_| refuse(Mistake::new("bytes that are not UTF-8", "TOML")))?;
         let spec = SynthSpec::parse(text).map_err(refuse)?;
+        let bound = RequestBound::of(options);
+        for tenant in &spec.tenants {
+            let longest = tenant.sizes.iter().map(|(size, _)| *size).max().unwrap_or(0);
+            if bound.refuses(Op::Read, longest) {
+                let found =
+                    format!("a size of {longest} B in tenant `{}`", shown(tenant.name.as_bytes()));
+                return Err(refuse(Mistake::new(found, bound.expected())));
+            }
+        }
         let seed = match options.format_options.get(SEED.key) {
             None => Seed(spec.seed),
             Some(text) => match text.parse() {

@@ -6,12 +6,13 @@
 use crate::fields::{Fault, nth_field};
 use crate::formats::shown;
 use crate::lines::{LONGEST_LINE_BYTES, Line, LineScanner};
+use crate::reader::RequestBound;
 use crate::source::{HEAD_BYTES, Source};
 use crate::{BadRecord, Batch, OnBadRecord, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use hashbrown::HashMap;
 
 /// Most volumes that one trace may name.
-const VOLUMES_LIMIT: usize = 1 << 20;
+pub(crate) const VOLUMES_LIMIT: usize = 1 << 20;
 /// Longest name of a volume, in bytes.
 const NAME_LIMIT_BYTES: usize = 255;
 /// Lines looked at to recognise a format.
@@ -26,6 +27,14 @@ pub(crate) trait LineParser: Send {
     /// What separates fields; [`BLANKS`](crate::fields::BLANKS) stands for runs of blanks.
     fn delimiter(&self) -> u8 {
         b','
+    }
+
+    /// The 1-based column of the length; 0 where no column holds it.
+    fn length_column(&self) -> u32;
+
+    /// Whether lines carry times.
+    fn has_times(&self) -> bool {
+        true
     }
 
     /// Whether the first line may hold names instead of a record.
@@ -132,6 +141,7 @@ pub(crate) struct TextReader<P> {
     lines: LineScanner,
     parser: P,
     volumes: Volumes,
+    bound: RequestBound,
     refusals: Refusals,
 }
 
@@ -150,6 +160,7 @@ impl<P: LineParser> TextReader<P> {
             lines: LineScanner::new(source.into_stream()),
             parser,
             volumes: Volumes::default(),
+            bound: RequestBound::of(options),
             refusals: Refusals {
                 on_bad_record: options.on_bad_record,
                 skipped: Skipped::default(),
@@ -175,9 +186,12 @@ impl<P: LineParser> TraceReader for TextReader<P> {
                 None => break,
                 Some(Line::Whole(line)) => match self.parser.line(line, &mut self.volumes) {
                     Ok(Some(record)) => {
-                        batch.push(record);
-                        count += 1;
-                        continue;
+                        if !self.bound.refuses(record.op, record.length_bytes) {
+                            batch.push(record);
+                            count += 1;
+                            continue;
+                        }
+                        Some(too_long(&self.parser, line, self.bound))
                     }
                     Ok(None) => {
                         self.refusals.skipped.irrelevant += u64::from(!line.is_empty());
@@ -212,6 +226,10 @@ impl<P: LineParser> TraceReader for TextReader<P> {
     fn skipped(&self) -> &Skipped {
         &self.refusals.skipped
     }
+
+    fn has_times(&self) -> bool {
+        self.parser.has_times()
+    }
 }
 
 impl Refusals {
@@ -235,6 +253,14 @@ impl Refusals {
         let found = found.map_or("end of line".to_owned(), shown);
         Some(bad_line(u64::from(fault.column), found, fault.expected))
     }
+}
+
+/// The bad record that a line with a longer request than the bound is, without its position.
+#[cold]
+fn too_long<P: LineParser>(parser: &P, line: &[u8], bound: RequestBound) -> BadRecord {
+    let column = parser.length_column();
+    let found = nth_field(line, parser.delimiter(), column);
+    bad_line(u64::from(column), found.map_or_else(String::new, shown), &bound.expected())
 }
 
 /// A bad line whose number is not yet known.

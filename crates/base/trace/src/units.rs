@@ -4,6 +4,10 @@
 //! missing or unknown unit is refused.
 
 use crate::fields::{SECTOR_BYTES, decimal};
+use crate::formats::{OptionSpec, bad_option, option};
+use crate::reader::RequestBound;
+use crate::{OpenOptions, TraceError};
+use cachewright_types::Op;
 
 /// What a unit of time is refused with.
 pub(crate) const TIME_UNITS: &str = "one of ps, ns, 100ns, us, ms, s";
@@ -37,13 +41,20 @@ impl TimeUnit {
         Some(TimeUnit { numerator, denominator })
     }
 
-    /// `ticks` units in nanoseconds, cut to whole ones; nothing beyond 2^64.
+    /// `ticks` units in nanoseconds, rounded half up to whole ones; nothing beyond 2^64.
     #[inline]
     pub(crate) fn ticks_ns(self, ticks: u64) -> Option<u64> {
-        Some(ticks.checked_mul(self.numerator)? / self.denominator)
+        let scaled = ticks.checked_mul(self.numerator)?;
+        Some(scaled / self.denominator + u64::from(scaled % self.denominator >= self.half()))
     }
 
-    /// A decimal number of units in nanoseconds, cut to whole ones.
+    /// Half of the denominator; above every remainder where nothing is to be rounded.
+    #[inline]
+    fn half(self) -> u64 {
+        if self.denominator == 1 { 1 } else { self.denominator / 2 }
+    }
+
+    /// A decimal number of units in nanoseconds, rounded half up to whole ones.
     #[inline]
     pub(crate) fn decimal_ns(self, field: &[u8]) -> Option<u64> {
         decimal(field, self.numerator, self.denominator)
@@ -62,6 +73,21 @@ pub(crate) fn address_unit_bytes(text: &str) -> Option<u64> {
     }
 }
 
+/// The bytes of the option `block` of a format that counts in blocks; `specs` are the format's
+/// options. Errors: no size, or one out of range or above the bound on one request.
+pub(crate) fn block_bytes(options: &OpenOptions, specs: &[OptionSpec]) -> Result<u64, TraceError> {
+    let text = option(options, specs, "block");
+    let bytes = cachewright_types::parse_bytes(text).ok().map(|bytes| bytes.0);
+    let bytes = bytes
+        .filter(|bytes| (1..=LARGEST_ADDRESS_UNIT_BYTES).contains(bytes))
+        .ok_or_else(|| bad_option("block", text, "a size from 1B to 1GiB, such as `4KiB`"))?;
+    let bound = RequestBound::of(options);
+    match bound.refuses(Op::Read, bytes) {
+        true => Err(bad_option("block", text, bound.expected())),
+        false => Ok(bytes),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,12 +96,15 @@ mod tests {
     fn units_are_exact_and_strict() {
         let ns = |unit: &str, field: &str| TimeUnit::parse(unit)?.decimal_ns(field.as_bytes());
         assert_eq!(ns("100ns", "128166465299039421"), Some(12_816_646_529_903_942_100));
-        assert_eq!(ns("ps", "2500.9"), Some(2));
+        assert_eq!(ns("ps", "2499.9"), Some(2));
+        assert_eq!(ns("ps", "2500.0"), Some(3));
         assert_eq!(ns("ms", "0.000001"), Some(1));
         assert_eq!(ns("s", "18446744073.709551615"), Some(u64::MAX));
         assert_eq!(ns("s", "18446744073.709551616"), None);
         assert_eq!(ns("seconds", "1"), None);
-        assert_eq!(TimeUnit::parse("ps").and_then(|unit| unit.ticks_ns(2_999)), Some(2));
+        assert_eq!(TimeUnit::parse("ps").and_then(|unit| unit.ticks_ns(2_499)), Some(2));
+        assert_eq!(TimeUnit::parse("ps").and_then(|unit| unit.ticks_ns(2_500)), Some(3));
+        assert_eq!(TimeUnit::parse("us").and_then(|unit| unit.ticks_ns(7)), Some(7_000));
         assert_eq!(address_unit_bytes("4KiB"), Some(4096));
         assert_eq!(address_unit_bytes("sector"), Some(512));
         for bad in ["", "1", "512", "0B", "2GiB", "block"] {

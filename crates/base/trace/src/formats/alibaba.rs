@@ -42,6 +42,10 @@ impl LineParser for Alibaba {
         let volume = volumes.numbered(device, 1)?;
         Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
     }
+
+    fn length_column(&self) -> u32 {
+        EXTENT.length_column
+    }
 }
 
 #[inline]

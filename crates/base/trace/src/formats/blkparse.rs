@@ -96,6 +96,10 @@ impl LineParser for Blkparse {
         Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
     }
 
+    fn length_column(&self) -> u32 {
+        EXTENT.length_column
+    }
+
     fn delimiter(&self) -> u8 {
         BLANKS
     }

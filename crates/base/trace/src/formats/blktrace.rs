@@ -200,6 +200,9 @@ impl TraceReader for Blktrace {
                 break;
             }
             match self.one(&event) {
+                Ok(Some(record)) if self.records.bound.refuses(record.op, record.length_bytes) => {
+                    self.records.too_long(24, record.length_bytes)?;
+                }
                 Ok(Some(record)) => {
                     batch.push(record);
                     count += 1;

@@ -9,8 +9,9 @@
 mod layout;
 
 use self::layout::{Layout, ROLES, Role};
-use super::{FormatEntry, OptionSpec};
+use super::{FormatEntry, OptionSpec, bad_option};
 use crate::fields::{BLANKS, Extent, Fault, whole};
+use crate::reader::RequestBound;
 use crate::text::{LineParser, TextReader, Volumes, trial};
 use crate::{OpenOptions, Record, Source, TraceError, TraceReader};
 use cachewright_types::Op;
@@ -68,6 +69,12 @@ pub(crate) const OPTIONS: &[OptionSpec] = &[
     OptionSpec { key: "trim_words", default: "t,d,trim,discard,unmap", doc: "... a trim" },
     OptionSpec { key: "flush_words", default: "f,s,flush,sync,fsync", doc: "... a flush" },
     OptionSpec {
+        key: "keep",
+        default: "",
+        doc: "rows that are requests, by a column's text: `column=value|value`, the column by number \
+              from 1 or by header name; others are passed over",
+    },
+    OptionSpec {
         key: "default_op",
         default: "",
         doc: "what every record asks if no column says it: read or write",
@@ -103,6 +110,10 @@ fn recognise(head: &[u8]) -> u8 {
 
 fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
     let layout = Layout::new(source.head(), options)?;
+    let bound = RequestBound::of(options);
+    if let Some(bytes) = layout.default_length_bytes.filter(|bytes| *bytes > bound.bytes) {
+        return Err(bad_option("default_length", &format!("{bytes}B"), bound.expected()));
+    }
     Ok(TextReader::boxed(source, Csv::new(layout), options))
 }
 
@@ -111,10 +122,11 @@ impl Csv {
         Csv { header_due: layout.has_header == Some(true), layout, sequence: 0 }
     }
 
-    /// The fields of `line` by role.
+    /// The fields of `line` by role; after them the one that says whether it is kept.
     #[inline]
-    fn fields<'a>(&self, line: &'a [u8]) -> Result<[&'a [u8]; ROLES], Fault> {
-        let mut by_role: [&[u8]; ROLES] = [b""; ROLES];
+    fn fields<'a>(&self, line: &'a [u8]) -> Result<[&'a [u8]; ROLES + 1], Fault> {
+        let mut by_role: [&[u8]; ROLES + 1] = [b""; ROLES + 1];
+        let keep_index = self.layout.keep.as_ref().map(|keep| keep.column as usize - 1);
         let mut rest = Some(line);
         for (index, role) in self.layout.roles.iter().enumerate() {
             let Some(field) = next_field(&mut rest, self.layout.delimiter) else {
@@ -123,6 +135,9 @@ impl Csv {
             };
             if let Some(role) = role {
                 by_role[*role as usize] = field;
+            }
+            if keep_index == Some(index) {
+                by_role[ROLES] = field;
             }
         }
         Ok(by_role)
@@ -143,6 +158,9 @@ impl LineParser for Csv {
         }
         let fields = self.fields(line)?;
         let layout = &self.layout;
+        if layout.keep.as_ref().is_some_and(|keep| !keep.has(fields[ROLES])) {
+            return Ok(None);
+        }
         let op = match layout.default_op {
             Some(op) => op,
             None => layout
@@ -179,6 +197,14 @@ impl LineParser for Csv {
         };
         self.sequence += 1;
         Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
+    }
+
+    fn length_column(&self) -> u32 {
+        self.layout.column(Role::Length)
+    }
+
+    fn has_times(&self) -> bool {
+        self.layout.time_unit.is_some()
     }
 
     fn delimiter(&self) -> u8 {
@@ -304,6 +330,41 @@ mod tests {
         assert_eq!(records, [record(0, Op::Read, 5, 1, 0), record(1, Op::Write, 6, 2, 0)]);
         let refused = bad_with(&options("csv", &pairs), "where|n|kind|3\n5|1|r\n");
         assert!(refused.contains("line 2, column 3: found `r`, expected one of the words"));
+    }
+
+    #[test]
+    fn rows_may_be_kept_by_a_column() {
+        let text = "t,event,op,a,n\n1,Q,R,0,512\n2,D,R,0,512\n3,C,R,0,512\n4,D,x,8,512\n";
+        let map = ("columns", "time=1,op=3,offset=4,length=5");
+        let units = [("time_unit", "us"), ("offset_unit", "B"), ("length_unit", "B")];
+        let with = |keep| options("csv", &[&[map, ("keep", keep)], &units[..]].concat());
+        let (records, _) = read_with(&with("event=Q|C"), text);
+        assert_eq!(records.iter().map(|r| r.time_ns).collect::<Vec<_>>(), [1_000, 3_000]);
+        assert_eq!(read_with(&with("2=C"), text).0.len(), 1);
+        assert_eq!(read_with(&with("op = R"), text).0.len(), 3, "a column with a role");
+        assert!(bad_with(&with("2=D"), text).contains("line 5, column 3: found `x`"));
+        let error = bad_with(&with("evnt=D"), text);
+        assert!(error.starts_with("`keep`: found `evnt=D`"), "{error}");
+        assert!(error.ends_with("nearest is `event`"), "{error}");
+        for wrong in ["event", "event=", "0=D", "=D"] {
+            assert!(bad_with(&with(wrong), text).starts_with("`keep`: found"), "{wrong}");
+        }
+        let beyond = bad_with(&with("7=D"), text);
+        assert!(beyond.contains("column 6: found `end of line`, expected a field"), "{beyond}");
+        assert!(bad_with(&with("event=X"), text).contains("no request (0 bad and 5 irrelevant"));
+    }
+
+    #[test]
+    fn a_default_length_is_bounded_as_a_length_is() {
+        let pairs = [
+            ("columns", "offset=1"),
+            ("offset_unit", "4KiB"),
+            ("default_op", "read"),
+            ("default_length", "2GiB"),
+        ];
+        let error = bad_with(&options("csv", &pairs), "7\n");
+        let expected = "at most 1GiB in one request (`max_request`)";
+        assert_eq!(error, format!("`default_length`: found `2147483648B`, expected {expected}"));
     }
 
     #[test]

@@ -112,6 +112,10 @@ impl LineParser for Iolog {
         Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
     }
 
+    fn length_column(&self) -> u32 {
+        if self.version == 3 { 5 } else { 4 }
+    }
+
     fn delimiter(&self) -> u8 {
         BLANKS
     }

@@ -97,6 +97,10 @@ impl LineParser for Fiu {
         Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
     }
 
+    fn length_column(&self) -> u32 {
+        EXTENT.length_column
+    }
+
     fn delimiter(&self) -> u8 {
         BLANKS
     }

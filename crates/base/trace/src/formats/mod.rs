@@ -11,15 +11,19 @@
 //! what MQSim's mean, so that one entry (`mqsim`) reads both and no tie arises.
 
 pub mod alibaba;
+pub mod arc;
 pub mod blkparse;
 pub mod blktrace;
 pub mod csv;
 pub mod fio_iolog;
 pub mod fiu;
+pub mod ids;
+pub mod lcs;
 pub mod mqsim;
 pub mod msr;
 pub mod oracle_general;
 pub mod parquet;
+pub mod raw;
 pub mod spc;
 pub mod syscall;
 pub mod systor17;
@@ -31,15 +35,17 @@ mod damage_tests;
 #[cfg(test)]
 mod golden_tests;
 
+use crate::reader::MAX_REQUEST_RANGE;
 use crate::source::Source;
 use crate::{Batch, OpenOptions, Skipped, TraceError, TraceReader};
-use cachewright_types::nearest;
+use cachewright_types::{nearest, parse_bytes};
 use std::path::{Path, PathBuf};
 
 /// Confidence below which content is not taken for a format.
 pub const CONFIDENT: u8 = 40;
 /// Two formats whose confidences differ by no more than this are not told apart.
 pub const TIE_MARGIN: u8 = 5;
+const MAX_REQUEST_EXPECTED: &str = "a size from 512B to 1TiB, such as `64MiB`";
 
 /// One key of a format's own options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +57,13 @@ pub struct OptionSpec {
     /// One sentence: meaning and accepted values.
     pub doc: &'static str,
 }
+
+/// Keys that every format accepts beside its own.
+pub const COMMON_OPTIONS: &[OptionSpec] = &[OptionSpec {
+    key: "max_request",
+    default: "1GiB",
+    doc: "a longer read or write is a malformed record: a size from 512B to 1TiB",
+}];
 
 /// A format's own beginning of reading.
 pub type Open = fn(Source, &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError>;
@@ -84,11 +97,15 @@ pub static FORMATS: &[FormatEntry] = &[
     fio_iolog::ENTRY,
     mqsim::ENTRY,
     syscall::ENTRY,
+    arc::ENTRY,
+    ids::ENTRY,
     csv::ENTRY,
     blktrace::ENTRY,
     vscsi::ENTRY,
     oracle_general::ENTRY,
     oracle_general::OP_NS_ENTRY,
+    lcs::ENTRY,
+    raw::ENTRY,
     parquet::ENTRY,
     crate::synth::ENTRY,
 ];
@@ -140,10 +157,26 @@ fn open_source(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceRea
     for (key, value) in &options.format_options {
         check_key(entry, key, value)?;
     }
+    let options = &with_common(options)?;
     let path = source.path().to_owned();
     let format = described(entry, options);
     let inner = (entry.open)(source, options)?;
     Ok(Box::new(NotVacuous { inner, path, format, requests: 0 }))
+}
+
+/// The options with those of [`COMMON_OPTIONS`] taken from the format's own. Errors: a value out of
+/// range.
+fn with_common(options: &OpenOptions) -> Result<OpenOptions, TraceError> {
+    let mut options = options.clone();
+    let key = COMMON_OPTIONS[0].key;
+    if let Some(text) = options.format_options.remove(key) {
+        let bytes = parse_bytes(&text).ok().filter(|bytes| MAX_REQUEST_RANGE.contains(&bytes.0));
+        options.max_request = bytes.ok_or_else(|| bad_option(key, &text, MAX_REQUEST_EXPECTED))?;
+    }
+    if !MAX_REQUEST_RANGE.contains(&options.max_request.0) {
+        return Err(bad_option(key, &options.max_request.to_string(), MAX_REQUEST_EXPECTED));
+    }
+    Ok(options)
 }
 
 /// The format with the options it is read with, as in `blkparse with event=Q`.
@@ -204,14 +237,13 @@ fn known() -> String {
 }
 
 fn check_key(entry: &FormatEntry, key: &str, value: &str) -> Result<(), TraceError> {
-    let keys = || entry.options.iter().map(|spec| spec.key);
+    let keys = || entry.options.iter().chain(COMMON_OPTIONS).map(|spec| spec.key);
     if keys().any(|known| known == key) {
         return Ok(());
     }
     let all: Vec<&str> = keys().collect();
     let expected = match nearest(key, keys()) {
         Some(near) => format!("an option of format `{}`; nearest is `{near}`", entry.name),
-        None if all.is_empty() => format!("no such key: format `{}` has no options", entry.name),
         None => format!("an option of format `{}`: {}", entry.name, all.join(", ")),
     };
     Err(bad_option(key, value, expected))
@@ -286,6 +318,10 @@ impl TraceReader for NotVacuous {
 
     fn volumes(&self) -> &[String] {
         self.inner.volumes()
+    }
+
+    fn has_times(&self) -> bool {
+        self.inner.has_times()
     }
 
     fn skipped(&self) -> &Skipped {

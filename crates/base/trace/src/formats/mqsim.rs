@@ -65,6 +65,10 @@ impl LineParser for Mqsim {
         Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
     }
 
+    fn length_column(&self) -> u32 {
+        EXTENT.length_column
+    }
+
     fn delimiter(&self) -> u8 {
         BLANKS
     }

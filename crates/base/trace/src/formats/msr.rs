@@ -52,6 +52,10 @@ impl LineParser for Msr {
         let volume = volumes.keyed(key, 2, |key| key.replace(',', "_"))?;
         Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
     }
+
+    fn length_column(&self) -> u32 {
+        EXTENT.length_column
+    }
 }
 
 #[inline]

@@ -7,6 +7,7 @@
 
 use super::{FormatEntry, OptionSpec, bad_option, option};
 use crate::binary::{ADDRESS_LIMIT_BYTES, Records, extent, le_u16, le_u32, le_u64};
+use crate::reader::RequestBound;
 use crate::{Batch, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
 use cachewright_types::{Op, parse_bytes};
 
@@ -110,7 +111,7 @@ fn recognise(layout: Layout, head: &[u8]) -> u8 {
         let next = layout.next_access(record);
         let never = next == -1 || next == i64::MAX;
         let later = next > index as i64 + 1 && next < RECORDS_PLAUSIBLE;
-        let op_fits = layout == Layout::Plain || op_ns(record[16]).is_some();
+        let op_fits = layout == Layout::Plain || op_of(record[16], None).is_some();
         if le_u32(record, 0) < time_s || le_u32(record, 12) >= 1 << 30 || !op_fits {
             return 0;
         }
@@ -133,9 +134,11 @@ fn recognise(layout: Layout, head: &[u8]) -> u8 {
     }
 }
 
-/// The op numbers of libCacheSim: a key-value store's as the block requests they amount to.
-fn op_ns(number: u8) -> Option<Op> {
+/// The op numbers of libCacheSim: a key-value store's as the block requests they amount to. `none` is
+/// what 0, no op, amounts to.
+pub(super) fn op_of(number: u8, none: Option<Op>) -> Option<Op> {
     match number {
+        0 => none,
         1 | 2 | 12 => Some(Op::Read),
         3..=8 | 10 | 11 | 13 | 14 => Some(Op::Write),
         9 => Some(Op::Trim),
@@ -145,13 +148,17 @@ fn op_ns(number: u8) -> Option<Op> {
 
 impl OracleGeneral {
     /// Appends the plain records of `bytes` up to the first bad one; returns how many.
-    fn plain(batch: &mut Batch, bytes: &[u8], unit_bytes: u64) -> usize {
+    fn plain(batch: &mut Batch, bytes: &[u8], unit_bytes: u64, bound: RequestBound) -> usize {
+        let longest = u32::try_from(bound.bytes).unwrap_or(u32::MAX);
         let records = bytes.chunks_exact(24);
         // No request below this object ends beyond the limit.
         let objects = (ADDRESS_LIMIT_BYTES - u64::from(u32::MAX)) / unit_bytes;
         let good = records
             .clone()
-            .position(|record| le_u64(record, 4) >= objects || le_u32(record, 12) == 0)
+            .position(|record| {
+                // A length of 0 wraps around and is above every bound.
+                le_u64(record, 4) >= objects || le_u32(record, 12).wrapping_sub(1) >= longest
+            })
             .unwrap_or(records.len());
         let records = records.take(good);
         batch.time_ns.extend(records.clone().map(|r| u64::from(le_u32(r, 0)) * SECOND_NS));
@@ -167,7 +174,7 @@ impl OracleGeneral {
         let (op, volume) = match self.layout {
             Layout::Plain => (Op::Read, 0),
             Layout::OpNs => {
-                let op = op_ns(bytes[16]).ok_or((16, OPS))?;
+                let op = op_of(bytes[16], None).ok_or((16, OPS))?;
                 let name_space = le_u16(bytes, 17);
                 let volume = &mut self.volume_of[usize::from(name_space)];
                 if *volume == u32::MAX {
@@ -199,7 +206,9 @@ impl TraceReader for OracleGeneral {
             }
             if self.layout == Layout::Plain {
                 let records = (ahead.len() / size).min(max - count);
-                let good = Self::plain(batch, &ahead[..records * size], self.unit_bytes);
+                let bound = self.records.bound;
+                let ahead = self.records.ahead(size)?;
+                let good = Self::plain(batch, &ahead[..records * size], self.unit_bytes, bound);
                 self.records.pass(good * size, good as u64);
                 count += good;
                 if good == records {
@@ -210,6 +219,9 @@ impl TraceReader for OracleGeneral {
             let mut bytes = [0; 27];
             bytes[..size].copy_from_slice(&ahead[..size]);
             match self.one(&bytes) {
+                Ok(record) if self.records.bound.refuses(record.op, record.length_bytes) => {
+                    self.records.too_long(12, record.length_bytes)?;
+                }
                 Ok(record) => {
                     batch.push(record);
                     count += 1;

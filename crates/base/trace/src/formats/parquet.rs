@@ -6,16 +6,21 @@
 //! `volume` all requests are of volume `0`; without the list of names, volumes are called by their
 //! numbers. Source: the Apache Parquet format specification.
 
+mod checked;
 mod column;
 
+use self::checked::{Checked, Kept, Load};
 use self::column::Column;
 use super::{FormatEntry, harmless, shown};
 use crate::binary::ADDRESS_LIMIT_BYTES;
 use crate::error::BadRecord;
+use crate::native::checksum::{self, Checksums};
 use crate::native::{self, COLUMNS, OP, VOLUME};
+use crate::reader::RequestBound;
 use crate::source::RandomAccess;
 use crate::{Batch, OnBadRecord, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
 use cachewright_types::Op;
+use parquet::file::metadata::KeyValue;
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -56,6 +61,10 @@ enum Volumes {
 
 struct ParquetReader {
     file: Box<dyn FileReader>,
+    load: Load,
+    /// Checksums of the row groups, where the file has them.
+    checksums: Option<Vec<u32>>,
+    has_times: bool,
     path: PathBuf,
     /// Leaf of each of [`COLUMNS`]; nothing for an absent volume.
     leaves: [Option<usize>; 5],
@@ -71,6 +80,7 @@ struct ParquetReader {
     numbering: Volumes,
     volumes: Vec<String>,
     values: Values,
+    bound: RequestBound,
     on_bad_record: OnBadRecord,
     skipped: Skipped,
     failed: bool,
@@ -93,16 +103,41 @@ fn guarded<T>(
     })
 }
 
-/// Reads the directory at the end of the file; also says how long the file is.
+/// A file whose directory has been read, what brings its row groups into memory, its length.
+type Parsed = (Box<dyn FileReader>, Load, u64);
+
+/// Reads the directory at the end of the file.
 fn parsed<R: ChunkReader + 'static>(
     path: &std::path::Path,
     bytes: R,
-) -> Result<(Box<dyn FileReader>, u64), TraceError> {
+) -> Result<Parsed, TraceError> {
     let len = bytes.len();
+    let (bytes, load) = Checked::new(bytes);
     guarded(path, || {
         let reader = SerializedFileReader::new(bytes).map_err(|error| error.to_string())?;
-        Ok((Box::new(reader) as Box<dyn FileReader>, len))
+        Ok((Box::new(reader) as Box<dyn FileReader>, load, len))
     })
+}
+
+/// The checksums of the row groups where the file has them, or what is wrong with the directory.
+fn checksums(file: &dyn FileReader) -> Result<Option<Vec<u32>>, String> {
+    let metadata = file.metadata().file_metadata().key_value_metadata();
+    let metadata = metadata.map_or(&[] as &[KeyValue], Vec::as_slice);
+    let Some(pair) = metadata.iter().find(|pair| pair.key == native::CHECKSUM_KEY) else {
+        let name = file.metadata().file_metadata().schema().name();
+        let are_due = name == native::SCHEMA_NAME;
+        return if are_due { Err("a directory without its checksum".to_owned()) } else { Ok(None) };
+    };
+    let text = pair.value.as_deref().unwrap_or_default();
+    let stated = Checksums::parse(text).ok_or_else(|| {
+        format!("`{}` = `{}`, no checksums", native::CHECKSUM_KEY, shown(text.as_bytes()))
+    })?;
+    let groups = file.metadata().row_groups();
+    let found = Checksums::of(groups, stated.groups.clone(), metadata);
+    if found == stated && groups.len() == stated.groups.len() {
+        return Ok(Some(stated.groups));
+    }
+    Err("a directory that differs from its checksum".to_owned())
 }
 
 /// Refuses a directory that points outside the file, which the library would panic on.
@@ -124,9 +159,14 @@ fn sound(file: &dyn FileReader, len: u64) -> Result<(), String> {
 impl ParquetReader {
     fn open(source: Source, options: &OpenOptions) -> Result<ParquetReader, TraceError> {
         let path = source.path().to_owned();
-        let (file, len) = match source.into_random_access()? {
+        let (file, load, len) = match source.into_random_access()? {
             RandomAccess::File(file) => parsed(&path, file)?,
             RandomAccess::Memory(bytes) => parsed(&path, bytes::Bytes::from(bytes))?,
+            RandomAccess::Kept(spool) => {
+                let len = spool.complete();
+                let len = len.map_err(|source| TraceError::Io { path: path.clone(), source })?;
+                parsed(&path, Kept { spool, len })?
+            }
         };
         let refuse = |found: String, expected: &str| TraceError::File {
             path: path.clone(),
@@ -134,6 +174,8 @@ impl ParquetReader {
             expected: expected.to_owned(),
         };
         sound(file.as_ref(), len).map_err(|found| refuse(found, COMPLETE))?;
+        let checksums = checksums(file.as_ref())
+            .map_err(|found| refuse(format!("damaged Parquet ({found})"), COMPLETE))?;
         let leaves = leaves(file.as_ref())
             .map_err(|found| refuse(found, "the columns of docs/trace-format.md"))?;
         let names = names(file.as_ref())
@@ -145,7 +187,10 @@ impl ParquetReader {
         };
         let requests = u64::try_from(file.metadata().file_metadata().num_rows()).unwrap_or(0);
         Ok(ParquetReader {
+            has_times: value(file.as_ref(), native::TIMES_KEY) != Some(native::NO_TIMES),
             file,
+            load,
+            checksums,
             path,
             leaves,
             columns: Vec::new(),
@@ -156,6 +201,7 @@ impl ParquetReader {
             numbering,
             volumes,
             values: Values::default(),
+            bound: RequestBound::of(options),
             on_bad_record: options.on_bad_record,
             skipped: Skipped::default(),
             failed: false,
@@ -168,6 +214,7 @@ impl ParquetReader {
             if self.group >= self.file.num_row_groups() {
                 return Ok(false);
             }
+            self.check_group()?;
             let group = self.file.get_row_group(self.group).map_err(|e| e.to_string())?;
             self.left = usize::try_from(group.metadata().num_rows())
                 .map_err(|_| "a negative number of rows".to_owned())?;
@@ -182,6 +229,20 @@ impl ParquetReader {
             self.group += 1;
         }
         Ok(true)
+    }
+
+    /// Compares the bytes of the row group to open with their checksum, where there is one.
+    fn check_group(&self) -> Result<(), String> {
+        let Some(stated) = self.checksums.as_ref().and_then(|all| all.get(self.group)) else {
+            return Ok(());
+        };
+        let place = checksum::range(self.file.metadata().row_group(self.group));
+        let found = (self.load)(place.ok_or_else(|| "columns without a place".to_owned())?)?;
+        if found == *stated {
+            return Ok(());
+        }
+        let number = self.group + 1;
+        Err(format!("row group {number}: checksum {found:08x}, expected {stated:08x}"))
     }
 
     /// Decodes the next up to `max` requests into `values`; returns how many.
@@ -216,7 +277,7 @@ impl ParquetReader {
         let before = batch.len();
         let values = &self.values;
         let named = matches!(self.numbering, Volumes::Named);
-        if named && values.all_good(self.volumes.len() as u64) {
+        if named && values.all_good(self.volumes.len() as u64, self.bound) {
             batch.time_ns.extend_from_slice(&values.time_ns);
             batch.offset_bytes.extend_from_slice(&values.offset_bytes);
             batch.length_bytes.extend_from_slice(&values.length_bytes);
@@ -250,6 +311,9 @@ impl ParquetReader {
         }
         if !fits(offset_bytes, length_bytes) {
             return Err((1, offset_bytes, "a request that ends below 2^63 bytes".to_owned()));
+        }
+        if self.bound.refuses(op, length_bytes) {
+            return Err((2, length_bytes, self.bound.expected()));
         }
         let number = values.volume[index];
         let volume = match &mut self.numbering {
@@ -297,10 +361,12 @@ fn fits(offset_bytes: u64, length_bytes: u64) -> bool {
 
 impl Values {
     /// Whether no request is bad, without a branch per request.
-    fn all_good(&self, volumes: u64) -> bool {
+    fn all_good(&self, volumes: u64, bound: RequestBound) -> bool {
         let extents = self.offset_bytes.iter().zip(&self.length_bytes).zip(&self.op);
         let extents_good = extents.fold(true, |good, ((offset, length), op)| {
-            good & fits(*offset, *length) & ((*length > 0) | (*op == Op::Flush as u64))
+            good & fits(*offset, *length)
+                & ((*length > 0) | (*op == Op::Flush as u64))
+                & ((*length <= bound.bytes) | (*op == Op::Trim as u64))
         });
         extents_good
             && self.op.iter().fold(true, |good, op| good & (*op < 4))
@@ -331,6 +397,10 @@ impl TraceReader for ParquetReader {
         &self.skipped
     }
 
+    fn has_times(&self) -> bool {
+        self.has_times
+    }
+
     fn requests_hint(&self) -> Option<u64> {
         Some(self.requests)
     }
@@ -357,20 +427,22 @@ fn leaves(file: &dyn FileReader) -> Result<[Option<usize>; 5], String> {
     Ok(leaves)
 }
 
+/// The value of `key` in the file's metadata.
+fn value<'a>(file: &'a dyn FileReader, key: &str) -> Option<&'a str> {
+    let pairs = file.metadata().file_metadata().key_value_metadata();
+    let pair = pairs.into_iter().flatten().find(|pair| pair.key == key);
+    pair.and_then(|pair| pair.value.as_deref())
+}
+
 /// The names of the volumes if the file has them, or what is wrong with them.
 fn names(file: &dyn FileReader) -> Result<Option<Vec<String>>, String> {
-    let pairs = file.metadata().file_metadata().key_value_metadata();
-    let value = |key: &str| {
-        let pair = pairs.into_iter().flatten().find(|pair| pair.key == key);
-        pair.and_then(|pair| pair.value.as_deref())
-    };
-    match value(native::VERSION_KEY) {
+    match value(file, native::VERSION_KEY) {
         None | Some(native::VERSION) => {}
         Some(other) => {
             return Err(format!("`{}` = `{}`", native::VERSION_KEY, other.escape_debug()));
         }
     }
-    let Some(list) = value(native::VOLUMES_KEY) else { return Ok(None) };
+    let Some(list) = value(file, native::VOLUMES_KEY) else { return Ok(None) };
     let names: Vec<String> = serde_json::from_str(list)
         .map_err(|error| format!("`{}` that is no list of names ({error})", native::VOLUMES_KEY))?;
     Ok(Some(names))

@@ -41,6 +41,10 @@ impl LineParser for Spc {
         let volume = volumes.numbered(asu, 1)?;
         Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
     }
+
+    fn length_column(&self) -> u32 {
+        EXTENT.length_column
+    }
 }
 
 #[inline]

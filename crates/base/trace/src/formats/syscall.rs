@@ -44,6 +44,10 @@ impl LineParser for Syscall {
         let volume = volumes.numbered(file, 3)?;
         Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
     }
+
+    fn length_column(&self) -> u32 {
+        EXTENT.length_column
+    }
 }
 
 #[inline]

@@ -58,6 +58,10 @@ impl LineParser for Systor {
         let volume = volumes.numbered(lun, 4)?;
         Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
     }
+
+    fn length_column(&self) -> u32 {
+        EXTENT.length_column
+    }
 }
 
 #[cfg(test)]

@@ -57,6 +57,10 @@ impl LineParser for Tencent {
         let volume = volumes.numbered(number, 5)?;
         Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
     }
+
+    fn length_column(&self) -> u32 {
+        EXTENT.length_column
+    }
 }
 
 #[inline]

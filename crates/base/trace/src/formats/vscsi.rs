@@ -143,6 +143,10 @@ impl TraceReader for Vscsi {
             let mut record = [0; 40];
             record[..size].copy_from_slice(&ahead[..size]);
             match self.one(&record[..size]) {
+                Ok(Some(record)) if self.records.bound.refuses(record.op, record.length_bytes) => {
+                    let field = self.version.layout().len;
+                    self.records.too_long(field, record.length_bytes)?;
+                }
                 Ok(Some(record)) => {
                     batch.push(record);
                     count += 1;

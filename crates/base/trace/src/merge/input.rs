@@ -2,14 +2,15 @@
 //!
 //! For: opening, selecting a volume, shifting and scaling times, ordering. Must never know: the
 //! other tenants. Units: nanoseconds, bytes. The trace's first record (of any volume) is its time
-//! zero, so that volumes of one trace given to several tenants stay in step.
+//! zero unless the workload sets another, so that volumes of one trace given to several tenants
+//! stay in step.
 
 use super::{Space, WorkloadBatch};
 use crate::formats::open;
 use crate::{Batch, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::seed::mix;
 use cachewright_types::{Nanos, Op, nearest};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 
 /// Requests read from a trace at a time.
@@ -25,6 +26,11 @@ pub enum TenantSource {
     /// Something already open.
     Reader(Box<dyn TraceReader>),
 }
+
+/// Factors on a trace's times that are accepted.
+pub const TIME_SCALES: RangeInclusive<f64> = 1e-9..=1e9;
+/// No request is later on the workload's clock: some 292 years.
+const LATEST_NS: u64 = 1 << 63;
 
 /// Where a tenant's requests end before its trace does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,14 +95,17 @@ pub(super) struct Input {
     volume: Option<String>,
     operation: Option<Op>,
     sample: f64,
+    sort: bool,
     time_scale: f64,
     start_ns: u64,
     /// The first time that is too late.
     stop_ns: u64,
     /// Requests that may still be given.
     left: u64,
-    /// Time of the trace's first record.
+    /// Time in the trace that is the tenant's start: that of its first record, unless set.
     origin_ns: Option<u64>,
+    /// What is buffered is as the trace has it: neither chosen nor on the workload's clock.
+    raw: bool,
     latest_ns: u64,
     out_of_order: u64,
     requests_hint: Option<u64>,
@@ -109,13 +118,13 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// Opens the trace; reads it all when it is to be sorted.
+    /// Opens the trace and reads its first requests, all of them when they are to be sorted.
     pub(super) fn open(tenant: TenantInput) -> Result<Input, TraceError> {
-        if !(tenant.time_scale > 0.0 && tenant.time_scale.is_finite()) {
+        if !TIME_SCALES.contains(&tenant.time_scale) {
             return Err(TraceError::Option {
                 key: "time_scale".to_owned(),
-                found: tenant.time_scale.to_string(),
-                expected: "a number above 0 (2.0 lasts twice as long)".to_owned(),
+                found: format!("{:e}", tenant.time_scale),
+                expected: "a number from 1e-9 to 1e9 (2.0 lasts twice as long)".to_owned(),
             });
         }
         let reader = match tenant.source {
@@ -135,11 +144,13 @@ impl Input {
             volume: tenant.volume,
             operation: tenant.operation,
             sample: tenant.sample,
+            sort: tenant.sort,
             time_scale: tenant.time_scale,
             start_ns: tenant.start.0,
             stop_ns,
             left,
             origin_ns: None,
+            raw: true,
             latest_ns: 0,
             out_of_order: 0,
             requests_hint: hint,
@@ -150,28 +161,48 @@ impl Input {
         };
         if tenant.sort {
             input.read_sorted()?;
+        } else {
+            input.reader.read(&mut input.buffer, CHUNK)?;
+            input.origin_ns = input.buffer.time_ns.first().copied();
         }
         Ok(input)
     }
 
+    /// Time in the trace at which it begins; nothing for an empty one.
+    pub(super) fn origin_ns(&self) -> Option<u64> {
+        self.origin_ns
+    }
+
+    /// Makes another time of the trace the tenant's start; before the first [`head`](Self::head).
+    pub(super) fn set_origin(&mut self, origin_ns: u64) {
+        self.origin_ns = Some(origin_ns);
+    }
+
     /// Time of the next request; nothing at the end.
     pub(super) fn head(&mut self) -> Result<Option<u64>, TraceError> {
-        while self.next >= self.buffer.len() {
-            self.buffer.clear();
-            self.next = 0;
+        while self.raw || self.next >= self.buffer.len() {
+            if !self.raw {
+                self.buffer.clear();
+                self.next = 0;
+                if self.left > 0 {
+                    self.reader.read(&mut self.buffer, CHUNK)?;
+                }
+            }
+            self.raw = false;
             if self.left == 0 {
+                self.buffer.clear();
                 return Ok(None);
             }
-            if self.reader.read(&mut self.buffer, CHUNK)? == 0 {
+            if self.buffer.is_empty() {
                 self.refuse_unknown_volume()?;
                 return Ok(None);
             }
-            let first = self.buffer.time_ns.first().copied();
-            self.origin_ns = self.origin_ns.or(first);
-            self.select(0);
-            self.sample(0);
-            self.turn(0);
-            self.order_times();
+            if !self.sort {
+                self.select(0);
+                self.sample(0);
+                self.turn(0);
+            }
+            self.order_times()?;
             self.stop();
         }
         Ok(self.buffer.time_ns.get(self.next).copied())
@@ -240,6 +271,10 @@ impl Input {
         }
     }
 
+    pub(super) fn has_times(&self) -> bool {
+        self.reader.has_times()
+    }
+
     pub(super) fn skipped(&self) -> &Skipped {
         self.reader.skipped()
     }
@@ -288,8 +323,9 @@ impl Input {
         self.buffer.op[start..].fill(operation);
     }
 
-    /// Puts the buffer's times on the workload's clock, moving up those that run backwards.
-    fn order_times(&mut self) {
+    /// Puts the buffer's times on the workload's clock, moving up those that run backwards. Errors: a
+    /// scale that puts a request beyond [`LATEST_NS`].
+    fn order_times(&mut self) -> Result<(), TraceError> {
         let origin_ns = self.origin_ns.unwrap_or(0);
         let times = &mut self.buffer.time_ns;
         // The common case, in loops without dependencies: in order, at the trace's own speed.
@@ -299,9 +335,9 @@ impl Input {
             for time_ns in times {
                 *time_ns = self.start_ns.saturating_add(time_ns.saturating_sub(origin_ns));
             }
-            return;
+            return Ok(());
         }
-        for time_ns in times {
+        for time_ns in &mut *times {
             self.out_of_order += u64::from(*time_ns < self.latest_ns);
             self.latest_ns = self.latest_ns.max(*time_ns);
             let since = self.latest_ns.saturating_sub(origin_ns);
@@ -311,6 +347,16 @@ impl Input {
                 (since as f64 * self.time_scale).round() as u64
             };
             *time_ns = self.start_ns.saturating_add(scaled);
+        }
+        match times.last() {
+            Some(last_ns) if self.time_scale != 1.0 && *last_ns > LATEST_NS => {
+                Err(TraceError::Option {
+                    key: "time_scale".to_owned(),
+                    found: format!("{:e}", self.time_scale),
+                    expected: "a factor that puts every request within 292 years".to_owned(),
+                })
+            }
+            _ => Ok(()),
         }
     }
 
@@ -323,7 +369,8 @@ impl Input {
         truncate(&mut self.buffer, kept);
     }
 
-    /// Reads the whole trace into the buffer and sorts it; equal times keep the file's order.
+    /// Reads the whole trace into the buffer, chooses from it and sorts it; equal times keep the
+    /// file's order.
     fn read_sorted(&mut self) -> Result<(), TraceError> {
         loop {
             let start = self.buffer.len();
@@ -353,9 +400,7 @@ impl Input {
             order.iter().for_each(|index| sorted.push(self.buffer.get(*index)));
             self.buffer = sorted;
         }
-        self.order_times();
         self.out_of_order = late;
-        self.stop();
         Ok(())
     }
 

@@ -9,6 +9,7 @@
 use super::atomic::AtomicFile;
 use super::{TraceWriter, Written, nothing_to_write};
 use crate::formats::OptionSpec;
+use crate::native::checksum::{self, Checksums};
 use crate::native::{self, COLUMNS};
 use crate::{Batch, TraceError};
 use parquet::basic::{Compression as PageCompression, Encoding as PageEncoding, ZstdLevel};
@@ -19,6 +20,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -37,6 +39,11 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         key: "encoding",
         default: "delta",
         doc: "of times: `delta` (smaller) or `plain` (faster)",
+    },
+    OptionSpec {
+        key: "times",
+        default: "recorded",
+        doc: "`recorded`, or `none` where the trace has none: readers of the file then say so",
     },
 ];
 
@@ -62,11 +69,32 @@ pub enum Encoding {
 
 /// Writes the native format.
 pub struct ParquetWriter {
-    writer: SerializedFileWriter<AtomicFile>,
+    writer: SerializedFileWriter<Hashed>,
     path: PathBuf,
     gathered: Batch,
     volumes: Vec<String>,
     requests: u64,
+    /// Checksum of each row group's bytes.
+    groups: Vec<u32>,
+    has_times: bool,
+}
+
+/// A file and the checksum of what was written to it since that was last taken.
+struct Hashed {
+    file: AtomicFile,
+    crc: crc32fast::Hasher,
+}
+
+impl Write for Hashed {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let count = self.file.write(bytes)?;
+        self.crc.update(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
+    }
 }
 
 impl ParquetWriter {
@@ -96,7 +124,13 @@ impl ParquetWriter {
             "plain" => Encoding::Plain,
             found => return Err(refuse("encoding", found, "`delta` or `plain`")),
         };
-        ParquetWriter::with(path, compression, encoding)
+        let has_times = match value(2) {
+            "recorded" => true,
+            native::NO_TIMES => false,
+            found => return Err(refuse("times", found, "`recorded` or `none`")),
+        };
+        let writer = ParquetWriter::with(path, compression, encoding)?;
+        Ok(ParquetWriter { has_times, ..writer })
     }
 
     /// The same with the choices as types. Errors: the operating system's.
@@ -105,7 +139,7 @@ impl ParquetWriter {
         compression: Compression,
         encoding: Encoding,
     ) -> Result<ParquetWriter, TraceError> {
-        let file = AtomicFile::create(path)?;
+        let file = Hashed { file: AtomicFile::create(path)?, crc: crc32fast::Hasher::new() };
         let writer = native::schema()
             .and_then(|schema| {
                 let properties = Arc::new(properties(compression, encoding)?);
@@ -118,10 +152,20 @@ impl ParquetWriter {
             gathered: Batch::default(),
             volumes: Vec::new(),
             requests: 0,
+            groups: Vec::new(),
+            has_times: true,
         })
     }
 
+    /// The checksum of the bytes written since the last call.
+    fn taken(&mut self) -> ParquetResult<u32> {
+        self.writer.flush()?;
+        Ok(std::mem::take(&mut self.writer.inner_mut().crc).finalize())
+    }
+
     fn write_row_group(&mut self) -> ParquetResult<()> {
+        self.taken()?;
+        let start = self.writer.bytes_written() as u64;
         let batch = &self.gathered;
         let mut group = self.writer.next_row_group()?;
         let mut wide: Vec<i64> = Vec::with_capacity(batch.len());
@@ -147,7 +191,12 @@ impl ParquetWriter {
             };
             column.close()?;
         }
-        group.close()?;
+        let place = checksum::range(group.close()?.as_ref());
+        if place != Some(start..self.writer.bytes_written() as u64) {
+            return Err(ParquetError::General("a row group with bytes of no column".to_owned()));
+        }
+        let crc = self.taken()?;
+        self.groups.push(crc);
         self.gathered.clear();
         Ok(())
     }
@@ -158,13 +207,21 @@ impl ParquetWriter {
         }
         let names = serde_json::to_string(&self.volumes)
             .map_err(|error| ParquetError::External(Box::new(error)))?;
-        for (key, value) in
-            [(native::VERSION_KEY, native::VERSION.to_owned()), (native::VOLUMES_KEY, names)]
-        {
-            self.writer.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
+        let mut metadata = vec![
+            KeyValue::new(native::VERSION_KEY.to_owned(), native::VERSION.to_owned()),
+            KeyValue::new(native::VOLUMES_KEY.to_owned(), names),
+        ];
+        if !self.has_times {
+            let (key, value) = (native::TIMES_KEY.to_owned(), native::NO_TIMES.to_owned());
+            metadata.push(KeyValue::new(key, value));
         }
+        let groups = std::mem::take(&mut self.groups);
+        let checksums = Checksums::of(self.writer.flushed_row_groups(), groups, &metadata);
+        // It comes first: damage to the length of this list cuts off its end.
+        metadata.insert(0, KeyValue::new(native::CHECKSUM_KEY.to_owned(), checksums.text()));
+        metadata.into_iter().for_each(|pair| self.writer.append_key_value_metadata(pair));
         let written = Written { requests: self.requests, left_out: 0 };
-        Ok((self.writer.into_inner()?, written))
+        Ok((self.writer.into_inner()?.file, written))
     }
 }
 

@@ -79,6 +79,8 @@ fn text_sample(format: &str) -> Option<&'static str> {
             "0,16344,5,0,32768,R\n1343,16345,2,15728640000,100,W\n1579,16344,5,0,0,S\n\
              1580,16344,5,32768,4096,R\n1581,16344,6,0,1,W\n"
         }
+        "arc" => "2097152000 64 0 0\n42 1 0 1\n20971520 8 0 2\n7 1 0 3\n8 2 0 4\n",
+        "ids" => "5000000\n42\n7\n42\n8\n",
         "csv" => {
             "time_us,volume,op,offset_bytes,length_bytes\n0.000,a,W,845975552,131072\n\
              35.081,a,R,84610662400,131072\n35.9,b,T,0,4096\n36,b,F,0,0\n37.5,a,R,512,512\n"
@@ -93,6 +95,8 @@ fn binary_sample(format: &str) -> Vec<u8> {
         "vscsi" => (0..6).flat_map(vscsi_record).collect(),
         "oracle-general" => (0..6).flat_map(|n| oracle_record(n, false)).collect(),
         "oracle-general-op-ns" => (0..6).flat_map(|n| oracle_record(n, true)).collect(),
+        "raw" => [5_000_000_u64, 42, 7, 42, 8].iter().flat_map(|id| id.to_le_bytes()).collect(),
+        "lcs" => lcs_sample(),
         "parquet" => parquet_sample(),
         "synth" => SYNTH.as_bytes().to_vec(),
         other => panic!("`{other}` has no sample"),
@@ -124,6 +128,7 @@ pub fn record_bytes(format: &str) -> Option<usize> {
         "vscsi" => Some(32),
         "oracle-general" => Some(24),
         "oracle-general-op-ns" => Some(27),
+        "raw" => Some(8),
         _ => None,
     }
 }
@@ -159,13 +164,41 @@ fn oracle_record(n: u32, with_op: bool) -> Vec<u8> {
     let mut bytes = Vec::new();
     bytes.extend((5_633_898 + n).to_le_bytes());
     bytes.extend((u64::from(n) * 10_000_000_000).to_le_bytes());
-    bytes.extend(512_u32.to_le_bytes());
+    bytes.extend(4096_u32.to_le_bytes());
     if with_op {
         bytes.push(1 + (n % 2) as u8);
         bytes.extend(3_u16.to_le_bytes());
     }
     bytes.extend((-1_i64).to_le_bytes());
     bytes
+}
+
+/// A file of version 3, whose records are 36 bytes.
+fn lcs_sample() -> Vec<u8> {
+    const MARK: u64 = 0x1234_5678_9abc_def0;
+    let mut bytes = vec![0; 8192];
+    bytes[..8].copy_from_slice(&MARK.to_le_bytes());
+    bytes[8] = 3;
+    bytes[8184..].copy_from_slice(&MARK.to_le_bytes());
+    for n in 0..6_u32 {
+        bytes.extend((5_633_898 + n).to_le_bytes());
+        bytes.extend((u64::from(n) * 10_000_000_000).to_le_bytes());
+        bytes.extend(4096_u64.to_le_bytes());
+        bytes.extend((7 << 8 | (1 + n % 3)).to_le_bytes());
+        bytes.extend(600_u32.to_le_bytes());
+        bytes.extend((-1_i64).to_le_bytes());
+    }
+    bytes
+}
+
+/// Whether the records of `format` carry times.
+pub fn has_times(format: &str) -> bool {
+    !["arc", "ids", "raw"].contains(&format)
+}
+
+/// Whether the content of `format` has a mark, so that it need not be named.
+pub fn is_recognised(format: &str) -> bool {
+    format != "raw"
 }
 
 fn parquet_sample() -> Vec<u8> {

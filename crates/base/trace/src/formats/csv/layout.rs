@@ -55,6 +55,8 @@ pub(super) struct Layout {
     /// The length of every record, if no column says it.
     pub(super) default_length_bytes: Option<u64>,
     pub(super) words: Words,
+    /// Which rows are requests; nothing: all.
+    pub(super) keep: Option<Keep>,
 }
 
 impl Layout {
@@ -90,8 +92,9 @@ impl Layout {
             Some(_) => 1,
             None => address_unit(options, "length_unit", unit_of(Role::Length))?,
         };
+        let keep = Keep::new(option(options, OPTIONS, "keep"), &names)?;
         Ok(Layout {
-            roles: roles_of(&columns),
+            roles: roles_of(&columns, keep.as_ref().map_or(0, |keep| keep.column)),
             columns,
             delimiter,
             has_header,
@@ -101,6 +104,7 @@ impl Layout {
             default_op,
             default_length_bytes,
             words: Words::new(options)?,
+            keep,
         })
     }
 
@@ -113,6 +117,35 @@ impl Layout {
     /// Whether every part of a record but its volume has a column, so that nothing was assumed.
     pub(super) fn is_self_describing(&self) -> bool {
         self.columns[..Role::Volume as usize].iter().all(|column| *column > 0)
+    }
+}
+
+/// The rows that are requests, by what one column says.
+pub(super) struct Keep {
+    /// From 1.
+    pub(super) column: u32,
+    values: Vec<Vec<u8>>,
+}
+
+impl Keep {
+    /// The rows that `text`, `column=value|value`, means; all where it is empty.
+    fn new(text: &str, names: &[String]) -> Result<Option<Keep>, TraceError> {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let parts = text.split_once('=').map(|(place, values)| (place.trim(), values.trim()));
+        let Some((place, values)) = parts.filter(|(_, values)| !values.is_empty()) else {
+            return Err(bad_option("keep", text, "`column=value|value`, as in `event=D`"));
+        };
+        let column = column_at("keep", text, place, names)?;
+        let values = values.split('|').map(|value| value.trim().as_bytes().to_vec()).collect();
+        Ok(Some(Keep { column, values }))
+    }
+
+    /// Whether a row with this field is a request.
+    #[inline]
+    pub(super) fn has(&self, field: &[u8]) -> bool {
+        self.values.iter().any(|value| value == field)
     }
 }
 
@@ -208,8 +241,9 @@ fn defaults(
     Ok((op, length))
 }
 
-fn roles_of(columns: &[u32; ROLES]) -> Vec<Option<Role>> {
-    let last = columns.iter().copied().max().unwrap_or(0);
+/// The role of each column up to the last that has one, or up to `until`.
+fn roles_of(columns: &[u32; ROLES], until: u32) -> Vec<Option<Role>> {
+    let last = columns.iter().copied().max().unwrap_or(0).max(until);
     let role_at = |column| ALL_ROLES.into_iter().find(|role| columns[*role as usize] == column);
     (1..=last).map(role_at).collect()
 }
@@ -299,7 +333,7 @@ fn columns_of_map(map: &str, names: &[String]) -> Result<[u32; ROLES], TraceErro
             let expected = format!("one of {}{}", ROLE_NAMES.join(", "), near.unwrap_or_default());
             return Err(bad_option("columns", role, expected));
         };
-        let column = column_at(part, place, names)?;
+        let column = column_at("columns", part, place, names)?;
         if columns.contains(&column) {
             let expected = format!("each column once (this is column {column} twice)");
             return Err(bad_option("columns", part, expected));
@@ -312,11 +346,12 @@ fn columns_of_map(map: &str, names: &[String]) -> Result<[u32; ROLES], TraceErro
     Ok(columns)
 }
 
-fn column_at(part: &str, place: &str, names: &[String]) -> Result<u32, TraceError> {
+/// The column called or numbered `place`; `key` and `part` are for messages.
+fn column_at(key: &str, part: &str, place: &str, names: &[String]) -> Result<u32, TraceError> {
     if let Ok(number) = place.parse::<u32>() {
         return match number as usize {
             1..=COLUMNS_LIMIT => Ok(number),
-            _ => Err(bad_option("columns", part, "a column from 1 to 1024")),
+            _ => Err(bad_option(key, part, "a column from 1 to 1024")),
         };
     }
     let wanted = names_of(place.as_bytes(), 0).concat();
@@ -330,7 +365,7 @@ fn column_at(part: &str, place: &str, names: &[String]) -> Result<u32, TraceErro
                 None if names.is_empty() => "a number, because there is no header".to_owned(),
                 None => format!("a name of the header: {}", shown(names.join(", ").as_bytes())),
             };
-            Err(bad_option("columns", part, expected))
+            Err(bad_option(key, part, expected))
         }
     }
 }

@@ -73,7 +73,7 @@ proptest! {
     #[test]
     fn any_trace_reads_back(
         records in prop::collection::vec(
-            (any::<u64>(), 0_u64..1 << 62, 1_u64..1 << 40, 0_u8..3, 0_u32..3), 1..3000
+            (any::<u64>(), 0_u64..1 << 62, 1_u64..1 << 30, 0_u8..3, 0_u32..3), 1..3000
         ),
         step in 1_usize..2000
     ) {
@@ -97,7 +97,8 @@ fn files_of_other_writers_are_read() {
         optional int64 time_ns (INTEGER(64,true)); }";
     let without_x = schema.replace("optional double x;", "");
     let bytes = foreign(&without_x, &[77, 1, -1, 4096, 9], false);
-    let (records, volumes) = read_bytes(&OpenOptions::default(), &bytes);
+    let long = OpenOptions { max_request: cachewright_types::Bytes(1 << 32), ..Default::default() };
+    let (records, volumes) = read_bytes(&long, &bytes);
     let expected = record(9, Op::Write, 4096, u64::from(u32::MAX), 0);
     assert_eq!(records, [expected, expected]);
     assert_eq!(volumes, ["77"]);
@@ -177,4 +178,77 @@ fn an_aborted_or_failed_writer_leaves_the_old_file() {
     assert_eq!(std::fs::read(&path).unwrap(), b"old");
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "no temporary file");
     assert!(open(&path, &options("parquet", &[])).is_err());
+}
+
+/// Of 30 files with a flipped bit, 10 were read as other requests.
+#[test]
+fn a_flipped_bit_anywhere_is_refused_or_changes_no_request() {
+    let mut batch = Batch::default();
+    (0..300).for_each(|n| batch.push(record(n * n, Op::ALL[n as usize % 3], n << 12, 512, 0)));
+    let volumes = ["a".to_owned()];
+    for choice in [(Compression::None, Encoding::Plain), (Compression::Lz4, Encoding::Delta)] {
+        let bytes = written(&batch, &volumes, choice);
+        let expected: Vec<Record> = batch.iter().collect();
+        let mut refused = 0;
+        for at in 0..bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1 << (at % 8);
+            let Ok(mut reader) = open_bytes("sample", &flipped, &options("parquet", &[])) else {
+                refused += 1;
+                continue;
+            };
+            let mut found = Batch::default();
+            while let Ok(1..) = reader.read(&mut found, 1 << 10) {}
+            match reader.read(&mut found, 1) {
+                Ok(_) => assert!(
+                    found.iter().eq(expected.iter().copied()) && reader.volumes() == volumes,
+                    "byte {at} of {}",
+                    bytes.len()
+                ),
+                Err(_) => refused += 1,
+            }
+        }
+        assert!(refused > bytes.len() / 2, "{refused} of {}", bytes.len());
+    }
+}
+
+#[test]
+fn a_damaged_row_group_is_named_before_a_request_of_it_is_read() {
+    let (batch, volumes) = sample();
+    let mut bytes = written(&batch, &volumes, (Compression::None, Encoding::Plain));
+    // The first value of the first column lies behind the magic number and a page header.
+    let at = bytes.windows(8).position(|eight| eight == 1_000_000_007_u64.to_le_bytes()).unwrap();
+    bytes[at] ^= 1;
+    let error = bad_bytes(&options("parquet", &[]), &bytes);
+    assert!(error.starts_with("sample: found damaged Parquet (row group 1: checksum "), "{error}");
+}
+
+#[test]
+fn a_trace_without_times_stays_one() {
+    let directory = crate::binary::testing::directory();
+    let path = directory.path().join("trace.parquet");
+    let (batch, volumes) = sample();
+    for (times, expected) in [("recorded", true), ("none", false)] {
+        let choice = [("times".to_owned(), times.to_owned())].into_iter().collect();
+        let mut writer = crate::create_writer("parquet", &path, &choice).unwrap();
+        writer.write(&batch, &volumes).unwrap();
+        writer.finish().unwrap();
+        let reader = open(&path, &OpenOptions::default()).unwrap();
+        assert_eq!(reader.has_times(), expected, "{times}");
+    }
+    let wrong = [("times".to_owned(), "no".to_owned())].into_iter().collect();
+    let error = crate::create_writer("parquet", &path, &wrong).err().unwrap().to_string();
+    assert_eq!(error, "`times`: found `no`, expected `recorded` or `none`");
+}
+
+/// A gzip whose content begins with `PAR1` was unpacked into memory, up to 4 GiB.
+#[test]
+fn compressed_parquet_is_unpacked_into_a_file() {
+    let (batch, volumes) = sample();
+    let bytes = written(&batch, &volumes, (Compression::Lz4, Encoding::Delta));
+    let frame = zstd::encode_all(bytes.as_slice(), 1).unwrap();
+    let source = crate::Source::from_bytes("sample", &frame).unwrap();
+    assert!(matches!(source.into_random_access().unwrap(), RandomAccess::Kept(_)));
+    let (records, _) = read_bytes(&options("parquet", &[]), &frame);
+    assert_eq!(records, batch.iter().collect::<Vec<_>>());
 }

@@ -1,0 +1,154 @@
+//! One block or object per line: libCacheSim's `txt` and lists of block numbers.
+//!
+//! For: lines that hold a number, or a word. Must never know: other formats. A line is a read of
+//! one block; a file without times or sizes has no more to say. The number is the block's, and the
+//! option `block` its size. With `ids = words` each distinct line, whatever it holds, gets
+//! the next number at first sight, as the paths or keys of an object cache need. Source:
+//! libCacheSim `txt.c`.
+
+use super::{FormatEntry, OptionSpec, bad_option, option};
+use crate::fields::{BLANKS, Extent, Fault, whole};
+use crate::text::{LineParser, TextReader, Volumes, trial};
+use crate::units::block_bytes;
+use crate::{OpenOptions, Record, Source, TraceError, TraceReader};
+use cachewright_types::Op;
+use hashbrown::HashMap;
+
+/// The row of the table of formats.
+pub const ENTRY: FormatEntry = FormatEntry {
+    name: "ids",
+    doc: "one block number (or word) per line: a read of one block; no times",
+    source: "libCacheSim txt.c",
+    options: OPTIONS,
+    recognise: |head| trial(Ids::new(4096, false), head, 60),
+    open,
+};
+
+const OPTIONS: &[OptionSpec] = &[
+    BLOCK,
+    OptionSpec {
+        key: "ids",
+        default: "numbers",
+        doc: "`numbers`, or `words`: each distinct line is a block of its own",
+    },
+];
+/// Bytes that an id stands for; of every format of ids alone.
+pub(super) const BLOCK: OptionSpec = OptionSpec {
+    key: "block",
+    default: "4KiB",
+    doc: "bytes of the block that an id stands for, such as 512B",
+};
+const NUMBER: &str = "a block number, a whole number from 0 (or set `ids = words`)";
+const WORD: &str = "fewer than 2^28 distinct ids of at most 255 bytes";
+/// Distinct words that are kept, and bytes of one.
+const WORDS_LIMIT: usize = 1 << 28;
+const WORD_LIMIT_BYTES: usize = 255;
+
+struct Ids {
+    block_bytes: u64,
+    /// The number of each word met, where ids are words.
+    words: Option<HashMap<Box<[u8]>, u64, foldhash::fast::FixedState>>,
+    requests: u64,
+}
+
+impl Ids {
+    fn new(block_bytes: u64, words: bool) -> Ids {
+        Ids { block_bytes, words: words.then(HashMap::default), requests: 0 }
+    }
+
+    #[inline]
+    fn number(&mut self, id: &[u8]) -> Result<u64, Fault> {
+        let refuse = |expected| Fault { column: 1, expected };
+        let Some(words) = &mut self.words else {
+            return whole(id).ok_or_else(|| refuse(NUMBER));
+        };
+        if let Some(number) = words.get(id) {
+            return Ok(*number);
+        }
+        let next = words.len();
+        if id.is_empty() || id.len() > WORD_LIMIT_BYTES || next >= WORDS_LIMIT {
+            return Err(refuse(WORD));
+        }
+        words.insert(id.into(), next as u64);
+        Ok(next as u64)
+    }
+}
+
+fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
+    let block_bytes = block_bytes(options, OPTIONS)?;
+    let words = match option(options, OPTIONS, "ids") {
+        "numbers" => false,
+        "words" => true,
+        other => return Err(bad_option("ids", other, "`numbers` or `words`")),
+    };
+    Ok(TextReader::boxed(source, Ids::new(block_bytes, words), options))
+}
+
+impl LineParser for Ids {
+    #[inline]
+    fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Record>, Fault> {
+        let number = self.number(line.trim_ascii())?;
+        let block = self.block_bytes;
+        let extent =
+            Extent { offset_column: 1, offset_unit: block, length_column: 1, length_unit: block };
+        let (offset_bytes, length_bytes) = extent.bytes(Op::Read, number, 1)?;
+        let volume = volumes.numbered(0, 0)?;
+        let time_ns = self.requests;
+        self.requests += 1;
+        Ok(Some(Record { time_ns, offset_bytes, length_bytes, op: Op::Read, volume }))
+    }
+
+    fn length_column(&self) -> u32 {
+        1
+    }
+
+    fn has_times(&self) -> bool {
+        false
+    }
+
+    fn delimiter(&self) -> u8 {
+        // A word is the whole line, blanks included.
+        if self.words.is_some() { b'\n' } else { BLANKS }
+    }
+
+    fn may_have_header(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::testing::{bad, bad_with, options, read_all, read_with, record};
+    use crate::recognise_bytes;
+
+    #[test]
+    fn numbers_are_blocks() {
+        let (records, volumes) = read_all("ids", "7\n 0 \r\n7\n");
+        let at = |time, block: u64| record(time, Op::Read, block * 4096, 4096, 0);
+        assert_eq!(records, [at(0, 7), at(1, 0), at(2, 7)]);
+        assert_eq!(volumes, ["0"]);
+        let (records, _) = read_with(&options("ids", &[("block", "1B")]), "7\n");
+        assert_eq!((records[0].offset_bytes, records[0].length_bytes), (7, 1));
+        assert_eq!(recognise_bytes(b"7\n0\n7\n").unwrap().name, "ids");
+    }
+
+    #[test]
+    fn words_are_numbered_at_first_sight() {
+        let words = options("ids", &[("ids", "words"), ("block", "512B")]);
+        let (records, _) = read_with(&words, "/a b\n17\n\n/c\n/a b\n");
+        let offsets: Vec<u64> = records.iter().map(|record| record.offset_bytes / 512).collect();
+        assert_eq!(offsets, [0, 1, 2, 0], "blank lines are no ids");
+        let long = format!("{}\n", "x".repeat(256));
+        assert!(bad_with(&words, &long).contains("column 1: found `xxx"));
+        let wrong = bad_with(&options("ids", &[("ids", "hash")]), "1\n");
+        assert_eq!(wrong, "`ids`: found `hash`, expected `numbers` or `words`");
+    }
+
+    #[test]
+    fn bad_lines_are_named() {
+        assert!(bad("ids", "1\nx\n").contains("line 2, column 1: found `x`, expected a block"));
+        assert!(bad("ids", "1 2\n").contains("column 1: found `1`, expected a block number"));
+        assert!(bad("ids", "18446744073709551615\n").contains("expected less than 2^63 bytes"));
+    }
+}

@@ -1,0 +1,282 @@
+//! libCacheSim's `lcs` files, versions 1 to 8.
+//!
+//! For: a header of 8 KiB and packed little-endian records. Must never know: other formats. Units:
+//! seconds; objects of the option `address_unit`; bytes. The header holds a mark at either end, the
+//! version and counts; the counts are the writer's and only the number of requests is used, for
+//! progress.
+//!
+//! ```text
+//! header   mark u64 | version u64 | stat version, requests, ... i64 | ... | mark u64   (8192 B)
+//! v1       seconds u32 | object u64 | bytes u32 | next i64                               (24 B)
+//! v2       seconds u32 | object u64 | bytes u32 | op u8, tenant u24 | next i64           (28 B)
+//! v3       seconds u32 | object u64 | bytes i64 | op u8, tenant u24 | ttl u32 | next i64 (36 B)
+//! v4 .. v8 as v3, followed by 1, 2, 4, 8, 16 features of u32
+//! ```
+//!
+//! A tenant is a volume. Next access, time to live and features are not used. An op of 0 (none
+//! stated) is a read. Source: libCacheSim `lcs.h`, `lcs.c`, `enum.h`.
+
+use super::oracle_general::{ADDRESS_UNIT, address_unit_bytes, op_of};
+use super::{FormatEntry, option};
+use crate::binary::{Records, extent, le_u32, le_u64};
+use crate::text::VOLUMES_LIMIT;
+use crate::{Batch, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
+use cachewright_types::Op;
+use hashbrown::HashMap;
+
+/// The row of the table of formats.
+pub const ENTRY: FormatEntry = FormatEntry {
+    name: "lcs",
+    doc: "8 KiB header, then 24 to 100 B binary: seconds, object, bytes, op, tenant (the volume)",
+    source: "libCacheSim lcs.h (versions 1 to 8) and enum.h",
+    options: &[ADDRESS_UNIT],
+    recognise: |head| if Header::of(head).is_ok() { 99 } else { 0 },
+    open,
+};
+
+const MARK: u64 = 0x1234_5678_9abc_def0;
+const HEADER_BYTES: usize = 8192;
+const SECOND_NS: u64 = 1_000_000_000;
+const OBJECT: usize = 4;
+const LENGTH: usize = 12;
+const EXPECTED: &str = "the header of an lcs file of version 1 to 8";
+
+/// Where fields are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Layout {
+    /// Bytes of a record.
+    size: usize,
+    /// Whether the length has 8 bytes.
+    is_wide: bool,
+    /// Byte of the op, after which the tenant comes; nothing where there is neither.
+    op: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Header {
+    layout: Layout,
+    requests: Option<u64>,
+}
+
+impl Header {
+    /// The header at the beginning of `head`, or what is there instead.
+    fn of(head: &[u8]) -> Result<Header, String> {
+        if head.len() < HEADER_BYTES {
+            return Err(format!("{} bytes", head.len()));
+        }
+        if [0, HEADER_BYTES - 8].iter().any(|at| le_u64(head, *at) != MARK) {
+            return Err("no marks".to_owned());
+        }
+        let layout = match le_u64(head, 8) {
+            1 => Layout { size: 24, is_wide: false, op: None },
+            2 => Layout { size: 28, is_wide: false, op: Some(16) },
+            version @ 3..=8 => {
+                let features = [0, 1, 2, 4, 8, 16][version as usize - 3];
+                Layout { size: 36 + 4 * features, is_wide: true, op: Some(20) }
+            }
+            version => return Err(format!("version {version}")),
+        };
+        let requests = le_u64(head, 24);
+        let stated = requests > 0 && requests < 1 << 48;
+        Ok(Header { layout, requests: stated.then_some(requests) })
+    }
+}
+
+struct Lcs {
+    records: Records,
+    header: Header,
+    unit_bytes: u64,
+    volumes: Vec<String>,
+    volume_of: HashMap<u32, u32, foldhash::fast::FixedState>,
+}
+
+fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
+    let unit_bytes = address_unit_bytes(option(options, &[ADDRESS_UNIT], ADDRESS_UNIT.key))?;
+    let header = Header::of(source.head()).map_err(|found| TraceError::File {
+        path: source.path().to_owned(),
+        found,
+        expected: EXPECTED.to_owned(),
+    })?;
+    let mut records = Records::new(source.into_stream(), options);
+    records.ahead(HEADER_BYTES)?;
+    records.pass(HEADER_BYTES, 0);
+    Ok(Box::new(Lcs {
+        records,
+        header,
+        unit_bytes,
+        volumes: Vec::new(),
+        volume_of: HashMap::default(),
+    }))
+}
+
+impl Lcs {
+    /// One record, or where and what is wrong.
+    fn one(&mut self, bytes: &[u8]) -> Result<Record, (usize, &'static str)> {
+        let layout = self.header.layout;
+        let (op, tenant) = match layout.op {
+            None => (Op::Read, 0),
+            Some(at) => {
+                let word = le_u32(bytes, at);
+                let op = op_of(word as u8, Some(Op::Read));
+                (op.ok_or((at, "an op from 0 (none) to 14 (update)"))?, word >> 8)
+            }
+        };
+        let length = match layout.is_wide {
+            true => le_u64(bytes, LENGTH),
+            false => u64::from(le_u32(bytes, LENGTH)),
+        };
+        let (offset_bytes, length_bytes) =
+            extent(op, le_u64(bytes, OBJECT), self.unit_bytes, length)
+                .map_err(|expected| (if length == 0 { LENGTH } else { OBJECT }, expected))?;
+        let volume = self.volume(tenant).ok_or((17, "at most 1048576 tenants"))?;
+        let time_ns = u64::from(le_u32(bytes, 0)) * SECOND_NS;
+        Ok(Record { time_ns, offset_bytes, length_bytes, op, volume })
+    }
+
+    fn volume(&mut self, tenant: u32) -> Option<u32> {
+        if let Some(volume) = self.volume_of.get(&tenant) {
+            return Some(*volume);
+        }
+        let next = u32::try_from(self.volumes.len()).ok().filter(|n| *n < VOLUMES_LIMIT as u32)?;
+        self.volumes.push(tenant.to_string());
+        self.volume_of.insert(tenant, next);
+        Some(next)
+    }
+}
+
+impl TraceReader for Lcs {
+    fn read(&mut self, batch: &mut Batch, max: usize) -> Result<usize, TraceError> {
+        let size = self.header.layout.size;
+        let mut count = 0;
+        while count < max {
+            let ahead = self.records.ahead(size)?;
+            if ahead.len() < size {
+                if !ahead.is_empty() {
+                    self.records.cut_off(&format!("a record of {size} bytes"))?;
+                }
+                break;
+            }
+            let mut bytes = [0; 100];
+            bytes[..size].copy_from_slice(&ahead[..size]);
+            match self.one(&bytes[..size]) {
+                Ok(record) if self.records.bound.refuses(record.op, record.length_bytes) => {
+                    self.records.too_long(LENGTH, record.length_bytes)?;
+                }
+                Ok(record) => {
+                    batch.push(record);
+                    count += 1;
+                }
+                Err((field, expected)) => self.records.bad(0, 0, field, expected)?,
+            }
+            self.records.pass(size, 1);
+        }
+        Ok(count)
+    }
+
+    fn volumes(&self) -> &[String] {
+        &self.volumes
+    }
+
+    fn skipped(&self) -> &Skipped {
+        &self.records.skipped
+    }
+
+    fn requests_hint(&self) -> Option<u64> {
+        self.header.requests
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::binary::testing::{bad_bytes, read_bytes};
+    use crate::formats::open_bytes;
+    use crate::formats::testing::{options, record};
+    use crate::recognise_bytes;
+
+    /// A file of `version` with records of (seconds, object, bytes, op, tenant).
+    fn file(version: u64, records: &[(u32, u64, u64, u8, u32)]) -> Vec<u8> {
+        let mut bytes = vec![0; HEADER_BYTES];
+        bytes[..8].copy_from_slice(&MARK.to_le_bytes());
+        bytes[8..16].copy_from_slice(&version.to_le_bytes());
+        bytes[24..32].copy_from_slice(&(records.len() as u64).to_le_bytes());
+        bytes[HEADER_BYTES - 8..].copy_from_slice(&MARK.to_le_bytes());
+        for (seconds, object, length, op, tenant) in records {
+            bytes.extend(seconds.to_le_bytes());
+            bytes.extend(object.to_le_bytes());
+            if version >= 3 {
+                bytes.extend(length.to_le_bytes());
+            } else {
+                bytes.extend((*length as u32).to_le_bytes());
+            }
+            if version >= 2 {
+                bytes.extend((tenant << 8 | u32::from(*op)).to_le_bytes());
+            }
+            if version >= 3 {
+                bytes.extend(600_u32.to_le_bytes());
+            }
+            bytes.extend((-1_i64).to_le_bytes());
+            let features = if version > 3 { 1 << (version - 4) } else { 0 };
+            bytes.extend(vec![0xee; 4 * features]);
+        }
+        bytes
+    }
+
+    const RECORDS: [(u32, u64, u64, u8, u32); 4] =
+        [(5, 7, 4096, 1, 3), (5, 9, 512, 3, 70_000), (6, 7, 4096, 9, 3), (7, 1, 1, 0, 3)];
+
+    #[test]
+    fn every_version_is_read() {
+        let sizes = [24, 28, 36, 40, 44, 52, 68, 100];
+        for (version, size) in (1..).zip(sizes) {
+            let bytes = file(version, &RECORDS);
+            assert_eq!(bytes.len(), HEADER_BYTES + RECORDS.len() * size, "version {version}");
+            assert_eq!(recognise_bytes(&bytes).unwrap().name, "lcs");
+            let (records, volumes) = read_bytes(&options("lcs", &[]), &bytes);
+            let has_op = version > 1;
+            let of = |op| if has_op { op } else { Op::Read };
+            let second = u32::from(has_op);
+            let expected = [
+                record(5 * SECOND_NS, Op::Read, 7 * 512, 4096, 0),
+                record(5 * SECOND_NS, of(Op::Write), 9 * 512, 512, second),
+                record(6 * SECOND_NS, of(Op::Trim), 7 * 512, 4096, 0),
+                record(7 * SECOND_NS, Op::Read, 512, 1, 0),
+            ];
+            assert_eq!(records, expected, "version {version}");
+            let names: &[&str] = if has_op { &["3", "70000"] } else { &["0"] };
+            assert_eq!(volumes, names);
+            let reader = open_bytes("sample", &bytes, &options("lcs", &[])).unwrap();
+            assert_eq!(reader.requests_hint(), Some(4));
+        }
+        let by_object = options("lcs", &[("address_unit", "object")]);
+        assert_eq!(read_bytes(&by_object, &file(3, &RECORDS)).0[0].offset_bytes, 7);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let error = |bytes: &[u8]| bad_bytes(&options("lcs", &[]), bytes);
+        let header = file(9, &RECORDS);
+        assert_eq!(error(&header), format!("sample: found version 9, expected {EXPECTED}"));
+        assert!(error(&header[..8000]).starts_with("sample: found 8000 bytes, expected"));
+        let mut unmarked = file(1, &RECORDS);
+        unmarked[HEADER_BYTES - 1] = 0;
+        assert!(error(&unmarked).starts_with("sample: found no marks"));
+        let at = |records: &[(u32, u64, u64, u8, u32)]| error(&file(3, records));
+        let found = at(&[RECORDS[0], (5, 9, 512, 99, 0)]);
+        assert!(found.starts_with("sample: record 2, byte 8248: found `0x63"), "{found}");
+        assert!(at(&[(5, 9, 0, 1, 0)]).contains("byte 8204: found"));
+        assert!(at(&[(5, u64::MAX, 512, 1, 0)]).contains("expected a request that ends below"));
+        let long = at(&[(5, 9, 1 << 62, 1, 0)]);
+        assert!(
+            long.ends_with(
+                "byte 8204: found `4611686018427387904 B`, expected at most 1GiB in \
+                            one request (`max_request`)"
+            ),
+            "{long}"
+        );
+        let cut = file(3, &RECORDS);
+        let cut = error(&cut[..cut.len() - 1]);
+        assert!(cut.contains("record 4, byte 8300: "), "{cut}");
+        assert!(cut.ends_with("expected a record of 36 bytes"), "{cut}");
+    }
+}

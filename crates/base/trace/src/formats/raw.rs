@@ -1,0 +1,128 @@
+//! Little-endian integers, each the number of a block that is read.
+//!
+//! For: dumps of block numbers without any header, as cache simulators exchange them. Must never
+//! know: other formats. A file of them has no mark, so that it is read only when named; it has
+//! neither times nor sizes: every integer is a read of one block of the option `block`. Units:
+//! block numbers, 4 or 8 bytes wide. Source: none; it is the simplest thing that programs write.
+
+use super::ids::BLOCK;
+use super::{FormatEntry, OptionSpec, bad_option, option};
+use crate::binary::{Records, extent, le_u32, le_u64};
+use crate::units::block_bytes;
+use crate::{Batch, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
+use cachewright_types::Op;
+
+/// The row of the table of formats.
+pub const ENTRY: FormatEntry = FormatEntry {
+    name: "raw",
+    doc: "little-endian integers, block numbers: a read of one block each; no times; to be named",
+    source: "no header, no mark",
+    options: OPTIONS,
+    recognise: |_| 0,
+    open,
+};
+
+const OPTIONS: &[OptionSpec] =
+    &[BLOCK, OptionSpec { key: "width", default: "u64", doc: "of an integer: `u32` or `u64`" }];
+
+struct Raw {
+    records: Records,
+    width_bytes: usize,
+    block_bytes: u64,
+    volumes: [String; 1],
+    requests: u64,
+}
+
+fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
+    let width_bytes = match option(options, OPTIONS, "width") {
+        "u32" => 4,
+        "u64" => 8,
+        other => return Err(bad_option("width", other, "`u32` or `u64`")),
+    };
+    Ok(Box::new(Raw {
+        records: Records::new(source.into_stream(), options),
+        width_bytes,
+        block_bytes: block_bytes(options, OPTIONS)?,
+        volumes: ["0".to_owned()],
+        requests: 0,
+    }))
+}
+
+impl TraceReader for Raw {
+    fn read(&mut self, batch: &mut Batch, max: usize) -> Result<usize, TraceError> {
+        let (width, block) = (self.width_bytes, self.block_bytes);
+        let mut count = 0;
+        while count < max {
+            let ahead = self.records.ahead(width)?;
+            if ahead.len() < width {
+                if !ahead.is_empty() {
+                    self.records.cut_off(&format!("an integer of {width} bytes"))?;
+                }
+                break;
+            }
+            let number = if width == 4 { u64::from(le_u32(ahead, 0)) } else { le_u64(ahead, 0) };
+            match extent(Op::Read, number, block, block) {
+                Ok((offset_bytes, length_bytes)) => {
+                    let time_ns = self.requests;
+                    let op = Op::Read;
+                    batch.push(Record { time_ns, offset_bytes, length_bytes, op, volume: 0 });
+                    self.requests += 1;
+                    count += 1;
+                }
+                Err(expected) => self.records.bad(0, 0, 0, expected)?,
+            }
+            self.records.pass(width, 1);
+        }
+        Ok(count)
+    }
+
+    fn volumes(&self) -> &[String] {
+        &self.volumes
+    }
+
+    fn skipped(&self) -> &Skipped {
+        &self.records.skipped
+    }
+
+    fn has_times(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::binary::testing::{bad_bytes, read_bytes};
+    use crate::formats::open_bytes;
+    use crate::formats::testing::options;
+
+    fn blocks(pairs: &[(&str, &str)], bytes: &[u8]) -> Vec<u64> {
+        let (records, volumes) = read_bytes(&options("raw", pairs), bytes);
+        assert_eq!(volumes, ["0"]);
+        assert!(records.iter().enumerate().all(|(at, record)| record.time_ns == at as u64));
+        records.iter().map(|record| record.offset_bytes / record.length_bytes).collect()
+    }
+
+    #[test]
+    fn integers_are_blocks_of_either_width() {
+        let narrow: Vec<u8> = [7_u32, 0, u32::MAX].iter().flat_map(|n| n.to_le_bytes()).collect();
+        assert_eq!(blocks(&[("width", "u32")], &narrow), [7, 0, u64::from(u32::MAX)]);
+        let wide: Vec<u8> = [7_u64, 1 << 40].iter().flat_map(|n| n.to_le_bytes()).collect();
+        assert_eq!(blocks(&[("block", "512B")], &wide), [7, 1 << 40]);
+    }
+
+    #[test]
+    fn bad_integers_are_named() {
+        let bytes = [7_u64, u64::MAX].map(u64::to_le_bytes).concat();
+        let error = bad_bytes(&options("raw", &[]), &bytes);
+        assert_eq!(
+            error,
+            "sample: record 2, byte 8: found `0xffffffffffffffff`, expected a request that ends \
+             below 2^63 bytes"
+        );
+        let error = bad_bytes(&options("raw", &[]), &[1, 0, 0, 0, 0, 0, 0, 0, 9]);
+        assert!(error.ends_with("record 2, byte 8: found `0x09`, expected an integer of 8 bytes"));
+        for (key, value) in [("width", "u16"), ("block", "0B"), ("block", "big")] {
+            assert!(open_bytes("sample", &bytes, &options("raw", &[(key, value)])).is_err());
+        }
+    }
+}
