@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 OPS = ("read", "write", "trim", "flush")
 BATCH = 1 << 18
+NATIVE_FORMAT, NATIVE_SUFFIX = "parquet", ".parquet"
 SYNTHETIC_FORMAT = "synth"
 VOLUME_COLUMN = 4
 
@@ -113,7 +114,11 @@ def copy(
     selection = selection or Selection()
     selection.check()
     targets.check(path, source.paths(), overwrite=overwrite, how=how)
-    writer = _native.TraceWriter(os.fspath(path), format, dict(options or {}))
+    settings = dict(options or {})
+    native = format == NATIVE_FORMAT or (format is None and Path(path).suffix == NATIVE_SUFFIX)
+    if native and isinstance(source, _native.TraceReader):
+        settings.setdefault("times", "recorded" if source.has_times() else "none")
+    writer = _native.TraceWriter(os.fspath(path), format, settings)
     watched = _Watched(source, progress)
     written = False
     try:

@@ -111,7 +111,7 @@ fn devices() -> String {
 /// their names end.
 #[pyfunction]
 fn formats() -> String {
-    use cachewright_trace::formats::OptionSpec;
+    use cachewright_trace::formats::{COMMON_OPTIONS, OptionSpec};
     use cachewright_trace::write::WRITE_FORMATS;
     let options = |specs: &[OptionSpec]| {
         Value::from_iter(
@@ -123,7 +123,7 @@ fn formats() -> String {
     let list = cachewright_trace::FORMATS.iter().map(|entry| {
         let writer = WRITE_FORMATS.iter().find(|writer| writer.name == entry.name);
         json!({"name": entry.name, "doc": entry.doc, "source": entry.source, "needs": [],
-               "settings": options(entry.options), "writes": writer.is_some(),
+               "settings": options(&[entry.options, COMMON_OPTIONS].concat()), "writes": writer.is_some(),
                "suffixes": writer.map_or(&[][..], |writer| writer.suffixes),
                "write_settings": options(writer.map_or(&[], |writer| writer.options))})
     });

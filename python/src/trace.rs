@@ -5,7 +5,7 @@
 //! 2 trim, 3 flush; `volume` indexes `volumes()`.
 
 use crate::errors::{SpecError, TraceError, of_trace};
-use cachewright_trace::merge::{TenantInput, Workload, WorkloadBatch};
+use cachewright_trace::merge::{Clock, TenantInput, Workload, WorkloadBatch};
 use cachewright_trace::reader::{OnBadRecord, OpenOptions};
 use cachewright_trace::{Batch, Skipped, write};
 use cachewright_types::{Nanos, Op};
@@ -45,7 +45,7 @@ pub fn open_options(
             return Err(SpecError::new_err(text));
         }
     };
-    Ok(OpenOptions { format, on_bad_record, format_options })
+    Ok(OpenOptions { format, on_bad_record, format_options, ..OpenOptions::default() })
 }
 
 /// The name of the format that the content of `path` fits.
@@ -121,6 +121,11 @@ impl TraceReader {
     /// Malformed records skipped, irrelevant ones, the first malformed ones.
     fn skipped(&self) -> PyResult<Skips> {
         Ok(skips(held(&self.reader)?.skipped()))
+    }
+
+    /// Whether records carry times; without, `time_ns` is the number of the request.
+    fn has_times(&self) -> PyResult<bool> {
+        Ok(held(&self.0)?.has_times())
     }
 
     /// Requests in the file if its format states it.
@@ -229,13 +234,16 @@ struct TraceMerger {
 
 #[pymethods]
 impl TraceMerger {
-    /// `inputs` are (name, path, format, time scale, start in nanoseconds).
+    /// `inputs` are (name, path, format, time scale, start in nanoseconds). With `common_clock` the
+    /// earliest first record is time zero of all of them.
     #[new]
+    #[pyo3(signature = (inputs, on_bad_record, options, common_clock = false))]
     fn new(
         py: Python<'_>,
         inputs: Vec<(String, PathBuf, Option<String>, f64, u64)>,
         on_bad_record: &str,
         options: Options,
+        common_clock: bool,
     ) -> PyResult<Self> {
         let paths = inputs.iter().map(|input| input.1.clone()).collect();
         let mut tenants = Vec::with_capacity(inputs.len());
@@ -244,7 +252,8 @@ impl TraceMerger {
             let input = TenantInput::path(&name, path, open);
             tenants.push(TenantInput { time_scale, start: Nanos(start_ns), ..input });
         }
-        let merged = py.detach(|| Workload::open(tenants)).map_err(of_trace)?;
+        let clock = if common_clock { Clock::Common } else { Clock::Own };
+        let merged = py.detach(|| Workload::open_on(clock, tenants)).map_err(of_trace)?;
         Ok(TraceMerger { paths, merged: Mutex::new(merged) })
     }
 

@@ -180,3 +180,15 @@ def test_what_is_no_model_is_refused_by_name() -> None:
     file = model_file(arrays, list("abc"), rows, right, kind="forest", heads=["points"])
     with pytest.raises(cachewright.SpecError, match="tree 0: found input 3 at a split"):
         _native.Model(file)
+
+
+def test_a_damaged_model_file_is_refused() -> None:
+    rows = features(6)
+    whole = lstm_file(lstm_weights(3, UNITS), rows)
+    assert b'crc32' in whole[:100]
+    _native.Model(whole)
+    for at in (len(whole) - 1, len(whole) - 400):
+        damaged = bytearray(whole)
+        damaged[at] ^= 1
+        with pytest.raises(cachewright.SpecError, match="damaged model file"):
+            _native.Model(bytes(damaged))

@@ -72,11 +72,13 @@ def flash_conclusion(document: dict[str, Any]) -> str:
 def _workload(document: dict[str, Any]) -> None:
     whole = document["workload"]
     tenants = document["tenants"]
+    has_times = any(tenant.get("has_times", True) for tenant in tenants)
     output.say(
         f"{document['name']}: {words.counted(len(tenants), 'tenant')}, "
         f"{words.counted(whole['requests'], 'request')}, "
         f"{words.count(whole['block_accesses'])} block accesses, "
-        f"working set {words.size(whole['working_set_bytes'])}, {words.duration(whole['span_ns'])}"
+        f"working set {words.size(whole['working_set_bytes'])}, "
+        f"{words.duration(whole['span_ns']) if has_times else 'no times'}"
     )
     output.say()
     for tenant in tenants:
@@ -85,6 +87,19 @@ def _workload(document: dict[str, Any]) -> None:
             output.note(f"{tenant['name']}: {words.counted(bad, 'malformed record')} skipped")
             for example in tenant.get("skipped_examples", [])[:SKIPPED_SHOWN]:
                 output.note(f"  {example}")
+        _times(tenant)
+
+
+def _times(tenant: dict[str, Any]) -> None:
+    late = tenant.get("out_of_order", 0)
+    if late:
+        counted = words.counted(late, "request")
+        output.note(f"{tenant['name']}: times run backwards: {counted} earlier than one before")
+    if not tenant.get("has_times", True):
+        output.note(
+            f"{tenant['name']}: the trace has no times: a request per nanosecond is replayed, "
+            "so that intervals and rates mean nothing"
+        )
 
 
 def _single(case: dict[str, Any]) -> None:

@@ -40,8 +40,7 @@ def _facts(d: dict[str, Any]) -> list[tuple[str, str]]:
             f"mean {words.size(round(sizes['mean']))}, median {words.size(sizes['p50'])}, "
             f"p99 {words.size(sizes['p99'])}, largest {words.size(sizes['max'])}",
         ),
-        ("span", words.duration(d["span_ns"])),
-        ("rate", f"{words.significant(d['rate_per_s'])} requests/s"),
+        *_times(d),
         (
             "working set",
             f"{words.size(d['working_set_bytes'])} ({words.count(d['distinct_blocks'])} blocks of "
@@ -55,9 +54,21 @@ def _facts(d: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
+def _rate(per_second: float | None) -> str:
+    return words.NOTHING if per_second is None else words.significant(per_second)
+
+
+def _times(d: dict[str, Any]) -> list[tuple[str, str]]:
+    if d["span_ns"] is None:
+        return [("span", "no times")]
+    rate = f"{words.significant(d['rate_per_s'])} requests/s"
+    return [("span", words.duration(d["span_ns"])), ("rate", rate)]
+
+
 def _skipped(document: dict[str, Any]) -> None:
     if document.get("out_of_order"):
-        output.note(f"{words.counted(document['out_of_order'], 'request')} earlier than one before")
+        late = words.counted(document["out_of_order"], "request")
+        output.note(f"times run backwards: {late} earlier than one before")
     if document.get("skipped_irrelevant"):
         found = words.counted(document["skipped_irrelevant"], "record")
         output.note(f"{found} skipped, no request in it")
@@ -115,7 +126,7 @@ def _volumes(volumes: list[dict[str, Any]]) -> None:
             Column("read", [words.size(v["read_bytes"]) for v in shown]),
             Column("written", [words.size(v["write_bytes"]) for v in shown]),
             Column("working set", [words.size(v["working_set_bytes"]) for v in shown]),
-            Column("requests/s", [words.significant(v["rate_per_s"]) for v in shown]),
+            Column("requests/s", [_rate(v["rate_per_s"]) for v in shown]),
         ],
     )
     if len(volumes) > len(shown):

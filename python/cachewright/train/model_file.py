@@ -8,6 +8,7 @@ bytes).
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -98,15 +99,19 @@ def model_file(
         "test_vector": {"inputs": test_inputs.tolist(), "outputs": test_outputs.tolist()},
     }
     text = json.dumps(description, separators=(",", ":"))
-    header: dict[str, Any] = {"__metadata__": {"cachewright": text}}
-    data = b""
+    tensors: dict[str, Any] = {}
+    data, crc = b"", zlib.crc32(text.encode())
     for name in sorted(weights):
         whole = kind == FOREST and name in WHOLE
         tensor = weights[name].astype("<i4" if whole else "<f4").tobytes()
         shape, offsets = list(weights[name].shape), [len(data), len(data) + len(tensor)]
         dtype = "I32" if whole else "F32"
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": offsets}
+        tensors[name] = {"dtype": dtype, "shape": shape, "data_offsets": offsets}
         data += tensor
+        line = f"{name} {dtype} {','.join(map(str, shape))}\n"
+        crc = zlib.crc32(tensor, zlib.crc32(line.encode(), crc))
+    checked = f'{{"crc32":"{crc:08x}",{text[1:]}'
+    header: dict[str, Any] = {"__metadata__": {"cachewright": checked}, **tensors}
     head = json.dumps(header, separators=(",", ":")).encode()
     head += b" " * (-len(head) % LENGTH_BYTES)
     return len(head).to_bytes(LENGTH_BYTES, "little") + head + data

@@ -20,6 +20,17 @@ pub enum ModelError {
         /// The key.
         key: &'static str,
     },
+    /// The file's content is not what was written.
+    #[error(
+        "found a damaged model file (checksum {found:08x}), expected one with checksum \
+         {expected:08x}"
+    )]
+    Checksum {
+        /// Of what was read.
+        found: u32,
+        /// In the file.
+        expected: u32,
+    },
     /// The description is not JSON of the expected fields.
     #[error("metadata `cachewright`: {0}")]
     Description(String),

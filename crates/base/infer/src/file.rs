@@ -1,8 +1,11 @@
 //! The model file: one safetensors container.
 //!
 //! For: bytes to [`StoredModel`] and back. Must never know: paths, forward passes. The layout is
-//! drawn in docs/model-file.md. Invariant: the same model gives the same bytes; any bytes give a
-//! model or an error.
+//! drawn in docs/model-file.md. Invariants: the same model gives the same bytes; any bytes give a
+//! model or an error; a file with a checksum that was damaged gives an error.
+//!
+//! The checksum is the first member of the description and covers the rest of it and the tensors. It
+//! is not a metadata key of its own because the library writes several keys in a random order.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,6 +22,10 @@ use crate::trees::ForestShape;
 
 /// The one key of the container's metadata.
 pub const METADATA_KEY: &str = "cachewright";
+
+/// What a description with a checksum begins with; eight hexadecimal digits and [`CRC_END`] follow.
+const CRC_BEGIN: &str = "{\"crc32\":\"";
+const CRC_END: &str = "\",";
 
 /// The JSON under [`METADATA_KEY`].
 #[derive(Serialize, Deserialize)]
@@ -62,7 +69,8 @@ impl StoredModel {
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(container)?;
         let text = header.metadata().as_ref().and_then(|map| map.get(METADATA_KEY));
         let text = text.ok_or(ModelError::NoDescription { key: METADATA_KEY })?;
-        let json = parse(text)?;
+        let (crc, text) = without_checksum(text);
+        let json = parse(&text)?;
         let views = SafeTensors::deserialize(bytes).map_err(container)?;
         let mut tensors = BTreeMap::new();
         for (name, view) in views.iter() {
@@ -85,8 +93,13 @@ impl StoredModel {
             tensors,
             test_vector: json.test_vector,
         };
+        // What is wrong with a part is said before that something is.
         stored.check()?;
-        Ok(stored)
+        let found = checksum(&text, &stored.tensors);
+        match crc {
+            Some(expected) if expected != found => Err(ModelError::Checksum { found, expected }),
+            _ => Ok(stored),
+        }
     }
 
     /// The bytes of the model's file.
@@ -113,10 +126,41 @@ impl StoredModel {
         };
         let text = serde_json::to_string(&json)
             .map_err(|error| ModelError::Description(error.to_string()))?;
+        let crc = checksum(&text, &self.tensors);
+        let rest = text.strip_prefix('{').unwrap_or(&text);
+        let text = format!("{CRC_BEGIN}{crc:08x}{CRC_END}{rest}");
         let metadata = [(METADATA_KEY.to_owned(), text)].into_iter().collect();
         serialize(&self.tensors, Some(metadata))
             .map_err(|error| ModelError::Container(error.to_string()))
     }
+}
+
+/// The checksum that a description begins with, if it does, and the description without it.
+fn without_checksum(text: &str) -> (Option<u32>, Cow<'_, str>) {
+    let parts = text.strip_prefix(CRC_BEGIN).and_then(|rest| rest.split_at_checked(8));
+    let stated = parts.and_then(|(digits, rest)| {
+        let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let crc = u32::from_str_radix(digits, 16).ok().filter(|_| is_hex)?;
+        Some((crc, rest.strip_prefix(CRC_END)?))
+    });
+    match stated {
+        Some((crc, rest)) => (Some(crc), Cow::Owned(format!("{{{rest}"))),
+        None => (None, Cow::Borrowed(text)),
+    }
+}
+
+/// CRC-32 of the description and, in order of their names, of each tensor: name, type and shape in a
+/// line, and its bytes as in the file.
+fn checksum(text: &str, tensors: &BTreeMap<String, Tensor>) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(text.as_bytes());
+    for (name, tensor) in tensors {
+        let sizes: Vec<String> = tensor.shape.iter().map(usize::to_string).collect();
+        let line = format!("{name} {} {}\n", tensor.numbers.type_name(), sizes.join(","));
+        crc.update(line.as_bytes());
+        crc.update(&View::data(&tensor));
+    }
+    crc.finalize()
 }
 
 fn parse(text: &str) -> Result<Json, ModelError> {

@@ -174,6 +174,36 @@ fn sizes_and_precisions_are_checked() {
     assert_eq!(error.to_string(), "numbers of hidden state: found 5, expected 6");
 }
 
+/// A model with a flipped bit was another model: ten of thirty files were read.
+#[test]
+fn a_flipped_bit_anywhere_is_refused_or_changes_nothing() {
+    let float = small(Kind::Gru);
+    for stored in [random_int8(&float, 1), float] {
+        let bytes = stored.to_bytes().unwrap();
+        let mut refused = 0;
+        for at in 0..bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1 << (at % 8);
+            match StoredModel::from_bytes(&flipped) {
+                Ok(found) => assert_eq!(found, stored, "byte {at} of {}", bytes.len()),
+                Err(_) => refused += 1,
+            }
+        }
+        assert!(refused > bytes.len() * 9 / 10, "{refused} of {}", bytes.len());
+    }
+}
+
+#[test]
+fn a_model_file_without_checksum_is_read() {
+    let stored = small(Kind::Mlp);
+    let bytes = stored.to_bytes().unwrap();
+    let at = bytes.windows(7).position(|seven| seven == b"crc32\\\"").unwrap();
+    // The member `\"crc32\":\"xxxxxxxx\",` within the header's JSON becomes blanks.
+    let mut without = bytes.clone();
+    without[at - 2..at + 21].fill(b' ');
+    assert_eq!(StoredModel::from_bytes(&without).unwrap(), stored);
+}
+
 proptest! {
     #[test]
     fn any_bytes_give_a_model_or_an_error(

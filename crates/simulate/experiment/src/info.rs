@@ -8,11 +8,11 @@ mod volume;
 
 use crate::ExperimentError;
 use crate::progress::OnProgress;
-use crate::scan::{TraceChoice, scan};
+use crate::scan::{Scanned, TraceChoice, scan};
 use bins::{PowerBins, TimeBins};
 use cachewright_curve::{Curves, Histogram, StackDistance};
 use cachewright_trace::intern::Interner;
-use cachewright_trace::{OpenOptions, Record, Skipped, formats};
+use cachewright_trace::{OpenOptions, Record, formats};
 use cachewright_types::{BlockId, Bytes, Op, parse_bytes};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -55,7 +55,7 @@ pub fn info(
     let found = scan(path, &choice, progress, |record, _| {
         facts.add(record).map_err(|error| refuse(error.to_string()))
     })?;
-    Ok(facts.json(path, format, &found.volumes, &found.skipped))
+    Ok(facts.json(path, format, &found))
 }
 
 /// Facts being gathered.
@@ -68,8 +68,8 @@ struct Facts {
     written: Vec<u64>,
     sizes: PowerBins,
     rate: TimeBins,
-    first_ns: Option<u64>,
-    latest_ns: u64,
+    /// Earliest and latest time.
+    times_ns: Option<(u64, u64)>,
     out_of_order: u64,
     total: VolumeFacts,
     volumes: Vec<VolumeFacts>,
@@ -86,8 +86,7 @@ impl Facts {
             written: Vec::new(),
             sizes: PowerBins::default(),
             rate: TimeBins::new(),
-            first_ns: None,
-            latest_ns: 0,
+            times_ns: None,
             out_of_order: 0,
             total: VolumeFacts::default(),
             volumes: Vec::new(),
@@ -95,13 +94,11 @@ impl Facts {
     }
 
     fn add(&mut self, record: &Record) -> Result<(), cachewright_trace::intern::InternError> {
-        let first = *self.first_ns.get_or_insert(record.time_ns);
-        let time = record.time_ns.saturating_sub(first);
-        if time < self.latest_ns {
-            self.out_of_order += 1;
-        }
-        self.latest_ns = self.latest_ns.max(time);
-        self.rate.add(time, record.length_bytes);
+        let time_ns = record.time_ns;
+        let (earliest_ns, latest_ns) = self.times_ns.unwrap_or((time_ns, time_ns));
+        self.out_of_order += u64::from(time_ns < latest_ns);
+        self.times_ns = Some((earliest_ns.min(time_ns), latest_ns.max(time_ns)));
+        self.rate.add(time_ns, record.length_bytes);
         let volume = record.volume as usize;
         if self.volumes.len() <= volume {
             self.volumes.resize_with(volume + 1, VolumeFacts::default);
@@ -161,13 +158,22 @@ impl Facts {
         }
     }
 
-    fn json(&mut self, path: &Path, format: &str, names: &[String], skipped: &Skipped) -> Value {
-        let mut facts = self.total.json(self.block.0, self.latest_ns);
+    /// Time from the earliest record to the latest; nothing in a trace without times.
+    fn span_ns(&self, has_times: bool) -> Option<u64> {
+        let (earliest_ns, latest_ns) = self.times_ns.unwrap_or_default();
+        has_times.then_some(latest_ns - earliest_ns)
+    }
+
+    /// Without times in the trace, span and rates are null.
+    fn json(&mut self, path: &Path, format: &str, found: &Scanned) -> Value {
+        let (skipped, span_ns) = (&found.skipped, self.span_ns(found.has_times));
+        let mut facts = self.total.json(self.block.0, span_ns);
         let examples: Vec<String> = skipped.examples.iter().map(ToString::to_string).collect();
         let rest = json!({
             "path": path.display().to_string(),
             "format": format,
-            "span_ns": self.latest_ns,
+            "has_times": found.has_times,
+            "span_ns": span_ns,
             "block_bytes": self.block.0,
             "out_of_order": self.out_of_order,
             "skipped_bad": skipped.bad,
@@ -175,8 +181,8 @@ impl Facts {
             "skipped_examples": examples,
             "request_bytes": self.sizes.json(),
             "reuse": reuse_json(self.stack.histogram()),
-            "rate": self.rate.json(),
-            "volumes": self.volumes_json(names),
+            "rate": if found.has_times { self.rate.json() } else { json!([]) },
+            "volumes": self.volumes_json(&found.volumes, span_ns),
         });
         if let (Value::Object(facts), Value::Object(rest)) = (&mut facts, rest) {
             facts.extend(rest);
@@ -185,13 +191,13 @@ impl Facts {
     }
 
     /// Every volume with a request, the busiest first.
-    fn volumes_json(&self, names: &[String]) -> Vec<Value> {
+    fn volumes_json(&self, names: &[String], span_ns: Option<u64>) -> Vec<Value> {
         let mut busiest: Vec<usize> =
             (0..self.volumes.len()).filter(|v| self.volumes[*v].requests() > 0).collect();
         busiest
             .sort_by_key(|volume| (std::cmp::Reverse(self.volumes[*volume].requests()), *volume));
         let one = |volume: usize| {
-            let mut facts = self.volumes[volume].json(self.block.0, self.latest_ns);
+            let mut facts = self.volumes[volume].json(self.block.0, span_ns);
             facts["name"] = names.get(volume).cloned().unwrap_or_default().into();
             facts
         };

@@ -44,7 +44,7 @@ const BATCH: usize = 8192;
 pub fn open(spec: &Spec) -> Result<Workload, ExperimentError> {
     let inputs: Result<Vec<_>, _> =
         spec.tenants.iter().map(|tenant| input(tenant, spec.replay.closed)).collect();
-    Ok(Workload::open(inputs?)?)
+    Ok(Workload::open_on(spec.replay.clock, inputs?)?)
 }
 
 /// A tenant's trace as an input of a workload, up to where it stops (but for a time in a closed
@@ -145,5 +145,6 @@ fn facts(
         "skipped_irrelevant": skipped.irrelevant,
         "skipped_examples": examples,
         "out_of_order": workload.out_of_order(index as u16).unwrap_or(0),
+        "has_times": workload.has_times(index as u16).unwrap_or(true),
     }))
 }

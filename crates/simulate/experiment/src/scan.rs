@@ -26,6 +26,8 @@ pub struct Scanned {
     pub volumes: Vec<String>,
     /// Records that could not be read.
     pub skipped: Skipped,
+    /// Whether records carry times.
+    pub has_times: bool,
 }
 
 /// Hands every chosen record with its time to `hear`. Errors: a trace that cannot be read, no such
@@ -63,5 +65,9 @@ pub fn scan(
         let message = format!("found no volume `{volume}`, expected one of {expected}");
         return Err(ExperimentError::Spec { origin: path.to_owned(), message });
     }
-    Ok(Scanned { volumes: reader.volumes().to_vec(), skipped: reader.skipped().clone() })
+    Ok(Scanned {
+        volumes: reader.volumes().to_vec(),
+        skipped: reader.skipped().clone(),
+        has_times: reader.has_times(),
+    })
 }

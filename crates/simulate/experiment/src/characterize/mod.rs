@@ -63,10 +63,14 @@ pub fn characterize(
     };
     let mut study = Study { every, model, volumes: Vec::new(), period: None, done: Vec::new() };
     let mut whole = Period::beginning(0);
-    let names = scan(path, &options.choice, progress, |record, time_ns| {
+    let found = scan(path, &options.choice, progress, |record, time_ns| {
         study.add(record, time_ns, &mut whole).map_err(refuse)
-    })?
-    .volumes;
+    })?;
+    if !found.has_times && matches!(every, Every::Time(_)) {
+        let expected = "expected a number of requests, because the trace has no times";
+        return Err(refuse(format!("`every`: found `{}`, {expected}", options.every)));
+    }
+    let names = found.volumes;
     study.close();
     Ok(json!({
         "volumes": names,

@@ -96,9 +96,11 @@ fn upper(bin: usize) -> u64 {
     if bin >= 64 { u64::MAX } else { 1 << bin }
 }
 
-/// Requests and bytes over time; bins double in width when they run out.
+/// Requests and bytes over time; bins double in width when they run out. Times may come in any order.
 #[derive(Clone, Debug)]
 pub struct TimeBins {
+    /// Where the first bin begins: at the first time met, or as many whole bins before it as needed.
+    origin_ns: Option<i128>,
     width_ns: u64,
     bins: Vec<[u64; 2]>,
 }
@@ -106,20 +108,20 @@ pub struct TimeBins {
 impl TimeBins {
     /// No requests yet.
     pub fn new() -> TimeBins {
-        TimeBins { width_ns: FIRST_WIDTH_NS, bins: Vec::new() }
+        TimeBins { origin_ns: None, width_ns: FIRST_WIDTH_NS, bins: Vec::new() }
     }
 
     /// Counts one request.
     pub fn add(&mut self, time_ns: u64, bytes: u64) {
-        while time_ns / self.width_ns >= TIME_BINS as u64 {
-            let pairs = self.bins.chunks(2);
-            let add = |pair: &[[u64; 2]]| {
-                pair.iter().fold([0, 0], |sum, bin| [sum[0] + bin[0], sum[1] + bin[1]])
-            };
-            self.bins = pairs.map(add).collect();
-            self.width_ns = self.width_ns.saturating_mul(2);
+        let since_ns = i128::from(time_ns) - *self.origin_ns.get_or_insert(i128::from(time_ns));
+        if since_ns < 0 {
+            self.begin_earlier(since_ns.unsigned_abs());
         }
-        let at = (time_ns / self.width_ns) as usize;
+        let since_ns = i128::from(time_ns) - self.origin_ns.unwrap_or_default();
+        while since_ns / i128::from(self.width_ns) >= TIME_BINS as i128 {
+            self.widen();
+        }
+        let at = (since_ns / i128::from(self.width_ns)) as usize;
         if self.bins.len() <= at {
             self.bins.resize(at + 1, [0, 0]);
         }
@@ -127,7 +129,31 @@ impl TimeBins {
         self.bins[at][1] = self.bins[at][1].saturating_add(bytes);
     }
 
-    /// `[start in nanoseconds, requests, bytes]` per bin.
+    /// Adds bins before the first, so that they begin at least so much earlier.
+    fn begin_earlier(&mut self, earlier_ns: u128) {
+        let mut missing = earlier_ns.div_ceil(u128::from(self.width_ns));
+        while missing + self.bins.len() as u128 > TIME_BINS as u128 {
+            self.widen();
+            missing = earlier_ns.div_ceil(u128::from(self.width_ns));
+        }
+        let added = std::iter::repeat_n([0, 0], missing as usize);
+        self.bins.splice(0..0, added);
+        let moved_ns = i128::from(self.width_ns) * missing as i128;
+        self.origin_ns = self.origin_ns.map(|origin_ns| origin_ns - moved_ns);
+    }
+
+    /// Makes one bin of every two.
+    fn widen(&mut self) {
+        let add = |pair: &[[u64; 2]]| {
+            let sum =
+                |sum: [u64; 2], bin: &[u64; 2]| [sum[0] + bin[0], sum[1].saturating_add(bin[1])];
+            pair.iter().fold([0, 0], sum)
+        };
+        self.bins = self.bins.chunks(2).map(add).collect();
+        self.width_ns = self.width_ns.saturating_mul(2);
+    }
+
+    /// `[start in nanoseconds, requests, bytes]` per bin; the first bin starts at 0.
     pub fn json(&self) -> Value {
         let starts = (0..).map(|bin| bin * self.width_ns);
         let one = |(start, bin): (u64, &[u64; 2])| json!([start, bin[0], bin[1]]);
@@ -159,5 +185,23 @@ mod tests {
         let rows = rows.as_array().unwrap();
         assert!(rows.len() <= TIME_BINS);
         assert_eq!(rows.iter().map(|row| row[1].as_u64().unwrap()).sum::<u64>(), 1000);
+    }
+
+    #[test]
+    fn times_in_any_order_fall_into_their_bins() {
+        let mut bins = TimeBins::new();
+        for time_ns in [500_500, 500_900, 498_000, 510_000, 499_999] {
+            bins.add(time_ns, 1);
+        }
+        let rows: Vec<(u64, u64)> =
+            bins.bins.iter().zip(0..).filter(|(b, _)| b[0] > 0).map(|(b, at)| (at, b[0])).collect();
+        assert_eq!(bins.origin_ns, Some(497_500));
+        assert_eq!(rows, [(0, 1), (2, 1), (3, 2), (12, 1)]);
+        let mut bins = TimeBins::new();
+        for time_ns in [u64::MAX, 0, u64::MAX / 2] {
+            bins.add(time_ns, u64::MAX);
+        }
+        assert!(bins.bins.len() <= TIME_BINS);
+        assert_eq!(bins.bins.iter().map(|bin| bin[0]).sum::<u64>(), 3);
     }
 }

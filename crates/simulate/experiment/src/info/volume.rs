@@ -31,10 +31,12 @@ impl VolumeFacts {
     }
 
     /// The totals by their names; rates are over `span_ns`, that of the whole trace, so that those
-    /// of its volumes add up.
-    pub fn json(&self, block_bytes: u64, span_ns: u64) -> Value {
-        let span_s = span_ns as f64 / 1e9;
-        let rate_per_s = if span_s > 0.0 { self.requests() as f64 / span_s } else { 0.0 };
+    /// of its volumes add up. Without times there is no rate.
+    pub fn json(&self, block_bytes: u64, span_ns: Option<u64>) -> Value {
+        let rate_per_s = span_ns.map(|span_ns| match span_ns {
+            0 => 0.0,
+            _ => self.requests() as f64 / (span_ns as f64 / 1e9),
+        });
         let count = |op: Op| self.requests[op as usize];
         let data = count(Op::Read) + count(Op::Write);
         json!({

@@ -29,6 +29,7 @@ pub use tenant::TenantSpec;
 use crate::ExperimentError;
 use cachewright_cache::WriteMode;
 use cachewright_system::BlockKind;
+use cachewright_trace::Clock;
 use cachewright_types::{Bytes, Nanos, Seed, Size, Value};
 use section::Section;
 use std::path::Path;
@@ -70,6 +71,8 @@ pub struct CacheSpec {
 pub struct ReplaySpec {
     /// Requests wait for answers instead of arriving at their trace times.
     pub closed: bool,
+    /// What time zero is in each trace.
+    pub clock: Clock,
     /// One block per request instead of all blocks it touches.
     pub unit: bool,
     /// Time between two divisions of the cache.
@@ -231,6 +234,7 @@ impl ReplaySpec {
     fn from_section(top: &Section<'_>) -> Result<ReplaySpec, String> {
         let keys = [
             "loop",
+            "clock",
             "blocks",
             "interval",
             "windows",
@@ -248,6 +252,7 @@ impl ReplaySpec {
         let section = top.table("replay", &keys)?;
         Ok(ReplaySpec {
             closed: section.choice("loop", &["open", "closed"], 0)? == 1,
+            clock: [Clock::Own, Clock::Common][section.choice("clock", &["own", "common"], 0)?],
             unit: section.choice("blocks", &["split", "unit"], 0)? == 1,
             interval: section.duration("interval", Nanos(2_000_000_000))?,
             windows: section.whole("windows", 100, 0..=10_000)? as u32,

@@ -8,7 +8,7 @@ use super::{
 };
 use cachewright_layout::registry::setting_specs as layout_settings;
 use cachewright_policy::foreign::is_foreign;
-use cachewright_trace::OnBadRecord;
+use cachewright_trace::{Clock, OnBadRecord};
 use cachewright_types::{Seed, SettingSpec};
 use serde_json::{Map, Value, json};
 
@@ -35,6 +35,7 @@ impl Spec {
             },
             "replay": {
                 "loop": if self.replay.closed { "closed" } else { "open" },
+                "clock": if self.replay.clock == Clock::Common { "common" } else { "own" },
                 "blocks": if self.replay.unit { "unit" } else { "split" },
                 "interval": self.replay.interval.exact(),
                 "windows": self.replay.windows,
@@ -95,6 +96,7 @@ fn tenant(tenant: &TenantSpec) -> Value {
         "stop": tenant.stop.map(|stop| stop.text()),
         "sort": tenant.sort,
         "on_bad_record": if skip { "skip" } else { "fail" },
+        "max_request": tenant.open.max_request.exact(),
         "weight": tenant.weight,
         "channels": tenant.channels.as_ref().map(layout::wish_json),
         "model": tenant.model.as_ref().map(|model| &model.text),

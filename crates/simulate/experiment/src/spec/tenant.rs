@@ -5,8 +5,10 @@
 use super::section::Section;
 use super::{Goal, ModelFile, NoiseSpec, ReplaySpec, Stop, layout, manner};
 use cachewright_layout::Wish;
+use cachewright_trace::merge::TIME_SCALES;
+use cachewright_trace::reader::{MAX_REQUEST, MAX_REQUEST_RANGE};
 use cachewright_trace::{OnBadRecord, OpenOptions};
-use cachewright_types::{Nanos, Op};
+use cachewright_types::{Bytes, Nanos, Op};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -57,7 +59,7 @@ pub struct TenantSpec {
     pub sample: f64,
 }
 
-const KEYS: [&str; 22] = [
+const KEYS: [&str; 23] = [
     "name",
     "trace",
     "format",
@@ -67,6 +69,7 @@ const KEYS: [&str; 22] = [
     "stop",
     "sort",
     "on_bad_record",
+    "max_request",
     "weight",
     "sensitive",
     "channels",
@@ -129,6 +132,7 @@ fn one(
     let open = OpenOptions {
         format: section.optional_text("format")?,
         on_bad_record,
+        max_request: max_request(section)?,
         format_options: options(section)?,
     };
     let start = section.duration("start", Nanos(0))?;
@@ -140,7 +144,7 @@ fn one(
         trace,
         open,
         volume: volume(section)?,
-        time_scale: section.positive("time_scale", 1.0)?,
+        time_scale: time_scale(section)?,
         start,
         until: until(stop, replay.stop),
         stop,
@@ -157,6 +161,27 @@ fn one(
         operation: manner::operation(section)?,
         sample: manner::sample(section)?,
     })
+}
+
+/// The longest read or write that is no malformed record.
+fn max_request(section: &Section<'_>) -> Result<Bytes, String> {
+    let bytes = section.bytes("max_request", MAX_REQUEST)?;
+    match section.get("max_request") {
+        Some(found) if !MAX_REQUEST_RANGE.contains(&bytes.0) => {
+            Err(section.refuse("max_request", found, "a size from 512B to 1TiB"))
+        }
+        _ => Ok(bytes),
+    }
+}
+
+fn time_scale(section: &Section<'_>) -> Result<f64, String> {
+    let scale = section.positive("time_scale", 1.0)?;
+    match section.get("time_scale") {
+        Some(found) if !TIME_SCALES.contains(&scale) => {
+            Err(section.refuse("time_scale", found, "a number from 1e-9 to 1e9"))
+        }
+        _ => Ok(scale),
+    }
 }
 
 /// The first of the times at which a tenant and everybody stop.

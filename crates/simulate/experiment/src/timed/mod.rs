@@ -136,6 +136,13 @@ pub fn workload<'a>(
         return Err(refuse(format!("`device.backing.per_tenant`: found {found}, {expected}")));
     }
     let mut traces = open(spec)?;
+    let timeless =
+        (0..spec.tenants.len()).find(|tenant| traces.has_times(*tenant as u16) == Some(false));
+    if let Some(tenant) = timeless.filter(|_| !spec.replay.closed) {
+        let expected = "expected times in every trace, or `replay.loop = \"closed\"`";
+        let number = tenant + 1;
+        return Err(refuse(format!("`tenant[{number}].trace`: found no times, {expected}")));
+    }
     let total = traces.requests_hint();
     let tell = |done| progress(Progress { stage: "placing requests", done, total });
     let limit = spec.replay.max_accesses;

@@ -172,7 +172,7 @@ impl Reading<'_> {
         let inputs: Result<Vec<_>, _> =
             spec.tenants.iter().map(|tenant| input(tenant, false)).collect();
         let inputs = inputs?;
-        let mut workload = Workload::open(inputs)?;
+        let mut workload = Workload::open_on(spec.replay.clock, inputs)?;
         let total = workload.requests_hint();
         let mut counts = vec![[0_u64; 4]; spec.tenants.len()];
         let mut known = Vec::new();
@@ -222,6 +222,8 @@ impl Reading<'_> {
                     "skipped_bad": skipped.bad,
                     "skipped_irrelevant": skipped.irrelevant,
                     "skipped_examples": examples,
+                    "out_of_order": workload.out_of_order(index as u16).unwrap_or(0),
+                    "has_times": workload.has_times(index as u16).unwrap_or(true),
                 }))
             });
         facts.collect()
