@@ -5,7 +5,8 @@
 use cachewright_fuzz::{check, options};
 use libfuzzer_sys::fuzz_target;
 
-const FORMATS: [&str; 4] = ["blktrace", "vscsi", "oracle-general", "oracle-general-op-ns"];
+const FORMATS: [&str; 6] =
+    ["blktrace", "vscsi", "oracle-general", "oracle-general-op-ns", "lcs", "raw"];
 
 fuzz_target!(|input: &[u8]| {
     if let Some((choice, bytes)) = input.split_first() {

@@ -5,7 +5,7 @@
 use cachewright_fuzz::{check, options};
 use libfuzzer_sys::fuzz_target;
 
-const FORMATS: [&str; 10] = [
+const FORMATS: [&str; 12] = [
     "alibaba",
     "tencent",
     "msr",
@@ -16,6 +16,8 @@ const FORMATS: [&str; 10] = [
     "fio-iolog",
     "mqsim",
     "syscall",
+    "arc",
+    "ids",
 ];
 
 fuzz_target!(|input: &[u8]| {

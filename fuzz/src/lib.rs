@@ -18,6 +18,7 @@ pub fn options(format: Option<&str>, pairs: &[(&str, &str)], skip: bool) -> Open
         format: format.map(str::to_owned),
         on_bad_record: if skip { OnBadRecord::Skip } else { OnBadRecord::Fail },
         format_options: pairs.iter().map(pair).collect(),
+        ..OpenOptions::default()
     }
 }
 

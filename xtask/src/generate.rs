@@ -1,10 +1,11 @@
 //! Pages made from the registries, with a write and a check mode.
 //!
 //! For: `docs/registries.md`, the table of every policy, partitioner, layout, characterizer,
-//! separation and reclaim policy with its settings, and `docs/devices.md` ([`devices`]). Must never
-//! know: what they do beyond their entries. A page that differs from the code is stale.
+//! separation and reclaim policy with its settings, `docs/devices.md` ([`devices`]) and
+//! `docs/formats.md` ([`formats`]). Must never know: what they do beyond their entries. A page that differs from the code is stale.
 
 mod devices;
+mod formats;
 
 use cachewright_types::SettingSpec;
 use std::fs;
@@ -25,7 +26,9 @@ struct Scheme {
 /// Writes the stale pages below `root`, or only names them when `check` is set.
 pub fn pages(root: &Path, check: bool) -> io::Result<Vec<String>> {
     let mut stale = Vec::new();
-    for (name, fresh) in [(PAGE, registries()), (devices::PAGE, devices::page())] {
+    let pages =
+        [(PAGE, registries()), (devices::PAGE, devices::page()), (formats::PAGE, formats::page())];
+    for (name, fresh) in pages {
         let path = root.join(name);
         if fs::read_to_string(&path).is_ok_and(|current| current == fresh) {
             continue;
