@@ -129,7 +129,7 @@ fn points_windows_and_settings_that_nothing_reads_are_refused_in_words() {
         ),
         (MrcOptions { windows: 2, verify: 3, ..plain() }, "`verify`: found 3 with 2 windows"),
         (MrcOptions { sizes: sizes("1KiB"), ..plain() }, "expected at least one block (4KiB)"),
-        (MrcOptions { sizes: sizes("900000TiB"), ..plain() }, "expected fewer than 2^32 - 16"),
+        (MrcOptions { sizes: sizes("8TiB"), ..plain() }, "found `8TiB`, expected fewer than 2^31"),
         (
             MrcOptions { size: Some(100), ..plain() },
             "`size`: found 100 with method `auto`, expected `shards-size`",

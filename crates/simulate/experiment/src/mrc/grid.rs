@@ -6,7 +6,7 @@
 
 use super::options::MrcOptions;
 use crate::Spec;
-use cachewright_types::{BlockId, Size, parse_size};
+use cachewright_types::{Size, parse_size};
 
 /// Sizes when none are given and each is a simulation of its own.
 pub(super) const SIMULATED_POINTS: usize = 24;
@@ -14,6 +14,8 @@ pub(super) const SIMULATED_POINTS: usize = 24;
 pub(super) const STACK_POINTS: usize = 200;
 /// The smallest size when none are given, as a share of the working set.
 const SMALLEST_SHARE: f64 = 0.001;
+/// Sizes are below this: policies count twice as many blocks, cached and remembered, in 32 bits.
+const LIMIT_BLOCKS: u64 = 1 << 31;
 /// Points of all curves and windows together at most.
 const MAX_VALUES: u64 = 1_000_000;
 
@@ -59,7 +61,7 @@ fn size(text: &str, spec: &Spec, distinct: u32) -> Result<u32, String> {
     };
     let expected = match blocks {
         0 => format!("at least one block ({})", spec.cache.block),
-        _ if blocks >= u64::from(BlockId::LIMIT) => "fewer than 2^32 - 16 blocks".to_owned(),
+        _ if blocks >= LIMIT_BLOCKS => "fewer than 2^31 blocks".to_owned(),
         _ => return Ok(blocks as u32),
     };
     Err(format!("`sizes`: found `{text}`, expected {expected}"))
