@@ -208,7 +208,7 @@ class Result:
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     def best(self) -> dict[str, Any]:
-        """Return the case document with the highest hit ratio."""
+        """Return the best case: the smallest cache that meets all goals, else the most hits."""
         from cachewright import summary
 
         return summary.best_case(self.document)

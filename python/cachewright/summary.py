@@ -88,13 +88,18 @@ class Pivot:
 class Ranking:
     """Cases that differ only in policy and partition, the best first.
 
-    The first `shown` are for people: the best bound, then choices by hit ratio. `cases` holds all,
-    so that the best of a column is the best of all.
+    The first `shown` are for people: the best bound, then choices by goals met and hit ratio.
+    `cases` holds all, so that the best of a column is the best of all.
     """
 
     title: str
     cases: list[Case]
     shown: int
+
+    @property
+    def ranked_by(self) -> str:
+        """What the cases are ranked by, in words."""
+        return "goals met, then hit ratio" if has_goals(self.cases) else "hit ratio"
 
     def best(self, values: Sequence[float | None], highest: bool) -> set[int]:
         """Return the shown places of the best value among choices; `values` is by case."""
@@ -143,15 +148,60 @@ def policy_label(case: Case) -> str:
     return value(case, POLICY) + (" (bound)" if is_bound(case) else "")
 
 
-def best_case(document: Document) -> Case:
-    """Return the case to choose: the highest hit ratio, bounds only when there is nothing else.
+def goals(case: Case) -> int:
+    """Return how many tenants of the case have a goal."""
+    return int(case["total"].get(GOALS) or 0)
 
-    When equal, the smaller cache, then fewer writes to flash, then the first case.
+
+def goals_met(case: Case) -> int:
+    """Return how many goals the case meets over the whole run."""
+    return int(case["total"].get(GOALS_MET) or 0)
+
+
+def has_goals(cases: Iterable[Case]) -> bool:
+    """Return whether a tenant of any case has a goal."""
+    return any(goals(case) for case in cases)
+
+
+def meets_all(case: Case) -> bool:
+    """Return whether the case has goals and meets all of them."""
+    return 0 < goals(case) == goals_met(case)
+
+
+def preference(case: Case) -> tuple[float, ...]:
+    """Return a key by which better cases sort first.
+
+    Choices come before bounds, and cases that meet more goals before others. Of those that meet all
+    the smaller cache is better; else the higher hit ratio, then the smaller cache. When all that is
+    equal, fewer writes to flash, then the first case.
     """
-    return min(
-        document["cases"],
-        key=lambda c: (is_bound(c), -hit_ratio(c), capacity_bytes(c), flash_pages(c), c["case"]),
-    )
+    size = capacity_bytes(case)
+    cost = size if meets_all(case) else 0
+    ratio = -hit_ratio(case)
+    return (is_bound(case), -goals_met(case), cost, ratio, size, flash_pages(case), case["case"])
+
+
+def best_of(cases: Iterable[Case]) -> Case:
+    """Return the best of some cases by `preference`."""
+    return min(cases, key=preference)
+
+
+def best_case(document: Document) -> Case:
+    """Return the best case of a result.
+
+    With goals it is the smallest cache that meets all of them, or else the one that meets the most.
+    Without goals it is the highest hit ratio, thus nearly always one of the largest cache: compare
+    capacities by `verdict.sentences` then.
+    """
+    return best_of(document["cases"])
+
+
+def by_capacity(document: Document) -> list[tuple[str, list[Case]]]:
+    """Return the cases of each capacity under its label, the smallest first."""
+    found: dict[str, list[Case]] = {}
+    for case in sorted(document["cases"], key=lambda c: (capacity_bytes(c), c["case"])):
+        found.setdefault(capacity_title(case), []).append(case)
+    return list(found.items())
 
 
 def flash(case: Case, key: str) -> Any:
@@ -239,12 +289,17 @@ def groups(document: Document) -> list[tuple[str, list[Case]]]:
     return list(found.items())
 
 
-def _group_title(case: Case, keys: Sequence[str]) -> str:
+def capacity_title(case: Case) -> str:
+    """Return the case's capacity in words: `capacity 10%wss (5MiB)`."""
     capacity = value(case, CAPACITY)
     relative = "" if capacity.endswith("B") else f" ({words.size(capacity_bytes(case))})"
+    return f"capacity {capacity}{relative}"
+
+
+def _group_title(case: Case, keys: Sequence[str]) -> str:
     others = [key for key in keys if key != CAPACITY]
     named = [f"{key.removeprefix('cache.')}={value(case, key)}" for key in others]
-    return ", ".join([f"capacity {capacity}{relative}", *named])
+    return ", ".join([capacity_title(case), *named])
 
 
 def pivots(document: Document) -> list[Pivot]:
@@ -272,12 +327,14 @@ def _ratio(case: Case | None) -> float | None:
 
 
 def rankings(document: Document) -> list[Ranking]:
-    """Return every group ranked by hit ratio; long ones show their best."""
+    """Return every group ranked by goals met, then hit ratio; long ones show their best."""
     grouped = groups(document)
     shown = max(SHOWN // max(len(grouped), 1), SHOWN_PER_GROUP)
     result = []
     for title, cases in grouped:
-        ranked = sorted(cases, key=lambda c: (-hit_ratio(c), flash_pages(c), c["case"]))
+        ranked = sorted(
+            cases, key=lambda c: (-goals_met(c), -hit_ratio(c), flash_pages(c), c["case"])
+        )
         if len(ranked) > shown + SLACK:
             bound = next((case for case in ranked if is_bound(case)), None)
             ranked.sort(key=lambda c: (c is not bound, is_bound(c)))

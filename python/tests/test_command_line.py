@@ -216,10 +216,11 @@ def test_compare_marks_the_best_and_writes_a_result(stack: Path, command: Comman
     assert answer.status == 0, answer.err
     assert "capacity 256KiB: hit ratio by policy and partition" in answer.out
     assert "capacity 512KiB: ranked by hit ratio" in answer.out
-    best = [line for line in answer.out.splitlines() if line.startswith("best: ")]
-    assert len(best) == 1
-    assert "lru, equal, 512KiB" in best[0]
-    assert "the bound belady, shared, 512KiB" in best[0]
+    best = [line for line in answer.out.splitlines() if line.startswith("best at ")]
+    assert len(best) == 2, "more cache always hits more: a best of each capacity"
+    assert best[0].startswith("best at capacity 256KiB: ")
+    assert best[1].startswith("best at capacity 512KiB: lru, equal: hit ratio ")
+    assert "the bound belady, shared has " in best[1]
     lines = answer.out.splitlines()
     assert any(re.match(r"3 +lru +equal +0\.\d{4}\*", line) for line in lines)
     assert not any("*" in line for line in lines if "belady (bound)" in line)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cachewright import summary, timing, words
+from cachewright import summary, timing, verdict, words
 from cachewright.cli import output, timed
 from cachewright.cli.tables import Column, table
 from cachewright.result import Result
@@ -30,30 +30,10 @@ def show(result: Result) -> None:
             _pivot(pivot)
     for ranking in summary.rankings(document):
         _ranking(document, ranking)
-    output.say(conclusion(document))
-    for sentence in (flash_conclusion(document), timed.conclusion(document)):
+    more = (flash_conclusion(document), timed.conclusion(document))
+    for sentence in (*verdict.sentences(document), *more):
         if sentence:
             output.say(sentence)
-
-
-def conclusion(document: dict[str, Any]) -> str:
-    """Return which case is best and how far it is above the worst of the same group."""
-    best = summary.best_case(document)
-    keys = document["varied"]
-    line = f"best: {summary.label(best, keys)}: hit ratio {words.ratio(summary.hit_ratio(best))}"
-    others = [c for _, cases in summary.groups(document) if best in cases for c in cases]
-    real = [c for c in others if not summary.is_bound(c)]
-    worst = min(real or others, key=lambda c: (summary.hit_ratio(c), -c["case"]))
-    if worst is not best:
-        gain = summary.hit_ratio(best) - summary.hit_ratio(worst)
-        line += f", {words.ratio(gain)} above {summary.label(worst, keys)}"
-    ahead = [c for c in others if summary.is_bound(c) and c is not best]
-    if ahead:
-        most = max(ahead, key=summary.hit_ratio)
-        line += (
-            f"; the bound {summary.label(most, keys)} has {words.ratio(summary.hit_ratio(most))}"
-        )
-    return line
 
 
 def flash_conclusion(document: dict[str, Any]) -> str:
@@ -220,7 +200,7 @@ def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> None:
             values = [case["tenants"][index]["hit_ratio"] for case in ranking.cases]
             shown = [words.ratio(v) for v in values[: ranking.shown]]
             columns.append(Column(name, shown, best=ranking.best(values, highest=True)))
-    table(f"{ranking.title}: ranked by hit ratio", columns)
+    table(f"{ranking.title}: ranked by {ranking.ranked_by}", columns)
     _unsteady([case["flash"] for case in ranking.cases if "flash" in case])
     left_out = len(ranking.cases) - ranking.shown
     if left_out:

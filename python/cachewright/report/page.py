@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from cachewright import drives, summary, timing, words
+from cachewright import drives, summary, timing, verdict, words
 from cachewright.report.live import POLICY, WITHOUT_SCRIPTS, scripts
 from cachewright.report.style import STYLE
 
@@ -98,13 +98,17 @@ def _headline(document: dict[str, Any]) -> str:
     drawn = "".join(
         f"<div><b>{escape(value)}</b><span>{name}</span></div>" for name, value in tiles
     )
-    keys = document["varied"] or list(best["settings"])
-    what = "Best of " + words.count(len(document["cases"])) + " combinations: "
-    what = what if len(document["cases"]) > 1 else "One case: "
-    return (
-        f'<section class="best"><p>{what}<strong>{escape(summary.label(best, keys))}</strong></p>'
-        f'<div class="tiles">{drawn}</div></section>'
-    )
+    if len(document["cases"]) > 1:
+        what = f"<p>{words.count(len(document['cases']))} combinations</p>"
+        for line in verdict.sentences(document):
+            head, colon, rest = line.partition(": ")
+            what += f"<p><strong>{escape(head)}</strong>{colon}{escape(rest)}</p>"
+        drawn = "" if verdict.choice(document) is None else drawn
+    else:
+        label = escape(summary.label(best, document["varied"] or list(best["settings"])))
+        what = f"<p>One case: <strong>{label}</strong></p>"
+    tiles_drawn = f'<div class="tiles">{drawn}</div>' if drawn else ""
+    return f'<section class="best">{what}{tiles_drawn}</section>'
 
 
 def html_table(headers: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int) -> str:
@@ -186,7 +190,7 @@ def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> str:
     rows = [list(row) for row in zip(*columns, strict=True)]
     left_out = len(cases) - len(shown)
     more = f'<p class="note">{left_out} more are in result.json.</p>' if left_out else ""
-    title = f"Ranked, {ranking.title}"
+    title = f"Ranked by {ranking.ranked_by}, {ranking.title}"
     drawn = html_table(headers, rows, text_columns)
     return f"<section><h2>{escape(title)}</h2>{drawn}{more}</section>"
 
@@ -212,7 +216,7 @@ def _best_tenants(document: dict[str, Any], several: bool) -> str:
     ]
     headers = ["tenant", "accesses", *(measure.header for measure in measures)]
     headers += ["goal"] if goals else []
-    title = "Tenants in the best case" if several else "Tenants"
+    title = escape(f"Tenants in {verdict.named(document)}") if several else "Tenants"
     headers += ["held at the end", "quota at the end"]
     headers += ["supply / demand / stable"] if states else []
     return f"<section><h2>{title}</h2>{html_table(headers, rows, 1)}</section>"
