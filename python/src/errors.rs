@@ -40,10 +40,13 @@ pub fn of_experiment(error: ExperimentError) -> PyErr {
             of_trace(inner)
         }
         ExperimentError::Spec { .. }
+        | ExperimentError::Option(_)
         | ExperimentError::Curve(_)
-        | ExperimentError::Record(RecordError::Intern { .. } | RecordError::TooLong { .. }) => {
-            SpecError::new_err(text)
-        }
+        | ExperimentError::Record(
+            RecordError::Intern { .. }
+            | RecordError::TooLong { .. }
+            | RecordError::Intervals { .. },
+        ) => SpecError::new_err(text),
         _ => RunError::new_err(text),
     }
 }

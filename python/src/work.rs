@@ -5,7 +5,7 @@
 //! the work is.
 
 use crate::errors::RunError;
-use cachewright_experiment::Progress;
+use cachewright_experiment::{ExperimentError, Progress};
 use pyo3::prelude::*;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,12 +17,13 @@ const TICK: Duration = Duration::from_millis(80);
 
 /// Runs `work` and returns what it gives. Its argument takes progress and returns whether to go on.
 ///
-/// Errors: the call-back's or a signal's exception once the work has stopped; a panic of the work.
+/// Errors: the call-back's or a signal's exception once the work has stopped, with a note of what is
+/// kept of it; a panic of the work.
 pub fn run<T: Send>(
     py: Python<'_>,
     on_progress: Option<&Bound<'_, PyAny>>,
-    work: impl FnOnce(&(dyn Fn(Progress) -> bool + Sync)) -> T + Send,
-) -> PyResult<T> {
+    work: impl FnOnce(&(dyn Fn(Progress) -> bool + Sync)) -> Result<T, ExperimentError> + Send,
+) -> PyResult<Result<T, ExperimentError>> {
     let cancelled = AtomicBool::new(false);
     let latest: Mutex<Option<Progress>> = Mutex::new(None);
     let note = |progress: Progress| {
@@ -56,7 +57,13 @@ pub fn run<T: Send>(
         py.detach(|| worker.join())
     });
     match (raised, done) {
-        (Some(error), _) => Err(error),
+        (Some(error), done) => {
+            let stopped = done.ok().and_then(Result::err);
+            if let Some(kept) = stopped.and_then(|stopped| stopped.kept()) {
+                error.value(py).call_method1("add_note", (kept,))?;
+            }
+            Err(error)
+        }
         (None, Ok(result)) => Ok(result),
         (None, Err(_)) => Err(RunError::new_err("a defect stopped the run; please report it")),
     }

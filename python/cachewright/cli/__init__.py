@@ -1,8 +1,9 @@
 """The command line `cachewright`: errors and exit status.
 
 For: running a command line; the commands are listed in `cachewright.cli.app`. Must never know: how
-a simulation works. Exit status: 0 done, 1 the run failed, 2 the command or file was wrong. Nothing
-is imported before a command needs it: `--version` imports no library at all.
+a simulation works. Exit status: 0 done, 1 the run failed, 2 the command or file was wrong, 130
+interrupted (128 and the number of SIGINT). Nothing is imported before a command needs it:
+`--version` imports no library at all.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from cachewright import _native
 if TYPE_CHECKING:
     from cyclopts import CycloptsError
 
-DONE, FAILED, WRONG = 0, 1, 2
+DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -58,9 +59,9 @@ def _status_of(arguments: list[str]) -> int:
         where = " ".join(getattr(error, "__notes__", [])).replace("'", "`")
         output.error(f"found a number out of range {where}, expected a smaller one")
         return WRONG
-    except KeyboardInterrupt:
-        output.error("interrupted")
-        return FAILED
+    except KeyboardInterrupt as stop:
+        output.error("; ".join(["interrupted", *getattr(stop, "__notes__", [])]))
+        return INTERRUPTED
     except BrokenPipeError:
         import os
 

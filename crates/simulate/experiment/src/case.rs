@@ -6,6 +6,7 @@
 use crate::ExperimentError;
 use crate::foreign::ForeignPolicies;
 use crate::models::{Caching, Library};
+use crate::progress::{OnProgress, Progress};
 use crate::spec::{Front, Named, Spec, StackSpec, Stop, full_key};
 use cachewright_partition::registry::check_needs;
 use cachewright_partition::{Models, Need, Partitioner};
@@ -18,6 +19,9 @@ use std::sync::Arc;
 /// Intervals of one replay at most: each keeps a place in the trace, and curves where one reads
 /// them.
 const MOST_INTERVALS: u64 = 10_000_000;
+
+/// Rows of all time series of a sweep at most.
+const MAX_ROWS: u64 = 20_000_000;
 
 /// One combination.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,29 +38,50 @@ pub struct Case {
     pub caching: Arc<Caching>,
 }
 
-/// All combinations, the last key varying fastest. Errors: a stack file that is wrong with one of
-/// them, a model that cannot be read.
+/// Cases of one sweep at most: each is read and checked before the first is run.
+pub const MAX_CASES: usize = 100_000;
+
+/// How many combinations there are. Errors: too many.
+pub fn count(vary: &[(String, Vec<String>)]) -> Result<usize, ExperimentError> {
+    let counts = vary.iter().map(|(_, values)| values.len());
+    let count = counts.clone().try_fold(1, usize::checked_mul);
+    count.filter(|count| *count <= MAX_CASES).ok_or_else(|| {
+        let found = counts.map(|count| count.to_string()).collect::<Vec<_>>().join(" x ");
+        ExperimentError::Option(format!(
+            "`vary`: found {found} combinations, expected at most {MAX_CASES}"
+        ))
+    })
+}
+
+/// All combinations, the last key varying fastest. Errors: too many, a stack file that is wrong with
+/// one of them, a model that cannot be read.
 pub fn expand(
     text: &str,
     origin: &Path,
     set: &[(String, String)],
     vary: &[(String, Vec<String>)],
 ) -> Result<Vec<Case>, ExperimentError> {
-    expand_with(text, origin, set, vary, &ForeignPolicies::default())
+    expand_with(text, origin, set, vary, &ForeignPolicies::default(), &|_| true)
 }
 
-/// The same with policies of code outside. Errors: as [`expand`]; code that is not found.
+/// The same with policies of code outside, and with progress. Errors: as [`expand`]; code that is
+/// not found; cancelled.
 pub fn expand_with(
     text: &str,
     origin: &Path,
     set: &[(String, String)],
     vary: &[(String, Vec<String>)],
     foreign: &ForeignPolicies,
+    progress: OnProgress<'_>,
 ) -> Result<Vec<Case>, ExperimentError> {
-    let count = vary.iter().map(|(_, values)| values.len()).product::<usize>();
+    let count = count(vary)?;
     let mut cases = Vec::with_capacity(count);
     let mut library = Library::with(foreign);
     for index in 0..count {
+        let total = Some(count as u64);
+        if !progress(Progress { stage: "reading cases", done: index as u64, total }) {
+            return Err(ExperimentError::Cancelled);
+        }
         let mut remainder = index;
         let mut varied = Vec::with_capacity(vary.len());
         for (key, values) in vary.iter().rev() {
@@ -242,6 +267,23 @@ impl Case {
             }),
             _ => Ok(()),
         }
+    }
+
+    /// Checks that the time series of so many cases fit in memory. Errors: they do not.
+    pub fn check_rows(&self, cases: usize, origin: &Path) -> Result<(), ExperimentError> {
+        let (windows, tenants) = (u64::from(self.spec.replay.windows), self.spec.tenants.len());
+        let lines = cases as u64 * (tenants as u64 + 1);
+        if windows * lines <= MAX_ROWS {
+            return Ok(());
+        }
+        Err(ExperimentError::Spec {
+            origin: origin.to_owned(),
+            message: format!(
+                "`replay.windows`: found {windows} with {cases} cases and {tenants} tenants, \
+                 expected at most {}: {MAX_ROWS} rows of time series in all",
+                MAX_ROWS / lines
+            ),
+        })
     }
 
     /// Checks that something arrives after the warm-up of an open loop over `span_ns`. Errors:

@@ -5,7 +5,7 @@
 use cachewright_curve::CurveError;
 use cachewright_system::RecordError;
 use cachewright_trace::TraceError;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// Why an experiment could not be run.
@@ -19,6 +19,9 @@ pub enum ExperimentError {
         /// Key, what was found and what was expected.
         message: String,
     },
+    /// An option of the call is wrong.
+    #[error("{0}")]
+    Option(String),
     /// A trace could not be used.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -45,11 +48,41 @@ pub enum ExperimentError {
     /// The caller asked to stop.
     #[error("cancelled")]
     Cancelled,
+    /// The caller asked to stop a sweep whose answers are kept.
+    #[error("cancelled; {}", kept_sentence(*kept, *cases, out))]
+    Stopped {
+        /// Cases whose answers are in the folder.
+        kept: usize,
+        /// Cases of the sweep.
+        cases: usize,
+        /// The result folder.
+        out: PathBuf,
+    },
+}
+
+fn kept_sentence(kept: usize, cases: usize, out: &Path) -> String {
+    let out = out.display();
+    format!("{kept} of {cases} cases are kept in {out}; the same command goes on from there")
 }
 
 impl ExperimentError {
     /// Whether the caller asked to stop.
     pub fn is_cancelled(&self) -> bool {
-        matches!(self, ExperimentError::Cancelled | ExperimentError::Record(RecordError::Cancelled))
+        matches!(
+            self,
+            ExperimentError::Cancelled
+                | ExperimentError::Stopped { .. }
+                | ExperimentError::Record(RecordError::Cancelled)
+        )
+    }
+
+    /// How much of a cancelled sweep is kept, if that is known.
+    pub fn kept(&self) -> Option<String> {
+        match self {
+            ExperimentError::Stopped { kept, cases, out } => {
+                Some(kept_sentence(*kept, *cases, out))
+            }
+            _ => None,
+        }
     }
 }

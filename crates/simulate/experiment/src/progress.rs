@@ -45,11 +45,26 @@ impl<'a> Sum<'a> {
     }
 }
 
-/// Runs `work` in a pool of `threads` threads (0: one per processor).
+/// Threads of one run at most.
+pub const MAX_THREADS: usize = 1024;
+
+/// Refuses more threads than a run may have.
+pub fn check_threads(threads: usize) -> Result<(), ExperimentError> {
+    if threads <= MAX_THREADS {
+        return Ok(());
+    }
+    Err(ExperimentError::Option(format!(
+        "`threads`: found {threads}, expected 1 to {MAX_THREADS}, or 0 for one per processor"
+    )))
+}
+
+/// Runs `work` in a pool of `threads` threads (0: one per processor). Errors: too many, or the
+/// system has no more.
 pub fn with_threads<T: Send>(
     threads: usize,
     work: impl FnOnce() -> Result<T, ExperimentError> + Send,
 ) -> Result<T, ExperimentError> {
+    check_threads(threads)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     match pool {
         Ok(pool) => pool.install(work),

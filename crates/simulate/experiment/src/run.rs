@@ -1,15 +1,16 @@
 //! Running a stack file, and every combination of what is varied.
 //!
-//! For: deciding which cases share a recording and which share a pass, and putting the answers in
-//! order. Must never know: how results are drawn. Cases already answered in the result directory
-//! are not run again.
+//! For: deciding which cases share a recording and which share its signals, and putting the answers
+//! in order. Must never know: how results are drawn. Cases already answered in the result directory
+//! are not run again; each answer is written as soon as its case is done.
 
 use crate::case::{Case, expand_with};
+use crate::folder::check_owner;
 use crate::foreign::ForeignPolicies;
 use crate::lanes::{Plan, measured};
 use crate::models::fingerprint as fingerprint_of_models;
 use crate::profiles::Profiles;
-use crate::progress::{OnProgress, Progress, Sum};
+use crate::progress::{OnProgress, Progress, Sum, check_threads};
 use crate::record::{Kept, Recorded, record};
 use crate::result::{case_json, curve_points, settings_json, workload_json};
 use crate::series::{self, Rows};
@@ -20,15 +21,16 @@ use crate::wa::{Flash, UnderCache};
 use crate::{ExperimentError, Spec, VERSION};
 use cachewright_curve::{CurveSet, Method};
 use cachewright_system::closed::{Experience, requests_by_tenant};
-use cachewright_system::replay::{Shared, replay};
-use cachewright_system::{CurveLane, Cuts, Foresight, Lane, LaneResult, Recording, Row, Whose};
+use cachewright_system::replay::Shared;
+use cachewright_system::{
+    CurveLane, Cuts, Foresight, Lane, LaneResult, RecordError, Recording, Row, Whose,
+};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// Bytes that the caches of one pass may take together; more caches take more passes over the
-/// recording.
-const PASS_BYTES: u64 = 1 << 30;
+/// Bytes that the caches of cases replayed at the same time may take together.
+const CACHES_BYTES: u64 = 1 << 30;
 /// Bytes a cache takes per distinct block of the workload, at most (LIRS takes the most).
 const LANE_BYTES_PER_BLOCK: u64 = 24;
 /// Bytes a drive takes per logical page, at most (Shiro takes the most).
@@ -82,9 +84,22 @@ pub fn run(
     options: &RunOptions,
     progress: OnProgress<'_>,
 ) -> Result<Value, ExperimentError> {
+    check_threads(options.threads)?;
     check(text, origin, &options.set)?;
+    let spec = Spec::parse(text, origin, &options.set)?;
+    if let Some(out) = options.out.as_deref().filter(|_| !options.fresh) {
+        check_owner(out, &spec)?;
+    }
     let foreign = &options.foreign;
-    let cases = expand_with(text, origin, &options.set, &options.vary, foreign)?;
+    let cases = expand_with(text, origin, &options.set, &options.vary, foreign, progress)?;
+    for case in &cases {
+        resolved(&case.spec, origin)?;
+        case.wants(origin)?;
+        case.goals(origin)?;
+        case.partitioner(origin)?;
+        case.check_rows(cases.len(), origin)?;
+        case.check_code(origin)?;
+    }
     let sound = |news: Progress| foreign.is_sound() && progress(news);
     let mut run = Run {
         origin,
@@ -96,25 +111,20 @@ pub fn run(
         reused: 0,
         head: None,
     };
-    for case in &cases {
-        resolved(&case.spec, origin)?;
-        case.wants(origin)?;
-        case.goals(origin)?;
-        case.partitioner(origin)?;
-        case.check_code(origin)?;
+    let done = foreign.with_threads(options.threads, &cases, || run.all(&cases));
+    match (foreign.checked(done), &options.out) {
+        (Err(error), Some(out)) if error.is_cancelled() => Err(ExperimentError::Stopped {
+            kept: run.store.kept(),
+            cases: cases.len(),
+            out: out.clone(),
+        }),
+        (Err(error), _) => Err(error),
+        (Ok(()), _) => run.finish(&spec, options),
     }
-    let done = foreign.with_threads(options.threads, &cases, || {
-        let mut left: Vec<&Case> = cases.iter().collect();
-        while let Some(first) = left.first().copied() {
-            let (group, rest) = left.into_iter().partition(|case| first.shares_recording(case));
-            run.group(group)?;
-            left = rest;
-        }
-        let spec = Spec::parse(text, origin, &options.set)?;
-        run.finish(&spec, options)
-    });
-    foreign.checked(done)
 }
+
+/// A case's answer and its time series, or why there is none.
+type Answered = Result<(Value, Vec<Row>), ExperimentError>;
 
 /// What a case found beside its cache's counters.
 #[derive(Default)]
@@ -142,6 +152,17 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Runs all cases, together those that share a recording.
+    fn all(&mut self, cases: &[Case]) -> Result<(), ExperimentError> {
+        let mut left: Vec<&Case> = cases.iter().collect();
+        while let Some(first) = left.first().copied() {
+            let (group, rest) = left.into_iter().partition(|case| first.shares_recording(case));
+            self.group(group)?;
+            left = rest;
+        }
+        Ok(())
+    }
+
     /// Runs the cases that share a recording.
     fn group(&mut self, group: Vec<&Case>) -> Result<(), ExperimentError> {
         let Some(first) = group.first().copied() else { return Ok(()) };
@@ -181,7 +202,7 @@ impl Run<'_> {
         let profiles = Profiles::default();
         self.closed(&closed, &recorded.recording, &profiles)?;
         while !open.is_empty() || !lru.is_empty() {
-            let pass = self.next_pass(&mut open, &recorded.recording);
+            let pass = next_pass(&mut open);
             self.pass(&pass, std::mem::take(&mut lru), &recorded, &profiles, first)?;
         }
         self.timed(timed, &recorded.recording)
@@ -220,29 +241,17 @@ impl Run<'_> {
         u64::from(blocks) * (case.spec.cache.block.0 / flash.page.0) * DRIVE_BYTES_PER_PAGE
     }
 
-    /// Takes the next cases that one pass can feed, within the bound on memory.
-    fn next_pass<'c>(
-        &self,
-        open: &mut Vec<(&'c Case, String)>,
-        recording: &Recording,
-    ) -> Vec<(&'c Case, String)> {
+    /// Cases of `pass` that are replayed at the same time, within the bound on memory.
+    fn at_once(&self, pass: &[(&Case, String)], recording: &Recording) -> usize {
         let cache_bytes = u64::from(recording.distinct).max(1) * LANE_BYTES_PER_BLOCK;
-        let drive_bytes = open.iter().map(|(case, _)| self.drive_bytes(case, recording)).max();
-        let lane_bytes = cache_bytes + drive_bytes.unwrap_or(0);
-        let most = (PASS_BYTES / lane_bytes).max(1) as usize;
-        let Some((first, _)) = open.first() else { return Vec::new() };
-        let first = *first;
-        let mut pass = Vec::new();
-        let mut rest = Vec::new();
-        for entry in open.drain(..) {
-            let fits = pass.len() < most && first.shares_pass(entry.0);
-            if fits { pass.push(entry) } else { rest.push(entry) }
-        }
-        *open = rest;
-        pass
+        let drive_bytes = pass.iter().map(|(case, _)| self.drive_bytes(case, recording)).max();
+        let within = (CACHES_BYTES / (cache_bytes + drive_bytes.unwrap_or(0))).max(1) as usize;
+        // With fewer threads than that, one case per thread stays within the bound by itself.
+        if rayon::current_num_threads() <= within { pass.len().max(1) } else { within }
     }
 
-    /// Feeds the lanes of `pass`, and `lru` beside them, from one recording.
+    /// Replays the whole recording through each case of `pass`, and through each lane of `lru`
+    /// beside them. Cases have in common what they know of the future and of intervals.
     fn pass(
         &mut self,
         pass: &[(&Case, String)],
@@ -252,20 +261,12 @@ impl Run<'_> {
         first: &Case,
     ) -> Result<(), ExperimentError> {
         let recording = &recorded.recording;
-        let curves_wanted = !lru.is_empty();
-        let mut lanes: Vec<Box<dyn Lane>> = lru;
-        let lru_count = lanes.len();
+        let (curves_wanted, lanes) = (!lru.is_empty(), lru.len() + pass.len());
         let mut foresight = Foresight::Nothing;
-        let mut drives = Vec::new();
         let mut largest_blocks = 0;
         for (case, _) in pass {
-            let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
-            largest_blocks = capacity_blocks.max(largest_blocks);
-            let (origin, machine) = (self.origin, None);
-            let plan = Plan { case, recording, capacity_blocks, profiles, origin, machine };
-            let (drive, watcher) = self.drive(case, capacity_blocks)?;
-            drives.push(drive);
-            lanes.push(plan.lane(watcher)?);
+            largest_blocks =
+                case.capacity_blocks(recording.distinct, self.origin)?.max(largest_blocks);
             foresight = foresight.max(case.foresight(self.origin)?);
         }
         let replay_spec = &pass.first().map_or(first, |(case, _)| case).spec.replay;
@@ -274,18 +275,43 @@ impl Run<'_> {
         let next_use = column(foresight, recording, &[], self.origin)?;
         let cases: Vec<&Case> = pass.iter().map(|(case, _)| *case).collect();
         let signals = measured(recording, &cuts, &cases, largest_blocks);
-        let shared = Shared { recording, next_use: &next_use, cuts: &cuts, signals: &signals };
-        let total = Some(recording.len() as u64 * lanes.len() as u64);
-        let tell = |done| (self.progress)(Progress { stage: "replaying", done, total });
-        let mut results = replay(&shared, &mut lanes, tell)?;
-        let answers = results.split_off(lru_count);
-        if curves_wanted {
-            self.set_head(recorded, first, &results);
-        }
-        for (((case, key), result), drive) in pass.iter().zip(answers).zip(drives) {
+        let shared = Shared { recording, next_use: &[], cuts: &cuts, signals: &signals };
+        let sum = Sum::of("replaying", recording.len() as u64 * lanes as u64, self.progress);
+        let curve = |mut lane: Box<dyn Lane>| shared.replay_one(lane.as_mut(), sum.part());
+        let one = |(case, key): &(&Case, String)| {
+            let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
+            let (origin, machine) = (self.origin, None);
+            let plan = Plan { case, recording, capacity_blocks, profiles, origin, machine };
+            let (drive, watcher) = self.drive(case, capacity_blocks)?;
+            let future = case.foresight(self.origin)? != Foresight::Nothing;
+            let shared = Shared { next_use: if future { &next_use } else { &[] }, ..shared };
+            let result = shared.replay_one(plan.lane(watcher)?.as_mut(), sum.part())?;
             let extra = Extra { drive, ..Extra::default() };
-            let answer = self.answer(case, key, recording, &result, extra)?;
-            self.take(case, answer, result.rows);
+            Ok((self.answer(case, key, recording, &result, extra)?, result.rows))
+        };
+        let answers = || {
+            let chunks = pass.chunks(self.at_once(pass, recording));
+            chunks.flat_map(|cases| cases.par_iter().map(one).collect::<Vec<_>>()).collect()
+        };
+        let (curves, answers): (Vec<_>, Vec<Answered>) =
+            rayon::join(|| lru.into_par_iter().map(curve).collect(), answers);
+        let curves = curves.into_iter().collect::<Result<Vec<LaneResult>, RecordError>>()?;
+        if curves_wanted {
+            self.set_head(recorded, first, &curves);
+        }
+        self.take_all(pass, answers)
+    }
+
+    /// Takes the answers of cases in their order, so that the first one at fault is named on any
+    /// schedule.
+    fn take_all(
+        &mut self,
+        cases: &[(&Case, String)],
+        answers: Vec<Answered>,
+    ) -> Result<(), ExperimentError> {
+        for ((case, _), found) in cases.iter().zip(answers) {
+            let (answer, rows) = found?;
+            self.take(case, answer, rows);
         }
         Ok(())
     }
@@ -316,13 +342,8 @@ impl Run<'_> {
             let extra = Extra { experience: Some(&experience), drive, ..Extra::default() };
             Ok((self.answer(case, key, recording, &result, extra)?, result.rows))
         };
-        let answers: Vec<Result<(Value, Vec<Row>), ExperimentError>> =
-            cases.par_iter().map(one).collect();
-        for ((case, _), found) in cases.iter().zip(answers) {
-            let (answer, rows) = found?;
-            self.take(case, answer, rows);
-        }
-        Ok(())
+        let answers = cases.par_iter().map(one).collect();
+        self.take_all(cases, answers)
     }
 
     /// What a case found, which is written down at once.
@@ -406,6 +427,16 @@ impl Run<'_> {
         }
         Ok(result)
     }
+}
+
+/// Takes the next cases that have in common what is measured in intervals and known of the future.
+fn next_pass<'c>(open: &mut Vec<(&'c Case, String)>) -> Vec<(&'c Case, String)> {
+    let Some((first, _)) = open.first() else { return Vec::new() };
+    let first = *first;
+    let (pass, rest) =
+        std::mem::take(open).into_iter().partition(|(case, _)| first.shares_pass(case));
+    *open = rest;
+    pass
 }
 
 /// What goes with each access of a recording; see [`Foresight::column`]. Errors: too many accesses.

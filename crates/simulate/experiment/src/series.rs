@@ -6,6 +6,7 @@
 //! 3 stable); one row group.
 
 use crate::ExperimentError;
+use crate::part::Part;
 use cachewright_system::Row;
 use parquet::basic::Compression;
 use parquet::column::writer::ColumnWriter;
@@ -48,14 +49,10 @@ pub(crate) fn write_file(
     schema: &str,
     fill: impl FnOnce(&mut Group<'_>) -> Result<(), ParquetError>,
 ) -> Result<(), ExperimentError> {
-    let part = path.with_extension("parquet.part");
-    let io = |error: &dyn std::fmt::Display| ExperimentError::Io {
-        path: path.to_owned(),
-        message: error.to_string(),
-    };
-    let file = File::create(&part).map_err(|error| io(&error))?;
-    write_to(file, schema, fill).map_err(|error| io(&error))?;
-    std::fs::rename(&part, path).map_err(|error| io(&error))
+    let part = Part::of(path);
+    let file = File::create(part.path()).map_err(|error| part.failure(&error))?;
+    write_to(file, schema, fill).map_err(|error| part.failure(&error))?;
+    part.finish()
 }
 
 fn write_to(

@@ -4,15 +4,15 @@
 //! an answer means. A key is made of the version, the resolved settings and the traces' identity;
 //! a changed input has another key, so stale answers are never used.
 
+use crate::folder::RESULT;
+use crate::part::Part;
 use crate::{ExperimentError, VERSION};
 use cachewright_system::{Row, series::State};
 use cachewright_types::seed::mix;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Files begun by this process.
-static PARTS: AtomicU64 = AtomicU64::new(0);
 /// The shape of answers; another one makes all kept answers unknown.
 const SHAPE: u32 = 4;
 
@@ -20,12 +20,19 @@ const SHAPE: u32 = 4;
 pub struct Store {
     cases: Option<PathBuf>,
     fresh: bool,
+    /// Answers written and found so far.
+    kept: AtomicUsize,
 }
 
 impl Store {
     /// Whether answers are kept at all.
     pub fn keeps(&self) -> bool {
         self.cases.is_some()
+    }
+
+    /// Answers of this run that the folder holds.
+    pub fn kept(&self) -> usize {
+        self.kept.load(Ordering::Relaxed)
     }
 
     /// Opens (and makes) the directory; with `fresh` old answers are not read. Errors: a file is
@@ -39,7 +46,7 @@ impl Store {
         if let Some(cases) = &cases {
             std::fs::create_dir_all(cases).map_err(|error| failure(cases, &error))?;
         }
-        Ok(Store { cases, fresh })
+        Ok(Store { cases, fresh, kept: AtomicUsize::new(0) })
     }
 
     /// The key of a case, from its settings, the facts read from its traces and the fingerprint of
@@ -62,6 +69,7 @@ impl Store {
         };
         let kept: Option<(Value, Vec<[u64; 8]>)> = serde_json::from_slice(&bytes).ok();
         let whole = kept.filter(|(answer, _)| answer.is_object());
+        self.kept.fetch_add(usize::from(whole.is_some()), Ordering::Relaxed);
         Ok(whole.map(|(answer, rows)| (answer, rows.into_iter().map(row_of).collect())))
     }
 
@@ -69,12 +77,14 @@ impl Store {
     pub fn save(&self, key: &str, answer: &Value, rows: &[Row]) -> Result<(), ExperimentError> {
         let Some(cases) = &self.cases else { return Ok(()) };
         let rows: Vec<[u64; 8]> = rows.iter().map(columns_of).collect();
-        write_whole(&cases.join(format!("{key}.json")), &json!([answer, rows]).to_string())
+        write_whole(&cases.join(format!("{key}.json")), &json!([answer, rows]).to_string())?;
+        self.kept.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Writes `result.json`.
     pub fn write_result(&self, out: &Path, result: &Value) -> Result<(), ExperimentError> {
-        write_document(&out.join("result.json"), result)
+        write_document(&out.join(RESULT), result)
     }
 }
 
@@ -107,11 +117,9 @@ fn row_of([window, time_ns, tenant, accesses, hits, held, quota, state]: [u64; 8
 }
 
 fn write_whole(path: &Path, text: &str) -> Result<(), ExperimentError> {
-    // A name of its own, so that nobody else writes to it, in this process or another.
-    let number = PARTS.fetch_add(1, Ordering::Relaxed);
-    let part = path.with_extension(format!("{}-{number}.part", std::process::id()));
-    std::fs::write(&part, text).map_err(|error| failure(&part, &error))?;
-    std::fs::rename(&part, path).map_err(|error| failure(path, &error))
+    let part = Part::of(path);
+    std::fs::write(part.path(), text).map_err(|error| part.failure(&error))?;
+    part.finish()
 }
 
 fn failure(path: &Path, error: &dyn std::fmt::Display) -> ExperimentError {

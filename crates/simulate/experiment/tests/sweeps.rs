@@ -84,7 +84,10 @@ fn an_interrupted_sweep_keeps_what_was_finished() {
     };
     let origin = folder.path.join("stack.toml");
     let stopped = run(STACK, &origin, &set(&options), &second);
-    assert!(matches!(stopped, Err(ExperimentError::Cancelled)));
+    let words = stopped.unwrap_err().to_string();
+    let expected =
+        format!("cancelled; 1 of 3 cases are kept in {}", folder.path.join("out").display());
+    assert!(words.starts_with(&expected), "{words}");
     assert_eq!(kept(&folder).len(), 1);
     let resumed = swept(&folder, &set(&options));
     assert_eq!(resumed["reused"], 1);
@@ -92,6 +95,79 @@ fn an_interrupted_sweep_keeps_what_was_finished() {
     let anew = swept(&folder, &RunOptions { fresh: true, ..set(&options) });
     assert_eq!(anew["reused"], 0);
     assert_eq!(file, read(&folder.path.join("out/result.json")));
+}
+
+#[test]
+fn an_interrupted_open_loop_keeps_every_case_that_was_finished() {
+    let folder = folder("interrupted-open");
+    let stack = STACK.replace("loop = \"closed\"", "loop = \"open\"");
+    let stack = stack.split("[device.cache]").next().unwrap().to_owned()
+        + "[replay]"
+        + stack.split("[replay]").nth(1).unwrap();
+    let vary: [(&str, &[&str]); 2] =
+        [("policy", &["lru", "arc", "belady"]), ("partition", &["shared", "hull"])];
+    let options = options(&folder, &vary);
+    let origin = folder.path.join("stack.toml");
+    // Three exact curves come first; then one case after the other on one thread.
+    let share = |progress: Progress| progress.done as f64 / progress.total.unwrap_or(1) as f64;
+    let until = |progress: Progress| progress.stage != "replaying" || share(progress) < 0.7;
+    let stopped = run(&stack, &origin, &options, &until).unwrap_err();
+    assert!(stopped.is_cancelled());
+    let done = kept(&folder).len();
+    assert!((1..6).contains(&done), "{done} of 6");
+    assert!(
+        stopped.to_string().contains(&format!("; {done} of 6 cases are kept in ")),
+        "{stopped}"
+    );
+    let resumed = run(&stack, &origin, &options, &quiet).unwrap();
+    assert_eq!(resumed["reused"], done);
+    let file = read(&folder.path.join("out/result.json"));
+    let fresh = RunOptions { fresh: true, threads: 3, ..options };
+    run(&stack, &origin, &fresh, &quiet).unwrap();
+    assert_eq!(file, read(&folder.path.join("out/result.json")));
+}
+
+#[test]
+fn the_result_of_another_stack_is_not_replaced_unless_asked() {
+    let folder = folder("other");
+    let first = options(&folder, &[]);
+    swept(&folder, &first);
+    let file = read(&folder.path.join("out/result.json"));
+    let with = |set: &[(&str, &str)], fresh| RunOptions {
+        set: set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+        fresh,
+        ..first.clone()
+    };
+    let origin = folder.path.join("stack.toml");
+    for set in [("name", "other"), ("tenant.a.name", "c"), ("tenant.b.trace", "a.csv")] {
+        let error = run(STACK, &origin, &with(&[set], false), &quiet).unwrap_err().to_string();
+        let found =
+            "out: found the result of `stack` (a from a.csv, b from b.csv), expected that of";
+        assert!(error.contains(found) && error.contains("`--fresh`"), "{set:?}: {error}");
+        assert_eq!(file, read(&folder.path.join("out/result.json")));
+    }
+    // The same traces by another path are the same stack, with whatever settings.
+    let path = folder.path.join("b.csv").display().to_string();
+    swept(&folder, &with(&[("tenant.b.trace", &path), ("seed", "7")], false));
+    swept(&folder, &with(&[("name", "other")], true));
+    std::fs::write(folder.path.join("out/result.json"), "[1, 2]").unwrap();
+    let error = run(STACK, &origin, &first, &quiet).unwrap_err().to_string();
+    assert!(error.contains("found a `result.json` that is no result"), "{error}");
+}
+
+#[test]
+fn a_result_that_cannot_be_written_leaves_no_part_of_it() {
+    let folder = folder("parts");
+    for blocked in ["out/series.parquet/x", "out/result.json/x"] {
+        std::fs::create_dir_all(folder.path.join(blocked)).unwrap();
+        let origin = folder.path.join("stack.toml");
+        let error = run(STACK, &origin, &options(&folder, &[]), &quiet).unwrap_err();
+        assert!(matches!(error, ExperimentError::Io { .. }), "{error}");
+        let entries = std::fs::read_dir(folder.path.join("out")).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        assert_eq!(names.filter(|name| name.ends_with(".part")).count(), 0);
+        std::fs::remove_dir_all(folder.path.join(blocked).parent().unwrap()).unwrap();
+    }
 }
 
 #[test]

@@ -109,6 +109,7 @@ pub fn interval_signals(
 }
 
 /// What every lane of a replay shares.
+#[derive(Clone, Copy)]
 pub struct Shared<'a> {
     /// The accesses.
     pub recording: &'a Recording,
@@ -146,6 +147,28 @@ impl Shared<'_> {
         }
         lane.replay(self.recording, at..to, self.next_use);
         next
+    }
+
+    /// Replays the whole recording through one lane; `progress` takes the accesses done and stops
+    /// the replay by returning false.
+    pub fn replay_one(
+        &self,
+        lane: &mut dyn Lane,
+        mut progress: impl FnMut(u64) -> bool,
+    ) -> Result<LaneResult, RecordError> {
+        let length = self.recording.len();
+        let (mut from, mut cut) = (0, 0);
+        loop {
+            let to = (from + STEP).min(length);
+            cut = self.feed(lane, from, to, cut);
+            from = to;
+            if !progress(to as u64) {
+                return Err(RecordError::Cancelled);
+            }
+            if to == length {
+                return Ok(lane.finish());
+            }
+        }
     }
 }
 

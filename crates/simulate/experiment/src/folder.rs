@@ -1,0 +1,78 @@
+//! Whose results a folder holds.
+//!
+//! For: refusing to replace the result of another stack. Must never know: what a result says beside
+//! its name and tenants. Two stacks are the same if their names, their tenants' names and the file
+//! names of their traces are: other settings are other cases of one stack.
+
+use crate::{ExperimentError, Spec};
+use serde::Deserialize;
+use std::path::Path;
+
+/// The document of a result folder.
+pub const RESULT: &str = "result.json";
+/// Tenants that a message names.
+const NAMED: usize = 4;
+
+/// What of a result says whose it is.
+#[derive(Debug, Deserialize, PartialEq, Eq)]
+struct Owner {
+    name: String,
+    tenants: Vec<OwnedTrace>,
+}
+
+#[derive(Debug, Deserialize, PartialEq, Eq)]
+struct OwnedTrace {
+    name: String,
+    trace: String,
+}
+
+impl Owner {
+    fn of(spec: &Spec) -> Owner {
+        let tenant =
+            |name: &str, trace: &str| OwnedTrace { name: name.into(), trace: trace.into() };
+        let tenants = spec.tenants.iter().map(|one| tenant(&one.name, &one.trace));
+        Owner { name: spec.name.clone(), tenants: tenants.collect() }
+    }
+
+    fn is(&self, other: &Owner) -> bool {
+        let file = |trace: &str| Path::new(trace).file_name().map(ToOwned::to_owned);
+        let alike = |(a, b): (&OwnedTrace, &OwnedTrace)| {
+            a.name == b.name && file(&a.trace) == file(&b.trace)
+        };
+        self.name == other.name
+            && self.tenants.len() == other.tenants.len()
+            && self.tenants.iter().zip(&other.tenants).all(alike)
+    }
+
+    fn text(&self) -> String {
+        let one = |tenant: &OwnedTrace| format!("{} from {}", tenant.name, tenant.trace);
+        let named: Vec<String> = self.tenants.iter().take(NAMED).map(one).collect();
+        let more = match self.tenants.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!("`{}` ({}{more})", self.name, named.join(", "))
+    }
+}
+
+/// Refuses a folder that holds the result of another stack, or a `result.json` of something else.
+pub fn check_owner(out: &Path, spec: &Spec) -> Result<(), ExperimentError> {
+    let path = out.join(RESULT);
+    let refuse = |message| Err(ExperimentError::Spec { origin: out.to_owned(), message });
+    if !path.is_file() {
+        return Ok(());
+    }
+    let bytes = std::fs::read(&path)
+        .map_err(|error| ExperimentError::Io { path, message: error.to_string() })?;
+    let found = serde_json::from_slice::<Owner>(&bytes).ok();
+    let ours = Owner::of(spec);
+    let expected = format!(
+        "expected that of {}; name another folder, or replace it with `--fresh`",
+        ours.text()
+    );
+    match found {
+        Some(found) if found.is(&ours) => Ok(()),
+        Some(found) => refuse(format!("found the result of {}, {expected}", found.text())),
+        None => refuse(format!("found a `{RESULT}` that is no result, {expected}")),
+    }
+}
