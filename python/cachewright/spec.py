@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -34,6 +35,18 @@ Settings: TypeAlias = Mapping[str, Any]
 
 STACK_SUFFIX = ".toml"
 TENANTS, TRACE = "tenant", "trace"
+# As in the experiment room, which refuses longer texts.
+MAX_STACK_BYTES = 4 << 20
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+MAX_NAME_BYTES = 200
+# The name of the row of all tenants.
+ALL_TENANTS = "all"
 
 
 class Stack(NamedTuple):
@@ -64,7 +77,7 @@ def load(spec: SpecLike) -> Stack:
 
     Relative trace paths start from the stack file's folder; those of a mapping from the current
     folder. In a mapping a tenant's trace may also be a `Trace` or a frame. Errors: `SpecError` when
-    the file cannot be read.
+    the file cannot be read, is no file or larger than a stack.
     """
     if isinstance(spec, Mapping):
         tables, held = _with_paths(spec)
@@ -72,6 +85,7 @@ def load(spec: SpecLike) -> Stack:
     if is_trace(spec):
         raise SpecError("found a trace, expected a stack: a file (TOML) or a mapping")
     try:
+        _check_file(Path(spec))
         return Stack(Path(spec).read_text(encoding="utf-8"), os.fspath(spec))
     except OSError as error:
         raise SpecError(
@@ -84,6 +98,17 @@ def load(spec: SpecLike) -> Stack:
         ) from None
 
 
+def _check_file(path: Path) -> None:
+    """Refuse what is not a file of a stack's size, before anything is read."""
+    found = path.stat()
+    kind = next((text for is_kind, text in _KINDS if is_kind(found.st_mode)), "")
+    if kind:
+        raise SpecError(f"{path}: found {kind}, expected a stack file (TOML)")
+    if found.st_size > MAX_STACK_BYTES:
+        size, limit = words.size(found.st_size), words.size(MAX_STACK_BYTES)
+        raise SpecError(f"{path}: found {size}, expected a stack file (TOML) of at most {limit}")
+
+
 def of_trace(
     trace: TraceLike, options: TraceOptions, cache: Settings, replay: Settings | None = None
 ) -> Stack:
@@ -92,8 +117,9 @@ def of_trace(
     `options` say how to read a path; a `Trace` says that itself.
     """
     found = opened(trace, options)
-    tenant = {"name": found.stem, TRACE: found.path, **found.how.tenant_keys()}
-    tables: dict[str, Any] = {"name": found.stem, "cache": dict(cache), TENANTS: [tenant]}
+    name = _name_of(found.stem)
+    tenant = {"name": name, TRACE: found.path, **found.how.tenant_keys()}
+    tables: dict[str, Any] = {"name": name, "cache": dict(cache), TENANTS: [tenant]}
     if replay:
         tables["replay"] = dict(replay)
     return Stack(toml_text(tables), "stack", (found,))
@@ -136,6 +162,14 @@ def _with_paths(spec: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Opened, 
         else:
             tables.append(tenant)
     return {**spec, TENANTS: tables}, tuple(held)
+
+
+def _name_of(trace: PathLike) -> str:
+    """Return a tenant's name for a trace: its file name up to the first dot, if that is a name."""
+    stem = Path(trace).name.split(".")[0]
+    plain = "".join(c if c.isprintable() and c != "\\" else "_" for c in stem).strip()
+    plain = plain.encode()[:MAX_NAME_BYTES].decode(errors="ignore")
+    return plain if plain and plain != ALL_TENANTS else "trace"
 
 
 def pairs(settings: Settings | None) -> list[tuple[str, str]]:

@@ -105,7 +105,7 @@ impl Arc {
                 self.drop_tail(T1)
             }
         } else {
-            if t1 + b1 + self.size(T2) + self.size(B2) >= 2 * self.capacity {
+            if t1 + b1 + self.size(T2) + self.size(B2) >= self.capacity.saturating_mul(2) {
                 self.drop_tail(B2);
             }
             self.replace_if_full()
@@ -168,7 +168,7 @@ impl Policy for Arc {
         while self.size(T1) + self.size(B1) > capacity_blocks {
             self.drop_tail(B1);
         }
-        while self.len() + self.size(B1) + self.size(B2) > 2 * capacity_blocks {
+        while self.len() + self.size(B1) + self.size(B2) > capacity_blocks.saturating_mul(2) {
             self.drop_tail(B2);
         }
     }

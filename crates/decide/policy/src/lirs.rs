@@ -139,7 +139,7 @@ impl<const DEMOTE: bool> LirsStack<DEMOTE> {
     /// Keeps S within 2c entries.
     #[inline(always)]
     fn limit_stack(&mut self) {
-        while self.stack.len(0) > 2 * self.capacity {
+        while self.stack.len(0) > self.capacity.saturating_mul(2) {
             match self.queues.tail(GHOSTS) {
                 Some(oldest) => self.forget_ghost(oldest),
                 None => return,
@@ -311,7 +311,7 @@ impl<const DEMOTE: bool> Policy for LirsStack<DEMOTE> {
                 self.capacity
             ));
         }
-        if self.stack.len(0) > 2 * self.capacity {
+        if self.stack.len(0) > self.capacity.saturating_mul(2) {
             return Err(format!("{} entries in S", self.stack.len(0)));
         }
         if self.stack.tail(0).is_some_and(|bottom| self.stack.tag(bottom) != LIR) {

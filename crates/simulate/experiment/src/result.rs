@@ -44,7 +44,7 @@ pub fn case_json(
         let start_ns = starts.min().unwrap_or(0);
         let whole = experience.iter().fold(Experience::default(), |sum, one| Experience {
             requests: sum.requests + one.requests,
-            busy_ns: sum.busy_ns + one.busy_ns,
+            busy_ns: sum.busy_ns.saturating_add(one.busy_ns),
             finished_ns: sum.finished_ns.max(one.finished_ns),
         });
         add_experience(&mut all, &whole, start_ns);

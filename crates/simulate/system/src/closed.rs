@@ -13,7 +13,9 @@ use cachewright_types::TenantId;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Requests between two calls of the progress function.
+/// Intervals of one replay at most: long pauses hold many of them.
+const MAX_INTERVALS: u64 = 10_000_000;
+/// Requests, or intervals, between two calls of the progress function.
 const PROGRESS_EVERY: u64 = 1 << 16;
 
 /// The time that stands for "never".
@@ -130,11 +132,18 @@ impl<'a, P: Policy> ClosedLoop<'a, P> {
     ) -> Result<(LaneResult, Vec<Experience>), RecordError> {
         let mut order = self.ready.len() as u64;
         let (mut done, mut window) = (0_u64, 0_u32);
-        let mut interval_end = self.pace.interval_ns;
+        let (mut interval_end, mut intervals) = (self.pace.interval_ns, 0_u64);
         while let Some(Reverse((now, _, tenant))) = self.ready.pop() {
             while self.pace.interval_ns > 0 && now >= interval_end {
                 self.end_interval();
-                interval_end += self.pace.interval_ns;
+                interval_end = interval_end.saturating_add(self.pace.interval_ns);
+                intervals += 1;
+                if intervals > MAX_INTERVALS {
+                    return Err(RecordError::Intervals { limit: MAX_INTERVALS });
+                }
+                if intervals.is_multiple_of(PROGRESS_EVERY) && !progress(done) {
+                    return Err(RecordError::Cancelled);
+                }
             }
             let Some(answered) = self.send(usize::from(tenant), now) else { continue };
             let again = answered.saturating_add(self.pace.think_ns[usize::from(tenant)]);
@@ -176,7 +185,7 @@ impl<'a, P: Policy> ClosedLoop<'a, P> {
         let experience = &mut self.experience[tenant];
         if !trim {
             experience.requests += 1;
-            experience.busy_ns += duration;
+            experience.busy_ns = experience.busy_ns.saturating_add(duration);
         }
         experience.finished_ns = experience.finished_ns.max(answered);
         Some(answered)

@@ -54,8 +54,20 @@ pub enum RecordError {
         source: InternError,
     },
     /// Too many block accesses for the given bound.
-    #[error("found more than {limit} block accesses, expected at most so many in memory")]
+    #[error(
+        "`replay.max_accesses`: found more than {limit} block accesses, expected at most so many in \
+         memory; a larger `cache.block` makes fewer"
+    )]
     TooLong {
+        /// The bound.
+        limit: u64,
+    },
+    /// More intervals than a run may have, in a loop whose time the trace does not give.
+    #[error(
+        "found more than {limit} ends of `replay.interval` in the closed loop, expected fewer; a \
+         longer interval makes fewer"
+    )]
+    Intervals {
         /// The bound.
         limit: u64,
     },

@@ -224,6 +224,9 @@ pub fn advice(error: &FtlError, table: &str) -> String {
         FtlError::Geometry { what: "superblocks kept free", .. } => {
             format!("; change {reserve}, or lower {superblock}")
         }
+        FtlError::Geometry { what: "superblocks", found: 0, .. } => {
+            format!(": the drive is smaller than one; lower {superblock}")
+        }
         FtlError::Full { .. } => format!("; raise {op} or {reserve}, or lower {superblock}"),
         _ => String::new(),
     }

@@ -10,6 +10,7 @@ mod goal;
 pub mod layout;
 pub mod manner;
 mod model;
+pub mod names;
 mod overrides;
 mod resolved;
 mod section;
@@ -33,6 +34,9 @@ use cachewright_trace::Clock;
 use cachewright_types::{Bytes, Nanos, Seed, Size, Value};
 use section::Section;
 use std::path::Path;
+
+/// Bytes of a stack file at most.
+pub const MAX_BYTES: usize = 4 << 20;
 
 /// A scheme chosen by name, with its own settings.
 #[derive(Clone, Debug, PartialEq)]
@@ -140,11 +144,17 @@ impl Spec {
         overrides: &[(String, String)],
     ) -> Result<Spec, ExperimentError> {
         let refuse = |message: String| ExperimentError::Spec { origin: origin.to_owned(), message };
+        if text.len() > MAX_BYTES {
+            let found = Bytes(text.len() as u64);
+            let expected = Bytes(MAX_BYTES as u64);
+            return Err(refuse(format!("found a stack of {found}, expected at most {expected}")));
+        }
         let mut table: toml::Table =
-            text.parse().map_err(|error: toml::de::Error| refuse(error.to_string()))?;
+            text.parse().map_err(|error: toml::de::Error| refuse(syntax(text, &error)))?;
         for (key, value) in overrides {
             apply(&mut table, key, value).map_err(refuse)?;
         }
+        names::check_texts(&table).map_err(refuse)?;
         Spec::from_table(&table, origin).map_err(refuse)
     }
 
@@ -152,7 +162,7 @@ impl Spec {
         let keys = ["name", "seed", "cache", "flash", "device", "machine", "replay", "tenant"];
         let top = Section::new("", table, &keys)?;
         let stem = origin.file_stem().map_or("stack".into(), |stem| stem.to_string_lossy());
-        let name = top.text("name", &stem)?;
+        let name = names::stack(&top, &stem)?;
         let seed = Seed(top.whole("seed", 1, 0..=u64::MAX >> 1)?);
         let cache = CacheSpec::from_section(&top, origin)?;
         let flash = FlashSpec::from_section(&top, cache.block)?;
@@ -268,6 +278,17 @@ impl ReplaySpec {
             max_accesses: section.whole("max_accesses", 1 << 30, 1..=u64::from(u32::MAX - 1))?,
         })
     }
+}
+
+/// What is wrong with a text that is no TOML, and where, in one line of bounded length.
+fn syntax(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message().lines().collect::<Vec<_>>().join("; ");
+    let Some(before) = error.span().and_then(|span| text.get(..span.start)) else {
+        return message;
+    };
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|character| *character != '\n').count() + 1;
+    format!("line {line}, column {column}: {message}")
 }
 
 /// When everybody stops, if that is said.

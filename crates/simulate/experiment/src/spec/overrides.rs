@@ -17,6 +17,9 @@ const SHORT: [(&str, &str); 8] = [
     ("reclaim", "flash.reclaim"),
 ];
 
+/// Names in a dotted key at most.
+const MAX_DEPTH: usize = 16;
+
 /// The full key of a short one.
 pub fn full_key(key: &str) -> String {
     let (head, rest) = key.split_once('.').unwrap_or((key, ""));
@@ -33,6 +36,10 @@ pub fn apply(table: &mut Table, key: &str, value: &str) -> Result<(), String> {
     let parts: Vec<&str> = full.split('.').collect();
     if parts.iter().any(|part| part.is_empty()) {
         return Err(format!("found key `{key}`, expected names joined by dots"));
+    }
+    if parts.len() > MAX_DEPTH {
+        let found = parts.len();
+        return Err(format!("found a key of {found} names, expected at most {MAX_DEPTH}"));
     }
     let value = read(value);
     match parts.as_slice() {

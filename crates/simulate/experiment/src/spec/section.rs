@@ -9,6 +9,12 @@ use cachewright_types::{
 };
 use std::ops::RangeInclusive;
 
+/// The longest duration of a key, a hundred years.
+const LONGEST: Nanos = Nanos(876_000 * 3_600_000_000_000);
+
+/// Bytes of a value that a message shows.
+const SHOWN_BYTES: usize = 100;
+
 /// A table of a stack file and the path to it.
 pub struct Section<'a> {
     path: String,
@@ -61,7 +67,7 @@ impl<'a> Section<'a> {
 
     /// The refusal of a value.
     pub fn refuse(&self, name: &str, found: &toml::Value, expected: &str) -> String {
-        format!("`{}`: found `{found}`, expected {expected}", self.key(name))
+        format!("`{}`: found `{}`, expected {expected}", self.key(name), shown(found))
     }
 
     /// A text, or nothing.
@@ -107,13 +113,13 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// A number above zero.
-    pub fn positive(&self, name: &str, default: f64) -> Result<f64, String> {
+    /// A number above zero, up to `high`.
+    pub fn positive(&self, name: &str, default: f64, high: f64) -> Result<f64, String> {
         let Some(value) = self.get(name) else { return Ok(default) };
         let number = value.as_float().or(value.as_integer().map(|number| number as f64));
         number
-            .filter(|number| *number > 0.0 && number.is_finite())
-            .ok_or_else(|| self.refuse(name, value, "a number above 0"))
+            .filter(|number| *number > 0.0 && *number <= high)
+            .ok_or_else(|| self.refuse(name, value, &format!("a number above 0, to {high}")))
     }
 
     /// A ratio from 0 to 1.
@@ -148,11 +154,11 @@ impl<'a> Section<'a> {
         value: &toml::Value,
         parse: impl Fn(&str) -> Result<T, cachewright_types::UnitError>,
     ) -> Result<T, String> {
-        let text = match value {
-            toml::Value::String(text) => text.clone(),
-            other => other.to_string(),
+        let parsed = match value {
+            toml::Value::String(text) if text.len() <= SHOWN_BYTES => parse(text),
+            other => parse(&shown(other)),
         };
-        parse(&text).map_err(|error| format!("`{}`: {error}", self.key(name)))
+        parsed.map_err(|error| format!("`{}`: {error}", self.key(name)))
     }
 
     /// A number of bytes.
@@ -163,11 +169,16 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A duration.
+    /// A duration, not so long that sums of a few could not be counted.
     pub fn duration(&self, name: &str, default: Nanos) -> Result<Nanos, String> {
         match self.get(name) {
             None => Ok(default),
-            Some(value) => self.quantity(name, value, parse_duration),
+            Some(value) => match self.quantity(name, value, parse_duration)? {
+                long if long > LONGEST => {
+                    Err(self.refuse(name, value, &format!("at most {LONGEST}")))
+                }
+                time => Ok(time),
+            },
         }
     }
 
@@ -211,6 +222,18 @@ impl<'a> Section<'a> {
             }
         }
     }
+}
+
+/// A value in a message: short, and numbers as they are written.
+fn shown(value: &toml::Value) -> String {
+    let text = match value {
+        toml::Value::Float(number) => format!("{number:?}"),
+        other => other.to_string(),
+    };
+    if text.len() <= SHOWN_BYTES {
+        return text;
+    }
+    text.chars().take(SHOWN_BYTES / 2).chain("...".chars()).collect()
 }
 
 /// A value that a scheme's or device's setting can have.

@@ -3,7 +3,7 @@
 //! For: which trace (or volume of one) each tenant replays and how. Must never know: formats.
 
 use super::section::Section;
-use super::{Goal, ModelFile, NoiseSpec, ReplaySpec, Stop, layout, manner};
+use super::{Goal, ModelFile, NoiseSpec, ReplaySpec, Stop, layout, manner, names};
 use cachewright_layout::Wish;
 use cachewright_trace::merge::TIME_SCALES;
 use cachewright_trace::reader::{MAX_REQUEST, MAX_REQUEST_RANGE};
@@ -85,6 +85,11 @@ const KEYS: [&str; 23] = [
     "sample",
 ];
 
+/// Tenants of a stack at most.
+const MAX_TENANTS: usize = 4096;
+/// The largest weight, so that sums of weights stay exact enough.
+const MAX_WEIGHT: f64 = 1e9;
+
 /// All tenants of a stack file; there must be at least one.
 pub fn from_section(
     top: &Section<'_>,
@@ -96,6 +101,10 @@ pub fn from_section(
         Some(other) => return Err(top.refuse("tenant", other, "one or more `[[tenant]]` tables")),
         None => return Err("found no `[[tenant]]`, expected one or more".to_owned()),
     };
+    if array.len() > MAX_TENANTS {
+        let found = array.len();
+        return Err(format!("`tenant`: found {found} tables, expected at most {MAX_TENANTS}"));
+    }
     let folder = origin.parent().unwrap_or(Path::new(""));
     let mut tenants: Vec<TenantSpec> = Vec::new();
     for (index, value) in array.iter().enumerate() {
@@ -139,7 +148,7 @@ fn one(
     let stop = Stop::from_section(section, start)?;
     let depth = u64::from(replay.queue_depth);
     Ok(TenantSpec {
-        name: section.text("name", &format!("tenant{}", index + 1))?,
+        name: names::tenant(section, &format!("tenant{}", index + 1))?,
         path: folder.join(&trace),
         trace,
         open,
@@ -149,7 +158,7 @@ fn one(
         until: until(stop, replay.stop),
         stop,
         sort: section.boolean("sort", false)?,
-        weight: section.positive("weight", 1.0)?,
+        weight: section.positive("weight", 1.0, MAX_WEIGHT)?,
         sensitive: section.boolean("sensitive", false)?,
         channels: layout::wish(section)?,
         model: ModelFile::from_section(section, folder)?,
@@ -175,7 +184,7 @@ fn max_request(section: &Section<'_>) -> Result<Bytes, String> {
 }
 
 fn time_scale(section: &Section<'_>) -> Result<f64, String> {
-    let scale = section.positive("time_scale", 1.0)?;
+    let scale = section.positive("time_scale", 1.0, f64::MAX)?;
     match section.get("time_scale") {
         Some(found) if !TIME_SCALES.contains(&scale) => {
             Err(section.refuse("time_scale", found, "a number from 1e-9 to 1e9"))

@@ -4,7 +4,11 @@
 //! which machine replays. Units: nanoseconds of simulated time. An interval ends before a window of
 //! the same time, the warm-up before both.
 
-use super::drive::Replay;
+use super::drive::{PROGRESS_EVERY, Replay};
+use crate::recording::RecordError;
+
+/// Intervals of one replay at most: long pauses hold many of them.
+const MAX_INTERVALS: u64 = 10_000_000;
 
 /// What ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +30,8 @@ pub enum Border {
 #[derive(Clone, Copy, Debug)]
 pub struct Borders {
     interval_end_ns: u64,
+    /// Intervals that have ended.
+    intervals: u64,
     window: u32,
     warm: bool,
 }
@@ -33,7 +39,17 @@ pub struct Borders {
 impl Borders {
     /// Before the first.
     pub fn new(replay: &Replay<'_>) -> Borders {
-        Borders { interval_end_ns: replay.interval_ns, window: 0, warm: replay.warmup_ns == 0 }
+        let (interval_end_ns, warm) = (replay.interval_ns, replay.warmup_ns == 0);
+        Borders { interval_end_ns, intervals: 0, window: 0, warm }
+    }
+
+    /// Gives progress after every so many intervals. Errors: too many of them, stopped.
+    pub fn check(&self, proceed: impl FnOnce() -> bool) -> Result<(), RecordError> {
+        if self.intervals > MAX_INTERVALS {
+            return Err(RecordError::Intervals { limit: MAX_INTERVALS });
+        }
+        let due = self.intervals > 0 && self.intervals.is_multiple_of(PROGRESS_EVERY);
+        if due && !proceed() { Err(RecordError::Cancelled) } else { Ok(()) }
     }
 
     /// The next end at or before `now_ns`; `progress` is how many requests were sent, of how many.
@@ -53,7 +69,8 @@ impl Borders {
             return None;
         }
         if interval_ns <= window_ns {
-            self.interval_end_ns += replay.interval_ns;
+            self.interval_end_ns = self.interval_end_ns.saturating_add(replay.interval_ns);
+            self.intervals += 1;
             return Some(Border::Interval);
         }
         Some(self.window_ends(window_ns))

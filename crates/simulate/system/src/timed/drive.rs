@@ -132,7 +132,7 @@ impl Drive<'_> {
                 }
                 (_, Some(now)) => {
                     self.machine.wait_until(now);
-                    self.end_until(now);
+                    self.end_until(now, progress)?;
                     self.come(now);
                     let next = source.take();
                     self.total = source.total();
@@ -286,12 +286,21 @@ impl Drive<'_> {
         source.answered(&self.replay.pace, answer);
     }
 
-    /// Ends what ends until `now_ns`: the warm-up, intervals and windows.
-    fn end_until(&mut self, now_ns: u64) {
-        let progress = (self.sent, self.total);
-        while let Some(border) = self.borders.next(self.replay, progress, now_ns) {
+    /// Ends what ends until `now_ns`: the warm-up, intervals and windows. Errors: too many
+    /// intervals, stopped.
+    fn end_until(
+        &mut self,
+        now_ns: u64,
+        progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<(), RecordError> {
+        let sent = (self.sent, self.total);
+        while let Some(border) = self.borders.next(self.replay, sent, now_ns) {
             self.end(border);
+            if border == Border::Interval {
+                self.borders.check(|| progress(self.sent))?;
+            }
         }
+        Ok(())
     }
 
     fn end(&mut self, border: Border) {
