@@ -53,7 +53,9 @@ fn cases() -> Vec<Case> {
     let large = FlashParams { fill, ..FlashParams::mqsim() };
     let small = FlashParams { fill, ..FlashParams::small() };
     let full = FlashParams { fill: Fill::Analytic { occupancy: 0.8 }, ..FlashParams::small() };
-    let map = MapCache::Cached { bytes: 2 << 20, entry_bytes: 8, tenants: 1, read_bytes: 512 };
+    let (entry_bytes, stored_bytes) = (8, 8);
+    let (bytes, tenants, read_bytes) = (2 << 20, 1, 512);
+    let map = MapCache::Cached { bytes, entry_bytes, stored_bytes, tenants, read_bytes };
     let mapped = FlashParams { map, ..large.clone() };
     let case = |name, params: &FlashParams, write_share, sectors, depth| Case {
         name,

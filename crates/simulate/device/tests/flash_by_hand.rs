@@ -19,6 +19,12 @@ fn ask(kind: Kind, page: u32, sectors: u64) -> Transaction {
     Transaction { tag: page.into(), tenant: TenantId(0), group: 0, kind, page, sectors }
 }
 
+/// A map cache of so many bytes, eight for an entry.
+fn map_of(bytes: u64) -> MapCache {
+    let (entry_bytes, stored_bytes) = (8, 8);
+    MapCache::Cached { bytes, entry_bytes, stored_bytes, tenants: 1, read_bytes: 512 }
+}
+
 fn read(page: u32) -> Transaction {
     ask(Kind::Read, page, HALF)
 }
@@ -196,7 +202,7 @@ fn a_page_on_its_way_is_read_in_the_controller() {
 #[test]
 fn an_entry_that_is_not_in_memory_is_read() {
     let mut params = FlashParams::small();
-    let memory = MapCache::Cached { bytes: 64, entry_bytes: 8, tenants: 1, read_bytes: 512 };
+    let memory = map_of(64);
     params.map = memory;
     // Entries of 1024 pages lie in one page of the table: table page 1 is not on page 0's chip.
     let (done, _) = run(&params, &[(0, vec![read(1024)]), (1_000_000, vec![read(1024)])]);
@@ -215,7 +221,7 @@ fn an_entry_that_is_not_in_memory_is_read() {
 #[test]
 fn a_changed_entry_that_leaves_is_written() {
     let mut params = FlashParams::small();
-    params.map = MapCache::Cached { bytes: 64, entry_bytes: 8, tenants: 1, read_bytes: 512 };
+    params.map = map_of(64);
     let batches: Vec<(u64, Vec<Transaction>)> =
         (0..9).map(|index| (u64::from(index) * 10_000_000, vec![write(index * 1024)])).collect();
     let (_, backend) = run(&params, &batches);

@@ -51,7 +51,9 @@ fn device(rng: &mut Rng) -> FlashParams {
     };
     if coin(rng) {
         let tenants = 1 + rng.below(2) as u32;
-        params.map = MapCache::Cached { bytes: 8 * 40, entry_bytes: 8, tenants, read_bytes: 512 };
+        let (entry_bytes, stored_bytes) = (8, 8);
+        let (bytes, read_bytes) = (8 * 40, 512);
+        params.map = MapCache::Cached { bytes, entry_bytes, stored_bytes, tenants, read_bytes };
     }
     params
 }

@@ -8,7 +8,7 @@
 use super::map_cache::{MapMemory, TablePage};
 use super::params::{Fill, MapCache, Unwritten};
 use super::transaction::{Id, NIL, Place, Purpose, Step, Work};
-use super::{Backend, Done, Kind, Transaction};
+use super::{Backend, Done, Kind, Priority, Transaction};
 use crate::layer::Told;
 use crate::seam::Part;
 use cachewright_types::{Nanos, Seed};
@@ -25,6 +25,14 @@ pub enum Source {
 }
 
 impl Backend {
+    /// The class of a tenant.
+    #[inline]
+    fn priority(&self, tenant: u16) -> Priority {
+        let classes = &self.params.priorities;
+        let last = classes.last().copied().unwrap_or_default();
+        classes.get(usize::from(tenant)).copied().unwrap_or(last)
+    }
+
     /// The number of a physical page.
     #[inline]
     pub(super) fn key(&self, place: Place) -> u32 {
@@ -40,7 +48,8 @@ impl Backend {
         let sectors = sectors & self.space.whole();
         let tenant = tenant.0;
         let new = Work::new(purpose, self.now);
-        let id = self.work.insert(Work { tag, tenant, group, page, sectors, ..new });
+        let priority = self.priority(tenant);
+        let id = self.work.insert(Work { tag, tenant, group, page, sectors, priority, ..new });
         if page >= self.space.pages(group) || sectors == 0 {
             return self.finish(id);
         }

@@ -27,9 +27,10 @@ pub fn check(params: &FlashParams) -> Result<(), FlashError> {
     range("erase", cell.erase_ns, 1, longest)?;
     range("bus unit", params.bus.unit_ps, 1, longest)?;
     range("bus unit bytes", params.bus.unit_bytes.into(), 1, 64)?;
-    if let MapCache::Cached { bytes, entry_bytes, tenants, read_bytes } = params.map {
+    if let MapCache::Cached { bytes, entry_bytes, stored_bytes, tenants, read_bytes } = params.map {
         let page = u64::from(params.shape.page_bytes);
         range("map entry bytes", entry_bytes.into(), 1, page)?;
+        range("stored map entry bytes", stored_bytes.into(), 1, page)?;
         range("map cache tenants", tenants.into(), 1, u64::from(u16::MAX))?;
         let least = u64::from(entry_bytes) * u64::from(tenants);
         range("map cache bytes", bytes, least, u64::from(u32::MAX - 1) * u64::from(entry_bytes))?;
@@ -144,7 +145,9 @@ mod tests {
         assert_eq!(share, "`soft threshold`: found 0.9, expected 0 to 0.5");
         let spare = refusal(|params| params.collect.over_provisioning = 0.01);
         assert!(spare.contains("expected at least") && spare.contains("kept free"), "{spare}");
-        let map = MapCache::Cached { bytes: 4, entry_bytes: 8, tenants: 1, read_bytes: 512 };
+        let (entry_bytes, stored_bytes) = (8, 8);
+        let (tenants, read_bytes) = (1, 512);
+        let map = MapCache::Cached { bytes: 4, entry_bytes, stored_bytes, tenants, read_bytes };
         let memory = refusal(|params| params.map = map);
         assert!(memory.starts_with("`map cache bytes`: found 4, expected 8 to"), "{memory}");
         let twice = refusal(|params| params.layout.groups = vec![vec![0, 1], vec![1]]);

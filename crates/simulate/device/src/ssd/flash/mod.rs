@@ -25,6 +25,7 @@ mod layer;
 mod map_cache;
 pub mod order;
 pub mod params;
+pub mod priority;
 mod schedule;
 mod space;
 pub mod stats;
@@ -39,6 +40,7 @@ pub use params::{
     Cell, CellKind, Collect, Fill, FlashParams, Joules, Layout, MapCache, Schedule, Shape,
     Unwritten,
 };
+pub use priority::Priority;
 pub use stats::{Counters, FlashStats, Waits};
 pub use unit::{Class, Stage};
 

@@ -7,6 +7,7 @@
 
 use super::bus::Bus;
 use super::order::PlaneOrder;
+use super::priority::Priority;
 use cachewright_types::Value;
 
 /// How many of what.
@@ -160,8 +161,10 @@ pub enum MapCache {
     Cached {
         /// Memory for entries.
         bytes: u64,
-        /// Bytes of an entry, in memory and in flash.
+        /// Bytes of an entry in memory.
         entry_bytes: u32,
+        /// Bytes of an entry in flash, where its place tells the page.
+        stored_bytes: u32,
         /// Tenants the memory is split among equally; 1 for one memory that all share.
         tenants: u32,
         /// Bytes that cross the channel for an entry.
@@ -233,6 +236,8 @@ pub struct FlashParams {
     pub cell: Cell,
     /// Who may go first.
     pub schedule: Schedule,
+    /// The class of each tenant, the last one of all beyond; empty when tenants have none.
+    pub priorities: Vec<Priority>,
     /// Which plane a page goes to.
     pub layout: Layout,
     /// Space kept back.
@@ -280,6 +285,7 @@ impl FlashParams {
                 copy_back: false,
                 gc_preemptible: false,
             },
+            priorities: Vec::new(),
             layout: Layout { order: PlaneOrder::CWDP, superblock: false, groups: Vec::new() },
             collect: Collect {
                 over_provisioning: 0.07,

@@ -2,12 +2,16 @@
 //!
 //! For: queues of units, the choice among them, pages that share a command, halting a program for a
 //! read. Must never know: pages of the host, the map. Units: nanoseconds. Order: the map's reads,
-//! reads, writes, cleaning; cleaning before the host where it is urgent. Skipped while they must
-//! be: programs to a block that is still to be erased, erases of a block that is still to be read.
-//! Source: the out-of-order scheduler of MQSim (FAST'18, section 4.5).
+//! reads, the map's writes, writes, cleaning; cleaning before the host where it is urgent. Nothing
+//! waits for the map's writes (their entries stay in the controller meanwhile), so they never go
+//! before a read of the host. Skipped while they must be: programs to a block that is still to be
+//! erased, erases of a block that is still to be read. Where tenants have classes, the class is
+//! chosen first (see `priority`). Source: the out-of-order scheduler of MQSim (FAST'18, section
+//! 4.5). Difference: MQSim queues the map's writes and never takes them out of their queue.
 
 use super::Backend;
 use super::check::PLANES_MOST;
+use super::priority::Priority;
 use super::transaction::{Id, NIL, Purpose, Queue, Step};
 use super::unit::{Class, Stage};
 use crate::seam::Part;
@@ -30,10 +34,10 @@ const HOST_FIRST: Turns = [
 const CLEANING_FIRST: Turns = [
     (Class::MapRead, Some(Class::CleanRead)),
     (Class::CleanRead, Some(Class::HostRead)),
-    (Class::MapWrite, Some(Class::CleanWrite)),
     (Class::CleanWrite, Some(Class::HostWrite)),
     (Class::Erase, None),
     (Class::HostRead, None),
+    (Class::MapWrite, Some(Class::HostWrite)),
     (Class::HostWrite, None),
 ];
 
@@ -160,7 +164,8 @@ impl Backend {
     fn issue(&mut self, index: u32) -> bool {
         let unit = &self.units[index as usize];
         let reads = unit.queues[Class::HostRead as usize].len();
-        if unit.queued == reads && unit.stage == Stage::Idle && unit.halted.is_none() {
+        let plain = self.params.priorities.is_empty() && unit.halted.is_none();
+        if plain && unit.queued == reads && unit.stage == Stage::Idle {
             // Nothing else waits, as is usual while a drive is read.
             if reads > 0 {
                 let batch = self.gather(index, Class::HostRead, None, NIL);
@@ -180,7 +185,8 @@ impl Backend {
             if unit.queues[*class as usize].is_empty() || only_reads && !pressing {
                 continue;
             }
-            let Some(before) = self.first_able(index, *class) else { continue };
+            let Some(before) = self.next_able(index, *class) else { continue };
+            let unit = &self.units[index as usize];
             if unit.stage != Stage::Idle {
                 self.halt(index);
                 return true;
@@ -202,13 +208,35 @@ impl Backend {
         false
     }
 
-    /// The one before the first in a queue that may begin; nothing if none may.
+    /// The one before the next in a queue that may begin; nothing if none may. Where tenants have
+    /// classes, it is the first of the class whose turn it is.
     #[inline]
-    fn first_able(&self, index: u32, class: Class) -> Option<Id> {
+    fn next_able(&mut self, index: u32, class: Class) -> Option<Id> {
+        let rounds = match class {
+            Class::HostRead => 0,
+            Class::HostWrite => 1,
+            _ => return self.first_able(index, class, None),
+        };
+        if self.params.priorities.is_empty() {
+            return self.first_able(index, class, None);
+        }
+        let queue = self.units[index as usize].queues[class as usize];
+        let mut waits = [false; 4];
+        for id in queue.iter(&self.work).filter(|id| self.able(index, *id)) {
+            waits[self.work[id].priority as usize] = true;
+        }
+        let chosen = self.units[index as usize].rounds[rounds].next(waits)?;
+        self.first_able(index, class, Some(chosen))
+    }
+
+    /// The one before the first in a queue, of a class of tenants if one is named, that may begin.
+    #[inline]
+    fn first_able(&self, index: u32, class: Class, only: Option<Priority>) -> Option<Id> {
         let unit = &self.units[index as usize];
         let (mut before, mut id) = (NIL, unit.queues[class as usize].head());
         while id != NIL {
-            if self.able(index, id) {
+            let listed = only.is_none_or(|only| self.work[id].priority == only);
+            if listed && self.able(index, id) {
                 return Some(before);
             }
             (before, id) = (id, self.work[id].next);
@@ -252,7 +280,11 @@ impl Backend {
         let place = self.work[id].place();
         let first = self.sites[place.plane as usize].die * planes;
         let mut taken = 1_u32 << (place.plane - first);
-        for class in [Some(class), mate].into_iter().flatten() {
+        let ranked = matches!(class, Class::HostRead | Class::HostWrite);
+        let only = Some(self.work[id].priority)
+            .filter(|_| ranked && !self.params.priorities.is_empty());
+        for (class, only) in [(Some(class), only), (mate, None)] {
+            let Some(class) = class else { continue };
             let mut left: u32 = (0..planes)
                 .filter(|plane| taken & 1 << plane == 0)
                 .map(|plane| self.plane_load[(first + plane) as usize][class as usize])
@@ -264,7 +296,8 @@ impl Backend {
                 let plane = other.plane.wrapping_sub(first);
                 if plane < planes && taken & 1 << plane == 0 {
                     left -= 1;
-                    let level = other.page == place.page || class == Class::Erase;
+                    let level = (other.page == place.page || class == Class::Erase)
+                        && only.is_none_or(|only| self.work[id].priority == only);
                     if level && !self.work[id].copy_back && self.able(index, id) {
                         self.take(index, class, before);
                         batch.push(&mut self.work, id);

@@ -90,7 +90,7 @@ impl Space {
         let groups = if listed.is_empty() { std::slice::from_ref(&every) } else { listed };
         let map_entries = match params.map {
             MapCache::Ideal => 0,
-            MapCache::Cached { entry_bytes, .. } => shape.page_bytes / entry_bytes,
+            MapCache::Cached { stored_bytes, .. } => shape.page_bytes / stored_bytes,
         };
         let mut space = Space {
             groups: Vec::new(),

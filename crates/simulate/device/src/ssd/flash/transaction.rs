@@ -5,6 +5,7 @@
 //! nothing is allocated per transaction; `next` links a transaction into the one list it is in (a
 //! queue, the work of a unit, those that wait for another).
 
+use super::priority::Priority;
 use crate::seam::{Part, Spent};
 
 /// Index of a transaction in the slab.
@@ -101,6 +102,8 @@ pub struct Work {
     pub group: u16,
     /// Whose it is.
     pub tenant: u16,
+    /// The class of its tenant.
+    pub priority: Priority,
     /// What for.
     pub purpose: Purpose,
     /// Where it stands.
@@ -135,6 +138,7 @@ impl Work {
             waiters: NIL,
             group: 0,
             tenant: 0,
+            priority: Priority::High,
             purpose,
             step: Step::Aside,
             sectors: 0,

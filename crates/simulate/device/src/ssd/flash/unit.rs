@@ -4,6 +4,7 @@
 //! know: why work is queued. Units: nanoseconds. Invariant: a unit is in one [`Stage`]; its busy
 //! time by kind never exceeds the time that has passed.
 
+use super::priority::Rounds;
 use super::transaction::{NIL, Purpose, Queue, Step, Work};
 
 /// Queues of a unit.
@@ -152,6 +153,8 @@ pub struct Unit {
     pub queues: [Queue; CLASSES],
     /// Work in all of them.
     pub queued: u32,
+    /// Whose turn it is among classes of tenants: reads, writes.
+    pub rounds: [Rounds; 2],
     /// Blocks that will be erased.
     pub condemned: Vec<Condemned>,
     /// Planes where cleaning goes first, a bit each (numbers modulo 64).
@@ -181,6 +184,7 @@ impl Unit {
             halted: None,
             queues: [Queue::default(); CLASSES],
             queued: 0,
+            rounds: [Rounds::default(); 2],
             condemned: Vec::new(),
             urgent_planes: 0,
             leaving: 0,

@@ -31,6 +31,7 @@ impl SsdParams {
                 copy_back: self.copy_back,
                 gc_preemptible: self.preemptible_cleaning,
             },
+            priorities: self.priority_classes.0.clone(),
             layout: Layout {
                 order: order(self.plane_order),
                 superblock: self.superblock,
@@ -42,6 +43,7 @@ impl SsdParams {
                 Mapping::Cached => MapCache::Cached {
                     bytes: self.map_cache.0,
                     entry_bytes: self.map_entry.0 as u32,
+                    stored_bytes: self.map_stored_entry.0 as u32,
                     tenants: match self.map_sharing {
                         MapSharing::Shared => 1,
                         MapSharing::Split => tenants.max(1),
@@ -147,7 +149,9 @@ mod tests {
         let base = &theirs.collect;
         assert_eq!(ours.collect.over_provisioning, base.over_provisioning);
         assert_eq!(ours.collect.separation, base.separation);
-        let map = MapCache::Cached { bytes: 2 << 20, entry_bytes: 8, tenants: 1, read_bytes: 512 };
+        let (entry_bytes, stored_bytes) = (8, 8);
+        let (bytes, tenants, read_bytes) = (2 << 20, 1, 512);
+        let map = MapCache::Cached { bytes, entry_bytes, stored_bytes, tenants, read_bytes };
         assert_eq!(ours.map, map);
     }
 }

@@ -7,6 +7,7 @@
 mod check;
 mod flash;
 mod kinds;
+mod priorities;
 mod table;
 
 pub use crate::parameters::{Parameter, Parameters, Quantity};
@@ -14,4 +15,5 @@ pub use kinds::{
     Arbitration, Capacity, CellKind, ChannelGroups, ChannelTiming, Fill, Interface, MapSharing,
     Mapping, PlaneOrder, Scheme, Suspend, UnwrittenReads,
 };
+pub use priorities::Priorities;
 pub use table::SsdParams;

@@ -9,6 +9,7 @@ use super::kinds::{
     Arbitration, Capacity, CellKind, ChannelGroups, ChannelTiming, Fill, Interface, MapSharing,
     Mapping, PlaneOrder, Scheme, Suspend, UnwrittenReads,
 };
+use super::priorities::Priorities;
 use crate::parameters;
 use cachewright_types::{Bytes, Nanos};
 
@@ -136,6 +137,9 @@ parameters! {
             copy_back: bool = false, "-"; "MQSim Use_Copyback_for_GC";
             /// host commands go before cleaning while free blocks last
             preemptible_cleaning: bool = false, "-"; "MQSim Preemptible_GC_Enabled";
+            /// class of each tenant at the dies, in the order of the stack file
+            priority_classes: Priorities = Priorities(Vec::new()), "-";
+                "MQSim Priority_Class of a flow";
         }
         "translation" {
             /// order in which consecutive pages go round: c channel, w chip, d die, p plane
@@ -168,7 +172,11 @@ parameters! {
             /// memory for entries of the mapping table
             map_cache: Bytes = Bytes(2_097_152), "bytes", 64 ..= 1e12; "MQSim CMT_Capacity";
             /// one entry in that memory
-            map_entry: Bytes = Bytes(8), "bytes", 1 ..= 64; "MQSim, kept";
+            map_entry: Bytes = Bytes(8), "bytes", 1 ..= 64;
+                "MQSim: two addresses and a bit per sector, 8 B at 16 GiB";
+            /// one entry in flash
+            map_stored_entry: Bytes = Bytes(8), "bytes", 1 ..= 64;
+                "as in memory; MQSim: an address and a bit per sector";
             /// bytes moved for a mapping entry read from flash
             map_read: Bytes = Bytes(512), "bytes", 1 ..= 65_536; "MQSim, kept";
             /// who uses that memory
