@@ -6,6 +6,7 @@ mapped.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from cyclopts import App
@@ -26,7 +27,8 @@ def mqsim(
 ) -> None:
     """Make a stack file of each scenario of MQSim's configuration.
 
-    Every tag is mapped or listed: in the stack file as a comment, and as a note here.
+    Every tag is mapped or listed: in the stack file as a comment, and as a note here. Paths of
+    traces are taken from the folder of the workload, else from the current one, as MQSim does.
 
     Parameters
     ----------
@@ -41,7 +43,11 @@ def mqsim(
 
     """
     files = [(str(path), _text(path)) for path in (config, workload) if path is not None]
-    scenarios = _native.import_mqsim(files[0], files[1] if len(files) > 1 else None)
+    places = {}
+    if workload is not None:
+        traces = _native.mqsim_traces(files[1])
+        places = {trace: _place(trace, workload.parent, out) for trace in traces}
+    scenarios = _native.import_mqsim(files[0], files[1] if len(files) > 1 else None, places)
     texts: dict[Path, str] = {}
     for name, stack, synth_name, synth, _ in scenarios:
         texts[out / f"{name}.toml"] = stack
@@ -55,6 +61,25 @@ def mqsim(
         for note in notes:
             output.note(f"{name}: {note}")
         output.say(f"{out / name}.toml: {words.counted(len(notes), 'note')}")
+
+
+def _place(trace: str, folder: Path, out: Path) -> tuple[str, str]:
+    """Return the path of a trace for a stack file in `out`, and what is to be said of it.
+
+    Relative paths are looked up in the workload's folder, then in the current one.
+    """
+    given = Path(trace)
+    if not given.exists() and not (folder / given).exists():
+        given = Path(trace.replace("\\", "/"))
+    if given.is_absolute():
+        return str(given), "" if given.exists() else "found no such file"
+    beside = folder / given
+    note, found = "", beside
+    if not beside.exists():
+        note = f"found no such file in {folder.resolve()}"
+        if given.exists():
+            note, found = f"{note}; taken from the current folder, as MQSim does", given
+    return Path(os.path.relpath(found.resolve(), out.resolve())).as_posix(), note
 
 
 def _text(path: Path) -> str:

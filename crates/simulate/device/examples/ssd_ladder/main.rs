@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// Runs one row and prints its measures; how many lie outside their limits.
 fn measure(row: &Row) -> Result<u32, Box<dyn std::error::Error>> {
     let origin = Instant::now();
-    let mut drive = Ssd::new(&row.params, &[], Seed(1))?;
+    let mut drive = Ssd::new(&row.params, &row.ports(), Seed(1))?;
     let flows = row.flows(&drive);
     let times = run(&mut drive, &flows, 321);
     let end = times.iter().map(|times| times.end).max().unwrap_or(0);
@@ -52,13 +52,15 @@ fn measure(row: &Row) -> Result<u32, Box<dyn std::error::Error>> {
             Measure::Iops => iops(of),
             Measure::Bandwidth => iops(of) * flows[expected.flow].length as f64 / 1e6,
             Measure::MapReads => stats.counters.map_reads as f64,
+            Measure::MapPrograms => stats.counters.map_programs as f64,
             Measure::UpdateReads => stats.counters.update_reads as f64,
             Measure::MultiPlaneReads => stats.counters.multi_plane_reads as f64,
             Measure::Moved => stats.moved_per_collection(),
             Measure::Collections => stats.collections as f64,
             Measure::Amplification => stats.write_amplification(),
         };
-        let off = 100.0 * (found / expected.value - 1.0);
+        let same = found == expected.value;
+        let off = if same { 0.0 } else { 100.0 * (found / expected.value - 1.0) };
         let verdict = off.abs() <= expected.limit_percent;
         outside += u32::from(!verdict);
         let (id, name) = if index == 0 { (row.id, row.name) } else { ("", "") };

@@ -5,6 +5,7 @@
 use super::common::Flow;
 use cachewright_device::Device;
 use cachewright_device::parameters::Parameters;
+use cachewright_device::ssd::host::Port;
 use cachewright_device::ssd::{Ssd, SsdParams, presets};
 use cachewright_ftl::theory;
 use cachewright_types::SettingError;
@@ -22,6 +23,8 @@ pub enum Measure {
     Bandwidth,
     /// Pages of the mapping table read.
     MapReads,
+    /// Pages of the mapping table programmed.
+    MapPrograms,
     /// Pages read because a part of them was written.
     UpdateReads,
     /// Commands to several planes.
@@ -53,6 +56,7 @@ impl Expected {
             Measure::Iops => "requests/s".to_owned(),
             Measure::Bandwidth => "MB/s".to_owned(),
             Measure::MapReads => "map reads".to_owned(),
+            Measure::MapPrograms => "map programs".to_owned(),
             Measure::UpdateReads => "update reads".to_owned(),
             Measure::MultiPlaneReads => "multi-plane reads".to_owned(),
             Measure::Moved => "pages moved per block".to_owned(),
@@ -102,6 +106,11 @@ impl Row {
                 Flow { tenant, depth, count, length, align, read_share, region, streaming, hot }
             })
             .collect()
+    }
+
+    /// A port per flow.
+    pub fn ports(&self) -> Vec<Port> {
+        vec![Port { queue_depth: u32::from(u16::MAX), weight: 1 }; self.loads.len()]
     }
 
     fn load(mut self, load: Load) -> Row {
@@ -157,6 +166,7 @@ fn small(pairs: &[(&str, &str)]) -> Result<SsdParams, SettingError> {
 /// Every row, in the order of the reference.
 pub fn rows() -> Result<Vec<Row>, SettingError> {
     let mut rows = reads()?;
+    rows.extend(mapped()?);
     rows.extend(writes()?);
     rows.extend(streams()?);
     rows.extend(shared()?);
@@ -212,6 +222,48 @@ fn reads() -> Result<Vec<Row>, SettingError> {
         );
     }
     Ok(rows)
+}
+
+/// Scenario 2 of MQSim's shipped workload: reads of a drive that holds nothing, with a map cache of
+/// 2 MiB for each flow (MQSim gives a flow all of it even where it is to be shared). Up to 200,000
+/// requests no entry leaves; beyond, changed ones do, and MQSim was made to program their pages of
+/// the table, which as shipped it never takes out of their queue.
+fn mapped() -> Result<Vec<Row>, SettingError> {
+    use Measure::{MapPrograms, MapReads, Mean};
+    let entries = [("map_entry", "9B"), ("map_stored_entry", "6B")];
+    let one = [EMPTY, &[("mapping", "cached")], &entries].concat();
+    let own =
+        [("map_sharing", "split"), ("map_cache", "4MiB"), ("separation", "by-tenant tenants=2")];
+    let two = [one.as_slice(), &own].concat();
+    let classes = [two.as_slice(), &[("priority_classes", "urgent high")]].concat();
+    let load = |from, to, count| Load { region: (from, to), ..uniform(4096, 1.0, 16, count) };
+    let pair = |row: Row, count, means: [f64; 2]| {
+        row.load(load(0.0, 0.25, count))
+            .reference(Mean, means[0], 5.0)
+            .load(load(0.5, 0.75, count))
+            .reference(Mean, means[1], 5.0)
+    };
+    let alone = "scenario 2, flow 0 alone, 4K read QD16";
+    Ok(vec![
+        row("M1a", alone, base(&one)?)
+            .load(load(0.0, 0.5, 200_000))
+            .reference(Mean, 218.0, 5.0)
+            .reference(MapReads, 199_130.0, 5.0)
+            .reference(MapPrograms, 0.0, 0.0),
+        row("M1b", "M1a, 300,000 requests, MQSim repaired", base(&one)?)
+            .load(load(0.0, 0.5, 300_000))
+            .reference(Mean, 257.0, 5.0)
+            .reference(MapReads, 321_376.0, 5.0)
+            .reference(MapPrograms, 23_191.0, 10.0),
+        pair(row("M2a", "both flows, one class", base(&two)?), 200_000, [290.0, 290.0]),
+        pair(row("M2b", "M2a, 300,000 each, MQSim repaired", base(&two)?), 300_000, [318.0, 318.0]),
+        pair(row("M3a", "both flows, urgent and high", base(&classes)?), 200_000, [267.0, 302.0]),
+        pair(
+            row("M3b", "M3a, 300,000 each, MQSim repaired", base(&classes)?),
+            300_000,
+            [303.0, 338.0],
+        ),
+    ])
 }
 
 fn writes() -> Result<Vec<Row>, SettingError> {

@@ -281,8 +281,8 @@ impl Backend {
         let first = self.sites[place.plane as usize].die * planes;
         let mut taken = 1_u32 << (place.plane - first);
         let ranked = matches!(class, Class::HostRead | Class::HostWrite);
-        let only = Some(self.work[id].priority)
-            .filter(|_| ranked && !self.params.priorities.is_empty());
+        let only =
+            Some(self.work[id].priority).filter(|_| ranked && !self.params.priorities.is_empty());
         for (class, only) in [(Some(class), only), (mate, None)] {
             let Some(class) = class else { continue };
             let mut left: u32 = (0..planes)

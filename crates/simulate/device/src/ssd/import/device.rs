@@ -8,13 +8,17 @@ use super::fields::{Field, Fields, Notes};
 use super::tags::{self, Tag, To};
 use super::xml::Element;
 use crate::parameters::Parameters;
-use crate::ssd::params::{SsdParams, Suspend, UnwrittenReads};
+use crate::ssd::params::{Mapping, SsdParams, Suspend, UnwrittenReads};
 use cachewright_types::{Bytes, SettingError, Value};
 
 const OUTER: &str = "Execution_Parameter_Set";
 const HOST: &str = "Host_Parameter_Set";
 const DEVICE: &str = "Device_Parameter_Set";
 const FLASH: &str = "Flash_Parameter_Set";
+/// MQSim's period of logging where none is given.
+const LOGGING_DEFAULT_NS: u64 = 400_000;
+/// The narrowest `replay.throughput_window`.
+const WINDOW_LEAST_NS: u64 = 1_000_000;
 
 /// The machine that a configuration describes.
 #[derive(Clone, Debug)]
@@ -33,6 +37,10 @@ pub struct Machine {
     pub writes_back: bool,
     /// Reads enter it.
     pub read_fill: bool,
+    /// Whether dies serve flows by their classes.
+    pub by_class: bool,
+    /// Width of the windows of its time series, where it writes one.
+    pub logging_ns: Option<u64>,
 }
 
 impl Machine {
@@ -61,6 +69,8 @@ impl Machine {
             cache_shared: true,
             writes_back: true,
             read_fill: false,
+            by_class: true,
+            logging_ns: None,
         };
         let host = Fields::new(&host, &[tags::HOST], &[], notes);
         let device = Fields::new(&device, &[tags::DEVICE], &[FLASH], notes);
@@ -163,6 +173,8 @@ impl Machine {
                  `command_time` would be the time of the controller per command",
             );
         }
+        self.logging(host, notes)?;
+        self.scheduling(&device.named("Transaction_Scheduling_Policy", notes), notes);
         let order = device.named("Plane_Allocation_Scheme", notes);
         self.set("plane_order", &Value::Text(order.text.to_lowercase()), &order)?;
         let pages = flash.named("Page_No_Per_Block", notes);
@@ -181,7 +193,66 @@ impl Machine {
         }
         self.params.unwritten = UnwrittenReads::Allocate;
         self.mark("unwritten");
+        self.map_entries();
         Ok(())
+    }
+
+    /// MQSim's log has response times per period; the nearest is the count of answers.
+    fn logging(&mut self, host: &Fields<'_>, notes: &mut Notes) -> Result<(), ImportError> {
+        let enabled = host.named("Enable_ResponseTime_Logging", notes);
+        let period = host.named("ResponseTime_Logging_Period_Length", notes);
+        if !enabled.given && !period.given {
+            return Ok(());
+        }
+        let on = enabled.given && enabled.flag();
+        let period_ns = if period.given { period.whole()? } else { LOGGING_DEFAULT_NS };
+        if !on {
+            let words = "`Enable_ResponseTime_Logging` is off: `ResponseTime_Logging_Period_Length` \
+                         means nothing; `replay.throughput_window` would count answers per period";
+            notes.add(if enabled.given { enabled.line } else { period.line }, words);
+            return Ok(());
+        }
+        let window_ns = period_ns.max(WINDOW_LEAST_NS);
+        self.logging_ns = Some(window_ns);
+        let less = match window_ns > period_ns {
+            true => {
+                format!(" (at least 1 ms; `ResponseTime_Logging_Period_Length` is {period_ns} ns)")
+            }
+            false => String::new(),
+        };
+        notes.add(
+            enabled.line,
+            &format!(
+                "`Enable_ResponseTime_Logging` became `replay.throughput_window`{less}: it counts \
+                 answers per period; response times are of the whole run"
+            ),
+        );
+        Ok(())
+    }
+
+    fn scheduling(&mut self, field: &Field<'_>, notes: &mut Notes) {
+        let known = ["PRIORITY_OUT_OF_ORDER", "OUT_OF_ORDER"];
+        let found = known.iter().position(|word| word.eq_ignore_ascii_case(field.text));
+        self.by_class = found == Some(0);
+        if found.is_none() {
+            let (tag, text) = (field.tag, field.text);
+            let words = "is not mapped; taken as OUT_OF_ORDER, without classes";
+            notes.add(field.line, &format!("`{tag}` = {text} {words}"));
+        }
+    }
+
+    /// An entry of the table is two addresses in memory, one in flash, and a bit for each sector
+    /// of a page; MQSim computes both sizes from the geometry.
+    fn map_entries(&mut self) {
+        if self.params.mapping == Mapping::Ideal {
+            return;
+        }
+        let address = (self.params.raw_pages().max(1) as f64).log2();
+        let sectors = (self.params.page.0 / 512) as f64;
+        let bytes = |addresses: f64| Bytes(((addresses * address + sectors) / 8.0).ceil() as u64);
+        (self.params.map_entry, self.params.map_stored_entry) = (bytes(2.0), bytes(1.0));
+        self.mark("map_entry");
+        self.mark("map_stored_entry");
     }
 
     fn reclaim(&mut self, field: &Field<'_>, notes: &mut Notes) -> Result<(), ImportError> {

@@ -3,12 +3,13 @@
 //! For: the `[[tenant]]` and `[replay]` tables, and the synthetic traces they name. Must never
 //! know: how a trace is made. Units: MQSim counts sectors of 512 B, nanoseconds, percent.
 
-use super::ImportError;
 use super::device::Machine;
 use super::fields::{Field, Fields, Notes, quoted};
 use super::tags;
 use super::xml::Element;
-use crate::ssd::params::{ChannelGroups, Fill, Scheme};
+use super::{ImportError, Locate, Located};
+use crate::ssd::flash::Priority;
+use crate::ssd::params::{ChannelGroups, Fill, MapSharing, Mapping, Priorities, Scheme};
 use cachewright_types::Value;
 
 const SECTOR: u64 = 512;
@@ -16,7 +17,7 @@ const ROOT: &str = "MQSim_IO_Scenarios";
 const SCENARIO: &str = "IO_Scenario";
 const TRACE: &str = "IO_Flow_Parameter_Set_Trace_Based";
 const SYNTHETIC: &str = "IO_Flow_Parameter_Set_Synthetic";
-/// Requests of a closed flow whose end is given only in time.
+/// Requests of a closed flow that ends at a time; they are sent again until then.
 const CLOSED_COUNT: u64 = 1_000_000;
 
 /// One flow.
@@ -43,6 +44,8 @@ struct Common {
     mode: usize,
     channels: Option<Vec<u32>>,
     occupancy: Option<f64>,
+    class: Priority,
+    class_given: bool,
     line: u32,
 }
 
@@ -61,10 +64,18 @@ pub fn scenarios(root: &Element) -> Result<Vec<Element>, ImportError> {
     Ok(found)
 }
 
+/// The paths of the trace files of some scenarios, in order.
+pub fn paths(scenarios: &[Element]) -> Vec<String> {
+    let flows = scenarios.iter().flat_map(|scenario| &scenario.children);
+    let values = flows.filter(|flow| flow.name == TRACE).flat_map(|flow| &flow.children);
+    values.filter(|value| value.name == "File_Path").map(|value| value.text.clone()).collect()
+}
+
 /// Reads the flows of a scenario; what they say of the drive goes to `machine`.
 pub fn read(
     scenario: &Element,
     machine: &mut Machine,
+    locate: Locate<'_>,
     notes: &mut Notes,
 ) -> Result<Vec<Flow>, ImportError> {
     let known = Fields::new(scenario, &[], &[TRACE, SYNTHETIC], notes);
@@ -76,12 +87,18 @@ pub fn read(
         let name = format!("flow-{index}");
         let (fields, flow) = if element.name == TRACE {
             let fields = Fields::new(element, &[tags::FLOW, tags::TRACE_FLOW], &[], notes);
-            let flow = trace(&fields, name, notes)?;
+            let flow = trace(&fields, name, locate, notes)?;
             (fields, flow)
         } else {
             let fields = Fields::new(element, &[tags::FLOW, tags::SYNTHETIC_FLOW], &[], notes);
             let share = machine.capacity().0 / elements.len() as u64;
             let flow = synthetic(&fields, name, share, notes)?;
+            let others =
+                flows.iter().any(|flow: &Flow| matches!(flow.kind, FlowKind::Synthetic { .. }));
+            if others {
+                let why = "that of the first synthetic flow makes all, each by its name";
+                without_meaning(&fields, "Seed", why, notes);
+            }
             (fields, flow)
         };
         commons.push(common(&fields, machine, element.line, notes)?);
@@ -126,7 +143,10 @@ fn common(
     let channels = if channels.given { Some(channels.list()?) } else { None };
     let occupancy = fields.named("Initial_Occupancy_Percentage", notes);
     let occupancy = if occupancy.given { Some(occupancy.percent()?) } else { None };
-    Ok(Common { mode, channels, occupancy, line })
+    let class = fields.named("Priority_Class", notes);
+    let class_given = class.given;
+    let class = Priority::ALL[class.choice(&["URGENT", "HIGH", "MEDIUM", "LOW"])?];
+    Ok(Common { mode, channels, occupancy, class, class_given, line })
 }
 
 /// What MQSim says per flow and a stack file once: taken from the first flow, differences noted.
@@ -156,7 +176,48 @@ fn agree(commons: &[Common], machine: &mut Machine, notes: &mut Notes) {
             machine.params.fill = Fill::Empty;
         }
     }
+    classes(commons, machine, notes);
+    if commons.len() > 1
+        && machine.params.mapping == Mapping::Cached
+        && machine.params.map_sharing == MapSharing::Shared
+    {
+        notes.add(
+            first.line,
+            "the flows share `map_cache`, as `CMT_Sharing_Mode` says; MQSim itself gives each flow \
+             all of it",
+        );
+    }
     groups(commons, machine, notes);
+}
+
+/// Classes of flows, where they differ.
+fn classes(commons: &[Common], machine: &mut Machine, notes: &mut Notes) {
+    let Some(first) = commons.first() else { return };
+    let differ = commons.iter().any(|common| common.class != first.class);
+    let given = commons.iter().find(|common| common.class_given);
+    match (differ && machine.by_class, given) {
+        (true, _) => {
+            let classes = commons.iter().map(|common| common.class);
+            machine.params.priority_classes = Priorities(classes.collect());
+            machine.mark("priority_classes");
+            if first.mode >= 2 {
+                notes.add(
+                    first.line,
+                    "`Priority_Class`: pages that the data cache writes back have the class of \
+                     their tenant; in MQSim they are HIGH",
+                );
+            }
+        }
+        (false, Some(common)) => {
+            let reason = match machine.by_class {
+                true => "all flows have the same",
+                false => "`Transaction_Scheduling_Policy` knows no classes",
+            };
+            let words = format!("`Priority_Class` changes nothing: {reason}");
+            notes.add(common.line, &words);
+        }
+        (false, None) => {}
+    }
 }
 
 /// Flows that keep to channels of their own become groups of channels.
@@ -199,7 +260,12 @@ fn loops(flows: &[Flow], line: u32, notes: &mut Notes) {
     }
 }
 
-fn trace(fields: &Fields<'_>, name: String, notes: &mut Notes) -> Result<Flow, ImportError> {
+fn trace(
+    fields: &Fields<'_>,
+    name: String,
+    locate: Locate<'_>,
+    notes: &mut Notes,
+) -> Result<Flow, ImportError> {
     let path = fields.named("File_Path", notes);
     if path.text.is_empty() {
         return Err(path.refuse("the path of a trace"));
@@ -207,19 +273,26 @@ fn trace(fields: &Fields<'_>, name: String, notes: &mut Notes) -> Result<Flow, I
     let units = ["PICOSECOND", "NANOSECOND", "MICROSECOND"];
     let unit = fields.named("Time_Unit", notes).choice(&units)?;
     let unit = ["ps", "ns", "us"][unit];
-    let part = fields.named("Percentage_To_Be_Executed", notes);
-    if part.percent()? < 1.0 {
-        let message =
-            format!("`{}` = {} is not mapped: all of it is replayed", part.tag, part.text);
-        notes.add(part.line, &message);
+    let Located { path: place, note } = locate(path.text);
+    if !note.is_empty() {
+        notes.add(path.line, &format!("`File_Path` = {}: {note}", path.text));
     }
+    let part = fields.named("Percentage_To_Be_Executed", notes);
+    let share = part.percent()?;
+    if share == 0.0 {
+        return Err(part.refuse("more than 0"));
+    }
+    let stop = match share < 1.0 {
+        true => format!("stop = \"{}%\"\n", part.text),
+        false => String::new(),
+    };
     let again = fields.named("Relay_Count", notes);
     if again.whole()? > 1 {
         let message = format!("`{}` = {} is not mapped: replayed once", again.tag, again.text);
         notes.add(again.line, &message);
     }
-    let keys = format!("format = \"mqsim\"\noptions = {{ time_unit = \"{unit}\" }}\n");
-    let kind = FlowKind::Trace { path: path.text.to_owned() };
+    let keys = format!("format = \"mqsim\"\noptions = {{ time_unit = \"{unit}\" }}\n{stop}");
+    let kind = FlowKind::Trace { path: place };
     Ok(Flow { name, keys, kind, closed: None, seed: 0 })
 }
 
@@ -238,9 +311,19 @@ fn synthetic(
             "`Request_Size_Distribution` = NORMAL is not mapped: all have the average size";
         notes.add(sizes.line, message);
     }
+    without_meaning(fields, "Variance_Request_Size", "all requests have the average size", notes);
     let seed = fields.named("Seed", notes).seed()?;
     let depth = fields.named("Average_No_of_Reqs_in_Queue", notes).whole()?.max(1);
     let rate = (fields.named("Bandwidth", notes).whole()? / size).max(1);
+    match closed {
+        true => without_meaning(fields, "Bandwidth", "the flow waits for answers", notes),
+        false => without_meaning(
+            fields,
+            "Average_No_of_Reqs_in_Queue",
+            "the flow does not wait for answers",
+            notes,
+        ),
+    }
     let arrival = if closed {
         "arrival = { kind = \"constant\", rate = \"1000000/s\" } # ignored: it waits for answers\n"
             .to_owned()
@@ -248,33 +331,47 @@ fn synthetic(
         format!("arrival = {{ kind = \"poisson\", rate = \"{rate}/s\" }}\n")
     };
     let share = fields.named("Read_Percentage", notes).percent()?;
+    let (ends, stop) = ends(fields, closed, notes)?;
     let text = format!(
-        "\n[[tenant]]\nname = {}\n{}{arrival}read_share = {share}\nsize = \"{size}B\"\n\
+        "\n[[tenant]]\nname = {}\n{ends}{arrival}read_share = {share}\nsize = \"{size}B\"\n\
          pattern = {}\n",
         quoted(&name),
-        ends(fields, closed, notes)?,
         pattern(fields, space, notes)?
     );
-    let keys = format!("format = \"synth\"\nvolume = {}\n", quoted(&name));
+    let keys = format!("format = \"synth\"\nvolume = {}\n{stop}", quoted(&name));
     let kind = FlowKind::Synthetic { text };
     Ok(Flow { name, keys, kind, closed: closed.then_some(depth), seed })
 }
 
-/// When a synthetic flow ends. MQSim counts requests only when no time is given.
-fn ends(fields: &Fields<'_>, closed: bool, notes: &mut Notes) -> Result<String, ImportError> {
+/// Notes a tag that is given and means nothing for the flow, in MQSim either.
+fn without_meaning(fields: &Fields<'_>, tag: &'static str, why: &str, notes: &mut Notes) {
+    let field = fields.named(tag, notes);
+    if field.given {
+        notes.add(field.line, &format!("`{tag}` has no meaning here: {why}"));
+    }
+}
+
+/// When a synthetic flow ends: keys of its description, and of its tenant. MQSim counts requests
+/// only when no time is given.
+fn ends(
+    fields: &Fields<'_>,
+    closed: bool,
+    notes: &mut Notes,
+) -> Result<(String, String), ImportError> {
     let stop = fields.named("Stop_Time", notes);
     let count = fields.named("Total_Requests_To_Generate", notes);
     match (stop.whole()?, count.whole()?) {
         (0, 0) => Err(count.refuse("a number of requests, because `Stop_Time` is 0")),
-        (0, requests) => Ok(format!("count = {requests}\n")),
-        (time, _) if !closed => Ok(format!("duration = \"{time}ns\"\n")),
+        (0, requests) => Ok((format!("count = {requests}\n"), String::new())),
         (time, _) => {
-            let message = format!(
-                "`Stop_Time` = {time} is not mapped: a flow that waits for answers ends after \
-                 {CLOSED_COUNT} requests"
-            );
-            notes.add(stop.line, &message);
-            Ok(format!("count = {CLOSED_COUNT}\n"))
+            let why = "`Stop_Time` ends the flow";
+            without_meaning(fields, "Total_Requests_To_Generate", why, notes);
+            let stop = format!("stop = \"{time}ns\"\n");
+            if closed {
+                let count = format!("count = {CLOSED_COUNT} # sent again until the tenant stops\n");
+                return Ok((count, format!("{stop}repeat = true\n")));
+            }
+            Ok((format!("duration = \"{time}ns\"\n"), stop))
         }
     }
 }
@@ -295,7 +392,12 @@ fn pattern(fields: &Fields<'_>, space: u64, notes: &mut Notes) -> Result<String,
         "HOTCOLD_RANDOM",
         "MIXED_STREAMING_RANDOM",
     ];
-    match kind.choice(&kinds)? {
+    let kind_index = kind.choice(&kinds)?;
+    if !(3..=4).contains(&kind_index) {
+        let why = format!("`Address_Distribution` is {}", kind.text);
+        without_meaning(fields, "Percentage_of_Hot_Region", &why, notes);
+    }
+    match kind_index {
         0 => Ok(format!("{{ kind = \"sequential\", {region} }}")),
         1 | 2 => Ok(format!("{{ kind = \"uniform\", {region} }}")),
         3 | 4 => {
@@ -334,10 +436,13 @@ pub fn synth(flows: &[Flow], origin: &str) -> Option<String> {
 }
 
 /// The `[replay]` and `[[tenant]]` tables.
-pub fn text(flows: &[Flow], synth_name: &str) -> String {
+pub fn text(flows: &[Flow], machine: &Machine, synth_name: &str) -> String {
     let Some(first) = flows.first() else { return String::new() };
     let kind = if first.closed.is_some() { "closed" } else { "open" };
     let mut out = format!("\n[replay]\nloop = \"{kind}\"\n");
+    if let Some(window_ns) = machine.logging_ns {
+        out.push_str(&format!("throughput_window = \"{window_ns}ns\"\n"));
+    }
     for flow in flows {
         let trace = match &flow.kind {
             FlowKind::Trace { path } => path.as_str(),

@@ -56,6 +56,18 @@ impl fmt::Display for ImportError {
 
 impl std::error::Error for ImportError {}
 
+/// Where a trace file lies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Located {
+    /// Its path as the stack file has it.
+    pub path: String,
+    /// What is to be said of it, or nothing.
+    pub note: String,
+}
+
+/// The place of each trace by its path in the workload.
+pub type Locate<'a> = &'a dyn Fn(&str) -> Located;
+
 /// One scenario of a workload file, or the machine alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scenario {
@@ -71,11 +83,19 @@ pub struct Scenario {
     pub notes: Vec<String>,
 }
 
+/// The paths of trace files that a workload names, in order. Errors: as of [`mqsim`].
+pub fn traces(workload: Source<'_>) -> Result<Vec<String>, ImportError> {
+    let refuse = |error: ImportError| error.in_file(workload.name);
+    let root = xml::parse(workload.text).map_err(refuse)?;
+    Ok(flows::paths(&flows::scenarios(&root).map_err(refuse)?))
+}
+
 /// Makes a stack file of each scenario. Without a workload there is one, without tenants. Errors:
 /// a file that is no XML of MQSim, or a value that is none.
 pub fn mqsim(
     config: Source<'_>,
     workload: Option<Source<'_>>,
+    locate: Locate<'_>,
 ) -> Result<Vec<Scenario>, ImportError> {
     let refuse = |error: ImportError| error.in_file(config.name);
     let root = xml::parse(config.text).map_err(refuse)?;
@@ -97,7 +117,7 @@ pub fn mqsim(
         let mut notes = notes.clone();
         notes.file(workload.name);
         let mut machine = machine.clone();
-        let flows = flows::read(element, &mut machine, &mut notes).map_err(refuse)?;
+        let flows = flows::read(element, &mut machine, locate, &mut notes).map_err(refuse)?;
         let origin = format!("{}, {}", config.name, workload.name);
         Ok(scenario(name, &machine, &flows, notes, &origin))
     });
@@ -129,9 +149,11 @@ fn scenario(
     }
     stack.push_str(&format!("name = {}\nseed = {}\n", fields::quoted(&name), machine.seed));
     stack.push_str(&machine.text());
-    stack.push_str(&flows::text(flows, &synth_name));
+    stack.push_str(&flows::text(flows, machine, &synth_name));
     Scenario { name, stack, synth, synth_name, notes }
 }
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_every_tag;

@@ -61,11 +61,8 @@ pub const HOST: &[Tag] = &[
     tag("PCIe_Lane_Bandwidth", "0.4", To::Number("lane_rate")),
     tag("PCIe_Lane_Count", "4", To::Count("lanes")),
     joint("SATA_Processing_Delay", ""),
-    nothing("Enable_ResponseTime_Logging", "time series are always written"),
-    nothing(
-        "ResponseTime_Logging_Period_Length",
-        "`replay.windows` says how many windows a time series has",
-    ),
+    joint("Enable_ResponseTime_Logging", ""),
+    joint("ResponseTime_Logging_Period_Length", ""),
 ];
 
 /// Tags of `Device_Parameter_Set`.
@@ -105,11 +102,7 @@ pub const DEVICE: &[Tag] = &[
         To::Word("map_sharing", &[("SHARED", "shared"), ("EQUAL_PARTITIONING", "split")]),
     ),
     joint("Plane_Allocation_Scheme", "CWDP"),
-    tag(
-        "Transaction_Scheduling_Policy",
-        "PRIORITY_OUT_OF_ORDER",
-        To::Only(&["OUT_OF_ORDER", "PRIORITY_OUT_OF_ORDER"]),
-    ),
+    joint("Transaction_Scheduling_Policy", "PRIORITY_OUT_OF_ORDER"),
     tag("Overprovisioning_Ratio", "0.07", To::Number("over_provisioning")),
     also("GC_Exect_Threshold", tag("GC_Exec_Threshold", "0.05", To::Number("clean_below"))),
     joint("GC_Block_Selection_Policy", "RGA"),
@@ -180,11 +173,7 @@ pub const FLASH: &[Tag] = &[
 /// Tags that both kinds of flows have.
 pub const FLOW: &[Tag] = &[
     nothing("Type", "the name of the element says it"),
-    tag(
-        "Priority_Class",
-        "",
-        To::Nothing("tenants have weights (`arbitration = \"weighted\"`) instead of classes"),
-    ),
+    joint("Priority_Class", "HIGH"),
     joint("Device_Level_Data_Caching_Mode", "WRITE_CACHE"),
     joint("Channel_IDs", ""),
     joint("Chip_IDs", ""),
