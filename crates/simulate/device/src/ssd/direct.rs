@@ -4,11 +4,14 @@
 //! never know: caches, and what flash does with a page. Units: bytes, pages, nanoseconds. A command
 //! is done when its last page is, and its time is accounted for along that page's way. A trim
 //! forgets pages that it covers whole; a flush has nothing to wait for, because a write is done
-//! only when it is programmed.
+//! only when it is programmed. Where the drive has memory for writes ([`WriteBuffer`]), a write is
+//! done when it is there, and a flush waits.
 
+use super::buffer::{Taken, WriteBuffer};
 use super::drive::{Drive, Finished, Inside};
 use super::flash::{Backend, Done, FlashError, FlashStats, Kind, Transaction};
 use super::host::{Host, Port, Slot};
+use super::link::NEVER_NS;
 use super::pages::Layout;
 use super::params::SsdParams;
 use crate::{Command, Energy, Exposed, Spent};
@@ -17,10 +20,14 @@ use cachewright_types::{Bytes, Nanos, Op, Seed, SettingError};
 /// A drive without a data cache.
 pub type Ssd = Drive<Direct>;
 
+/// The tag of a page whose write is already done: the bit and the write's number.
+const BUFFERED: u64 = 1 << 32;
+
 /// The flash, and the commands that wait for their pages.
 pub struct Direct {
     flash: Backend,
     layout: Layout,
+    buffer: Option<WriteBuffer>,
     /// Pages that each slot's command still waits for.
     left: Vec<u32>,
     outstanding: usize,
@@ -62,7 +69,39 @@ impl Direct {
     fn new(params: &SsdParams, flash: Backend) -> Direct {
         let layout = layout(params, &flash);
         let (left, batch, done) = (Vec::new(), Vec::new(), Vec::new());
-        Direct { flash, layout, left, outstanding: 0, batch, done }
+        let buffer = WriteBuffer::of(params);
+        Direct { flash, layout, buffer, left, outstanding: 0, batch, done }
+    }
+
+    /// Cuts a command into pages under a tag.
+    fn cut(&mut self, kind: Kind, tag: u64, command: &Command) {
+        self.batch.clear();
+        let (tenant, whole) = (command.tenant, self.layout.whole_page());
+        for part in self.layout.parts(command.offset, command.length) {
+            if kind != Kind::Trim || part.sectors == whole {
+                let (group, page, sectors) = (part.group, part.page, part.sectors);
+                self.batch.push(Transaction { tag, tenant, group, kind, page, sectors });
+            }
+        }
+    }
+
+    /// Writes whose data is in memory are done, and go to flash.
+    fn take_in(&mut self, now: Nanos, finished: &mut Vec<Finished>) {
+        while let Some(taken) = self.buffer.as_mut().and_then(|buffer| buffer.take(now)) {
+            let Taken { number, command, finished: done } = taken;
+            self.cut(Kind::Write, BUFFERED | u64::from(number), &command);
+            if let Some(buffer) = &mut self.buffer {
+                buffer.sent(number, self.batch.len() as u32);
+            }
+            finished.push(done);
+            self.flash.submit(now, &self.batch);
+        }
+    }
+
+    /// When a write is next in memory.
+    #[inline]
+    fn intake_ns(&self) -> u64 {
+        self.buffer.as_ref().map_or(NEVER_NS, WriteBuffer::due_ns)
     }
 
     /// The flash, to look at.
@@ -91,18 +130,20 @@ impl Inside for Direct {
             Op::Read => Kind::Read,
             Op::Write => Kind::Write,
             Op::Trim => Kind::Trim,
-            Op::Flush => return finished.push(Finished { slot, spent: Spent::default() }),
-        };
-        self.batch.clear();
-        let (tag, tenant, whole) = (u64::from(slot.0), command.tenant, self.layout.whole_page());
-        for part in self.layout.parts(command.offset, command.length) {
-            if kind != Kind::Trim || part.sectors == whole {
-                let (group, page, sectors) = (part.group, part.page, part.sectors);
-                self.batch.push(Transaction { tag, tenant, group, kind, page, sectors });
+            Op::Flush => {
+                let waits = self.buffer.as_mut().is_some_and(|buffer| buffer.flush(now, slot));
+                if !waits {
+                    finished.push(Finished { slot, spent: Spent::default() });
+                }
+                return;
             }
-        }
+        };
+        self.cut(kind, u64::from(slot.0), command);
         if self.batch.is_empty() {
             return finished.push(Finished { slot, spent: Spent::default() });
+        }
+        if let Some(buffer) = self.buffer.as_mut().filter(|_| kind == Kind::Write) {
+            return buffer.write(now, slot, *command);
         }
         let index = slot.0 as usize;
         if index >= self.left.len() {
@@ -114,15 +155,17 @@ impl Inside for Direct {
     }
 
     fn next_due(&self) -> Option<Nanos> {
-        self.flash.next_due()
+        let due_ns = self.flash.next_due().map_or(NEVER_NS, |due| due.0);
+        Some(due_ns.min(self.intake_ns())).filter(|due_ns| *due_ns != NEVER_NS).map(Nanos)
     }
 
     fn advance(&mut self, now: Nanos, finished: &mut Vec<Finished>) {
         self.flash.advance(now, &mut self.done);
-        if self.done.is_empty() {
-            return;
-        }
         for Done { tag, spent, .. } in self.done.drain(..) {
+            if let Some(buffer) = self.buffer.as_mut().filter(|_| tag & BUFFERED != 0) {
+                buffer.programmed(now, tag as u32, finished);
+                continue;
+            }
             let left = &mut self.left[tag as usize];
             *left -= 1;
             if *left == 0 {
@@ -130,10 +173,11 @@ impl Inside for Direct {
                 finished.push(Finished { slot: Slot(tag as u32), spent });
             }
         }
+        self.take_in(now, finished);
     }
 
     fn outstanding(&self) -> usize {
-        self.outstanding
+        self.outstanding + self.buffer.as_ref().map_or(0, WriteBuffer::outstanding)
     }
 
     fn exposed(&self) -> Vec<Exposed> {
@@ -150,7 +194,11 @@ impl Inside for Direct {
 
     fn audit(&self) -> Result<(), String> {
         self.flash.audit()?;
-        let pages: u64 = self.left.iter().map(|left| u64::from(*left)).sum();
+        let mut pages: u64 = self.left.iter().map(|left| u64::from(*left)).sum();
+        if let Some(buffer) = &self.buffer {
+            buffer.audit()?;
+            pages += buffer.pages();
+        }
         if pages != self.flash.outstanding() as u64 {
             let flash = self.flash.outstanding();
             return Err(format!("commands wait for {pages} pages, flash works on {flash}"));

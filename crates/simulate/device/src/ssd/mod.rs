@@ -3,6 +3,7 @@
 //! For: the parts of a drive as separate values, and the drive without a data cache made of them.
 //! Must never know: caches, policies. Units: bytes, nanoseconds of simulated time.
 
+mod buffer;
 pub mod direct;
 pub mod dram;
 pub mod drive;

@@ -30,7 +30,7 @@ pub static PRESETS: [Preset; 7] = [
         name: "mqsim-default",
         doc: "the 512 GB NVMe drive that MQSim ships: memory of 200 MB/s, no overlap of dies",
         source: "MQSim ssdconfig.xml (Tavakkol et al., FAST'18)",
-        pairs: &[],
+        pairs: MQSIM,
     },
     Preset {
         name: "icache-table1",
@@ -53,10 +53,15 @@ pub static PRESETS: [Preset; 7] = [
     },
     Preset {
         name: "sata-850pro",
-        doc: "a 512 GB SATA drive: 10,000 reads per second alone, 100,000 at depth 32",
-        source: "Samsung SSD 850 PRO data sheet (rates); dies of 86 Gbit; 50 MB/s of programming \
-                 per die (Park et al., ISSCC'14); 0.4 W idle and 3 W at most (Tom's Hardware, \
-                 July 2014); 6,000 cycles (AnandTech, July 2014); the rest fitted to the rates",
+        doc: "a 512 GB SATA drive: 10,000 reads per second alone, 100,000 at depth 32; 550 and \
+              520 MB/s; 36,000 and 90,000 writes per second while new, 5,000 to 10,000 when full",
+        source: "Samsung SSD 850 PRO data sheet (rates of a new drive); steady random writes: \
+                 10,000 per second (Tom's Hardware, 850 PRO 2 TB, July 2015), nearly the 5,000 to \
+                 8,000 of the 850 EVO (AnandTech, December 2014); 7 % spare (AnandTech, July \
+                 2014); dies of 86 Gbit; 50 MB/s of programming per die (Park et al., ISSCC'14); \
+                 0.4 W idle and 3 W at most (Tom's Hardware, July 2014); 6,000 cycles (AnandTech, \
+                 July 2014); link rate, command and write times, buffer and cleaning fitted to \
+                 the rates",
         pairs: SATA_850_PRO,
     },
     Preset {
@@ -73,6 +78,10 @@ pub static PRESETS: [Preset; 7] = [
         pairs: SHIRO,
     },
 ];
+
+/// The sizes of a map entry follow from 2^26 pages of 16 sectors: two addresses and a bit per sector
+/// in memory, one address in flash.
+const MQSIM: Pairs = &[("map_entry", "9B"), ("map_stored_entry", "6B")];
 
 const ICACHE: Pairs = &[
     ("channels", "8"),
@@ -130,7 +139,14 @@ const OPEN_CHANNEL: Pairs = &[
 const SATA_850_PRO: Pairs = &[
     ("interface", "sata"),
     ("queue_depth", "32"),
-    ("command_time", "9us"),
+    // 550 MB/s of sequential reads, what the protocol takes beyond its frames included.
+    ("sata_rate", "0.555"),
+    // 100,000 reads per second at depth 32.
+    ("command_time", "10us"),
+    // Of 512 MB of memory, which hold the map too; fitted.
+    ("write_buffer", "16MiB"),
+    // 90,000 writes per second at depth 32, 34,700 alone (data sheet: 36,000).
+    ("write_buffer_time", "11us"),
     ("capacity", "512110190592B"),
     ("channels", "8"),
     ("chips", "6"),
@@ -148,6 +164,12 @@ const SATA_850_PRO: Pairs = &[
     ("program_time_msb", "655us"),
     ("erase_time", "4ms"),
     ("suspend", "erase"),
+    // Cleaning waits for the host while blocks last; 9 of a plane's 917 are kept free, so that most
+    // of the spare space serves the data. Fitted to the steady state.
+    ("preemptible_cleaning", "true"),
+    ("clean_below", "0.01"),
+    ("clean_hard_below", "0.004"),
+    ("reclaim", "greedy"),
     ("mapping", "ideal"),
     ("dram_rate", "800"),
     ("dram_burst", "4B"),
