@@ -17,9 +17,9 @@ import os
 import resource
 import subprocess
 import sys
-import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "target" / "mqsim"
@@ -155,9 +155,9 @@ def ours(folder: Path, workload: Path, cachewright: Path) -> Measured:
     cpu_s = processor_time([str(cachewright), "run", stack, "--out", str(out), "--fresh"], KEPT)
     case = json.loads((out / "result.json").read_text())["cases"][0]
     timing = case["timing"]
-    responses = [tenant["response"]["mean_ns"] / 1e3 for tenant in timing["tenants"]]
+    responses = [tenant["mean_ns"] / 1e3 for tenant in timing["tenants"]]
     drive = timing["drive"]
-    return Measured(responses, drive["map_reads"], drive["map_programs"], cpu_s)
+    return Measured(responses, drive["map_misses"], drive["map_programs"], cpu_s)
 
 
 def start_up(cachewright: Path) -> float:

@@ -1,5 +1,5 @@
-//! The memory for writes of a drive without a data cache, worked by hand: when a write is done, when
-//! it must wait, what a flush waits for, and where a read finds what is held.
+//! The memory for writes of a drive without a data cache, worked by hand: when a write is done,
+//! when it must wait, what a flush waits for, and where a read finds what is held.
 
 #![allow(clippy::unwrap_used)] // a failed test may panic
 

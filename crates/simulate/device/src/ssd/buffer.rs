@@ -127,7 +127,7 @@ impl WriteBuffer {
         }
     }
 
-    /// A page of a write is programmed. Flushes that waited for it alone are appended to `finished`.
+    /// A page of a write is programmed. Flushes that waited for it alone go to `finished`.
     pub fn programmed(&mut self, now: Nanos, number: u32, finished: &mut Vec<Finished>) {
         let Some(held) = self.held.get_mut(number) else { return };
         held.pages -= 1;

@@ -207,8 +207,9 @@ impl Machine {
         let on = enabled.given && enabled.flag();
         let period_ns = if period.given { period.whole()? } else { LOGGING_DEFAULT_NS };
         if !on {
-            let words = "`Enable_ResponseTime_Logging` is off: `ResponseTime_Logging_Period_Length` \
-                         means nothing; `replay.throughput_window` would count answers per period";
+            let words = "`Enable_ResponseTime_Logging` is off, so that \
+                         `ResponseTime_Logging_Period_Length` means nothing; \
+                         `replay.throughput_window` would count answers per period";
             notes.add(if enabled.given { enabled.line } else { period.line }, words);
             return Ok(());
         }

@@ -126,7 +126,7 @@ fn whatever_is_not_mapped_is_listed_with_its_line() {
     let [alone] = mqsim(config(CONFIG), None).unwrap().try_into().unwrap();
     let notes = alone.notes.join("\n");
     let expected = [
-        "conf/ssd.xml, line 6: `Enable_ResponseTime_Logging` is off: ",
+        "conf/ssd.xml, line 6: `Enable_ResponseTime_Logging` is off, so",
         "line 19: `Flash_Chanel_Width` is not a tag of MQSim; nearest is `Flash_Channel_Width`",
         "line 20: `Transaction_Scheduling_Policy` = FLIN is not mapped; taken as OUT_OF_ORDER,",
         "line 25: `Page_Metadat_Capacity` is not mapped",

@@ -73,7 +73,7 @@ parameters! {
             dram_trp: Nanos = Nanos(13), "time", 0 ..= 10_000; "MQSim Data_Cache_DRAM_tRP";
         }
         "write buffer" {
-            /// memory for writes on their way to flash, which complete once they are in it; 0 is none
+            /// memory for writes on their way to flash; they complete once in it; 0 is none
             write_buffer: Bytes = Bytes(0), "bytes", 0 ..= 1e12; "MQSim: see the data cache";
             /// work of the controller on each write that it takes in, one after the other
             write_buffer_time: Nanos = Nanos(0), "time", 0 ..= 1e9; "MQSim has none";
