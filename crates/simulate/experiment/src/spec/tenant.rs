@@ -184,13 +184,11 @@ fn max_request(section: &Section<'_>) -> Result<Bytes, String> {
 }
 
 fn time_scale(section: &Section<'_>) -> Result<f64, String> {
-    let scale = section.positive("time_scale", 1.0, f64::MAX)?;
-    match section.get("time_scale") {
-        Some(found) if !TIME_SCALES.contains(&scale) => {
-            Err(section.refuse("time_scale", found, "a number from 1e-9 to 1e9"))
-        }
-        _ => Ok(scale),
-    }
+    let Some(value) = section.get("time_scale") else { return Ok(1.0) };
+    let number = value.as_float().or(value.as_integer().map(|number| number as f64));
+    number
+        .filter(|scale| TIME_SCALES.contains(scale))
+        .ok_or_else(|| section.refuse("time_scale", value, "a number from 1e-9 to 1e9"))
 }
 
 /// The first of the times at which a tenant and everybody stop.
