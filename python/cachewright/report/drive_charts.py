@@ -28,12 +28,11 @@ POINTS = ("MBP", "OAP", "MBP and OAP")
 
 def mix_dots(rows: Rows, title: str, *, ratios: bool) -> Plot:
     """Draw a row per mix, a mark per scheme; `ratios` have a logarithmic axis."""
-    scale = {"type": "log", "nice": False} if ratios else {"zero": False, "nice": True}
-    scale["padding"] = MARGIN
+    kind = {"type": "log", "nice": False} if ratios else {"zero": False, "nice": True}
     series = Series("scheme", distinct(rows, "scheme"), "scheme", "point", shaped=True)
     tips = [Tip("mix", "mix"), Tip("scheme", "scheme"), Tip(title, "value", "number")]
     y = marks.row_names("mix", distinct(rows, "mix"), grid=True)
-    x = alt.X("value:Q", scale=alt.Scale.from_dict(scale)).title(title)
+    x = alt.X("value:Q", scale=alt.Scale(padding=MARGIN, **kind)).title(title)
     return Plot([marks.dots(rows, series, x, y, tips)], [series])
 
 

@@ -86,12 +86,7 @@ def _headline(document: dict[str, Any]) -> str:
         ("write-backs", words.count(best["total"]["writebacks"])),
     ]
     if "flash" in best:
-        tiles.append(
-            (
-                "write amplification on flash",
-                words.ratio(summary.flash(best, "write_amplification")),
-            )
-        )
+        tiles.append(("F/U on flash", words.ratio(summary.flash(best, "write_amplification"))))
         tiles.append(("flash writes", words.count(summary.flash_pages(best))))
     if best["total"].get("mean_response_ns") is not None:
         tiles.append(("mean response", words.duration(best["total"]["mean_response_ns"])))
