@@ -125,7 +125,7 @@ impl TraceReader {
 
     /// Whether records carry times; without, `time_ns` is the number of the request.
     fn has_times(&self) -> PyResult<bool> {
-        Ok(held(&self.0)?.has_times())
+        Ok(held(&self.reader)?.has_times())
     }
 
     /// Requests in the file if its format states it.

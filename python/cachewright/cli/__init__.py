@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from cyclopts import CycloptsError
 
 DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
+# What the argument `-` stands for.
+STDIN = "/dev/stdin"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -32,7 +34,9 @@ def status_of(arguments: Sequence[str]) -> int:
         print(_native.__version__)
         return DONE
     # What a command sets for itself, as to be quiet, ends with it.
-    return copy_context().run(_status_of, list(arguments))
+    # A bare hyphen would be taken for an option.
+    given = [STDIN if argument == "-" else argument for argument in arguments]
+    return copy_context().run(_status_of, given)
 
 
 def _status_of(arguments: list[str]) -> int:

@@ -14,8 +14,7 @@ use cachewright_system::closed::{ClosedLoop, Experience, NEVER_NS, Pace};
 use cachewright_system::control::{Control, Tenant};
 use cachewright_system::profile::{Head, Machined, Wants};
 use cachewright_system::{
-    Cuts, EngineLane, Lane, LaneResult, Recording, Signals, Wanted, Watcher,
-    interval_signals,
+    Cuts, EngineLane, Lane, LaneResult, Recording, Signals, Wanted, Watcher, interval_signals,
 };
 use cachewright_types::TenantId;
 use std::path::Path;
@@ -104,7 +103,10 @@ impl Plan<'_> {
     }
 
     /// The same of a policy that is not known by type.
-    pub(crate) fn boxed(&self, quotas: &Quotas) -> Result<Engine<Box<dyn Policy>>, ExperimentError> {
+    pub(crate) fn boxed(
+        &self,
+        quotas: &Quotas,
+    ) -> Result<Engine<Box<dyn Policy>>, ExperimentError> {
         let (spec, policy) = (&self.case.spec, &self.case.spec.cache.policy);
         let seed = spec.seed.derive("policy");
         let new = maker(&policy.name, &policy.pairs)

@@ -39,10 +39,8 @@ pub(super) fn follow(
     let quotas = Quotas::Shared(plan.capacity_blocks);
     let mut engine = plan.boxed(&quotas)?;
     engine.reserve_ids(0, recording.distinct as usize);
-    let mut residences = Residences {
-        of_block: vec![OUT; recording.distinct as usize],
-        ..Residences::default()
-    };
+    let mut residences =
+        Residences { of_block: vec![OUT; recording.distinct as usize], ..Residences::default() };
     let (mut now, mut all_hit) = (0_u32, true);
     for (at, (id, flags)) in recording.ids.iter().zip(&recording.flags).enumerate() {
         let block = BlockId(*id);
