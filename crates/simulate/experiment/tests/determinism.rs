@@ -33,6 +33,7 @@ fn outcome(folder: &Folder, out: &Path, threads: usize, looped: &str) -> (Vec<u8
         threads,
         out: Some(out.to_owned()),
         fresh: false,
+        ..RunOptions::default()
     };
     run(STACK, &folder.path.join("stack.toml"), &options, &quiet).unwrap();
     let read = |name: &str| std::fs::read(out.join(name)).unwrap();
