@@ -1,0 +1,10 @@
+//! The tests of the trace crate, one module per subject, in one binary.
+//!
+//! For: one link for all of them. Must never know: what any of them tests.
+
+#[path = "../samples/mod.rs"]
+mod samples;
+
+mod malformed;
+mod read_once;
+mod reference_data;

@@ -1,0 +1,119 @@
+//! Curves per tenant and window: each tenant alone, each window its own accesses, stacks kept.
+
+use crate::common;
+
+use cachewright_curve::{
+    CurveSet, Curves, Method, MiniSettings, PolicyCurves, ShardsRateSettings, ShardsSizeSettings,
+    StackDistance,
+};
+use cachewright_types::{BlockId, Seed, TenantId};
+use common::Zipf;
+
+const WINDOW: usize = 30_000;
+
+/// (tenant, block) of two tenants that take turns unevenly and use the same ids.
+fn stream(windows: usize) -> Vec<(TenantId, BlockId)> {
+    let (mut first, mut second) = (Zipf::new(4_000, Seed(1)), Zipf::new(9_000, Seed(2)));
+    let draw = |i: usize| {
+        if i.is_multiple_of(3) { (TenantId(0), first.draw()) } else { (TenantId(1), second.draw()) }
+    };
+    (0..windows * WINDOW).map(draw).collect()
+}
+
+/// Each window's exact curves of one tenant, measured alone.
+fn alone(stream: &[(TenantId, BlockId)], tenant: TenantId) -> Vec<Curves> {
+    let mut stack = StackDistance::new();
+    let windows = stream.chunks(WINDOW).map(|window| {
+        for (_, block) in window.iter().filter(|(who, _)| *who == tenant) {
+            stack.access(*block, false);
+        }
+        Curves::exact(&stack.take_histogram())
+    });
+    windows.collect()
+}
+
+fn together(stream: &[(TenantId, BlockId)], mut set: CurveSet) -> Vec<Vec<Curves>> {
+    let windows = stream.chunks(WINDOW).map(|window| {
+        window.iter().for_each(|(tenant, block)| set.access(*tenant, *block, false));
+        set.end_window()
+    });
+    windows.collect()
+}
+
+#[test]
+fn exact_windows_are_those_of_each_tenant_alone() {
+    let stream = stream(3);
+    let set = CurveSet::new(2, &Method::Exact, Seed(1));
+    let windows = together(&stream, set);
+    for tenant in [TenantId(0), TenantId(1)] {
+        for (window, alone) in windows.iter().zip(alone(&stream, tenant)) {
+            assert_eq!(window[tenant.index()], alone);
+        }
+    }
+    assert!(windows[1][0].all.misses(4_000) < 1_000.0, "the second window does not begin cold");
+}
+
+#[test]
+fn sampled_windows_are_near_the_exact_ones() {
+    let stream = stream(3);
+    let truth = [alone(&stream, TenantId(0)), alone(&stream, TenantId(1))];
+    let rate = Method::ShardsRate(ShardsRateSettings { rate: 0.2, salts: 4 });
+    let size = Method::ShardsSize(ShardsSizeSettings { max_blocks: 500, salts: 4 });
+    for method in [rate, size] {
+        let windows = together(&stream, CurveSet::new(2, &method, Seed(1)));
+        for (number, window) in windows.iter().enumerate() {
+            for (curves, truth) in window.iter().zip(&truth) {
+                let truth = &truth[number].all;
+                assert_eq!(curves.all.accesses(), truth.accesses());
+                for size in [1_000, 2_000, 3_500] {
+                    let error = (curves.all.miss_ratio(size) - truth.miss_ratio(size)).abs();
+                    assert!(error < 0.05, "{method:?}, window {number}, {size}: {error}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn simulated_windows_add_up_to_one_long_one() {
+    let stream = stream(2);
+    let wanted = PolicyCurves {
+        policy: "lru",
+        pairs: &[],
+        sizes_blocks: &[100, 1_000],
+        settings: MiniSettings { rate: 1.0, ..MiniSettings::default() },
+    };
+    let make = || CurveSet::of_policy(&wanted, &[4_000, 9_000], Seed(1)).unwrap();
+    let parts = together(&stream, make());
+    let mut whole = make();
+    stream.iter().for_each(|(tenant, block)| whole.access(*tenant, *block, false));
+    for (tenant, whole) in whole.end_window().iter().enumerate() {
+        for size in [100, 1_000] {
+            let sum: f64 = parts.iter().map(|window| window[tenant].all.misses(size)).sum();
+            assert_eq!(sum, whole.all.misses(size), "tenant {tenant} at {size}");
+        }
+    }
+}
+
+#[test]
+fn trims_and_unknown_tenants_do_no_harm() {
+    for method in [
+        Method::Exact,
+        Method::ShardsRate(ShardsRateSettings { rate: 1.0, salts: 1 }),
+        Method::ShardsSize(ShardsSizeSettings { max_blocks: 100, salts: 1 }),
+    ] {
+        let mut set = CurveSet::new(1, &method, Seed(1));
+        for id in [0, 1, 0] {
+            set.access(TenantId(0), BlockId(id), false);
+        }
+        set.remove(TenantId(0), BlockId(0));
+        set.remove(TenantId(0), BlockId(77));
+        set.remove(TenantId(9), BlockId(0));
+        set.access(TenantId(9), BlockId(0), false);
+        set.access(TenantId(0), BlockId(0), true);
+        let curves = set.end_window().remove(0);
+        assert_eq!(curves.all.accesses(), 4, "{method:?}");
+        assert_eq!(curves.reads.misses(10), 2.0, "{method:?}");
+        assert_eq!(curves.writes.misses(10), 1.0, "a trimmed block is gone: {method:?}");
+    }
+}

@@ -1,0 +1,15 @@
+//! The tests of the ftl crate, one module per subject, in one binary.
+//!
+//! For: one link for all of them. Must never know: what any of them tests.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod by_hand;
+mod closed_forms;
+mod endurance;
+mod filled;
+mod invariants;
+mod midas;
+mod precision;
+mod reference;

@@ -1,0 +1,226 @@
+//! `icache` with models: what they see, what their demands become, what it refuses.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use crate::common;
+
+use cachewright_infer::{
+    Architecture, Combine, Description, FloatModel, Forest, Head, Int8Model, Kind, Node,
+    OUTPUT_ONE, StoredModel, Tree, quantise,
+};
+use cachewright_partition::icache::allocate::{Demand, Resources};
+use cachewright_partition::icache::predict::{Looks, Prediction, Predictor, pooled, pooled_names};
+use cachewright_partition::icache::{ICache, ICacheSettings};
+use cachewright_partition::{Models, Partitioner, Quotas, Registered, TenantView};
+use cachewright_signal::{FEATURES, Step};
+use cachewright_types::Seed;
+use common::{constant, random};
+
+const NOTES: [(&str, &str); 2] = [("granules", "10"), ("window_steps", "24")];
+
+fn names() -> Vec<String> {
+    FEATURES.map(str::to_owned).to_vec()
+}
+
+fn steps(count: u32) -> Vec<Step> {
+    let step = |at: u32| Step {
+        requests: 1 + at * 7 % 13,
+        writes: at % 2,
+        bytes: u64::from(at % 5),
+        unique: at * 3 % 2,
+    };
+    (0..count).map(step).collect()
+}
+
+fn settings() -> ICacheSettings {
+    ICacheSettings { window_steps: 24, steps_per_interval: 12, ..ICacheSettings::default() }
+}
+
+/// One that was given models, which always say so.
+fn icache(settings: &ICacheSettings, says: &[[f32; 2]]) -> ICache {
+    let mut icache = ICache::new(settings, says.len(), Seed(1));
+    let file = |says: &[f32; 2]| constant(Kind::Lstm, &names(), says, &NOTES).to_bytes().unwrap();
+    let models = Models { each: says.iter().map(file).collect(), joint: None };
+    icache.learn(&models).unwrap();
+    icache
+}
+
+fn divide(icache: &mut ICache, steps: &[&[Step]], total: u32) -> Vec<u32> {
+    let view = |steps| TenantView { steps, ..TenantView::default() };
+    let views: Vec<TenantView> = steps.iter().copied().map(view).collect();
+    match icache.divide(&views, total) {
+        Quotas::PerTenant(quotas) => quotas,
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn it_begins_equal_and_divides_once_a_window_was_seen() {
+    let mut icache = icache(&settings(), &[[0.12, 0.31], [0.2, 0.24]]);
+    let interval = steps(12);
+    assert_eq!(divide(&mut icache, &[&[], &[]], 1000), [500, 500]);
+    assert_eq!(divide(&mut icache, &[&interval, &interval], 1000), [500, 500], "half a window");
+    assert_eq!((icache.resources(), icache.demands()), (None, &[][..]));
+    // 3 and 2 granules; the first began with the larger OAP and takes what remains.
+    assert_eq!(divide(&mut icache, &[&interval, &interval], 1000), [800, 200]);
+    assert_eq!(icache.resources(), Some(Resources::Abundant));
+    let demands = [Demand { mbp: 1, oap: 3 }, Demand { mbp: 2, oap: 2 }];
+    assert_eq!(icache.demands(), demands);
+    // Nobody's OAP rose since: the first.
+    assert_eq!(divide(&mut icache, &[&interval, &interval], 1000), [800, 200]);
+}
+
+#[test]
+fn each_state_gives_what_algorithm_1_says() {
+    let window = steps(24);
+    let cases = [
+        ([[0.4, 0.9], [0.1, 0.6]], Resources::Strained, [700, 300]),
+        ([[0.9, 1.0], [0.6, 0.6]], Resources::Constrained, [600, 400]),
+        // Out of range: 10 and 10, 1 and 5 granules.
+        ([[7.5, -1.0], [f32::MIN, 0.5]], Resources::Constrained, [909, 91]),
+    ];
+    for (says, state, quotas) in cases {
+        let mut icache = icache(&settings(), &says);
+        assert_eq!(divide(&mut icache, &[&window, &window], 1000), quotas);
+        assert_eq!(icache.resources(), Some(state));
+    }
+}
+
+#[test]
+fn what_remains_goes_to_one_or_is_spread_and_the_reserve_is_kept() {
+    let window = steps(24);
+    let spread = ICacheSettings { spread: true, ..settings() };
+    let mut wide = icache(&spread, &[[0.1, 0.1], [0.1, 0.3]]);
+    assert_eq!(divide(&mut wide, &[&window, &window], 1000), [250, 750]);
+    let reserve = ICacheSettings { reserve: 8.0, ..settings() };
+    let mut kept = icache(&reserve, &[[0.1, 0.1], [0.1, 0.3]]);
+    assert_eq!(kept.floor_blocks(2, 1000), 400);
+    assert_eq!(divide(&mut kept, &[&window, &window], 1000), [400, 600]);
+    assert_eq!(icache(&settings(), &[[0.5; 2]; 4]).floor_blocks(4, 1000), 25);
+}
+
+/// Outputs of the last of some steps from a zero state.
+fn last_outputs(stored: &StoredModel, features: &[f32]) -> Vec<f64> {
+    let outputs: Vec<f64> = if stored.is_int8() {
+        let model = Int8Model::new(stored).unwrap();
+        let outputs = model.run(&mut model.zero_state(), features).unwrap();
+        outputs.iter().map(|&q12| f64::from(q12) / f64::from(OUTPUT_ONE)).collect()
+    } else {
+        let model = FloatModel::new(stored).unwrap();
+        let outputs = model.run(&mut model.zero_state(), features).unwrap();
+        outputs.iter().copied().map(f64::from).collect()
+    };
+    outputs[outputs.len() - 2..].to_vec()
+}
+
+fn predicted(predictor: &Predictor) -> Vec<f64> {
+    let said = predictor.prediction().unwrap();
+    vec![said.mbp_share, said.oap_share]
+}
+
+#[test]
+fn recurrent_models_see_the_latest_window_or_all_steps() {
+    let stored = random(Kind::Lstm, &names(), 2, &NOTES, 3);
+    let all = steps(36);
+    let flat: Vec<f32> = all.iter().flat_map(Step::features).collect();
+    let int8 = quantise(&stored, &[&flat]).unwrap();
+    for stored in [stored, int8] {
+        let file = stored.to_bytes().unwrap();
+        for carried in [false, true] {
+            let looks = Looks { window_steps: 24, granules: 10, carried };
+            let mut predictor = Predictor::load(&file, looks).unwrap();
+            predictor.learn(&all[..12]);
+            assert_eq!(predictor.prediction(), None);
+            predictor.learn(&all[12..24]);
+            predictor.learn(&all[24..]);
+            let seen = if carried { &flat[..] } else { &flat[12 * FEATURES.len()..] };
+            assert_eq!(predicted(&predictor), last_outputs(&stored, seen), "carried {carried}");
+        }
+    }
+}
+
+#[test]
+fn models_without_a_state_see_the_window_pooled() {
+    let stored = random(Kind::Mlp, &pooled_names(), 2, &NOTES, 4);
+    let looks = Looks { window_steps: 24, granules: 10, carried: true };
+    let mut predictor = Predictor::load(&stored.to_bytes().unwrap(), looks).unwrap();
+    let all = steps(30);
+    predictor.learn(&all);
+    let window: Vec<_> = all[6..].iter().map(Step::features).collect();
+    assert_eq!(predicted(&predictor), last_outputs(&stored, &pooled(&window)));
+}
+
+#[test]
+fn forests_are_asked_like_other_models_without_a_state() {
+    // MBP 0.2 and OAP 0.4 unless there were more than 3 requests per step at the end.
+    let leaf = |mbp, oap| Node::Leaf(vec![mbp, oap]);
+    let split = Node::Split { feature: 44, threshold: 3.0, left: 1, right: 2 };
+    let trees = vec![Tree { nodes: vec![split, leaf(0.2, 0.4), leaf(0.6, 0.9)] }];
+    let forest = Forest { trees, combine: Combine::Mean, base: vec![0.0; 2] };
+    let heads = vec![Head { name: "points".to_owned(), outputs: 2 }];
+    let architecture = Architecture { kind: forest.kind(), inputs: 48, hidden: vec![], heads };
+    let mut description = Description::plain(architecture);
+    description.features = pooled_names();
+    let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+    description.notes = NOTES.iter().map(owned).collect();
+    let stored = StoredModel::forest(description, &forest, vec![vec![0.0; 48]]).unwrap();
+    let looks = Looks { window_steps: 24, granules: 10, carried: false };
+    let mut predictor = Predictor::load(&stored.to_bytes().unwrap(), looks).unwrap();
+    for (requests, expected) in [(3, (0.2, 0.4)), (4, (0.6, 0.9))] {
+        predictor.learn(&vec![Step { requests, ..Step::default() }; 24]);
+        let Prediction { mbp_share, oap_share } = predictor.prediction().unwrap();
+        let (mbp, oap) = (mbp_share as f32, oap_share as f32);
+        assert_eq!((mbp, oap), expected, "{requests} requests per step");
+    }
+}
+
+#[test]
+fn models_of_another_shape_are_refused_by_name() {
+    let refused = |each: Vec<Vec<u8>>, settings: &ICacheSettings| {
+        let models = Models { each, joint: None };
+        ICache::new(settings, 1, Seed(1)).learn(&models).unwrap_err()
+    };
+    let one = |kind, features: &[String], says: &[f32], notes: &[(&str, &str)]| {
+        let file = constant(kind, features, says, notes).to_bytes().unwrap();
+        refused(vec![file], &settings())
+    };
+    assert_eq!(
+        refused(Vec::new(), &settings()),
+        "found 0 models, expected one for each of 1 tenants"
+    );
+    let nonsense = refused(vec![b"nonsense".to_vec()], &settings());
+    assert!(nonsense.starts_with("model 1 of 1: found bytes that are no"), "{nonsense}");
+    let says = [0.5, 0.5];
+    assert_eq!(
+        one(Kind::Lstm, &pooled_names(), &says, &NOTES),
+        "model 1 of 1: found 48 inputs, expected 4"
+    );
+    let mut turned = names();
+    turned.swap(0, 1);
+    assert_eq!(
+        one(Kind::Lstm, &turned, &says, &NOTES),
+        "model 1 of 1: input 0: found feature `write_ratio`, expected `intensity`"
+    );
+    assert_eq!(
+        one(Kind::Mlp, &names(), &says, &NOTES),
+        "model 1 of 1: found 4 inputs, expected 48"
+    );
+    assert_eq!(
+        one(Kind::Lstm, &names(), &[0.5], &NOTES),
+        "model 1 of 1: found 1 outputs, expected 2 (MBP and OAP)"
+    );
+    assert_eq!(
+        one(Kind::Lstm, &names(), &says, &[("granules", "20"), NOTES[1]]),
+        "model 1 of 1: note `granules`: found `20`, expected 10 as in the settings"
+    );
+    assert_eq!(
+        one(Kind::Lstm, &names(), &says, &NOTES[..1]),
+        "model 1 of 1: found no note `window_steps`, expected one of 24"
+    );
+    let short = ICacheSettings { window_steps: 11, ..settings() };
+    let file = constant(Kind::Mlp, &pooled_names(), &says, &NOTES).to_bytes().unwrap();
+    assert_eq!(
+        refused(vec![file], &short),
+        "model 1 of 1: `window_steps`: found 11, expected at least 12 for a model of kind mlp"
+    );
+}

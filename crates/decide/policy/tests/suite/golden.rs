@@ -1,0 +1,85 @@
+//! Miss counts equal those of libCacheSim 0.3.5, and those of independent models.
+//!
+//! The synthetic trace needs no file; the CloudPhysics sample is read when the reference data lies
+//! beside the checkout. Names on the left are ours, rows are libCacheSim's.
+#![allow(clippy::unwrap_used)] // a failed test may panic
+
+use crate::common;
+
+use cachewright_policy::registry::boxed;
+use cachewright_types::Seed;
+use common::Trace;
+
+const SIZES: [u32; 7] = [100, 500, 1000, 2000, 5000, 10_000, 20_000];
+
+/// Misses of libCacheSim 0.3.5 over the synthetic trace at [`SIZES`].
+const SYNTHETIC: &[(&str, [u64; 7])] = &[
+    ("lru", [190_485, 179_283, 170_869, 159_145, 136_955, 114_288, 89_995]),
+    ("fifo", [191_913, 181_518, 173_994, 163_372, 143_311, 122_897, 100_636]),
+    ("clock", [189_904, 178_241, 169_441, 157_254, 134_288, 111_272, 86_641]),
+    ("sieve", [178_992, 164_237, 154_723, 142_197, 120_379, 99_413, 80_407]),
+    ("s3-fifo-2024", [177_129, 161_235, 151_458, 139_199, 118_032, 97_212, 74_079]),
+    ("lfu", [180_118, 164_333, 154_721, 142_197, 120_379, 99_413, 80_407]),
+    ("belady", [165_009, 141_408, 127_835, 112_218, 90_203, 73_504, 50_318]),
+];
+
+/// Our name of each policy whose definition is the same as that of a row of the sample's table.
+const ROWS: &[(&str, &str)] = &[
+    ("lru", "lru"),
+    ("fifo", "fifo"),
+    ("clock", "clock"),
+    ("sieve", "sieve"),
+    ("s3-fifo-2024", "s3fifo"),
+    ("lfu", "lfu"),
+    ("belady", "belady"),
+];
+
+#[test]
+fn the_synthetic_trace_is_the_pinned_one() {
+    let ids = common::golden_ids();
+    assert_eq!(ids[..8], [8157, 82, 433, 1_000_000, 2, 13_090, 209, 1_000_001]);
+    assert_eq!(ids.iter().sum::<u64>(), 51_095_683_383);
+    assert_eq!(Trace::from_raw(ids).distinct, 34_430);
+}
+
+#[test]
+fn misses_on_the_synthetic_trace_are_golden() {
+    let trace = Trace::from_raw(common::golden_ids());
+    for (name, golden) in SYNTHETIC {
+        let ours = SIZES.map(|size| misses(&trace, name, size));
+        assert_eq!(ours, *golden, "{name} at {SIZES:?}");
+    }
+}
+
+#[test]
+fn misses_on_the_cloudphysics_sample_are_golden() {
+    let Some(shared) = common::shared() else { return };
+    let sample = "traces/public/cloudphysics-libcachesim/cloudPhysicsIO.oracleGeneral.bin.zst";
+    let records = common::read_oracle_general(&shared.join(sample));
+    assert_eq!(records.len(), 113_872);
+    let unit = Trace::from_raw(records.iter().map(|record| record.sector));
+    let split = Trace::from_raw(common::split_4k(&records));
+    assert_eq!((split.blocks.len(), split.distinct), (1_182_153, 268_270));
+    let table = std::fs::read_to_string(shared.join("golden/cachesim.csv")).unwrap();
+    let mut compared = 0;
+    for row in table.lines().skip(1) {
+        let fields: Vec<&str> = row.split(',').collect();
+        let trace = match fields[0] {
+            "unit" => &unit,
+            "blk4k" => &split,
+            _ => continue,
+        };
+        for (ours, _) in ROWS.iter().filter(|(_, theirs)| *theirs == fields[1]) {
+            let size: u32 = fields[2].parse().unwrap();
+            let golden: u64 = fields[4].parse().unwrap();
+            assert_eq!(misses(trace, ours, size), golden, "{ours} {row}");
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, ROWS.len() * 15, "8 unit sizes and 7 split sizes per policy");
+}
+
+fn misses(trace: &Trace, name: &str, size: u32) -> u64 {
+    let mut policy = boxed(name, &[], size, Seed(1)).unwrap();
+    trace.misses(policy.as_mut())
+}

@@ -1,0 +1,21 @@
+//! The tests of the policy crate, one module per subject, in one binary.
+//!
+//! For: one link for all of them. Must never know: what any of them tests.
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../models/mod.rs"]
+mod models;
+#[path = "../models_b/mod.rs"]
+mod models_b;
+
+mod agree;
+mod agree_b;
+mod agree_oc_smq;
+mod agree_reca;
+mod foreign;
+mod golden;
+mod golden_b;
+mod properties;
+mod rc_x;
+mod structures;

@@ -1,0 +1,318 @@
+//! What must hold for every entry of the registry, whatever is done to it.
+//!
+//! Nothing here names a policy but the bound `belady-bypass`: a new entry is tested the day it is
+//! registered.
+#![allow(clippy::unwrap_used)] // a failed test may panic
+
+use crate::common;
+
+use cachewright_policy::registry::{boxed, setting_specs};
+use cachewright_policy::{
+    Access, Chore, NEVER, Policy, PolicyVisitor, Registered, Room, Rooms, Verdict, entries, visit,
+};
+use cachewright_types::{BlockId, Rng, Seed, Value};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Blocks of the random traces.
+const DISTINCT: u64 = 48;
+
+/// One step of a test.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Access(u32, bool),
+    Remove(u32),
+    Resize(u32),
+    /// Divides the capacity: so many eighths for the tenant's own room.
+    Divide(u32),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let ids = 0..DISTINCT as u32;
+    let step = prop_oneof![
+        20 => (ids.clone(), any::<bool>())
+            .prop_map(|(id, write)| Step::Access(id * id / 64, write)),
+        20 => (ids.clone(), any::<bool>()).prop_map(|(id, write)| Step::Access(id, write)),
+        3 => ids.prop_map(Step::Remove),
+        1 => (0_u32..24).prop_map(Step::Resize),
+        1 => (0_u32..9).prop_map(Step::Divide),
+    ];
+    proptest::collection::vec(step, 1..400)
+}
+
+/// The position of each access's next one among `steps`, removals and resizes not counted.
+fn accesses_with_future(steps: &[Step]) -> Vec<u32> {
+    let blocks: Vec<BlockId> = steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::Access(id, _) => Some(BlockId(*id)),
+            _ => None,
+        })
+        .collect();
+    common::next_use(&blocks, DISTINCT as usize)
+}
+
+/// Whether a policy says that it uses rooms or has chores.
+struct Says;
+
+impl PolicyVisitor for Says {
+    type Output = bool;
+    fn visit<P: Registered>(self, _: P::Settings) -> bool {
+        P::has_rooms_or_chores()
+    }
+}
+
+/// The room of each block in the cache.
+fn rooms(policy: &dyn Policy) -> BTreeMap<u32, Room> {
+    resident(policy).into_iter().map(|id| (id, policy.room(BlockId(id)))).collect()
+}
+
+fn in_room(rooms: &BTreeMap<u32, Room>, room: Room) -> u32 {
+    rooms.values().filter(|one| **one == room).count() as u32
+}
+
+/// Takes all chores there are, and checks each against the blocks in the cache and their rooms.
+fn take_chores(name: &str, policy: &mut dyn Policy) -> usize {
+    let mut held = rooms(policy);
+    let mut count = 0;
+    while let Some(chore) = policy.chore() {
+        count += 1;
+        assert!(count < 1_000, "{name}: no end of chores");
+        match chore {
+            Chore::Demote(BlockId(id)) => assert!(held.remove(&id).is_some(), "{name}: {id} left"),
+            Chore::Clean(BlockId(id)) => assert!(held.contains_key(&id), "{name}: {id} cleaned"),
+            Chore::Swap(BlockId(one), BlockId(other)) => {
+                let (first, second) = (held[&one], held[&other]);
+                assert_ne!(first, second, "{name}: swapped within a room");
+                held.extend([(one, second), (other, first)]);
+            }
+        }
+        assert_eq!(rooms(policy), held, "{name} after {chore:?}");
+        assert_eq!(policy.len() as usize, held.len(), "{name} after {chore:?}");
+        assert_eq!(policy.audit(), Ok(()), "{name} after {chore:?}");
+    }
+    count
+}
+
+/// Divides the capacity and checks that no more leaves than must; returns what is left.
+fn divide(name: &str, policy: &mut dyn Policy, eighths: u32) -> BTreeSet<u32> {
+    let capacity = policy.capacity();
+    let own_blocks = capacity * eighths / 8;
+    let sizes = Rooms { own_blocks, common_blocks: capacity - own_blocks };
+    let mut held = rooms(policy);
+    let over = in_room(&held, Room::Own).saturating_sub(sizes.own_blocks)
+        + in_room(&held, Room::Common).saturating_sub(sizes.common_blocks);
+    let mut evicted = Vec::new();
+    policy.divide_rooms(sizes, &mut evicted);
+    assert_eq!(evicted.len() as u32, over, "{name}: as many leave as have no room");
+    assert!(evicted.iter().all(|block| held.remove(&block.0).is_some()), "{name}: held");
+    assert_eq!(rooms(policy), held, "{name}: the others stay where they are");
+    assert_eq!(policy.capacity(), capacity, "{name}");
+    assert!(in_room(&held, Room::Own) <= sizes.own_blocks, "{name}: beyond its own room");
+    assert!(in_room(&held, Room::Common) <= sizes.common_blocks, "{name}: beyond the common room");
+    held.into_keys().collect()
+}
+
+fn resident(policy: &dyn Policy) -> BTreeSet<u32> {
+    (0..DISTINCT as u32).filter(|id| policy.contains(BlockId(*id))).collect()
+}
+
+/// Replays `steps`, checking each verdict against what was in the cache before and is after.
+fn check(
+    name: &str,
+    pairs: &[(String, Value)],
+    capacity: u32,
+    steps: &[Step],
+    seed: u64,
+) -> Vec<Verdict> {
+    let mut policy = boxed(name, pairs, capacity, Seed(seed)).unwrap();
+    policy.reserve_ids(DISTINCT as usize);
+    let future = accesses_with_future(steps);
+    let mut verdicts = Vec::new();
+    let mut largest = capacity;
+    let beside = visit(name, pairs, Says).unwrap();
+    for step in steps {
+        let before = resident(policy.as_ref());
+        let mut expected = before.clone();
+        match *step {
+            Step::Access(id, write) => {
+                let access = Access { block: BlockId(id), write, next_use: future[verdicts.len()] };
+                let verdict = policy.access(access);
+                assert_eq!(verdict == Verdict::Hit, before.contains(&id), "{name}: hit iff held");
+                if let Verdict::Admit { evicted } = verdict {
+                    if let Some(BlockId(victim)) = evicted {
+                        assert!(expected.remove(&victim), "{name}: {victim} was not held");
+                        assert_ne!(victim, id, "{name}: the new block left");
+                    }
+                    expected.insert(id);
+                }
+                verdicts.push(verdict);
+            }
+            Step::Remove(id) => {
+                let was = policy.remove(BlockId(id));
+                assert_eq!(was, expected.remove(&id), "{name}: removed iff held");
+                assert!(!policy.tracks(BlockId(id)), "{name}: a removed block is remembered");
+            }
+            Step::Resize(to) => {
+                let mut evicted = Vec::new();
+                policy.resize(to, &mut evicted);
+                for BlockId(victim) in evicted {
+                    assert!(expected.remove(&victim), "{name}: {victim} was not held");
+                }
+                assert_eq!(policy.capacity(), to, "{name}");
+                assert!(before.len() > to as usize || expected == before, "{name}: needless loss");
+                largest = largest.max(to);
+            }
+            Step::Divide(eighths) => expected = divide(name, policy.as_mut(), eighths),
+        }
+        assert_eq!(resident(policy.as_ref()), expected, "{name} after {step:?}");
+        assert_eq!(policy.len() as usize, expected.len(), "{name} after {step:?}");
+        assert_eq!(policy.is_empty(), expected.is_empty());
+        assert!(policy.len() <= policy.capacity(), "{name}: beyond its capacity");
+        assert_eq!(policy.audit(), Ok(()), "{name} after {step:?}");
+        assert!(expected.iter().all(|id| policy.tracks(BlockId(*id))), "{name}: held, not tracked");
+        let chores = take_chores(name, policy.as_mut());
+        let placed = rooms(policy.as_ref()).into_values().any(|room| room != Room::Any);
+        assert!(beside || (chores == 0 && !placed), "{name} does what it says it never does");
+    }
+    verdicts
+}
+
+/// Each setting alone at its lowest and at its highest value.
+fn extremes(name: &str) -> Vec<Vec<(String, Value)>> {
+    let mut all = Vec::new();
+    for spec in setting_specs(name).unwrap() {
+        for number in [spec.low, spec.high] {
+            let kinds =
+                [Value::Float(number), Value::Int(number as i64), Value::Bool(number > 0.0)];
+            let pairs = kinds.into_iter().map(|value| vec![(spec.name.to_owned(), value)]);
+            let accepted = pairs.into_iter().find(|pairs| boxed(name, pairs, 1, Seed(0)).is_ok());
+            all.push(accepted.unwrap());
+        }
+    }
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 100,
+        failure_persistence: None,
+        ..Default::default()
+    })]
+
+    #[test]
+    fn verdicts_agree_with_the_contents(
+        steps in steps(),
+        capacity in prop_oneof![0_u32..4, 4_u32..32],
+        seed in any::<u64>(),
+    ) {
+        for entry in entries() {
+            let verdicts = check(entry.name, &[], capacity, &steps, seed);
+            let again = check(entry.name, &[], capacity, &steps, seed);
+            prop_assert_eq!(verdicts, again, "{}: same seed, another result", entry.name);
+        }
+    }
+
+    #[test]
+    fn every_setting_holds_at_both_ends(steps in steps(), capacity in 1_u32..24, seed: u64) {
+        for entry in entries() {
+            for pairs in extremes(entry.name) {
+                check(entry.name, &pairs, capacity, &steps, seed);
+            }
+        }
+    }
+
+    /// Settings under which much happens within a few hundred accesses, where a policy has them.
+    #[test]
+    fn short_periods_and_many_chores_hold(steps in steps(), capacity in 4_u32..24, seed: u64) {
+        let lively = [
+            ("tick", Value::Int(3)),
+            ("free", Value::Float(0.3)),
+            ("clean", Value::Float(0.5)),
+            ("hot_share", Value::Float(0.1)),
+        ];
+        for entry in entries() {
+            let known = setting_specs(entry.name).unwrap();
+            let has = |name: &str| known.iter().any(|spec| spec.name == name);
+            let pairs: Vec<(String, Value)> = lively
+                .iter()
+                .filter(|(name, _)| has(name))
+                .map(|(name, value)| ((*name).to_owned(), value.clone()))
+                .collect();
+            if !pairs.is_empty() {
+                check(entry.name, &pairs, capacity, &steps, seed);
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_beats_belady_with_bypass(seed in any::<u64>(), capacity in 1_u32..40) {
+        let mut rng = Seed(seed).rng();
+        let blocks = common::random_blocks(&mut rng, 1500, DISTINCT);
+        let trace = common::Trace::from_raw(blocks.iter().map(|block| u64::from(block.0)));
+        let misses = |name| trace.misses(boxed(name, &[], capacity, Seed(seed)).unwrap().as_mut());
+        let best = misses("belady-bypass");
+        for entry in entries() {
+            let here = misses(entry.name);
+            prop_assert!(here >= best, "{}: {here} misses, best {best}", entry.name);
+        }
+    }
+}
+
+/// Every eighth access goes to one of few blocks, the others never come back.
+fn mostly_new(rng: &mut Rng, count: u32) -> Vec<BlockId> {
+    (0..count).map(|i| BlockId(if i % 8 == 0 { rng.below(200) as u32 } else { 200 + i })).collect()
+}
+
+#[test]
+fn memory_of_past_blocks_is_bounded() {
+    const COUNT: u32 = 20_000;
+    for entry in entries() {
+        for capacity in [0, 1, 2, 3, 10, 100] {
+            let mut policy = boxed(entry.name, &[], capacity, Seed(3)).unwrap();
+            policy.reserve_ids(COUNT as usize + 200);
+            let blocks = mostly_new(&mut Seed(9).rng(), COUNT);
+            for (position, block) in blocks.iter().enumerate() {
+                let next_use = if block.0 < 200 { position as u32 + 8 } else { NEVER };
+                policy.access(Access { block: *block, write: false, next_use });
+            }
+            let tracked = (0..COUNT + 200).filter(|id| policy.tracks(BlockId(*id))).count() as u32;
+            let limit = 4 * capacity + 64;
+            assert!(tracked <= limit, "{} of {capacity} tracks {tracked}", entry.name);
+        }
+    }
+}
+
+/// Two caches see the same accesses, but one gives every block that is no longer tracked a new id.
+#[test]
+fn an_untracked_id_is_as_good_as_new() {
+    const TRACE: usize = 4_000;
+    for entry in entries() {
+        for capacity in [1, 2, 3, 12, 30] {
+            let mut fixed = boxed(entry.name, &[], capacity, Seed(5)).unwrap();
+            let mut moving = boxed(entry.name, &[], capacity, Seed(5)).unwrap();
+            fixed.reserve_ids(DISTINCT as usize);
+            moving.reserve_ids(DISTINCT as usize + TRACE);
+            let mut alias: Vec<u32> = (0..DISTINCT as u32).collect();
+            let mut fresh = DISTINCT as u32;
+            let blocks = common::random_blocks(&mut Seed(11).rng(), TRACE, DISTINCT);
+            let future = common::next_use(&blocks, DISTINCT as usize);
+            for (&block, &next_use) in blocks.iter().zip(&future) {
+                if !moving.tracks(BlockId(alias[block.index()])) {
+                    alias[block.index()] = fresh;
+                    fresh += 1;
+                }
+                let renamed = BlockId(alias[block.index()]);
+                let ours = fixed.access(Access { block, write: false, next_use });
+                let theirs = moving.access(Access { block: renamed, write: false, next_use });
+                let renamed = match ours {
+                    Verdict::Admit { evicted } => Verdict::Admit {
+                        evicted: evicted.map(|victim| BlockId(alias[victim.index()])),
+                    },
+                    other => other,
+                };
+                assert_eq!(theirs, renamed, "{} of {capacity}", entry.name);
+            }
+        }
+    }
+}

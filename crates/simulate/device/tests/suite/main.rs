@@ -1,0 +1,29 @@
+//! The tests of the device crate, one module per subject, in one binary.
+//!
+//! For: one link for all of them. Must never know: what any of them tests.
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../ssd_flows/mod.rs"]
+mod ssd_flows;
+#[path = "../store_parts/mod.rs"]
+mod store_parts;
+
+mod audit;
+mod disk;
+mod energy;
+mod flash_by_hand;
+mod flash_cleaning;
+mod flash_decisions;
+mod flash_random;
+mod flash_theory;
+mod map_by_hand;
+mod queues;
+mod sata_850_pro;
+mod ssd_closed_forms;
+mod ssd_properties;
+mod store_by_hand;
+mod store_on_ssd;
+mod store_properties;
+mod striped;
+mod write_buffer;

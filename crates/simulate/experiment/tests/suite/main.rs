@@ -1,0 +1,43 @@
+//! The tests of the experiment crate, one module per subject, in one binary.
+//!
+//! For: one link for all of them. Must never know: what any of them tests.
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../../../../decide/partition/tests/common/mod.rs"]
+mod models;
+#[path = "../../../device/tests/ssd_flows/mod.rs"]
+mod ssd_flows;
+#[path = "../../../system/tests/common/mod.rs"]
+mod system_common;
+
+mod choices;
+mod costpi;
+mod determinism;
+mod elastic;
+mod flash;
+mod given_models;
+mod golden_run;
+mod hostile_stacks;
+mod kinds_of_workload;
+mod layouts;
+mod miss_ratio_curves;
+mod no_look_ahead;
+mod noisy;
+mod opt;
+mod oracle_labels;
+mod planner;
+mod segments;
+mod specs;
+mod start_and_stop;
+mod sweeps;
+mod teaching;
+mod timed;
+mod timed_devices;
+mod timed_measures;
+mod timed_oracle;
+mod timed_ssd;
+mod timed_store;
+mod trace_times;
+mod wa;
+mod warmup;

@@ -1,0 +1,296 @@
+//! Write amplification: a case worked by hand, trims, determinism, refusals in words.
+#![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
+
+use crate::common;
+
+use cachewright_experiment::{WaOptions, wa};
+use cachewright_types::Seed;
+use common::{Folder, quiet};
+use serde_json::Value;
+
+const STACK: &str =
+    "[cache]\ncapacity = \"100%wss\"\n[[tenant]]\nname = \"a\"\ntrace = \"a.csv\"\n";
+
+fn strings(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// Superblocks of four pages, greedy, one separation.
+fn small() -> WaOptions {
+    WaOptions {
+        op: strings(&["100%"]),
+        separations: strings(&["none"]),
+        reclaims: strings(&["greedy"]),
+        superblock: "16KiB".to_owned(),
+        reserve: 2,
+        ..WaOptions::default()
+    }
+}
+
+fn measured(trace: &str, options: &WaOptions) -> Result<Value, String> {
+    let folder = Folder::new(&format!("wa-{:x}", Seed(1).derive(&format!("{trace}{options:?}")).0));
+    folder.with("a.csv", trace);
+    let origin = folder.with("load.csv", &writes(&[0, 1, 2, 3, 4, 5, 6, 7]));
+    let mut options = options.clone();
+    for load in &mut options.load {
+        *load = folder.path.join(&load).display().to_string();
+    }
+    wa(STACK, &origin, &options, &quiet).map_err(|error| error.to_string())
+}
+
+/// One write of one page per number.
+fn writes(pages: &[u64]) -> String {
+    pages.iter().enumerate().map(|(i, p)| format!("1,W,{},4096,{i}\n", p * 4096)).collect()
+}
+
+/// Each page of `blocks` once, then `count` random ones of them, skewed.
+fn random(blocks: u64, count: usize) -> String {
+    let mut rng = Seed(9).rng();
+    let mut pages: Vec<u64> = (0..blocks).collect();
+    pages.extend((0..count).map(|_| {
+        let u = rng.unit();
+        (u * u * u * blocks as f64) as u64
+    }));
+    writes(&pages)
+}
+
+/// Eight pages, superblocks A to E of four, two kept free. A holds 0 1 2 3, B 4 5 6 7, C 0 1 2 0,
+/// and 4 opens D: one is free. So before 5 is written, A, with three invalid pages, is cleaned: 3
+/// moves to D. Lifetimes are 8 for 0 1 2 4 5, 3 for the second 0; eight pages and 3 are left.
+#[test]
+fn the_hand_worked_case() {
+    let trace = writes(&[0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 0, 4, 5]);
+    let options = WaOptions { op: strings(&["150%"]), ..small() };
+    let result = measured(&trace, &options).unwrap();
+    assert_eq!([&result["logical_pages"], &result["working_pages"]], [8, 8]);
+    let case = &result["cases"][0];
+    assert_eq!(case["superblocks"], 5);
+    assert_eq!([&case["user_pages"], &case["moved_pages"], &case["flash_pages"]], [14, 1, 15]);
+    assert_eq!(case["collections"], 1);
+    assert_eq!(case["extra_writes"].as_f64().unwrap(), 15.0 / 14.0 - 1.0);
+    assert_eq!(case["victim_invalid_share"], 0.75);
+    assert_eq!([&case["erases"]["max"], &case["erases"]["mean"]], [1.0, 0.2]);
+    let stream = &case["streams"][0];
+    let bins = serde_json::json!([[4, 1, 0], [8, 5, 0], [null, 8, 1]]);
+    assert_eq!(stream["lifetimes"], bins);
+    assert_eq!([&stream["user_pages"], &stream["moved_pages"]], [14, 1]);
+}
+
+#[test]
+fn the_series_adds_up() {
+    let result = measured(&random(64, 2000), &small()).unwrap();
+    let case = &result["cases"][0];
+    let sum = |column: usize| -> u64 {
+        let rows = case["series"].as_array().unwrap();
+        rows.iter().map(|row| row[column].as_u64().unwrap()).sum()
+    };
+    assert_eq!(sum(1), 2064);
+    assert_eq!(sum(2), case["flash_pages"].as_u64().unwrap());
+    let last = case["series"].as_array().unwrap().last().unwrap()[0].as_f64().unwrap();
+    assert_eq!(last, result["drive_writes"].as_f64().unwrap());
+    assert!(case["series"].as_array().unwrap().len() > 100);
+}
+
+/// The upper half is overwritten at random; the lower half is moved about unless it was trimmed.
+#[test]
+fn trimmed_pages_are_not_moved() {
+    let mut rng = Seed(4).rng();
+    let fill: Vec<u64> = (0..64).collect();
+    let trims: String = (0..32).map(|page| format!("1,T,{},4096,0\n", page * 4096)).collect();
+    let rest: Vec<u64> = (0..2000).map(|_| 32 + rng.below(32)).collect();
+    let options = WaOptions { op: strings(&["30%"]), ..small() };
+    let moved = |trace: &str| {
+        let result = measured(trace, &options).unwrap();
+        let case = &result["cases"][0];
+        ["moved_pages", "trimmed_pages"].map(|key| case[key].as_u64().unwrap())
+    };
+    let kept = moved(&(writes(&fill) + &writes(&rest)));
+    let trimmed = moved(&(writes(&fill) + &trims + &writes(&rest)));
+    assert_eq!((kept[1], trimmed[1]), (0, 32));
+    assert!(2 * trimmed[0] < kept[0], "{trimmed:?} {kept:?}");
+    let part = writes(&fill) + "1,T,100,4096,5\n" + &writes(&[0]);
+    assert_eq!(moved(&part)[1], 0, "a trim that covers no whole page drops none");
+}
+
+#[test]
+fn the_result_does_not_depend_on_threads() {
+    let trace = random(256, 6000);
+    let run = |threads| {
+        let options = WaOptions {
+            separations: strings(&["all"]),
+            reclaims: strings(&["all"]),
+            op: strings(&["60%", "100%"]),
+            threads,
+            ..small()
+        };
+        measured(&trace, &options).unwrap()
+    };
+    let one = run(1);
+    assert_eq!(one.to_string(), run(2).to_string());
+    let cases = one["cases"].as_array().unwrap();
+    assert!(cases.len() >= 4 && cases.iter().all(|case| case["user_pages"] == 6256));
+    for case in cases {
+        let streams = case["streams"].as_array().unwrap();
+        let sum = |key: &str| streams.iter().map(|s| s[key].as_u64().unwrap()).sum::<u64>();
+        assert_eq!(sum("user_pages"), 6256);
+        assert_eq!(sum("moved_pages"), case["moved_pages"].as_u64().unwrap());
+    }
+}
+
+#[test]
+fn a_load_is_replayed_first_and_not_counted() {
+    let options = WaOptions { op: strings(&["150%"]), load: strings(&["load.csv"]), ..small() };
+    let result = measured(&writes(&[0, 1, 2, 0, 4, 5]), &options).unwrap();
+    assert_eq!([&result["load_pages"], &result["user_pages"]], [8, 6]);
+    let case = &result["cases"][0];
+    assert_eq!([&case["moved_pages"], &case["mapped_pages"]], [1, 8]);
+    assert_eq!(case["streams"][0]["user_pages"], 6);
+    let options = WaOptions { op: strings(&["200%"]), ..options };
+    let other = measured(&writes(&[0]).replace("1,W", "2,W"), &options).unwrap();
+    assert!(other["warnings"].to_string().contains("not in the load"), "{}", other["warnings"]);
+}
+
+#[test]
+fn a_loop_runs_only_when_asked_and_says_so() {
+    let trace = random(64, 300);
+    let once = measured(&trace, &small()).unwrap();
+    assert_eq!(once["looped"], false);
+    assert!(once["warnings"].to_string().contains("found 5.7 drive writes, expected at least 10"));
+    let cut = measured(&trace, &WaOptions { drive_writes: Some(2.0), ..small() }).unwrap();
+    assert_eq!((&cut["user_pages"], &cut["looped"]), (&128.into(), &false.into()));
+    let options = WaOptions { looped: true, drive_writes: Some(20.0), ..small() };
+    let looped = measured(&trace, &options).unwrap();
+    assert_eq!((&looped["user_pages"], &looped["looped"]), (&1280.into(), &true.into()));
+    assert!(looped["warnings"].to_string().contains("replayed 3.5 times as asked"));
+}
+
+#[test]
+fn a_capacity_makes_the_drive_larger_than_what_is_written() {
+    let trace = random(64, 2000);
+    let wide = measured(&trace, &WaOptions { capacity: "1MiB".to_owned(), ..small() }).unwrap();
+    assert_eq!((&wide["logical_pages"], &wide["scaled"]), (&256.into(), &false.into()));
+    let scaled = measured(&trace, &small()).unwrap();
+    assert_eq!(scaled["scaled"], true);
+    let moved = |result: &Value| result["cases"][0]["moved_pages"].as_u64().unwrap();
+    assert!(moved(&wide) < moved(&scaled));
+}
+
+fn live(options: WaOptions) -> WaOptions {
+    WaOptions { capacity: "live".to_owned(), ..options }
+}
+
+#[test]
+fn numbers_that_recycle_change_nothing_where_nothing_is_trimmed() {
+    let trace = random(256, 6000);
+    let options = || WaOptions {
+        separations: strings(&["all"]),
+        op: strings(&["60%"]),
+        looped: true,
+        drive_writes: Some(30.0),
+        ..small()
+    };
+    let (old, new) = (measured(&trace, &options()).unwrap(), measured(&trace, &live(options())));
+    let new = new.unwrap();
+    for key in ["logical_pages", "working_pages", "live_pages", "user_pages", "rounds"] {
+        assert_eq!(old[key], new[key], "{key}");
+    }
+    let pairs = old["cases"].as_array().unwrap().iter().zip(new["cases"].as_array().unwrap());
+    for (old, new) in pairs.filter(|(old, _)| old["bound"] == false) {
+        let mut old = old.clone();
+        // What follows the last repetition is known to the old numbering alone.
+        old["streams"] = new["streams"].clone();
+        assert_eq!(&old, new);
+    }
+}
+
+/// Files of 16 pages on 64 places, each trimmed before the next is written: 4 live at once.
+#[test]
+fn a_drive_of_live_pages_is_as_large_as_its_peak() {
+    let mut trace = String::new();
+    let at = |file: u64| (file * 7 % 64) * 16 * 4096;
+    for file in 0..403_u64 {
+        if file < 400 {
+            trace += &format!("1,W,{},{},{file}\n", at(file), 16 * 4096);
+        }
+        if file >= 3 {
+            trace += &format!("1,T,{},{},{file}\n", at(file - 3), 16 * 4096);
+        }
+    }
+    let options = || WaOptions { op: strings(&["60%"]), ..small() };
+    let old = measured(&trace, &options()).unwrap();
+    let new = measured(&trace, &live(options())).unwrap();
+    assert_eq!((&old["logical_pages"], &new["logical_pages"]), (&1024.into(), &64.into()));
+    assert_eq!((&new["live_pages"], &new["working_pages"]), (&64.into(), &1024.into()));
+    assert_eq!((&new["scaled"], &new["capacity"]), (&true.into(), &"live".into()));
+    assert_eq!([&new["drive_writes"], &old["drive_writes"]], [100.0, 6.25]);
+    assert_eq!(new["cases"][0]["trimmed_pages"], 396 * 16, "the run ends with its last write");
+    assert!(!new["warnings"].to_string().contains("drive writes"), "{}", new["warnings"]);
+    let looped = WaOptions { looped: true, drive_writes: Some(250.0), ..live(options()) };
+    let looped = measured(&trace, &looped).unwrap();
+    assert_eq!((&looped["user_pages"], &looped["rounds"]), (&16_000.into(), &2.5.into()));
+    assert!(looped["warnings"].to_string().contains("replayed 2.5 times as asked"));
+}
+
+#[test]
+fn metadata_is_laid_out_in_the_pages_of_the_drive() {
+    let meta = |page: &str, separation: &str| {
+        let options = WaOptions {
+            page: page.to_owned(),
+            superblock: "128KiB".to_owned(),
+            separations: strings(&[separation]),
+            op: strings(&["300%"]),
+            ..small()
+        };
+        let result = measured(&random(4096, 12_000), &options).unwrap();
+        let case = &result["cases"][0];
+        let share = |key: &str| case[key].as_f64().unwrap() / case["flash_pages"].as_f64().unwrap();
+        (share("meta_pages"), case["metadata_bytes_per_page"].as_f64().unwrap())
+    };
+    let close = |found: f64, expected: f64| (found - expected).abs() < 0.003;
+    // 14 entries in a page of 512 bytes: 18 of 256 pages; 113 in one of 4 KiB: 1 of 32.
+    let (small, bytes) = meta("512B", "{ name = \"shiro\", window_share = 4.0 }");
+    assert!(close(small, 18.0 / 256.0) && bytes == 36.0, "{small}");
+    let large = meta("4KiB", "{ name = \"shiro\", window_share = 4.0 }");
+    assert!(close(large.0, 1.0 / 32.0), "{}", large.0);
+    let given = meta("512B", "{ name = \"shiro\", window_share = 4.0, page_bytes = 16384 }");
+    assert!(close(given.0, 1.0 / 256.0), "{}", given.0);
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_words() {
+    let words = |list: &str| strings(&[list]);
+    let base = small;
+    let cases: Vec<(WaOptions, &[&str])> = vec![
+        (WaOptions { op: words("7"), ..base() }, &["`op`", "`7`", "such as `7%`"]),
+        (WaOptions { op: words("0%"), ..base() }, &["`op`: found `0%`", "spare pages"]),
+        (
+            WaOptions { op: words("1.5%"), ..base() },
+            &["none, greedy, 1.5% over-provisioning", "raise `op`, or lower `superblock`"],
+        ),
+        (WaOptions { separations: words("nonee"), ..base() }, &["`nonee`", "nearest is `none`"]),
+        (WaOptions { reclaims: words("gredy"), ..base() }, &["`gredy`", "nearest is `greedy`"]),
+        (
+            WaOptions { separations: words("{name = \"none\", x = 1}"), ..base() },
+            &["separation `none`", "x"],
+        ),
+        (WaOptions { superblock: "6000B".to_owned(), ..base() }, &["`superblock`", "`6000B`"]),
+        (
+            WaOptions { superblock: "1MiB".to_owned(), ..base() },
+            &["`superblock`: found 1MiB, of which a drive of 64 pages has 0, expected more than"],
+        ),
+        (WaOptions { page: "4000B".to_owned(), ..base() }, &["`page`", "power of two"]),
+        (WaOptions { capacity: "64KiB".to_owned(), ..base() }, &["found 16 pages, expected 64"]),
+        (WaOptions { capacity: "64".to_owned(), ..base() }, &["`capacity`", "unit", "`live`"]),
+        (WaOptions { drive_writes: Some(0.0), ..base() }, &["`drive_writes`", "above 0"]),
+        (WaOptions { separations: Vec::new(), ..base() }, &["`separation`", "at least one"]),
+        (WaOptions { load: words("none.csv"), ..base() }, &["none.csv"]),
+    ];
+    for (options, expected) in cases {
+        let error = measured(&random(64, 100), &options).unwrap_err();
+        for part in expected {
+            assert!(error.contains(part), "{error}: expected {part}");
+        }
+    }
+    let error = measured("1,R,0,4096,0\n", &small()).unwrap_err();
+    assert!(error.contains("found no write"), "{error}");
+}

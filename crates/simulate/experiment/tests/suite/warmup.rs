@@ -1,0 +1,125 @@
+//! `replay.warmup` in stack files: what it changes in results, where it is refused, and that
+//! replays alone and kept answers know of it.
+#![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
+
+use crate::common;
+
+use cachewright_experiment::{RunOptions, run};
+use common::{Folder, answer_to, number, quiet, small_trace, total, two_traces, walk};
+use serde_json::Value;
+
+const STACK: &str = "
+[cache]
+capacity = \"100 blocks\"
+block = \"8KiB\"
+[device.ssd]
+model = \"icache-table1\"
+blocks = 32
+over_provisioning = 0.28
+block = \"512KiB\"
+[machine]
+system = \"ssd\"
+alone = true
+read_fill = true
+write_back = \"on-eviction\"
+[[tenant]]
+name = \"a\"
+trace = \"a.csv\"
+[[tenant]]
+name = \"b\"
+trace = \"b.csv\"
+";
+
+/// Two tenants with a request per 100 us: 3,000 and 2,000 requests.
+fn folder(name: &str) -> Folder {
+    two_traces(name, [(3000, 500), (2000, 400)])
+}
+
+/// Reads and writes from a place in a small trace on.
+fn data(seed: u64, requests: u64, blocks: u64, from: usize) -> u64 {
+    let text = small_trace(seed, requests, blocks);
+    text.lines().skip(from).filter(|line| !line.contains(",T,")).count() as u64
+}
+
+#[test]
+fn counts_are_of_what_arrives_after_it() {
+    let folder = folder("warmup-counts");
+    let found = answer_to(&folder, STACK, &[("replay.warmup", "150ms")]).unwrap();
+    let whole = answer_to(&folder, STACK, &[]).unwrap();
+    let (case, timing) = (&found["cases"][0], &found["cases"][0]["timing"]);
+    let wanted = [data(5, 3000, 500, 1500), data(6, 2000, 400, 1500)];
+    assert_eq!(number(&timing["total"]["requests"]) as u64, wanted[0] + wanted[1]);
+    assert_eq!(total(case, "requests"), wanted[0] + wanted[1]);
+    for (tenant, wanted) in wanted.iter().enumerate() {
+        let (one, before) = (&timing["tenants"][tenant], &whole["cases"][0]["timing"]["tenants"]);
+        assert_eq!(number(&one["requests"]) as u64, *wanted);
+        assert_eq!(&case["tenants"][tenant]["requests"], &one["requests"]);
+        assert_eq!(case["tenants"][tenant]["mean_response_ns"], one["mean_ns"]);
+        assert_ne!(one["alone_mean_ns"], before[tenant]["alone_mean_ns"], "cut as well");
+        let parts = one["breakdown_ns"].as_object().unwrap();
+        let sum: f64 = parts.values().map(number).sum();
+        assert!((sum / number(&one["mean_ns"]) - 1.0).abs() < 1e-9, "{one}");
+        let rate = number(&one["throughput_per_s"]);
+        assert!((rate / number(&before[tenant]["throughput_per_s"]) - 1.0).abs() < 0.05);
+    }
+    let little = &timing["little"];
+    let law = number(&little["arrivals_per_s"]) * number(&little["mean_response_ns"]) / 1e9;
+    assert!((number(&little["mean_inside"]) / law - 1.0).abs() < 1e-9, "{little}");
+    assert_eq!(found["series_rows"], whole["series_rows"]);
+    assert_eq!(timing["series"], whole["cases"][0]["timing"]["series"]);
+    assert_eq!(timing["devices"], whole["cases"][0]["timing"]["devices"]);
+}
+
+/// A walk over 10 blocks, thrice: the first lap misses and is left out.
+#[test]
+fn an_open_loop_without_devices_counts_hits_after_it() {
+    let folder = Folder::new("warmup-untimed");
+    folder.with("a.csv", &walk(10, 3, 1000));
+    let stack = "[cache]\ncapacity = \"10 blocks\"\n[replay]\nwindows = 3\n\
+                 [[tenant]]\nname = \"a\"\ntrace = \"a.csv\"\n";
+    let counts = |warmup: &str| {
+        let found = answer_to(&folder, stack, &[("replay.warmup", warmup)]).unwrap();
+        let case = &found["cases"][0];
+        (total(case, "accesses"), total(case, "hits"), found["series_rows"].clone())
+    };
+    let whole = counts("0s");
+    assert_eq!((whole.0, whole.1), (30, 20));
+    assert_eq!(counts("10ms"), (20, 20, whole.2.clone()));
+    assert_eq!(counts("9ms"), (21, 20, whole.2));
+}
+
+#[test]
+fn it_is_refused_where_nothing_would_be_left_or_time_is_unknown() {
+    let folder = folder("warmup-refused");
+    let error = answer_to(&folder, STACK, &[("replay.warmup", "1s")]).unwrap_err();
+    assert!(error.contains("`replay.warmup`: found 1s for traces that span 299.9ms"), "{error}");
+    let closed = [("replay.loop", "closed"), ("replay.warmup", "10s")];
+    let found = answer_to(&folder, STACK, &closed).unwrap();
+    assert_eq!(found["cases"][0]["timing"]["total"]["requests"], 0, "it ended before");
+    assert_eq!(total(&found["cases"][0], "accesses"), 0);
+    let untimed = "[cache]\ncapacity = \"9 blocks\"\n[[tenant]]\nname = \"a\"\ntrace = \"a.csv\"\n";
+    let error = answer_to(&folder, untimed, &closed).unwrap_err();
+    assert!(error.contains("`replay.warmup`: found 10s in a closed loop without"), "{error}");
+}
+
+/// Cases that differ in the warm-up share neither replays alone nor kept answers.
+#[test]
+fn cases_of_other_warmups_are_other_cases() {
+    let folder = folder("warmup-shared");
+    let with = |warmups: &[&str]| {
+        let values = warmups.iter().map(|value| (*value).to_owned()).collect();
+        let vary = vec![("replay.warmup".to_owned(), values)];
+        let out = Some(folder.path.join("out"));
+        let options = RunOptions { vary, out, threads: 2, ..RunOptions::default() };
+        run(STACK, &folder.path.join("stack.toml"), &options, &quiet).unwrap()
+    };
+    let both = with(&["0s", "200ms"]);
+    let alone = |found: &Value, case: usize| {
+        found["cases"][case]["timing"]["tenants"][0]["alone_mean_ns"].clone()
+    };
+    assert_ne!(alone(&both, 0), alone(&both, 1));
+    let one = answer_to(&folder, STACK, &[("replay.warmup", "200ms")]).unwrap();
+    assert_eq!(alone(&both, 1), alone(&one, 0));
+    assert_eq!(with(&["200ms"])["reused"], 1);
+    assert_eq!(with(&["100ms"])["reused"], 0);
+}

@@ -1,0 +1,28 @@
+//! The tests of the system crate, one module per subject, in one binary.
+//!
+//! For: one link for all of them. Must never know: what any of them tests.
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../inline/mod.rs"]
+mod inline;
+#[path = "../places/mod.rs"]
+mod places;
+#[path = "../../../device/tests/ssd_flows/mod.rs"]
+mod ssd_flows;
+#[path = "../ssd_rows/mod.rs"]
+mod ssd_rows;
+
+mod benefits_look_ahead;
+mod profiles_are_of_the_head_alone;
+mod recording_is_what_was_asked;
+mod service_times;
+mod ssd_cache_properties;
+mod ssd_data_cache;
+mod ssd_elastic;
+mod tenants_come_and_go;
+mod timed_decisions;
+mod timed_machine;
+mod timed_places;
+mod warmup_is_left_out;
+mod watchers_see_the_cache;
