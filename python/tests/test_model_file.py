@@ -185,7 +185,7 @@ def test_what_is_no_model_is_refused_by_name() -> None:
 def test_a_damaged_model_file_is_refused() -> None:
     rows = features(6)
     whole = lstm_file(lstm_weights(3, UNITS), rows)
-    assert b'crc32' in whole[:100]
+    assert b"crc32" in whole[:100]
     _native.Model(whole)
     for at in (len(whole) - 1, len(whole) - 400):
         damaged = bytearray(whole)

@@ -40,9 +40,7 @@ def test_a_pipe_is_read_as_a_file_is(tmp_path: Path) -> None:
         assert {**one, "path": ""} == {**expected, "path": ""}
 
 
-def test_a_named_pipe_is_read_and_an_idle_one_is_refused(
-    tmp_path: Path, command: Command
-) -> None:
+def test_a_named_pipe_is_read_and_an_idle_one_is_refused(tmp_path: Path, command: Command) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     answer = command("trace", "info", pipe)

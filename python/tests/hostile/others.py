@@ -121,7 +121,7 @@ def _imports() -> Iterator[Case]:
         "not XML": b"hello",
         "an open tag": b"<Execution_Parameter_Set>",
         "another document": b"<a></a>",
-        "entities within entities": b'<!DOCTYPE x [<!ENTITY a "aa"><!ENTITY b "&a;&a;">]><x>&b;</x>',
+        "entities in entities": b'<!DOCTYPE x [<!ENTITY a "aa"><!ENTITY b "&a;&a;">]><x>&b;</x>',
     }
     for what, content in bad.items():
         files = {"c.xml": content, "w.xml": content}
