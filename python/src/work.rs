@@ -17,8 +17,8 @@ const TICK: Duration = Duration::from_millis(80);
 
 /// Runs `work` and returns what it gives. Its argument takes progress and returns whether to go on.
 ///
-/// Errors: the call-back's or a signal's exception once the work has stopped, with a note of what is
-/// kept of it; a panic of the work.
+/// Errors: the call-back's or a signal's exception once the work has stopped, with a note of what
+/// is kept of it; a panic of the work.
 pub fn run<T: Send>(
     py: Python<'_>,
     on_progress: Option<&Bound<'_, PyAny>>,

@@ -456,13 +456,18 @@ def test_an_interrupt_stops_a_run_with_one_sentence(
     long = "".join(f"1,R,{(n * 7919) % 99991 * 4096},4096,{n}\n" for n in range(200_000))
     (traces / "long.csv").write_text(long)
 
-    def interrupted(*_: object) -> None:
-        signal.raise_signal(signal.SIGINT)
+    def interrupted(_: object, stage: str, *__: object) -> None:
+        if stage == "replaying":
+            signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(progress._Lines, "on_progress", interrupted)
     policies = "policy=" + ",".join(["lru", "arc", "lirs"] * 300)
-    answer = command("compare", "long.csv", "--vary", policies, "--capacity", "1%wss")
-    assert (answer.status, answer.out, answer.err) == (1, "", "error: interrupted\n")
+    words = ["compare", "long.csv", "--vary", policies, "--capacity", "1%wss", "--out", "r"]
+    answer = command(*words)
+    kept = len(list((traces / "r" / "cases").glob("*.json")))
+    expected = f"{kept} of 900 cases are kept in r; the same command goes on from there"
+    assert (answer.status, answer.out) == (130, "")
+    assert answer.err == f"error: interrupted; {expected}\n"
 
 
 def test_colours_are_off_when_asked(stack: Path) -> None:

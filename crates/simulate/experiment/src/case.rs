@@ -53,8 +53,8 @@ pub fn count(vary: &[(String, Vec<String>)]) -> Result<usize, ExperimentError> {
     })
 }
 
-/// All combinations, the last key varying fastest. Errors: too many, a stack file that is wrong with
-/// one of them, a model that cannot be read.
+/// All combinations, the last key varying fastest. Errors: too many, a stack file that is wrong
+/// with one of them, a model that cannot be read.
 pub fn expand(
     text: &str,
     origin: &Path,

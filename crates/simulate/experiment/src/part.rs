@@ -1,8 +1,8 @@
 //! A file that appears whole or not at all.
 //!
 //! For: everything written into a result folder. Must never know: what is written. A part stands
-//! beside its target under a name of its own, so that no other writer touches it, in this process or
-//! another; it is removed unless it was finished.
+//! beside its target under a name of its own, so that no other writer touches it, in this process
+//! or another; it is removed unless it was finished.
 
 use crate::ExperimentError;
 use std::path::{Path, PathBuf};

@@ -14,6 +14,7 @@ pub mod lane;
 pub mod moves;
 pub mod noise;
 pub mod profile;
+mod record_error;
 pub mod recording;
 pub mod replay;
 pub mod series;

@@ -5,15 +5,15 @@
 //! accesses 4 more per access, with requests of several blocks 4 more per request, with extents 16
 //! more per request. Source of the dense ids: DESIGN.md, "dense ids".
 
+pub use crate::record_error::RecordError;
+
 use crate::asked::{Extents, Gathered};
 use crate::signals::{BlockUse, SignalMeter};
-use cachewright_trace::TraceError;
 use cachewright_trace::intern::{InternError, Interner};
 use cachewright_trace::merge::{Workload, WorkloadBatch};
 use cachewright_trace::next_use::{NEVER, next_uses};
 use cachewright_types::{BlockId, Op, TenantId};
 use std::ops::Range;
-use thiserror::Error;
 
 /// The access is a write.
 pub const WRITE: u8 = 1;
@@ -37,43 +37,6 @@ pub enum BlockKind {
     },
     /// One block per request, named by the request's first byte whatever its length.
     Unit,
-}
-
-/// Why a workload could not be recorded.
-#[derive(Debug, Error)]
-pub enum RecordError {
-    /// A trace could not be read.
-    #[error(transparent)]
-    Trace(#[from] TraceError),
-    /// Too many distinct blocks.
-    #[error("{tenant}: {source}; a larger `cache.block` makes fewer")]
-    Intern {
-        /// The tenant.
-        tenant: String,
-        /// The reason.
-        source: InternError,
-    },
-    /// Too many block accesses for the given bound.
-    #[error(
-        "`replay.max_accesses`: found more than {limit} block accesses, expected at most so many in \
-         memory; a larger `cache.block` makes fewer"
-    )]
-    TooLong {
-        /// The bound.
-        limit: u64,
-    },
-    /// More intervals than a run may have, in a loop whose time the trace does not give.
-    #[error(
-        "found more than {limit} ends of `replay.interval` in the closed loop, expected fewer; a \
-         longer interval makes fewer"
-    )]
-    Intervals {
-        /// The bound.
-        limit: u64,
-    },
-    /// The caller asked to stop.
-    #[error("cancelled")]
-    Cancelled,
 }
 
 /// What a tenant's requests add up to.

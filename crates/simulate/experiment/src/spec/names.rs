@@ -130,8 +130,8 @@ mod tests {
     #[test]
     fn hidden_characters_are_named_with_their_key() {
         let error = refusal("[[tenant]]\nname = \"a\\u0007b\"");
-        let expected = "`tenant[1].name`: found `a\\u{7}b` with the character \\u{7}, expected text \
-                        without control characters";
+        let expected = "`tenant[1].name`: found `a\\u{7}b` with the character \\u{7}, expected \
+                        text without control characters";
         assert_eq!(error, expected);
         assert!(refusal("[cache]\n\"po\\u202elicy\" = 1").contains("in `cache`"));
         assert!(refusal("a = [{ b = \"\\u001b[2J\" }]").starts_with("`a[1].b`: found"));
