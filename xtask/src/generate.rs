@@ -2,7 +2,8 @@
 //!
 //! For: `docs/registries.md`, the table of every policy, partitioner, layout, characterizer,
 //! separation and reclaim policy with its settings, `docs/devices.md` ([`devices`]) and
-//! `docs/formats.md` ([`formats`]). Must never know: what they do beyond their entries. A page that differs from the code is stale.
+//! `docs/formats.md` ([`formats`]). Must never know: what they do beyond their entries. A page that
+//! differs from the code is stale.
 
 mod devices;
 mod formats;

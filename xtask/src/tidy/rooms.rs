@@ -93,6 +93,7 @@ pub const ROOMS: [Room; 23] = [
         folder: "xtask/",
         uses: &[
             "types",
+            "trace",
             "policy",
             "partition",
             "layout",

@@ -4,8 +4,8 @@
 //! drawn in docs/model-file.md. Invariants: the same model gives the same bytes; any bytes give a
 //! model or an error; a file with a checksum that was damaged gives an error.
 //!
-//! The checksum is the first member of the description and covers the rest of it and the tensors. It
-//! is not a metadata key of its own because the library writes several keys in a random order.
+//! The checksum is the first member of the description and covers the rest of it and the tensors.
+//! It is not a metadata key of its own because the library writes several keys in a random order.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -149,8 +149,8 @@ fn without_checksum(text: &str) -> (Option<u32>, Cow<'_, str>) {
     }
 }
 
-/// CRC-32 of the description and, in order of their names, of each tensor: name, type and shape in a
-/// line, and its bytes as in the file.
+/// CRC-32 of the description and, in order of their names, of each tensor: name, type and shape in
+/// a line, and its bytes as in the file.
 fn checksum(text: &str, tensors: &BTreeMap<String, Tensor>) -> u32 {
     let mut crc = crc32fast::Hasher::new();
     crc.update(text.as_bytes());

@@ -204,9 +204,9 @@ pub(crate) fn whole(field: &[u8]) -> Option<u64> {
     digits.parse().ok()
 }
 
-/// `field`, a decimal number without sign or exponent, times `numerator / denominator`, rounded half
-/// up to a whole number; nothing when it does not fit 64 bits. Digits beyond the 18th after the
-/// point are not looked at.
+/// `field`, a decimal number without sign or exponent, times `numerator / denominator`, rounded
+/// half up to a whole number; nothing when it does not fit 64 bits. Digits beyond the 18th after
+/// the point are not looked at.
 #[inline]
 pub(crate) fn decimal(field: &[u8], numerator: u64, denominator: u64) -> Option<u64> {
     const POWERS: [u64; 19] = {

@@ -19,7 +19,7 @@ pub enum OnBadRecord {
 
 /// Bound on the length of one read or write unless the user sets another.
 ///
-/// Linux splits requests at 4 MiB or below; no published block trace holds a longer one than 64 MiB.
+/// Block layers split requests at some MiB; what is longer by far is damage.
 pub const MAX_REQUEST: Bytes = Bytes(1 << 30);
 /// Range of [`OpenOptions::max_request`].
 pub const MAX_REQUEST_RANGE: std::ops::RangeInclusive<u64> = 512..=1 << 40;

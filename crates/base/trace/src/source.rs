@@ -2,8 +2,8 @@
 //!
 //! For: opening a path (or a pipe, or bytes in memory), undoing gzip, zstd, xz and bzip2 by their
 //! magic, and handing the bytes to a format. Must never know: formats, or what a path's name
-//! suggests: the content decides. Units: bytes. Invariant: [`Source::head`] is the beginning of what
-//! [`Source::into_stream`] yields, and the whole of it when shorter than [`HEAD_BYTES`].
+//! suggests: the content decides. Units: bytes. Invariant: [`Source::head`] is the beginning of
+//! what [`Source::into_stream`] yields, and the whole of it when shorter than [`HEAD_BYTES`].
 
 mod once;
 mod spool;

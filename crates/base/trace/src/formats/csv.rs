@@ -71,8 +71,8 @@ pub(crate) const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         key: "keep",
         default: "",
-        doc: "rows that are requests, by a column's text: `column=value|value`, the column by number \
-              from 1 or by header name; others are passed over",
+        doc: "rows that are requests, by a column's text: `column=value|value`, the column by \
+              number from 1 or by header name; others are passed over",
     },
     OptionSpec {
         key: "default_op",

@@ -134,8 +134,8 @@ fn recognise(layout: Layout, head: &[u8]) -> u8 {
     }
 }
 
-/// The op numbers of libCacheSim: a key-value store's as the block requests they amount to. `none` is
-/// what 0, no op, amounts to.
+/// The op numbers of libCacheSim: a key-value store's as the block requests they amount to. `none`
+/// is what 0, no op, amounts to.
 pub(super) fn op_of(number: u8, none: Option<Op>) -> Option<Op> {
     match number {
         0 => none,

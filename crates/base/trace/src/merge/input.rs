@@ -323,8 +323,8 @@ impl Input {
         self.buffer.op[start..].fill(operation);
     }
 
-    /// Puts the buffer's times on the workload's clock, moving up those that run backwards. Errors: a
-    /// scale that puts a request beyond [`LATEST_NS`].
+    /// Puts the buffer's times on the workload's clock, moving up those that run backwards. Errors:
+    /// a scale that puts a request beyond [`LATEST_NS`].
     fn order_times(&mut self) -> Result<(), TraceError> {
         let origin_ns = self.origin_ns.unwrap_or(0);
         let times = &mut self.buffer.time_ns;

@@ -215,8 +215,8 @@ fn a_request_of_4_eib_is_refused_unless_it_is_a_trim() {
     let line = |op: &str| format!("3,{op},0,4611686018427387904,1\n");
     let refused = read(Some("alibaba"), line("W").as_bytes(), Fail);
     let expected = format!(
-        "{MISLEADING_NAME}: line 1, column 4: found `4611686018427387904`, expected at most 1GiB in \
-         one request (`max_request`)"
+        "{MISLEADING_NAME}: line 1, column 4: found `4611686018427387904`, expected at most 1GiB \
+         in one request (`max_request`)"
     );
     assert_eq!(refused.error, Some(expected));
     let trim = read(Some("alibaba"), line("T").as_bytes(), Fail);

@@ -96,10 +96,11 @@ fn upper(bin: usize) -> u64 {
     if bin >= 64 { u64::MAX } else { 1 << bin }
 }
 
-/// Requests and bytes over time; bins double in width when they run out. Times may come in any order.
+/// Requests and bytes over time; bins double in width when they run out. Times may come in any
+/// order.
 #[derive(Clone, Debug)]
 pub struct TimeBins {
-    /// Where the first bin begins: at the first time met, or as many whole bins before it as needed.
+    /// Where the first bin begins: at the first time met, or as many whole bins before as needed.
     origin_ns: Option<i128>,
     width_ns: u64,
     bins: Vec<[u64; 2]>,

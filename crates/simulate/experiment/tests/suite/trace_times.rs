@@ -1,4 +1,4 @@
-//! What a trace's times mean: running backwards, absent, on a common clock; and records beyond bounds.
+//! What a trace's times mean: running backwards, absent, on a common clock; records beyond bounds.
 //!
 //! For: `trace info` and stack files over small traces. Must never know: readers' insides.
 #![allow(clippy::unwrap_used, clippy::panic)]
