@@ -18,8 +18,8 @@ LINES = "3,R,0,4096,500000\n3,R,4096,4096,1499000\n3,R,8192,4096,1000000\n"
 INFO = [sys.executable, "-m", "cachewright", "trace", "info", "--json"]
 
 
-def facts(words: list[str], **how: object) -> dict[str, object]:
-    done = subprocess.run(words, capture_output=True, check=False, **how)  # type: ignore[call-overload]
+def facts(words: list[str], given: bytes = b"") -> dict[str, object]:
+    done = subprocess.run(words, capture_output=True, check=False, input=given)
     assert done.returncode == 0, done.stderr.decode()
     found = json.loads(done.stdout)
     assert isinstance(found, dict)
@@ -33,7 +33,7 @@ def test_a_pipe_is_read_as_a_file_is(tmp_path: Path) -> None:
     expected = facts([*INFO, str(plain)])
     shell = f"{' '.join(INFO)} <(gunzip -c {packed})"
     found = [
-        facts([*INFO, "-"], input=packed.read_bytes()),
+        facts([*INFO, "-"], packed.read_bytes()),
         facts(["bash", "-c", shell]),
     ]
     for one in found:
