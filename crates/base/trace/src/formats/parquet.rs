@@ -214,11 +214,11 @@ impl ParquetReader {
             if self.group >= self.file.num_row_groups() {
                 return Ok(false);
             }
+            self.columns.clear();
             self.check_group()?;
             let group = self.file.get_row_group(self.group).map_err(|e| e.to_string())?;
             self.left = usize::try_from(group.metadata().num_rows())
                 .map_err(|_| "a negative number of rows".to_owned())?;
-            self.columns.clear();
             for leaf in self.leaves {
                 let column = match leaf {
                     Some(leaf) => Some(Column::open(group.as_ref(), leaf)?),

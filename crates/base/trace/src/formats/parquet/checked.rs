@@ -36,11 +36,15 @@ impl<R: ChunkReader + 'static> Checked<R> {
                 return Err(format!("a row group at bytes {} to {}", range.start, range.end));
             }
             let mut window = into.lock().map_err(|_| "it failed before".to_owned())?;
-            // The last row group goes before the next one comes.
-            *window = None;
-            let bytes = from.get_bytes(range.start, len as usize).map_err(|e| e.to_string())?;
+            // The next row group takes the memory of the last one, whose columns are closed: fresh
+            // memory costs as much as decoding.
+            let last = window.take().and_then(|(_, bytes)| bytes.try_into_mut().ok());
+            let mut bytes = last.unwrap_or_default();
+            bytes.resize(len as usize, 0);
+            let mut reader = from.get_read(range.start).map_err(|e| e.to_string())?;
+            reader.read_exact(&mut bytes).map_err(|e| e.to_string())?;
             let crc = crc32fast::hash(&bytes);
-            *window = Some((range.start, bytes));
+            *window = Some((range.start, bytes.freeze()));
             Ok(crc)
         };
         (Checked { file, window }, Box::new(load))
