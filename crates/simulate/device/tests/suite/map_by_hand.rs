@@ -77,7 +77,7 @@ fn a_page_of_the_table_that_is_being_read_is_not_read_again() {
 }
 
 /// Memory for one entry and three requests that wait for the same read. Each entry is used as it
-/// comes in and then pushed out by the next: nothing is read twice, nobody starts anew.
+/// comes in and then pushed out by the next: nothing is read twice, no request starts anew.
 #[test]
 fn a_request_that_waited_for_its_entry_does_not_lose_it_before_use() {
     let mut params = tiny(1);

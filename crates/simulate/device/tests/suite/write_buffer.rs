@@ -13,7 +13,7 @@ use ssd_flows::{Flow, run, small};
 /// Messages of a write and of a read on the link (NVMe), with 8 KiB of data.
 const WRITE_LINK: u64 = 8 + 8 + 25 + 8 + 2_496 + 11;
 const READ_LINK: u64 = 8 + 8 + 25 + 2_496 + 11;
-/// Room for two pages, taken in 5 us each.
+/// Space for two pages, taken in 5 us each.
 const BUFFER: [(&str, &str); 2] = [("write_buffer", "16KiB"), ("write_buffer_time", "5us")];
 const PROGRAM: u64 = 361 + 24_576 + 750_000;
 
