@@ -6,7 +6,10 @@
 set -uo pipefail
 repository="$(cd "$(dirname "$0")/.." && pwd)"
 command="$repository/.venv/bin/cachewright"
-[ -x "$command" ] || { echo "newcomer: found no $command, expected it after \`make develop\`"; exit 2; }
+if ! [ -x "$command" ]; then
+  echo "newcomer: found no $command, expected it after \`make develop\`"
+  exit 2
+fi
 here="$(mktemp -d)"
 trap 'rm -rf "$here"' EXIT
 cd "$here" || exit 2
@@ -29,7 +32,10 @@ step() {
   "$command" "$@" > out.log 2> err.log < /dev/null
   status=$?
   printf '%3d  cachewright %s\n' "$status" "$*"
-  [ "$status" = "$expected" ] || { fail "exit status $status, expected $expected"; tail -n 5 err.log; }
+  if [ "$status" != "$expected" ]; then
+    fail "exit status $status, expected $expected"
+    tail -n 5 err.log
+  fi
   if grep -q 'Traceback' out.log err.log; then fail 'a traceback'; tail -n 5 err.log; fi
   [ "$expected" = 0 ] || grep -q '^error: ' err.log || fail 'no sentence that begins with error:'
   rm -f out.log err.log

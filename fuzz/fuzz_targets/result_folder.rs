@@ -14,13 +14,16 @@ static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
 });
 
 fuzz_target!(|input: &[u8]| {
-    std::fs::write(FOLDER.join("cases/key.json"), input).expect("a writable temporary folder");
-    let store = Store::open(Some(&FOLDER), false).expect("a folder");
-    if let Ok(Some((answer, rows))) = store.load("key") {
-        assert!(answer.is_object());
-        // What is kept again reads the same.
-        store.save("key", &answer, &rows).expect("a writable temporary folder");
-        let (again, same) = store.load("key").expect("readable").expect("kept");
-        assert_eq!((again, same.len()), (answer, rows.len()));
+    // A temporary folder that cannot be written says nothing about the input.
+    let written = std::fs::write(FOLDER.join("cases/key.json"), input);
+    let Ok(store) = Store::open(Some(&FOLDER), false) else { return };
+    let Some((answer, rows)) = written.ok().and_then(|()| store.load("key").ok()).flatten() else {
+        return;
+    };
+    assert!(answer.is_object());
+    // What is kept again reads the same.
+    if store.save("key", &answer, &rows).is_ok() {
+        let again = store.load("key").ok().flatten().map(|(answer, rows)| (answer, rows.len()));
+        assert_eq!(again, Some((answer, rows.len())));
     }
 });

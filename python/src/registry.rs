@@ -123,7 +123,8 @@ fn formats() -> String {
     let list = cachewright_trace::FORMATS.iter().map(|entry| {
         let writer = WRITE_FORMATS.iter().find(|writer| writer.name == entry.name);
         json!({"name": entry.name, "doc": entry.doc, "source": entry.source, "needs": [],
-               "settings": options(&[entry.options, COMMON_OPTIONS].concat()), "writes": writer.is_some(),
+               "settings": options(&[entry.options, COMMON_OPTIONS].concat()),
+               "writes": writer.is_some(),
                "suffixes": writer.map_or(&[][..], |writer| writer.suffixes),
                "write_settings": options(writer.map_or(&[], |writer| writer.options))})
     });

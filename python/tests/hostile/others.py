@@ -10,14 +10,15 @@ from hostile.case import Case, text
 from hostile.stacks import BASE, TRACE
 
 STACK = {"s.toml": text(BASE), "t.csv": text(TRACE)}
+ARCHITECTURE = {
+    "kind": "gru",
+    "inputs": 1,
+    "hidden": [2],
+    "heads": [{"name": "fc", "outputs": 1}],
+}
 GRU = {
     "version": 1,
-    "architecture": {
-        "kind": "gru",
-        "inputs": 1,
-        "hidden": [2],
-        "heads": [{"name": "fc", "outputs": 1}],
-    },
+    "architecture": ARCHITECTURE,
     "features": ["f"],
     "normalisation": {"mean": [0.0], "deviation": [1.0]},
     "test_vector": {"inputs": [[0.5]], "outputs": [[0.0]]},
@@ -58,10 +59,10 @@ def _models() -> Iterator[Case]:
         "a description that is no JSON": _file(b'{"__metadata__": {"cachewright": "{"}}'),
         "of another version": gru(version=9),
         "an unknown key": gru(colour="red"),
-        "an unknown kind": gru(architecture={**GRU["architecture"], "kind": "oracle"}),  # type: ignore[dict-item]
-        "too many units": gru(architecture={**GRU["architecture"], "hidden": [10**9]}),  # type: ignore[dict-item]
-        "no layer": gru(architecture={**GRU["architecture"], "hidden": []}),  # type: ignore[dict-item]
-        "no input": gru(architecture={**GRU["architecture"], "inputs": 0}),  # type: ignore[dict-item]
+        "an unknown kind": gru(architecture={**ARCHITECTURE, "kind": "oracle"}),
+        "too many units": gru(architecture={**ARCHITECTURE, "hidden": [10**9]}),
+        "no layer": gru(architecture={**ARCHITECTURE, "hidden": []}),
+        "no input": gru(architecture={**ARCHITECTURE, "inputs": 0}),
         "a feature too many": gru(features=["f", "g"]),
         "a deviation of zero": gru(normalisation={"mean": [0.0], "deviation": [0.0]}),
         "no tensor": gru(),
