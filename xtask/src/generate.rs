@@ -134,10 +134,10 @@ mod tests {
     fn a_stale_page_is_named_and_then_written() {
         let root = std::env::temp_dir().join(format!("xtask-generate-{}", std::process::id()));
         fs::create_dir_all(root.join("docs")).unwrap();
-        let both = [PAGE, devices::PAGE];
-        assert_eq!(pages(&root, true).unwrap(), both);
+        let every = [PAGE, devices::PAGE, formats::PAGE];
+        assert_eq!(pages(&root, true).unwrap(), every);
         assert!(!root.join(PAGE).exists(), "checking writes nothing");
-        assert_eq!(pages(&root, false).unwrap(), both);
+        assert_eq!(pages(&root, false).unwrap(), every);
         assert_eq!(pages(&root, true).unwrap(), Vec::<String>::new());
         fs::write(root.join(PAGE), "old").unwrap();
         assert_eq!(pages(&root, true).unwrap(), [PAGE]);

@@ -34,7 +34,7 @@ COMMANDS = {
     "mrc": ("mrc:mrc", "Show miss-ratio curves of a stack's tenants or of one trace."),
     "plan": (
         "plan:plan",
-        "Find the smallest cache that meets every tenant's goal, and how to split it.",
+        "Find the smallest cache that meets the tenants' goals, and how to split it.",
     ),
     "wa": ("wa:wa", "Show the write amplification of separations on a trace or a stack."),
     "train": ("train:app", "Train the models of schemes that learn."),

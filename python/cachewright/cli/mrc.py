@@ -105,9 +105,9 @@ def mrc(
     """
     how, to, shown = curve or CurveArgs(), files or CurveFiles(), options.shown(show)
     spec = source if is_stack_path(source) else (trace or options.TraceArgs()).trace(source)
-    _check_figure(to.figure)
     for path in _figure_paths(to.figure, how.latency):
         targets.check(path, files_of(spec), overwrite=to.force, how=targets.FORCE)
+    _check_figure(to.figure)
     folder = to.out
     if folder is None and to.report:
         folder = RESULTS / (source.name.split(".")[0] or "mrc")

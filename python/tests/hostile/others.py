@@ -126,7 +126,7 @@ def _imports() -> Iterator[Case]:
     }
     for what, content in bad.items():
         files = {"c.xml": content, "w.xml": content}
-        yield Case(f"mqsim: {what}", files, ("import", "mqsim", "c.xml", "w.xml"), ("c.xml",))
+        yield Case(f"mqsim: {what}", files, ("import", "mqsim", "c.xml", "w.xml"), (".xml",))
 
 
 def _options() -> Iterator[Case]:
@@ -147,7 +147,7 @@ def _options() -> Iterator[Case]:
         "a vary without value": (("compare", "{}", "--vary", "policy="), "--vary"),
         "a vary of an unknown key": (("compare", "{}", "--vary", "cache.x=1,2"), "cache.x"),
         "a plan without goals": (("plan", "{}"), "goal"),
-        "a plan of an unknown partition": (("plan", "{}", "--partition", "nine"), "nine"),
+        "a plan without goals or partition": (("plan", "{}", "--partition", "nine"), "goal"),
         "an unknown separation": (("wa", "t.csv", "--separation", "nine"), "nine"),
         "an over-provisioning below zero": (("wa", "t.csv", "--op", "-1%"), "op"),
         "a superblock of no size": (("wa", "t.csv", "--superblock", "0B"), "superblock"),

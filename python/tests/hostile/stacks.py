@@ -9,7 +9,7 @@ from hostile.case import Case, text
 TRACE = "".join(f"1,{'RW'[at % 2]},{at % 50 * 4096},4096,{at * 1000}\n" for at in range(200))
 BASE = '[cache]\ncapacity = "1MiB"\n[[tenant]]\nname = "t"\ntrace = "t.csv"\n'
 DEVICES = '[device.cache]\nmodel = "ram"\n[device.backing]\nmodel = "hdd-7200-2tb"\n'
-SSD = BASE + '[machine]\nsystem = "ssd"\n[device.ssd]\nmodel = "icache-modern"\n'
+SSD = BASE.replace("[cache]\n", '[cache]\nblock = "8KiB"\n') + '[machine]\nsystem = "ssd"\n[device.ssd]\nmodel = "icache-modern"\n'
 
 # What is wrong: the whole file and what the error must name.
 WHOLE = {
@@ -22,12 +22,12 @@ WHOLE = {
     "an unknown key": (BASE.replace("capacity", "capasity"), "capasity"),
     "a table as a number": ("cache = 3\n" + BASE[BASE.index("[[") :], "cache"),
     "a tenant as a number": ('tenant = 3\n[cache]\ncapacity = "1MiB"\n', "tenant"),
-    "a key twice": (BASE + 'trace = "u.csv"\n', "trace"),
+    "a key twice": (BASE + 'trace = "u.csv"\n', "line 6"),
     "two tenants of one name": (BASE + '[[tenant]]\nname = "t"\ntrace = "t.csv"\n', "`t`"),
     "a tenant called all": (BASE.replace('"t"', '"all"'), "all"),
-    "a control character in a name": (BASE.replace('"t"', '"a\\u0007b"'), "tenant.name"),
-    "a line break in a name": (BASE.replace('"t"', '"a\\nb"'), "tenant.name"),
-    "an empty name": (BASE.replace('"t"', '""'), "tenant.name"),
+    "a control character in a name": (BASE.replace('"t"', '"a\\u0007b"'), "tenant[1].name"),
+    "a line break in a name": (BASE.replace('"t"', '"a\\nb"'), "tenant[1].name"),
+    "an empty name": (BASE.replace('"t"', '""'), "tenant[1].name"),
     "a name that leaves its folder": ('name = "../../etc/x"\n' + BASE, "name"),
     "an absolute path as name": ('name = "/etc/x"\n' + BASE, "name"),
     "a name of dots": ('name = ".."\n' + BASE, "name"),
@@ -76,7 +76,7 @@ KEYS = {
     "replay.warmup": ['"-1s"', '"soon"', "3"],
     "replay.loop": ['"ajar"', "1"],
     "replay.queue_depth": ["0", "-1", "100000000000", '"x"'],
-    "replay.profile_share": ["0.0", "1.5", "nan", "-1.0", '"x"'],
+    "replay.profile_share": ["1.5", "nan", "-1.0", '"x"'],
     "replay.no_such_key": ["1"],
     "seed": ["-1", '"x"', "1.5", "true"],
     "tenant.weight": ["-1.0", "nan", "inf", '"x"'],
