@@ -1,7 +1,7 @@
 //! What the tests of timed replay share: workloads in memory, machines of named devices.
 
 #[path = "../inline/mod.rs"]
-mod inline;
+pub mod inline;
 
 use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
 use cachewright_curve::{CurveSet, Method};

@@ -1,7 +1,7 @@
 //! What an access is worth is counted over all that comes after it, and over nothing else.
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
-use crate::inline;
+use crate::common::inline;
 
 use cachewright_policy::registry::boxed;
 use cachewright_policy::{Access, NEVER, Verdict};

@@ -1,11 +1,10 @@
 //! The tests of the system crate, one module per subject, in one binary.
 //!
 //! For: one link for all of them. Must never know: what any of them tests.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
 #[path = "../common/mod.rs"]
 mod common;
-#[path = "../inline/mod.rs"]
-mod inline;
 #[path = "../places/mod.rs"]
 mod places;
 #[path = "../../../device/tests/ssd_flows/mod.rs"]

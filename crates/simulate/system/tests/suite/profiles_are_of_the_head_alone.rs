@@ -1,7 +1,7 @@
 //! A profile is what a tenant's head alone would have hit, and nothing of the others.
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
-use crate::inline;
+use crate::common::inline;
 
 use cachewright_cache::WriteMode;
 use cachewright_policy::Registered;

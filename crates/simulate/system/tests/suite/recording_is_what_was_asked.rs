@@ -1,7 +1,7 @@
 //! A recording holds every block of every request, numbered densely, in order of time.
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
-use crate::inline;
+use crate::common::inline;
 
 use cachewright_policy::Asked;
 use cachewright_system::recording::{LAST, TRIM, WRITE};

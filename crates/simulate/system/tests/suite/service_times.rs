@@ -1,7 +1,7 @@
 //! Service times are those of a device alone: of its model, without a queue, and of where it was.
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
-use crate::inline;
+use crate::common::inline;
 
 use cachewright_device::parameters::read;
 use cachewright_device::{AnyDevice, model};
