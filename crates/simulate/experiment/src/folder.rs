@@ -8,13 +8,24 @@ use crate::{ExperimentError, Spec};
 use serde::Deserialize;
 use std::path::Path;
 
-/// The document of a result folder.
+/// The document of a folder of `run` and `compare`.
 pub const RESULT: &str = "result.json";
 /// Tenants that a message names.
 const NAMED: usize = 4;
 
-/// What of a result says whose it is.
-#[derive(Debug, Deserialize, PartialEq, Eq)]
+/// What of a document says whose it is.
+#[derive(Debug, Deserialize)]
+struct Document {
+    name: String,
+    spec: Tenants,
+}
+
+#[derive(Debug, Deserialize)]
+struct Tenants {
+    tenant: Vec<OwnedTrace>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
 struct Owner {
     name: String,
     tenants: Vec<OwnedTrace>,
@@ -55,24 +66,30 @@ impl Owner {
     }
 }
 
-/// Refuses a folder that holds the result of another stack, or a `result.json` of something else.
-pub fn check_owner(out: &Path, spec: &Spec) -> Result<(), ExperimentError> {
-    let path = out.join(RESULT);
+/// Refuses a folder whose `document` is of another stack, or of something else; `option` replaces it.
+pub fn check_owner(
+    out: &Path,
+    document: &str,
+    spec: &Spec,
+    option: &str,
+) -> Result<(), ExperimentError> {
+    let path = out.join(document);
     let refuse = |message| Err(ExperimentError::Spec { origin: out.to_owned(), message });
     if !path.is_file() {
         return Ok(());
     }
     let bytes = std::fs::read(&path)
         .map_err(|error| ExperimentError::Io { path, message: error.to_string() })?;
-    let found = serde_json::from_slice::<Owner>(&bytes).ok();
+    let found = serde_json::from_slice::<Document>(&bytes).ok();
+    let found = found.map(|found| Owner { name: found.name, tenants: found.spec.tenant });
     let ours = Owner::of(spec);
     let expected = format!(
-        "expected that of {}; name another folder, or replace it with `--fresh`",
+        "expected that of {}; name another folder, or replace it with `{option}`",
         ours.text()
     );
     match found {
         Some(found) if found.is(&ours) => Ok(()),
         Some(found) => refuse(format!("found the result of {}, {expected}", found.text())),
-        None => refuse(format!("found a `{RESULT}` that is no result, {expected}")),
+        None => refuse(format!("found a `{document}` that is no result, {expected}")),
     }
 }

@@ -1,13 +1,14 @@
 //! A document of one call in its result folder.
 //!
 //! For: `mrc.json` and `plan.json`: nothing of another stack is replaced unless asked for, and a
-//! document appears whole or not at all. Must never know: what a document says. Stacks are told
-//! apart by their names and the names and trace files of their tenants.
+//! document appears whole or not at all. Must never know: what a document says, how stacks are told
+//! apart.
 
+use crate::folder::check_owner;
 use crate::store::write_document;
 use crate::{ExperimentError, Spec};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Where a document goes; nothing is written without a folder.
 #[derive(Clone, Copy, Debug)]
@@ -34,22 +35,7 @@ impl Place<'_> {
             message: error.to_string(),
         };
         std::fs::create_dir_all(folder).map_err(|error| failure(folder, &error))?;
-        let path = folder.join(self.file);
-        let bytes = match std::fs::read(&path) {
-            Ok(bytes) if !force => bytes,
-            Ok(_) => return Ok(()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(failure(&path, &error)),
-        };
-        let expected = "expected another folder, or `force` to replace it";
-        let Ok(document) = serde_json::from_slice::<Value>(&bytes) else {
-            return refuse(&path, format!("found a file that is no result, {expected}"));
-        };
-        if whose(&document) == of(spec) {
-            return Ok(());
-        }
-        let found = document["name"].as_str().unwrap_or("without a name");
-        refuse(&path, format!("found the result of another stack (`{found}`), {expected}"))
+        if force { Ok(()) } else { check_owner(folder, self.file, spec, "--force") }
     }
 
     /// Writes the document.
@@ -59,26 +45,4 @@ impl Place<'_> {
             None => Ok(()),
         }
     }
-}
-
-/// A stack's name, and the names and trace files of its tenants.
-type Whose = (Option<String>, Vec<(String, Option<PathBuf>)>);
-
-fn of(spec: &Spec) -> Whose {
-    let file = |path: &Path| path.file_name().map(PathBuf::from);
-    let tenant = |tenant: &crate::spec::TenantSpec| (tenant.name.clone(), file(&tenant.path));
-    (Some(spec.name.clone()), spec.tenants.iter().map(tenant).collect())
-}
-
-fn whose(document: &Value) -> Whose {
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let tenants = document["spec"]["tenant"].as_array().into_iter().flatten();
-    let tenant = |tenant: &Value| {
-        let trace = text(&tenant["trace"]).unwrap_or_default();
-        (
-            text(&tenant["name"]).unwrap_or_default(),
-            Path::new(&trace).file_name().map(PathBuf::from),
-        )
-    };
-    (text(&document["name"]), tenants.map(tenant).collect())
 }

@@ -5,7 +5,7 @@
 //! are not run again; each answer is written as soon as its case is done.
 
 use crate::case::{Case, expand_with};
-use crate::folder::check_owner;
+use crate::folder::{RESULT, check_owner};
 use crate::foreign::ForeignPolicies;
 use crate::lanes::{Plan, measured};
 use crate::models::fingerprint as fingerprint_of_models;
@@ -88,7 +88,7 @@ pub fn run(
     check(text, origin, &options.set)?;
     let spec = Spec::parse(text, origin, &options.set)?;
     if let Some(out) = options.out.as_deref().filter(|_| !options.fresh) {
-        check_owner(out, &spec)?;
+        check_owner(out, RESULT, &spec, "--fresh")?;
     }
     let foreign = &options.foreign;
     let cases = expand_with(text, origin, &options.set, &options.vary, foreign, progress)?;
