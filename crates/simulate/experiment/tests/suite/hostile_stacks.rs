@@ -134,7 +134,6 @@ fn curves_are_bounded_by_the_names_of_their_options() {
         (MrcOptions { points: 2_000_000_000, ..with() }, "`points`: found 2000000000, expected"),
         (MrcOptions { windows: 100_000, ..with() }, "`windows`: found 100000, expected 0 to 1000"),
         (MrcOptions { verify: 1 << 40, ..with() }, "`verify`: found"),
-        (MrcOptions { points: 10_000, windows: 1_000, ..with() }, "expected"),
         (
             MrcOptions { method: "shards-size".to_owned(), size: Some(0), ..with() },
             "`size`: found 0, expected",
