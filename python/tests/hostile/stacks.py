@@ -9,7 +9,10 @@ from hostile.case import Case, text
 TRACE = "".join(f"1,{'RW'[at % 2]},{at % 50 * 4096},4096,{at * 1000}\n" for at in range(200))
 BASE = '[cache]\ncapacity = "1MiB"\n[[tenant]]\nname = "t"\ntrace = "t.csv"\n'
 DEVICES = '[device.cache]\nmodel = "ram"\n[device.backing]\nmodel = "hdd-7200-2tb"\n'
-SSD = BASE.replace("[cache]\n", '[cache]\nblock = "8KiB"\n') + '[machine]\nsystem = "ssd"\n[device.ssd]\nmodel = "icache-modern"\n'
+SSD = (
+    BASE.replace("[cache]\n", '[cache]\nblock = "8KiB"\n')
+    + '[machine]\nsystem = "ssd"\n[device.ssd]\nmodel = "icache-modern"\n'
+)
 
 # What is wrong: the whole file and what the error must name.
 WHOLE = {

@@ -66,7 +66,8 @@ impl Owner {
     }
 }
 
-/// Refuses a folder whose `document` is of another stack, or of something else; `option` replaces it.
+/// Refuses a folder whose `document` is of another stack or of something else; `option` replaces
+/// it.
 pub fn check_owner(
     out: &Path,
     document: &str,
