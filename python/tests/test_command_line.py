@@ -398,9 +398,12 @@ def test_an_interrupt_stops_a_run_with_one_sentence(
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(progress._Lines, "on_progress", interrupted)
+    # A shell that starts tests in the background has interrupts ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     seeds = "seed=" + ",".join(str(seed) for seed in range(300))
     words = ["compare", "long.csv", "--policy", "lru,arc,lirs", "--vary", seeds, "--out", "r"]
     answer = command(*words, "--capacity", "1%wss")
+    signal.signal(signal.SIGINT, before)
     kept = len(list((traces / "r" / "cases").glob("*.json")))
     expected = f"{kept} of 900 cases are kept in r; the same command goes on from there"
     assert (answer.status, answer.out) == (130, "")

@@ -9,6 +9,7 @@ import bz2
 import gzip
 import json
 import lzma
+import re
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -60,8 +61,10 @@ def test_a_named_format_comes_before_the_suffix(traces: Path, command: Command) 
     assert (traces / "t").read_bytes() == (traces / "a.csv").read_bytes()
 
 
-def test_every_format_that_is_written_has_a_suffix_in_the_help(command: Command) -> None:
-    shown = command("trace", "--help").out
+def test_every_format_that_is_written_has_a_suffix_in_the_help(
+    folder: Path, command: Command
+) -> None:
+    shown = re.sub("\x1b\\[[0-9;]*m", "", command("trace", "--help").out)
     written = [entry for entry in cachewright.list_formats() if entry["writes"]]
     assert [entry["name"] for entry in written] == ["alibaba", "oracle-general", "parquet"]
     for entry in written:
