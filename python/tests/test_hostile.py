@@ -38,7 +38,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
 
 def test_the_corpus_is_large_and_its_names_differ() -> None:
     assert len(list(corpus.cases())) == len(CASES)
-    assert len(CASES) >= 200
+    assert len(CASES) >= 300
 
 
 @pytest.mark.parametrize("name", list(CASES))
