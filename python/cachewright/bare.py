@@ -38,7 +38,7 @@ def stack_of(
     >>> stack["cache"]
     {'policy': 'lru', 'capacity': '10%wss'}
     """
-    names = _names(traces)
+    names = names_of(traces)
     shown = names[:_NAMED] if len(names) <= _NAMED + 1 else [*names[:_NAMED], "and-more"]
     tenants = [
         {"name": name, "trace": os.fspath(trace), **options.tenant_keys()}
@@ -48,7 +48,7 @@ def stack_of(
     return {"name": "-".join(shown), "cache": table, "tenant": tenants}
 
 
-def _names(traces: Sequence[PathLike]) -> list[str]:
+def names_of(traces: Sequence[PathLike]) -> list[str]:
     """Return a name of its own for each trace: its file name up to the first dot."""
     found: list[str] = []
     for trace in traces:

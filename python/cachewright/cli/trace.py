@@ -14,7 +14,7 @@ from typing import Annotated, TypeVar
 
 from cyclopts import App, Parameter
 
-from cachewright import _native, api, targets, traces, words
+from cachewright import _native, api, bare, targets, traces, words
 from cachewright.cli import info as info_view
 from cachewright.cli import options, output
 from cachewright.cli.options import TraceArgs
@@ -209,7 +209,7 @@ def merge(
     if not paths:
         raise _native.SpecError("found no trace to merge, expected one or more before `--out`")
     how = (trace or TraceArgs()).options()
-    names = _names(list(paths))
+    names = bare.names_of(list(paths))
     starts = _by_name(start or [], "--start", names, _native.parse_duration)
     scales = _by_name(scale or [], "--scale", names, _factor)
     inputs = [
@@ -306,19 +306,6 @@ def _natural(option: str, number: int) -> int:
     if number < 0:
         raise _native.SpecError(f"{option}: found {number}, expected 0 or more")
     return number
-
-
-def _names(paths: list[Path]) -> list[str]:
-    """Return a name of its own for each path."""
-    found: list[str] = []
-    for path in paths:
-        stem = path.name.split(".")[0] or "trace"
-        name, number = stem, 1
-        while name in found:
-            number += 1
-            name = f"{stem}-{number}"
-        found.append(name)
-    return found
 
 
 def _factor(text: str) -> float:
