@@ -24,9 +24,9 @@ T = TypeVar("T")
 
 app = App(
     name="trace",
-    help="""Look at block traces and make new ones.
-
-The name of the file to write says its format: `.parquet` (the native one, which keeps everything),
+    help="Look at block traces and make new ones.",
+    # Not a part of `help`: that is replaced in place when another command's help lists this one.
+    help_epilogue="""The name of the file to write says its format: `.parquet` (the native one, which keeps everything),
 `.csv` (Alibaba's columns), `.oracleGeneral` or `.oracleGeneral.bin` (libCacheSim's records); the
 last three also with `.gz`, `.zst`, `.xz` or `.bz2` for a compressed file. A format named by an
 option comes first. An existing file is replaced with `--force` alone, a file that is read never.
@@ -37,7 +37,7 @@ To = Annotated[str | None, Parameter(name=["--to", "--to-format"])]
 ToOption = Annotated[list[str] | None, Parameter(name="--to-option", negative=())]
 
 
-@app.command
+@app.command(help_epilogue="")
 def info(
     path: Path, *, block: str = "4KiB", json: options.Json = False, trace: TraceArgs | None = None
 ) -> None:
@@ -62,7 +62,7 @@ def info(
     info_view.show(document)
 
 
-@app.command
+@app.command(help_epilogue="")
 def head(
     path: Path,
     *,
