@@ -1,13 +1,14 @@
 """Numbers as people read them: counts, sizes, durations and ratios with sensible precision.
 
 For: every table, chart and message of the package. Must never know: what the numbers mean.
-Units: bytes and nanoseconds come in, text goes out; `nothing` stands for an absent value.
+Units: bytes and nanoseconds come in, text goes out; `nothing` stands for an absent value. The text
+of a number keeps its value, so that a table of texts is a table of numbers too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 NOTHING = "-"
 # From this share of a unit on, three digits round up to one of it.
@@ -17,8 +18,30 @@ _BINARY = (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10))
 _TIMES = ((3_600e9, "h"), (60e9, "min"), (1e9, "s"), (1e6, "ms"), (1e3, "us"))
 
 
+class Number(str):
+    """The text of a number, with the value it was made from (in the unit of the caller)."""
+
+    __slots__ = ("value",)
+    value: float | None
+
+    def __new__(cls, text: str, value: float | None = None) -> Self:
+        """Return `text` that keeps `value`."""
+        made = super().__new__(cls, text)
+        made.value = value
+        return made
+
+
+def value_of(text: str) -> float | None:
+    """Return the value that a text was made from; nothing for any other text."""
+    return text.value if isinstance(text, Number) else None
+
+
 def significant(number: float, digits: int = 3) -> str:
     """Return `number` with `digits` significant digits, without exponent or trailing zeros."""
+    return Number(_significant(number, digits), number)
+
+
+def _significant(number: float, digits: int) -> str:
     if number == 0:
         return "0"
     text = f"{number:.{digits}g}"
@@ -27,9 +50,29 @@ def significant(number: float, digits: int = 3) -> str:
     return text
 
 
+def fixed(number: float | None, digits: int) -> str:
+    """Return `number` with so many decimals: `1.540`."""
+    return NOTHING if number is None else Number(f"{number:.{digits}f}", number)
+
+
+def change(value: float, base: float, digits: int = 1) -> str:
+    """Return how far `value` is above or below `base`, in per cent: `+4.2%`; its value a share."""
+    return NOTHING if base == 0 else signed(value / base - 1, digits)
+
+
+def signed(share: float, digits: int = 1) -> str:
+    """Return a share in per cent with its sign: `-4.2%`."""
+    return Number(f"{100 * share:+.{digits}f}%", share)
+
+
+def times(value: float, base: float) -> str:
+    """Return how many times `base` a value is: `1.17`."""
+    return NOTHING if base == 0 else significant(value / base)
+
+
 def count(number: float | None) -> str:
     """Return a count with thousands separated: `1,234,567`."""
-    return NOTHING if number is None else f"{number:,.0f}"
+    return NOTHING if number is None else Number(f"{number:,.0f}", number)
 
 
 def counted(number: int, noun: str) -> str:
@@ -44,10 +87,9 @@ def size(size_bytes: float | None) -> str:
     for unit, shift in _BINARY:
         scaled = size_bytes / (1 << shift)
         if scaled >= ROUNDS_UP:
-            return (
-                f"{scaled:.0f}{unit}" if scaled == int(scaled) else f"{significant(scaled)}{unit}"
-            )
-    return f"{size_bytes:.0f}B"
+            text = f"{scaled:.0f}" if scaled == int(scaled) else significant(scaled)
+            return Number(f"{text}{unit}", size_bytes)
+    return Number(f"{size_bytes:.0f}B", size_bytes)
 
 
 def duration(time_ns: float | None) -> str:
@@ -56,8 +98,8 @@ def duration(time_ns: float | None) -> str:
         return NOTHING
     for scale, unit in _TIMES:
         if time_ns >= scale * ROUNDS_UP:
-            return f"{significant(time_ns / scale)}{unit}"
-    return f"{time_ns:.0f}ns"
+            return Number(f"{significant(time_ns / scale)}{unit}", time_ns)
+    return Number(f"{time_ns:.0f}ns", time_ns)
 
 
 def clock(seconds: float) -> str:
@@ -77,12 +119,12 @@ def short(number: float) -> str:
 
 def ratio(value: float | None) -> str:
     """Return a ratio with four decimals: `0.6123`."""
-    return NOTHING if value is None else f"{value:.4f}"
+    return NOTHING if value is None else Number(f"{value:.4f}", value)
 
 
 def percent(value: float | None) -> str:
     """Return a ratio as a percentage with one decimal: `61.2%`."""
-    return NOTHING if value is None else f"{100 * value:.1f}%"
+    return NOTHING if value is None else Number(f"{100 * value:.1f}%", value)
 
 
 def setting(value: Any) -> str:

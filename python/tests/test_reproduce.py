@@ -42,7 +42,7 @@ def test_every_figure_of_the_paper_runs_and_stands_beside_its_numbers(
     assert paper_row == "| paper | average | 0.909 | 0.834 | 0.921 | 0.867 | - |"
     rows = [line for line in tables.splitlines() if line.startswith("| none |")]
     assert len(rows) == 4, "figure 7 in two sizes of pages, figure 9, every scheme"
-    assert "the extra writes of shiro beside none: " in answer.out
+    assert "shiro beside none and the rules" in answer.out
     assert len(list((folder / "r").glob("*/wa.json"))) == 12
     first = answer.out
     assert command(*words, "--threads", "1").out == first
@@ -79,7 +79,7 @@ def test_what_enters_the_cache_is_compared_under_every_scheme(
     rows = [line.split()[0] for line in answer.out.splitlines() if " 0." in line or " 1." in line]
     for scheme in ("lru", "reca", "rc-rnn", "rc-x", "belady-bypass", "benefit-oracle"):
         assert scheme in rows, scheme
-    assert "beside" in answer.out, "ours beside the best of the others"
+    assert "best of the others" in answer.out, "ours as quotients by it"
     models = sorted((folder / "c" / "models").iterdir())
     assert len(models) == 4, "two workloads, two sets of features"
     times = [path.stat().st_mtime_ns for path in models]
@@ -112,8 +112,9 @@ def test_mixes_run_under_every_partition(folder: Path, command: Command) -> None
     goals = [line for line in tables.splitlines() if line.startswith("| Workload")]
     assert len(goals) == 11, "seven workloads, three more sizes, a higher goal"
     for partition in ("shared", "equal", "soft-qos", "soft-qos-x", "hull"):
-        rows = [line for line in tables.splitlines() if line.startswith(f"| {partition} |")]
-        assert len(rows) == 15, partition
+        rows = [line for line in tables.splitlines() if line.startswith(f"| {partition} | ")]
+        quotients = [row for row in rows if row.split(" | ")[1] in ("shared", "equal")]
+        assert len(rows) - len(quotients) == 15, partition
     assert len(list((folder / "q").glob("*/result.json"))) == 13
     low = tables.index("Goals too low (beyond the paper)")
     assert "3 of 3" in tables[: tables.index("###", 10)]
@@ -157,7 +158,7 @@ def test_tenants_kept_apart_run_under_every_layout(folder: Path, command: Comman
     assert "| dss (noisy) | oc-cache |" in tables
     base = [row for row in tables.splitlines() if row.startswith("| flashblox | ")]
     assert sum("| 1.00 |" in row or "| **1.00** |" in row for row in base) == 4, "by itself it is 1"
-    assert "beside shared-cache: isolation" in answer.out
+    assert "isolation by shared-cache" in answer.out
     assert (folder / "o" / "fig3" / "oc-cache-1" / "throughput.parquet").is_file()
     again = command(*words, "--threads", "1")
     assert again.out == answer.out
@@ -213,7 +214,7 @@ def test_one_figure_of_mixes_in_a_drive_runs_alone(folder: Path, command: Comman
     answer = command(*words)
     assert answer.status == 0, answer.err
     assert not (folder / "i" / "models").exists()
-    assert answer.out.count("Mix 11") == 3, "among the mixes, in its row, in the sentence"
+    assert answer.out.count("Mix 11") == 2, "among the mixes, in its row"
 
 
 def test_mixes_in_a_drive_that_cannot_be_are_refused(folder: Path) -> None:

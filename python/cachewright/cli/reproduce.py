@@ -1,10 +1,12 @@
 """The command `reproduce`: a paper's figures from its specs, our numbers beside the paper's.
 
-For: running what `specs/PAPER` describes and writing one page. Must never know: any paper.
+For: running what `specs/PAPER` describes, writing one page and judging the paper's claims. Must
+never know: any paper.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from cachewright import reproduce as reproduction
@@ -13,6 +15,7 @@ from cachewright._native import SpecError
 from cachewright.cli import options, output
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
+from cachewright.reproduce import claims, measured
 
 RESULTS = Path("results")
 PAGE, TABLES = "index.html", "tables.md"
@@ -29,7 +32,7 @@ def reproduce(
     threads: options.Threads = 0,
     quiet: options.Quiet = False,
 ) -> None:
-    """Run the figures of a paper and write a page that sets our numbers beside its own.
+    """Run the figures of a paper, set our numbers beside its own and judge its claims.
 
     Parameters
     ----------
@@ -43,7 +46,8 @@ def reproduce(
         Folder of your own volumes instead of the reference traces: `oltp.csv.zst` stands for the
         workload `oltp`; times are shares of each trace's span (docs/reproduce.md).
     out
-        Folder for the page, its tables as Markdown and the results (`results/PAPER`).
+        Folder for the page, its tables as Markdown, `measures.json`, `claims.json` and the results
+        (`results/PAPER`).
     specs
         The folder that holds the papers' folders.
 
@@ -55,6 +59,7 @@ def reproduce(
     if folder.is_file():
         raise SpecError(f"{folder}: found a file, expected a folder for results")
     what = reproduction.load(paper, figure, quick=quick, specs=specs, traces=traces)
+    listed = claims.read(what.setup.folder)
     for sentence in reproduced.remarks(what.setup):
         output.note(sentence)
     with progress() as on_progress:
@@ -70,10 +75,27 @@ def reproduce(
             for index, header in enumerate(one.headers)
         ]
         table(one.heading, columns)
-    for sentence in reproduced.sentences(what):
-        output.say(sentence)
-    output.say(f"page: {reproduced.write(what, folder / PAGE)}")
+    found = reproduced.measured(what, every=figure is None)
+    judged = claims.judged(listed, found.measures, whole=found.whole)
+    output.say(f"page: {reproduced.write(what, judged, folder / PAGE)}")
     markdown = folder / TABLES
-    markdown.write_text(reproduced.markdown(what), encoding="utf-8")
+    markdown.write_text(reproduced.markdown(what, judged), encoding="utf-8")
     output.say(f"tables: {markdown}")
+    output.say(f"measures: {found.write(folder / measured.FILE)}")
     output.say(words.counted(what.count(), "case"))
+    _claims(judged, folder)
+
+
+def _claims(judged: Sequence[claims.Judged], folder: Path) -> None:
+    """Write what became of the claims, and end with it."""
+    from cachewright.report import claimed
+
+    claims.write(judged, folder / claims.FILE)
+    if judged:
+        one = claimed.short(judged)
+        columns = [
+            Column(header, [row[index] for row in one.rows], numeric=False)
+            for index, header in enumerate(one.headers)
+        ]
+        table(one.title, columns)
+        output.say(claimed.summary(judged))

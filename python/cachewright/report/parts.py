@@ -5,7 +5,10 @@ For: the pages, terminals and Markdown of reproduced papers. Must never know: wh
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from cachewright import words
 
 
 @dataclass(frozen=True)
@@ -13,7 +16,8 @@ class Table:
     """Rows of text under headers; `best` holds the places of the best by column.
 
     `figure` says where the table belongs, `title` what it shows; the first `texts` columns name
-    the row.
+    the row, the first `keys` of them (0: all) tell it from the others. `name` tells the table from
+    others of its figure; the main one has none.
     """
 
     figure: str
@@ -22,13 +26,49 @@ class Table:
     rows: list[list[str]]
     best: list[set[int]]
     texts: int = 1
+    name: str = ""
+    keys: int = 0
 
     @property
     def heading(self) -> str:
         """What the table shows and of which figure, for where figures have no section."""
         return f"{self.figure}: {self.title}" if self.figure else self.title
 
+    def markdown(self) -> str:
+        """Return the table as Markdown, the best of a column bold."""
+        numbers = ["--:"] * (len(self.headers) - self.texts)
+        lines = [_line(self.headers), "|" + "|".join(["---"] * self.texts + numbers) + "|"]
+        for place, row in enumerate(self.rows):
+            cells = [
+                f"**{cell}**" if place in best else cell
+                for cell, best in zip(row, self.best, strict=True)
+            ]
+            lines.append(_line(cells))
+        return "\n".join(lines)
 
-def plain(figure: str, title: str, headers: list[str], rows: list[list[str]], texts: int) -> Table:
+    def measures(self) -> Iterator[tuple[str, float]]:
+        """Give every number of the table as `row/column`, after `name/` where there is one."""
+        before = f"{self.name}/" if self.name else ""
+        for row in self.rows:
+            row_name = ", ".join(cell for cell in row[: self.keys or self.texts] if cell)
+            for header, cell in zip(self.headers[self.texts :], row[self.texts :], strict=True):
+                value = words.value_of(cell)
+                if value is not None:
+                    yield f"{before}{row_name}/{header}", float(value)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def plain(
+    figure: str,
+    title: str,
+    headers: list[str],
+    rows: list[list[str]],
+    texts: int,
+    name: str = "",
+    keys: int = 0,
+) -> Table:
     """Return a table in which nothing is best."""
-    return Table(figure, title, headers, rows, [set() for _ in headers], texts)
+    return Table(figure, title, headers, rows, [set() for _ in headers], texts, name, keys)

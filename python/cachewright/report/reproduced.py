@@ -2,7 +2,7 @@
 
 For: our numbers beside the paper's, figure by figure, whatever the study. Must never know: how they
 were measured, any paper. What a figure shows is the study's own: a module of `STUDIES` with
-`shared`, `shown`, `sentences` and `notes`.
+`shared`, `shown` and `notes`. The numbers of its tables are the paper's measures, by name.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from cachewright import words
 from cachewright.report import (
+    claimed,
     reproduced_amplified,
     reproduced_caching,
     reproduced_drive,
@@ -25,6 +26,8 @@ from cachewright.report.figure import Figure
 from cachewright.report.page import html_table, marked, whole_page
 from cachewright.report.parts import Table
 from cachewright.reproduce import Study, parts
+from cachewright.reproduce.claims import Judged
+from cachewright.reproduce.measured import ALL, Measured, provenance, unique
 from cachewright.reproduce.specs import FigureSpec, Setup
 
 STUDIES: dict[str, Any] = {
@@ -68,30 +71,53 @@ def tables(what: Study) -> list[Table]:
     return found
 
 
-def sentences(what: Study) -> list[str]:
-    """Return what the figures say in a sentence each, our numbers beside the paper's."""
-    return [text for study, part, one in _each(what) for text in study.sentences(part, one)]
+def measured(what: Study, *, every: bool) -> Measured:
+    """Return every number of the tables by name, with where each figure comes from.
+
+    Tables of all figures together count only where `every` figure was run.
+    """
+    found = Measured(what.setup.folder.name)
+    pairs: list[tuple[str, float]] = []
+    drawn = [
+        (figure.name, _tables_of(study.shown(part, figure))) for study, part, figure in _each(what)
+    ]
+    if every:
+        together = [one for name, part in parts(what) for one in STUDIES[name].shared(part)]
+        drawn.append((ALL, together))
+    for figure, own in drawn:
+        found.figures[figure] = provenance(what.setup, figure)
+        found.tables[figure] = [_document(one) for one in own]
+        pairs += [(f"{figure}/{name}", value) for one in own for name, value in one.measures()]
+    found.measures = unique(pairs)
+    return found
 
 
-def markdown(what: Study) -> str:
-    """Return all tables as Markdown, the best of a column bold."""
-    drawn = []
-    for one in tables(what):
-        lines = [f"### {one.heading}", "", _line(one.headers), "|" + "---|" * len(one.headers)]
-        for place, row in enumerate(one.rows):
-            cells = [
-                f"**{cell}**" if place in best else cell
-                for cell, best in zip(row, one.best, strict=True)
-            ]
-            lines.append(_line(cells))
-        drawn.append("\n".join(lines))
-    return "\n\n".join([*drawn, *sentences(what)]) + "\n"
+def _tables_of(shown: Sequence[Table | Figure]) -> list[Table]:
+    return [one for one in shown if isinstance(one, Table)]
 
 
-def write(what: Study, path: Path) -> Path:
+def _document(one: Table) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "title": one.title,
+        "headers": one.headers,
+        "rows": [[str(cell) for cell in row] for row in one.rows],
+        "best": [sorted(places) for places in one.best],
+        "texts": one.texts,
+    }
+
+
+def markdown(what: Study, claims: Sequence[Judged]) -> str:
+    """Return the claims and all tables as Markdown, the best of a column bold."""
+    found = [claimed.table(claims)] if claims else []
+    drawn = [f"### {one.heading}\n\n{one.markdown()}" for one in [*found, *tables(what)]]
+    return "\n\n".join(drawn) + "\n"
+
+
+def write(what: Study, claims: Sequence[Judged], path: Path) -> Path:
     """Write the page and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(_page(what), encoding="utf-8")
+    path.write_text(_page(what, claims), encoding="utf-8")
     return path
 
 
@@ -102,11 +128,7 @@ def _each(what: Study) -> Iterator[tuple[Any, Study, FigureSpec]]:
         yield STUDIES[name], part, figure
 
 
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def _page(what: Study) -> str:
+def _page(what: Study, claims: Sequence[Judged]) -> str:
     setup, known = what.setup, [(STUDIES[name], part) for name, part in parts(what)]
     notes = [*remarks(setup), setup.machine]
     notes += [note for study, part in known for note in study.notes(part)]
@@ -114,33 +136,31 @@ def _page(what: Study) -> str:
     drawn: list[str | Figure] = [
         "<h1>Our numbers beside the paper's</h1>",
         f'<p class="lead">{escape(setup.paper)}</p>',
+        claimed.section(claims),
         f'<ul class="note">{listed}</ul>',
         *(_section(one) for study, part in known for one in study.shared(part)),
     ]
     for study, part, figure in _each(what):
-        drawn.append(_beside(figure, study.sentences(part, figure)))
+        drawn.append(_head(figure))
         for one in study.shown(part, figure):
             drawn.append(_section(one) if isinstance(one, Table) else one)
     return whole_page("Our numbers beside the paper's", drawn)
 
 
-def _beside(figure: FigureSpec, sentences: Sequence[str]) -> str:
-    """Return a figure's head: what the paper has, and what ours says."""
-    claims = {str(key): _claim(value) for key, value in figure.paper.items()}
+def _head(figure: FigureSpec) -> str:
+    """Return a figure's head: its title, and what the paper has."""
+    said = {str(key): _claim(value) for key, value in figure.paper.items()}
     tiles = "".join(
         f"<div><b>{escape(value)}</b><span>{escape(key)}</span></div>"
-        for key, value in claims.items()
+        for key, value in said.items()
         if len(value) <= TILE
     )
-    said = "".join(
-        f"<p>{escape(key)}: {escape(value)}</p>"
-        for key, value in claims.items()
-        if len(value) > TILE
+    rest = "".join(
+        f"<p>{escape(key)}: {escape(value)}</p>" for key, value in said.items() if len(value) > TILE
     )
-    head = f"<p>The paper ({escape(figure.source)}):</p>" if claims else ""
+    head = f"<p>The paper ({escape(figure.source)}):</p>" if said else ""
     tiles = f'<div class="tiles">{tiles}</div>' if tiles else ""
-    ours = "".join(f"<p>{escape(text)}</p>" for text in sentences)
-    return f"<section><h2>{escape(figure.title)}</h2>{head}{tiles}{said}{ours}</section>"
+    return f"<section><h2>{escape(figure.title)}</h2>{head}{tiles}{rest}</section>"
 
 
 def _claim(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What a reproduced paper on write amplification shows: tables, sentences, charts.
+"""What a reproduced paper on write amplification shows: tables and charts.
 
 For: `cachewright.report.reproduced`. Must never know: how numbers were measured, HTML.
 Units: (F-U)/U and F/U are flash writes beyond, and per, host write; shares are ratios.
@@ -42,13 +42,6 @@ def shown(what: Amplified, figure: SchemesSpec) -> list[Table | Figure]:
     return found
 
 
-def sentences(what: Amplified, figure: SchemesSpec) -> list[str]:
-    """Return what a figure says in a sentence each, our numbers beside the paper's."""
-    if figure.shows == "extra-writes" and figure.base and figure.learned:
-        return [_overall(what, figure, op) for op in figure.op]
-    return []
-
-
 def _traces(what: Amplified) -> Table:
     rows = []
     for workload, drive in product(what.setup.workloads, what.drives()):
@@ -57,10 +50,10 @@ def _traces(what: Amplified) -> Table:
         rows.append(
             [
                 workload.name,
-                rounds if document["looped"] else "once",
-                words.size(document["logical_pages"] * document["page_bytes"]),
                 words.size(document["page_bytes"]),
                 words.size(document["superblock_bytes"]),
+                rounds if document["looped"] else "once",
+                words.size(document["logical_pages"] * document["page_bytes"]),
                 words.count(document["live_pages"]),
                 words.count(document["working_pages"]),
                 words.count(document["load_pages"]),
@@ -68,9 +61,9 @@ def _traces(what: Amplified) -> Table:
                 words.significant(document["drive_writes"]),
             ]
         )
-    headers = ["trace", "replayed", "drive", "page", "superblock", "most live at once"]
+    headers = ["trace", "page", "superblock", "replayed", "drive", "most live at once"]
     headers += ["pages ever written", "loaded", "written", "drive writes"]
-    return plain("", "Traces", headers, rows, 2)
+    return plain("", "Traces", headers, rows, 4, "traces", keys=3)
 
 
 def _tables(what: Amplified, figure: SchemesSpec, op: str) -> list[Table]:
@@ -83,7 +76,7 @@ def _tables(what: Amplified, figure: SchemesSpec, op: str) -> list[Table]:
             return [_metadata(what, figure, op)]
         case "ablation":
             return [_extra(what, figure, op), _averages(what, figure, op)]
-    return [_extra(what, figure, op)]
+    return [_extra(what, figure, op), *_beside(what, figure, op)]
 
 
 def _title(figure: SchemesSpec) -> str:
@@ -112,17 +105,17 @@ def _extra(what: Amplified, figure: SchemesSpec, op: str) -> Table:
     for place, scheme in enumerate(order):
         mean = columns[-1][place]
         row = [scheme.title + (" (bound)" if bound[scheme] else "")]
-        row += [*(f"{column[place]:.3f}" for column in columns), f"{1 + mean:.3f}"]
+        row += [*(words.fixed(column[place], 3) for column in columns), words.fixed(1 + mean, 3)]
         if base is not None:
             own = what.mean(figure, base, op)
-            changes = [_change(mean, own), _change(1 + mean, 1 + own)]
+            changes = [words.change(mean, own), words.change(1 + mean, 1 + own)]
             row += [words.NOTHING] * 2 if scheme is base else changes
         rows.append(row)
     headers = ["scheme", *_names(what, figure), "mean", "F/U, mean"]
     if base is not None:
         headers += [f"(F-U)/U beside {base.title}", f"F/U beside {base.title}"]
     best += [set() for _ in headers[len(best) :]]
-    return Table(_title(figure), _at("(F-U)/U", op), headers, rows, best)
+    return Table(_title(figure), _at("(F-U)/U", op), headers, rows, best, name=op)
 
 
 def _names(what: Amplified, figure: SchemesSpec) -> list[str]:
@@ -130,10 +123,6 @@ def _names(what: Amplified, figure: SchemesSpec) -> list[str]:
     workloads = what.setup.workloads
     looped = {w.name: what.document(w, figure.drive)["looped"] for w in workloads}
     return [f"{name} {amplification.DAGGER}" if flag else name for name, flag in looped.items()]
-
-
-def _change(value: float, base: float) -> str:
-    return words.NOTHING if base == 0 else f"{100 * (value / base - 1):+.1f}%"
 
 
 def _judged(what: Amplified, figure: SchemesSpec, op: str) -> list[tuple[Scheme, list[Any]]]:
@@ -154,20 +143,20 @@ def _classifier(what: Amplified, figure: SchemesSpec, op: str) -> Table:
     for scheme, each in _judged(what, figure, op):
         for name, one in zip(_names(what, figure), each, strict=True):
             if one is not None:
-                rows.append([scheme.title, name, *(f"{one[key]:.3f}" for key in keys)])
+                rows.append([scheme.title, name, *(words.fixed(one[key], 3) for key in keys)])
         rows.append([scheme.title, "average", *_means(each)])
     if all(isinstance(figure.paper.get(key), float) for _, key in MEASURES):
         numbers = [f"{figure.paper[key]:.3f}" for _, key in MEASURES]
         rows.append(["paper", "average", *numbers, words.NOTHING])
-    return plain(
-        _title(figure), _at("predictions", op), _measure_headers("scheme", "trace"), rows, 2
-    )
+    headers = _measure_headers("scheme", "trace")
+    return plain(_title(figure), _at("predictions", op), headers, rows, 2, op)
 
 
 def _averages(what: Amplified, figure: SchemesSpec, op: str) -> Table:
     rows = [[scheme.title, *_means(each)] for scheme, each in _judged(what, figure, op)]
     title = _at("predictions, average over the traces", op)
-    return plain(_title(figure), title, _measure_headers("scheme"), rows, 1)
+    headers = _measure_headers("scheme")
+    return plain(_title(figure), title, headers, rows, 1, f"{op}, predictions")
 
 
 def _measure_headers(*names: str) -> list[str]:
@@ -177,7 +166,7 @@ def _measure_headers(*names: str) -> list[str]:
 def _means(each: Sequence[Any]) -> list[str]:
     known = [one for one in each if one is not None]
     keys = [key for _, key in MEASURES] + ["majority"]
-    return [f"{sum(one[key] for one in known) / len(known):.3f}" for key in keys]
+    return [words.fixed(sum(one[key] for one in known) / len(known), 3) for key in keys]
 
 
 def _accuracy(what: Amplified, figure: SchemesSpec, op: str) -> Table:
@@ -191,7 +180,8 @@ def _accuracy(what: Amplified, figure: SchemesSpec, op: str) -> Table:
                 chosen = [parts[0], later[0], parts[-1]]
                 texts = [words.ratio(part["cumulative_accuracy"]) for part in chosen]
                 rows.append([scheme.title, name, *texts])
-    return plain(_title(figure), _at("accuracy of all predictions so far", op), headers, rows, 2)
+    title = _at("accuracy of all predictions so far", op)
+    return plain(_title(figure), title, headers, rows, 2, op)
 
 
 def _metadata(what: Amplified, figure: SchemesSpec, op: str) -> Table:
@@ -204,27 +194,24 @@ def _metadata(what: Amplified, figure: SchemesSpec, op: str) -> Table:
         size = words.significant(cases[0]["metadata_bytes_per_page"])
         shares = [words.percent(amplification.miss_share(case)) for case in cases]
         rows.append([scheme.title, size, words.percent(written), *shares])
-    return plain(_title(figure), _at("bytes, and look-ups that miss", op), headers, rows, 1)
+    return plain(_title(figure), _at("bytes, and look-ups that miss", op), headers, rows, 1, op)
 
 
-def _overall(what: Amplified, figure: SchemesSpec, op: str) -> str:
-    """Return how far the learned scheme is below none and the rules, by (F-U)/U and F/U."""
-    named = {scheme.title: scheme for scheme in figure.schemes}
-    learned, base = named[figure.learned or ""], named[figure.base or ""]
-    rules = [
-        scheme
-        for scheme in figure.schemes
-        if scheme is not base and not _learns(what, figure, scheme, op)
-    ]
+def _beside(what: Amplified, figure: SchemesSpec, op: str) -> list[Table]:
+    """Return how far the learned scheme is below none and each rule, by (F-U)/U and F/U."""
+    if figure.base is None or figure.learned is None:
+        return []
+    learned = next(scheme for scheme in figure.schemes if scheme.title == figure.learned)
     own = what.mean(figure, learned, op)
-    text = f"{op}: the extra writes of {learned.title} beside {base.title}: "
-    other = what.mean(figure, base, op)
-    text += f"{_change(own, other)} (F/U {_change(1 + own, 1 + other)})"
-    if rules:
-        changes = [f"{rule.title} {_change(own, what.mean(figure, rule, op))}" for rule in rules]
-        text += f"; beside rules: {', '.join(changes)}"
-    claims = ", ".join(f"{key} {value}" for key, value in figure.paper.items())
-    return f"{text}. The paper: {claims}" if claims else text
+    rows = []
+    for scheme in figure.schemes:
+        if scheme.title == figure.base or not _learns(what, figure, scheme, op):
+            other = what.mean(figure, scheme, op)
+            changes = [words.change(own, other), words.change(1 + own, 1 + other)]
+            rows.append([learned.title, scheme.title, *changes])
+    headers = ["scheme", "beside", "(F-U)/U", "F/U"]
+    title = _at(f"{learned.title} beside {figure.base} and the rules, means of the traces", op)
+    return [plain(_title(figure), title, headers, rows, 2, f"{op}, beside")]
 
 
 def _learns(what: Amplified, figure: SchemesSpec, scheme: Scheme, op: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a reproduced paper on caches before a disk shows: tables, sentences, charts.
+"""What a reproduced paper on caches before a disk shows: tables and charts.
 
 For: `cachewright.report.reproduced`. Must never know: how numbers were measured, HTML. Units: hit
 ratios and shares are of block accesses after the part that trains; writes to the cache device and
@@ -25,6 +25,7 @@ from cachewright.summary import best_index
 Measure = Callable[[Case], float]
 NS_PER_S = 1e9
 LABELS = ("cached", "duration")
+BEST_OF = "best of the others"
 
 
 def notes(what: Caching) -> list[str]:
@@ -85,31 +86,41 @@ def shown(what: Caching, figure: CachingFigure) -> list[Table | Figure]:
             return [_sizes(what, figure, name) for name in figure.workloads]
         case "over-time":
             return [chart for name in figure.workloads for chart in _over_time(what, figure, name)]
-    return [_by_workload(what, figure)]
+    return [_by_workload(what, figure), *_beside(what, figure)]
 
 
-def sentences(what: Caching, figure: CachingFigure) -> list[str]:
-    """Return how far the trained and our own schemes are from the best of the others."""
-    if figure.shows not in MEASURES:
-        return []
+def _beside(what: Caching, figure: CachingFigure) -> list[Table]:
+    """Return the trained and our own schemes as quotients by the best of the others on average.
+
+    A figure without such schemes compares those that see ahead; `beside` of its spec names others.
+    """
     _, _, highest = MEASURES[figure.shows]
-    means = {scheme.title: _mean(what, figure, scheme) for scheme in figure.schemes}
-    others = {
-        scheme.title: means[scheme.title]
-        for scheme in figure.schemes
-        if not scheme.bound and not scheme.own
-    }
-    if not others:
+    values = {scheme.title: _values(what, figure, scheme) for scheme in figure.schemes}
+    others = [scheme.title for scheme in figure.schemes if not scheme.bound and not scheme.own]
+    ours = [scheme.title for scheme in figure.schemes if scheme.own]
+    ours = ours or [scheme.title for scheme in figure.schemes if scheme.bound]
+    if not others or not ours:
         return []
-    best = (max if highest else min)(others, key=lambda name: others[name])
-    if others[best] == 0.0:
-        return []
-    return [
-        f"{figure.title}, {scheme.title}: {means[scheme.title] / others[best] - 1:+.1%} "
-        f"beside {best}, the best of the others on average"
-        for scheme in figure.schemes
-        if scheme.own
+    means = {title: sum(values[title]) / len(values[title]) for title in others}
+    best = (max if highest else min)(others, key=lambda title: means[title])
+    named = [(title, title) for title in figure.beside if title in others]
+    rows = [
+        [own, label, other, *_quotients(values[own], values[other])]
+        for own in ours
+        for label, other in [*named, (BEST_OF, best)]
     ]
+    headers = ["scheme", "by", "", *figure.workloads, "mean", "least", "greatest"]
+    title = f"{MEASURES[figure.shows][0]}: quotients"
+    return [plain(_title(figure), title, headers, rows, 3, "beside", keys=2)]
+
+
+def _quotients(own: Sequence[float], other: Sequence[float]) -> list[str]:
+    """Return quotients per workload, that of the means, and the least and the greatest."""
+    each = [one / base for one, base in zip(own, other, strict=True) if base > 0]
+    cells = [words.times(one, base) for one, base in zip(own, other, strict=True)]
+    cells.append(words.times(sum(own), sum(other)))
+    ends = [min(each), max(each)] if each else []
+    return cells + ([words.significant(one) for one in ends] or [words.NOTHING] * 2)
 
 
 def _title(figure: CachingFigure) -> str:
@@ -132,11 +143,6 @@ def _values(what: Caching, figure: CachingFigure, scheme: Scheme) -> list[float]
         for name in figure.workloads
     ]
     return [value / top if top > 0 else 1.0 for value, top in zip(values, tops, strict=True)]
-
-
-def _mean(what: Caching, figure: CachingFigure, scheme: Scheme) -> float:
-    values = _values(what, figure, scheme)
-    return sum(values) / len(values)
 
 
 def _by_workload(what: Caching, figure: CachingFigure) -> Table:
@@ -171,7 +177,7 @@ def _sizes(what: Caching, figure: CachingFigure, workload: str) -> Table:
     ]
     headers = ["scheme", *(f"{size:g} %" for size in figure.sizes)]
     title = f"{workload}: hit ratio by size of the cache in per cent of the working set"
-    return plain(_title(figure), title, headers, rows, 1)
+    return plain(_title(figure), title, headers, rows, 1, workload)
 
 
 def _agreement(what: Caching, figure: CachingFigure) -> Table:
@@ -185,10 +191,23 @@ def _agreement(what: Caching, figure: CachingFigure) -> Table:
                 forced, own = (model.agreement(label, own=one) for one in (False, True))
                 cells += [words.percent(one) for one in (forced, own, model.majority(label))]
             rows.append([*cells, _gain(model)])
+        of_scheme = [row for row in rows if row[0] == scheme.title]
+        rows.append([scheme.title, "mean", *_column_means(of_scheme)])
     each = ("told the oracle's labels", "fed its own", "the commonest")
     headers = ["scheme", "workload", *(f"{label}, {one}" for label in LABELS for one in each)]
     title = "agreement with the oracle on the later part; gain: equation 4, less one"
     return plain(_title(figure), title, [*headers, "gain"], rows, 2)
+
+
+def _column_means(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the means of the columns of numbers of some rows, gains as changes."""
+    means = []
+    for column in zip(*(row[2:] for row in rows), strict=True):
+        values = [value for value in map(words.value_of, column) if value is not None]
+        means.append(sum(values) / len(values) if values else None)
+    *shares, gain = means
+    last = words.NOTHING if gain is None else words.signed(gain, 0)
+    return [*map(words.percent, shares), last]
 
 
 def _gain(model: Imitator) -> str:
@@ -196,7 +215,7 @@ def _gain(model: Imitator) -> str:
     for label in LABELS:
         found *= model.agreement(label, own=False)
         commonest *= model.majority(label)
-    return f"{found / commonest - 1:+.0%}" if commonest else words.NOTHING
+    return words.change(found, commonest, 0)
 
 
 def _over_time(what: Caching, figure: CachingFigure, workload: str) -> list[Table | Figure]:
@@ -236,4 +255,4 @@ def _tenths(figure: CachingFigure, workload: str, points: Sequence[dict[str, Any
         rows.append([scheme.title, *cells])
     headers = ["scheme", *(f"{10 * tenth} %" for tenth in range(10))]
     title = f"{workload}: hit ratio from so much of the replay on"
-    return plain(_title(figure), title, headers, rows, 1)
+    return plain(_title(figure), title, headers, rows, 1, workload)

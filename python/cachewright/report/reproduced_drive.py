@@ -1,4 +1,4 @@
-"""What a reproduced paper on data caches of drives shows: tables, sentences, charts.
+"""What a reproduced paper on data caches of drives shows: tables and charts.
 
 For: `cachewright.report.reproduced`. Must never know: how numbers were measured, HTML. Units: a
 slowdown is a tenant's mean response by what it is alone with the whole cache; changes are relative.
@@ -55,9 +55,11 @@ def shown(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
         case "interference":
             return [_interference(what, figure)]
         case "slowdown":
-            return _by_mix(what, figure, "max slowdown", lambda one: one.max_slowdown)
+            found = _by_mix(what, figure, "max slowdown", lambda one: one.max_slowdown)
+            return _with(found, _changes(what, figure, lambda one: [one.max_slowdown]))
         case "response":
-            return _by_mix(what, figure, "mean response (us)", lambda one: one.mean() / 1e3)
+            found = _by_mix(what, figure, "mean response (us)", lambda one: one.mean() / 1e3)
+            return _with(found, _changes(what, figure, lambda one: one.slowdowns))
         case "fairness":
             return _by_mix(what, figure, "fairness", lambda one: one.fairness, highest=True)
         case "tail":
@@ -69,28 +71,19 @@ def shown(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
     return alone.shown(what, figure)
 
 
-def sentences(what: DriveMixes, figure: DriveFigure) -> list[str]:
-    """Return what a figure says in a sentence each, our numbers beside the paper's."""
-    match figure.shows:
-        case "interference":
-            return _lost(what, figure)
-        case "slowdown":
-            return _changes(what, figure, lambda one: [one.max_slowdown], "max slowdown")
-        case "response":
-            return _changes(what, figure, lambda one: one.slowdowns, "response")
-        case "tail":
-            return _changes(what, figure, lambda one: _figures(one, "p99_ns"), "p99")
-        case "fairness" | "hits" | "summary":
-            return []
-    return alone.sentences(what, figure)
-
-
 TAILS = (("p99_ns", "p99 (us)"), ("p999_ns", "p99.9 (us)"), ("max_ns", "max (us)"))
 
 
 def _tail(what: DriveMixes, figure: DriveFigure, key: str, title: str) -> list[Table | Figure]:
-    found = _by_mix(what, figure, title, lambda one: one.mean(key) / 1e3)
-    return found if key == "p99_ns" else found[:1]
+    short = title.split(" (", maxsplit=1)[0]
+    found = _by_mix(what, figure, title, lambda one: one.mean(key) / 1e3, name=short)
+    changes = _changes(what, figure, lambda one: _figures(one, key), f"{short}, beside")
+    return _with(found if key == "p99_ns" else found[:1], changes)
+
+
+def _with(found: list[Table | Figure], changes: list[Table]) -> list[Table | Figure]:
+    """Return a figure's table, what changes beside others, then its chart."""
+    return [*found[:1], *changes, *found[1:]]
 
 
 def _figures(one: Outcome, key: str) -> list[float]:
@@ -130,11 +123,18 @@ def cell(values: Sequence[float]) -> str:
     text = words.significant(_mean(values))
     if len(values) == 1:
         return text
-    return f"{text} ({words.significant(min(values))} to {words.significant(max(values))})"
+    ends = f"{words.significant(min(values))} to {words.significant(max(values))}"
+    return words.Number(f"{text} ({ends})", _mean(values))
 
 
 def _by_mix(
-    what: DriveMixes, figure: DriveFigure, title: str, measure: Measure, *, highest: bool = False
+    what: DriveMixes,
+    figure: DriveFigure,
+    title: str,
+    measure: Measure,
+    *,
+    highest: bool = False,
+    name: str = "",
 ) -> list[Table | Figure]:
     """Return a row per mix and per group of mixes, and the same as dots.
 
@@ -148,12 +148,12 @@ def _by_mix(
         best_of.append([_mean(values) for values in each])
         for scheme, values in zip(figure.schemes, each, strict=True):
             dots.append({"mix": mix.name, "scheme": scheme.title, "value": _mean(values)})
-    for name, mixes in groups(figure):
+    for group, mixes in groups(figure):
         every = [
             _over_mixes([_values(what, figure, mix, scheme, measure) for mix in mixes], mean)
             for scheme in figure.schemes
         ]
-        rows.append([f"{word}, {name}", "", *map(cell, every)])
+        rows.append([f"{word}, {group}", "", *map(cell, every)])
         best_of.append([_mean(values) for values in every])
     headers = ["mix", "tenants", *(scheme.title for scheme in figure.schemes)]
     table = Table(
@@ -163,11 +163,13 @@ def _by_mix(
         rows,
         _best(figure, best_of, highest=highest),
         texts=2,
+        name=name,
+        keys=1,
     )
     caption = f"{title} of each mix under each scheme; {'more' if highest else 'less'} is better."
     chart = mix_dots(dots, title, ratios=not highest)
-    name = f"{figure.name}-{title.split(' (', maxsplit=1)[0].replace(' ', '-')}"
-    return [table, Figure(name, f"{figure.title}: {title}", caption, chart)]
+    file = f"{figure.name}-{title.split(' (', maxsplit=1)[0].replace(' ', '-')}"
+    return [table, Figure(file, f"{figure.title}: {title}", caption, chart)]
 
 
 def _over_mixes(
@@ -190,59 +192,51 @@ def _best(figure: DriveFigure, rows: list[list[float]], *, highest: bool) -> lis
 
 
 def _interference(what: DriveMixes, figure: DriveFigure) -> Table:
-    """Return each tenant's performance ratio under the first scheme, and fairness."""
-    rows = []
+    """Return each tenant's performance under the first scheme beside alone, and fairness."""
+    rows, every = [], []
     for mix in figure.mixes:
         one = what.found(figure, mix, figure.schemes[0])[0]
         ratios = [1 / slowdown for slowdown in one.slowdowns]
         named = zip(mix.members, ratios, strict=False)
-        rows.append(
-            [
-                mix.name,
-                ", ".join(f"{member.name} {words.percent(ratio)}" for member, ratio in named),
-                words.percent(_mean(ratios)),
-                words.ratio(one.fairness),
-            ]
-        )
-    headers = ["mix", "performance beside alone", "mean", "fairness"]
-    return plain(_title(figure), _place(figure), headers, rows, 2)
+        each = ", ".join(f"{member.name} {words.percent(ratio)}" for member, ratio in named)
+        every.append((min(ratios), _mean(ratios), one.fairness))
+        rows.append([mix.name, each, *_kept(every[-1])])
+    least = (min(column) for column in zip(*every, strict=True))
+    rows.append(["least of all mixes", "", *_kept(tuple(least))])
+    headers = ["mix", "performance beside alone", "least", "mean", "fairness"]
+    return plain(_title(figure), _place(figure), headers, rows, 2, keys=1)
 
 
-def _lost(what: DriveMixes, figure: DriveFigure) -> list[str]:
-    found = []
-    for mix in figure.mixes:
-        one = what.found(figure, mix, figure.schemes[0])[0]
-        ratios = [1 / slowdown for slowdown in one.slowdowns]
-        found.append((min(ratios), mix.name, one.fairness))
-    least, mix_name, _ = min(found)
-    fairness = min(one for _, _, one in found)
-    return [
-        f"under {figure.schemes[0].title} the tenant that loses most keeps "
-        f"{words.percent(least)} of its performance ({mix_name}); the least fairness is "
-        f"{words.ratio(fairness)}"
-    ]
+def _kept(values: Sequence[float]) -> list[str]:
+    *kept, fairness = values
+    return [*map(words.percent, kept), words.ratio(fairness)]
 
 
 def _changes(
     what: DriveMixes,
     figure: DriveFigure,
     measure: Callable[[Outcome], list[float]],
-    named: str,
-) -> list[str]:
+    name: str = "beside",
+) -> list[Table]:
     """Return how far ours are from others: the mean and the greatest fall over mixes or tenants."""
     titles = {scheme.title: scheme for scheme in figure.schemes}
-    found = []
+    others = [title for title in BESIDE if title in titles]
+    rows = []
     for group, mixes in groups(figure):
         for ours in [title for title in OURS if title in titles]:
-            parts = []
-            for other in [title for title in BESIDE if title in titles]:
-                changes = _relative(what, figure, mixes, titles[ours], titles[other], measure)
-                least = words.significant(100 * min(changes), 2)
-                parts.append(f"{_signed(_mean(changes))} beside {other} (at best {least} %)")
-            if parts:
-                place = f"{figure.title}, {group}, {ours}"
-                found.append(f"{place}: {named} {', '.join(parts)}")
-    return found
+            each = [
+                _relative(what, figure, mixes, titles[ours], titles[other], measure)
+                for other in others
+            ]
+            cells = [words.signed(pick(one)) for one in each for pick in (_mean, min)]
+            rows.append([group, ours, *cells])
+    if not others or not rows:
+        return []
+    heads = [text for other in others for text in (f"beside {other}", f"{other}, at best")]
+    title = f"changes, {_place(figure)}" + (
+        f", {name.removesuffix(', beside')}" if "," in name else ""
+    )
+    return [plain(_title(figure), title, ["mixes", "scheme", *heads], rows, 2, name)]
 
 
 def _relative(
@@ -263,10 +257,6 @@ def _relative(
     return changes
 
 
-def _signed(change: float) -> str:
-    return f"{100 * change:+.1f} %"
-
-
 def _summary(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
     """Return, for each number of tenants, the mean change from each scheme to each other."""
     found: list[Table | Figure] = []
@@ -280,14 +270,15 @@ def _summary(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
             changes = [
                 words.NOTHING
                 if other is ours
-                else _signed(_mean(_relative(what, figure, mixes, ours, other, measure)))
+                else words.signed(_mean(_relative(what, figure, mixes, ours, other, measure)))
                 for other in figure.schemes
             ]
             rows.append([ours.title, *changes])
         headers = ["max slowdown of", *(f"beside {one.title}" for one in figure.schemes)]
         paper = _paper_row(figure, group)
         rows += [paper] if paper else []
-        found.append(plain(_title(figure), f"{group}, {_place(figure)}", headers, rows, 1))
+        title = f"{group}, {_place(figure)}"
+        found.append(plain(_title(figure), title, headers, rows, 1, group))
     seeded = [scheme for scheme in figure.schemes if len(_seeds(what, figure, scheme)) > 1]
     for scheme in seeded:
         found.append(_seed_table(what, figure, scheme))
@@ -317,4 +308,5 @@ def _seed_table(what: DriveMixes, figure: DriveFigure, scheme: Scheme) -> Table:
         )
     count = len(_seeds(what, figure, scheme))
     headers = ["max slowdown, geometric mean", *(f"seed {seed + 1}" for seed in range(count))]
-    return plain(_title(figure), f"{scheme.title} by seed of its models", headers, rows, 1)
+    title = f"{scheme.title} by seed of its models"
+    return plain(_title(figure), title, headers, rows, 1, f"seeds of {scheme.title}")

@@ -40,17 +40,19 @@ def shown(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
     return [_settings(what, figure)]
 
 
-def sentences(what: DriveMixes, figure: DriveFigure) -> list[str]:
-    """Return what a figure says in a sentence each."""
-    if figure.shows != "gains":
-        return []
-    gains = [_gain(what, figure, workload) for workload in figure.workloads]
+def _correlations(figure: DriveFigure, gains: Sequence[dict[str, float]]) -> Table:
+    """Return how well hits and locality rank tenants by what the cache brings them in time."""
     falls = [gain["fall"] for gain in gains]
-    return [
-        f"the rank correlation with the fall of the response time is "
-        f"{rank_correlation([gain[key] for gain in gains], falls):+.2f} for {title}"
-        for key, title in (("hits", "the gain in hits"), ("locality", "locality"))
+    rows = [
+        [title, _signed(rank_correlation([gain[key] for gain in gains], falls))]
+        for key, title in (("hits", "gain in hits"), ("locality", "locality"))
     ]
+    title = "rank correlation with the fall of the response time"
+    return plain(_title(figure), title, ["", "coefficient"], rows, 1, "ranks")
+
+
+def _signed(number: float, digits: int = 2) -> str:
+    return words.Number(f"{number:+.{digits}f}", number)
 
 
 def _title(figure: DriveFigure) -> str:
@@ -137,10 +139,10 @@ def _gains(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
         [
             name,
             words.ratio(one["low"]),
-            f"{100 * one['hits']:+.2f}",
-            f"{one['from'] / 1e3:.1f}",
-            f"{one['to'] / 1e3:.1f}",
-            f"{-100 * one['fall']:+.1f} %",
+            _signed(100 * one["hits"]),
+            words.fixed(one["from"] / 1e3, 1),
+            words.fixed(one["to"] / 1e3, 1),
+            words.signed(-one["fall"]),
             words.ratio(one["locality"]),
         ]
         for name, one in gains.items()
@@ -156,7 +158,7 @@ def _gains(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
         chart = scatter(dots, axis, "fall of the response time", "tenant")
         caption = "The same piece of cache more for each tenant alone."
         charts.append(Figure(f"{figure.name}-{key}", f"Response time by {axis}", caption, chart))
-    return [table, *charts]
+    return [table, _correlations(figure, list(gains.values())), *charts]
 
 
 def rank_correlation(left: Sequence[float], right: Sequence[float]) -> float:
@@ -226,9 +228,9 @@ def _mse(report: dict[str, Any]) -> float:
 
 
 def _errors(values: Sequence[float]) -> str:
-    text = f"{sum(values) / len(values):.4f}"
-    spread = f" ({min(values):.4f} to {max(values):.4f})"
-    return text + (spread if len(values) > 1 else "")
+    mean = sum(values) / len(values)
+    spread = f" ({min(values):.4f} to {max(values):.4f})" if len(values) > 1 else ""
+    return words.Number(f"{mean:.4f}{spread}", mean)
 
 
 def _naive(reports: Sequence[dict[str, Any]], name: str) -> float:
@@ -249,7 +251,7 @@ def _models(what: DriveMixes, figure: DriveFigure) -> Table:
     naive = _reports(what, figure, figure.setting, figure.about["models"][0], ALL)[0]
     for name, title in (("last_label", "the last label"), ("mean_label", "the mean label")):
         errors.append(_naive(naive, name))
-        rows.append([title, f"{errors[-1]:.4f}", words.NOTHING, words.NOTHING])
+        rows.append([title, words.ratio(errors[-1]), words.NOTHING, words.NOTHING])
     headers = ["model", "MSE", "stored in", "answer takes"]
     title = f"means over {words.counted(len(figure.workloads), 'tenant')}, later part"
     best = [set(), best_index(errors, highest=False), set(), set()]
@@ -287,7 +289,7 @@ def _elsewhere(what: DriveMixes, figure: DriveFigure) -> Table:
             what.elsewhere(figure.setting, (trained, judged), seed)
             for seed in range(1, figure.seeds + 1)
         ]
-        naive = (f"{_naive(own[:1], name):.4f}" for name in ("mean_label", "last_label"))
+        naive = (words.ratio(_naive(own[:1], name)) for name in ("mean_label", "last_label"))
         mine = [_mse(one) for one in own]
         rows.append([trained, judged, _errors(found), _errors(mine), *naive])
     headers = ["trained on", "judged on", "MSE", "of its own model", "its mean label", "last label"]
@@ -319,9 +321,9 @@ def _settings(what: DriveMixes, figure: DriveFigure) -> Table:
                 title,
                 words.significant(sum(one.max_slowdown for one in found) / len(found), 4),
                 words.significant(sum(one.fairness for one in found) / len(found)),
-                f"{100 * (sum(beside) / len(beside) - 1):+.1f} %",
+                words.signed(sum(beside) / len(beside) - 1),
                 _errors(_over(reports, _mse)),
-                f"{_naive(reports[0], 'last_label'):.4f}",
+                words.ratio(_naive(reports[0], "last_label")),
             ]
         )
     headers = ["setting", "max slowdown", "fairness", "response", "MSE", "of the last label"]

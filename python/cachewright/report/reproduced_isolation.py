@@ -1,4 +1,4 @@
-"""What a reproduced paper on tenants kept apart shows: tables, sentences, charts.
+"""What a reproduced paper on tenants kept apart shows: tables and charts.
 
 For: `cachewright.report.reproduced`. Must never know: how numbers were measured, HTML. Units: MB/s
 are millions of bytes; means are over seeds, ± is the standard deviation of a seed.
@@ -26,6 +26,8 @@ NS_PER_S = 1e9
 # The layouts that others are compared with, the paper's and ours, and the one with common channels.
 OWN, SHARED = "oc-cache", "shared-cache"
 COMPARED = (OWN, "oc-cache-x")
+BASES = (SHARED, "flashblox")
+BESIDE = ("isolation", "space", "bandwidth")
 QUANTILES = (("p50", "p50_ns"), ("p99", "p99_ns"), ("p99.9", "p999_ns"))
 Row = tuple[Point, Layout]
 
@@ -59,6 +61,7 @@ def shown(what: Isolation, figure: IsolationSpec) -> list[Table | Figure]:
         found.append(_swept(what, figure))
         return found
     found += [
+        _beside(what, figure),
         _tenants(what, figure),
         _throughput(what, figure),
         _occupancy(what, figure),
@@ -68,46 +71,21 @@ def shown(what: Isolation, figure: IsolationSpec) -> list[Table | Figure]:
     return found
 
 
-def sentences(what: Isolation, figure: IsolationSpec) -> list[str]:
-    """Return how far the paper's layout and ours are from the others, in sentences."""
-    if figure.shows != "isolation":
-        return []
+def _beside(what: Isolation, figure: IsolationSpec) -> Table:
+    """Return the measures of the paper's layout and ours as quotients by every other layout."""
     rows = {layout.title: (point, layout) for point, layout in figure.rows()}
-    found = [_beside_others(what, figure, rows, own) for own in COMPARED if own in rows]
-    waits = [f"{title} {_disturbed(what, figure, row)}" for title, row in rows.items()]
-    return [
-        *found,
-        f"{figure.title}, p99 of stable tenants by that without the noisy ones: {'; '.join(waits)}",
-    ]
-
-
-def _beside_others(what: Isolation, figure: IsolationSpec, rows: dict[str, Row], name: str) -> str:
-    own = _values(what, figure, rows[name])
-    parts = []
-    for title, row in rows.items():
-        if title == name:
-            continue
-        other = _values(what, figure, row)
-        changes = [
-            f"{key} {_change(mean(own[key]), mean(other[key]))}"
-            for key in ("isolation", "space", "bandwidth")
-        ]
-        parts.append(f"beside {title}: {', '.join(changes)}")
-    return f"{figure.title}, {name} {'; '.join(parts)}"
-
-
-def _disturbed(what: Isolation, figure: IsolationSpec, row: Row) -> str:
-    """Return how many times longer each stable tenant's p99 is with the noisy ones (first seed)."""
-    loud, quiet = (what.found(figure, *row, quiet=quiet)[0].responses for quiet in (False, True))
-    parts = []
-    for one, other in zip(loud, quiet, strict=True):
-        if one["name"] not in noisy(figure) and other["p99_ns"]:
-            parts.append(f"{one['name']} {one['p99_ns'] / other['p99_ns']:.2f}")
-    return ", ".join(parts)
-
-
-def _change(value: float, base: float) -> str:
-    return words.NOTHING if base == 0 else f"{100 * (value / base - 1):+.0f}%"
+    known = {title: _values(what, figure, row) for title, row in rows.items()}
+    keys = [key for key in BESIDE if all(key in values for values in known.values())]
+    cells = []
+    for own in (title for title in COMPARED if title in rows):
+        texts = [own]
+        for key in keys:
+            for other in BASES:
+                base = mean(known[other][key]) if other in known else 0.0
+                texts.append(words.times(mean(known[own][key]), base))
+        cells.append(texts)
+    headers = ["", *(f"{key} by {other}" for key in keys for other in BASES)]
+    return plain(_title(figure), "beside the other layouts: quotients", headers, cells, 1, "beside")
 
 
 def _values(what: Isolation, figure: IsolationSpec, row: Row) -> dict[str, list[float]]:
@@ -154,8 +132,8 @@ def _measures(what: Isolation, figure: IsolationSpec) -> Table:
         values = _values(what, figure, (point, layout))
         texts = [_spread(values[key]) for key in ("isolation", "C_v")]
         texts += [words.percent(mean(values[key])) for key in ("space", "bandwidth")]
-        texts += [f"{mean(values['MB/s']):.1f}", words.ratio(mean(values["hit ratio"]))]
-        texts.append(f"{mean(values['channels']):.0f}")
+        texts += [words.fixed(mean(values["MB/s"]), 1), words.ratio(mean(values["hit ratio"]))]
+        texts.append(words.fixed(mean(values["channels"]), 0))
         swaps = [one.swaps for one in what.found(figure, point, layout)]
         known = [float(one) for one in swaps if one is not None]
         texts.append(words.count(mean(known)) if known else words.NOTHING)
@@ -176,7 +154,7 @@ def _measures(what: Isolation, figure: IsolationSpec) -> Table:
 
 def _spread(values: Sequence[float]) -> str:
     spread = f" ± {deviation(values):.2f}" if len(values) > 1 else ""
-    return f"{mean(values):.2f}{spread}"
+    return words.Number(f"{mean(values):.2f}{spread}", mean(values))
 
 
 def _title(figure: IsolationSpec) -> str:
@@ -187,7 +165,7 @@ def _tenants(what: Isolation, figure: IsolationSpec) -> Table:
     """Return what each tenant gets under each layout, with the noisy ones and without."""
     headers = ["tenant", "layout", "MB/s", "mean by deviation", "hit ratio"]
     headers += [name for name, _ in QUANTILES]
-    headers += ["p99, noisy ones silent", "p99 alone"]
+    headers += ["p99, noisy ones silent", "p99 alone", "p99 by that with silent ones"]
     alone = _alone(what, figure)
     rows = []
     for place, told in enumerate(figure.tenants):
@@ -197,15 +175,22 @@ def _tenants(what: Isolation, figure: IsolationSpec) -> Table:
             quiet = what.found(figure, point, layout, quiet=True)
             name = outcomes[0].responses[place]["name"] + (" (noisy)" if loud else "")
             texts = [name, layout.title]
-            texts.append(f"{_of(outcomes, place, 'bytes_per_s_mean', 'windows') / MB:.2f}")
-            texts.append(f"{_of(outcomes, place, 'bytes_mean_over_sd', 'windows'):.2f}")
+            texts.append(words.fixed(_of(outcomes, place, "bytes_per_s_mean", "windows") / MB, 2))
+            texts.append(words.fixed(_of(outcomes, place, "bytes_mean_over_sd", "windows"), 2))
             hits = [one.case["tenants"][place]["hit_ratio"] for one in outcomes]
             texts.append(words.ratio(mean(hits)))
             texts += [words.duration(_of(outcomes, place, key)) for _, key in QUANTILES]
             texts.append(words.NOTHING if loud else words.duration(_of(quiet, place, "p99_ns")))
             texts.append(words.duration(alone[place]) if alone[place] else words.NOTHING)
+            texts.append(words.NOTHING if loud else _disturbed(outcomes, quiet, place))
             rows.append(texts)
-    return plain(_title(figure), "tenants", headers, rows, 2)
+    return plain(_title(figure), "tenants", headers, rows, 2, "tenants")
+
+
+def _disturbed(loud: Sequence[Outcome], quiet: Sequence[Outcome], place: int) -> str:
+    """Return how many times longer a tenant's p99 is with the noisy ones (first seed)."""
+    with_noise, without = (one[0].responses[place]["p99_ns"] for one in (loud, quiet))
+    return words.times(with_noise, without or 0.0)
 
 
 def _of(outcomes: Sequence[Outcome], place: int, key: str, part: str = "responses") -> float:
@@ -283,10 +268,10 @@ def _map(what: Isolation, figure: IsolationSpec) -> Table:
                     held,
                     words.size(_sum(own, "read_bytes")),
                     words.size(_sum(own, "write_bytes")),
-                    f"{_sum(own, 'bytes_per_s') / MB:.1f}",
+                    words.fixed(_sum(own, "bytes_per_s") / MB, 1),
                 ]
             )
-    return plain(_title(figure), "channels, warm-up included", headers, rows, 3)
+    return plain(_title(figure), "channels, warm-up included", headers, rows, 3, "channels")
 
 
 def _sum(groups: Sequence[dict[str, Any]], key: str) -> float:

@@ -1,4 +1,4 @@
-"""What a reproduced paper on kinds of workloads shows: tables and sentences.
+"""What a reproduced paper on kinds of workloads shows: tables.
 
 For: `cachewright.report.reproduced`. Must never know: how numbers were measured, HTML. Accuracy is
 of windows that never trained, the mean over kinds of each kind's own.
@@ -34,17 +34,6 @@ def notes(what: WorkloadKinds) -> list[str]:
 def shared(what: WorkloadKinds) -> list[Table]:
     """Return tables of all figures together: none."""
     return []
-
-
-def sentences(what: WorkloadKinds, figure: KindsFigure) -> list[str]:
-    """Return what a figure says in a sentence each."""
-    if figure.shows != "added":
-        return []
-    return [
-        f"{by} keeps {words.percent(_kept(what, by)[-1])} of its accuracy with "
-        f"{len(what.scenarios[-1].kinds)} kinds in place of {len(what.scenarios[0].kinds)}"
-        for by in figure.methods
-    ]
 
 
 def shown(what: WorkloadKinds, figure: KindsFigure) -> list[Table]:
@@ -110,7 +99,8 @@ def _confusion(what: WorkloadKinds, by: str) -> Table:
         )
     ]
     headers = ["windows of", *(f"as {kind}" for kind in scenario.kinds), "right"]
-    return plain("", f"what windows were taken for by {by}, {scenario.title}", headers, rows, 1)
+    title = f"what windows were taken for by {by}, {scenario.title}"
+    return plain("", title, headers, rows, 1, "confusion")
 
 
 def _variants(what: WorkloadKinds, figure: KindsFigure) -> Table:
@@ -135,7 +125,8 @@ def _variants(what: WorkloadKinds, figure: KindsFigure) -> Table:
             ]
         )
     headers = ["model", "network", "windows", "ten together", "in f32", *others, "size"]
-    return plain("", f"features and networks, {scenario.title}", headers, rows, 2)
+    title = f"features and networks, {scenario.title}"
+    return plain("", title, headers, rows, 2, "variants", keys=1)
 
 
 def _grid(what: WorkloadKinds, figure: KindsFigure) -> Table:
@@ -186,10 +177,11 @@ def _elsewhere(what: WorkloadKinds, figure: KindsFigure) -> list[Table]:
             name,
             kind,
             words.count(judged[0]["windows"]),
-            *(f"{_right(one['accuracy'])}, {_right(one['accuracy_of_ten'])}" for one in judged),
+            *(_right(one[key]) for key in ("accuracy", "accuracy_of_ten") for one in judged),
         ]
         for name, (kind, *judged) in found.items()
     ]
-    headers = ["volume", "kind", "windows", *figure.methods]
-    title = f"windows told right, and ten together, {scenario.title}"
-    return [plain(_title(figure), title, headers, rows, 2)]
+    tens = [f"{by}, ten together" for by in figure.methods]
+    headers = ["volume", "kind", "windows", *figure.methods, *tens]
+    title = f"windows told right, {scenario.title}"
+    return [plain(_title(figure), title, headers, rows, 2, keys=1)]

@@ -1,4 +1,4 @@
-"""What a reproduced paper on mixes of applications shows: tables, sentences, charts.
+"""What a reproduced paper on mixes of applications shows: tables and charts.
 
 For: `cachewright.report.reproduced`. Must never know: how numbers were measured, HTML. Units: hit
 ratios are of block accesses over the whole run; changes are relative; run times are simulated.
@@ -6,6 +6,8 @@ ratios are of block accesses over the whole run; changes are relative; run times
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import altair as alt
@@ -22,6 +24,8 @@ from cachewright.summary import best_index
 
 # Partitions by title that others are set beside.
 BASES = ("shared", "equal")
+# What the names of partitions with goals begin with.
+OURS = "soft-qos"
 # Partitions drawn over time.
 DRAWN = ("shared", "equal", "soft-qos", "soft-qos-x")
 NS_PER_S = 1e9
@@ -37,23 +41,64 @@ def notes(what: Mixes) -> list[str]:
 
 
 def shared(what: Mixes) -> list[Table]:
-    """Return the tables that belong to all figures: what each mix needs, who meets its goals."""
+    """Return the tables of all figures together: which goals are met, and what that brings."""
+    mixes = [
+        (figure, size)
+        for figure in what.figures
+        for size in (figure.sizes if figure.shows == "mix" else ())
+    ]
+    return [_goals(what, mixes), _together(what, mixes)] if mixes else []
+
+
+def _goals(what: Mixes, mixes: Sequence[tuple[MixSpec, float]]) -> Table:
+    """Return a row per mix: what its goals need and who meets them; then the mixes that fit."""
     rows = []
-    for figure in what.figures:
-        for size in figure.sizes if figure.shows == "mix" else ():
-            cases = what.cases(figure, size)
-            rows.append(
-                [
-                    figure.title,
-                    words.size(_capacity(cases)),
-                    _needed(what, figure),
-                    *(_met(cases, title) for title in _titles(what)),
-                ]
-            )
-    if not rows:
-        return []
+    for figure, size in mixes:
+        cases = what.cases(figure, size)
+        cells = [figure.title, words.size(_capacity(cases)), _needed(what, figure)]
+        rows.append([*cells, *(_met(cases, title) for title in _titles(what))])
+    fitting = [what.cases(figure, size) for figure, size in mixes if _fits(what, figure, size)]
+    if fitting:
+        last = ["mixes whose goals fit, all met", "", ""]
+        rows.append([*last, *(_all_met(fitting, title) for title in _titles(what))])
     headers = ["mix", "cache", "goals need", *_titles(what)]
-    return [plain("", "Goals met, of those there are", headers, rows, 1)]
+    return plain("", "Goals met, of those there are", headers, rows, 1, "goals met", keys=2)
+
+
+def _fits(what: Mixes, figure: MixSpec, size: float) -> bool:
+    """Return whether a cache is as large as what the goals of its mix need."""
+    plan = what.found[figure.name].plan
+    if plan is None or plan["smallest_blocks"] is None:
+        return False
+    cases = what.cases(figure, size)
+    return bool(plan["smallest_blocks"] * plan["block_bytes"] <= _capacity(cases))
+
+
+def _all_met(mixes: Sequence[Cases], title: str) -> str:
+    """Return in how many mixes a partition meets every goal."""
+    named = [case for cases in mixes for division, case in cases if division.title == title]
+    met = sum(case["total"]["goals_met"] == case["total"]["goals"] for case in named)
+    return words.Number(f"{met} of {len(named)}", met / len(named)) if named else words.NOTHING
+
+
+def _together(what: Mixes, mixes: Sequence[tuple[MixSpec, float]]) -> Table:
+    """Return hit ratios by those without goals over all mixes: the mean, least and greatest."""
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for figure, size in mixes:
+        named = {division.title: case for division, case in what.cases(figure, size)}
+        for title, base in product(named, BASES):
+            if title.startswith(OURS) and base in named:
+                gains = _gains(named[title], named[base])
+                own, other = (named[one]["total"]["hit_ratio"] for one in (title, base))
+                found.setdefault((title, base), []).append((own / max(other, 1e-9), max(gains)))
+    rows = []
+    for (title, base), pairs in found.items():
+        whole = [one for one, _ in pairs]
+        numbers = [sum(whole) / len(whole), min(whole), max(whole), max(one for _, one in pairs)]
+        rows.append([title, base, *(words.significant(one) for one in numbers)])
+    headers = ["partition", "by", "mean", "least", "greatest", "greatest of one application"]
+    title = "Hit ratios as quotients by those of partitions without goals, over all mixes"
+    return plain("", title, headers, rows, 2, "beside")
 
 
 def shown(what: Mixes, figure: MixSpec) -> list[Table | Figure]:
@@ -64,28 +109,12 @@ def shown(what: Mixes, figure: MixSpec) -> list[Table | Figure]:
         return [_alone_over_time(what, figure)]
     found: list[Table | Figure] = []
     for size in figure.sizes:
-        found += [_table(what, figure, size), _dots(what, figure, size)]
+        found += [_table(what, figure, size), *_beside(what, figure, size)]
+        found.append(_dots(what, figure, size))
     if figure.plan and not what.setup.quick:
         found.append(_planned(what, figure))
     if figure.over_time:
         found += _over_time(what, figure)
-    return found
-
-
-def sentences(what: Mixes, figure: MixSpec) -> list[str]:
-    """Return how far the partitions with goals are from those without, in a sentence each."""
-    if figure.shows != "mix":
-        return []
-    found = []
-    for size in figure.sizes:
-        cases = what.cases(figure, size)
-        named = {division.title: case for division, case in cases}
-        for title, case in named.items():
-            if not title.startswith("soft-qos"):
-                continue
-            parts = [_beside(case, named[base], base) for base in BASES if base in named]
-            place = f"{figure.title}, {words.size(_capacity(cases))}, {title}"
-            found.append(f"{place}: {'; '.join(parts)}")
     return found
 
 
@@ -110,24 +139,49 @@ def _needed(what: Mixes, figure: MixSpec) -> str:
 def _met(cases: Cases, title: str) -> str:
     for division, case in cases:
         if division.title == title and case["total"].get("goals"):
-            return f"{case['total']['goals_met']} of {case['total']['goals']}"
+            met, goals = case["total"]["goals_met"], case["total"]["goals"]
+            return words.Number(f"{met} of {goals}", met / goals)
     return words.NOTHING
 
 
-def _beside(case: Case, base: Case, name: str) -> str:
-    """Return the change of the overall hit ratio, and of the tenant that gains most."""
-    overall = _change(case["total"]["hit_ratio"], base["total"]["hit_ratio"])
+def _beside(what: Mixes, figure: MixSpec, size: float) -> list[Table]:
+    """Return partitions with goals as quotients by those without: hits and run times."""
+    named = {division.title: case for division, case in what.cases(figure, size)}
+    rows = []
+    for title, case in named.items():
+        for base in BASES if title.startswith(OURS) else ():
+            if base in named:
+                rows.append([title, base, *_quotients(case, named[base])])
+    if not rows:
+        return []
+    names = [tenant["name"] for tenant in what.cases(figure, size)[0][1]["tenants"]]
+    headers = ["partition", "by", "hit ratio", *(f"{name} hits" for name in names), "most gained"]
+    headers += ["run time", *(f"{name} runs" for name in names)]
+    title = (
+        f"quotients by partitions without goals, {words.size(_capacity(what.cases(figure, size)))}"
+    )
+    return [plain(_title(figure), title, headers, rows, 2, _named(figure, size, "beside"))]
+
+
+def _quotients(case: Case, base: Case) -> list[str]:
+    """Return hit ratios and run times by those of another partition, of all and of each tenant."""
     pairs = list(zip(case["tenants"], base["tenants"], strict=True))
-    gains = [own["hit_ratio"] / max(other["hit_ratio"], 1e-9) for own, other in pairs]
-    most = gains.index(max(gains))
-    tenant, other = pairs[most]
-    gain = _change(tenant["hit_ratio"], other["hit_ratio"])
-    runs = _change(case["total"]["run_time_ns"], base["total"]["run_time_ns"])
-    return f"hit ratio {overall} over {name} ({tenant['name']} {gain}), run time {runs}"
+    gains = _gains(case, base)
+    cells = [words.times(case["total"]["hit_ratio"], base["total"]["hit_ratio"])]
+    cells += [words.significant(gain) for gain in [*gains, max(gains)]]
+    cells.append(words.times(case["total"]["run_time_ns"], base["total"]["run_time_ns"]))
+    return cells + [words.times(own["run_time_ns"], other["run_time_ns"]) for own, other in pairs]
 
 
-def _change(value: float, base: float) -> str:
-    return words.NOTHING if base == 0 else f"{100 * (value / base - 1):+.1f}%"
+def _gains(case: Case, base: Case) -> list[float]:
+    pairs = zip(case["tenants"], base["tenants"], strict=True)
+    return [own["hit_ratio"] / max(other["hit_ratio"], 1e-9) for own, other in pairs]
+
+
+def _named(figure: MixSpec, size: float, name: str = "") -> str:
+    """Return the name of a table of a figure at one of its sizes."""
+    own = f"{size:g}MiB" if len(figure.sizes) > 1 else ""
+    return ", ".join(part for part in (own, name) if part)
 
 
 def _table(what: Mixes, figure: MixSpec, size: float) -> Table:
@@ -142,12 +196,12 @@ def _table(what: Mixes, figure: MixSpec, size: float) -> Table:
         own = [case["tenants"][at] for _, case in cases]
         goal = tenant.get("goal_hit_ratio")
         headers.append(f"{tenant['name']}, goal {goal:g}" if goal is not None else tenant["name"])
-        columns.append([words.ratio(one["hit_ratio"]) + _mark(one) for one in own])
+        columns.append([_hits(one) for one in own])
         best.append(best_index([one["hit_ratio"] for one in own], highest=True))
     for at, tenant in enumerate(tenants):
         times = [case["tenants"][at]["run_time_ns"] for _, case in cases]
         headers.append(f"{tenant['name']} runs")
-        columns.append([f"{time / NS_PER_S:.0f}s" for time in times])
+        columns.append([words.Number(f"{time / NS_PER_S:.0f}s", time) for time in times])
         best.append(best_index(times, highest=False))
     headers += ["moved each time", "turns"]
     columns.append([_share(case["total"].get("moved_mean")) for _, case in cases])
@@ -158,11 +212,14 @@ def _table(what: Mixes, figure: MixSpec, size: float) -> Table:
             row.append(text)
     best = [set(), *best, set(), set()]
     title = f"{words.size(_capacity(cases))}; the goals need {_needed(what, figure)}"
-    return Table(_title(figure), title, headers, rows, best)
+    return Table(_title(figure), title, headers, rows, best, name=_named(figure, size))
 
 
-def _mark(tenant: dict[str, Any]) -> str:
-    return " ✓" if tenant.get("goal_met") else ""
+def _hits(tenant: dict[str, Any]) -> str:
+    """Return a tenant's hit ratio, marked where its goal is met."""
+    text = words.ratio(tenant["hit_ratio"])
+    mark = " ✓" if tenant.get("goal_met") else ""
+    return words.Number(text + mark, words.value_of(text))
 
 
 def _share(value: float | None) -> str:
@@ -189,12 +246,13 @@ def _planned(what: Mixes, figure: MixSpec) -> Table:
         [
             title,
             "no size" if blocks is None else words.size(blocks * block),
-            f"{words.significant(blocks / smallest)} x" if blocks and smallest else words.NOTHING,
+            words.times(blocks, smallest) if blocks and smallest else words.NOTHING,
         ]
         for title, blocks in sized
     ]
-    headers = ["partition", "smallest cache", "of the goals' need"]
-    return plain(_title(figure), "The smallest cache that meets all goals", headers, rows, 1)
+    headers = ["partition", "smallest cache", "times the goals' need"]
+    title = "The smallest cache that meets all goals"
+    return plain(_title(figure), title, headers, rows, 1, "smallest")
 
 
 def _dots(what: Mixes, figure: MixSpec, size: float) -> Figure:

@@ -5,10 +5,10 @@ For: the style sheet of the page. Must never know: its contents.
 
 STYLE = """
 :root { --paper: #ffffff; --ink: #1d2126; --soft: #5c6670; --line: #d9dde2; --tint: #f4f6f8;
-  --accent: #0b6aa2; color-scheme: light dark; }
+  --accent: #0b6aa2; --good: #1a7f37; --bad: #b42318; color-scheme: light dark; }
 @media (prefers-color-scheme: dark) {
   :root { --paper: #15181c; --ink: #e4e7ea; --soft: #9aa4ae; --line: #363c44; --tint: #1d2126;
-    --accent: #63b5ea; }
+    --accent: #63b5ea; --good: #5bc476; --bad: #f58a80; }
 }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink);
@@ -66,6 +66,10 @@ th.n { white-space: normal; min-width: 60px; }
 .facts td:first-child { white-space: nowrap; color: var(--soft); }
 .facts thead { display: none; }
 .top { color: var(--accent); }
+.claims td { white-space: normal; vertical-align: top; min-width: 90px; }
+.claims td:first-child { min-width: 220px; }
+.claims .note { display: block; color: var(--soft); }
+.good { color: var(--good); } .bad { color: var(--bad); } .open { color: var(--soft); }
 pre { background: var(--tint); padding: 12px 16px; overflow-x: auto; font-size: 13px;
   border-radius: 4px; }
 summary { cursor: pointer; color: var(--accent); }

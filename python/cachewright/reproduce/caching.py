@@ -67,11 +67,15 @@ class Scheme:
 
 @dataclass(frozen=True)
 class CachingFigure(FigureSpec):
-    """One figure: workloads under schemes, with caches of some sizes."""
+    """One figure: workloads under schemes, with caches of some sizes.
+
+    `beside` names schemes that ours are set beside, the best of the others aside.
+    """
 
     workloads: tuple[str, ...]
     schemes: tuple[Scheme, ...]
     sizes: tuple[float, ...]
+    beside: tuple[str, ...]
 
     @property
     def replays(self) -> bool:
@@ -294,6 +298,9 @@ def _figure(
     if setup.kind != specs.GIVEN:
         for title in chosen:
             among(path, "schemes", title, titles)
+    beside = about.get("beside", [])
+    for title in beside:
+        among(path, "beside", title, about.get("schemes", list(titles)))
     names = tuple(name for name in wanted if name in known) or tuple(known)
     sizes = about.get("sizes", [training["size"]])
     return CachingFigure(
@@ -301,4 +308,5 @@ def _figure(
         workloads=names,
         schemes=tuple(titles[title] for title in chosen if title in titles),
         sizes=tuple(float(size) for size in sizes),
+        beside=tuple(beside),
     )
