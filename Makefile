@@ -96,15 +96,18 @@ types: develop ## type checks of the Python package, and its stubs against the e
 tidy: ## the style of the house: headers, columns, lengths, imports between rooms
 	cargo xtask tidy
 
-generate: ## write the pages made from the code
+generate: develop ## write the pages made from the code and from kept results
 	cargo xtask generate
+	$(BIN)/python scripts/papers.py --write
 
-check-generated: ## check that the pages made from the code are fresh
+check-generated: develop ## check that the pages made from code and kept results are fresh
 	cargo xtask generate --check
+	$(BIN)/python scripts/papers.py --check
 
-figures: develop ## the papers' figures beside ours, on the reference traces if there (long)
+figures: develop ## the papers' figures beside ours, and what changed since the kept results (long)
 	@for paper in $(PAPERS); do \
 		$(BIN)/cachewright reproduce $$paper --out $(FIGURES_OUT)/$$paper || exit 1; \
+		$(BIN)/python scripts/papers.py --changes $(FIGURES_OUT)/$$paper || exit 1; \
 	done
 
 figures-smoke: develop ## the same on small synthetic traces

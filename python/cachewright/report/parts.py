@@ -36,15 +36,14 @@ class Table:
 
     def markdown(self) -> str:
         """Return the table as Markdown, the best of a column bold."""
-        numbers = ["--:"] * (len(self.headers) - self.texts)
-        lines = [_line(self.headers), "|" + "|".join(["---"] * self.texts + numbers) + "|"]
-        for place, row in enumerate(self.rows):
-            cells = [
+        rows = [
+            [
                 f"**{cell}**" if place in best else cell
                 for cell, best in zip(row, self.best, strict=True)
             ]
-            lines.append(_line(cells))
-        return "\n".join(lines)
+            for place, row in enumerate(self.rows)
+        ]
+        return markdown(self.headers, rows, self.texts)
 
     def measures(self) -> Iterator[tuple[str, float]]:
         """Give every number of the table as `row/column`, after `name/` where there is one."""
@@ -57,8 +56,14 @@ class Table:
                     yield f"{before}{row_name}/{header}", float(value)
 
 
+def markdown(headers: Sequence[str], rows: Sequence[Sequence[str]], texts: int) -> str:
+    """Return rows under headers as a Markdown table; the first columns are text."""
+    kinds = ["---"] * texts + ["--:"] * (len(headers) - texts)
+    return "\n".join([_line(headers), f"|{'|'.join(kinds)}|", *map(_line, rows)])
+
+
 def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def plain(

@@ -31,7 +31,7 @@ KEYS = (*TEXTS, *OPTIONAL_TEXTS, *BOUNDS)
 
 def _beside(value: float) -> str:
     side = "above" if value >= 1 else "below"
-    return f"{words.significant(100 * abs(value - 1), 2)} % {side}"
+    return f"{words.significant(100 * abs(value - 1))} % {side}"
 
 
 # How a measure is shown: from its value to text. `beside` is of a quotient, `change` of a share.
@@ -39,7 +39,7 @@ UNITS: dict[str, Callable[[float], str]] = {
     "plain": words.significant,
     "times": lambda value: f"{words.significant(value)} times",
     "percent": lambda value: f"{words.significant(100 * value)} %",
-    "change": lambda value: f"{'+' if value > 0 else ''}{words.significant(100 * value, 2)} %",
+    "change": lambda value: f"{'+' if value > 0 else ''}{words.significant(100 * value)} %",
     "beside": _beside,
     "duration": words.duration,
     "size": words.size,

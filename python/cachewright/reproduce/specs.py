@@ -129,6 +129,11 @@ def other_studies(folder: Path) -> list[str]:
     return sorted(str(name) for name in named if name is not None)
 
 
+def figure_files(folder: Path) -> list[Path]:
+    """Return the files of a paper's figures."""
+    return [path for path, _ in _figures(folder)]
+
+
 def _figures(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     for path in sorted(folder.glob("*.toml")):
         document = toml(path)
