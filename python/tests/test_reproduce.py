@@ -117,7 +117,8 @@ def test_mixes_run_under_every_partition(folder: Path, command: Command) -> None
         assert len(rows) - len(quotients) == 15, partition
     assert len(list((folder / "q").glob("*/result.json"))) == 13
     low = tables.index("Goals too low (beyond the paper)")
-    assert "3 of 3" in tables[: tables.index("###", 10)]
+    met = tables.index("### Goals met")
+    assert "3 of 3" in tables[met : tables.index("###", met + 10)]
     assert "0.1" in tables[low:]
     assert "hit ratio" in answer.out
     assert command(*words, "--threads", "1").out == answer.out
@@ -158,7 +159,7 @@ def test_tenants_kept_apart_run_under_every_layout(folder: Path, command: Comman
     assert "| dss (noisy) | oc-cache |" in tables
     base = [row for row in tables.splitlines() if row.startswith("| flashblox | ")]
     assert sum("| 1.00 |" in row or "| **1.00** |" in row for row in base) == 4, "by itself it is 1"
-    assert "isolation by shared-cache" in answer.out
+    assert "isolation by shared-cache" in tables
     assert (folder / "o" / "fig3" / "oc-cache-1" / "throughput.parquet").is_file()
     again = command(*words, "--threads", "1")
     assert again.out == answer.out

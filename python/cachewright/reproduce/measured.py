@@ -72,6 +72,7 @@ class Measured:
                 found.tables |= {key: value for key, value in kept.tables.items() if key == name}
         found.figures = dict(sorted(found.figures.items()))
         found.measures = dict(sorted(found.measures.items()))
+        found.tables = dict(sorted(found.tables.items()))
         return found
 
 
