@@ -38,8 +38,6 @@ STUDIES: dict[str, Any] = {
     "isolation": reproduced_isolation,
     "workload-kinds": reproduced_kinds,
 }
-# Longer claims of a paper are sentences.
-TILE = 20
 KINDS = {
     "bundled": "the reference traces are absent (set CACHEWRIGHT_SHARED): bundled and synthetic "
     "traces instead, whose numbers are no reproduction",
@@ -149,18 +147,11 @@ def _page(what: Study, claims: Sequence[Judged]) -> str:
 
 def _head(figure: FigureSpec) -> str:
     """Return a figure's head: its title, and what the paper has."""
-    said = {str(key): _claim(value) for key, value in figure.paper.items()}
-    tiles = "".join(
-        f"<div><b>{escape(value)}</b><span>{escape(key)}</span></div>"
-        for key, value in said.items()
-        if len(value) <= TILE
+    said = "; ".join(f"{key}: {_claim(value)}" for key, value in figure.paper.items())
+    note = (
+        f'<p class="note">The paper ({escape(figure.source)}). {escape(said)}</p>' if said else ""
     )
-    rest = "".join(
-        f"<p>{escape(key)}: {escape(value)}</p>" for key, value in said.items() if len(value) > TILE
-    )
-    head = f"<p>The paper ({escape(figure.source)}):</p>" if said else ""
-    tiles = f'<div class="tiles">{tiles}</div>' if tiles else ""
-    return f"<section><h2>{escape(figure.title)}</h2>{head}{tiles}{rest}</section>"
+    return f"<section><h2>{escape(figure.title)}</h2>{note}</section>"
 
 
 def _claim(value: Any) -> str:

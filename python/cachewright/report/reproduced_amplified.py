@@ -10,14 +10,10 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
-import altair as alt
-
 from cachewright import amplification, words
-from cachewright.report import amplified, marks
+from cachewright.report import amplified, grouped
 from cachewright.report.figure import Figure
-from cachewright.report.marks import Tip
 from cachewright.report.parts import Table, plain
-from cachewright.report.plots import OFFSET_STEP, Plot, Series, distinct
 from cachewright.reproduce.amplified import Amplified, Scheme, SchemesSpec
 from cachewright.summary import best_index
 
@@ -257,14 +253,7 @@ def _bars(what: Amplified, figure: SchemesSpec, op: str, name: str, title: str) 
         for scheme in figure.schemes
         for workload, case in zip(what.setup.workloads, what.cases(figure, scheme, op), strict=True)
     ]
-    series = Series("scheme", [scheme.title for scheme in figure.schemes], "scheme", "box")
-    tips = [Tip("trace", "trace"), Tip("scheme", "scheme")]
-    tips.append(Tip("extra writes per host write", "extra", "ratio"))
-    x = alt.X("extra:Q").title("extra writes per host write, (F-U)/U")
-    y = marks.row_names("trace", distinct(rows, "trace"))
-    offset = alt.YOffset("scheme:N").sort(list(series.names))
-    step = OFFSET_STEP * (len(series.names) + 1)
-    panel = marks.bars(rows, series, x, y, tips, step=step, encodings=[offset])
-    chart = Plot([panel], [series])
+    axis = "extra writes per host write, (F-U)/U"
+    chart = grouped.bars(rows, "trace", "scheme", axis, value="extra")
     caption = "Pages programmed beyond those of the host, per page of the host; lower is better."
     return Figure(f"extra-writes-{name}", f"{figure.title}, {title}", caption, chart)

@@ -13,7 +13,7 @@ from typing import Any
 import altair as alt
 
 from cachewright import words
-from cachewright.report import charts, marks
+from cachewright.report import charts, grouped, marks
 from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
 from cachewright.report.parts import Table, plain
@@ -86,7 +86,7 @@ def shown(what: Caching, figure: CachingFigure) -> list[Table | Figure]:
             return [_sizes(what, figure, name) for name in figure.workloads]
         case "over-time":
             return [chart for name in figure.workloads for chart in _over_time(what, figure, name)]
-    return [_by_workload(what, figure), *_beside(what, figure)]
+    return [_by_workload(what, figure), _bars(what, figure), *_beside(what, figure)]
 
 
 def _beside(what: Caching, figure: CachingFigure) -> list[Table]:
@@ -163,6 +163,19 @@ def _by_workload(what: Caching, figure: CachingFigure) -> Table:
     size = f"{figure.sizes[0]:g} % of the working set"
     headers = ["scheme", *figure.workloads, "mean"]
     return Table(_title(figure), f"{title}, cache of {size}", headers, rows, best)
+
+
+def _bars(what: Caching, figure: CachingFigure) -> Figure:
+    """Return the same as bars, a group per workload."""
+    title = MEASURES[figure.shows][0]
+    rows = [
+        {"workload": name, "scheme": scheme.title, "value": value}
+        for scheme in figure.schemes
+        for name, value in zip(figure.workloads, _values(what, figure, scheme), strict=True)
+    ]
+    chart = grouped.bars(rows, "workload", "scheme", title)
+    caption = f"Each scheme on the later part of each trace, cache of {figure.sizes[0]:g} %."
+    return Figure(f"{figure.name}-bars", f"{figure.title}: {title}", caption, chart)
 
 
 def _sizes(what: Caching, figure: CachingFigure, workload: str) -> Table:

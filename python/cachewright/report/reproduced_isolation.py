@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cachewright import _native, words
-from cachewright.report import charts, isolation_charts
+from cachewright.report import charts, grouped, isolation_charts
 from cachewright.report.figure import Figure
 from cachewright.report.figures import series_rows
 from cachewright.report.parts import Table, plain
@@ -61,6 +61,7 @@ def shown(what: Isolation, figure: IsolationSpec) -> list[Table | Figure]:
         found.append(_swept(what, figure))
         return found
     found += [
+        _bars(what, figure),
         _beside(what, figure),
         _tenants(what, figure),
         _throughput(what, figure),
@@ -150,6 +151,20 @@ def _measures(what: Isolation, figure: IsolationSpec) -> Table:
     marked = [*best, set(), set(), set(), set()] if single else [set() for _ in headers]
     seeds = words.counted(figure.seeds, "seed")
     return Table(_title(figure), f"means of {seeds}", headers, rows, marked)
+
+
+def _bars(what: Isolation, figure: IsolationSpec) -> Figure:
+    """Return the three measures of each layout as the paper draws them."""
+    rows = []
+    for point, layout in figure.rows():
+        values = _values(what, figure, (point, layout))
+        for measure in BESIDE:
+            if measure in values:
+                row = {"measure": measure, "layout": layout.title}
+                rows.append({**row, "value": mean(values[measure])})
+    chart = grouped.bars(rows, "measure", "layout", "by that of flashblox; shares")
+    caption = "Isolation is beside flashblox; space and bandwidth are shares that are used."
+    return Figure(f"{figure.name}-measures", f"{figure.title}: measures", caption, chart)
 
 
 def _spread(values: Sequence[float]) -> str:

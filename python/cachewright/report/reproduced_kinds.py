@@ -1,4 +1,4 @@
-"""What a reproduced paper on kinds of workloads shows: tables.
+"""What a reproduced paper on kinds of workloads shows: tables and charts.
 
 For: `cachewright.report.reproduced`. Must never know: how numbers were measured, HTML. Accuracy is
 of windows that never trained, the mean over kinds of each kind's own.
@@ -6,10 +6,12 @@ of windows that never trained, the mean over kinds of each kind's own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cachewright import words
+from cachewright.report import grouped
+from cachewright.report.figure import Figure
 from cachewright.report.parts import Table, plain
 from cachewright.reproduce.workload_kinds import KindsFigure, Scenario, WorkloadKinds
 
@@ -36,16 +38,17 @@ def shared(what: WorkloadKinds) -> list[Table]:
     return []
 
 
-def shown(what: WorkloadKinds, figure: KindsFigure) -> list[Table]:
+def shown(what: WorkloadKinds, figure: KindsFigure) -> list[Table | Figure]:
     """Return the tables of a figure in the order of the page."""
     match figure.shows:
         case "grid":
             return [_grid(what, figure)]
         case "added":
-            return [_added(what, figure)]
+            return [_added(what, figure), _bars(what, figure, _kept)]
         case "elsewhere":
-            return _elsewhere(what, figure)
-    found = [_accuracy(what, figure), *(_confusion(what, by) for by in figure.methods[:1])]
+            return [*_elsewhere(what, figure)]
+    found: list[Table | Figure] = [_accuracy(what, figure), _bars(what, figure, _accuracies)]
+    found += [_confusion(what, by) for by in figure.methods[:1]]
     return [*found, _variants(what, figure)] if figure.variants else found
 
 
@@ -86,6 +89,23 @@ def _accuracy(what: WorkloadKinds, figure: KindsFigure) -> Table:
     ]
     best = [set[int](), *_best(columns)]
     return Table(_title(figure), "windows told right", headers, rows, best)
+
+
+def _bars(
+    what: WorkloadKinds, figure: KindsFigure, of: Callable[[WorkloadKinds, str], list[float]]
+) -> Figure:
+    """Return an accuracy of each method as bars, a group per scenario."""
+    rows = [
+        {"kinds": scenario.title, "method": by, "value": value}
+        for by in figure.methods
+        for scenario, value in zip(what.scenarios, of(what, by), strict=True)
+    ]
+    chart = grouped.bars(rows, "kinds", "method", "windows told right (share)")
+    caption = "Windows that never trained, of the volumes that trained."
+    if figure.shows == "added":
+        chart = grouped.bars(rows, "kinds", "method", "accuracy by that with the fewest kinds")
+        caption = "What is left of a method's accuracy when kinds are added."
+    return Figure(f"{figure.name}-bars", figure.title, caption, chart)
 
 
 def _confusion(what: WorkloadKinds, by: str) -> Table:

@@ -13,7 +13,7 @@ from typing import Any
 import altair as alt
 
 from cachewright import words
-from cachewright.report import charts, marks
+from cachewright.report import charts, grouped, marks
 from cachewright.report.figure import Figure
 from cachewright.report.figures import series_rows
 from cachewright.report.marks import Tip
@@ -110,7 +110,7 @@ def shown(what: Mixes, figure: MixSpec) -> list[Table | Figure]:
     found: list[Table | Figure] = []
     for size in figure.sizes:
         found += [_table(what, figure, size), *_beside(what, figure, size)]
-        found.append(_dots(what, figure, size))
+        found.append(_bars(what, figure, size))
     if figure.plan and not what.setup.quick:
         found.append(_planned(what, figure))
     if figure.over_time:
@@ -255,17 +255,18 @@ def _planned(what: Mixes, figure: MixSpec) -> Table:
     return plain(_title(figure), title, headers, rows, 1, "smallest")
 
 
-def _dots(what: Mixes, figure: MixSpec, size: float) -> Figure:
+def _bars(what: Mixes, figure: MixSpec, size: float) -> Figure:
     cases = what.cases(figure, size)
     rows = [
-        {"case": division.title, "tenant": line["name"], "hit_ratio": line["hit_ratio"]}
+        {"partition": division.title, "application": line["name"], "value": line["hit_ratio"]}
         for division, case in cases
-        for line in [*case["tenants"], {"name": "all", **case["total"]}]
+        for line in [*case["tenants"], {"name": "overall", **case["total"]}]
     ]
     capacity = words.size(_capacity(cases))
     title = f"{figure.title}, {capacity}"
-    caption = "Hit ratio of each tenant and of all together under each partition."
-    return Figure(f"{figure.name}-{capacity}", title, caption, charts.by_tenant(rows))
+    caption = "Hit ratio of each application and of all together under each partition."
+    chart = grouped.bars(rows, "application", "partition", "hit ratio")
+    return Figure(f"{figure.name}-{capacity}", title, caption, chart)
 
 
 def _over_time(what: Mixes, figure: MixSpec) -> list[Figure]:

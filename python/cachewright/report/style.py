@@ -69,6 +69,13 @@ th.n { white-space: normal; min-width: 60px; }
 .claims td { white-space: normal; vertical-align: top; min-width: 90px; }
 .claims td:first-child { min-width: 220px; }
 .claims .note { display: block; color: var(--soft); }
+@media (max-width: 640px) {
+  .claims thead { display: none; }
+  .claims tr { display: block; border-bottom: 1px solid var(--line); padding: 6px 0; }
+  .claims td, .claims td:first-child { display: block; min-width: 0; border: 0; padding: 1px 0; }
+  .claims td:nth-child(2)::before { content: "paper: "; color: var(--soft); }
+  .claims td:nth-child(3)::before { content: "ours: "; color: var(--soft); }
+}
 .good { color: var(--good); } .bad { color: var(--bad); } .open { color: var(--soft); }
 pre { background: var(--tint); padding: 12px 16px; overflow-x: auto; font-size: 13px;
   border-radius: 4px; }

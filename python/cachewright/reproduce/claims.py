@@ -77,9 +77,14 @@ class Claim:
 
     def bound(self) -> str:
         """Return what counts as met, as text."""
-        low = f"at least {self.shown(self.at_least)}" if self.at_least is not None else ""
-        high = f"at most {self.shown(self.at_most)}" if self.at_most is not None else ""
-        return " and ".join(part for part in (low, high) if part)
+        low, high = "at least", "at most"
+        parts = []
+        for word, other, value in ((low, high, self.at_least), (high, low, self.at_most)):
+            if value is not None:
+                # At least 0.85 of something is at most 15 % below it.
+                turned = self.unit == "beside" and value < 1
+                parts.append(f"{other if turned else word} {self.shown(value)}")
+        return " and ".join(parts)
 
     def holds(self, value: float) -> bool:
         """Return whether a value meets the claim."""
