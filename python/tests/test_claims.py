@@ -90,6 +90,26 @@ def test_claims_are_met_missed_untested_or_not_run(folder: Path) -> None:
     assert claims.judged(found, {"fig1/a/hits": 0.83}, whole=True)[0].shown == "17 % below"
 
 
+def test_bounds_read_as_what_counts_as_met(folder: Path) -> None:
+    (rises,) = written(folder, GOOD)
+    assert rises.bound() == "at least 11 % above"
+    (loses,) = written(folder, GOOD.replace("1.11", "0.85"))
+    assert loses.bound() == "at most 15 % below"
+    (falls,) = written(folder, GOOD.replace("at_least = 1.11", "at_most = 0.85"))
+    assert falls.bound() == "at least 15 % below"
+    (equal,) = written(folder, GOOD.replace("1.11", "1"))
+    assert equal.bound() == "at least the same"
+
+
+def test_one_figure_decides_its_own_claims(folder: Path) -> None:
+    found = claims.judged(written(folder, GOOD + OPEN), {"fig1/a/hits": 2.0}, whole=True)
+    assert [one.claim.name for one in claims.of_figures(found, ["fig1"])] == ["hits"]
+    assert claims.of_figures(found, ["fig2"]) == []
+    document = json.loads(claims.write(found, folder / claims.FILE).read_text())
+    assert [one["status"] for one in document["claims"]] == ["met", "untested"]
+    assert document["claims"][0]["shown"] == "100 % above"
+
+
 def test_both_bounds_hold() -> None:
     claim = Claim("n", "c", "s", "p", measure="m", at_least=1.0, at_most=2.0)
     assert [claim.holds(value) for value in (0.9, 1.0, 2.0, 2.1)] == [False, True, True, False]

@@ -77,20 +77,22 @@ def reproduce(
         table(one.heading, columns)
     found = reproduced.measured(what, every=figure is None)
     judged = claims.judged(listed, found.measures, whole=found.whole)
+    claims.write(judged, folder / claims.FILE)
+    # Of one figure, its own claims.
+    judged = judged if figure is None else claims.of_figures(judged, found.figures)
     output.say(f"page: {reproduced.write(what, judged, folder / PAGE)}")
     markdown = folder / TABLES
     markdown.write_text(reproduced.markdown(what, judged), encoding="utf-8")
     output.say(f"tables: {markdown}")
     output.say(f"measures: {found.write(folder / measured.FILE)}")
     output.say(words.counted(what.count(), "case"))
-    _claims(judged, folder)
+    _claims(judged)
 
 
-def _claims(judged: Sequence[claims.Judged], folder: Path) -> None:
-    """Write what became of the claims, and end with it."""
+def _claims(judged: Sequence[claims.Judged]) -> None:
+    """End with what became of the claims."""
     from cachewright.report import claimed
 
-    claims.write(judged, folder / claims.FILE)
     if judged:
         one = claimed.short(judged)
         columns = [

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +18,7 @@ from typing import Any, Literal
 from cachewright import words
 from cachewright._native import SpecError
 from cachewright.reproduce import specs
+from cachewright.reproduce.measured import figure_of
 
 CLAIMS = "claims.toml"
 # What became of them, beside the measures of a run.
@@ -30,6 +31,8 @@ KEYS = (*TEXTS, *OPTIONAL_TEXTS, *BOUNDS)
 
 
 def _beside(value: float) -> str:
+    if value == 1:
+        return "the same"
     side = "above" if value >= 1 else "below"
     return f"{words.significant(100 * abs(value - 1))} % {side}"
 
@@ -115,6 +118,11 @@ class Judged:
             case "missed":
                 return f"missed because {claim.why}" if claim.why else "missed"
         return self.status
+
+
+def of_figures(found: Sequence[Judged], figures: Collection[str]) -> list[Judged]:
+    """Return what became of the claims that some figures decide."""
+    return [one for one in found if figure_of(one.claim.measure or "") in figures]
 
 
 def judged(claims: Sequence[Claim], measures: Mapping[str, float], *, whole: bool) -> list[Judged]:
