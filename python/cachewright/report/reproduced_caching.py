@@ -103,11 +103,11 @@ def _beside(what: Caching, figure: CachingFigure) -> list[Table]:
         return []
     means = {title: sum(values[title]) / len(values[title]) for title in others}
     best = (max if highest else min)(others, key=lambda title: means[title])
-    named = [(title, title) for title in figure.beside if title in others]
+    named = [(title, "", title) for title in figure.beside if title in others]
     rows = [
-        [own, label, other, *_quotients(values[own], values[other])]
+        [own, label, said, *_quotients(values[own], values[other])]
         for own in ours
-        for label, other in [*named, (BEST_OF, best)]
+        for label, said, other in [*named, (BEST_OF, best, best)]
     ]
     headers = ["scheme", "by", "", *figure.workloads, "mean", "least", "greatest"]
     title = f"{MEASURES[figure.shows][0]}: quotients"
@@ -175,7 +175,7 @@ def _bars(what: Caching, figure: CachingFigure) -> Figure:
     ]
     chart = grouped.bars(rows, "workload", "scheme", title)
     caption = f"Each scheme on the later part of each trace, cache of {figure.sizes[0]:g} %."
-    return Figure(f"{figure.name}-bars", f"{figure.title}: {title}", caption, chart)
+    return Figure(f"{figure.name}-bars", figure.title, caption, chart)
 
 
 def _sizes(what: Caching, figure: CachingFigure, workload: str) -> Table:
