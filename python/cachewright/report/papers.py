@@ -197,7 +197,9 @@ def _source(head: str, results: Measured) -> str:
     """Return the figures that were measured on the same traces together."""
     groups: dict[str, list[str]] = {}
     for name, where in results.figures.items():
-        own = f"{', '.join(where['traces']['names'])} (Cachewright {where['cachewright']})"
+        traces = where["traces"]
+        folder = f" of {traces['folder']}" if "folder" in traces else ""
+        own = f"{', '.join(traces['names'])}{folder} (Cachewright {where['cachewright']})"
         groups.setdefault(own, []).append(name)
     parts = [f"{', '.join(figures)} on {own}" for own, figures in groups.items()]
     return f"{head}: {'; '.join(parts)}." if parts else ""

@@ -102,10 +102,13 @@ def figure_of(name: str) -> str:
 
 def provenance(setup: Setup, figure: str) -> Table:
     """Return where a figure's numbers come from: program, spec, traces."""
+    traces: Table = {"kind": setup.kind, "names": [one.name for one in setup.workloads]}
+    if setup.traces is not None:
+        traces["folder"] = setup.traces.name
     return {
         "cachewright": __version__,
         "specs": digest(setup.folder, figure),
-        "traces": {"kind": setup.kind, "names": [one.name for one in setup.workloads]},
+        "traces": traces,
     }
 
 
