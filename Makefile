@@ -60,7 +60,8 @@ test: ## set up and run every test; the last line counts them
 	@test -d "$${CACHEWRIGHT_SHARED:-../shared}/golden" || \
 		echo "skipped: comparisons that need the reference data (set CACHEWRIGHT_SHARED)"
 	@$(call step,Rust tests)
-	@$(call logged,rust,cargo test --workspace --profile $(TEST_PROFILE) --no-fail-fast)
+	@$(call logged,rust,cargo test --workspace --tests --profile $(TEST_PROFILE) --no-fail-fast \
+		&& cargo test --doc --package cachewright-infer --profile $(TEST_PROFILE))
 	@$(call step,Python tests)
 	@$(call logged,python,cd python && ../$(BIN)/python -m pytest)
 	@$(call step,counts)

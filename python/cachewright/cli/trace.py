@@ -26,7 +26,8 @@ app = App(
     name="trace",
     help="Look at block traces and make new ones.",
     # Not a part of `help`: that is replaced in place when another command's help lists this one.
-    help_epilogue="""The name of the file to write says its format: `.parquet` (the native one, which keeps everything),
+    help_epilogue="""\
+The name of the file to write says its format: `.parquet` (the native one, which keeps everything),
 `.csv` (Alibaba's columns), `.oracleGeneral` or `.oracleGeneral.bin` (libCacheSim's records); the
 last three also with `.gz`, `.zst`, `.xz` or `.bz2` for a compressed file. A format named by an
 option comes first. An existing file is replaced with `--force` alone, a file that is read never.
