@@ -27,8 +27,9 @@ NS_PER_S = 1e9
 OWN, SHARED = "oc-cache", "shared-cache"
 COMPARED = (OWN, "oc-cache-x")
 BASES = (SHARED, "flashblox")
-BESIDE = ("isolation", "space", "bandwidth")
+BESIDE = ("isolation", "harmonic mean", "space", "bandwidth")
 QUANTILES = (("p50", "p50_ns"), ("p99", "p99_ns"), ("p99.9", "p999_ns"))
+COMPARED_BY = ("isolation", "C_v", "harmonic mean", "space", "bandwidth")
 Row = tuple[Point, Layout]
 
 
@@ -36,7 +37,8 @@ def notes(what: Isolation) -> list[str]:
     """Return what to know before the numbers."""
     found = [
         "Isolation is C_v by that of flashblox on the same seed; C_v is the sum over all tenants, "
-        "noisy ones too, of mean by standard deviation of throughput in windows after the warm-up. "
+        "noisy ones too, of mean by standard deviation of throughput in windows after the warm-up, the "
+        "deviation at least one request per window; the harmonic mean is that of the same quotients. "
         "Space is what the hulls say that tenants require by what is allocated: whole channels, or "
         "the cache's capacity where all share all channels; channels lent to the pool are nobody's."
     ]
@@ -56,6 +58,8 @@ def shared(what: Isolation) -> list[Table]:
 
 def shown(what: Isolation, figure: IsolationSpec) -> list[Table | Figure]:
     """Return the tables and charts of a figure in the order of the page."""
+    if figure.shows == "choices":
+        return [_choices(what, figure)]
     found: list[Table | Figure] = [_measures(what, figure)]
     if figure.shows != "isolation":
         found.append(_swept(what, figure))
@@ -63,6 +67,7 @@ def shown(what: Isolation, figure: IsolationSpec) -> list[Table | Figure]:
     found += [
         _bars(what, figure),
         _beside(what, figure),
+        _requirements(what, figure),
         _tenants(what, figure),
         _throughput(what, figure),
         _occupancy(what, figure),
@@ -97,6 +102,7 @@ def _values(what: Isolation, figure: IsolationSpec, row: Row) -> dict[str, list[
     found: dict[str, list[float]] = {
         "isolation": [one.isolation(base) for one, base in zip(outcomes, bases, strict=True)],
         "C_v": [one.steadiness for one in outcomes],
+        "harmonic mean": [one.harmonic for one in outcomes],
         "space": [
             one.space(_required(one, base)) for one, base in zip(outcomes, bases, strict=True)
         ],
@@ -121,6 +127,7 @@ def _measures(what: Isolation, figure: IsolationSpec) -> Table:
         "",
         "isolation",
         "C_v",
+        "harmonic mean",
         "space",
         "bandwidth",
         "MB/s",
@@ -131,7 +138,7 @@ def _measures(what: Isolation, figure: IsolationSpec) -> Table:
     rows, compared = [], []
     for point, layout in figure.rows():
         values = _values(what, figure, (point, layout))
-        texts = [_spread(values[key]) for key in ("isolation", "C_v")]
+        texts = [_spread(values[key]) for key in ("isolation", "C_v", "harmonic mean")]
         texts += [words.percent(mean(values[key])) for key in ("space", "bandwidth")]
         texts += [words.fixed(mean(values["MB/s"]), 1), words.ratio(mean(values["hit ratio"]))]
         texts.append(words.fixed(mean(values["channels"]), 0))
@@ -142,7 +149,7 @@ def _measures(what: Isolation, figure: IsolationSpec) -> Table:
         if figure.of is None and point.title:
             title = f"{point.title}, {layout.title}"
         rows.append([title, *texts])
-        compared.append([mean(values[key]) for key in ("isolation", "C_v", "space", "bandwidth")])
+        compared.append([mean(values[key]) for key in COMPARED_BY])
     best = [
         set(),
         *(best_index(list(column), highest=True) for column in zip(*compared, strict=True)),
@@ -178,7 +185,8 @@ def _title(figure: IsolationSpec) -> str:
 
 def _tenants(what: Isolation, figure: IsolationSpec) -> Table:
     """Return what each tenant gets under each layout, with the noisy ones and without."""
-    headers = ["tenant", "layout", "MB/s", "mean by deviation", "hit ratio"]
+    headers = ["tenant", "layout", "MB/s", "mean by deviation", "deviation by mean"]
+    headers += ["hit ratio"]
     headers += [name for name, _ in QUANTILES]
     headers += ["p99, noisy ones silent", "p99 alone", "p99 by that with silent ones"]
     alone = _alone(what, figure)
@@ -192,6 +200,8 @@ def _tenants(what: Isolation, figure: IsolationSpec) -> Table:
             texts = [name, layout.title]
             texts.append(words.fixed(_of(outcomes, place, "bytes_per_s_mean", "windows") / MB, 2))
             texts.append(words.fixed(_of(outcomes, place, "bytes_mean_over_sd", "windows"), 2))
+            varies = _of(outcomes, place, "bytes_sd_over_mean", "windows")
+            texts.append(words.significant(varies))
             hits = [one.case["tenants"][place]["hit_ratio"] for one in outcomes]
             texts.append(words.ratio(mean(hits)))
             texts += [words.duration(_of(outcomes, place, key)) for _, key in QUANTILES]
@@ -206,6 +216,23 @@ def _disturbed(loud: Sequence[Outcome], quiet: Sequence[Outcome], place: int) ->
     """Return how many times longer a tenant's p99 is with the noisy ones (first seed)."""
     with_noise, without = (one[0].responses[place]["p99_ns"] for one in (loud, quiet))
     return words.times(with_noise, without or 0.0)
+
+
+def _requirements(what: Isolation, figure: IsolationSpec) -> Table:
+    """Return what the hulls say that each tenant requires, of the first seed."""
+    rows = []
+    for point, layout in figure.rows():
+        outcome = what.found(figure, point, layout)[0]
+        if layout.title != OWN or outcome.required is None:
+            continue
+        group = outcome.case["timing"]["channels"]["groups"][0]
+        channel = int(group["capacity_bytes"]) // len(group["channels"])
+        for one in outcome.case["tenants"]:
+            size = int(one["required_blocks"]) * int(outcome.case["block_bytes"])
+            miss = float(one["required_miss_ratio"])
+            rows.append([one["name"], words.size(size), words.fixed(size / channel, 2), words.fixed(miss, 2)])
+    headers = ["tenant", "S_r", "S_r by a channel", "R_e"]
+    return plain(_title(figure), "what tenants require", headers, rows, 1, "requirements")
 
 
 def _of(outcomes: Sequence[Outcome], place: int, key: str, part: str = "responses") -> float:
@@ -287,6 +314,29 @@ def _map(what: Isolation, figure: IsolationSpec) -> Table:
                 ]
             )
     return plain(_title(figure), "channels, warm-up included", headers, rows, 3, "channels")
+
+
+def _choices(what: Isolation, figure: IsolationSpec) -> Table:
+    """Return what the paper's layout is beside the others under each choice."""
+    beside = [one for one in figure.layouts if one.title != OWN]
+    own = next(one for one in figure.layouts if one.title == OWN)
+    headers = ["choice"]
+    for key in ("C_v", "harmonic mean", "MB/s", "space"):
+        headers += [f"{key} by {one.title}'s" for one in beside]
+    small = str(figure.tenants[0]["app"])
+    headers += [f"p99 of {small}, {one.title}" for one in figure.layouts]
+    rows = []
+    for point in figure.points:
+        values = {one.title: _values(what, figure, (point, one)) for one in figure.layouts}
+        row = [point.title]
+        for key in ("C_v", "harmonic mean", "MB/s", "space"):
+            for one in beside:
+                top, base = mean(values[own.title][key]), mean(values[one.title][key])
+                row.append(words.times(top, base))
+        waits = [_of(what.found(figure, point, one), 0, "p99_ns") for one in figure.layouts]
+        rows.append([*row, *(words.duration(wait) for wait in waits)])
+    told = f"{OWN} by the others; means of {words.counted(figure.seeds, 'seed')}"
+    return plain(_title(figure), told, headers, rows, 1)
 
 
 def _sum(groups: Sequence[dict[str, Any]], key: str) -> float:

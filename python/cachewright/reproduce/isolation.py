@@ -114,7 +114,7 @@ class Isolation:
         first = asked.quiet and asked.seed == 1 and asked.layout == figure.layouts[0]
         stack = merged(self.common.stack, {"machine": {"alone": first}})
         tenants = [
-            self._tenant(figure, place, quiet=asked.quiet)
+            self._tenant(figure, place, asked)
             for place in range(asked.point.count or len(figure.tenants))
         ]
         parts = [asked.point.title, asked.layout.title, str(asked.seed)]
@@ -128,7 +128,7 @@ class Isolation:
             progress=progress,
         )
 
-    def _tenant(self, figure: IsolationSpec, place: int, *, quiet: bool) -> dict[str, Any]:
+    def _tenant(self, figure: IsolationSpec, place: int, asked: Asked) -> dict[str, Any]:
         lap, at = divmod(place, len(figure.tenants))
         told = figure.tenants[at]
         own = {key: value for key, value in told.items() if key not in ("app", "noisy")}
@@ -137,7 +137,8 @@ class Isolation:
         known = {**self.common.tenant, **self.common.apps.get(told["app"], {}), **own}
         table = {"name": name, "trace": os.fspath(trace.resolve()), **known}
         if told.get("noisy"):
-            table |= {"start": NEVER} if quiet else {"noise": dict(self.common.noise)}
+            noise = dict(asked.point.noise) or dict(self.common.noise)
+            table |= {"start": NEVER} if asked.quiet else {"noise": noise}
         return table
 
     def _peak(self, folder: Path, name: str, progress: Progress) -> Result:

@@ -2,7 +2,9 @@
 
 For: one replay's figures. Must never know: figures of papers, how anything is drawn. Units: bytes,
 bytes per second, nanoseconds. Source: Wang et al. (oc-cache), V-B: C_v is the sum over tenants of
-mean by standard deviation of their throughput in windows; isolation compares two C_v. Space is what
+mean by standard deviation of their throughput in windows; isolation compares two C_v. A deviation
+counts as one request per window at least, since C_v has no bound else; the harmonic mean beside the
+sum is that of tenants alike, which one steady tenant does not carry. Space is what
 tenants require by what is allocated to them; bandwidth what all are answered by what the drive
 could do with their share of writes. Where the paper is silent: a striped layout allocates the
 capacity of the cache, another one the channels that hold somebody's blocks.
@@ -12,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from statistics import fmean, harmonic_mean, stdev
 from typing import Any
 
 Case = dict[str, Any]
@@ -59,8 +61,18 @@ class Outcome:
 
     @property
     def steadiness(self) -> float:
-        """C_v: how steady all tenants' throughput is together."""
-        return sum(one["bytes_mean_over_sd"] or 0.0 for one in self.windows)
+        """C_v: how steady all tenants' throughput is together; who is answered nothing adds 0."""
+        return sum(self._steady)
+
+    @property
+    def harmonic(self) -> float:
+        """The harmonic mean over tenants of mean by deviation; 0 if one is answered nothing."""
+        return harmonic_mean(self._steady)
+
+    @property
+    def _steady(self) -> list[float]:
+        found = (one["bytes_mean_over_sd"] for one in self.windows)
+        return [0.0 if one is None else float(one) for one in found]
 
     def isolation(self, base: Outcome) -> float:
         """Return C_v by that of another layout."""

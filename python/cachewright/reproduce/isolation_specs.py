@@ -2,7 +2,7 @@
 
 For: reading `setup.toml` and its figures. Must never know: how anything is run, measured or drawn.
 `[stack]` is the machine, `[tenant]` what all tenants have, `[app.NAME]` what those of one program
-have beside, `[noise]` how a noisy one behaves, `[[layout]]` what is compared, `[peak]` how the
+have beside, `[noise]` how a noisy one behaves (a point may say otherwise), `[[layout]]` what is compared, `[peak]` how the
 drive's own bandwidth is measured. A figure names its tenants (`app`, `noisy`) and its points:
 settings that one layout takes in turn (`small_set`: on small traces).
 """
@@ -17,7 +17,7 @@ from typing import Any
 from cachewright.reproduce import specs
 from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, among, merged
 
-SHOWN = ("isolation", "sweep", "counts")
+SHOWN = ("isolation", "sweep", "counts", "choices")
 Table = dict[str, Any]
 
 
@@ -33,11 +33,12 @@ class Layout:
 
 @dataclass(frozen=True)
 class Point:
-    """One place of a sweep: settings over the stack, and how many tenants (0: the figure's)."""
+    """One place of a sweep: settings over the stack, how many tenants (0: the figure's), noise."""
 
     title: str
     settings: tuple[tuple[str, Any], ...] = ()
     count: int = 0
+    noise: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -120,8 +121,8 @@ def _figure(path: Path, document: Table, setup: Setup, common: Common) -> Isolat
     wanted = about.get("layouts", titles)
     for title in [*wanted, *([about["of"]] if "of" in about else [])]:
         among(path, "layouts", title, titles)
-    key = "set" if setup.whole else "small_set"
-    points = [_point(path, one, key) for one in document.get("point", [])]
+    small = "" if setup.whole else "small_"
+    points = [_point(path, one, small) for one in document.get("point", [])]
     seeds = int(about.get("seeds", 1))
     return IsolationSpec(
         **fields,
@@ -133,10 +134,13 @@ def _figure(path: Path, document: Table, setup: Setup, common: Common) -> Isolat
     )
 
 
-def _point(path: Path, table: Table, key: str) -> Point:
-    given: Table = table[key] if key in table else table.get("set", {})
-    settings = tuple(given.items())
-    return Point(str(specs.key(path, table, "title")), settings, int(table.get("tenants", 0)))
+def _point(path: Path, table: Table, small: str) -> Point:
+    def given(key: str) -> tuple[tuple[str, Any], ...]:
+        found: Table = table.get(small + key, table.get(key, {}))
+        return tuple(found.items())
+
+    title = str(specs.key(path, table, "title"))
+    return Point(title, given("set"), int(table.get("tenants", 0)), given("noise"))
 
 
 def _fewer(points: Sequence[Point], setup: Setup) -> Sequence[Point]:

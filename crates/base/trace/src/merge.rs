@@ -10,6 +10,7 @@
 //! Every (tenant, volume) is a *space*: an address space of its own, numbered densely in order of
 //! first appearance in the merged stream. Blocks are interned per space.
 
+mod cut;
 mod input;
 
 pub use input::{Stop, TIME_SCALES, TenantInput, TenantSource};

@@ -276,6 +276,14 @@ impl<P: Policy> Engine<P> {
         self.leave(pool, evicted, left);
     }
 
+    /// Tells a pool's policy what time it is.
+    #[inline(always)]
+    pub fn clock(&mut self, index: usize, now_ns: u64) {
+        if P::has_rooms_or_chores() {
+            self.pools[index].policy.clock(now_ns);
+        }
+    }
+
     /// The next work that the policy of a pool wants done beside requests, and whether the block it
     /// names first is dirty. Blocks that leave or are cleaned are counted.
     #[inline(always)]

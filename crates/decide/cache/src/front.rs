@@ -147,7 +147,13 @@ impl<P: Policy> Cache<P> {
     }
 
     /// What the policy of a pool wants done beside requests; the moves replace what `plan` held.
-    /// To be asked for after each request of one of its tenants.
+    /// To be asked for after each request of one of its tenants, at `now_ns`.
+    pub fn chores_at(&mut self, pool: usize, now_ns: u64, plan: &mut Plan) {
+        self.engine.clock(pool, now_ns);
+        self.chores(pool, plan);
+    }
+
+    /// The same where nobody knows what time it is.
     pub fn chores(&mut self, pool: usize, plan: &mut Plan) {
         plan.moves.clear();
         while let Some((chore, dirty)) = self.engine.chore(pool) {

@@ -73,6 +73,10 @@ impl Policy for Box<dyn Policy> {
         (**self).characterize(characterizer, every_ns);
     }
 
+    fn clock(&mut self, now_ns: u64) {
+        (**self).clock(now_ns);
+    }
+
     fn divide_rooms(&mut self, rooms: Rooms, evicted: &mut Vec<BlockId>) {
         (**self).divide_rooms(rooms, evicted);
     }

@@ -145,6 +145,11 @@ pub trait Policy: Send {
     /// Takes what says which kind of workload runs, to be asked every `every_ns`.
     fn characterize(&mut self, _characterizer: Box<dyn Characterizer>, _every_ns: u64) {}
 
+    /// Hears what time it is, after each request on devices; only those are told that have rooms or
+    /// chores.
+    #[inline(always)]
+    fn clock(&mut self, _now_ns: u64) {}
+
     /// Takes the rooms among which it places blocks. What leaves for it is appended to `evicted`.
     fn divide_rooms(&mut self, _rooms: Rooms, _evicted: &mut Vec<BlockId>) {}
 

@@ -82,6 +82,7 @@ fn whole(tenant: &TenantSpec) -> TenantInput {
     input.sort = tenant.sort;
     input.operation = tenant.operation;
     input.sample = tenant.sample;
+    input.request_bytes = tenant.request.map(|bytes| bytes.0);
     input
 }
 

@@ -5,6 +5,7 @@
 //! zero unless the workload sets another, so that volumes of one trace given to several tenants
 //! stay in step.
 
+use super::cut::Cut;
 use super::{Space, WorkloadBatch};
 use crate::formats::open;
 use crate::{Batch, OpenOptions, Record, Skipped, TraceError, TraceReader};
@@ -61,6 +62,8 @@ pub struct TenantInput {
     pub operation: Option<Op>,
     /// Share of the volume's chunks whose requests are taken; 1.0 takes all.
     pub sample: f64,
+    /// Longest read or write in bytes: longer ones are cut; nothing leaves all as they are.
+    pub request_bytes: Option<u64>,
 }
 
 impl TenantInput {
@@ -85,6 +88,7 @@ impl TenantInput {
             sort: false,
             operation: None,
             sample: 1.0,
+            request_bytes: None,
         }
     }
 }
@@ -95,6 +99,7 @@ pub(super) struct Input {
     volume: Option<String>,
     operation: Option<Op>,
     sample: f64,
+    cut: Option<Cut>,
     sort: bool,
     time_scale: f64,
     start_ns: u64,
@@ -137,13 +142,14 @@ impl Input {
             Some(Stop::After(requests)) => (u64::MAX, requests),
         };
         let all = tenant.volume.is_none() && tenant.operation.is_none() && tenant.sample >= 1.0;
-        let known = all && stop_ns == u64::MAX;
+        let known = all && stop_ns == u64::MAX && tenant.request_bytes.is_none();
         let hint = if known { reader.requests_hint().map(|hint| hint.min(left)) } else { None };
         let mut input = Input {
             reader,
             volume: tenant.volume,
             operation: tenant.operation,
             sample: tenant.sample,
+            cut: tenant.request_bytes.map(Cut::new),
             sort: tenant.sort,
             time_scale: tenant.time_scale,
             start_ns: tenant.start.0,
@@ -184,6 +190,9 @@ impl Input {
             if !self.raw {
                 self.buffer.clear();
                 self.next = 0;
+                if self.left > 0 && self.more_pieces() {
+                    continue;
+                }
                 if self.left > 0 {
                     self.reader.read(&mut self.buffer, CHUNK)?;
                 }
@@ -203,9 +212,21 @@ impl Input {
                 self.turn(0);
             }
             self.order_times()?;
+            if let Some(cut) = &mut self.cut {
+                cut.take(&mut self.buffer);
+                cut.give(&mut self.buffer);
+            }
             self.stop();
         }
         Ok(self.buffer.time_ns.get(self.next).copied())
+    }
+
+    /// Buffers the next pieces of requests that are cut; returns whether there were any.
+    fn more_pieces(&mut self) -> bool {
+        let Some(cut) = self.cut.as_mut().filter(|cut| !cut.is_empty()) else { return false };
+        cut.give(&mut self.buffer);
+        self.stop();
+        true
     }
 
     /// Moves buffered requests to `batch`: those before the `until` of another tenant (ties go to

@@ -9,7 +9,7 @@
 //! above enters the cache: below the hot level with the shared bit, hence into the common room,
 //! from the hot level on into its tenant's own. Files: `shelves` (lists), `thresholds` (both
 //! levels), `rooms` (sizes), `place` (which room, which victim), `background` (demotion, cleaning,
-//! migration).
+//! migration), `pool` (how much is written into the common room).
 //!
 //! What the paper leaves open, and deviations. Levels are evened out over clean and dirty blocks of
 //! both rooms together, because heat is compared across rooms. A block enters at the top of its
@@ -28,6 +28,7 @@ mod background;
 #[cfg(test)]
 mod cases;
 mod place;
+mod pool;
 mod rooms;
 mod shelves;
 mod thresholds;
@@ -37,6 +38,7 @@ use crate::registry::{Entry, Registered};
 use crate::{Access, Chore, Policy, Room, Rooms, Verdict};
 use background::Background;
 use cachewright_types::{BlockId, Seed};
+use pool::PoolWrites;
 use rooms::Sizes;
 use shelves::{Shelf, Shelves};
 use thresholds::Thresholds;
@@ -58,6 +60,8 @@ cachewright_types::settings! {
         demotions: u32 = 4, "blocks", 0 ..= 1e6;
         /// share of the common room's blocks that may be hot before they are swapped; 1 for all
         hot_share: f64 = 0.2, "share", 0.0 ..= 1.0;
+        /// blocks written into the common room per second, beyond which no newcomer may; 0 for any
+        pool_writes: f64 = 0.0, "blocks/s", 0.0 ..= 1e9;
         /// pairs swapped after one request, at most
         swaps: u32 = 1, "pairs", 0 ..= 1e6;
     }
@@ -75,6 +79,7 @@ pub struct OcSmq {
     sizes: Sizes,
     thresholds: Thresholds,
     background: Background,
+    pool: PoolWrites,
     settings: OcSmqSettings,
     /// Blocks remembered at most.
     memory: u32,
@@ -102,6 +107,7 @@ impl Registered for OcSmq {
             sizes: Sizes::new(capacity_blocks),
             thresholds: Thresholds::default(),
             background: Background::default(),
+            pool: PoolWrites::new(settings.pool_writes),
             settings: settings.clone(),
             memory: 0,
             reserve: 0,
@@ -202,6 +208,9 @@ impl OcSmq {
     fn on_hit(&mut self, block: BlockId, write: bool, shelf: Shelf) {
         self.thresholds.hit();
         self.shelves.climb(block, self.period);
+        if write && shelf.common {
+            self.pool.written();
+        }
         if write && !shelf.dirty {
             self.shelves.shift(block, Shelf { dirty: true, ..shelf });
         }
@@ -216,11 +225,20 @@ impl OcSmq {
             }
             return Verdict::Bypass;
         }
+        let hot = level >= self.thresholds.hot;
+        let (common, evicted) = self.place(hot);
+        if common && !self.pool.allows() {
+            if !known {
+                self.remember(block, 0);
+            }
+            return Verdict::Bypass;
+        }
         if known {
             self.shelves.forget(block);
         }
-        let hot = level >= self.thresholds.hot;
-        let (common, evicted) = self.place(hot);
+        if common {
+            self.pool.written();
+        }
         if let Some(victim) = evicted {
             self.leave(victim);
         }
@@ -292,6 +310,10 @@ impl Policy for OcSmq {
     #[inline(always)]
     fn touch(&self, block: BlockId) -> u32 {
         self.shelves.touch(block)
+    }
+
+    fn clock(&mut self, now_ns: u64) {
+        self.pool.clock(now_ns);
     }
 
     fn divide_rooms(&mut self, rooms: Rooms, evicted: &mut Vec<BlockId>) {

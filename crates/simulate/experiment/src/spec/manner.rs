@@ -1,13 +1,14 @@
 //! How a tenant sends its requests, beside their times: its noise, its laps, their kind.
 //!
-//! For: the keys `noise`, `repeat`, `operation` and `sample` of `[[tenant]]`. Must never know: how
+//! For: the keys `noise`, `repeat`, `operation`, `sample` and `request` of `[[tenant]]`. Must never know: how
 //! a replay carries them out. Units: nanoseconds. Requests of one kind and noise are those of the
 //! tests of Wang et al. (oc-cache), V.
 
 use super::flash::percent;
 use super::section::Section;
 use super::{ReplaySpec, StackSpec, Stop, TenantSpec};
-use cachewright_types::{Nanos, Op};
+use cachewright_trace::reader::MAX_REQUEST_RANGE;
+use cachewright_types::{Bytes, Nanos, Op};
 use serde_json::{Value, json};
 
 /// Shortest mean of a period.
@@ -20,17 +21,22 @@ pub struct NoiseSpec {
     pub on: Nanos,
     /// Mean length of the others.
     pub off: Nanos,
+    /// Requests kept under way in those; 0 for silence.
+    pub off_depth: u32,
     /// Lengths are exponential; else each is the mean.
     pub exponential: bool,
 }
 
 impl NoiseSpec {
-    /// The `noise` of a `[[tenant]]`, if it has one.
-    pub fn from_section(section: &Section<'_>) -> Result<Option<NoiseSpec>, String> {
+    /// The `noise` of a `[[tenant]]` of so many requests under way, if it has one.
+    pub fn from_section(
+        section: &Section<'_>,
+        queue_depth: u32,
+    ) -> Result<Option<NoiseSpec>, String> {
         if section.get("noise").is_none() {
             return Ok(None);
         }
-        let own = section.table("noise", &["on", "off", "lengths"])?;
+        let own = section.table("noise", &["on", "off", "lengths", "off_depth"])?;
         let period = |key: &str| {
             let found = own.get(key).ok_or_else(|| {
                 format!("found no `{}`, expected the mean of a period", own.key(key))
@@ -40,13 +46,15 @@ impl NoiseSpec {
             if period < SHORTEST { Err(own.refuse(key, found, &expected)) } else { Ok(period) }
         };
         let exponential = own.choice("lengths", &["exponential", "fixed"], 0)? == 0;
-        Ok(Some(NoiseSpec { on: period("on")?, off: period("off")?, exponential }))
+        let off_depth = own.whole("off_depth", 0, 0..=u64::from(queue_depth))? as u32;
+        Ok(Some(NoiseSpec { on: period("on")?, off: period("off")?, off_depth, exponential }))
     }
 
     /// As in the file.
     pub fn json(self) -> Value {
         let lengths = if self.exponential { "exponential" } else { "fixed" };
-        json!({"on": self.on.exact(), "off": self.off.exact(), "lengths": lengths})
+        let (on, off) = (self.on.exact(), self.off.exact());
+        json!({"on": on, "off": off, "lengths": lengths, "off_depth": self.off_depth})
     }
 }
 
@@ -62,6 +70,16 @@ pub fn sample(section: &Section<'_>) -> Result<f64, String> {
     let share = found.as_str().map(|text| percent(&section.key("sample"), text));
     let share = share.and_then(Result::ok).filter(|share| *share <= 1.0);
     share.ok_or_else(|| section.refuse("sample", found, "a share above 0%, to 100%"))
+}
+
+/// The `request` of a `[[tenant]]`: its longest read or write, if longer ones are cut.
+pub fn request(section: &Section<'_>) -> Result<Option<Bytes>, String> {
+    let Some(found) = section.get("request") else { return Ok(None) };
+    let bytes = section.bytes("request", Bytes(0))?;
+    if MAX_REQUEST_RANGE.contains(&bytes.0) {
+        return Ok(Some(bytes));
+    }
+    Err(section.refuse("request", found, "a size from 512B to 1TiB"))
 }
 
 /// An operation as the stack file has it.

@@ -110,6 +110,7 @@ fn tenant(tenant: &TenantSpec) -> Value {
         "repeat": tenant.repeat,
         "operation": manner::operation_text(tenant.operation),
         "sample": flash::percent_text(tenant.sample),
+        "request": tenant.request.map(|bytes| bytes.exact()),
     })
 }
 

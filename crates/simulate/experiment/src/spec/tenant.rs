@@ -57,9 +57,11 @@ pub struct TenantSpec {
     pub operation: Option<Op>,
     /// Share of its volumes' chunks whose requests it sends.
     pub sample: f64,
+    /// Its longest read or write: longer ones are cut.
+    pub request: Option<Bytes>,
 }
 
-const KEYS: [&str; 23] = [
+const KEYS: [&str; 24] = [
     "name",
     "trace",
     "format",
@@ -83,6 +85,7 @@ const KEYS: [&str; 23] = [
     "repeat",
     "operation",
     "sample",
+    "request",
 ];
 
 /// Tenants of a stack at most.
@@ -147,6 +150,7 @@ fn one(
     let start = section.duration("start", Nanos(0))?;
     let stop = Stop::from_section(section, start)?;
     let depth = u64::from(replay.queue_depth);
+    let queue_depth = section.whole("queue_depth", depth, 1..=65_536)? as u32;
     Ok(TenantSpec {
         name: names::tenant(section, &format!("tenant{}", index + 1))?,
         path: folder.join(&trace),
@@ -163,12 +167,13 @@ fn one(
         channels: layout::wish(section)?,
         model: ModelFile::from_section(section, folder)?,
         goal: Goal::from_section(section)?,
-        queue_depth: section.whole("queue_depth", depth, 1..=65_536)? as u32,
+        queue_depth,
         think_time: section.duration("think_time", replay.think_time)?,
-        noise: NoiseSpec::from_section(section)?,
+        noise: NoiseSpec::from_section(section, queue_depth)?,
         repeat: section.boolean("repeat", false)?,
         operation: manner::operation(section)?,
         sample: manner::sample(section)?,
+        request: manner::request(section)?,
     })
 }
 

@@ -416,6 +416,7 @@ fn noise(case: &Case, tenant: &TenantSpec) -> Option<Noise> {
     tenant.noise.map(|found| Noise {
         on_ns: found.on.0,
         off_ns: found.off.0,
+        off_depth: found.off_depth,
         exponential: found.exponential,
         seed,
     })

@@ -4,7 +4,10 @@
 //! bytes, requests, seconds in rates. A request counts where it was answered. Mean and standard
 //! deviation (of all windows, not of a sample) are over the whole windows after the warm-up: from
 //! the tenant's start to the time at which it stops, where it repeats its trace, else to its last
-//! answer. Source of mean by deviation: Wang et al. (oc-cache), V-B. Schema of the file: `case`,
+//! answer. Mean by deviation takes at least
+//! one request per window (of the tenant's mean size) for the deviation: without it the quotient has
+//! no bound, and a perfectly steady tenant none at all. Source of mean by deviation: Wang et al.
+//! (oc-cache), V-B. Schema of the file: `case`,
 //! `window`, `tenant` as UINT_32, `time_ns` (the window's end), `requests`, `bytes` as UINT_64; one
 //! row group.
 
@@ -48,24 +51,31 @@ fn tenant_json(case: &Case, times: &Times, windows: &Rates, at: usize) -> Value 
     let mut map = Map::new();
     map.insert("name".into(), tenant.name.clone().into());
     map.insert("windows".into(), last.saturating_sub(first).into());
-    map.append(&mut spread("bytes", &counted(|bin| bin.bytes)));
-    map.append(&mut spread("requests", &counted(|bin| bin.requests)));
+    let (bytes, requests) = (counted(|bin| bin.bytes), counted(|bin| bin.requests));
+    let one_request = 1e9 / width_ns as f64;
+    let (sum_bytes, sum_requests) = (bytes.iter().sum::<f64>(), requests.iter().sum::<f64>());
+    let mean_size = if sum_requests > 0.0 { sum_bytes / sum_requests } else { 0.0 };
+    map.append(&mut spread("bytes", &bytes, one_request * mean_size));
+    map.append(&mut spread("requests", &requests, one_request));
     let series: Vec<Value> = bins.iter().map(|bin| json!([bin.requests, bin.bytes])).collect();
     map.insert("series".into(), series.into());
     Value::Object(map)
 }
 
-/// Mean, standard deviation and their quotient of rates; no quotient where nothing deviates.
-fn spread(what: &str, rates: &[f64]) -> Map<String, Value> {
+/// Mean, standard deviation and both quotients of rates, the deviation at least `floor` in the one
+/// that it divides; no quotients of rates that are all 0.
+fn spread(what: &str, rates: &[f64], floor: f64) -> Map<String, Value> {
     let count = rates.len().max(1) as f64;
     let mean = rates.iter().sum::<f64>() / count;
     let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
     let deviation = (squares / count).sqrt();
-    let quotient = (deviation > 0.0).then(|| mean / deviation);
+    let steady = (mean > 0.0 && floor > 0.0).then(|| mean / deviation.max(floor));
+    let varies = (mean > 0.0).then(|| deviation / mean);
     let mut map = Map::new();
     map.insert(format!("{what}_per_s_mean"), mean.into());
     map.insert(format!("{what}_per_s_sd"), deviation.into());
-    map.insert(format!("{what}_mean_over_sd"), quotient.into());
+    map.insert(format!("{what}_mean_over_sd"), steady.into());
+    map.insert(format!("{what}_sd_over_mean"), varies.into());
     map
 }
 
@@ -92,11 +102,24 @@ mod tests {
 
     #[test]
     fn a_spread_is_that_of_all_windows() {
-        let map = spread("bytes", &[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]);
+        let rates = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0];
+        let map = spread("bytes", &rates, 1.0);
         assert_eq!(map["bytes_per_s_mean"], 5.0);
         assert_eq!(map["bytes_per_s_sd"], 2.0);
-        assert_eq!(map["bytes_mean_over_sd"], 2.5);
-        assert_eq!(spread("x", &[3.0, 3.0])["x_mean_over_sd"], Value::Null);
-        assert_eq!(spread("x", &[])["x_per_s_mean"], 0.0);
+        assert_eq!(
+            (&map["bytes_mean_over_sd"], &map["bytes_sd_over_mean"]),
+            (&2.5.into(), &0.4.into())
+        );
+        assert_eq!(spread("bytes", &rates, 4.0)["bytes_mean_over_sd"], 1.25, "at least the floor");
+        assert_eq!(spread("x", &[0.0; 2], 1.0)["x_mean_over_sd"], Value::Null);
+        assert_eq!(spread("x", &[], 0.0)["x_per_s_mean"], 0.0);
+    }
+
+    /// What never changes is the steadiest of all; it counts most, not nothing.
+    #[test]
+    fn a_perfectly_steady_rate_has_the_highest_quotient() {
+        let quotient = |rates: &[f64]| spread("x", rates, 1.0)["x_mean_over_sd"].as_f64();
+        assert_eq!(quotient(&[300.0; 4]), Some(300.0));
+        assert!(quotient(&[290.0, 310.0, 290.0, 310.0]) < quotient(&[300.0; 4]));
     }
 }

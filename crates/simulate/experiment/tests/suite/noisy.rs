@@ -99,6 +99,33 @@ fn periods_follow_the_seed_and_the_tenants_name() {
     assert!(differ.count() <= 34, "{fixed:?}");
 }
 
+/// One request in off-periods where others would be silent: of two, half the rate.
+#[test]
+fn a_noisy_tenant_may_keep_a_few_requests_under_way() {
+    let noise = "{ on = \"20ms\", off = \"20ms\", lengths = \"fixed\", off_depth = 1 }";
+    let counts = series(&answer("few", &[("tenant.noisy.noise", noise)]).unwrap(), 1);
+    // Windows of 2 ms: ten of on-period, ten of off-period; the borders have a bit of both.
+    let inner = |from: usize| -> u64 { counts[from + 2..from + 9].iter().sum() };
+    for begin in [0, 20, 40, 60] {
+        let (on, off) = (inner(begin), inner(begin + 10));
+        assert!(off > 0 && off * 10 <= on * 6 && off * 10 >= on * 4, "{on} {off}");
+    }
+}
+
+/// 300 requests of 4 KiB become 2,400 of 512 bytes, that read and write the same blocks.
+#[test]
+fn requests_may_be_cut() {
+    let facts = |set: &[(&str, &str)]| answer("cut", set).unwrap()["tenants"][0].clone();
+    let (whole, cut) = (facts(&[]), facts(&[("tenant.stable.request", "512B")]));
+    let bytes = |facts: &Value| (facts["read_bytes"].clone(), facts["write_bytes"].clone());
+    assert_eq!((bytes(&whole), &whole["distinct_blocks"]), (bytes(&cut), &cut["distinct_blocks"]));
+    let moved =
+        |facts: &Value| facts["reads"].as_u64().unwrap() + facts["writes"].as_u64().unwrap();
+    let each =
+        (whole["read_bytes"].as_u64().unwrap() + whole["write_bytes"].as_u64().unwrap()) / 512;
+    assert_eq!((moved(&cut), moved(&cut) > moved(&whole)), (each, true));
+}
+
 #[test]
 fn a_tenant_that_repeats_goes_on_until_it_stops() {
     let requests = |set: &[(&str, &str)]| {
@@ -146,12 +173,15 @@ fn windows_are_written_beside_the_result() {
 #[test]
 fn what_cannot_be_carried_out_is_refused() {
     let refused = |set: &[(&str, &str)]| answer("refused", set).unwrap_err();
-    let cases: [(&[(&str, &str)], &str); 7] = [
+    let over = "{ on = \"1ms\", off = \"1ms\", off_depth = 3 }";
+    let cases: [(&[(&str, &str)], &str); 9] = [
         (&[("replay.loop", "open")], "`tenant[1].repeat`: found"),
         (&[("tenant.noisy.noise", "{ on = \"1ms\" }")], "found no `tenant[2].noise.off`"),
         (&[("tenant.noisy.noise", "{ on = \"1ns\", off = \"1s\" }")], "at least 1us"),
         (&[("tenant.noisy.operation", "trim")], "expected one of as-is, read, write"),
         (&[("tenant.noisy.sample", "0%")], "`tenant[2].sample`: found"),
+        (&[("tenant.noisy.noise", over)], "`tenant[2].noise.off_depth`: found `3`"),
+        (&[("tenant.noisy.request", "100B")], "`tenant[2].request`: found `100B`"),
         (&[("replay.throughput_window", "1us")], "at least 1ms"),
         (&[("replay.stop", "0s")], "expected a time above 0s"),
     ];

@@ -22,8 +22,8 @@ pub trait Decider: Send {
     /// Marks a block clean; see [`Cache::clean`].
     fn clean(&mut self, tenant: TenantId, number: u64) -> bool;
     /// What the tenant's policy wants done beside requests, to be asked for after each of them; see
-    /// [`Cache::chores`].
-    fn chores(&mut self, tenant: TenantId, plan: &mut Plan);
+    /// [`Cache::chores_at`].
+    fn chores(&mut self, tenant: TenantId, now_ns: u64, plan: &mut Plan);
     /// An interval has ended, in which `signals` were measured; what leaves the cache replaces what
     /// `plan` held.
     fn end_interval(&mut self, signals: &Signals, plan: &mut Plan);
@@ -93,9 +93,9 @@ impl<P: Policy> Decider for CacheDecider<P> {
         self.cache.clean(tenant, number)
     }
 
-    fn chores(&mut self, tenant: TenantId, plan: &mut Plan) {
+    fn chores(&mut self, tenant: TenantId, now_ns: u64, plan: &mut Plan) {
         let pool = self.cache.engine().pool_of(tenant);
-        self.cache.chores(pool, plan);
+        self.cache.chores_at(pool, now_ns, plan);
     }
 
     fn end_interval(&mut self, signals: &Signals, plan: &mut Plan) {

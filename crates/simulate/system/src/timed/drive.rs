@@ -215,7 +215,7 @@ impl Drive<'_> {
             Op::Write => self.note_dirty(),
             Op::Trim | Op::Flush => return,
         }
-        self.decider.chores(request.tenant, &mut self.plan);
+        self.decider.chores(request.tenant, now_ns, &mut self.plan);
         if !self.plan.moves.is_empty() {
             self.machine.background(request.tenant, &self.plan);
         }

@@ -2,7 +2,8 @@
 //!
 //! For: the order and the times of requests. Must never know: caches, devices, stack files. Units:
 //! nanoseconds. A tenant that repeats sends its first request after its last, as another one: the
-//! tags of both say so. A noisy one sends in its on-periods only.
+//! tags of both say so. A noisy one sends in its on-periods, and
+//! less or nothing in between.
 
 use super::drive::Replay;
 use super::machine::Answer;
@@ -66,6 +67,8 @@ pub(super) struct Source {
     laps: Vec<(u64, Option<u64>)>,
     /// From when on each order sends nothing.
     stop_ns: Vec<u64>,
+    /// Requests under way of each order, at most.
+    depths: Vec<u32>,
     /// When each order sends, where that is not always.
     periods: Vec<Option<Periods>>,
     /// When a tenant may send: (time, order of scheduling, tenant).
@@ -87,6 +90,7 @@ impl Source {
                 source.stop_ns.push(NEVER_NS);
                 source.repeat.push(false);
                 source.laps.push((0, None));
+                source.depths.push(1);
                 source.periods.push(None);
                 source.schedule_open(requests);
             }
@@ -96,6 +100,7 @@ impl Source {
                 source.stop_ns.clone_from(stop_ns);
                 source.repeat.clone_from(repeat);
                 source.laps = vec![(0, None); tenants];
+                source.depths = queue_depth.iter().map(|depth| *depth.max(&1)).collect();
                 let periods = noise.iter().zip(start_ns);
                 source.periods = periods
                     .map(|(noise, start_ns)| noise.map(|noise| Periods::new(noise, *start_ns)))
@@ -104,7 +109,7 @@ impl Source {
                     if !wanted(tenant) {
                         source.order[tenant].clear();
                     }
-                    for _ in 0..queue_depth[tenant].max(1) {
+                    for _ in 0..source.depths[tenant] {
                         source.schedule(start_ns[tenant], tenant as u16);
                     }
                 }
@@ -126,7 +131,9 @@ impl Source {
         let repeats = self.repeat[lane] && !self.order[lane].is_empty();
         if repeats || self.next[lane] < self.order[lane].len() {
             let periods = self.periods[lane].as_mut();
-            let time_ns = periods.map_or(time_ns, |periods| periods.begin_ns(time_ns));
+            let depth = self.depths[lane];
+            let begin = |periods: &mut Periods| periods.begin_within_ns(time_ns, depth);
+            let time_ns = periods.map_or(time_ns, begin);
             self.ready.push(Reverse((time_ns, self.scheduled, tenant)));
             self.scheduled += 1;
         }

@@ -152,8 +152,8 @@ impl Decider for Told {
     fn clean(&mut self, tenant: TenantId, number: u64) -> bool {
         self.inner.clean(tenant, number)
     }
-    fn chores(&mut self, tenant: TenantId, plan: &mut Plan) {
-        self.inner.chores(tenant, plan);
+    fn chores(&mut self, tenant: TenantId, now_ns: u64, plan: &mut Plan) {
+        self.inner.chores(tenant, now_ns, plan);
         self.tell(plan);
     }
     fn end_interval(&mut self, signals: &Signals, plan: &mut Plan) {
