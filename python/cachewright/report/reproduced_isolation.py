@@ -37,8 +37,9 @@ def notes(what: Isolation) -> list[str]:
     """Return what to know before the numbers."""
     found = [
         "Isolation is C_v by that of flashblox on the same seed; C_v is the sum over all tenants, "
-        "noisy ones too, of mean by standard deviation of throughput in windows after the warm-up, the "
-        "deviation at least one request per window; the harmonic mean is that of the same quotients. "
+        "noisy ones too, of mean by standard deviation of throughput in windows after the warm-up, "
+        "the deviation at least one request per window; the harmonic mean is that of the same "
+        "quotients. "
         "Space is what the hulls say that tenants require by what is allocated: whole channels, or "
         "the cache's capacity where all share all channels; channels lent to the pool are nobody's."
     ]
@@ -230,7 +231,14 @@ def _requirements(what: Isolation, figure: IsolationSpec) -> Table:
         for one in outcome.case["tenants"]:
             size = int(one["required_blocks"]) * int(outcome.case["block_bytes"])
             miss = float(one["required_miss_ratio"])
-            rows.append([one["name"], words.size(size), words.fixed(size / channel, 2), words.fixed(miss, 2)])
+            rows.append(
+                [
+                    one["name"],
+                    words.size(size),
+                    words.fixed(size / channel, 2),
+                    words.fixed(miss, 2),
+                ]
+            )
     headers = ["tenant", "S_r", "S_r by a channel", "R_e"]
     return plain(_title(figure), "what tenants require", headers, rows, 1, "requirements")
 

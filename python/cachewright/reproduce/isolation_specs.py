@@ -2,8 +2,8 @@
 
 For: reading `setup.toml` and its figures. Must never know: how anything is run, measured or drawn.
 `[stack]` is the machine, `[tenant]` what all tenants have, `[app.NAME]` what those of one program
-have beside, `[noise]` how a noisy one behaves (a point may say otherwise), `[[layout]]` what is compared, `[peak]` how the
-drive's own bandwidth is measured. A figure names its tenants (`app`, `noisy`) and its points:
+have beside, `[noise]` how a noisy one behaves (a point may say otherwise), `[[layout]]` what is
+compared, `[peak]` how the drive's own bandwidth is measured. A figure names its tenants (`app`, `noisy`) and its points:
 settings that one layout takes in turn (`small_set`: on small traces).
 """
 
@@ -136,7 +136,8 @@ def _figure(path: Path, document: Table, setup: Setup, common: Common) -> Isolat
 
 def _point(path: Path, table: Table, small: str) -> Point:
     def given(key: str) -> tuple[tuple[str, Any], ...]:
-        found: Table = table.get(small + key, table.get(key, {}))
+        name = small + key if small + key in table else key
+        found: Table = table.get(name, {})
         return tuple(found.items())
 
     title = str(specs.key(path, table, "title"))
