@@ -3,8 +3,8 @@
 For: reading `setup.toml` and its figures. Must never know: how anything is run, measured or drawn.
 `[stack]` is the machine, `[tenant]` what all tenants have, `[app.NAME]` what those of one program
 have beside, `[noise]` how a noisy one behaves (a point may say otherwise), `[[layout]]` what is
-compared, `[peak]` how the drive's own bandwidth is measured. A figure names its tenants (`app`, `noisy`) and its points:
-settings that one layout takes in turn (`small_set`: on small traces).
+compared, `[peak]` how the drive's own bandwidth is measured. A figure names its tenants (`app`,
+`noisy`) and its points: settings that one layout takes in turn (`small_set`: on small traces).
 """
 
 from __future__ import annotations
