@@ -60,7 +60,7 @@ fn model() -> Result<StoredModel, Failure> {
     ftl.separation_mut().set_trainer(Some(Box::new(keeping)));
     ftl.write_each(&stream, &[], &mut NoSink)?;
     let model = kept.lock().map_err(|_| "a trainer failed")?.take();
-    Ok(quantise(&model.ok_or("no model was trained")?, &[&[1.0; 22]])?)
+    Ok(quantise(&model.ok_or("no model was trained")?, &[&[1.0; 24]])?)
 }
 
 /// The least time per item of several rounds.
@@ -78,7 +78,7 @@ fn least_ns(items: usize, mut round: impl FnMut() -> Result<(), Failure>) -> Res
 fn step_ns(stored: &StoredModel, isa: Isa, steps: usize) -> Result<f64, Failure> {
     let model = Int8Model::new(stored)?.with_isa(isa)?;
     let (mut scratch, mut state) = (model.scratch(), [0_i8; 32]);
-    let mut inputs = [[0_i8; 22]; 64];
+    let mut inputs = [[0_i8; 24]; 64];
     for (row, inputs) in inputs.iter_mut().enumerate() {
         inputs.iter_mut().enumerate().for_each(|(i, x)| *x = ((row * 7 + i * 13) % 128) as i8);
     }

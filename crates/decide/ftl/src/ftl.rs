@@ -48,6 +48,10 @@ pub struct Ftl<S, M = Mapping> {
     free: VecDeque<u32>,
     trigger: Trigger,
     least_invalid: u32,
+    /// Superblocks among all that hold one page of metadata more.
+    meta_part: f64,
+    /// How much of such a page is due.
+    meta_due: f64,
     /// Pages written by the host.
     clock: u64,
     mapped_pages: u32,
@@ -95,8 +99,8 @@ impl<S: Separation, M: Table> Ftl<S, M> {
             let (separation, found, limit) = (name, streams, STREAM_LIMIT);
             return Err(FtlError::Streams { separation, found, limit });
         }
-        let meta_pages = separation.meta_pages();
-        geometry.check(streams, meta_pages)?;
+        let (meta_pages, meta_part) = (separation.meta_pages(), separation.meta_part());
+        geometry.check(streams, meta_pages + u32::from(meta_part > 0.0))?;
         let data_pages = geometry.block_pages - meta_pages;
         reclaim.policy.prepare(data_pages);
         let (trigger, least_invalid, count) = match geometry.space {
@@ -119,6 +123,8 @@ impl<S: Separation, M: Table> Ftl<S, M> {
             free: VecDeque::new(),
             trigger,
             least_invalid,
+            meta_part,
+            meta_due: 0.0,
             clock: 0,
             mapped_pages: 0,
             garbage_pages: 0,
@@ -301,7 +307,12 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         if let Some(block) = self.free.pop_front() {
             self.blocks.open(block, stream, self.clock);
             let next = self.mapping.first(block);
-            let head = Head { next, end: next + self.blocks.data_pages() };
+            let mut head = Head { next, end: next + self.blocks.data_pages() };
+            self.meta_due += self.meta_part;
+            if self.meta_due >= 1.0 {
+                self.meta_due -= 1.0;
+                head.end -= 1;
+            }
             self.heads[stream.index()] = head;
         }
     }
@@ -310,11 +321,15 @@ impl<S: Separation, M: Table> Ftl<S, M> {
     #[inline(never)]
     fn seal<K: Sink>(&mut self, stream: Stream, sink: &mut K) {
         let last = self.heads[stream.index()].end - 1;
-        let block = self.mapping.split(last).block;
+        let Address { block, offset } = self.mapping.split(last);
         self.heads[stream.index()] = Head::default();
+        // A page of metadata in the place of data is invalid from the start.
+        let extra = self.blocks.data_pages().saturating_sub(offset + 1);
+        self.blocks.waste(block, extra);
+        self.stored_pages += u64::from(extra);
         self.blocks.seal(block, self.clock);
         self.garbage_pages += u64::from(self.blocks.invalid(block));
-        for offset in self.blocks.data_pages()..self.geometry.block_pages {
+        for offset in offset + 1..self.geometry.block_pages {
             self.counts.meta_pages += 1;
             sink.program_meta(Address { block, offset });
         }

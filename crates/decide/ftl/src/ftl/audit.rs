@@ -53,7 +53,8 @@ impl<S: Separation, M: Table> Ftl<S, M> {
                 State::Sealed => block.pages,
                 State::Open => {
                     let head = self.heads[block.stream.index()];
-                    if head.end != self.mapping.first(id) + block.pages {
+                    let end = self.mapping.first(id) + block.pages;
+                    if head.end != end && (self.meta_part == 0.0 || head.end + 1 != end) {
                         return Err(format!("superblock {id} is open, no stream writes to it"));
                     }
                     head.next - self.mapping.first(id)

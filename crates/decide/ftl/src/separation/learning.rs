@@ -91,6 +91,16 @@ impl Confusion {
         let short = self.short_right + self.long_wrong;
         ratio(short.max(self.total() - short), self.total())
     }
+
+    /// Share of those predicted short; 0 of none.
+    pub fn called_short(&self) -> f64 {
+        ratio(self.short_right + self.short_wrong, self.total())
+    }
+
+    /// Share of those that were short, the base rate; 0 of none.
+    pub fn were_short(&self) -> f64 {
+        ratio(self.short_right + self.long_wrong, self.total())
+    }
 }
 
 impl AddAssign for Confusion {
@@ -221,6 +231,7 @@ mod tests {
         assert_eq!((confusion.precision(), confusion.recall()), (0.75, 0.6));
         assert!((confusion.f1() - 2.0 / 3.0).abs() < 1e-12);
         assert_eq!(confusion.majority(), 0.5);
+        assert_eq!((confusion.called_short(), confusion.were_short()), (0.4, 0.5));
         assert_eq!(Confusion::default().accuracy(), 0.0);
     }
 

@@ -143,6 +143,12 @@ pub trait Separation: Send {
         0
     }
 
+    /// The share of superblocks that hold one such page more, in `[0, 1)`; constant. So metadata
+    /// of less than a page per superblock is charged in its proportion.
+    fn meta_part(&self) -> f64 {
+        0.0
+    }
+
     /// A request of the host begins.
     #[inline(always)]
     fn on_request(&mut self, _request: &HostRequest, _clock: u64) {}
@@ -200,6 +206,11 @@ pub trait Separation: Send {
 
     /// State kept per logical page, in bytes; flash pages of metadata not counted.
     fn metadata_bytes_per_page(&self) -> f64;
+
+    /// The part of [`Separation::metadata_bytes_per_page`] that is held in memory.
+    fn memory_bytes_per_page(&self) -> f64 {
+        self.metadata_bytes_per_page()
+    }
 
     /// The scheme as one that learns, if it does.
     fn learner(&mut self) -> Option<&mut dyn shiro::Learner> {
@@ -266,7 +277,9 @@ separations! {
     sepbit::Sepbit<{ sepbit::USER_ONLY }>,
     sepbit::Sepbit<{ sepbit::MOVED_ONLY }>,
     shiro::Shiro<{ shiro::PAPER }>,
+    shiro::Shiro<{ shiro::RISING }>,
     shiro::Shiro<{ shiro::NO_LEVELS }>,
+    shiro::Shiro<{ shiro::KNOWN }>,
     shiro_x::ShiroX,
     future::Future<false>,
     future::Future<true>,

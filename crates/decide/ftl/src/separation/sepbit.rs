@@ -24,6 +24,8 @@ cachewright_types::settings! {
         ratio: f64 = 4.0, "ratio", 1.0 ..= 1024.0;
         /// all classes together; fixed at 3 for `uw`
         classes: u32 = 6, "classes", 4 ..= 64;
+        /// share of each superblock lost to metadata that nothing reads: a control, as `shiro` loses it
+        meta_share: f64 = 0.0, "ratio", 0.0 ..= 0.25;
     }
 }
 
@@ -40,6 +42,8 @@ pub const MOVED_ONLY: u8 = 2;
 #[derive(Clone, Debug)]
 pub struct Sepbit<const PART: u8> {
     settings: SepbitSettings,
+    /// Pages of a superblock lost to metadata.
+    lost: f64,
     /// The clock at each page's last write by the host.
     last: Vec<u32>,
     /// The threshold l: mean lifespan of recently collected superblocks of class 1.
@@ -81,6 +85,7 @@ impl<const PART: u8> Registered for Sepbit<PART> {
         let pages = geometry.logical_pages;
         let mut sepbit = Sepbit {
             settings: settings.clone(),
+            lost: settings.meta_share * f64::from(geometry.block_pages),
             last: vec![0; pages as usize],
             threshold: f64::INFINITY,
             lifespans: 0,
@@ -137,6 +142,14 @@ impl<const PART: u8> Sepbit<PART> {
 impl<const PART: u8> Separation for Sepbit<PART> {
     fn streams(&self) -> u32 {
         if PART == USER_ONLY { 3 } else { self.settings.classes }
+    }
+
+    fn meta_pages(&self) -> u32 {
+        self.lost as u32
+    }
+
+    fn meta_part(&self) -> f64 {
+        self.lost.fract()
     }
 
     #[inline(always)]

@@ -114,6 +114,7 @@ impl Course {
             "meta_reads": total.meta_reads,
             "mapped_pages": ftl.mapped_pages(),
             "metadata_bytes_per_page": separation.metadata_bytes_per_page(),
+            "memory_bytes_per_page": separation.memory_bytes_per_page(),
             "erases": spread(erases.map(f64::from).collect()),
             "streams": streams,
             "series": series,
@@ -148,6 +149,11 @@ fn classifier(found: &Classification, since: u64, drive: f64) -> Value {
         json!([at, threshold, short_right, short_wrong, long_right, long_wrong])
     });
     all["parts"] = rows.collect();
+    let mut thresholds: Vec<u32> = parts.iter().map(|part| part.threshold).collect();
+    thresholds.sort_unstable();
+    let middle = thresholds.get(thresholds.len() / 2);
+    all["threshold"] =
+        json!({"min": thresholds.first(), "median": middle, "max": thresholds.last()});
     all
 }
 
@@ -164,6 +170,8 @@ fn measures(confusion: &Confusion) -> Value {
         "recall": known(confusion.recall()),
         "f1": known(confusion.f1()),
         "majority": known(confusion.majority()),
+        "called_short": known(confusion.called_short()),
+        "were_short": known(confusion.were_short()),
     })
 }
 

@@ -14,7 +14,7 @@ pub enum Label {
     Long,
     /// Written again within the threshold.
     Short,
-    /// A first write: an earlier step of a series, never predicted.
+    /// A first write, never predicted, or one whose lifetime is not known: a step of a series only.
     Context,
 }
 

@@ -14,9 +14,9 @@ const RUN_REQUESTS: usize = 32;
 /// Consecutive bytes that make a request sequential (paper, section III-B).
 const RUN_BYTES: u64 = 128 << 10;
 /// Hex digits per feature: lifetime, length, sequential, chunk writes, chunk reads, write share.
-const DIGITS: [usize; 6] = [8, 3, 1, 4, 4, 2];
+const DIGITS: [usize; 6] = [8, 3, 1, 4, 4, 4];
 /// Digits of all features.
-pub const HEX_INPUTS: usize = 22;
+pub const HEX_INPUTS: usize = 24;
 
 /// The features of one page write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,8 +31,8 @@ pub struct Features {
     pub chunk_writes: u16,
     /// Recent read requests to the page's chunk.
     pub chunk_reads: u16,
-    /// Writes among recent requests, 255 for all.
-    pub write_share: u8,
+    /// Writes among recent requests, 65535 for all.
+    pub write_share: u16,
 }
 
 impl Features {
@@ -57,7 +57,7 @@ impl Features {
 /// How features become inputs in `[0, 1]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// Each hex digit, divided by 15, is an input, the lowest digit first; 22 inputs. A feature
+    /// Each hex digit, divided by 15, is an input, the lowest digit first; 24 inputs. A feature
     /// beyond its digits becomes their highest number.
     Hex,
     /// log2(1 + feature), divided by the bits of its digits; 6 inputs.
@@ -180,7 +180,7 @@ impl Tracker {
         self.request = Features {
             request_pages: pages,
             sequential: self.run_bytes() >= RUN_BYTES,
-            write_share: (u64::from(self.writes) * 255 / all) as u8,
+            write_share: (u64::from(self.writes) * 65535 / all) as u16,
             ..Features::default()
         };
     }
@@ -233,14 +233,14 @@ mod tests {
             sequential: true,
             chunk_writes: 16,
             chunk_reads: 0,
-            write_share: 0xF1,
+            write_share: 0xF01C,
         };
         let mut inputs = Vec::new();
         Encoding::Hex.append(&features, &mut inputs);
         let digits: Vec<u32> = inputs.iter().map(|x| (x * 15.0).round() as u32).collect();
         let lifetime = [15, 2, 10, 1, 0, 0, 0, 0];
         assert_eq!(digits[..8], lifetime);
-        assert_eq!(digits[8..], [15, 15, 15, 1, 0, 1, 0, 0, 0, 0, 0, 0, 1, 15]);
+        assert_eq!(digits[8..], [15, 15, 15, 1, 0, 1, 0, 0, 0, 0, 0, 0, 12, 1, 0, 15]);
         assert_eq!(inputs.len(), Encoding::Hex.inputs());
         assert_eq!(Encoding::Hex.names().len(), HEX_INPUTS);
         assert_eq!(features.hex_digits().map(u32::from)[..], digits[..]);
@@ -281,6 +281,6 @@ mod tests {
         tracker.halve();
         assert_eq!(tracker.features(256, 7).chunk_writes, 2);
         tracker.on_request(&write(0, 1));
-        assert_eq!(tracker.features(0, 7).write_share, 255, "2 + 1 writes, 0 reads");
+        assert_eq!(tracker.features(0, 7).write_share, 65535, "2 + 1 writes, 0 reads");
     }
 }

@@ -154,7 +154,7 @@ mod tests {
         {
             history.write(page, (age > 0).then_some(age), Features::default());
         }
-        let all = Sampling { share: 1.0, least_steps: 0, series_steps: 20 };
+        let all = Sampling { share: 1.0, least_steps: 0, series_steps: 20, drop_censored: false };
         let found = |threshold, window| {
             let dataset = history.dataset(0, threshold, Encoding::Log, all, window);
             (dataset.lengths, dataset.labels)

@@ -85,7 +85,8 @@ impl<const VARIANT: u8> Learner for Shiro<VARIANT> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Encoding, NativeTrainer, PAPER, Registered, Separation, ShiroSettings};
+    use super::super::{Encoding, NativeTrainer, PAPER, Separation, ShiroSettings};
+    use crate::separation::Registered;
     use super::*;
     use crate::separation::fixtures::{geometry, write};
     use cachewright_types::Seed;
@@ -124,7 +125,7 @@ mod tests {
     fn a_given_model_is_used_and_never_trained_and_its_threshold_stays() {
         let mut model = trained();
         model.description.notes.insert(THRESHOLD_NOTE.to_owned(), "17".to_owned());
-        for stored in [&model, &cachewright_infer::quantise(&model, &[&[1.0; 22]]).unwrap()] {
+        for stored in [&model, &cachewright_infer::quantise(&model, &[&[1.0; 24]]).unwrap()] {
             let mut shiro = shiro(false);
             Learner::give(&mut shiro, stored).unwrap();
             for clock in 1..2000_u64 {
@@ -141,7 +142,7 @@ mod tests {
     fn models_of_other_inputs_are_refused_with_both_named() {
         let model = trained();
         let error = shiro(true).give(&model).unwrap_err().to_string();
-        let expected = "model: found 22 inputs, 32 + 0 bytes of state and 2 outputs, expected 6";
+        let expected = "model: found 24 inputs, 32 + 0 bytes of state and 2 outputs, expected 6";
         assert!(error.starts_with(expected), "{error}");
         let mut other = model.clone();
         other.description.features.swap(0, 1);

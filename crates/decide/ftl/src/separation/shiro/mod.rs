@@ -6,9 +6,9 @@
 //! P. Sun et al., "Shiro: Efficient and Accurate In-Storage Data Lifetime Separation for NAND Flash
 //! SSDs"; reclaim is `adjusted-greedy`, which asks for `short_lived`.
 //!
-//! Invariant: nothing looks ahead; a class depends on earlier requests only. Deviations: the fixed
-//! hierarchy moves pages unless `learn_moves` is set; the paper's agent did not beat the hierarchy
-//! it starts from. Whether a write waits for its prediction (`synchronous`) changes no decision, as
+//! Invariant: nothing looks ahead; a class depends on earlier requests only, but for `shiro-known`,
+//! the ceiling, which is told each lifetime. Variants have names of their own: `shiro-levels` keeps
+//! to the hierarchy that the agent starts from. Whether a write waits for its prediction (`synchronous`) changes no decision, as
 //! a page is classified before it leaves the buffer either way; it is counted and told to the sink,
 //! where a device model prices it.
 
@@ -22,8 +22,10 @@ mod logistic;
 mod meta_cache;
 mod migration;
 mod pages;
+mod settings;
 mod threshold;
 mod trainer;
+mod variants;
 mod window;
 
 pub use super::learning::{Classification, Confusion, Statistics};
@@ -31,75 +33,49 @@ pub use dataset::{Dataset, Label, evaluate};
 pub use features::{Encoding, Features};
 pub use learner::{Learner, THRESHOLD_NOTE};
 pub use pages::Class;
+pub use settings::{Censored, ShiroSettings};
 pub use trainer::{NativeTrainer, TrainError, Trainer};
 
 use super::learning::Scores;
-use super::{HostRequest, Invalidated, Moved, Registered, Separation, ShortLived, Stream, Write};
-use crate::{Block, Entry, Geometry};
+use super::{HostRequest, Invalidated, Moved, Separation, ShortLived, Stream, Write};
+use crate::{Block, Geometry};
 use cachewright_infer::StoredModel;
-use cachewright_types::{Seed, settings};
+use cachewright_types::Seed;
 use classifier::Classifier;
 use features::Tracker;
 use history::History;
 use meta_cache::MetaCache;
 use migration::{Agent, LEVELS, Learning, Situation, USER_TYPES, hierarchical};
 use pages::{Pages, STAMP_BYTES, STATE_BYTES};
-use threshold::Threshold;
+use threshold::{Guard, Threshold};
 use window::{MOST_ROWS, Sampling, Window};
 
 /// As published.
 pub const PAPER: u8 = 0;
 /// All moved pages on one stream (the paper's ablation).
 pub const NO_LEVELS: u8 = 1;
+/// Moved pages rise by the rule that the agent starts from.
+pub const RISING: u8 = 2;
+/// As published, with every class told rather than predicted.
+pub const KNOWN: u8 = 3;
 /// Steps of a dataset that calibrate the int8 model.
 const CALIBRATION_STEPS: usize = 2000;
 
-settings! {
-    /// The numbers of Shiro.
-    pub struct ShiroSettings {
-        /// bytes of a page, for meta pages, chunks and sequential runs
-        page_bytes: u32 = 16384, "bytes", 512 ..= 1048576;
-        /// host writes between two trainings, as a share of the drive
-        window_share: f64 = 0.05, "ratio", 0.001 ..= 4.0;
-        /// host writes whose lifetimes set the threshold, as a share of the drive; a window or more
-        threshold_window: f64 = 0.05, "ratio", 0.001 ..= 4.0;
-        /// whether the threshold stays between a quarter superblock and its window
-        clamp_threshold: bool = false, "true or false", 0 ..= 1;
-        /// whether a write teaches only once as many writes as the threshold have followed it
-        final_labels: bool = false, "true or false", 0 ..= 1;
-        /// pages handed to the trainer, as a share of those written
-        sample_share: f64 = 0.1, "ratio", 0.001 ..= 1.0;
-        /// page writes handed to the trainer at least, on small drives
-        sample_steps: u32 = 4000, "pages", 0 ..= 1000000000;
-        /// most writes of a page in one training series; 1 also forgets states between writes
-        series_steps: u32 = 20, "writes", 1 ..= 1000;
-        /// whether inputs are logarithms of features rather than their hex digits
-        log_inputs: bool = false, "true or false", 0 ..= 1;
-        /// whether a write waits for its prediction: the same decisions, another latency
-        synchronous: bool = false, "true or false", 0 ..= 1;
-        /// whether moved pages follow the Q-learning agent rather than the fixed hierarchy
-        learn_moves: bool = false, "true or false", 0 ..= 1;
-        /// share of a reward's difference that one update of the agent takes
-        learn_rate: f64 = 0.001, "ratio", 0.0 ..= 1.0;
-        /// decisions of the agent made at random
-        explore_share: f64 = 0.01, "ratio", 0.0 ..= 1.0;
-        /// meta pages held in memory, as a share of all
-        meta_cache_share: f64 = 0.01, "ratio", 0.0 ..= 1.0;
-    }
-}
-
-/// Shiro in one of its variants: [`PAPER`], [`NO_LEVELS`].
+/// Shiro in one of its variants: [`PAPER`], [`NO_LEVELS`], [`RISING`], [`KNOWN`].
 pub struct Shiro<const VARIANT: u8> {
     settings: ShiroSettings,
     encoding: Encoding,
-    /// Entries of metadata in a page.
+    /// Pages of a superblock that hold metadata, on average.
+    meta_share: f64,
+    meta_pages: f64,
+    /// Data pages whose entries lie together in flash, and such units of a superblock.
     entries: u32,
-    meta_pages: u32,
-    data_pages: u32,
+    meta_units: u32,
     tracker: Tracker,
     pages: Pages,
     window: Window,
     window_pages: u32,
+    longest_pages: u32,
     threshold: Threshold,
     /// The writes that set the threshold, where they are more than a window's.
     history: Option<History>,
@@ -122,34 +98,38 @@ pub struct Shiro<const VARIANT: u8> {
 impl<const VARIANT: u8> Shiro<VARIANT> {
     fn empty(geometry: &Geometry, settings: &ShiroSettings, seed: Seed) -> Self {
         let encoding = if settings.log_inputs { Encoding::Log } else { Encoding::Hex };
-        let entries = (settings.page_bytes / entry_bytes(settings) as u32).max(1);
-        let meta_pages = meta_pages(geometry.block_pages, entries);
-        let data_pages = geometry.block_pages.saturating_sub(meta_pages).max(1);
-        let physical = f64::from(geometry.logical_pages) * (1.0 + geometry.over_provisioning());
-        let all_meta = physical / f64::from(data_pages) * f64::from(meta_pages);
-        let window_pages = f64::from(geometry.logical_pages) * settings.window_share;
-        let threshold_pages = f64::from(geometry.logical_pages)
-            * settings.threshold_window.max(settings.window_share);
-        let mut threshold = Threshold::new(seed.derive("threshold"));
-        if settings.clamp_threshold {
-            threshold.keep_within(geometry.block_pages / 4, threshold_pages as u32);
-        }
-        let before = if settings.final_labels { window_pages as u32 } else { 0 };
-        let longer = threshold_pages > window_pages || settings.final_labels;
+        let logical = f64::from(geometry.logical_pages);
+        let meta_share = settings.meta_share * entry_bytes(settings) as f64 / ENTRY_BYTES as f64;
+        let entries = if meta_share > 0.0 { (1.0 / meta_share) as u32 } else { u32::MAX };
+        let meta_units = geometry.block_pages.div_ceil(entries);
+        let superblocks =
+            logical * (1.0 + geometry.over_provisioning()) / f64::from(geometry.block_pages);
+        let all_meta = superblocks * f64::from(meta_units);
+        let window_pages = logical * settings.window_share;
+        let longest = logical * settings.longest_window.max(settings.window_share);
+        let threshold_pages = logical * settings.threshold_window.max(settings.window_share);
+        let floor = (f64::from(geometry.block_pages) * settings.threshold_floor) as u32;
+        let guard = Guard { least_class: settings.least_class, floor };
+        let is_final = settings.censored == Censored::Final;
+        let before = if is_final { window_pages as u32 } else { 0 };
+        let longer = threshold_pages > window_pages || is_final;
         let learning = Learning { rate: settings.learn_rate, explore: settings.explore_share };
-        let learns = VARIANT != NO_LEVELS && settings.learn_moves;
+        let learns = matches!(VARIANT, PAPER | KNOWN);
         Shiro {
             encoding,
+            meta_share,
+            meta_pages: meta_share * f64::from(geometry.block_pages),
             entries,
-            meta_pages,
-            data_pages,
+            meta_units,
             tracker: Tracker::new(geometry.logical_pages, settings.page_bytes),
             pages: Pages::new(geometry.logical_pages),
             window: Window::default(),
             window_pages: (window_pages as u32).max(1),
-            threshold,
+            longest_pages: (longest as u32).max(1),
+            threshold: Threshold::new(guard, seed.derive("threshold")),
             history: longer.then(|| History::new(threshold_pages as u32, before)),
-            trainer: Some(Box::new(NativeTrainer::new(seed.derive("trainer")))),
+            trainer: (VARIANT != KNOWN)
+                .then(|| Box::new(NativeTrainer::new(seed.derive("trainer"))) as Box<dyn Trainer>),
             deployed: None,
             scores: Scores::new((window_pages as u32).max(1)),
             agent: learns.then(|| Agent::new(learning, seed.derive("moves"))),
@@ -222,35 +202,41 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
         }
     }
 
-    /// A window ends: threshold, dataset, model.
+    /// A window ends, unless its lifetimes allow no threshold and it may go on.
     #[cold]
     #[inline(never)]
     fn end_window(&mut self) {
-        let number = self.statistics.windows;
-        self.statistics.windows += 1;
-        self.window.sort();
+        self.tracker.halve();
+        let ordered = self.window.sorted();
         let lifetimes = match &self.history {
             Some(history) => history.lifetimes(self.encoding, MOST_ROWS),
-            None => self.window.lifetimes(self.encoding),
+            None => ordered.lifetimes(self.encoding),
         };
+        let longer = u64::from(self.window.writes()) + u64::from(self.window_pages);
+        let may_go_on = longer <= u64::from(self.longest_pages);
+        if may_go_on && !self.threshold.possible(&lifetimes.observed()) {
+            return;
+        }
+        let number = self.statistics.windows;
+        self.statistics.windows += 1;
         self.threshold.adjust(number, &lifetimes.observed());
         if let Some(threshold) = self.threshold.value()
             && let Some(mut trainer) = self.trainer.take()
         {
-            if let Err(error) = self.train(trainer.as_mut(), number, threshold) {
+            if let Err(error) = self.train(trainer.as_mut(), &ordered, number, threshold) {
                 self.statistics.failures += 1;
                 self.error = Some((number, error));
             }
             self.trainer = Some(trainer);
         }
         self.window.roll();
-        self.tracker.halve();
     }
 
     /// Hands the window out and puts the model that comes back to use.
     fn train(
         &mut self,
         trainer: &mut dyn Trainer,
+        window: &Window,
         number: u64,
         threshold: u32,
     ) -> Result<(), TrainError> {
@@ -258,13 +244,14 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
             share: self.settings.sample_share,
             least_steps: self.settings.sample_steps,
             series_steps: self.settings.series_steps,
+            drop_censored: self.settings.censored == Censored::Drop,
         };
         let encoding = self.encoding;
         let mut dataset = match &self.history {
-            Some(history) if self.settings.final_labels => {
+            Some(history) if self.settings.censored == Censored::Final => {
                 history.dataset(number, threshold, encoding, sampling, self.window_pages)
             }
-            _ => self.window.dataset(number, threshold, encoding, sampling),
+            _ => window.dataset(number, threshold, encoding, sampling),
         };
         dataset.first = self.deployed.is_none();
         if dataset.labelled() == 0 {
@@ -278,18 +265,16 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
 
     /// The meta page that holds the entry of a data page.
     fn meta_page_of(&self, block: u32, offset: u32) -> u32 {
-        block.saturating_mul(self.meta_pages).saturating_add(offset / self.entries)
+        block.saturating_mul(self.meta_units).saturating_add(offset / self.entries)
     }
 }
 
-/// Bytes of metadata per page in flash: stamp, and state unless each write is judged alone.
+/// Bytes of metadata per page with a state, as published.
+const ENTRY_BYTES: usize = STAMP_BYTES + STATE_BYTES;
+
+/// Bytes of metadata per page: stamp, and state unless each write is judged alone.
 fn entry_bytes(settings: &ShiroSettings) -> usize {
     STAMP_BYTES + if settings.series_steps == 1 { 0 } else { STATE_BYTES }
-}
-
-/// Meta pages at the end of a superblock so that each data page has its entry.
-fn meta_pages(block_pages: u32, entries: u32) -> u32 {
-    block_pages.div_ceil(entries + 1)
 }
 
 impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
@@ -302,7 +287,11 @@ impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
     }
 
     fn meta_pages(&self) -> u32 {
-        self.meta_pages
+        self.meta_pages as u32
+    }
+
+    fn meta_part(&self) -> f64 {
+        self.meta_pages.fract()
     }
 
     #[inline]
@@ -312,7 +301,8 @@ impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
 
     fn place_user(&mut self, write: &Write) -> Stream {
         let &Write { page, clock, .. } = write;
-        self.missed = self.wanted.take().is_some_and(|meta| !self.cache.look_up(meta));
+        let wanted = self.wanted.take().filter(|_| self.meta_share > 0.0);
+        self.missed = wanted.is_some_and(|meta| !self.cache.look_up(meta));
         self.judge(page, clock);
         let age = self.pages.age(page, clock);
         let features = self.tracker.features(page, age.unwrap_or(0));
@@ -322,13 +312,18 @@ impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
         }
         // A first write has no history to judge by, but leaves a state.
         let predicted = self.predict(page, &features);
-        let class = if age.is_some() { predicted } else { Class::Unseen };
+        let class = match (age, self.threshold.value()) {
+            (None, _) => Class::Unseen,
+            (_, Some(threshold)) if VARIANT == KNOWN && write.lifetime <= threshold => Class::Short,
+            (_, Some(_)) if VARIANT == KNOWN => Class::Long,
+            _ => predicted,
+        };
         self.pages.stamp(page, clock, class);
         self.last = class;
         if let (Some(threshold), true) = (self.threshold.value(), class != Class::Unseen) {
             self.scores.predicted(clock, threshold, class == Class::Short);
         }
-        if self.window.writes() >= self.window_pages {
+        if self.window.writes().is_multiple_of(self.window_pages) {
             self.end_window();
         }
         Stream(class.index())
@@ -377,8 +372,8 @@ impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
     }
 
     fn on_erase(&mut self, victim: &Block, _clock: u64) {
-        let first = victim.id.saturating_mul(self.meta_pages);
-        (0..self.meta_pages).for_each(|meta| self.cache.forget(first.saturating_add(meta)));
+        let first = victim.id.saturating_mul(self.meta_units);
+        (0..self.meta_units).for_each(|meta| self.cache.forget(first.saturating_add(meta)));
     }
 
     #[inline]
@@ -403,8 +398,13 @@ impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
         entry_bytes(&self.settings) as f64
     }
 
+    fn memory_bytes_per_page(&self) -> f64 {
+        let held = if self.meta_share > 0.0 { self.settings.meta_cache_share } else { 1.0 };
+        entry_bytes(&self.settings) as f64 * held
+    }
+
     fn learner(&mut self) -> Option<&mut dyn Learner> {
-        Some(self)
+        if VARIANT == KNOWN { None } else { Some(self) }
     }
 
     #[inline(always)]
@@ -413,41 +413,10 @@ impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
     }
 
     fn audit(&self) -> Result<(), String> {
-        if self.window.writes() >= self.window_pages {
+        if self.window.writes() >= self.longest_pages.max(self.window_pages) {
             return Err(format!("{} writes in a window", self.window.writes()));
         }
-        if self.data_pages.div_ceil(self.entries) > self.meta_pages {
-            return Err(format!("{} data pages exceed their meta pages", self.data_pages));
-        }
         self.cache.audit()
-    }
-}
-
-impl Registered for Shiro<PAPER> {
-    type Settings = ShiroSettings;
-    const ENTRY: Entry = Entry {
-        name: "shiro",
-        doc: "a GRU sorts user writes by lifetime, moved pages rise through five levels",
-        source: "Sun et al., Shiro (extends DAC'23), sections III and IV",
-        needs: &[],
-    };
-
-    fn new(geometry: &Geometry, settings: &ShiroSettings, seed: Seed) -> Self {
-        Shiro::empty(geometry, settings, seed)
-    }
-}
-
-impl Registered for Shiro<NO_LEVELS> {
-    type Settings = ShiroSettings;
-    const ENTRY: Entry = Entry {
-        name: "shiro-ng",
-        doc: "shiro with all moved pages on one stream",
-        source: "Sun et al., Shiro (extends DAC'23), section V-D",
-        needs: &[],
-    };
-
-    fn new(geometry: &Geometry, settings: &ShiroSettings, seed: Seed) -> Self {
-        Shiro::empty(geometry, settings, seed)
     }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! For: lifetimes for the threshold, labelled series for the trainer. Must never know: models, what
 //! comes after the window. Units: host page writes. Source: Shiro, section III-B and V-E. Settled
-//! here: a write that was not followed by another before the window ended is long; a series is cut
-//! into pieces of at most `series_steps`, and every step of a piece is labelled; a trim ends a
-//! lifetime as a write does. Memory: 28 bytes per write of a window (the host's, not the drive's).
+//! here: a write that was not followed by another before the window ended has no label or is long,
+//! as the setting `censored` says; a series is cut into pieces of at most `series_steps`; a trim
+//! ends a lifetime as a write does. Memory: 28 bytes per write of a window (the host's, not the
+//! drive's).
 
 use super::dataset::{Dataset, Label};
 use super::features::{Encoding, Features};
@@ -40,6 +41,8 @@ pub struct Sampling {
     pub least_steps: u32,
     /// Most steps of a series.
     pub series_steps: u32,
+    /// Whether a write without another after it within the window is not learned.
+    pub drop_censored: bool,
 }
 
 impl Sampling {
@@ -156,13 +159,15 @@ impl Window {
         self.writes = 0;
     }
 
-    /// Puts the records of each page together, in their order.
-    pub fn sort(&mut self) {
-        self.records.sort_by_key(|record| record.page);
+    /// The same window with the records of each page together, in their order.
+    pub fn sorted(&self) -> Window {
+        let mut sorted = self.clone();
+        sorted.records.sort_by_key(|record| record.page);
+        sorted
     }
 
     /// Each record with the lifetime of the copy it wrote, if that is known to have
-    /// ended; after [`Window::sort`].
+    /// ended; of [`Window::sorted`].
     fn lives(&self) -> impl Iterator<Item = (&Record, Option<u32>)> {
         let next = self.records.iter().skip(1).map(Some).chain([None]);
         self.records.iter().zip(next).map(|(record, next)| {
@@ -201,6 +206,7 @@ impl Window {
             let label = match lifetime {
                 _ if record.event == Event::FirstWrite => Label::Context,
                 Some(lifetime) if lifetime <= threshold => Label::Short,
+                None if sampling.drop_censored => Label::Context,
                 _ => Label::Long,
             };
             series.add(record.page, &record.features, label);
@@ -213,7 +219,8 @@ impl Window {
 mod tests {
     use super::*;
 
-    const ALL: Sampling = Sampling { share: 1.0, least_steps: 0, series_steps: 20 };
+    const ALL: Sampling =
+        Sampling { share: 1.0, least_steps: 0, series_steps: 20, drop_censored: false };
 
     /// Writes, in the order of the clock; a page above 100 stands for a trim of the page - 100.
     fn window(pages: &[u32]) -> Window {
@@ -228,8 +235,7 @@ mod tests {
                 known[*page as usize] = true;
             }
         }
-        window.sort();
-        window
+        window.sorted()
     }
 
     #[test]
@@ -244,6 +250,10 @@ mod tests {
         assert_eq!(dataset.lengths, [4, 2, 2]);
         let expected = [Context, Short, Long, Long, Context, Long, Context, Long];
         assert_eq!(dataset.labels, expected, "the last write of each page is long");
+        let dropped = window.dataset(0, 3, Encoding::Log, Sampling { drop_censored: true, ..ALL });
+        let expected = [Context, Short, Long, Context, Context, Context, Context, Context];
+        assert_eq!(dropped.labels, expected, "or has no label");
+        assert_eq!((&dropped.lengths, &dropped.rows), (&dataset.lengths, &dataset.rows));
     }
 
     #[test]
