@@ -28,7 +28,9 @@ Case = dict[str, Any]
 _KEYS = {"name": str, "tenants": list, "cases": list, "warnings": list}
 DAGGER = "†"
 _NESTED = ("series", "streams", "erases", "classifier", "learning", "training")
-MEASURES = ("accuracy", "precision", "recall", "f1", "majority")
+MEASURES = ("accuracy", "precision", "recall", "f1", "majority", "called_short", "were_short")
+# A terabyte, as drives are sold.
+TERABYTE = 10**12
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,19 @@ def miss_share(case: Case) -> float | None:
     """Return the share of look-ups of metadata that read flash; None where there are none."""
     learning = case["learning"]
     return learning["meta_miss_share"] if learning and learning["meta_lookups"] else None
+
+
+def dram(document: dict[str, Any], case: Case) -> str:
+    """Return the memory that a scheme's state of pages takes per terabyte of the drive."""
+    per_page = case.get("memory_bytes_per_page", case["metadata_bytes_per_page"])
+    return words.size(per_page * TERABYTE / document["page_bytes"])
+
+
+def thresholds(classifier: dict[str, Any]) -> str:
+    """Return the least, middle and most lifetime that was called short, in host page writes."""
+    found = classifier.get("threshold") or {}
+    values = [found.get(key) for key in ("min", "median", "max")]
+    return " / ".join(words.count(value) for value in values)
 
 
 def accuracy_over_time(case: Case) -> list[dict[str, Any]]:

@@ -153,7 +153,7 @@ def _show(found: Amplification) -> None:
             bad = words.counted(tenant["skipped_bad"], "malformed record")
             output.note(f"{tenant['name']}: {bad} skipped")
     for op, cases in amplification.by_op(document):
-        table(f"over-provisioning {words.percent(op)}", _columns(cases))
+        table(f"over-provisioning {words.percent(op)}", _columns(document, cases))
         predicting = amplification.predicting(cases)
         if predicting:
             title = f"predictions of short lifetimes, over-provisioning {words.percent(op)}"
@@ -164,7 +164,7 @@ def _show(found: Amplification) -> None:
         output.say(_conclusion(op, cases))
 
 
-def _columns(cases: list[dict[str, Any]]) -> list[Column]:
+def _columns(document: dict[str, Any], cases: list[dict[str, Any]]) -> list[Column]:
     def numbers(header: str, key: str, show: Any, marked: bool = True) -> Column:
         values = [case[key] for case in cases]
         choices = [None if case["bound"] else case[key] for case in cases]
@@ -181,6 +181,7 @@ def _columns(cases: list[dict[str, Any]]) -> list[Column]:
         numbers("relocated pages", "moved_pages", words.count),
         Column("erases per superblock", [_erases(c["erases"]) for c in cases]),
         numbers("bytes per page", "metadata_bytes_per_page", words.significant, marked=False),
+        Column("memory per TB", [amplification.dram(document, c) for c in cases]),
         Column("metadata misses", [words.percent(amplification.miss_share(c)) for c in cases]),
         Column("streams", [words.count(c["streams_used"]) for c in cases]),
     ]
@@ -197,6 +198,10 @@ def _predictions(cases: list[dict[str, Any]]) -> list[Column]:
         columns.append(_measured(header, key, found))
     columns.append(_measured("F1", "f1", found))
     columns.append(Column("most frequent class", [words.percent(one["majority"]) for one in found]))
+    columns.append(Column("called short", [words.percent(one["called_short"]) for one in found]))
+    columns.append(Column("were short", [words.percent(one["were_short"]) for one in found]))
+    texts = [amplification.thresholds(one) for one in found]
+    columns.append(Column("short is up to: least / middle / most", texts))
     return columns
 
 

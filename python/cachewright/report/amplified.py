@@ -172,7 +172,7 @@ def page(result: Amplification, drawn: Sequence[Figure]) -> str:
             f'<ul class="note">{notes}</ul>' if notes else "",
             f'<section class="best"><p>Best: <strong>{escape(name)}</strong></p>'
             f'<div class="tiles">{shown}</div></section>',
-            *(_ranking(op, cases) for op, cases in groups),
+            *(_ranking(document, op, cases) for op, cases in groups),
             *(_predictions(op, cases) for op, cases in groups),
             *drawn,
             _traces(document["tenants"]),
@@ -181,7 +181,7 @@ def page(result: Amplification, drawn: Sequence[Figure]) -> str:
     )
 
 
-def _ranking(op: float, cases: Rows) -> str:
+def _ranking(document: dict[str, Any], op: float, cases: Rows) -> str:
     columns = [
         [escape(amplification.separation(case)) for case in cases],
         [escape(case["reclaim"]) for case in cases],
@@ -197,11 +197,13 @@ def _ranking(op: float, cases: Rows) -> str:
         choices = [None if case["bound"] else case[key] for case in cases]
         best = best_index(choices, highest=False)
         columns.append(marked([show(case[key]) for case in cases], best))
+    columns.append([amplification.dram(document, case) for case in cases])
     columns.append([words.percent(amplification.miss_share(case)) for case in cases])
     spreads = [case["erases"] for case in cases]
     columns.append([f"{e['min']:.0f} to {e['max']:.0f}, mean {e['mean']:.1f}" for e in spreads])
     rows = [list(row) for row in zip(*columns, strict=True)]
-    headers = ["separation", "reclaim", *measures, "metadata misses", "erases per superblock"]
+    headers = ["separation", "reclaim", *measures, "memory per TB", "metadata misses"]
+    headers.append("erases per superblock")
     title = f"Ranked, over-provisioning {words.percent(op)}"
     return f"<section><h2>{escape(title)}</h2>{html_table(headers, rows, 2)}</section>"
 
@@ -217,12 +219,14 @@ def _predictions(op: float, cases: Rows) -> str:
         [words.count(case["classifier"]["judged"]) for case in found],
     ]
     for key in amplification.MEASURES:
-        values = [case["classifier"][key] for case in found]
-        best = best_index(values, highest=True) if key != "majority" else set()
+        values = [case["classifier"].get(key) for case in found]
+        best = best_index(values, highest=True) if key in BETTER_HIGH else set()
         columns.append(marked([words.percent(value) for value in values], best))
-    rows = [list(row) for row in zip(*columns, strict=True)]
     headers = ["separation", "reclaim", "judged", "accuracy", "precision", "recall", "F1"]
-    headers.append("always the more frequent")
+    headers += ["always the more frequent", "called short", "were short"]
+    columns.append([amplification.thresholds(case["classifier"]) for case in found])
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    headers.append("short is up to: least / middle / most")
     title = f"Predictions of short lifetimes, over-provisioning {words.percent(op)}"
     return f"<section><h2>{escape(title)}</h2>{html_table(headers, rows, 2)}</section>"
 

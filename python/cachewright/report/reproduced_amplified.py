@@ -23,6 +23,14 @@ MEASURES = (
     ("recall", "recall"),
     ("F1", "f1"),
 )
+# Of predictions: what always answering the same would score, how many are short.
+SHARES = ("majority", "called_short", "were_short")
+# The lifetimes up to which pages were short, by the name of their column.
+THRESHOLDS = {"least": "min", "middle": "median", "most": "max"}
+# Shares of pages whose lifetime a row of figure 1 gives.
+QUANTILES = (0.25, 0.5, 0.75, 0.9)
+# The stream on which schemes that predict place pages they call short.
+SHORT = 0
 
 
 def shared(what: Amplified) -> list[Table]:
@@ -70,6 +78,8 @@ def _tables(what: Amplified, figure: SchemesSpec, op: str) -> list[Table]:
             return [_accuracy(what, figure, op)]
         case "metadata":
             return [_metadata(what, figure, op)]
+        case "lifetimes":
+            return [_lifetimes(what, figure, op)]
         case "ablation":
             return [_extra(what, figure, op), _averages(what, figure, op)]
     return [_extra(what, figure, op), *_beside(what, figure, op)]
@@ -102,12 +112,13 @@ def _extra(what: Amplified, figure: SchemesSpec, op: str) -> Table:
         mean = columns[-1][place]
         row = [scheme.title + (" (bound)" if bound[scheme] else "")]
         row += [*(words.fixed(column[place], 3) for column in columns), words.fixed(1 + mean, 3)]
+        row.append(_dram(what, figure, scheme, op))
         if base is not None:
             own = what.mean(figure, base, op)
             changes = [words.change(mean, own), words.change(1 + mean, 1 + own)]
             row += [words.NOTHING] * 2 if scheme is base else changes
         rows.append(row)
-    headers = ["scheme", *_names(what, figure), "mean", "F/U, mean"]
+    headers = ["scheme", *_names(what, figure), "mean", "F/U, mean", "memory per TB"]
     if base is not None:
         headers += [f"(F-U)/U beside {base.title}", f"F/U beside {base.title}"]
     best += [set() for _ in headers[len(best) :]]
@@ -134,18 +145,25 @@ def _judged(what: Amplified, figure: SchemesSpec, op: str) -> list[tuple[Scheme,
 
 def _classifier(what: Amplified, figure: SchemesSpec, op: str) -> Table:
     """Table V: a row per scheme and trace, then the average and the paper's."""
-    keys = [key for _, key in MEASURES] + ["majority"]
+    keys = [*(key for _, key in MEASURES), *SHARES]
     rows = []
     for scheme, each in _judged(what, figure, op):
         for name, one in zip(_names(what, figure), each, strict=True):
             if one is not None:
-                rows.append([scheme.title, name, *(words.fixed(one[key], 3) for key in keys)])
-        rows.append([scheme.title, "average", *_means(each)])
+                numbers = [words.fixed(one[key], 3) for key in keys]
+                rows.append([scheme.title, name, *numbers, *_thresholds(one)])
+        nothing = [words.NOTHING] * len(THRESHOLDS)
+        rows.append([scheme.title, "average", *_means(each), *nothing])
     if all(isinstance(figure.paper.get(key), float) for _, key in MEASURES):
         numbers = [f"{figure.paper[key]:.3f}" for _, key in MEASURES]
-        rows.append(["paper", "average", *numbers, words.NOTHING])
-    headers = _measure_headers("scheme", "trace")
+        rows.append(["paper", "average", *numbers, *[words.NOTHING] * len(SHARES), *nothing])
+    headers = [*_measure_headers("scheme", "trace"), *(f"{key} T" for key in THRESHOLDS)]
     return plain(_title(figure), _at("predictions", op), headers, rows, 2, op)
+
+
+def _thresholds(classifier: dict[str, Any]) -> list[str]:
+    """Return the least, middle and most lifetime that was called short, in host page writes."""
+    return [words.count(classifier["threshold"][key]) for key in THRESHOLDS.values()]
 
 
 def _averages(what: Amplified, figure: SchemesSpec, op: str) -> Table:
@@ -156,12 +174,13 @@ def _averages(what: Amplified, figure: SchemesSpec, op: str) -> Table:
 
 
 def _measure_headers(*names: str) -> list[str]:
-    return [*names, *(name for name, _ in MEASURES), "always the more frequent"]
+    shares = ["always the more frequent", "called short", "were short"]
+    return [*names, *(name for name, _ in MEASURES), *shares]
 
 
 def _means(each: Sequence[Any]) -> list[str]:
     known = [one for one in each if one is not None]
-    keys = [key for _, key in MEASURES] + ["majority"]
+    keys = [*(key for _, key in MEASURES), *SHARES]
     return [words.fixed(sum(one[key] for one in known) / len(known), 3) for key in keys]
 
 
@@ -191,6 +210,42 @@ def _metadata(what: Amplified, figure: SchemesSpec, op: str) -> Table:
         shares = [words.percent(amplification.miss_share(case)) for case in cases]
         rows.append([scheme.title, size, words.percent(written), *shares])
     return plain(_title(figure), _at("bytes, and look-ups that miss", op), headers, rows, 1, op)
+
+
+def _dram(what: Amplified, figure: SchemesSpec, scheme: Scheme, op: str) -> str:
+    document = what.document(what.setup.workloads[0], figure.drive)
+    return amplification.dram(document, what.cases(figure, scheme, op)[0])
+
+
+def _lifetimes(what: Amplified, figure: SchemesSpec, op: str) -> Table:
+    """Figure 1 as numbers: how long pages live that a scheme places with the short-lived."""
+    rows = []
+    for name, scheme in product(_names(what, figure), figure.schemes):
+        place = _names(what, figure).index(name)
+        case = what.cases(figure, scheme, op)[place]
+        streams = [one for one in case["streams"] if one["stream"] == SHORT]
+        bins = [(most, user) for one in streams for most, user, _ in one["lifetimes"] if user]
+        total = sum(user for _, user in bins)
+        rows.append([name, scheme.title, words.count(total), *_quantiles(bins, total)])
+    headers = ["trace", "scheme", "pages of the host"]
+    headers += [f"{share:.0%} live up to" for share in QUANTILES]
+    title = _at("lifetimes of pages placed as short-lived, in page writes of the host", op)
+    return plain(_title(figure), title, headers, rows, 2, op)
+
+
+def _quantiles(bins: Sequence[tuple[int | None, int]], total: int) -> list[str]:
+    """Return the bounds of the bins in which quantiles lie; nothing for the end of the trace."""
+    found = []
+    for share in QUANTILES:
+        below = 0
+        for most, count in sorted(bins, key=lambda one: (one[0] is None, one[0] or 0)):
+            below += count
+            if below >= share * total:
+                found.append("beyond the end" if most is None else words.count(most))
+                break
+        else:
+            found.append(words.NOTHING)
+    return found
 
 
 def _beside(what: Amplified, figure: SchemesSpec, op: str) -> list[Table]:

@@ -2,7 +2,7 @@
 
 For: which traces, drives and schemes a figure needs, each run once for all figures that show it.
 Must never know: how a figure is drawn, how anything is measured. `[drive]` of `setup.toml` has the
-options of `wa`. Units: as `Amplification`.
+options of `wa`; a trace may name the nominal size of its volume. Units: as `Amplification`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from cachewright.types import Progress
 
 RECLAIM = "cost-benefit"
-SHOWN = ("extra-writes", "classifier", "accuracy", "ablation", "metadata")
+SHOWN = ("extra-writes", "classifier", "accuracy", "ablation", "metadata", "lifetimes")
+# Keys of a trace that say how large its drive is, unless a figure does.
+OWN = ("capacity",)
 Case = dict[str, Any]
 # Options of `wa` by name, the over-provisioning among them.
 Drive = tuple[tuple[str, Any], ...]
@@ -86,7 +88,8 @@ class Amplified:
                 name = "-".join([workload.name, *sizes, reclaim])
                 name = name.replace("%", "").replace(" ", "-")
                 folder = None if out is None else Path(out) / name
-                options = {**self.drive, **dict(drive)}
+                own = {key: workload.table[key] for key in OWN if key in workload.table}
+                options = {**self.drive, **own, **dict(drive)}
                 result = _measure(
                     workload, options, reclaim, separations, folder, threads, progress
                 )

@@ -22,7 +22,7 @@ from cachewright.spec import STACK_SUFFIX, TraceOptions
 MANIFEST = "volumes.toml"
 LOAD = "load"
 # What the specs say of a reference trace itself, and of no other volume.
-OF_REFERENCE = ("path", LOAD, "span", "phases_s")
+OF_REFERENCE = ("path", LOAD, "span", "phases_s", "capacity")
 # Files that stand beside traces and are none.
 BESIDE = {".json", ".md"}
 Table = dict[str, Any]
