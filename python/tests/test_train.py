@@ -66,7 +66,7 @@ def test_a_callable_gets_windows_and_its_models_are_used(folder: Path) -> None:
     assert (training["models"], training["failures"]) == (len(kept), 0)
     assert found.document["trainer"].endswith("train")
     window, _ = kept[3]
-    assert (window.case, window.first, window.inputs.shape[1]) == (0, False, 22)
+    assert (window.case, window.first, window.inputs.shape[1]) == (0, False, 24)
     assert (window.inputs.dtype, window.labels.dtype) == (np.float32, np.int8)
     assert window.bounds[-1] == len(window.labels) == len(window.inputs)
     assert set(window.labels.tolist()) <= {-1, 0, 1}
@@ -99,7 +99,7 @@ def test_a_callable_that_raises_costs_its_windows_only(folder: Path) -> None:
         (lambda window: b"nothing", "window "),
         (
             lambda window: by_hand(Window(**{**vars(window), "features": ["a"], "inputs": A_ROW})),
-            "found 1 inputs, 32 + 0 bytes of state and 2 outputs, expected 22 inputs",
+            "found 1 inputs, 32 + 0 bytes of state and 2 outputs, expected 24 inputs",
         ),
     ],
 )

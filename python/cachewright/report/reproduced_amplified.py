@@ -29,6 +29,8 @@ SHARES = ("majority", "called_short", "were_short")
 THRESHOLDS = {"least": "min", "middle": "median", "most": "max"}
 # Shares of pages whose lifetime a row of figure 1 gives.
 QUANTILES = (0.25, 0.5, 0.75, 0.9)
+# A separation whose settings are not those of its source begins so.
+TABLE = "{"
 # The stream on which schemes that predict place pages they call short.
 SHORT = 0
 
@@ -56,8 +58,8 @@ def _traces(what: Amplified) -> Table:
                 workload.name,
                 words.size(document["page_bytes"]),
                 words.size(document["superblock_bytes"]),
-                rounds if document["looped"] else "once",
                 words.size(document["logical_pages"] * document["page_bytes"]),
+                rounds if document["looped"] else "once",
                 words.count(document["live_pages"]),
                 words.count(document["working_pages"]),
                 words.count(document["load_pages"]),
@@ -65,9 +67,9 @@ def _traces(what: Amplified) -> Table:
                 words.significant(document["drive_writes"]),
             ]
         )
-    headers = ["trace", "page", "superblock", "replayed", "drive", "most live at once"]
+    headers = ["trace", "page", "superblock", "drive", "replayed", "most live at once"]
     headers += ["pages ever written", "loaded", "written", "drive writes"]
-    return plain("", "Traces", headers, rows, 4, "traces", keys=3)
+    return plain("", "Traces", headers, rows, 5, "traces", keys=4)
 
 
 def _tables(what: Amplified, figure: SchemesSpec, op: str) -> list[Table]:
@@ -254,12 +256,17 @@ def _beside(what: Amplified, figure: SchemesSpec, op: str) -> list[Table]:
         return []
     learned = next(scheme for scheme in figure.schemes if scheme.title == figure.learned)
     own = what.mean(figure, learned, op)
-    rows = []
+    rows, rules = [], []
     for scheme in figure.schemes:
         if scheme.title == figure.base or not _learns(what, figure, scheme, op):
             other = what.mean(figure, scheme, op)
             changes = [words.change(own, other), words.change(1 + own, 1 + other)]
             rows.append([learned.title, scheme.title, *changes])
+            if scheme.title != figure.base and not scheme.separation.startswith(TABLE):
+                rules.append(other)
+    if rules:
+        changes = [words.change(own, min(rules)), words.change(1 + own, 1 + min(rules))]
+        rows.append([learned.title, "the best rule as published", *changes])
     headers = ["scheme", "beside", "(F-U)/U", "F/U"]
     title = _at(f"{learned.title} beside {figure.base} and the rules, means of the traces", op)
     return [plain(_title(figure), title, headers, rows, 2, f"{op}, beside")]

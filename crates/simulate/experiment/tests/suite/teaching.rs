@@ -188,12 +188,14 @@ fn models_that_do_not_fit_are_refused_before_the_run_in_words() {
         message.replace(&format!("{}/", folder.path.display()), "")
     };
     let four = "found 4 inputs, 32 + 0 bytes of state and 2 outputs, \
-                expected 22 inputs, 32 + 0 bytes of state and 2 outputs";
+                expected 24 inputs, 32 + 0 bytes of state and 2 outputs";
     assert_eq!(refused(&odd(4), &["shiro"]), format!("odd.safetensors for `shiro`: {four}"));
+    let old = refused(&odd(22), &["shiro"]);
+    assert!(old.ends_with("(a model of 22 inputs is of an older form: train it again)"), "{old}");
     let names = "found `x0` as input 0, expected `previous_lifetime.0`";
-    assert!(refused(&odd(22), &["none", "shiro-ng"]).ends_with(names));
-    let none = refused(&odd(22), &["none", "2r"]);
-    let expected = "expected shiro, shiro-ng";
+    assert!(refused(&odd(24), &["none", "shiro-ng"]).ends_with(names));
+    let none = refused(&odd(24), &["none", "2r"]);
+    let expected = "expected shiro, shiro-levels, shiro-ng";
     assert_eq!(none, format!("found no separation that learns in none, 2r, {expected}"));
     assert!(refused(b"hello", &["shiro"]).starts_with("odd.safetensors: "));
 }

@@ -232,10 +232,10 @@ fn a_drive_of_live_pages_is_as_large_as_its_peak() {
 }
 
 #[test]
-fn metadata_is_laid_out_in_the_pages_of_the_drive() {
-    let meta = |page: &str, separation: &str| {
+fn metadata_is_charged_as_a_share_of_the_drive() {
+    let meta = |separation: &str| {
         let options = WaOptions {
-            page: page.to_owned(),
+            page: "4KiB".to_owned(),
             superblock: "128KiB".to_owned(),
             separations: strings(&[separation]),
             op: strings(&["300%"]),
@@ -243,17 +243,21 @@ fn metadata_is_laid_out_in_the_pages_of_the_drive() {
         };
         let result = measured(&random(4096, 12_000), &options).unwrap();
         let case = &result["cases"][0];
-        let share = |key: &str| case[key].as_f64().unwrap() / case["flash_pages"].as_f64().unwrap();
-        (share("meta_pages"), case["metadata_bytes_per_page"].as_f64().unwrap())
+        let number = |key: &str| case[key].as_f64().unwrap();
+        let bytes = (number("metadata_bytes_per_page"), number("memory_bytes_per_page"));
+        (number("meta_pages") / number("flash_pages"), bytes)
     };
-    let close = |found: f64, expected: f64| (found - expected).abs() < 0.003;
-    // 14 entries in a page of 512 bytes: 18 of 256 pages; 113 in one of 4 KiB: 1 of 32.
-    let (small, bytes) = meta("512B", "{ name = \"shiro\", window_share = 4.0 }");
-    assert!(close(small, 18.0 / 256.0) && bytes == 36.0, "{small}");
-    let large = meta("4KiB", "{ name = \"shiro\", window_share = 4.0 }");
-    assert!(close(large.0, 1.0 / 32.0), "{}", large.0);
-    let given = meta("512B", "{ name = \"shiro\", window_share = 4.0, page_bytes = 16384 }");
-    assert!(close(given.0, 1.0 / 256.0), "{}", given.0);
+    let close = |found: f64, expected: f64| (found - expected).abs() < 0.0005;
+    // 36 bytes of 16 KiB: a page of metadata in every fourteenth superblock of 32 pages.
+    let (paper, bytes) = meta("{ name = \"shiro\", window_share = 4.0 }");
+    assert!(close(paper, 36.0 / 16384.0) && bytes == (36.0, 0.36), "{paper}, {bytes:?}");
+    let (memory, bytes) = meta("{ name = \"shiro\", window_share = 4.0, meta_share = 0.0 }");
+    assert!(memory == 0.0 && bytes == (36.0, 36.0), "{bytes:?}");
+    let (eighth, _) = meta("{ name = \"shiro\", window_share = 4.0, meta_share = 0.125 }");
+    assert!(close(eighth, 0.125), "whole pages: 4 of 32: {eighth}");
+    let (control, bytes) = meta("{ name = \"sepbit\", meta_share = 0.002197265625 }");
+    assert!(close(control, 36.0 / 16384.0) && bytes == (4.0, 4.0), "{control}");
+    assert_eq!(meta("sepbit").0, 0.0);
 }
 
 #[test]
