@@ -85,9 +85,8 @@ def test_a_manifest_names_files_otherwise(folder: Path) -> None:
 
 def test_what_the_spec_says_of_a_reference_trace_is_not_taken_for_another(folder: Path) -> None:
     volume(folder / "volumes", "mail")
-    wanted = [
-        {"name": "mail", "path": "x", "load": "y", "span": "121s", "capacity": "4GiB", "kind": "mail"}
-    ]
+    reference = {"path": "x", "load": "y", "span": "121s", "capacity": "4GiB"}
+    wanted = [{"name": "mail", "kind": "mail", **reference}]
     found = volumes.given(folder / "volumes", wanted)[0]
     assert set(found) == {"name", "path", "kind"}
 

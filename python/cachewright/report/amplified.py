@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # Lines and panels that can still be told apart.
 LINES, PANELS = 8, 8
+# Measures of predictions of which more is better.
+BETTER_HIGH = ("accuracy", "precision", "recall", "f1")
 
 
 def figures(result: Amplification) -> list[Figure]:
