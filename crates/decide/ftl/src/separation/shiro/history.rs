@@ -28,17 +28,14 @@ struct Past {
 /// The last writes of the host, oldest first.
 #[derive(Clone, Debug)]
 pub struct History {
-    /// Writes whose lifetimes are told.
-    told: usize,
     most: usize,
     writes: VecDeque<Past>,
 }
 
 impl History {
-    /// Remembers so many writes to tell lifetimes of, and so many before them to teach.
-    pub fn new(told: u32, before: u32) -> History {
-        let told = told.max(1) as usize;
-        History { told, most: told + before as usize, writes: VecDeque::new() }
+    /// Remembers so many writes.
+    pub fn new(most: usize) -> History {
+        History { most: most.max(1), writes: VecDeque::new() }
     }
 
     /// A page is written; `age` is the lifetime of its old copy, if it had one.
@@ -65,10 +62,11 @@ impl History {
         }
     }
 
-    /// The lifetimes that began and ended within the stretch, with rows for at most so many.
-    pub fn lifetimes(&self, encoding: Encoding, most_rows: usize) -> Lifetimes {
+    /// The lifetimes that began and ended within the last `span` writes, with rows for at most so
+    /// many.
+    pub fn lifetimes(&self, encoding: Encoding, most_rows: usize, span: u32) -> Lifetimes {
         let mut found = Lifetimes::new(encoding);
-        let from = self.writes.len().saturating_sub(self.told);
+        let from = self.writes.len().saturating_sub(span.max(1) as usize);
         let ended = || self.writes.range(from..).filter(|past| past.lifetime != GOING_ON);
         let stride = ended().count() / most_rows.max(1) + 1;
         for (index, Past { lifetime, features, .. }) in ended().enumerate() {
@@ -117,7 +115,7 @@ mod tests {
 
     #[test]
     fn lifetimes_are_those_of_a_search_among_the_last_writes() {
-        let (mut history, mut rng) = (History::new(50, 20), cachewright_types::Seed(3).rng());
+        let (mut history, mut rng) = (History::new(70), cachewright_types::Seed(3).rng());
         let (mut all, mut last) = (Vec::new(), HashMap::<u32, u32>::new());
         for clock in 0..400_u32 {
             let page = rng.below(10 + u64::from(clock) / 20) as u32;
@@ -134,7 +132,7 @@ mod tests {
         }
         let mut expected: Vec<u32> =
             all.iter().filter(|(began, _)| *began >= 350).map(|(_, lifetime)| *lifetime).collect();
-        let found = history.lifetimes(Encoding::Log, 5);
+        let found = history.lifetimes(Encoding::Log, 5, 50);
         let observed = found.observed();
         let mut lifetimes = observed.all.to_vec();
         assert_eq!(observed.rows.len(), 6 * observed.lifetimes.len());
@@ -148,7 +146,7 @@ mod tests {
     #[test]
     fn only_final_labels_teach() {
         use Label::{Context, Long, Short};
-        let mut history = History::new(8, 8);
+        let mut history = History::new(16);
         // Page 1 is written at 1, 3, 7 and 9; page 2 at 2 and 8; 3 to 5 once.
         for (page, age) in [(1, 0), (2, 0), (1, 2), (3, 0), (4, 0), (5, 0), (1, 4), (2, 6), (1, 2)]
         {

@@ -86,8 +86,8 @@ impl<const VARIANT: u8> Learner for Shiro<VARIANT> {
 #[cfg(test)]
 mod tests {
     use super::super::{Encoding, NativeTrainer, PAPER, Separation, ShiroSettings};
-    use crate::separation::Registered;
     use super::*;
+    use crate::separation::Registered;
     use crate::separation::fixtures::{geometry, write};
     use cachewright_types::Seed;
     use cachewright_types::settings::Settings;

@@ -76,6 +76,7 @@ pub struct Shiro<const VARIANT: u8> {
     window: Window,
     window_pages: u32,
     longest_pages: u32,
+    threshold_pages: u32,
     threshold: Threshold,
     /// The writes that set the threshold, where they are more than a window's.
     history: Option<History>,
@@ -111,7 +112,9 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
         let floor = (f64::from(geometry.block_pages) * settings.threshold_floor) as u32;
         let guard = Guard { least_class: settings.least_class, floor };
         let is_final = settings.censored == Censored::Final;
-        let before = if is_final { window_pages as u32 } else { 0 };
+        // A window's writes, and before them those that make their lifetimes final.
+        let span = longest.max(threshold_pages);
+        let kept = if is_final { span + longest } else { span } as usize;
         let longer = threshold_pages > window_pages || is_final;
         let learning = Learning { rate: settings.learn_rate, explore: settings.explore_share };
         let learns = matches!(VARIANT, PAPER | KNOWN);
@@ -126,8 +129,9 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
             window: Window::default(),
             window_pages: (window_pages as u32).max(1),
             longest_pages: (longest as u32).max(1),
+            threshold_pages: threshold_pages as u32,
             threshold: Threshold::new(guard, seed.derive("threshold")),
-            history: longer.then(|| History::new(threshold_pages as u32, before)),
+            history: longer.then(|| History::new(kept)),
             trainer: (VARIANT != KNOWN)
                 .then(|| Box::new(NativeTrainer::new(seed.derive("trainer"))) as Box<dyn Trainer>),
             deployed: None,
@@ -208,8 +212,9 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
     fn end_window(&mut self) {
         self.tracker.halve();
         let ordered = self.window.sorted();
+        let span = self.threshold_pages.max(self.window.writes());
         let lifetimes = match &self.history {
-            Some(history) => history.lifetimes(self.encoding, MOST_ROWS),
+            Some(history) => history.lifetimes(self.encoding, MOST_ROWS, span),
             None => ordered.lifetimes(self.encoding),
         };
         let longer = u64::from(self.window.writes()) + u64::from(self.window_pages);
@@ -249,7 +254,7 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
         let encoding = self.encoding;
         let mut dataset = match &self.history {
             Some(history) if self.settings.censored == Censored::Final => {
-                history.dataset(number, threshold, encoding, sampling, self.window_pages)
+                history.dataset(number, threshold, encoding, sampling, window.writes())
             }
             _ => window.dataset(number, threshold, encoding, sampling),
         };

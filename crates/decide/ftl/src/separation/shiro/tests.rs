@@ -145,7 +145,8 @@ fn predictions_are_judged_as_a_second_look_at_the_trace_would() {
     }
     let found = ftl.separation().classification().unwrap();
     assert_eq!(found.total(), expected);
-    assert!(short > 1000 && expected.accuracy() > 0.8, "{expected:?}");
+    assert!(short > 1000 && expected.accuracy() > 0.7, "{expected:?}");
+    assert!(expected.recall() > expected.precision(), "censored writes are not learned");
     let windows = ftl.separation().statistics().windows as usize;
     assert!((windows / 2..=windows + 1).contains(&found.parts.len()), "{}", found.parts.len());
     assert!(found.parts.is_sorted_by(|a, b| a.from < b.from));
@@ -188,7 +189,7 @@ fn lifetimes_beyond_a_window_are_learned_once_labels_are_final() {
     };
     let (threshold, paper) = judge(settings());
     assert!(threshold < 1024, "{threshold}: both writes lie in one window");
-    let longer = ShiroSettings { threshold_window: 1.0, ..settings() };
+    let longer = ShiroSettings { threshold_window: 1.0, censored: Censored::Long, ..settings() };
     let (threshold, censored) = judge(longer.clone());
     assert!(threshold >= 2400, "{threshold}");
     let (threshold, found) = judge(ShiroSettings { censored: Censored::Final, ..longer });
@@ -204,7 +205,7 @@ fn before_the_first_model_all_is_unseen() {
     let decisions = run(&mut ftl, PAGES, |write| page_of(write, 1));
     assert!(decisions.iter().all(|(class, _)| *class == Class::Unseen));
     assert_eq!(ftl.separation().statistics().trainings, 0, "a fill has no lifetimes");
-    assert_eq!(ftl.separation().statistics().windows, 4);
+    assert_eq!(ftl.separation().statistics().windows, 1, "it goes on for lack of lifetimes");
 }
 
 /// Paper: superblocks of 256, 512 and 1024 pages per block on 64 dies lose 36, 72 and 144 pages of
@@ -236,18 +237,16 @@ fn metadata_is_charged_in_the_papers_proportion() {
     assert_eq!(held.separation().memory_bytes_per_page(), 36.0);
 }
 
-/// A journal's page is written 30 times before the next; a sweep of 1500 pages is seen whole only
-/// in a window longer than the quarter of the drive asked for.
+/// A journal's page is written 50 times before the next: 4 of 100 lifetimes are longer than 1.
 #[test]
 fn a_window_without_a_threshold_goes_on() {
     let page_of = |write: u32| match write.checked_sub(PAGES) {
         None => write,
-        Some(n) if n % 30 != 0 => n / 30 % 16,
-        Some(n) => 64 + n / 30 % 1500,
+        Some(n) if n % 50 != 0 => n / 50 % 16,
+        Some(n) => 64 + n / 50 % 1500,
     };
     let threshold = |longest_window, threshold_floor, least_class| {
-        let settings =
-            ShiroSettings { longest_window, threshold_floor, least_class, ..settings() };
+        let settings = ShiroSettings { longest_window, threshold_floor, least_class, ..settings() };
         let mut ftl = drive::<PAPER>(&settings, 1);
         run(&mut ftl, 6 * PAGES, page_of);
         assert_eq!(ftl.audit(), Ok(()));
@@ -257,6 +256,31 @@ fn a_window_without_a_threshold_goes_on() {
     assert_eq!(threshold(0.25, 0.25, 0.05), (None, 24), "no window can be split");
     let (none, windows) = threshold(2.0, 0.25, 0.05);
     assert_eq!((none, windows), (None, 3), "nor can longer ones, to their limit");
+}
+
+/// Half of the writes go round 700 pages, which live for 1400 writes; a window has 1024.
+#[test]
+fn a_longer_window_finds_the_threshold_whatever_becomes_of_censored_writes() {
+    let page_of = |write: u32| match write.checked_sub(PAGES) {
+        None => write,
+        Some(n) if n % 2 == 0 => n / 2 % 4,
+        Some(n) => 64 + n / 2 % 700,
+    };
+    for censored in [Censored::Drop, Censored::Long, Censored::Final] {
+        let run_with = |longest_window: f64| {
+            let settings = ShiroSettings { longest_window, censored, ..settings() };
+            let mut ftl = drive::<PAPER>(&settings, 1);
+            run(&mut ftl, 6 * PAGES, page_of);
+            assert_eq!(ftl.audit(), Ok(()));
+            let classes = ftl.separation().classification().unwrap().total();
+            (ftl.separation().threshold(), classes)
+        };
+        assert_eq!(run_with(0.25).0, None, "all lifetimes in a window are 8");
+        let (threshold, classes) = run_with(1.0);
+        assert_eq!(threshold, Some(16), "a quarter of a superblock tells them apart");
+        assert!((0.05..=0.95).contains(&classes.were_short()), "{classes:?}");
+        assert!(classes.accuracy() > 0.9, "{censored:?}: {classes:?}");
+    }
 }
 
 #[test]
@@ -328,7 +352,7 @@ fn a_trainer_from_outside_is_called_at_window_borders_and_may_fail() {
     let statistics = ftl.separation().statistics();
     assert_eq!(statistics.trainings, 2);
     assert_eq!(statistics.failures, 2);
-    assert_eq!(statistics.windows, 8);
+    assert_eq!(statistics.windows, 5, "one for the fill");
     let error = ftl.separation().last_error().unwrap().to_string();
     assert_eq!(error, "trainer: out of reach");
     assert_ne!(ftl.separation().last_class(), Class::Unseen, "the old model stays");
