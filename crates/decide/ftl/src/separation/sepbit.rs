@@ -24,7 +24,7 @@ cachewright_types::settings! {
         ratio: f64 = 4.0, "ratio", 1.0 ..= 1024.0;
         /// all classes together; fixed at 3 for `uw`
         classes: u32 = 6, "classes", 4 ..= 64;
-        /// share of each superblock lost to metadata that nothing reads: a control, as `shiro` loses it
+        /// share of each superblock lost to metadata that nothing reads: a control
         meta_share: f64 = 0.0, "ratio", 0.0 ..= 0.25;
     }
 }

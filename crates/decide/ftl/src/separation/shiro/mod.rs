@@ -8,9 +8,9 @@
 //!
 //! Invariant: nothing looks ahead; a class depends on earlier requests only, but for `shiro-known`,
 //! the ceiling, which is told each lifetime. Variants have names of their own: `shiro-levels` keeps
-//! to the hierarchy that the agent starts from. Whether a write waits for its prediction (`synchronous`) changes no decision, as
-//! a page is classified before it leaves the buffer either way; it is counted and told to the sink,
-//! where a device model prices it.
+//! to the hierarchy that the agent starts from. Whether a write waits for its prediction
+//! (`synchronous`) changes no decision, as a page is classified before it leaves the buffer either
+//! way; it is counted and told to the sink, where a device model prices it.
 
 mod backprop;
 mod classifier;

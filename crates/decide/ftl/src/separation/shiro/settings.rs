@@ -1,12 +1,11 @@
 //! The settings of Shiro, and what becomes of writes whose lifetimes are not known in time.
 //!
 //! For: every reading of the paper that is left to choose; a default is the likeliest one. Must
-//! never know: how a setting is carried out. Units: as each says. Source: Shiro, sections III and V;
-//! where a default is ours, its reason stands beside it.
+//! never know: how a setting is carried out. Units: as each says. Source: Shiro, sections III, V.
 //!
-//! Ours: `least_class`, `longest_window` and `threshold_floor` keep Algorithm 1 from thresholds that
-//! split nothing: a drive of 1 GiB has a hundredth of the page writes per window that the paper's
-//! drives have, and most lifetimes seen in such a window can be those of a journal's last page.
+//! Ours: `least_class`, `longest_window` and `threshold_floor` keep Algorithm 1 from thresholds
+//! that split nothing. A window of a drive of 1 GiB has a tenth of the page writes of the paper's
+//! smallest; most lifetimes seen in it can be those of a journal's last page.
 
 use cachewright_types::settings;
 use cachewright_types::settings::{Setting, Value};
@@ -54,7 +53,7 @@ settings! {
         least_class: f64 = 0.05, "ratio", 0.0 ..= 0.5;
         /// the least threshold, in superblocks; 0 for none
         threshold_floor: f64 = 0.25, "superblocks", 0.0 ..= 64.0;
-        /// writes not followed by another in the window: drop, long, final (learned when it is known)
+        /// writes without another in their window: drop, long, final (learned when it is known)
         censored: Censored = Censored::Drop, "name", 0 ..= 2;
         /// pages handed to the trainer, as a share of those written
         sample_share: f64 = 0.1, "ratio", 0.001 ..= 1.0;
@@ -70,7 +69,7 @@ settings! {
         learn_rate: f64 = 0.001, "ratio", 0.0 ..= 1.0;
         /// decisions of the agent made at random
         explore_share: f64 = 0.01, "ratio", 0.0 ..= 1.0;
-        /// share of a superblock for metadata (36 bytes of 16 KiB, the paper's); 0 keeps it in memory
+        /// share of a superblock for metadata (the paper's 36 bytes of 16 KiB); 0: in memory
         meta_share: f64 = 0.002197265625, "ratio", 0.0 ..= 0.25;
         /// meta pages held in memory, as a share of all
         meta_cache_share: f64 = 0.01, "ratio", 0.0 ..= 1.0;

@@ -8,9 +8,9 @@
 //! one fixed period would otherwise never be short.
 //!
 //! Settled here: a candidate whose percentile is not within (0, 100), or that leaves less than a
-//! share of the lifetimes on one side, cannot win; taken as the nearest lifetime, as it once was, it
-//! ran away to the shortest or longest there is. Where none of the three can win, the window begins
-//! anew at its inflection point among the values that can. No value is below the floor.
+//! share of the lifetimes on one side, cannot win; taken as the nearest lifetime, as it once was,
+//! it ran away to the shortest or longest there is. Where none of the three can win, the window
+//! begins anew at its inflection point among the values that can. No value is below the floor.
 
 use super::logistic;
 use cachewright_types::Seed;
