@@ -201,8 +201,9 @@ def miss_share(case: Case) -> float | None:
 
 def dram(document: dict[str, Any], case: Case) -> str:
     """Return the memory that a scheme's state of pages takes per terabyte of the drive."""
-    per_page = case.get("memory_bytes_per_page", case["metadata_bytes_per_page"])
-    return words.size(per_page * TERABYTE / document["page_bytes"])
+    key = "memory_bytes_per_page" if "memory_bytes_per_page" in case else "metadata_bytes_per_page"
+    per_page = float(case[key])
+    return words.size(per_page * TERABYTE / float(document["page_bytes"]))
 
 
 def thresholds(classifier: dict[str, Any]) -> str:
