@@ -28,8 +28,10 @@ __all__ = [
     "TraceWriter",
     "Verdict",
     "__version__",
+    "caching_hits",
     "caching_labels",
     "caching_lessons",
+    "caching_table",
     "characterize",
     "characterizer_features",
     "characterizer_rows",
@@ -141,9 +143,24 @@ def caching_lessons(
     *,
     features: str,
     policy: str,
+    labels: str,
+    share: float | None,
+    until_ns: int | None,
     threads: int,
     progress: Progress | None,
 ) -> dict[str, Any]: ...
+def caching_hits(
+    blocks: NDArray[np.uint32],
+    flags: NDArray[np.uint8],
+    labels: NDArray[np.uint8],
+    *,
+    capacity_blocks: int,
+    requeue_hits: bool,
+    uncached_soon: bool,
+    first: int,
+    last: int,
+) -> tuple[int, int, int]: ...
+def caching_table(labels: NDArray[np.uint8]) -> bytes: ...
 def caching_labels(content: bytes, rows: NDArray[np.float32], own: bool) -> NDArray[np.uint8]: ...
 def oracle_labels(
     stack: str,
@@ -153,6 +170,8 @@ def oracle_labels(
     policy: str,
     threads: int,
     progress: Progress | None,
+    labels: str = "remaining",
+    until_ns: int | None = None,
 ) -> dict[str, Any]: ...
 def plan(
     stack: str,

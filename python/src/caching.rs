@@ -7,21 +7,40 @@
 use crate::errors::{SpecError, of_experiment};
 use crate::work;
 use cachewright_experiment::LabelOptions;
-use cachewright_policy::rc_rnn::features::Label;
+use cachewright_experiment::oracle::{Reading, Split};
+use cachewright_policy::rc_rnn::features::{Duration, Label};
 use cachewright_policy::rc_rnn::model::Network;
-use numpy::{IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
+use cachewright_policy::rc_rnn::{RcRnnSettings, replayed, table};
+use numpy::{
+    IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
+    PyUntypedArrayMethods,
+};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 use std::path::PathBuf;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(caching_lessons, module)?)?;
+    module.add_function(wrap_pyfunction!(caching_hits, module)?)?;
+    module.add_function(wrap_pyfunction!(caching_table, module)?)?;
     module.add_function(wrap_pyfunction!(caching_labels, module)?)
 }
 
-/// The features and the oracle's labels of every request of a stack's only tenant.
+/// Where the part that trains ends: a share of the requests, or a time; neither is nowhere.
+pub fn split(share: Option<f64>, until_ns: Option<u64>) -> Split {
+    match (share, until_ns) {
+        (_, Some(until_ns)) => Split::Time(until_ns),
+        (Some(share), None) => Split::Share(share),
+        (None, None) => Split::None,
+    }
+}
+
+/// The features and the oracle's labels of every request of a stack's only tenant. Labels of the
+/// first `share`, or of what arrives before `until_ns`, see nothing beyond it.
 #[pyfunction]
-#[pyo3(signature = (stack, origin, settings, *, features, policy, threads, progress))]
+#[pyo3(signature = (
+    stack, origin, settings, *, features, policy, labels, share, until_ns, threads, progress
+))]
 #[allow(clippy::too_many_arguments)]
 fn caching_lessons<'py>(
     py: Python<'py>,
@@ -30,10 +49,15 @@ fn caching_lessons<'py>(
     settings: Vec<(String, String)>,
     features: &str,
     policy: String,
+    labels: &str,
+    share: Option<f64>,
+    until_ns: Option<u64>,
     threads: usize,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let options = LabelOptions { policy, set: settings, threads };
+    let reading = Reading::named(labels).map_err(SpecError::new_err)?;
+    let split = split(share, until_ns);
+    let options = LabelOptions { policy, set: settings, threads, reading, split };
     let done = work::run(py, progress, |note| {
         cachewright_experiment::oracle::lessons(stack, &origin, &options, features, note)
     })?;
@@ -41,6 +65,11 @@ fn caching_lessons<'py>(
     let (names, labels) = (found.set.features(), found.labels);
     let dict = PyDict::new(py);
     dict.set_item("capacity_blocks", labels.capacity_blocks)?;
+    dict.set_item("split", labels.split)?;
+    dict.set_item("filled", labels.filled)?;
+    dict.set_item("oracle", labels.later)?;
+    dict.set_item("blocks", found.blocks.into_pyarray(py))?;
+    dict.set_item("flags", found.flags.into_pyarray(py))?;
     dict.set_item("names", names.to_vec())?;
     let rows = found.rows.into_pyarray(py).reshape([labels.cached.len(), names.len()])?;
     dict.set_item("rows", rows)?;
@@ -75,4 +104,57 @@ fn caching_labels<'py>(
     let flat = |label: &Label| [u8::from(label.cached), label.duration as u8];
     let flat: Vec<u8> = labels.iter().flat_map(flat).collect();
     flat.into_pyarray(py).reshape([count, 2])
+}
+
+/// Accesses, hits and admissions of the requests from `first` up to `last`, when all requests go
+/// through the queues labelled so; `blocks` and `flags` are those of the lessons.
+#[pyfunction]
+#[pyo3(signature = (
+    blocks, flags, labels, *, capacity_blocks, requeue_hits, uncached_soon, first, last
+))]
+#[allow(clippy::too_many_arguments)]
+fn caching_hits(
+    py: Python<'_>,
+    blocks: PyReadonlyArray1<'_, u32>,
+    flags: PyReadonlyArray1<'_, u8>,
+    labels: PyReadonlyArray2<'_, u8>,
+    capacity_blocks: u32,
+    requeue_hits: bool,
+    uncached_soon: bool,
+    first: usize,
+    last: usize,
+) -> PyResult<(u64, u64, u64)> {
+    let labels = read(&labels)?;
+    let (blocks, flags) = (blocks.as_slice()?, flags.as_slice()?);
+    let settings = RcRnnSettings { requeue_hits, uncached_soon, ..RcRnnSettings::default() };
+    let counted = first..last;
+    let replayed =
+        || replayed::replay((blocks, flags), &labels, capacity_blocks, &settings, counted);
+    let tally = py.detach(replayed).map_err(SpecError::new_err)?;
+    Ok((tally.accesses, tally.hits, tally.admissions))
+}
+
+/// The file that goes in place of a model and gives each request its label.
+#[pyfunction]
+fn caching_table<'py>(
+    py: Python<'py>,
+    labels: PyReadonlyArray2<'py, u8>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    Ok(PyBytes::new(py, &table::file(read(&labels)?)))
+}
+
+/// Labels out of an array [request, 2].
+fn read(labels: &PyReadonlyArray2<'_, u8>) -> PyResult<Vec<Label>> {
+    let wrong = |found: String| {
+        SpecError::new_err(format!("labels: found {found}, expected rows of two, without gaps"))
+    };
+    if labels.shape()[1] != 2 {
+        return Err(wrong(format!("rows of {}", labels.shape()[1])));
+    }
+    let flat = labels.as_slice().map_err(|_| wrong("an array with gaps".to_owned()))?;
+    let label = |pair: &[u8]| Label {
+        cached: pair[0] > 0,
+        duration: Duration::ALL[usize::from(pair[1]).min(Duration::ALL.len() - 1)],
+    };
+    Ok(flat.chunks_exact(2).map(label).collect())
 }

@@ -3,8 +3,10 @@
 //! For: training data of models of admission. Must never know: how anything is decided or learned.
 //! Columns have one row per read or write, in order of time.
 
-use crate::errors::of_experiment;
+use crate::caching::split;
+use crate::errors::{SpecError, of_experiment};
 use crate::work;
+use cachewright_experiment::oracle::Reading;
 use cachewright_experiment::{LabelOptions, Labels};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -17,7 +19,9 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// Every request of a stack's only tenant with the labels of an oracle.
 #[pyfunction]
-#[pyo3(signature = (stack, origin, settings, *, policy, threads, progress))]
+#[pyo3(signature = (
+    stack, origin, settings, *, policy, threads, progress, labels="remaining", until_ns=None
+))]
 #[allow(clippy::too_many_arguments)]
 fn oracle_labels<'py>(
     py: Python<'py>,
@@ -27,8 +31,12 @@ fn oracle_labels<'py>(
     policy: String,
     threads: usize,
     progress: Option<&Bound<'py, PyAny>>,
+    labels: &str,
+    until_ns: Option<u64>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let options = LabelOptions { policy, set: settings, threads };
+    let reading = Reading::named(labels).map_err(SpecError::new_err)?;
+    let split = split(None, until_ns);
+    let options = LabelOptions { policy, set: settings, threads, reading, split };
     let done = work::run(py, progress, |note| {
         cachewright_experiment::labels(stack, &origin, &options, note)
     })?;

@@ -9,7 +9,6 @@ use cachewright_policy::rc_rnn::RcRnn;
 use cachewright_policy::rc_rnn::features::FeatureSet;
 use cachewright_policy::rc_rnn::model::HEADS;
 use cachewright_policy::{Access, Asked, Policy, Registered};
-use cachewright_types::settings::NoSettings;
 use cachewright_types::{BlockId, Rng, Seed};
 use std::time::Instant;
 
@@ -40,7 +39,7 @@ fn model(hidden: &[usize], rng: &mut Rng) -> Result<StoredModel, ModelError> {
 
 /// Microseconds per request.
 fn measured(file: Vec<u8>, requests: u32) -> Result<f64, String> {
-    let mut policy = RcRnn::new(BLOCKS / 5, &NoSettings {}, Seed(1));
+    let mut policy = RcRnn::new(BLOCKS / 5, &Default::default(), Seed(1));
     policy.reserve_ids(BLOCKS as usize);
     policy.learn(&[("any".to_owned(), file)])?;
     let mut rng = Seed(2).rng();

@@ -9,7 +9,7 @@
 
 use crate::profile::AHEAD;
 use crate::recording::{LAST, Recording, TRIM, WRITE};
-use cachewright_policy::{Need, entry};
+use cachewright_policy::{NEVER, Need, entry};
 
 /// What of the future goes with each access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,16 +52,43 @@ impl Foresight {
             Foresight::Benefit => Some(benefits(recording, ratios)),
         }
     }
+
+    /// The same as if the recording ended before its access number `end`, which begins a request:
+    /// nothing from there on has any part in it.
+    pub fn column_until(
+        self,
+        recording: &Recording,
+        ratios: &[f32],
+        end: usize,
+    ) -> Option<Vec<u32>> {
+        match self {
+            Foresight::Nothing => Some(Vec::new()),
+            Foresight::NextUse => {
+                let mut next = recording.next_uses()?;
+                next.truncate(end);
+                for next in next.iter_mut().filter(|next| **next as usize >= end) {
+                    *next = NEVER;
+                }
+                Some(next)
+            }
+            Foresight::Benefit => Some(benefits_until(recording, ratios, end)),
+        }
+    }
 }
 
 /// For each access the bits of the benefit of holding its block from there on. `ratios` say how
 /// often longer the backing device takes than the cache device for each request of the recording,
 /// trims among them; where it has no more they are taken to be equally fast.
 pub fn benefits(recording: &Recording, ratios: &[f32]) -> Vec<u32> {
+    benefits_until(recording, ratios, recording.len())
+}
+
+/// The same of the accesses before number `end`, as if there were no others.
+fn benefits_until(recording: &Recording, ratios: &[f32], end: usize) -> Vec<u32> {
+    let mut end = end.min(recording.len());
     let mut ahead = vec![Ahead::default(); recording.distinct as usize];
-    let mut told = vec![0; recording.len()];
-    let mut request = recording.flags.iter().filter(|flags| **flags & LAST != 0).count();
-    let mut end = recording.len();
+    let mut told = vec![0; end];
+    let mut request = recording.flags[..end].iter().filter(|flags| **flags & LAST != 0).count();
     while end > 0 {
         let before = recording.flags[..end - 1].iter().rposition(|flags| flags & LAST != 0);
         let start = before.map_or(0, |last| last + 1);

@@ -113,7 +113,8 @@ impl Recording {
         self.start_of(request)..self.start_of(request + 1)
     }
 
-    pub(crate) fn start_of(&self, request: usize) -> usize {
+    /// The first access of a request; the number of accesses behind the last.
+    pub fn start_of(&self, request: usize) -> usize {
         if request >= self.times_ns.len() {
             self.len()
         } else if self.starts.is_empty() {

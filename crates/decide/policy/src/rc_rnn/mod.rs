@@ -7,11 +7,14 @@
 //! (IEEE TETC), sections 4.2 and 5.2.2. Units: blocks, accesses, bytes.
 //!
 //! A request is one step of the model, whose state is carried from request to request; its label
-//! holds for all its blocks, and is told the model with the next one. A hit goes to the head of its
-//! queue whatever its label. Readings where the paper leaves some open: "5x cache size requests"
-//! are block accesses, as the labels' durations are; a block that drops enters the queue below at
-//! its head; `features` documents the inputs. A request none of whose blocks the cache asks about
-//! (writes that go around) is not seen.
+//! holds for all its blocks, and is told the model with the next one. Readings where the paper
+//! leaves some open: a hit enters the queue of its new label (`requeue_hits`), since the model
+//! "labels eviction time of requests", hits among them; without the setting it goes to the head of
+//! its current queue, which is what one sentence of section 4.2 says. A hit labelled "not cached"
+//! is one that the oracle would no longer hold: it enters `soon` (`uncached_soon`). "5x cache size
+//! requests" are block accesses, as the labels' durations are; a block that drops enters the queue
+//! below at its head; `features` documents the inputs. A request none of whose blocks the cache
+//! asks about (writes that go around) is not seen.
 //!
 //! A characterizer, where there is one, hears every request and is asked at the first one of each
 //! period; the kind it names is the workload from there on. Another workload: the model of that
@@ -25,6 +28,8 @@ mod judge;
 pub mod memory;
 pub mod model;
 pub mod queues;
+pub mod replayed;
+pub mod table;
 #[cfg(test)]
 mod tests;
 
@@ -32,19 +37,54 @@ use crate::beside::Asked;
 use crate::registry::{Entry, Need, Registered};
 use crate::{Access, Policy, Verdict};
 use cachewright_characterize::Characterizer;
-use cachewright_types::settings::NoSettings;
 use cachewright_types::{BlockId, Seed};
 use features::{Duration, Label, Stream};
 use judge::Judge;
 use model::Network;
 use queues::Queues;
+use table::Table;
+
+cachewright_types::settings! {
+    /// What a label does to a block that hits.
+    pub struct RcRnnSettings {
+        /// whether a hit enters the queue of its own label, or stays in the queue that it is in
+        requeue_hits: bool = true, "true or false", 0 ..= 1;
+        /// whether a hit labelled "not cached" enters `soon`, or stays in the queue that it is in
+        uncached_soon: bool = true, "true or false", 0 ..= 1;
+        /// time to load another model, while misses go around and hits keep their queue
+        load_ms: f64 = 0.0, "ms", 0.0 ..= 1e9;
+    }
+}
+
+/// Who labels requests.
+enum Labeller {
+    Network(Box<Network>),
+    Table(Table),
+}
+
+impl Labeller {
+    fn load(bytes: &[u8]) -> Result<Labeller, String> {
+        if bytes.starts_with(table::MAGIC) {
+            return Table::load(bytes).map(Labeller::Table);
+        }
+        Network::load(bytes).map(|network| Labeller::Network(Box::new(network)))
+    }
+
+    /// Forgets what the requests before did to its state; a table goes by their number.
+    fn reset(&mut self) {
+        if let Labeller::Network(network) = self {
+            network.reset();
+        }
+    }
+}
 
 /// Queues by the labels of models.
 pub struct RcRnn {
+    settings: RcRnnSettings,
     queues: Queues,
     stream: Stream,
     capacity: u32,
-    models: Vec<(String, Network)>,
+    models: Vec<(String, Labeller)>,
     /// Which model is in use.
     current: usize,
     /// How often the model was changed, modulo 2^16.
@@ -56,10 +96,13 @@ pub struct RcRnn {
     label: Label,
     /// What the model is told of the request before.
     previous: Label,
+    /// When the request heard of last came, and until when no model is there; nanoseconds.
+    now_ns: Option<u64>,
+    loaded_ns: u64,
 }
 
 impl Registered for RcRnn {
-    type Settings = NoSettings;
+    type Settings = RcRnnSettings;
     const ENTRY: Entry = Entry {
         name: "rc-rnn",
         doc: "a recurrent model labels requests: bypass, or stay soon, mean or late in lru queues",
@@ -67,8 +110,9 @@ impl Registered for RcRnn {
         needs: &[Need::Requests, Need::Model],
     };
 
-    fn new(capacity_blocks: u32, _: &NoSettings, _: Seed) -> Self {
+    fn new(capacity_blocks: u32, settings: &RcRnnSettings, _: Seed) -> Self {
         RcRnn {
+            settings: settings.clone(),
             queues: Queues::new(capacity_blocks),
             stream: Stream::new(capacity_blocks),
             capacity: capacity_blocks,
@@ -79,17 +123,35 @@ impl Registered for RcRnn {
             asked: None,
             label: Label { cached: true, duration: Duration::Mean },
             previous: Label::default(),
+            now_ns: None,
+            loaded_ns: 0,
         }
     }
 }
 
 impl RcRnn {
+    /// Whether a model is being loaded.
+    #[inline(always)]
+    fn loads(&self) -> bool {
+        self.now_ns.is_some_and(|now_ns| now_ns < self.loaded_ns)
+    }
+
     /// Labels the request that was heard of, which begins with this block.
     fn decide(&mut self, asked: &Asked, first: BlockId) {
-        let Some((_, network)) = self.models.get_mut(self.current) else { return };
-        let set = network.set();
-        let features = self.stream.request(set, asked, first, self.previous);
-        if let Some(label) = network.step(&features[..set.features().len()]) {
+        if self.loads() {
+            self.label.cached = false;
+            return;
+        }
+        let Some((_, labeller)) = self.models.get_mut(self.current) else { return };
+        let label = match labeller {
+            Labeller::Table(table) => table.label(),
+            Labeller::Network(network) => {
+                let set = network.set();
+                let features = self.stream.request(set, asked, first, self.previous);
+                network.step(&features[..set.features().len()])
+            }
+        };
+        if let Some(label) = label {
             (self.label, self.previous) = (label, label);
         }
     }
@@ -97,12 +159,24 @@ impl RcRnn {
     /// A hit, of a block that another model may have queued.
     #[inline(always)]
     fn hit(&mut self, block: BlockId) {
-        if self.queues.model(block) == self.changes {
-            self.queues.hit(block);
-        } else {
-            self.queues.leave(block);
-            self.queues.enter(block, self.label.duration, self.changes);
+        if self.loads() {
+            return self.queues.hit(block);
         }
+        let same = self.queues.model(block) == self.changes;
+        let requeues = self.settings.requeue_hits;
+        match self.label {
+            Label { cached: true, duration } if requeues || !same => self.requeue(block, duration),
+            Label { cached: false, .. } if requeues && self.settings.uncached_soon => {
+                self.requeue(block, Duration::Soon);
+            }
+            Label { duration, .. } if !same => self.requeue(block, duration),
+            _ => self.queues.hit(block),
+        }
+    }
+
+    fn requeue(&mut self, block: BlockId, duration: Duration) {
+        self.queues.leave(block);
+        self.queues.enter(block, duration, self.changes);
     }
 }
 
@@ -177,8 +251,14 @@ impl Policy for RcRnn {
     }
 
     fn asked(&mut self, request: &Asked) {
+        self.now_ns = Some(request.time_ns);
         if let Some(kind) = self.judge.as_mut().and_then(|judge| judge.hear(request)) {
             self.workload(&kind);
+        }
+        for (_, labeller) in &mut self.models {
+            if let Labeller::Table(table) = labeller {
+                table.pass();
+            }
         }
         self.asked = Some(*request);
     }
@@ -189,8 +269,8 @@ impl Policy for RcRnn {
 
     fn learn(&mut self, models: &[(String, Vec<u8>)]) -> Result<(), String> {
         let load = |(name, bytes): &(String, Vec<u8>)| {
-            let network = Network::load(bytes).map_err(|error| format!("`{name}`: {error}"))?;
-            Ok((name.clone(), network))
+            let labeller = Labeller::load(bytes).map_err(|error| format!("`{name}`: {error}"))?;
+            Ok((name.clone(), labeller))
         };
         let models: Result<Vec<_>, String> = models.iter().map(load).collect();
         self.models = models?;
@@ -207,6 +287,10 @@ impl Policy for RcRnn {
             self.models[next].1.reset();
             self.current = next;
             self.changes = self.changes.wrapping_add(1);
+            if let Some(now_ns) = self.now_ns {
+                let load_ns = (self.settings.load_ms * 1e6) as u64;
+                self.loaded_ns = now_ns.saturating_add(load_ns);
+            }
         }
     }
 

@@ -9,7 +9,19 @@ use cachewright_types::Rng;
 use features::{FeatureSet, encoded};
 
 fn policy(capacity: u32) -> RcRnn {
-    let mut policy = RcRnn::new(capacity, &NoSettings {}, Seed(0));
+    with(capacity, RcRnnSettings::default())
+}
+
+/// Where hits stay in the queue that they are in.
+fn literal(capacity: u32) -> RcRnn {
+    with(
+        capacity,
+        RcRnnSettings { requeue_hits: false, uncached_soon: false, ..RcRnnSettings::default() },
+    )
+}
+
+fn with(capacity: u32, settings: RcRnnSettings) -> RcRnn {
+    let mut policy = RcRnn::new(capacity, &settings, Seed(0));
     policy.reserve_ids(4096);
     policy
 }
@@ -29,7 +41,7 @@ fn stays(duration: Duration) -> Label {
 /// A cache of 5 blocks: drops after 25 accesses, tops of one block.
 #[test]
 fn the_hand_worked_case() {
-    let mut policy = policy(5);
+    let mut policy = literal(5);
     for block in 0..3 {
         let verdict = access(&mut policy, block, stays(Duration::Late));
         assert_eq!(verdict, Verdict::Admit { evicted: None });
@@ -64,7 +76,7 @@ fn the_hand_worked_case() {
 
 #[test]
 fn the_top_fifth_does_not_drop() {
-    let mut policy = policy(5);
+    let mut policy = literal(5);
     for block in 0..5 {
         access(&mut policy, block, stays(Duration::Mean));
     }
@@ -74,12 +86,34 @@ fn the_top_fifth_does_not_drop() {
     assert_eq!(policy.queues.blocks(), [vec![4, 3, 2, 1], vec![0], vec![]]);
 }
 
+/// Hits enter the queue of their label, "not cached" that of the blocks that leave first.
+#[test]
+fn a_hit_enters_the_queue_of_its_label() {
+    let mut policy = policy(3);
+    for (block, duration) in [(0, Duration::Late), (1, Duration::Mean), (2, Duration::Soon)] {
+        access(&mut policy, block, stays(duration));
+    }
+    assert_eq!(access(&mut policy, 0, stays(Duration::Mean)), Verdict::Hit);
+    assert_eq!(policy.queues.blocks(), [vec![2], vec![0, 1], vec![]]);
+    access(&mut policy, 2, stays(Duration::Late));
+    access(&mut policy, 1, OUT);
+    assert_eq!(policy.queues.blocks(), [vec![1], vec![0], vec![2]]);
+    let settings = RcRnnSettings { uncached_soon: false, ..RcRnnSettings::default() };
+    let mut stays_put = with(2, settings);
+    for (block, label) in [(0, stays(Duration::Late)), (1, stays(Duration::Soon)), (0, OUT)] {
+        access(&mut stays_put, block, label);
+    }
+    assert_eq!(stays_put.queues.blocks(), [vec![1], vec![], vec![0]]);
+    assert_eq!(policy.audit(), Ok(()));
+}
+
 /// When a block is looked at: an access, and its turn among those of one access.
 type Due = (usize, usize);
 
 /// The same in lists: everyone is looked at at every access.
 #[derive(Default)]
 struct Lists {
+    requeues: bool,
     capacity: usize,
     now: usize,
     turns: usize,
@@ -122,7 +156,13 @@ impl Lists {
         for queue in &mut self.queues {
             if let Some(at) = queue.iter().position(|(other, _)| *other == id) {
                 let entry = queue.remove(at);
-                queue.insert(0, entry);
+                if self.requeues {
+                    let entry = (id, self.stay());
+                    let place = if label.cached { label.duration as usize } else { 0 };
+                    self.queues[place].insert(0, entry);
+                } else {
+                    queue.insert(0, entry);
+                }
                 return Verdict::Hit;
             }
         }
@@ -141,8 +181,16 @@ impl Lists {
 #[test]
 fn lists_agree_access_by_access() {
     for (capacity, distinct) in [(1, 4), (2, 9), (5, 20), (11, 40), (64, 200)] {
-        let (mut fast, mut rng) = (policy(capacity), Seed(u64::from(capacity)).rng());
-        let mut slow = Lists { capacity: capacity as usize, ..Default::default() };
+        lists_agree(literal(capacity), false, distinct);
+        lists_agree(policy(capacity), true, distinct);
+    }
+}
+
+fn lists_agree(mut fast: RcRnn, requeues: bool, distinct: u32) {
+    {
+        let capacity = fast.capacity();
+        let mut rng = Seed(u64::from(capacity)).rng();
+        let mut slow = Lists { requeues, capacity: capacity as usize, ..Default::default() };
         for position in 0..20_000 {
             let id = (rng.unit() * rng.unit() * f64::from(distinct)) as u32;
             let duration = Duration::ALL[rng.below(3) as usize];
@@ -239,7 +287,7 @@ fn read(policy: &mut RcRnn, block: u32) -> Verdict {
 #[test]
 fn a_stream_that_never_repeats_costs_no_admission() {
     for file in both() {
-        let mut policy = policy(100);
+        let mut policy = literal(100);
         policy.learn(&[("any".to_owned(), file)]).unwrap();
         let admitted = (0..4000).filter(|block| read(&mut policy, *block) != Verdict::Bypass);
         assert_eq!(admitted.count(), 0);
@@ -257,10 +305,30 @@ fn a_stream_that_never_repeats_costs_no_admission() {
     }
 }
 
+/// Labels known beforehand do what a model that gives them does, and are counted alike.
+#[test]
+fn a_table_of_labels_is_replayed_request_by_request() {
+    let labels = [stays(Duration::Late), OUT, stays(Duration::Soon), stays(Duration::Soon)];
+    let mut policy = policy(1);
+    policy.learn(&[("any".to_owned(), table::file(labels))]).unwrap();
+    let verdicts = [1, 2, 1, 3].map(|block| read(&mut policy, block));
+    let admit = |evicted: Option<u32>| Verdict::Admit { evicted: evicted.map(BlockId) };
+    assert_eq!(verdicts, [admit(None), Verdict::Bypass, Verdict::Hit, admit(Some(1))]);
+    let (blocks, flags) = ([1, 2, 1, 3], [replayed::LAST; 4]);
+    let run = |labels: &[Label], counted| {
+        let settings = RcRnnSettings::default();
+        replayed::replay((&blocks, &flags), labels, 1, &settings, counted)
+    };
+    let expected = replayed::Tally { accesses: 4, hits: 1, admissions: 2 };
+    assert_eq!(run(&labels, 0..4), Ok(expected));
+    assert_eq!(run(&labels, 3..4).map(|tally| (tally.accesses, tally.hits)), Ok((1, 0)));
+    assert!(run(&labels[..3], 0..4).is_err());
+}
+
 #[test]
 fn another_workload_swaps_the_model_and_hits_requeue() {
     let file = both()[1].clone();
-    let mut policy = policy(10);
+    let mut policy = literal(10);
     policy.learn(&[("mail".to_owned(), file.clone()), ("web".to_owned(), file)]).unwrap();
     for block in [1, 2, 1, 2, 1, 2] {
         read(&mut policy, block);
@@ -276,6 +344,30 @@ fn another_workload_swaps_the_model_and_hits_requeue() {
     read(&mut policy, 1);
     assert_eq!(policy.queues.blocks()[2], [1]);
     assert_eq!(policy.audit(), Ok(()));
+}
+
+/// While the other model is loaded a miss goes around and a hit keeps its queue.
+#[test]
+fn a_model_that_is_loaded_takes_its_time() {
+    let file = both()[1].clone();
+    let settings = RcRnnSettings { load_ms: 1.0, ..RcRnnSettings::default() };
+    let mut policy = with(10, settings);
+    policy.learn(&[("mail".to_owned(), file.clone()), ("web".to_owned(), file)]).unwrap();
+    let mut at = |time_ns, block: u32| {
+        let offset = u64::from(block) << 12;
+        policy.asked(&Asked { time_ns, offset, length: 4096, write: false });
+        if time_ns == 10 {
+            policy.workload("web");
+        }
+        policy.access(Access::read(BlockId(block)))
+    };
+    let bypass = |verdict| assert_eq!(verdict, Verdict::Bypass);
+    bypass(at(0, 1));
+    assert_eq!(at(1, 1), Verdict::Admit { evicted: None });
+    bypass(at(10, 2));
+    bypass(at(500_000, 2));
+    assert_eq!(at(600_000, 1), Verdict::Hit);
+    assert_eq!(at(1_000_010, 2), Verdict::Admit { evicted: None }, "the model is there");
 }
 
 #[test]

@@ -24,6 +24,11 @@ pub struct Lessons {
     pub set: FeatureSet,
     /// Rows of features, one after another.
     pub rows: Vec<f32>,
+    /// The blocks asked for, and [`cachewright_system::recording`]'s flags of each: what a replay
+    /// of labels needs.
+    pub blocks: Vec<u32>,
+    /// See `blocks`.
+    pub flags: Vec<u8>,
 }
 
 /// Asks the oracle about every request of a stack's only tenant and finds its features; `features`
@@ -46,7 +51,14 @@ pub fn lessons(
     let kept = Kept { times: true, requests: true, ..Kept::default() };
     let recording = record(&spec, kept, progress)?.recording;
     let rows = rows(&recording, &labels, set);
-    Ok(Lessons { labels, set, rows })
+    Ok(Lessons { labels, set, rows, blocks: recording.ids, flags: recording.flags })
+}
+
+impl Lessons {
+    /// The labels as the policy takes them.
+    pub fn said(&self) -> Vec<Label> {
+        (0..self.labels.cached.len()).map(|at| label(&self.labels, at)).collect()
+    }
 }
 
 fn rows(recording: &Recording, labels: &Labels, set: FeatureSet) -> Vec<f32> {

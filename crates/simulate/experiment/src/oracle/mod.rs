@@ -6,17 +6,24 @@
 //!
 //! The oracle decides by blocks, a model by requests: a request is cached when the oracle holds
 //! more than half of its blocks after it, and its duration is the one that most of these have, the
-//! shorter of equals. A block's duration is that of its whole residence, from the access that
-//! brought it in to the one that drove it out: every access of a residence has the same. A
-//! residence that lasts to the end of the trace is late, however short it was: nothing drove the
-//! block out. With `replay.warmup` all requests are labelled all the same. Trims and flushes have
-//! no labels. With `[device]` tables benefits weigh how much longer the disk takes for each
-//! request; without them all devices are taken to be equally fast.
+//! shorter of equals. How long a block stays is counted from each access on to its eviction
+//! ([`Reading::Remaining`]: models "label eviction time of requests", for each access), or from the
+//! access that brought it in ([`Reading::Residence`], the literal reading of "between entering a
+//! data page to the cache and replacing it"): every access of a residence then has the same. A stay
+//! that nothing ends within the horizon is late, however short it was. With `replay.warmup` all
+//! requests are labelled all the same. Trims and flushes have no labels. With `[device]` tables
+//! benefits weigh how much longer the disk takes for each request; without them all devices are
+//! taken to be equally fast.
+//!
+//! [`Split`]: labels that train see nothing beyond the part that trains, as if the trace ended
+//! there. The labels of the rest, by which models are judged, see the whole trace.
 
 pub mod lessons;
+mod reading;
 mod residences;
 
 pub use lessons::{Lessons, lessons};
+pub use reading::{Reading, Split};
 
 use crate::case::Case;
 use crate::lanes::Plan;
@@ -27,12 +34,15 @@ use crate::run::column;
 use crate::timed::workload;
 use crate::{ExperimentError, Spec};
 use cachewright_measure::Counts;
+use cachewright_system::recording::TRIM;
 use cachewright_system::{Foresight, Recording};
 use cachewright_types::Op;
+use reading::is_asked;
 use residences::Residences;
+use std::ops::Range;
 use std::path::Path;
 
-/// Cache sizes in accesses from which on a residence is late.
+/// Cache sizes in accesses from which on a stay is late.
 const LATE_SIZES: u64 = 5;
 
 /// Whom to ask.
@@ -44,6 +54,10 @@ pub struct LabelOptions {
     pub set: Vec<(String, String)>,
     /// Threads; 0 for one per processor.
     pub threads: usize,
+    /// What a duration counts.
+    pub reading: Reading,
+    /// Where the part that trains ends.
+    pub split: Split,
 }
 
 /// How long a block stays.
@@ -82,6 +96,12 @@ pub struct Labels {
     pub duration: Vec<Duration>,
     /// What the oracle counts.
     pub counts: Counts,
+    /// Requests, from the first on, whose labels see nothing beyond the last of them.
+    pub split: usize,
+    /// Requests until the cache of the oracle was full for the first time; all if it never was.
+    pub filled: usize,
+    /// Block accesses behind the split and the oracle's hits among them.
+    pub later: (u64, u64),
 }
 
 impl Labels {
@@ -124,24 +144,24 @@ pub fn labels(
             Some(stack) => workload(&case, recording, origin, progress)?.ratios(stack)?,
             None => Vec::new(),
         };
-        let told = column(foresight, recording, &ratios, origin)?;
         let (profiles, machine) = (&Profiles::default(), None);
         let case = &case;
         let plan = Plan { case, recording, capacity_blocks, profiles, origin, machine };
-        let (residences, counts) = residences::follow(&plan, &told, progress)?;
-        let mut labels = Labels {
-            policy: case.spec.cache.policy.name.clone(),
-            capacity_blocks,
-            block_bytes: case.spec.cache.block.0,
-            time_ns: Vec::new(),
-            offset: Vec::new(),
-            length: Vec::new(),
-            op: Vec::new(),
-            cached: Vec::new(),
-            duration: Vec::new(),
-            counts,
-        };
-        labels.decide(recording, &residences);
+        let told = column(foresight, recording, &ratios, origin)?;
+        let cut = options.split.request(recording);
+        let end = recording.start_of(cut);
+        let whole = (recording.len(), end);
+        let (whole, counts) = residences::follow(&plan, &told, whole, progress)?;
+        let mut labels = Labels::none(case, capacity_blocks, counts);
+        labels.later = whole.later;
+        if cut > 0 {
+            let told = foresight.column_until(recording, &ratios, end).unwrap_or_default();
+            let (part, _) = residences::follow(&plan, &told, (end, end), progress)?;
+            labels.decide(recording, &part, 0..cut, options.reading);
+            labels.split = labels.cached.len();
+        }
+        labels.decide(recording, &whole, cut..recording.times_ns.len(), options.reading);
+        labels.filled = labels.before(recording, whole.filled);
         Ok(labels)
     })
 }
@@ -164,9 +184,44 @@ fn check(spec: &Spec) -> Result<(), String> {
 }
 
 impl Labels {
-    /// Writes down what the reads and writes are, and what becomes of them.
-    fn decide(&mut self, recording: &Recording, residences: &Residences) {
-        for request in 0..recording.times_ns.len() {
+    fn none(case: &Case, capacity_blocks: u32, counts: Counts) -> Labels {
+        Labels {
+            policy: case.spec.cache.policy.name.clone(),
+            capacity_blocks,
+            block_bytes: case.spec.cache.block.0,
+            time_ns: Vec::new(),
+            offset: Vec::new(),
+            length: Vec::new(),
+            op: Vec::new(),
+            cached: Vec::new(),
+            duration: Vec::new(),
+            counts,
+            split: 0,
+            filled: 0,
+            later: (0, 0),
+        }
+    }
+
+    /// The labelled requests before the one of an access of the recording.
+    fn before(&self, recording: &Recording, access: Option<usize>) -> usize {
+        let Some(access) = access else { return self.cached.len() };
+        let before = |request: &usize| recording.accesses_of(*request).end <= access;
+        let requests = (0..recording.times_ns.len()).take_while(before);
+        requests.filter(|request| is_asked(recording, *request)).count()
+    }
+
+    /// Writes down what the reads and writes among `requests` are, and what becomes of them.
+    fn decide(
+        &mut self,
+        recording: &Recording,
+        residences: &Residences,
+        requests: Range<usize>,
+        reading: Reading,
+    ) {
+        let first = recording.start_of(requests.start);
+        let trims = recording.flags[..first].iter().filter(|flags| **flags & TRIM != 0).count();
+        let mut now = (first - trims) as u32;
+        for request in requests {
             let accesses = recording.accesses_of(request);
             let asked = recording.asked(request, recording.times_ns[request]);
             let Some(asked) = asked else { continue };
@@ -177,12 +232,13 @@ impl Labels {
             let (mut blocks, mut held) = (0_u32, [0_u32; 3]);
             for at in accesses {
                 blocks += 1;
-                match residences.lasted(at).map(|lasted| self.class(lasted)) {
+                match residences.lasts(at, reading, now).map(|lasts| self.class(lasts)) {
                     Some(Duration::Soon) => held[0] += 1,
                     Some(Duration::Mean) => held[1] += 1,
                     Some(Duration::Late) => held[2] += 1,
                     Some(Duration::None) | None => {}
                 }
+                now += 1;
             }
             let cached = 2 * held.iter().sum::<u32>() > blocks;
             let most = held.iter().max();
@@ -196,7 +252,7 @@ impl Labels {
         }
     }
 
-    /// The label of a residence of so many accesses.
+    /// The label of a stay of so many accesses.
     fn class(&self, lasted: u64) -> Duration {
         let size = u64::from(self.capacity_blocks);
         match lasted {

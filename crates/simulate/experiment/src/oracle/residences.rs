@@ -3,6 +3,7 @@
 //! For: labels. Must never know: labels, requests. Units: block accesses. Memory: 4 bytes per
 //! access and per distinct block, 8 per stay.
 
+use super::Reading;
 use crate::ExperimentError;
 use crate::lanes::Plan;
 use crate::progress::{OnProgress, Progress};
@@ -24,15 +25,21 @@ pub(super) struct Residences {
     of_access: Vec<u32>,
     /// The stay of each block at present, or [`OUT`].
     of_block: Vec<u32>,
-    /// The access that began each stay, then the accesses until its end; [`NEVER`] for no end.
+    /// The number of the access that began each stay, and of the one that ended it; [`NEVER`] for
+    /// no end.
     stays: Vec<(u32, u32)>,
+    /// The access of the recording at which the cache was full for the first time.
+    pub(super) filled: Option<usize>,
+    /// Accesses and hits from an access on.
+    pub(super) later: (u64, u64),
 }
 
-/// Replays the recording of a plan with one tenant through its cache; `told` goes with each access.
-/// Errors: a setting of the policy, cancelled.
+/// Replays the recording of a plan with one tenant through its cache up to its access number `end`, those from
+/// `later` on counted apart; `told` goes with each access. Errors: a setting of the policy, cancelled.
 pub(super) fn follow(
     plan: &Plan<'_>,
     told: &[u32],
+    (end, later): (usize, usize),
     progress: OnProgress<'_>,
 ) -> Result<(Residences, Counts), ExperimentError> {
     let (recording, tenant) = (plan.recording, TenantId(0));
@@ -42,7 +49,8 @@ pub(super) fn follow(
     let mut residences =
         Residences { of_block: vec![OUT; recording.distinct as usize], ..Residences::default() };
     let (mut now, mut all_hit) = (0_u32, true);
-    for (at, (id, flags)) in recording.ids.iter().zip(&recording.flags).enumerate() {
+    let mut room = plan.capacity_blocks;
+    for (at, (id, flags)) in recording.ids.iter().zip(&recording.flags).enumerate().take(end) {
         let block = BlockId(*id);
         if at.is_multiple_of(PROGRESS_EVERY) {
             let (stage, total) = ("asking the oracle", Some(recording.len() as u64));
@@ -62,15 +70,24 @@ pub(super) fn follow(
         match outcome.verdict {
             Verdict::Hit => {}
             Verdict::Admit { evicted } => {
-                if let Some(evicted) = evicted {
-                    residences.leave(evicted, now);
+                match evicted {
+                    Some(evicted) => residences.leave(evicted, now),
+                    None => room = room.saturating_sub(1),
+                }
+                if room == 0 {
+                    residences.filled.get_or_insert(at);
                 }
                 residences.enter(block, now);
             }
             Verdict::Bypass => residences.leave(block, now),
         }
         residences.of_access.push(residences.of_block[block.index()]);
-        all_hit &= outcome.verdict == Verdict::Hit;
+        let hit = outcome.verdict == Verdict::Hit;
+        if at >= later {
+            residences.later.0 += 1;
+            residences.later.1 += u64::from(hit);
+        }
+        all_hit &= hit;
         if flags & LAST != 0 {
             engine.count_request(tenant, std::mem::replace(&mut all_hit, true));
         }
@@ -80,11 +97,13 @@ pub(super) fn follow(
 }
 
 impl Residences {
-    /// How many accesses the stay lasts into which an access of the recording falls, [`u64::MAX`]
-    /// for one without end; nothing if the block is out after the access.
-    pub(super) fn lasted(&self, at: usize) -> Option<u64> {
-        let (_, lasted) = self.stays.get(self.of_access[at] as usize)?;
-        Some(if *lasted == NEVER { u64::MAX } else { u64::from(*lasted) })
+    /// How many accesses the stay lasts into which an access of the recording falls, or what is left
+    /// of it after the accesses `now` before that one; [`u64::MAX`] for one without end. Nothing if
+    /// the block is out after the access.
+    pub(super) fn lasts(&self, at: usize, reading: Reading, now: u32) -> Option<u64> {
+        let (began, ended) = *self.stays.get(self.of_access[at] as usize)?;
+        let from = if reading == Reading::Remaining { now } else { began };
+        Some(if ended == NEVER { u64::MAX } else { u64::from(ended.saturating_sub(from)) })
     }
 
     fn enter(&mut self, block: BlockId, now: u32) {
@@ -95,8 +114,8 @@ impl Residences {
     /// Ends the stay of a block, if it is in the cache.
     fn leave(&mut self, block: BlockId, now: u32) {
         let stay = std::mem::replace(&mut self.of_block[block.index()], OUT);
-        if let Some((began, lasted)) = self.stays.get_mut(stay as usize) {
-            *lasted = now - *began;
+        if let Some((_, ended)) = self.stays.get_mut(stay as usize) {
+            *ended = now;
         }
     }
 }

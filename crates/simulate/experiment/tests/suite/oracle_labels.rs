@@ -4,8 +4,12 @@
 
 use crate::common;
 
-use cachewright_experiment::oracle::Duration;
+use cachewright_experiment::oracle::lessons;
+use cachewright_experiment::oracle::{Duration, Reading, Split};
 use cachewright_experiment::{LabelOptions, Labels, labels};
+use cachewright_policy::rc_rnn::RcRnnSettings;
+use cachewright_policy::rc_rnn::replayed::replay;
+use cachewright_types::Seed;
 use common::{Folder, captured, pairs, quiet};
 
 const STACK: &str = "
@@ -22,7 +26,8 @@ fn asked(folder: &Folder, text: &str, options: &LabelOptions) -> Result<Labels, 
 }
 
 fn options(policy: &str, set: &[(&str, &str)]) -> LabelOptions {
-    LabelOptions { policy: policy.to_owned(), set: pairs(set), threads: 1 }
+    let (reading, split) = (Reading::Residence, Split::None);
+    LabelOptions { policy: policy.to_owned(), set: pairs(set), threads: 1, reading, split }
 }
 
 /// Blocks from `first` on, read unless `op` says otherwise, a microsecond apart.
@@ -70,6 +75,64 @@ fn another_oracle_labels_otherwise() {
     assert_eq!(found.duration[0], Duration::Mean);
 }
 
+/// What is left of the stays above: at access 3 block 2 has one access left (soon), at 2 block 1
+/// stays to the end.
+#[test]
+fn what_remains_is_counted_from_each_access_on() {
+    let folder = Folder::new("oracle-remaining");
+    folder.with("a.csv", &trace(&HAND));
+    let ask = |reading| LabelOptions { reading, ..options("benefit-oracle", &[]) };
+    let found = asked(&folder, STACK, &ask(Reading::Remaining)).unwrap();
+    use Duration::{Late, Mean, None, Soon};
+    assert_eq!(found.duration, [Late, Mean, Late, Soon, None, None, Late]);
+    assert_eq!(found.filled, 1, "the second request fills the cache");
+    assert_eq!(found.split, 0);
+}
+
+/// Two traces with the same first part and different futures: labels of the part are the same, by
+/// either oracle, by share and by time; without a split they are not.
+#[test]
+fn labels_that_train_do_not_change_with_the_future() {
+    const FIRST: usize = 600;
+    let mut rng = Seed(7).rng();
+    let mut draw = |spread: u64| {
+        let first = rng.below(spread) * rng.below(3) / 2;
+        (['R', 'W'][rng.below(2) as usize], first, 1 + rng.below(4))
+    };
+    let part: Vec<_> = (0..FIRST).map(|_| draw(300)).collect();
+    let futures = [40, 3000].map(|spread| {
+        let rest = (0..400).map(|_| draw(spread)).collect::<Vec<_>>();
+        trace(&[part.clone(), rest].concat())
+    });
+    for (oracle, reading) in [
+        ("benefit-oracle", Reading::Remaining),
+        ("belady-bypass", Reading::Remaining),
+        ("belady-bypass", Reading::Residence),
+    ] {
+        let labels = |split| {
+            futures.each_ref().map(|text| {
+                let folder = Folder::new("oracle-future");
+                folder.with("a.csv", text);
+                let set = [("cache.capacity", "60 blocks")];
+                let how = LabelOptions { reading, split, ..options(oracle, &set) };
+                asked(&folder, STACK, &how).unwrap()
+            })
+        };
+        let until = FIRST as u64 * 1000;
+        for split in [Split::Share(0.6), Split::Time(until)] {
+            let [one, other] = labels(split);
+            assert_eq!((one.split, other.split), (FIRST, FIRST));
+            assert_eq!(one.cached[..FIRST], other.cached[..FIRST], "{oracle}");
+            assert_eq!(one.duration[..FIRST], other.duration[..FIRST], "{oracle}");
+            assert_ne!(one.cached[FIRST..], other.cached[FIRST..], "{oracle}");
+        }
+        let [one, other] = labels(Split::None);
+        assert_ne!(one.duration[..FIRST], other.duration[..FIRST], "{oracle} sees ahead");
+        let [cut, _] = labels(Split::Time(until));
+        assert_eq!(one.cached[FIRST..], cut.cached[FIRST..], "the rest sees all in both");
+    }
+}
+
 /// A trim ends a stay, and is no request of its own.
 #[test]
 fn a_trim_ends_a_stay() {
@@ -110,6 +173,33 @@ fn what_cannot_be_labelled_is_refused_by_name() {
     let two = format!("{STACK}[[tenant]]\nname = \"b\"\ntrace = \"a.csv\"\n");
     let words = refused(&two, "benefit-oracle", &[]);
     assert!(words.contains("found 2, expected one"), "{words}");
+}
+
+/// The oracle's own labels through the queues of `rc-rnn`: what no training can exceed. The whole
+/// residence as label, hits not queued anew, holds far less of what the oracle hits.
+#[test]
+fn perfect_labels_reach_nine_tenths_of_the_oracle_they_are_of() {
+    let Some(captured) = captured() else { return };
+    let folder = Folder::new("oracle-perfect");
+    let trace = captured.join("oltp.csv.zst");
+    let text = STACK.replace("a.csv", trace.to_str().unwrap()).replace("2 blocks", "20%wss");
+    let share = |reading, requeue_hits| {
+        let how = LabelOptions { reading, ..options("benefit-oracle", &[]) };
+        let origin = folder.path.join("stack.toml");
+        let found = lessons(&text, &origin, &how, "reuse", &quiet).unwrap();
+        let uncached_soon = requeue_hits;
+        let settings = RcRnnSettings { requeue_hits, uncached_soon, ..Default::default() };
+        let labels = found.said();
+        let asked = (found.blocks.as_slice(), found.flags.as_slice());
+        let (blocks, count) = (found.labels.capacity_blocks, labels.len());
+        let tally = replay(asked, &labels, blocks, &settings, 0..count).unwrap();
+        assert_eq!(tally.accesses, found.labels.counts.accesses());
+        tally.hits as f64 / found.labels.counts.hits() as f64
+    };
+    let (remaining, residence) =
+        (share(Reading::Remaining, true), share(Reading::Residence, false));
+    eprintln!("of the oracle's hits: {remaining:.3} remaining, {residence:.3} residence");
+    assert!(remaining >= 0.9 && remaining > residence, "{remaining} {residence}");
 }
 
 #[test]

@@ -1,0 +1,70 @@
+//! What a label of an oracle counts, and which part of a workload it may know.
+//!
+//! For: labels that train. Must never know: oracles, models. Source: Ebrahimi et al., RC-RNN,
+//! section 4.1, whose sentences on `duration` can be read either way. Unit: nanoseconds.
+
+use cachewright_system::Recording;
+
+/// What a duration counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reading {
+    /// From the access on to the eviction of its block.
+    #[default]
+    Remaining,
+    /// From the access that brought the block in to its eviction.
+    Residence,
+}
+
+impl Reading {
+    /// All.
+    pub const ALL: [Reading; 2] = [Reading::Remaining, Reading::Residence];
+
+    /// The name a user gives.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reading::Remaining => "remaining",
+            Reading::Residence => "residence",
+        }
+    }
+
+    /// The reading of that name. Errors: what was found and expected.
+    pub fn named(name: &str) -> Result<Reading, String> {
+        let names = Reading::ALL.map(Reading::name).join(" or ");
+        let found = Reading::ALL.into_iter().find(|reading| reading.name() == name);
+        found.ok_or_else(|| format!("`labels`: found `{name}`, expected {names}"))
+    }
+}
+
+/// Where the part of a workload ends whose labels see no further than itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Split {
+    /// There is none: all labels see the whole trace.
+    #[default]
+    None,
+    /// After this share of the reads and writes, rounded down.
+    Share(f64),
+    /// Before the first request at this time in nanoseconds.
+    Time(u64),
+}
+
+impl Split {
+    /// The first request of a recording behind the part; 0 without one.
+    pub(super) fn request(self, recording: &Recording) -> usize {
+        match self {
+            Split::None => 0,
+            Split::Time(ns) => recording.times_ns.partition_point(|time| *time < ns),
+            Split::Share(share) => {
+                let asked = |request: &usize| is_asked(recording, *request);
+                let requests = recording.times_ns.len();
+                let count = (0..requests).filter(asked).count();
+                let wanted = (count as f64 * share) as usize;
+                (0..requests).filter(asked).nth(wanted).unwrap_or(requests)
+            }
+        }
+    }
+}
+
+/// Whether a request is a read or a write.
+pub(super) fn is_asked(recording: &Recording, request: usize) -> bool {
+    recording.asked(request, recording.times_ns[request]).is_some()
+}
