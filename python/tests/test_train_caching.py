@@ -115,8 +115,57 @@ def test_what_cannot_be_is_refused() -> None:
     refused(replace(HOW, share=1.0), "`share`: found 1.0, expected more than 0 and less than 1")
     refused(replace(HOW, layers=4), "`layers`: found 4, expected 1 to 3")
     refused(replace(HOW, own=2.0), "`own`: found 2.0, expected 0 to 1")
+    refused(replace(HOW, labels="all"), "`labels`: found `all`, expected remaining, residence")
+    refused(replace(HOW, feedback="no"), "`feedback`: found `no`, expected labels, scheduled, none")
     refused(replace(HOW, batch=0), "`batch`: found 0, expected at least 1")
     refused(replace(HOW, window=100), "found 480 requests for validation, expected at least 800")
+
+
+@pytest.mark.usefixtures("needs_jax")
+def test_a_model_without_feedback_says_the_same_whatever_it_said_before() -> None:
+    lessons = made_up(4)
+    short = replace(HOW, epochs=2, feedback="none")
+    file = train_rc_rnn(lessons, "kind", how=short).files["kind.safetensors"]
+    forced, own = (_native.caching_labels(file, lessons.rows, one) for one in (False, True))
+    assert (forced == own).all()
+
+
+def test_a_schedule_goes_from_the_labels_to_the_model_s_own() -> None:
+    schedule = labelling.Schedule(20, 5, 10, 1e-3, 0.0, 1.0, 1, ramp=4)
+    assert [schedule.own_in(epoch) for epoch in (0, 1, 4, 9)] == [0, 0.25, 1, 1]
+    assert replace(schedule, own=0.5, ramp=0).own_in(0) == 0.5
+
+
+@pytest.mark.usefixtures("needs_jax")
+def test_the_epoch_with_most_hits_is_kept(traces: Path) -> None:
+    path = traces / "mail.toml"
+    path.write_text(STACK.replace("rc-rnn", "lru"))
+    lessons = caching_lessons(path, share=0.6)
+    assert lessons.split == 2400
+    found = train_rc_rnn(lessons, "mail", how=replace(HOW, epochs=4))
+    model = found.document["models"][0]
+    scores = [one["score"] for one in model["curve"]]
+    assert len(scores) == model["epochs"]
+    assert scores[model["best_epoch"] - 1] == max(scores) > 0
+    # The same labels, replayed by the stack itself after as many requests.
+    said = _native.caching_labels(found.files["mail.safetensors"], lessons.rows, True)
+    Path("own.labels").write_bytes(_native.caching_table(said))
+    warm = int(lessons.time_ns[lessons.split])
+    models = 'models = { mail = "own.labels" }'
+    text = STACK.replace('policy = "rc-rnn"', f'policy = "rc-rnn"\n{models}')
+    path.write_text(text.replace("windows = 0", f'windows = 0\nwarmup = "{warm}ns"'))
+    replayed = cachewright.run(path).document["cases"][0]["total"]["hit_ratio"]
+    assert model["hits"]["own"]["later"] == pytest.approx(replayed, abs=1e-9)
+
+
+def test_perfect_labels_hit_nearly_what_their_oracle_does(traces: Path) -> None:
+    path = traces / "mail.toml"
+    path.write_text(STACK.replace("rc-rnn", "lru"))
+    lessons = caching_lessons(path, share=0.6)
+    accesses, hits = lessons.oracle
+    found = lessons.hit_ratio(lessons.said(), lessons.split, len(lessons.cached), HOW)
+    assert found is not None
+    assert 0.8 * hits / accesses < found <= hits / accesses + 0.05
 
 
 def test_lessons_are_what_the_policy_sees(traces: Path) -> None:

@@ -6,7 +6,7 @@ rest. Must never know: how anyone trains.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -46,11 +46,14 @@ class NetworkArgs:
 class LearnArgs:
     """How it learns."""
 
-    epochs: int = 12
+    epochs: int = 60
     """Epochs at most."""
 
-    patience: int = 3
-    """Epochs without a better validation loss before it ends."""
+    patience: int = 10
+    """Epochs that are no better before it ends."""
+
+    stop: Literal["hits", "loss"] = "hits"
+    """What says which epoch is better: hits that the model's labels bring, or the loss."""
 
     updates: int = 60
     """Updates of an epoch at most: a stretch of the trace, drawn anew each epoch."""
@@ -67,6 +70,9 @@ class LearnArgs:
     own: float = 0.0
     """Share of requests told the model's own label of the one before, as in use (0 to 1)."""
 
+    feedback: Literal["labels", "scheduled", "none"] = "labels"
+    """labels (as own says), scheduled (the model's own, ever more), or none (it sees neither)."""
+
 
 def rc_rnn(
     source: Stack,
@@ -74,6 +80,7 @@ def rc_rnn(
     out: Path,
     kind: str | None = None,
     oracle: str = "benefit-oracle",
+    labels: Literal["remaining", "residence"] = "remaining",
     share: str = "60%",
     seeds: int = 1,
     judge: Annotated[list[Path] | None, Parameter(negative="")] = None,
@@ -92,6 +99,8 @@ def rc_rnn(
         Name of the kind of workload; the stack's tenant's when left out.
     oracle
         The policy with knowledge of the future that is imitated.
+    labels
+        What a duration counts: what remains from each access on, or the whole residence.
     share
         The part of the requests that trains; its last fifth says when to stop.
     seeds
@@ -104,6 +113,7 @@ def rc_rnn(
     """
     lessons = lessons or options.LessonArgs()
     how = _settings(network or NetworkArgs(), learn or LearnArgs(), oracle, share, seeds)
+    how = replace(how, labels=labels, requeue_hits=labels == "remaining")
     checks.folder(out)
     kind = kind or _only_tenant(source)
     report = file_name(kind, 1, 1).removesuffix(SUFFIX) + ".json"

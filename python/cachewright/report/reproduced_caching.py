@@ -13,7 +13,7 @@ from typing import Any
 import altair as alt
 
 from cachewright import words
-from cachewright.report import charts, grouped, marks
+from cachewright.report import charts, grouped, marks, reproduced_labels
 from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
 from cachewright.report.parts import Table, plain
@@ -82,6 +82,12 @@ def shown(what: Caching, figure: CachingFigure) -> list[Table | Figure]:
     match figure.shows:
         case "agreement":
             return [_agreement(what, figure)]
+        case "ceilings":
+            return [*reproduced_labels.ceilings(what, figure, _title(figure))]
+        case "in-sample":
+            return [*reproduced_labels.in_sample(what, figure, _title(figure))]
+        case "learning":
+            return reproduced_labels.learning(what, figure, _title(figure))
         case "sizes":
             return [_sizes(what, figure, name) for name in figure.workloads]
         case "over-time":

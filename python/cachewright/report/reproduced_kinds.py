@@ -14,6 +14,7 @@ from cachewright.report import grouped
 from cachewright.report.figure import Figure
 from cachewright.report.parts import Table, plain
 from cachewright.reproduce.workload_kinds import KindsFigure, Scenario, WorkloadKinds
+from cachewright.train.kinds import EVALUATION, LABELLING
 
 WINDOWS, TENS = "windows_judged", "of_ten"
 
@@ -47,6 +48,8 @@ def shown(what: WorkloadKinds, figure: KindsFigure) -> list[Table | Figure]:
             return [_added(what, figure), _bars(what, figure, _kept)]
         case "elsewhere":
             return [*_elsewhere(what, figure)]
+        case "learning":
+            return [_learning(what, figure)]
     found: list[Table | Figure] = [_accuracy(what, figure), _bars(what, figure, _accuracies)]
     found += [_confusion(what, by) for by in figure.methods[:1]]
     return [*found, _variants(what, figure)] if figure.variants else found
@@ -54,6 +57,23 @@ def shown(what: WorkloadKinds, figure: KindsFigure) -> list[Table | Figure]:
 
 def _title(figure: KindsFigure) -> str:
     return f"{figure.title} ({figure.source})"
+
+
+def _learning(what: WorkloadKinds, figure: KindsFigure) -> Table:
+    """Return accuracy on what trains and on what judges, after each iteration."""
+    scenario = what.scenarios[-1]
+    report = what.report(scenario, what.method(figure.methods[0]))
+    curve = report["curve"]
+    rows = [
+        [str(at), *(_right(one[key]) for key in (LABELLING, EVALUATION))]
+        for at, one in enumerate(curve, 1)
+    ]
+    best = report["best_epoch"]
+    if best:
+        kept = [_right(curve[best - 1][key]) for key in (LABELLING, EVALUATION)]
+        rows.append(["kept", *kept])
+    headers = ["iteration", "labelling (windows that train)", "evaluation (later windows)"]
+    return plain(_title(figure), f"accuracy while it learns, {scenario.title}", headers, rows, 1)
 
 
 def _right(share: float | None) -> str:

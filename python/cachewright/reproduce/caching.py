@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachewright import _native, api
 from cachewright.reproduce import specs, volumes
-from cachewright.reproduce.imitators import Imitator, Imitators, hashed
+from cachewright.reproduce.imitators import Ceiling, Imitator, Imitators, hashed
 from cachewright.reproduce.jobs import Job, each
 from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, Workload, among, merged
 
@@ -37,7 +37,17 @@ SHOWN = (
     "sizes",
     "agreement",
     "over-time",
+    "ceilings",
+    "in-sample",
+    "learning",
 )
+OF_MODELS = ("agreement", "in-sample", "learning")
+"""What shows models, not replays."""
+
+MODEL, PERFECT, FORCED = "model", "perfect", "forced"
+"""Whose labels a trained scheme has: its model's, the oracle's, or those of a model that is told
+the oracle's of the request before."""
+
 STUDY = "caching"
 MODELS, RUNS = "models", "runs"
 Case = dict[str, Any]
@@ -51,7 +61,8 @@ class Scheme:
 
     `bound` says that it sees ahead, `own` that its change is told beside the others; `learns` is
     how its models learn where that differs, `kinds` the workloads whose models it has and begins
-    with the first of (none: its own), `follows` that a characterizer says which is asked.
+    with the first of (none: its own), `follows` that a characterizer says which is asked; `labels`
+    says whose labels it has.
     """
 
     title: str
@@ -63,6 +74,7 @@ class Scheme:
     learns: Pairs
     kinds: tuple[str, ...]
     follows: bool
+    labels: str = MODEL
 
 
 @dataclass(frozen=True)
@@ -80,7 +92,7 @@ class CachingFigure(FigureSpec):
     @property
     def replays(self) -> bool:
         """Whether workloads are replayed for it."""
-        return self.shows != "agreement"
+        return self.shows not in (*OF_MODELS, "ceilings")
 
 
 @dataclass(frozen=True)
@@ -103,6 +115,7 @@ class Caching:
     cases: dict[Asked, Case] = field(default_factory=dict)
     rows: dict[Asked, list[dict[str, Any]]] = field(default_factory=dict)
     models: dict[tuple[str, Pairs], Imitator] = field(default_factory=dict)
+    ceilings: dict[tuple[str, Pairs], Ceiling] = field(default_factory=dict)
     judge: Path | None = None
 
     @property
@@ -125,15 +138,18 @@ class Caching:
                         found[Asked(workload, size, scheme)] = None
         return list(found)
 
-    def taught(self) -> list[tuple[str, Pairs]]:
-        """Return every workload that a model is trained on, and how if not as usual."""
+    def taught(self, *, perfect: bool = False) -> list[tuple[str, Pairs]]:
+        """Return every workload that a model is trained on, and how if not as usual.
+
+        With `perfect` every workload whose oracle's own labels are asked for.
+        """
         found: dict[tuple[str, Pairs], None] = {}
         for one in self.asked():
             for name in one.scheme.kinds or (one.workload,):
-                if one.scheme.trained:
+                if one.scheme.trained and (one.scheme.labels == PERFECT) == perfect:
                     found[name, one.scheme.learns] = None
         for figure in self.figures:
-            if figure.shows == "agreement":
+            if figure.shows == "ceilings" if perfect else figure.shows in OF_MODELS:
                 for scheme in figure.schemes:
                     found |= {(name, scheme.learns): None for name in figure.workloads}
         return list(found)
@@ -149,6 +165,12 @@ class Caching:
             ]
             found = each("training", lessons, threads, progress)
             self.models.update(zip(wanted, found, strict=True))
+            tops = self.taught(perfect=True)
+            asking: list[Job[Ceiling]] = [
+                partial(teachers.ceiling, name, dict(learns)) for name, learns in tops
+            ]
+            ceilings = each("asking oracles", asking, threads, progress)
+            self.ceilings.update(zip(tops, ceilings, strict=True))
             if any(one.scheme.follows for one in self.asked()):
                 self.judge = self._judge(teachers)
             self._replay(folder / RUNS, threads, progress)
@@ -192,7 +214,8 @@ class Caching:
         groups: dict[tuple[Any, ...], list[Asked]] = {}
         for one in self.asked():
             scheme = one.scheme
-            how = (scheme.trained, scheme.machine, scheme.learns, scheme.kinds, scheme.follows)
+            asks = (scheme.trained, scheme.labels, scheme.follows)
+            how = (asks, scheme.machine, scheme.learns, scheme.kinds)
             key = (one.workload, one.size, how)
             groups.setdefault(key, []).append(one)
         jobs: list[Job[list[Asked]]] = [
@@ -225,13 +248,20 @@ class Caching:
         """Return the keys of the models that a replay asks, and of what chooses among them."""
         scheme = asked.scheme
         names = scheme.kinds or (asked.workload,)
-        models = {name: os.fspath(self.models[name, scheme.learns].path) for name in names}
+        models = {name: os.fspath(self._labels(name, scheme)) for name in names}
         found: Table = {"models": models, "workload": names[0]}
         if scheme.follows:
             about = self.about["judge"]
             found["characterize"] = {"name": about["by"], "model": os.fspath(self.judge or "")}
             found["characterize"]["every"] = about["every"]
         return found
+
+    def _labels(self, name: str, scheme: Scheme) -> Path:
+        """Return the file of a scheme that labels the requests of a workload."""
+        if scheme.labels == PERFECT:
+            return self.ceilings[name, scheme.learns].path
+        model = self.models[name, scheme.learns]
+        return model.forced if scheme.labels == FORCED else model.path
 
 
 def _folder(asked: Asked, how: tuple[Any, ...]) -> str:
@@ -272,7 +302,14 @@ def _scheme(path: Path, table: Mapping[str, Any]) -> Scheme:
         tuple(sorted(table.get("learns", {}).items())),
         tuple(table.get("kinds", ())),
         bool(table.get("follows", False)),
+        _labels_of(path, table),
     )
+
+
+def _labels_of(path: Path, table: Mapping[str, Any]) -> str:
+    found = str(table.get("labels", MODEL))
+    among(path, "labels", found, {MODEL, PERFECT, FORCED})
+    return found
 
 
 def _figure(

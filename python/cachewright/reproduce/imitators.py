@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cachewright import _native
+from cachewright import _native, targets
 from cachewright.train import (
     KindsTraining,
     RcRnnTraining,
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # Keys of the table that say something else than how a model learns.
 OWN = ("size",)
+PERFECT, FORCED = "perfect.labels", "forced.labels"
+CEILING = "ceiling.json"
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,19 @@ class Imitator:
         """Return how often the commonest label of the later part is right."""
         return float(self.report["majority"][label])
 
+    @property
+    def forced(self) -> Path:
+        """The labels that it gives when it is told the oracle's of the request before."""
+        return self.path.parent / FORCED
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """An oracle's labels through the queues: a file of them and hit ratios on the later part."""
+
+    path: Path
+    report: Mapping[str, float]
+
 
 @dataclass(frozen=True)
 class Imitators:
@@ -70,17 +85,46 @@ class Imitators:
 
         `learns` is put over the usual training.
         """
-        keys = {key: value for key, value in self.training.items() if key not in OWN} | dict(learns)
-        how = RcRnnTraining(**keys)
-        stack = self.stack(workload)
+        how, stack = self._how(learns), self.stack(workload)
         folder = self.folder / f"{workload}-{_key(stack, how)}"
         report = folder / f"{workload}.json"
         if not report.is_file():
             lessons = _lessons(stack, how, progress)
-            how = replace(how, share=_before_warmup(stack, lessons))
-            train_rc_rnn(lessons, workload, folder, how, threads=1, progress=progress)
+            found = train_rc_rnn(lessons, workload, None, how, threads=1, progress=progress)
+            content = found.files[found.document["models"][0]["file"]]
+            said = _native.caching_labels(content, lessons.rows, False)
+            folder.mkdir(parents=True, exist_ok=True)
+            targets.write_whole(folder / FORCED, _native.caching_table(said))
+            found.write(folder, report.name)
         document = json.loads(report.read_text(encoding="utf-8"))
         return Imitator((folder / document["models"][0]["file"]).resolve(), document)
+
+    def ceiling(
+        self, workload: str, learns: Mapping[str, Any], progress: Progress | None = None
+    ) -> Ceiling:
+        """Return what the labels themselves are worth that such a model would imitate."""
+        how, stack = self._how(learns), self.stack(workload)
+        about = (how.oracle, how.labels, how.requeue_hits)
+        folder = self.folder / f"{workload}-labels-{hashed([_stack_key(stack), about])}"
+        report = folder / CEILING
+        if not report.is_file():
+            # Labels that know all, also of the warm-up: else the cache begins with the wrong blocks.
+            cut, whole = _lessons(stack, how, progress), _lessons(stack, how, progress, whole=True)
+            labels, count = whole.said(), len(whole.cached)
+            accesses, hits = cut.oracle
+            found = {
+                "perfect": whole.hit_ratio(labels, cut.split, count, how),
+                "oracle": hits / max(accesses, 1),
+            }
+            folder.mkdir(parents=True, exist_ok=True)
+            targets.write_whole(folder / PERFECT, _native.caching_table(labels))
+            targets.write_whole(report, json.dumps(found) + "\n")
+        document = json.loads(report.read_text(encoding="utf-8"))
+        return Ceiling((folder / PERFECT).resolve(), document)
+
+    def _how(self, learns: Mapping[str, Any]) -> RcRnnTraining:
+        keys = {key: value for key, value in self.training.items() if key not in OWN}
+        return RcRnnTraining(**keys | dict(learns))
 
     def judge(self, traces: Mapping[str, Path], about: Mapping[str, Any]) -> Path:
         """Return the model that tells these traces apart, trained on as much of them."""
@@ -98,28 +142,39 @@ class Imitators:
         return path.resolve()
 
 
-def _lessons(stack: dict[str, Any], how: RcRnnTraining, progress: Progress | None) -> Lessons:
+def _lessons(
+    stack: dict[str, Any],
+    how: RcRnnTraining,
+    progress: Progress | None,
+    *,
+    whole: bool = False,
+) -> Lessons:
+    """Return lessons whose training labels see nothing beyond the warm-up, or all see the whole."""
+    until_ns = _native.parse_duration(str(stack["replay"]["warmup"]))
     return caching_lessons(
-        stack, features=how.features, oracle=how.oracle, threads=1, progress=progress
+        stack,
+        features=how.features,
+        oracle=how.oracle,
+        labels=how.labels,
+        until_ns=None if whole else until_ns,
+        threads=1,
+        progress=progress,
     )
-
-
-def _before_warmup(stack: Mapping[str, Any], lessons: Lessons) -> float:
-    """Return the share of the requests that arrive in the warm-up: no other one may train."""
-    import numpy as np
-
-    warmup = _native.parse_duration(str(stack["replay"]["warmup"]))
-    return float(np.mean(lessons.time_ns < warmup))
 
 
 def _key(stack: Mapping[str, Any], how: RcRnnTraining) -> str:
     """Return a hash of all that a model is made of."""
+    return hashed([_stack_key(stack), asdict(how)])
+
+
+def _stack_key(stack: Mapping[str, Any]) -> str:
+    """Return a hash of a stack and its traces."""
     traces = [
         hashlib.sha256(Path(one["trace"]).read_bytes()).hexdigest() for one in stack["tenant"]
     ]
     plain = {key: value for key, value in stack.items() if key != "tenant"}
     tenants = [{**one, "trace": trace} for one, trace in zip(stack["tenant"], traces, strict=True)]
-    return hashed([_native.__version__, plain, tenants, asdict(how)])
+    return hashed([_native.__version__, plain, tenants])
 
 
 def hashed(value: Any) -> str:

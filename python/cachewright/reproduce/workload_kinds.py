@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cachewright.spec import PathLike
     from cachewright.types import Progress
 
-SHOWN = ("accuracy", "grid", "added", "elsewhere")
+SHOWN = ("accuracy", "grid", "added", "elsewhere", "learning")
 SYNTH = ".toml"
 NS_PER_S = 1e9
 
@@ -130,7 +130,8 @@ class WorkloadKinds:
             for row in self.grid(figure):
                 yield from (Asked(self.scenarios[0], how) for how in row)
             return
-        scenarios = self.scenarios[-1:] if figure.shows == "elsewhere" else self.scenarios
+        last = figure.shows in ("elsewhere", "learning")
+        scenarios = self.scenarios[-1:] if last else self.scenarios
         for scenario in scenarios:
             yield from (Asked(scenario, self.method(by)) for by in figure.methods)
         for variant in figure.variants:

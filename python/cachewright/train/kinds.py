@@ -36,6 +36,12 @@ RECURRENT = "rc-rnn"
 """The characterizer whose windows are read request by request unless another network is asked."""
 
 ADDRESS = "address"
+LABELLING, EVALUATION = "labelling", "evaluation"
+"""Windows that train and windows that judge, as figure 7 of the paper names them."""
+
+WATCHED = 200
+"""Windows of a volume at most by which the curve of evaluation is drawn."""
+
 VALIDATION = 0.2
 """Part of what trains, at its end, that says when to stop."""
 
@@ -211,6 +217,7 @@ def train_on(
         "bytes": len(learned.file),
         "epochs": learned.epochs,
         "best_epoch": learned.best_epoch,
+        "curve": list(learned.curve),
         "inference_ns": inference_ns(learned.file, course.lesson.validation.inputs),
         "judged": judged,
         **confusion.summary(judged[: len(volumes)], len(kinds)),
@@ -268,19 +275,23 @@ class _Course:
             chosen.append((train, validation))
         dense = how.kind_of_network() == MLP
 
-        def examples(part: int) -> Examples:
+        def examples(part: Sequence[NDArray[np.int64]]) -> Examples:
             rows = np.concatenate(
-                [one.windows[places[part]] for one, places in zip(volumes, chosen, strict=True)]
+                [one.windows[places] for one, places in zip(volumes, part, strict=True)]
             )
             targets = np.concatenate(
                 [
-                    np.tile(np.eye(len(kinds), dtype=np.float32)[one.kind], (len(places[part]), 1))
-                    for one, places in zip(volumes, chosen, strict=True)
+                    np.tile(np.eye(len(kinds), dtype=np.float32)[one.kind], (len(places), 1))
+                    for one, places in zip(volumes, part, strict=True)
                 ]
             )
             return Examples(_means(rows) if dense else rows, targets)
 
-        taught = examples(0)
+        later = [
+            _spread(end, len(volume.windows), WATCHED)
+            for volume, end in zip(volumes, begins, strict=True)
+        ]
+        taught = examples([train for train, _ in chosen])
         used = np.array(how.used(names))
         off = [name for name, on in zip(names, used, strict=True) if not on]
         notes = {
@@ -293,7 +304,9 @@ class _Course:
             notes["switched_off"] = ", ".join(off)
         rows = taught.inputs.reshape(-1, taught.inputs.shape[2])
         normalisation = Normalisation.of(rows)
-        lesson = Lesson(names, taught, examples(1), normalisation, used, HEAD, notes)
+        stopping = examples([validation for _, validation in chosen])
+        watched = {LABELLING: taught, EVALUATION: examples(later)}
+        lesson = Lesson(names, taught, stopping, normalisation, used, HEAD, notes, watched)
         sizes = [(len(train), len(validation)) for train, validation in chosen]
         return _Course(kinds, lesson, begins, sizes, volumes)
 

@@ -10,7 +10,7 @@ end with a window. Deterministic by the seed. JAX comes with the extra `train`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -99,6 +99,12 @@ class Schedule:
     """Share of steps told the network's own labels of the step before, not the true ones."""
 
     seed: int
+    ramp: int = 0
+    """Epochs over which `own` rises from 0; 0 for the same in all."""
+
+    def own_in(self, epoch: int) -> float:
+        """Return the share told its own labels in an epoch, the first being 0."""
+        return self.own * min(1.0, epoch / self.ramp) if self.ramp else self.own
 
 
 @dataclass(frozen=True)
@@ -110,6 +116,8 @@ class Fitted:
     best_epoch: int
     updates: int
     validation_loss: float
+    curve: list[dict[str, float]] = field(default_factory=list)
+    """What was found after each epoch: `updates` so far, `loss` of validation, `score`."""
 
 
 def fit(
@@ -118,8 +126,9 @@ def fit(
     validation: Steps,
     schedule: Schedule,
     note: tuple[str, Progress] | None = None,
+    score: Callable[[Mapping[str, NDArray[np.float32]]], float] | None = None,
 ) -> Fitted:
-    """Learn until `validation` has not been said better for a while.
+    """Learn until no epoch was better for a while: by `score`, else by the loss of `validation`.
 
     `note` is a stage's name and who is told of epochs. Errors: `RunError` when cancelled.
     """
@@ -135,12 +144,13 @@ def fit(
         weights = draw(shape, train.inputs.shape[1], rng)
         memory = machine.start(weights)
         key = jax.random.key(schedule.seed)
-        best, least, best_epoch, epoch, updates = weights, float("inf"), 0, 0, 0
-        own, rate = np.float32(schedule.own), np.float32(schedule.rate)
+        best, best_loss, least, best_epoch, epoch, updates = weights, 0.0, float("inf"), 0, 0, 0
+        curve: list[dict[str, float]] = []
+        rate = np.float32(schedule.rate)
         while epoch < schedule.epochs and epoch - best_epoch < schedule.patience:
             length = min(schedule.updates, lanes.windows())
             first = int(rng.integers(lanes.windows() - length + 1))
-            state = zero(shape)
+            state, own = zero(shape), np.float32(schedule.own_in(epoch))
             for window in range(first, first + length):
                 key, drawn = jax.random.split(key)
                 batch = (*lanes.at(window), *counts)
@@ -148,13 +158,18 @@ def fit(
                     weights, memory, rate, state, batch, own, drawn
                 )
             epoch, updates = epoch + 1, updates + length
-            judged = _judged(machine, weights, shape, judges, counts)
+            loss = _judged(machine, weights, shape, judges, counts)
+            found = {"updates": updates, "loss": loss}
+            if score is not None:
+                found["score"] = score({key: np.asarray(one) for key, one in weights.items()})
+            curve.append(found)
+            judged = -found.get("score", -loss)
             if judged < least:
-                best, least, best_epoch = weights, judged, epoch
+                best, best_loss, least, best_epoch = weights, loss, judged, epoch
             if note is not None and note[1](note[0], epoch, schedule.epochs) is False:
                 raise RunError("cancelled by the progress call-back")
         kept = {name: np.asarray(value) for name, value in best.items()}
-    return Fitted(kept, epoch, best_epoch, updates, least)
+    return Fitted(kept, epoch, best_epoch, updates, best_loss, curve)
 
 
 def says(weights: Weights, inputs: NDArray[np.float32]) -> NDArray[np.float32]:

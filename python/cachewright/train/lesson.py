@@ -44,6 +44,8 @@ class Lesson:
 
     head: str
     notes: Mapping[str, str] = field(default_factory=dict)
+    watched: Mapping[str, Examples] = field(default_factory=dict)
+    """Parts whose accuracy is written down while the network learns; it decides nothing."""
 
     def normal(self, examples: Examples, kind: str) -> Examples:
         """Return what a network of this kind learns from."""
@@ -63,6 +65,8 @@ class Learned:
 
     epochs: int | None
     best_epoch: int | None
+    curve: tuple[dict[str, float], ...] = ()
+    """Accuracy on the parts of `Lesson.watched` after each epoch."""
 
 
 def learn_network(
@@ -86,7 +90,8 @@ def learn_network(
         lesson = replace(lesson, normalisation=normalisation)
     train = lesson.normal(lesson.train, network.kind)
     judges = lesson.normal(lesson.validation, network.kind)
-    fitted = networks.fit(network, train, judges, fitting, weights, note)
+    watched = {key: lesson.normal(one, network.kind) for key, one in lesson.watched.items()}
+    fitted = networks.fit(network, train, judges, fitting, weights, note, watched)
     first = "weight_ih_l0" if network.kind == LSTM else "hidden.0.weight"
     found = {**fitted.weights, first: fitted.weights[first] * lesson.used}
     # A recurrent model says one sequence step by step, others say several examples.
@@ -104,7 +109,8 @@ def learn_network(
         normalisation=lesson.normalisation,
     )
     stored = _native.Model(float_file).quantised(np.ascontiguousarray(raw))
-    return Learned(stored, float_file, fitted.epochs, fitted.best_epoch)
+    curve = tuple(fitted.curve)
+    return Learned(stored, float_file, fitted.epochs, fitted.best_epoch, curve)
 
 
 def _begin(

@@ -10,7 +10,7 @@ uniform within 1/sqrt(inputs of the layer) as PyTorch's, biases of the head at t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -103,6 +103,8 @@ class Fitted:
     """Of the last epoch, while it learned."""
 
     validation_loss: float
+    curve: list[dict[str, float]] = field(default_factory=list)
+    """After each epoch the share of each watched part whose largest output is the target's."""
 
 
 def need() -> str:
@@ -123,11 +125,13 @@ def fit(
     fitting: Fitting,
     begin: Weights | None = None,
     note: tuple[str, Progress] | None = None,
+    watched: Mapping[str, Examples] | None = None,
 ) -> Fitted:
     """Learn from examples until `validation` has not been said better for a while.
 
     `begin` are weights to go on from; without them they are drawn. `note` is a stage's name and who
-    is told of epochs. Errors: `RunError` when cancelled.
+    is told of epochs. `watched` are parts whose accuracy is written down after each epoch and
+    decides nothing. Errors: `RunError` when cancelled.
     """
     import jax
     import numpy as np
@@ -139,6 +143,7 @@ def fit(
         memory = machine.start(weights)
         rate = np.float32(fitting.rate)
         best, least, best_epoch, epoch, loss = weights, float("inf"), 0, 0, 0.0
+        curve: list[dict[str, float]] = []
         while epoch < fitting.epochs and epoch - best_epoch < fitting.patience:
             losses = []
             for chosen, counts in _batches(rng.permutation(len(train.inputs)), fitting.batch):
@@ -150,10 +155,13 @@ def fit(
             judged = _loss(machine, weights, validation, fitting.batch)
             if judged < least:
                 best, least, best_epoch = weights, judged, epoch
+            if watched:
+                parts = watched.items()
+                curve.append({key: _right(machine, weights, one) for key, one in parts})
             if note is not None and note[1](note[0], epoch, fitting.epochs) is False:
                 raise RunError("cancelled by the progress call-back")
         kept = {name: np.asarray(value) for name, value in best.items()}
-    return Fitted(kept, epoch, best_epoch, loss, least)
+    return Fitted(kept, epoch, best_epoch, loss, least, curve)
 
 
 def says(network: Network, weights: Weights, sequence: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -197,6 +205,14 @@ def _loss(machine: _Machine, weights: Any, examples: Examples, size: int) -> flo
     return total
 
 
+def _right(machine: _Machine, weights: Any, examples: Examples) -> float:
+    """Return the share of examples whose largest output is that of the target."""
+    import numpy as np
+
+    said = np.asarray(machine.outputs(weights, examples.inputs)).argmax(axis=1)
+    return float(np.mean(said == examples.targets.argmax(axis=1)))
+
+
 def _whole(examples: Examples) -> NDArray[np.int64]:
     import numpy as np
 
@@ -211,6 +227,7 @@ class _Machine:
     update: Callable[..., tuple[Any, Any, jax.Array]]
     loss: Callable[..., jax.Array]
     each_step: Callable[[Any, NDArray[np.float32]], jax.Array]
+    outputs: Callable[[Any, NDArray[np.float32]], jax.Array]
 
 
 def lstm_layers(weights: Any, rows: jax.Array, state: Any) -> tuple[jax.Array, Any]:
@@ -307,4 +324,5 @@ def _machine(kind: str, head: str, loss_name: str) -> _Machine:
             return dense(weights, _lstm(weights, rows[:, None])[:, 0])
         return dense(weights, _mlp(weights, rows))
 
-    return _Machine(optimiser.init, update, jax.jit(loss), jax.jit(each_step))
+    step, whole = jax.jit(each_step), jax.jit(outputs)
+    return _Machine(optimiser.init, update, jax.jit(loss), step, whole)

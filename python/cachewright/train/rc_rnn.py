@@ -3,7 +3,9 @@
 For: `train_rc_rnn`. Must never know: how an oracle decides, how networks learn. Source: Ebrahimi et
 al., RC-RNN (IEEE TETC), section 5.2.2: LSTM of three layers of 256 units, windows of 100 requests,
 batches of 32, RMSprop, labels of the request before taken from the oracle. Features of a request
-and labels come from the code that runs the model (`_native.caching_lessons`).
+and labels come from the code that runs the model (`_native.caching_lessons`). Labels that train see
+nothing beyond the part that trains. Training stops by what matters: the hits that the model's own
+labels bring on the last fifth of that part.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from cachewright.spec import PathLike, Settings, SpecLike, load, pairs
 from cachewright.train import checks, labelling, networks
 from cachewright.train.labelling import FED_BACK, HEADS, NO_DURATION, Schedule, Shape, Steps
 from cachewright.train.model_file import Normalisation, model_file
-from cachewright.train.networks import LSTM
+from cachewright.train.networks import LSTM, Weights
 from cachewright.train.store import Trainings, file_name
 
 if TYPE_CHECKING:
@@ -34,6 +36,17 @@ VALIDATION = 0.2
 """Part of what trains, at its end, that says when to stop."""
 
 TEST_STEPS = 16
+CHOICES = {
+    "labels": ("remaining", "residence"),
+    "stop": ("hits", "loss"),
+    "feedback": ("labels", "scheduled", "none"),
+}
+RAMP = 10
+"""Epochs over which a schedule goes from the oracle's labels to the model's own."""
+
+TRIM, LAST = 4, 2
+"""Flags of an access of `Lessons.flags`."""
+
 CALIBRATION = 8, 1000
 """Sequences and steps from which int8 scales are taken: states grow beyond a window."""
 
@@ -46,6 +59,12 @@ class RcRnnTraining:
     """`reuse`, or `paper` (normalised address)."""
 
     oracle: str = "benefit-oracle"
+    labels: str = "remaining"
+    """What a duration counts: `remaining` (from each access on) or `residence` (the whole stay)."""
+
+    requeue_hits: bool = True
+    """Whether hits enter the queue of their own label, in the replays that count hits."""
+
     share: float = 0.6
     """Part of the requests that trains; the rest judges."""
 
@@ -53,8 +72,11 @@ class RcRnnTraining:
     layers: int = 3
     window: int = 100
     batch: int = 32
-    epochs: int = 12
-    patience: int = 3
+    epochs: int = 60
+    patience: int = 10
+    stop: str = "hits"
+    """What says when to stop: simulated `hits`, or the `loss`."""
+
     updates: int = 60
     """Updates of an epoch at most: a stretch of the trace, drawn anew each epoch."""
 
@@ -64,6 +86,10 @@ class RcRnnTraining:
 
     own: float = 0.0
     """Share of requests told the model's own label of the one before; 0 is teacher forcing."""
+
+    feedback: str = "labels"
+    """`labels` (of the request before, as `own` says), `scheduled` (own ones, ever more of them,
+    all from epoch 10 on), or `none` (the model does not see them, live neither)."""
 
     seeds: int = 1
     seed: int = 1
@@ -76,6 +102,10 @@ class RcRnnTraining:
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise SpecError(f"`{name}`: found {getattr(self, name)}, expected 0 to 1")
         checks.counts(self, ("units", "window", "batch", "epochs", "patience", "updates", "seeds"))
+        for name, known in CHOICES.items():
+            if getattr(self, name) not in known:
+                expected = ", ".join(known)
+                raise SpecError(f"`{name}`: found `{getattr(self, name)}`, expected {expected}")
         if not 1 <= self.layers <= 3:
             raise SpecError(f"`layers`: found {self.layers}, expected 1 to 3")
 
@@ -94,9 +124,21 @@ class Lessons:
     cached: NDArray[np.uint8]
     duration: NDArray[np.uint8]
     time_ns: NDArray[np.uint64]
+    split: int = 0
+    """Requests whose labels see nothing beyond the last of them."""
+
+    filled: int = 0
+    """Requests until the oracle's cache was full for the first time."""
+
+    blocks: NDArray[np.uint32] | None = None
+    """The blocks asked for, one after another, and a byte of flags each; of whole lessons only."""
+
+    flags: NDArray[np.uint8] | None = None
+    oracle: tuple[int, int] = (0, 0)
+    """Accesses and hits of the oracle behind the split."""
 
     def part(self, first: int, last: int) -> Lessons:
-        """Return the requests from `first` up to `last`."""
+        """Return the requests from `first` up to `last`, without their blocks."""
         here = slice(first, last)
         return Lessons(
             self.capacity_blocks,
@@ -106,6 +148,37 @@ class Lessons:
             self.duration[here],
             self.time_ns[here],
         )
+
+    def said(self) -> NDArray[np.uint8]:
+        """Return the oracle's labels as a model's would be [request, 2]."""
+        import numpy as np
+
+        return np.stack([self.cached, np.minimum(self.duration, NO_DURATION - 1)], axis=1)
+
+    def hit_ratio(
+        self, labels: NDArray[np.uint8], first: int, last: int, how: RcRnnTraining
+    ) -> float | None:
+        """Return the hit ratio of the requests from `first` up to `last` under labels of all.
+
+        Nothing where the blocks are not known.
+        """
+        import numpy as np
+
+        if self.blocks is None or self.flags is None:
+            return None
+        ends = np.flatnonzero((self.flags & (TRIM | LAST)) == LAST)
+        end = int(ends[last - 1]) + 1
+        accesses, hits, _ = _native.caching_hits(
+            self.blocks[:end],
+            self.flags[:end],
+            np.ascontiguousarray(labels[:last]),
+            capacity_blocks=self.capacity_blocks,
+            requeue_hits=how.requeue_hits,
+            uncached_soon=how.requeue_hits,
+            first=first,
+            last=last,
+        )
+        return hits / max(accesses, 1)
 
     def majority(self) -> dict[str, float]:
         """Return how often the most frequent label is the right one."""
@@ -141,12 +214,16 @@ def caching_lessons(
     *,
     features: str = "reuse",
     oracle: str = "benefit-oracle",
+    labels: str = "remaining",
+    share: float | None = None,
+    until_ns: int | None = None,
     settings: Settings | None = None,
     threads: int = 0,
     progress: Progress | None = None,
 ) -> Lessons:
     """Return features and an oracle's labels of every request of a stack's only tenant.
 
+    Labels of the first `share` of the requests, or of those before `until_ns`, see nothing beyond.
     Errors: `SpecError`, `TraceError`, `RunError`.
     """
     stack = load(spec)
@@ -156,6 +233,9 @@ def caching_lessons(
         pairs(settings),
         features=features,
         policy=oracle,
+        labels=labels,
+        share=share,
+        until_ns=until_ns,
         threads=threads,
         progress=progress,
     )
@@ -190,6 +270,8 @@ def train_rc_rnn(
             one,
             features=how.features,
             oracle=how.oracle,
+            labels=how.labels,
+            share=how.share,
             settings=settings,
             threads=threads,
             progress=progress,
@@ -227,15 +309,18 @@ class _Course:
 
     lessons: Lessons
     how: RcRnnTraining
+    begin: int
     middle: int
     end: int
     normalisation: Normalisation
 
     @staticmethod
     def of(lessons: Lessons, how: RcRnnTraining) -> _Course:
-        end = int(len(lessons.cached) * how.share)
+        end = lessons.split or int(len(lessons.cached) * how.share)
         middle = int(end * (1 - VALIDATION))
         least = how.window * how.batch
+        # An oracle whose cache still fills lets in what it would not later.
+        begin = lessons.filled if middle - lessons.filled >= max(least, middle // 2) else 0
         for what, found in (("training", middle), ("validation", end - middle)):
             if found < least:
                 raise SpecError(
@@ -246,30 +331,59 @@ class _Course:
         if end == len(lessons.cached):
             raise SpecError("found no requests to judge on, expected some; a smaller share helps")
         normalisation = _normalisation(lessons.names, lessons.rows[:middle])
-        return _Course(lessons, how, middle, end, normalisation)
+        return _Course(lessons, how, begin, middle, end, normalisation)
 
     def steps(self, first: int, last: int) -> Steps:
         part = self.lessons.part(first, last)
-        return Steps(self.normalisation.apply(part.rows), part.cached, part.duration)
+        inputs = self.normalisation.apply(part.rows)
+        if self.how.feedback == "none":
+            inputs[:, -FED_BACK:] = 0
+        return Steps(inputs, part.cached, part.duration)
 
     def learn(self, kind: str, seed: int, note: tuple[str, Progress] | None) -> _Learned:
         import numpy as np
 
         how, versions = self.how, networks.need()
+        scheduled = how.feedback == "scheduled"
         schedule = Schedule(
-            how.epochs, how.patience, how.updates, how.rate, how.balance, how.own, seed
+            how.epochs,
+            how.patience,
+            how.updates,
+            how.rate,
+            how.balance,
+            1.0 if scheduled else how.own,
+            seed,
+            RAMP if scheduled else 0,
         )
-        train, validation = self.steps(0, self.middle), self.steps(self.middle, self.end)
+        train, validation = self.steps(self.begin, self.middle), self.steps(self.middle, self.end)
+        notes = {**self.notes(kind), "trained_by": versions, "seed": str(seed)}
+
+        def hits(weights: Weights) -> float:
+            said = _native.caching_labels(self.files(weights, notes)[0], rows, True)
+            return float(self.lessons.hit_ratio(said, self.middle, self.end, how) or 0.0)
+
+        rows = np.ascontiguousarray(self.lessons.rows[: self.end])
+        score = hits if how.stop == "hits" and self.lessons.blocks is not None else None
         start = time.process_time()
-        fitted = labelling.fit(how.shape(), train, validation, schedule, note)
+        fitted = labelling.fit(how.shape(), train, validation, schedule, note, score)
         seconds = time.process_time() - start
-        raw = self.lessons.rows
+        file, float_file = self.files(fitted.weights, notes)
+        return _Learned(file, float_file, fitted, seconds)
+
+    def files(self, weights: Weights, notes: Mapping[str, str]) -> tuple[bytes, bytes]:
+        """Return a network as files, in int8 and in f32."""
+        import numpy as np
+
+        raw, weights = self.lessons.rows, dict(weights)
+        if self.how.feedback == "none":
+            weights["weight_ih_l0"] = weights["weight_ih_l0"].copy()
+            weights["weight_ih_l0"][:, -FED_BACK:] = 0
         float_file = model_file(
-            fitted.weights,
+            weights,
             self.lessons.names,
             raw[:TEST_STEPS],
-            labelling.says(fitted.weights, train.inputs[:TEST_STEPS]),
-            {**self.notes(kind), "trained_by": versions, "seed": str(seed)},
+            labelling.says(weights, self.normalisation.apply(raw[:TEST_STEPS])),
+            dict(notes),
             kind=LSTM,
             heads=list(HEADS),
             normalisation=self.normalisation,
@@ -278,14 +392,14 @@ class _Course:
         length = min(length, self.middle)
         starts = np.linspace(0, self.middle - length, count).astype(np.int64)
         sequences = np.stack([raw[first : first + length] for first in starts])
-        file = _native.Model(float_file).quantised(sequences)
-        return _Learned(file, float_file, fitted, seconds)
+        return _native.Model(float_file).quantised(sequences), float_file
 
     def notes(self, kind: str) -> dict[str, str]:
         how = self.how
         return {
             "kind": kind,
             "oracle": how.oracle,
+            "labels": how.labels,
             "capacity_blocks": str(self.lessons.capacity_blocks),
             "window": str(how.window),
         }
@@ -296,13 +410,24 @@ class _Course:
         return {
             "capacity_blocks": self.lessons.capacity_blocks,
             "requests": {
-                "train": self.middle,
+                "warm": self.begin,
+                "train": self.middle - self.begin,
                 "validation": self.end - self.middle,
                 "test": len(test.cached),
             },
             "test_begins_ns": int(test.time_ns[0]),
             "oracle_caches": float(test.cached.mean()),
             "majority": test.majority(),
+            "majority_in_sample": self.lessons.part(self.begin, self.middle).majority(),
+            "perfect": self.hit_ratios(self.lessons.said())["in_sample"],
+        }
+
+    def hit_ratios(self, labels: NDArray[np.uint8]) -> dict[str, float | None]:
+        """Return the hit ratios of labels on what trained and on what was never seen."""
+        count = len(self.lessons.cached)
+        return {
+            "in_sample": self.lessons.hit_ratio(labels, self.begin, self.middle, self.how),
+            "later": self.lessons.hit_ratio(labels, self.end, count, self.how),
         }
 
     def judge(self, learned: _Learned, others: Mapping[str, Lessons]) -> dict[str, Any]:
@@ -311,6 +436,8 @@ class _Course:
 
         test = self.lessons.part(self.end, len(self.lessons.cached))
         about = json.loads(_native.Model(learned.file).describe())
+        sample = self.lessons.part(self.begin, self.middle)
+        every = np.ascontiguousarray(self.lessons.rows)
         found = {
             "bytes": len(learned.file),
             "weight_bytes": about["weight_bytes"],
@@ -320,6 +447,15 @@ class _Course:
             "cpu_seconds": learned.seconds,
             "forced": test.agreement(learned.file, own=False),
             "own": test.agreement(learned.file, own=True),
+            "in_sample": {
+                "forced": sample.agreement(learned.file, own=False),
+                "own": sample.agreement(learned.file, own=True),
+            },
+            "hits": {
+                key: self.hit_ratios(_native.caching_labels(learned.file, every, own))
+                for key, own in (("forced", False), ("own", True))
+            },
+            "curve": learned.fitted.curve,
             "own_f32": test.agreement(learned.float_file, own=True),
             "others": {
                 name: {"majority": other.majority(), "own": other.agreement(learned.file, own=True)}
