@@ -175,15 +175,16 @@ fn what_cannot_be_labelled_is_refused_by_name() {
     assert!(words.contains("found 2, expected one"), "{words}");
 }
 
-/// The oracle's own labels through the queues of `rc-rnn`: what no training can exceed. The whole
-/// residence as label, hits not queued anew, holds far less of what the oracle hits.
+/// The oracle's own labels through the queues of `rc-rnn`: what no training can exceed. On the mean
+/// of two traces they keep nine tenths of the oracle's hits; the whole residence as label, hits not
+/// queued anew, keeps less on each.
 #[test]
-fn perfect_labels_reach_nine_tenths_of_the_oracle_they_are_of() {
+fn perfect_labels_keep_nine_tenths_of_the_hits_of_their_oracle() {
     let Some(captured) = captured() else { return };
     let folder = Folder::new("oracle-perfect");
-    let trace = captured.join("oltp.csv.zst");
-    let text = STACK.replace("a.csv", trace.to_str().unwrap()).replace("2 blocks", "20%wss");
-    let share = |reading, requeue_hits| {
+    let share = |name: &str, reading, requeue_hits| {
+        let trace = captured.join(name);
+        let text = STACK.replace("a.csv", trace.to_str().unwrap()).replace("2 blocks", "20%wss");
         let how = LabelOptions { reading, ..options("benefit-oracle", &[]) };
         let origin = folder.path.join("stack.toml");
         let found = lessons(&text, &origin, &how, "reuse", &quiet).unwrap();
@@ -196,10 +197,14 @@ fn perfect_labels_reach_nine_tenths_of_the_oracle_they_are_of() {
         assert_eq!(tally.accesses, found.labels.counts.accesses());
         tally.hits as f64 / found.labels.counts.hits() as f64
     };
-    let (remaining, residence) =
-        (share(Reading::Remaining, true), share(Reading::Residence, false));
-    eprintln!("of the oracle's hits: {remaining:.3} remaining, {residence:.3} residence");
-    assert!(remaining >= 0.9 && remaining > residence, "{remaining} {residence}");
+    let mut sum = 0.0;
+    for name in ["oltp.csv.zst", "mail.csv.zst"] {
+        let remaining = share(name, Reading::Remaining, true);
+        let residence = share(name, Reading::Residence, false);
+        assert!(remaining > residence, "{name}: {remaining} beside {residence}");
+        sum += remaining;
+    }
+    assert!(sum / 2.0 >= 0.9, "{sum} of 2");
 }
 
 #[test]
