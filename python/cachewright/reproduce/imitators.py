@@ -108,7 +108,7 @@ class Imitators:
         folder = self.folder / f"{workload}-labels-{hashed([_stack_key(stack), about])}"
         report = folder / CEILING
         if not report.is_file():
-            # Labels that know all, also of the warm-up: else the cache begins with the wrong blocks.
+            # Labels of the warm-up know all, too: else the cache begins with the wrong blocks.
             cut, whole = _lessons(stack, how, progress), _lessons(stack, how, progress, whole=True)
             labels, count = whole.said(), len(whole.cached)
             accesses, hits = cut.oracle

@@ -10,11 +10,15 @@ use crate::spec::{JudgeSpec, KindsSpec, ModelFile, Named, Spec};
 use cachewright_characterize::Characterizer;
 use cachewright_infer::Model;
 use cachewright_partition::{Models, Need};
+use cachewright_policy::rc_rnn::table;
 use cachewright_policy::{ForeignCode, Need as PolicyNeed, Policy};
 use cachewright_types::seed::mix;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// How the keys of models of a policy begin.
+const OF_POLICY: &str = "cache.models.";
 
 /// The models of some cases.
 #[derive(Default)]
@@ -124,7 +128,7 @@ impl Library {
             )));
         }
         let file = |(kind, file): &(String, ModelFile)| {
-            Ok((kind.clone(), read(&format!("cache.models.{kind}"), file, origin)?))
+            Ok((kind.clone(), read(&format!("{OF_POLICY}{kind}"), file, origin)?))
         };
         let files: Result<Vec<_>, ExperimentError> = kinds.files.iter().map(file).collect();
         let judge = kinds.judge.as_ref().map(|judge| judged(judge, kinds, origin)).transpose()?;
@@ -187,8 +191,11 @@ fn read(key: &str, model: &ModelFile, origin: &Path) -> Result<Vec<u8>, Experime
         };
         refuse(format!("`{key}`: found {found}, expected a model file"))
     })?;
-    Model::load(&bytes)
-        .map_err(|error| refuse(format!("`{key}`: found no model in `{path}`: {error}")))?;
+    // Labels in place of a model: the policy that takes them reads them.
+    if !(key.starts_with(OF_POLICY) && bytes.starts_with(table::MAGIC)) {
+        Model::load(&bytes)
+            .map_err(|error| refuse(format!("`{key}`: found no model in `{path}`: {error}")))?;
+    }
     Ok(bytes)
 }
 
