@@ -25,6 +25,7 @@
 
 pub mod features;
 mod judge;
+mod labeller;
 pub mod memory;
 pub mod model;
 pub mod queues;
@@ -40,9 +41,8 @@ use cachewright_characterize::Characterizer;
 use cachewright_types::{BlockId, Seed};
 use features::{Duration, Label, Stream};
 use judge::Judge;
-use model::Network;
+use labeller::Labeller;
 use queues::Queues;
-use table::Table;
 
 cachewright_types::settings! {
     /// What a label does to a block that hits.
@@ -53,28 +53,6 @@ cachewright_types::settings! {
         uncached_soon: bool = true, "true or false", 0 ..= 1;
         /// time to load another model, while misses go around and hits keep their queue
         load_ms: f64 = 0.0, "ms", 0.0 ..= 1e9;
-    }
-}
-
-/// Who labels requests.
-enum Labeller {
-    Network(Box<Network>),
-    Table(Table),
-}
-
-impl Labeller {
-    fn load(bytes: &[u8]) -> Result<Labeller, String> {
-        if bytes.starts_with(table::MAGIC) {
-            return Table::load(bytes).map(Labeller::Table);
-        }
-        Network::load(bytes).map(|network| Labeller::Network(Box::new(network)))
-    }
-
-    /// Forgets what the requests before did to its state; a table goes by their number.
-    fn reset(&mut self) {
-        if let Labeller::Network(network) = self {
-            network.reset();
-        }
     }
 }
 

@@ -7,6 +7,7 @@ use cachewright_infer::{
 };
 use cachewright_types::Rng;
 use features::{FeatureSet, encoded};
+use model::Network;
 
 fn policy(capacity: u32) -> RcRnn {
     with(capacity, RcRnnSettings::default())

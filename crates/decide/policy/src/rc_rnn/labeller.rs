@@ -1,0 +1,31 @@
+//! Who labels requests: a network, or a table of labels known beforehand.
+//!
+//! For: `rc-rnn`, which takes either as a file. Must never know: queues, features.
+
+use super::model::Network;
+use super::table::{self, Table};
+
+/// Who labels requests.
+pub enum Labeller {
+    /// A model.
+    Network(Box<Network>),
+    /// Labels known beforehand.
+    Table(Table),
+}
+
+impl Labeller {
+    /// Reads a file of either. Errors: what was found and expected.
+    pub fn load(bytes: &[u8]) -> Result<Labeller, String> {
+        if bytes.starts_with(table::MAGIC) {
+            return Table::load(bytes).map(Labeller::Table);
+        }
+        Network::load(bytes).map(|network| Labeller::Network(Box::new(network)))
+    }
+
+    /// Forgets what the requests before did to its state; a table goes by their number.
+    pub fn reset(&mut self) {
+        if let Labeller::Network(network) = self {
+            network.reset();
+        }
+    }
+}
