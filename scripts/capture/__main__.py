@@ -1,0 +1,142 @@
+"""Capture the trace of one real application: `python3 scripts/capture NAME [--out DIR]`.
+
+For: one command per row of `volumes.toml`. Must never know: what an application does. A block
+capture makes `NAME.load.csv.zst` (file system and data), `NAME.csv.zst` (the run, with a cold
+cache and a memory limit) and `NAME.json` (settings, counts, versions and load of the machine); a
+system-call capture `NAME.csv.zst`, `NAME.files.csv.zst` and `NAME.json`. Units: MiB in the table,
+bytes and microseconds in traces.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import block_log
+import syscalls
+from volume import MemoryLimit, NotPermittedError, Volume
+
+HERE = Path(__file__).resolve().parent
+TABLE = HERE / "volumes.toml"
+MIB = 1 << 20
+READ_AHEAD_KB = 128
+Row = dict[str, Any]
+
+
+def rows() -> dict[str, Row]:
+    """Return the table."""
+    return tomllib.loads(TABLE.read_text())
+
+
+def phase_of(row: Row, phase: str, place: dict[str, Any]) -> list[str]:
+    """Return the command of one phase of an application."""
+    own = {"seed": row["seed"], "seconds": row["seconds"]}
+    text = json.dumps({"place": own | place, "settings": row.get("settings", {})})
+    return [sys.executable, str(HERE / "run_application.py"), row["application"], phase, text]
+
+
+def capture_block(row: Row, stem: Path, work: Path) -> dict[str, Any]:
+    """Capture a volume; return what was counted."""
+    size, limit = row["size_mib"] * MIB, MemoryLimit(row["memory_mib"] * MIB)
+    volume: Volume | None = None
+    try:
+        begun = time.time()
+        volume = Volume(work, size, READ_AHEAD_KB)
+        place = {
+            "data": str(volume.folder),
+            "scratch": str(work),
+            "volume_bytes": size,
+            "statistics": volume.statistics,
+        }
+        subprocess.run(phase_of(row, "prepare", place), check=True)
+        # Nothing of the volume stays in the page cache.
+        volume.unmount()
+        volume.mount()
+        time.sleep(0.2)
+        run = time.time()
+        command = phase_of(row, "run", place)
+        subprocess.run(command, check=True, preexec_fn=limit.join)
+        subprocess.run(["sync", "-f", str(volume.folder)], check=True)
+        ended = time.time()
+    finally:
+        limit.close()
+        if volume is not None:
+            volume.close()
+    log = block_log.read(volume.log)
+    begun_us, run_us, ended_us = (int(moment * 1e6) for moment in (begun, run, ended))
+    load = Path(f"{stem}.load.csv")
+    device = row.get("device", row["seed"])
+    return {
+        "memory_limit": limit.kind,
+        "load": block_log.write(load, log, device, begun_us, run_us),
+        "run": block_log.write(Path(f"{stem}.csv"), log, device, run_us, ended_us),
+    }
+
+
+def capture_syscalls(row: Row, stem: Path, work: Path) -> dict[str, Any]:
+    """Capture the file accesses of a run; return what was counted."""
+    data = work / "data"
+    data.mkdir()
+    place = {"data": str(data), "scratch": str(work)}
+    trace = syscalls.command(work / "trace")
+    subprocess.run(phase_of(row, "prepare", place), check=True)
+    subprocess.run([*trace, *phase_of(row, "run", place)], check=True)
+    found = list(syscalls.accesses(work / "trace", data))
+    if not found:
+        raise NotPermittedError("strace: found no access, expected some; is tracing permitted?")
+    return {"run": syscalls.write(stem, found, data)}
+
+
+CAPTURES: dict[str, Callable[[Row, Path, Path], dict[str, Any]]] = {
+    "block": capture_block,
+    "syscall": capture_syscalls,
+}
+
+
+def capture(name: str, row: Row, out: Path, work: Path | None) -> None:
+    """Capture one row of the table."""
+    out.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix="capture-", dir=work))
+    scratch.chmod(0o755)
+    before, date = os.getloadavg()[0], time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    try:
+        counts = CAPTURES[row["level"]](row, out / name, scratch)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    machine = {
+        "cores": os.cpu_count(),
+        "kernel": os.uname().release,
+        "load_before": round(before, 1),
+        "load_after": round(os.getloadavg()[0], 1),
+    }
+    about = {"name": name, **row, "date": date, "machine": machine, **counts}
+    (out / f"{name}.json").write_text(json.dumps(about, indent=1) + "\n")
+    print(json.dumps({"name": name, **counts["run"]}))
+
+
+def main() -> None:
+    """Capture what the arguments name."""
+    table = rows()
+    parser = argparse.ArgumentParser(prog="capture", description="capture a real application")
+    parser.add_argument("name", choices=sorted(table), metavar="NAME", help=", ".join(table))
+    parser.add_argument("--out", type=Path, default=Path("volumes"), help="where traces go")
+    parser.add_argument("--work", type=Path, help="parent of the scratch folder")
+    wanted = parser.parse_args()
+    try:
+        capture(wanted.name, table[wanted.name], wanted.out.resolve(), wanted.work)
+    except (NotPermittedError, ValueError) as error:
+        sys.exit(f"capture {wanted.name}: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""One phase of an application: `run_application.py NAME prepare|run JSON`.
+
+For: the child process that a capture starts. Must never know: how a trace is recorded. JSON holds
+the place and the settings.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from application import Application, Place, settled
+from databases import Oltp, Scan
+from dss import Dss
+from factorise import Lu
+from mail import Mail
+from media import Video
+from servers import File, Web
+from stores import Kv, Overwrite
+
+KINDS: dict[str, type[Application]] = {
+    one.name: one for one in (Oltp, Scan, Dss, Kv, Mail, File, Web, Video, Lu, Overwrite)
+}
+
+
+def main() -> None:
+    """Run the phase."""
+    name, phase, text = sys.argv[1:]
+    wanted = json.loads(text)
+    place = wanted["place"]
+    folders = {key: Path(place.pop(key)) for key in ("data", "scratch")}
+    application = settled(KINDS[name], Place(**folders, **place), wanted["settings"])
+    if phase == "prepare":
+        application.prepare()
+    else:
+        application.run()
+
+
+if __name__ == "__main__":
+    main()
