@@ -20,7 +20,7 @@ pub struct Record {
     pub volume: u32,
 }
 
-/// Requests by columns; all columns have the same length.
+/// Requests by columns; all columns have the same length, but `pause_ns` may be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     /// Nanoseconds in the trace's own epoch.
@@ -33,6 +33,9 @@ pub struct Batch {
     pub op: Vec<Op>,
     /// Index into the reader's volumes.
     pub volume: Vec<u32>,
+    /// What passed between a request and the call before it of the same process; empty where the
+    /// format does not say.
+    pub pause_ns: Vec<u64>,
 }
 
 impl Batch {
@@ -53,6 +56,7 @@ impl Batch {
         self.length_bytes.clear();
         self.op.clear();
         self.volume.clear();
+        self.pause_ns.clear();
     }
 
     /// Appends one request.

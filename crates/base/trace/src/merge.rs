@@ -46,6 +46,8 @@ pub struct WorkloadBatch {
     pub tenant: Vec<u16>,
     /// Address space: index into [`Workload::spaces`].
     pub space: Vec<u32>,
+    /// What passed before each request since its process's last call; 0 where that is not known.
+    pub pause_ns: Vec<u64>,
 }
 
 impl WorkloadBatch {
@@ -67,6 +69,7 @@ impl WorkloadBatch {
         self.op.clear();
         self.tenant.clear();
         self.space.clear();
+        self.pause_ns.clear();
     }
 }
 

@@ -29,6 +29,12 @@ pub(crate) trait LineParser: Send {
         b','
     }
 
+    /// What passed before the request of the last line since the same process's last call, where
+    /// the format says it of every request.
+    fn pause_ns(&self) -> Option<u64> {
+        None
+    }
+
     /// The 1-based column of the length; 0 where no column holds it.
     fn length_column(&self) -> u32;
 
@@ -188,6 +194,7 @@ impl<P: LineParser> TraceReader for TextReader<P> {
                     Ok(Some(record)) => {
                         if !self.bound.refuses(record.op, record.length_bytes) {
                             batch.push(record);
+                            batch.pause_ns.extend(self.parser.pause_ns());
                             count += 1;
                             continue;
                         }

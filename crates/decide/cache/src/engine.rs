@@ -347,6 +347,15 @@ impl<P: Policy> Engine<P> {
         counts.request_hits += u64::from(all_hit);
     }
 
+    /// Counts read hits of the tenant's last request as misses; `all_hit` says that all its blocks
+    /// hit.
+    pub fn recount(&mut self, tenant: TenantId, blocks: u64, all_hit: bool) {
+        let counts = &mut self.counts[tenant.index()];
+        debug_assert!(blocks <= counts.read_hits, "only hits are recounted");
+        counts.read_hits = counts.read_hits.saturating_sub(blocks);
+        counts.request_hits = counts.request_hits.saturating_sub(u64::from(all_hit));
+    }
+
     /// Changes the quotas while running; tenants that shrink lose blocks at once. Each block that
     /// leaves is given to `left` as (pool, block, was dirty). Who uses which pool stays as it was
     /// built; other quotas are ignored and return false.

@@ -78,6 +78,11 @@ impl<P: Policy> Cache<P> {
         }
     }
 
+    /// Counts hits of a tenant's last request as misses; see [`Engine::recount`].
+    pub fn recount(&mut self, tenant: TenantId, blocks: u64, all_hit: bool) {
+        self.engine.recount(tenant, blocks, all_hit);
+    }
+
     /// Changes the quotas; write-backs and drops this causes replace what `plan` held.
     pub fn set_quotas(&mut self, quotas: &Quotas, plan: &mut Plan) -> bool {
         let mut kept = false;

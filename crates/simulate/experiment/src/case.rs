@@ -113,6 +113,7 @@ impl Case {
                 tenant.sensitive = false;
                 tenant.queue_depth = 1;
                 tenant.think_time = Default::default();
+                tenant.recorded_pauses = false;
                 (tenant.noise, tenant.repeat) = (None, false);
                 tenant.until = tenant.until.filter(|_| !case.spec.replay.closed);
             }

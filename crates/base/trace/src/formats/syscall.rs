@@ -1,24 +1,29 @@
 //! System-call traces above the page cache (`buffer-cache` captures).
 //!
-//! For: the columns `timestamp_us,pid,file_id,offset,length,op`. Must never know: other formats.
-//! Units: microseconds since the first record, bytes. `R` read, `W` write, `S` fsync or fdatasync
+//! For: the columns `timestamp_us,pid,file_id,offset,length,op` and, where it was recorded,
+//! `duration_us`. Must never know: other formats. Units: microseconds since the first record and
+//! within the call, bytes. `R` read, `W` write, `S` fsync or fdatasync
 //! (offset and length 0), which becomes a flush. Every file is a volume named by its `file_id`, so
-//! that each has an address space of its own. Source: the README beside our captures.
+//! that each has an address space of its own. A request's pause is what passed since the end of its
+//! process's last call, or since that call began where durations were not recorded. Source: the
+//! README beside our captures.
 
 use super::FormatEntry;
 use crate::Record;
 use crate::fields::{Extent, Fault, Fields, MICROSECOND_NS, expected};
 use crate::text::{LineParser, TextReader, Volumes, trial};
 use cachewright_types::Op;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
 
 /// The row of the table of formats.
 pub const ENTRY: FormatEntry = FormatEntry {
     name: "syscall",
-    doc: "timestamp_us,pid,file_id,offset,length,op: R, W, S (fsync); bytes; a volume per file",
+    doc: "timestamp_us,pid,file_id,offset,length,op[,duration_us]: R, W, S (fsync); bytes",
     source: "our buffer-cache captures (strace of read, write and fsync)",
     options: &[],
-    recognise: |head| trial(Syscall, head, 90),
-    open: |source, options| Ok(TextReader::boxed(source, Syscall, options)),
+    recognise: |head| trial(Syscall::default(), head, 90),
+    open: |source, options| Ok(TextReader::boxed(source, Syscall::default(), options)),
 };
 
 const PID: &str = "a process number";
@@ -27,22 +32,38 @@ const OP: &str = "R, W or S";
 const EXTENT: Extent =
     Extent { offset_column: 4, offset_unit: 1, length_column: 5, length_unit: 1 };
 
-struct Syscall;
+#[derive(Default)]
+struct Syscall {
+    /// When the last call of each process ended.
+    ended_ns: HashMap<u64, u64, FixedState>,
+    /// What passed before the last request.
+    pause_ns: u64,
+}
 
 impl LineParser for Syscall {
     #[inline]
     fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Record>, Fault> {
         let mut fields = Fields::<b','>::new(line);
         let time_ns = fields.ticks_ns(MICROSECOND_NS, expected::MICROSECONDS)?;
-        fields.number(PID)?;
+        let process = fields.number(PID)?;
         let file = fields.number(FILE)?;
         let offset = fields.number(expected::OFFSET_BYTES)?;
         let length = fields.number(expected::LENGTH_BYTES)?;
         let op = fields.op(kind, OP)?;
+        let took_ns = match fields.has_more() {
+            true => fields.ticks_ns(MICROSECOND_NS, expected::MICROSECONDS)?,
+            false => 0,
+        };
         fields.end()?;
         let (offset_bytes, length_bytes) = EXTENT.bytes(op, offset, length)?;
         let volume = volumes.numbered(file, 3)?;
+        let ended = self.ended_ns.insert(process, time_ns.saturating_add(took_ns));
+        self.pause_ns = ended.map_or(0, |ended_ns| time_ns.saturating_sub(ended_ns));
         Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
+    }
+
+    fn pause_ns(&self) -> Option<u64> {
+        Some(self.pause_ns)
     }
 
     fn length_column(&self) -> u32 {
@@ -64,6 +85,7 @@ fn kind(word: &[u8]) -> Option<Op> {
 mod tests {
     use super::*;
     use crate::formats::testing::{bad, read_all, record};
+    use crate::{Batch, OpenOptions, TraceReader};
 
     #[test]
     fn files_are_volumes_and_fsync_a_flush() {
@@ -76,6 +98,24 @@ mod tests {
         ];
         assert_eq!(records, expected);
         assert_eq!(volumes, ["5", "2"]);
+    }
+
+    #[test]
+    fn pauses_are_between_the_calls_of_one_process() {
+        let pauses = |text: &str| {
+            let source = Source::from_bytes("trace", text.as_bytes()).unwrap();
+            let mut reader = TextReader::new(source, Syscall::default(), &OpenOptions::default());
+            let mut batch = Batch::default();
+            assert_eq!(reader.read(&mut batch, 9).unwrap_or(0), 4);
+            batch.pause_ns
+        };
+        let calls = |durations: [&str; 4]| {
+            let lines = ["0,7,1,0,9,R", "5,8,1,0,9,R", "40,7,1,9,9,R", "45,8,1,0,0,S"];
+            let lines = lines.iter().zip(durations).map(|(line, took)| format!("{line}{took}\n"));
+            lines.collect::<String>()
+        };
+        assert_eq!(pauses(&calls([""; 4])), [0, 0, 40_000, 40_000]);
+        assert_eq!(pauses(&calls([",30", ",100", ",1", ",9"])), [0, 0, 10_000, 0]);
     }
 
     #[test]

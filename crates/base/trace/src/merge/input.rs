@@ -248,6 +248,9 @@ impl Input {
         self.next = range.end;
         self.number_spaces(tenant, range.clone(), batch, spaces);
         batch.tenant.resize(batch.tenant.len() + range.len(), tenant);
+        let pauses = self.buffer.pause_ns.get(range.clone()).unwrap_or_default();
+        batch.pause_ns.extend_from_slice(pauses);
+        batch.pause_ns.resize(batch.tenant.len(), 0);
         if batch.op.is_empty() && range.len() == self.buffer.len() {
             std::mem::swap(&mut batch.time_ns, &mut self.buffer.time_ns);
             std::mem::swap(&mut batch.offset_bytes, &mut self.buffer.offset_bytes);
@@ -358,6 +361,9 @@ impl Input {
             }
             return Ok(());
         }
+        for pause_ns in &mut self.buffer.pause_ns {
+            *pause_ns = (*pause_ns as f64 * self.time_scale).round() as u64;
+        }
         for time_ns in &mut *times {
             self.out_of_order += u64::from(*time_ns < self.latest_ns);
             self.latest_ns = self.latest_ns.max(*time_ns);
@@ -419,6 +425,8 @@ impl Input {
             order.sort_by_key(|index| self.buffer.time_ns[*index]);
             let mut sorted = Batch::default();
             order.iter().for_each(|index| sorted.push(self.buffer.get(*index)));
+            let pauses = &self.buffer.pause_ns;
+            sorted.pause_ns.extend(order.iter().filter_map(|index| pauses.get(*index)));
             self.buffer = sorted;
         }
         self.out_of_order = late;
@@ -450,6 +458,9 @@ fn keep(batch: &mut Batch, start: usize, wanted: impl Fn(&Record) -> bool) -> us
             batch.length_bytes[kept] = record.length_bytes;
             batch.op[kept] = record.op;
             batch.volume[kept] = record.volume;
+            if let Some(pause_ns) = batch.pause_ns.get(index).copied() {
+                batch.pause_ns[kept] = pause_ns;
+            }
             kept += 1;
         }
     }
@@ -463,4 +474,5 @@ fn truncate(batch: &mut Batch, len: usize) {
     batch.length_bytes.truncate(len);
     batch.op.truncate(len);
     batch.volume.truncate(len);
+    batch.pause_ns.truncate(len);
 }

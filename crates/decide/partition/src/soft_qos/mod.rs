@@ -22,6 +22,11 @@ use cachewright_types::{Seed, settings};
 settings! {
     /// Settings of `soft-qos`.
     pub struct SoftQosSettings {
+        /// a hit ratio recorded is that since the start, as the paper's; else the last interval's
+        cumulative: bool = true, "", 0 ..= 1;
+        /// the rest follows the gain over the hit ratio at the demand (the paper's text), not over
+        /// the one now (its figure 5 and example)
+        gain_at_demand: bool = false, "", 0 ..= 1;
         /// most of the cache that changes hands at one division; 1 is the paper's
         most_moved: f64 = 1.0, "ratio", 0.001 ..= 1.0;
         /// intervals without an access after which a tenant's blocks, but one, are lent; 0 is never
@@ -34,7 +39,7 @@ settings! {
 pub struct Claim {
     /// Blocks that meet the goal; nothing if no size does.
     pub demand_blocks: Option<u32>,
-    /// The best hit ratio known less the one of the last interval, at least 0.
+    /// The best hit ratio known less the one now, at least 0.
     pub gain: f64,
 }
 
@@ -46,6 +51,8 @@ pub struct SoftQos {
     /// Quotas given at the last division; empty before the first.
     last: Vec<u32>,
     idle: Idle,
+    /// Accesses and hits of each tenant so far.
+    totals: Vec<(u64, u64)>,
 }
 
 impl Registered for SoftQos {
@@ -59,7 +66,9 @@ impl Registered for SoftQos {
 
     fn new(settings: &SoftQosSettings, tenants: usize, _: Seed) -> Self {
         let tables = vec![Table::default(); tenants];
-        SoftQos { settings: settings.clone(), tables, last: Vec::new(), idle: Idle::default() }
+        let totals = vec![(0, 0); tenants];
+        let (last, idle) = (Vec::new(), Idle::default());
+        SoftQos { settings: settings.clone(), tables, last, idle, totals }
     }
 }
 
@@ -72,16 +81,30 @@ impl SoftQos {
     /// Seeds empty tables and records the last interval.
     fn learn(&mut self, tenants: &[TenantView], total_blocks: u32) {
         self.tables.resize(tenants.len(), Table::default());
-        for ((tenant, table), place) in tenants.iter().zip(&mut self.tables).zip(0..) {
+        self.totals.resize(tenants.len(), (0, 0));
+        for (place, tenant) in tenants.iter().enumerate() {
+            let total = &mut self.totals[place];
+            *total = (total.0 + tenant.accesses, total.1 + tenant.hits);
+            let measured = self.measured(place, tenant);
+            let table = &mut self.tables[place];
             if table.is_empty() {
                 let guess = [(1, 0.0), (total_blocks / 2, 0.5), (total_blocks, 1.0)];
                 let profile = if tenant.profile.is_empty() { &guess } else { tenant.profile };
                 profile.iter().for_each(|&(blocks, ratio)| table.record(blocks.max(1), ratio));
             }
-            if let Some(&quota) = self.last.get(place).filter(|_| tenant.accesses > 0) {
-                table.record(quota, tenant.hits as f64 / tenant.accesses as f64);
+            if let Some((&quota, ratio)) = self.last.get(place).zip(measured) {
+                table.record(quota, ratio);
             }
         }
+    }
+
+    /// The hit ratio of a tenant that is recorded now; nothing while it asks for nothing.
+    fn measured(&self, place: usize, tenant: &TenantView) -> Option<f64> {
+        let (accesses, hits) = match self.settings.cumulative {
+            true => self.totals[place],
+            false => (tenant.accesses, tenant.hits),
+        };
+        (tenant.accesses > 0).then(|| hits as f64 / accesses as f64)
     }
 
     fn claim(&self, place: usize, tenant: &TenantView) -> Claim {
@@ -90,9 +113,12 @@ impl SoftQos {
             Some(goal) => table.demand(goal),
             None => Some(1),
         };
-        let now = match tenant.accesses {
-            0 => table.hit_ratio_at(self.last.get(place).copied().or(demand_blocks).unwrap_or(1)),
-            accesses => tenant.hits as f64 / accesses as f64,
+        let least = demand_blocks.unwrap_or(1);
+        let held = self.last.get(place).copied().unwrap_or(least);
+        let now = match self.measured(place, tenant) {
+            _ if self.settings.gain_at_demand => table.hit_ratio_at(least),
+            Some(ratio) => ratio,
+            None => table.hit_ratio_at(held),
         };
         Claim { demand_blocks, gain: (table.best() - now).max(0.0) }
     }

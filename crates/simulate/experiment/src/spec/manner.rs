@@ -104,6 +104,9 @@ pub fn check(
         if !closed && tenant.noise.is_some() {
             return Err(format!("`tenant[{number}].noise`: found without them, {expected}"));
         }
+        if !closed && tenant.recorded_pauses {
+            return Err(format!("`tenant[{number}].pauses`: found `recorded`, {expected}"));
+        }
         if !closed && tenant.repeat {
             return Err(format!("`tenant[{number}].repeat`: found without them, {expected}"));
         }

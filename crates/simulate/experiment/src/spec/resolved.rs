@@ -106,6 +106,7 @@ fn tenant(tenant: &TenantSpec) -> Value {
         "options": tenant.open.format_options,
         "queue_depth": tenant.queue_depth,
         "think_time": tenant.think_time.exact(),
+        "pauses": if tenant.recorded_pauses { "recorded" } else { "think-time" },
         "noise": tenant.noise.map(NoiseSpec::json),
         "repeat": tenant.repeat,
         "operation": manner::operation_text(tenant.operation),

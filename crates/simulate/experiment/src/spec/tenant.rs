@@ -49,6 +49,8 @@ pub struct TenantSpec {
     pub queue_depth: u32,
     /// Pause after an answer (closed loop).
     pub think_time: Nanos,
+    /// It pauses as its trace did between two calls of a process instead (closed loop).
+    pub recorded_pauses: bool,
     /// When its rate switches (closed loop).
     pub noise: Option<NoiseSpec>,
     /// It begins its trace anew at the end, until it stops (closed loop).
@@ -81,6 +83,7 @@ const KEYS: [&str; 24] = [
     "options",
     "queue_depth",
     "think_time",
+    "pauses",
     "noise",
     "repeat",
     "operation",
@@ -170,6 +173,7 @@ fn one(
         queue_depth,
         think_time: section.duration("think_time", replay.think_time)?,
         noise: NoiseSpec::from_section(section, queue_depth)?,
+        recorded_pauses: section.choice("pauses", &["think-time", "recorded"], 0)? == 1,
         repeat: section.boolean("repeat", false)?,
         operation: manner::operation(section)?,
         sample: manner::sample(section)?,

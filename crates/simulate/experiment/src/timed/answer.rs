@@ -13,8 +13,9 @@ use super::store::store_json;
 use super::throughput::throughput_json;
 use crate::case::Case;
 use crate::spec::{DeviceSpec, Front};
+use cachewright_measure::Counts;
 use cachewright_measure::fairness::{extremes, jain};
-use cachewright_system::timed::{DeviceUse, Experience, Times};
+use cachewright_system::timed::{DeviceUse, Experience, InFlight, Times};
 use cachewright_types::{Bytes, Op};
 use serde_json::{Map, Value, json};
 
@@ -32,6 +33,8 @@ pub fn timing_json(case: &Case, timed: &Timed, capacity_blocks: u32) -> Value {
             let mut map = Map::new();
             map.insert("name".into(), case.spec.tenants[index].name.clone().into());
             map.append(&mut experience_json(found));
+            map.insert("in_flight_blocks".into(), times.in_flight_blocks[index].into());
+            map.insert("demand_misses".into(), demand_misses(case, times, index).into());
             if let Some(alone) = timed.alone.get(index) {
                 let responses = alone.tenants[index].responses();
                 let alone_ns = responses.mean_ns();
@@ -82,6 +85,17 @@ pub fn timing_json(case: &Case, timed: &Timed, capacity_blocks: u32) -> Value {
         timing["fairness"] = fairness_json(timed);
     }
     timing
+}
+
+/// Block accesses of a tenant that waited for the backing device to read: misses, and blocks that
+/// were on their way.
+fn demand_misses(case: &Case, times: &Times, index: usize) -> u64 {
+    let missed = times.cache.counts.get(index).map_or(0, Counts::misses);
+    let stack = case.spec.stack.as_ref();
+    match stack.map_or(InFlight::Hit, |stack| stack.machine.in_flight) {
+        InFlight::Hit => missed + times.in_flight_blocks[index],
+        InFlight::Miss => missed,
+    }
 }
 
 /// Puts the first figures of an answer's `timing` beside its counters, under the names that a

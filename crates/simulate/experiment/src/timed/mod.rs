@@ -39,7 +39,7 @@ use crate::lanes::{Plan, wanted};
 use crate::profiles::Profiles;
 use crate::progress::{OnProgress, Progress, Sum};
 use crate::record::open;
-use crate::spec::{DeviceSpec, Front, StackSpec, TenantSpec};
+use crate::spec::{DeviceSpec, Front, Spec, StackSpec, TenantSpec};
 use cachewright_cache::{Cache, Quotas};
 use cachewright_device::AnyDevice;
 use cachewright_layout::Map;
@@ -147,6 +147,11 @@ pub fn workload<'a>(
     let tell = |done| progress(Progress { stage: "placing requests", done, total });
     let limit = spec.replay.max_accesses;
     let mut requests = Requests::read(&mut traces, spec.cache.trim, limit, tell)?;
+    if let Some(tenant) = without_pauses(spec, &requests) {
+        let expected = "expected a trace of calls by process (`syscall`), or `think-time`";
+        let number = tenant + 1;
+        return Err(refuse(format!("`tenant[{number}].pauses`: found `recorded`, {expected}")));
+    }
     let (devices, device_of) = places(case, stack).map_err(refuse)?;
     let shift = spec.cache.block.0.trailing_zeros();
     let placed = requests
@@ -154,6 +159,13 @@ pub fn workload<'a>(
         .map_err(|error| refuse(too_small(stack, &error)))?;
     let profiles = Profiles::default();
     Ok(Workload { recording, profiles, requests, placed, origin, progress })
+}
+
+/// A tenant that is to pause as recorded and whose trace says nothing of pauses.
+fn without_pauses(spec: &Spec, requests: &Requests) -> Option<usize> {
+    let lacks = |at: &usize| !requests.has_pauses(TenantId(*at as u16));
+    let mut wanting = (0..spec.tenants.len()).filter(|at| spec.tenants[*at].recorded_pauses);
+    wanting.find(|at| !requests.is_empty() && lacks(at))
 }
 
 /// The bytes of each device that tenants may use, and each tenant's device.
@@ -403,6 +415,7 @@ fn pace(case: &Case, plan: &Plan<'_>) -> Loop {
     Loop::Closed {
         queue_depth: pace.queue_depth,
         think_ns: pace.think_ns,
+        recorded: case.spec.tenants.iter().map(|tenant| tenant.recorded_pauses).collect(),
         start_ns: pace.start_ns,
         stop_ns: pace.stop_ns,
         noise: case.spec.tenants.iter().map(|tenant| noise(case, tenant)).collect(),

@@ -44,6 +44,8 @@ pub trait Decider: Send {
     fn counts(&self) -> Vec<Counts>;
     /// Block accesses of a tenant that hit.
     fn hits(&self, tenant: TenantId) -> u64;
+    /// Blocks of the request just decided that hit count as misses; `all_hit` says that all did.
+    fn recount(&mut self, tenant: TenantId, blocks: u64, all_hit: bool);
     /// Blocks that are dirty.
     fn dirty_blocks(&self) -> u64;
     /// Blocks held.
@@ -136,6 +138,10 @@ impl<P: Policy> Decider for CacheDecider<P> {
 
     fn hits(&self, tenant: TenantId) -> u64 {
         self.cache.engine().counts(tenant).hits()
+    }
+
+    fn recount(&mut self, tenant: TenantId, blocks: u64, all_hit: bool) {
+        self.cache.recount(tenant, blocks, all_hit);
     }
 
     fn dirty_blocks(&self) -> u64 {

@@ -10,7 +10,7 @@ use super::machine::{Answer, Machine};
 use super::meter::Meter;
 use super::read_ahead::Streams;
 use super::requests::Requests;
-use super::settings::WriteBack;
+use super::settings::{InFlight, WriteBack};
 use super::source::{Loop, Source, request_of};
 use super::sums::StepClock;
 use super::tenancy::Tenancy;
@@ -204,11 +204,12 @@ impl Drive<'_> {
         let next_use = self.replay.next_use.get(positions).unwrap_or_default();
         let before = self.times.sums.is_some().then(|| self.decider.hits(request.tenant));
         self.decider.on(&request, next_use, &mut self.plan);
+        self.machine.request(at as u64, &request, &self.plan, now_ns);
+        self.count_in_flight(request.tenant, now_ns);
         if let Some((sums, before)) = self.times.sums.as_mut().zip(before) {
             sums.asked(&request, now_ns, accesses);
-            sums.hit(now_ns, self.decider.hits(request.tenant) - before);
+            sums.hit(now_ns, self.decider.hits(request.tenant).saturating_sub(before));
         }
-        self.machine.request(at as u64, &request, &self.plan, now_ns);
         self.sent += 1;
         match request.op {
             Op::Read => self.read_ahead(&request),
@@ -218,6 +219,17 @@ impl Drive<'_> {
         self.decider.chores(request.tenant, now_ns, &mut self.plan);
         if !self.plan.moves.is_empty() {
             self.machine.background(request.tenant, &self.plan);
+        }
+    }
+
+    /// Counts the blocks of the request just sent that were hit while they were being read.
+    fn count_in_flight(&mut self, tenant: TenantId, now_ns: u64) {
+        let blocks = self.machine.in_flight;
+        if blocks > 0 && self.machine.settings.in_flight == InFlight::Miss {
+            self.decider.recount(tenant, blocks, self.plan.all_hit);
+        }
+        if now_ns >= self.replay.warmup_ns {
+            self.times.in_flight_blocks[tenant.index()] += blocks;
         }
     }
 
@@ -283,7 +295,7 @@ impl Drive<'_> {
         if let Some(tenancy) = self.followed() {
             tenancy.answered(answer.tenant);
         }
-        source.answered(&self.replay.pace, answer);
+        source.answered(&self.replay.pace, self.replay.requests, answer);
     }
 
     /// Ends what ends until `now_ns`: the warm-up, intervals and windows. Errors: too many

@@ -69,6 +69,7 @@ impl Machine {
         let open = self.open(tag, request.tenant, now_ns);
         let start = request.offset.0;
         let bytes = start..start + request.length.0;
+        self.in_flight = 0;
         self.plan(Some(open), request.tenant, request.op, bytes, plan);
         self.opened(open);
     }
@@ -343,6 +344,9 @@ impl Machine {
             Action::Cache { op: Op::Read, residence, skip, length }
         };
         let work = Work { pins, ..work(action, context.tenant, true) };
+        if context.request.is_some() && written && !self.graph.is_done(found.fetch) {
+            self.in_flight += run.len() as u64;
+        }
         let step = self.step(work, context.request);
         self.graph.wait(step, if written { found.fetch } else { found.writer });
         self.graph.wait(step, context.decision);

@@ -119,6 +119,8 @@ pub struct Machine {
     pub(super) outgoing: Vec<Outgoing>,
     /// Plans carried out.
     pub(super) plans: u64,
+    /// Blocks that the last request hit while they were still being read.
+    pub(super) in_flight: u64,
     /// Kept for their memory.
     pub(super) buffers: (Vec<Item>, Vec<Item>),
     now_ns: u64,
@@ -171,6 +173,7 @@ impl Machine {
             migrations: Migrations::default(),
             outgoing: Vec::new(),
             plans: 0,
+            in_flight: 0,
             buffers: Default::default(),
             now_ns: 0,
             answers: Vec::new(),

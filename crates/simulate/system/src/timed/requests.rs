@@ -1,7 +1,7 @@
 //! A workload as requests in memory, each placed on its backing device.
 //!
 //! For: timed replay, which needs addresses and lengths where a [`Recording`] has block ids. Must
-//! never know: caches, time models. Units: bytes, nanoseconds. Memory: 35 bytes per request.
+//! never know: caches, time models. Units: bytes, nanoseconds. Memory: 35 bytes per request, 8 more with pauses.
 //!
 //! A tenant's volumes lie one behind the other, tenants that share a device too. `as-is` keeps all
 //! distances within a volume; `compact` leaves out every chunk of the volume that no request ever
@@ -46,6 +46,8 @@ pub struct Requests {
     tenant: Vec<u16>,
     /// The volume until placed; then the first access in the recording.
     place: Vec<u32>,
+    /// What passed before each since its process's last call; empty where no trace says it.
+    pause_ns: Vec<u64>,
     spaces: u32,
 }
 
@@ -99,6 +101,10 @@ impl Requests {
                 requests.spaces = workload.spaces().len() as u32;
                 return Ok(requests);
             }
+            let paused = batch.pause_ns.iter().any(|pause_ns| *pause_ns > 0);
+            if paused && requests.pause_ns.is_empty() {
+                requests.pause_ns.resize(requests.len(), 0);
+            }
             for at in (0..batch.len()).filter(|at| trims || batch.op[*at] != Op::Trim) {
                 let data = matches!(batch.op[at], Op::Read | Op::Write);
                 requests.time_ns.push(batch.time_ns[at]);
@@ -107,6 +113,10 @@ impl Requests {
                 requests.op.push(batch.op[at]);
                 requests.tenant.push(batch.tenant[at]);
                 requests.place.push(batch.space[at]);
+            }
+            if !requests.pause_ns.is_empty() {
+                let kept = (0..batch.len()).filter(|at| trims || batch.op[*at] != Op::Trim);
+                requests.pause_ns.extend(kept.map(|at| batch.pause_ns[at]));
             }
             if requests.len() as u64 > limit {
                 return Err(RecordError::TooLong { limit });
@@ -130,6 +140,17 @@ impl Requests {
     /// When a request arrives.
     pub fn time_ns(&self, at: usize) -> u64 {
         self.time_ns[at]
+    }
+
+    /// What passed before a request since its process's last call; 0 where that is not known.
+    pub fn pause_ns(&self, at: usize) -> u64 {
+        self.pause_ns.get(at).copied().unwrap_or(0)
+    }
+
+    /// Whether a tenant's trace says what passed between calls.
+    pub fn has_pauses(&self, tenant: TenantId) -> bool {
+        let mut pauses = self.pause_ns.iter().zip(&self.tenant);
+        pauses.any(|(pause_ns, of)| *pause_ns > 0 && *of == tenant.0)
     }
 
     /// Whose request it is.

@@ -29,6 +29,8 @@ pub enum Loop {
         queue_depth: Vec<u32>,
         /// Per tenant.
         think_ns: Vec<u64>,
+        /// Whether each tenant waits as long as its trace did between two calls instead.
+        recorded: Vec<bool>,
         /// When each tenant begins.
         start_ns: Vec<u64>,
         /// From when on each tenant sends nothing; [`NEVER_NS`] for all
@@ -61,6 +63,8 @@ pub(super) struct Source {
     /// Requests in order: of all tenants when open, else per tenant.
     order: Vec<Vec<u32>>,
     next: Vec<usize>,
+    /// The request of each order whose recorded pause is the next to be made.
+    paused: Vec<usize>,
     /// Whether each order begins anew at its end.
     repeat: Vec<bool>,
     /// How often each order has begun anew, and when last.
@@ -97,6 +101,7 @@ impl Source {
             Loop::Closed { queue_depth, start_ns, stop_ns, noise, repeat, .. } => {
                 source.order = requests.by_tenant(tenants);
                 source.next = vec![0; tenants];
+                source.paused = queue_depth.iter().map(|depth| depth.max(&1)).map(|one| *one as usize).collect();
                 source.stop_ns.clone_from(stop_ns);
                 source.repeat.clone_from(repeat);
                 source.laps = vec![(0, None); tenants];
@@ -119,11 +124,29 @@ impl Source {
     }
 
     /// An answer: in a closed loop its tenant may send again once it has thought.
-    pub(super) fn answered(&mut self, pace: &Loop, answer: &Answer) {
-        if let Loop::Closed { think_ns, .. } = pace {
-            let again = answer.finish_ns.saturating_add(think_ns[answer.tenant.index()]);
-            self.schedule(again, answer.tenant.0);
+    ///
+    /// Recorded pauses are made in the order of requests, each once: with one request under way
+    /// each is made before its own request.
+    pub(super) fn answered(&mut self, pace: &Loop, requests: &Requests, answer: &Answer) {
+        if let Loop::Closed { think_ns, recorded, .. } = pace {
+            let tenant = answer.tenant.index();
+            let pause_ns = if recorded[tenant] {
+                self.next_pause_ns(tenant, requests)
+            } else {
+                think_ns[tenant]
+            };
+            self.schedule(answer.finish_ns.saturating_add(pause_ns), answer.tenant.0);
         }
+    }
+
+    fn next_pause_ns(&mut self, tenant: usize, requests: &Requests) -> u64 {
+        let order = &self.order[tenant];
+        if order.is_empty() {
+            return 0;
+        }
+        let at = order[self.paused[tenant] % order.len()];
+        self.paused[tenant] += 1;
+        requests.pause_ns(at as usize)
     }
 
     fn schedule(&mut self, time_ns: u64, tenant: u16) {

@@ -74,6 +74,8 @@ pub struct Times {
     pub warmup_ns: u64,
     /// Blocks read ahead of their use.
     pub read_ahead_blocks: u64,
+    /// Blocks per tenant that were asked for while they were still being read.
+    pub in_flight_blocks: Vec<u64>,
     /// Blocks written back while they stayed.
     pub cleaned_blocks: u64,
     /// What changed places on the cache device, per tenant.
@@ -194,6 +196,7 @@ impl Times {
             end_ns: 0,
             warmup_ns,
             read_ahead_blocks: 0,
+            in_flight_blocks: vec![0; tenants],
             cleaned_blocks: 0,
             migrated: vec![Migrated::default(); tenants],
             rooms: Vec::new(),

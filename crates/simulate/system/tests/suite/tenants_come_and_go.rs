@@ -278,6 +278,7 @@ fn closed() -> Loop {
     Loop::Closed {
         queue_depth: vec![2; NEEDS.len()],
         think_ns: vec![150_000_000; NEEDS.len()],
+        recorded: vec![false; NEEDS.len()],
         start_ns: (0..NEEDS.len()).map(|at| stay(at).0).collect(),
         stop_ns: (0..NEEDS.len()).map(|at| stay(at).1).collect(),
         noise: vec![None; NEEDS.len()],

@@ -157,6 +157,7 @@ proptest! {
         let closed = Loop::Closed {
             queue_depth: vec![3],
             think_ns: vec![0],
+            recorded: vec![false; 1],
             start_ns: vec![0],
             stop_ns: vec![NEVER_NS],
             noise: vec![None; 1],

@@ -179,6 +179,7 @@ fn a_closed_loop_on_fixed_latencies_is_the_one_without_devices() {
     let pace = Loop::Closed {
         queue_depth: queue_depth.clone(),
         think_ns: vec![think_ns],
+        recorded: vec![false; 1],
         start_ns: start_ns.clone(),
         stop_ns: vec![NEVER_NS],
         noise: vec![None; 1],
@@ -223,6 +224,7 @@ fn a_tenant_that_stops_sends_nothing_more_and_the_windows_go_on() {
     let pace = Loop::Closed {
         queue_depth: queue_depth.clone(),
         think_ns: think_ns.clone(),
+        recorded: vec![false; 2],
         start_ns: start_ns.clone(),
         stop_ns: stop_ns.clone(),
         noise: vec![None; 2],

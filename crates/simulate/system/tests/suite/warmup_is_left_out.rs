@@ -49,6 +49,7 @@ fn in_a_closed_loop_requests_arrive_when_they_are_sent() {
     let pace = Loop::Closed {
         queue_depth: vec![1],
         think_ns: vec![0],
+        recorded: vec![false; 1],
         start_ns: vec![0],
         stop_ns: vec![NEVER_NS],
         noise: vec![None; 1],
