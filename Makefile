@@ -92,6 +92,7 @@ lint: $(INSTALLED) ## clippy and ruff, warnings denied
 
 types: develop ## type checks of the Python package, and its stubs against the extension
 	cd python && ../$(BIN)/mypy
+	cd scripts/capture && ../../$(BIN)/mypy --strict *.py
 	cd python && ../$(BIN)/python -m mypy.stubtest cachewright._native
 
 tidy: ## the style of the house: headers, columns, lengths, imports between rooms

@@ -169,6 +169,7 @@ impl TraceWriter {
             length_bytes: length_bytes.as_array().to_vec(),
             op: op.as_array().iter().map(|number| op_of(*number)).collect::<PyResult<_>>()?,
             volume: volume.as_array().to_vec(),
+            calls: Vec::new(),
         };
         check(&batch, &volumes)?;
         py.detach(|| match held(&self.0)?.as_mut() {
@@ -265,7 +266,9 @@ impl TraceMerger {
             Ok::<_, PyErr>(batch)
         })?;
         let WorkloadBatch { time_ns, offset_bytes, length_bytes, op, space, .. } = batch;
-        Ok(columns(py, Batch { time_ns, offset_bytes, length_bytes, op, volume: space }))
+        let volume = space;
+        let batch = Batch { time_ns, offset_bytes, length_bytes, op, volume, calls: Vec::new() };
+        Ok(columns(py, batch))
     }
 
     /// The files that are read.

@@ -30,6 +30,8 @@ HERE = Path(__file__).resolve().parent
 TABLE = HERE / "volumes.toml"
 MIB = 1 << 20
 READ_AHEAD_KB = 128
+# Says that this process has mounts of its own.
+APART = "CAPTURE_HAS_OWN_MOUNTS"
 Row = dict[str, Any]
 
 
@@ -75,7 +77,7 @@ def capture_block(row: Row, stem: Path, work: Path) -> dict[str, Any]:
     log = block_log.read(volume.log)
     begun_us, run_us, ended_us = (int(moment * 1e6) for moment in (begun, run, ended))
     load = Path(f"{stem}.load.csv")
-    device = row.get("device", row["seed"])
+    device = int(row["seed"])
     return {
         "memory_limit": limit.kind,
         "load": block_log.write(load, log, device, begun_us, run_us),
@@ -124,6 +126,15 @@ def capture(name: str, row: Row, out: Path, work: Path | None) -> None:
     print(json.dumps({"name": name, **counts["run"]}))
 
 
+def enter_namespace() -> None:
+    """Begin anew with mounts of our own: nobody else keeps a volume in use when it is unmounted."""
+    if os.environ.get(APART) or shutil.which("unshare") is None or os.geteuid() != 0:
+        return
+    os.environ[APART] = "1"
+    own = ["unshare", "--mount", sys.executable, str(HERE), *sys.argv[1:]]
+    os.execvp(own[0], own)
+
+
 def main() -> None:
     """Capture what the arguments name."""
     table = rows()
@@ -132,6 +143,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("volumes"), help="where traces go")
     parser.add_argument("--work", type=Path, help="parent of the scratch folder")
     wanted = parser.parse_args()
+    if table[wanted.name]["level"] == "block":
+        enter_namespace()
     try:
         capture(wanted.name, table[wanted.name], wanted.out.resolve(), wanted.work)
     except (NotPermittedError, ValueError) as error:

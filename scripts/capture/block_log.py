@@ -56,14 +56,13 @@ def read(path: Path) -> Log:
 
 
 def write(path: Path, log: Log, device: int, since_us: int, until_us: int) -> dict[str, float]:
-    """Write the requests of one phase in order of time, compressed; return their counts."""
+    """Write the requests of one phase in order of time and compress them; return their counts."""
     chosen = [at for at, time in enumerate(log.times_us) if since_us <= time < until_us]
     chosen.sort(key=log.times_us.__getitem__)
     counts = dict.fromkeys("RWTF", 0)
     moved = dict.fromkeys("RWTF", 0)
     seen: set[int] = set()
-    plain = path.with_suffix("")
-    with plain.open("w", buffering=1 << 20) as file:
+    with path.open("w", buffering=1 << 20) as file:
         for at in chosen:
             code, offset, length = chr(log.codes[at]), log.offsets[at], log.lengths[at]
             counts[code] += 1
@@ -72,7 +71,7 @@ def write(path: Path, log: Log, device: int, since_us: int, until_us: int) -> di
                 end = (offset + length + BLOCK_BYTES - 1) // BLOCK_BYTES
                 seen.update(range(offset // BLOCK_BYTES, end))
             file.write(f"{device},{code},{offset},{length},{log.times_us[at] - since_us}\n")
-    compress(plain)
+    compress(path)
     last_us = log.times_us[chosen[-1]] if chosen else since_us
     return {
         "requests": len(chosen),

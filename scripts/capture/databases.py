@@ -42,9 +42,7 @@ class Postgres(Application):
 
     def call(self, name: str, *arguments: str, check: bool = True) -> None:
         """Run one of PostgreSQL's programs as its user."""
-        environment = dict(
-            os.environ, PGHOST=str(self.sockets), PGDATABASE="postgres", LC_ALL="C"
-        )
+        environment = dict(os.environ, PGHOST=str(self.sockets), PGDATABASE="postgres", LC_ALL="C")
         subprocess.run(
             [*USER, self.program(name), *arguments],
             check=check,
@@ -70,7 +68,9 @@ class Postgres(Application):
             "logging_collector=off",
             *options,
         ]
-        self.control("start", "-l", str(self.sockets / "log"), "-o", " ".join(map("-c {}".format, settings)))
+        self.control(
+            "start", "-l", str(self.sockets / "log"), "-o", " ".join(map("-c {}".format, settings))
+        )
 
     def control(self, verb: str, *arguments: str) -> None:
         """Start or stop the server and wait for it."""
@@ -86,7 +86,14 @@ class Postgres(Application):
         (self.data / "pg").mkdir()
         shutil.chown(self.data / "pg", "postgres", "postgres")
         self.call(
-            "initdb", "-D", str(self.data / "pg"), "-E", "UTF8", "--locale=C", "--wal-segsize=16", "-N"
+            "initdb",
+            "-D",
+            str(self.data / "pg"),
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "--wal-segsize=16",
+            "-N",
         )
         self.up("fsync=off", "full_page_writes=off", "maintenance_work_mem=128MB")
 

@@ -38,8 +38,7 @@ QUERIES = {
     "SELECT c.nation, sum(l.price) FROM customer c JOIN orders o USING (ck) "
     "JOIN lineitem l USING (ok) WHERE o.odate >= {day} AND o.odate < {day} + 365 "
     "GROUP BY 1 ORDER BY 2 DESC": 2,
-    "SELECT sum(price*disc) FROM lineitem "
-    "WHERE sdate BETWEEN {day} AND {day} + 30 AND qty < 24": 2,
+    "SELECT sum(price*disc) FROM lineitem WHERE sdate BETWEEN {day} AND {day} + 30 AND qty < 24": 2,
     "SELECT p.brand, avg(l.qty) FROM part p JOIN lineitem l USING (pk) "
     "WHERE p.brand = {brand} GROUP BY 1": 2,
     "SELECT count(*) FROM (SELECT ok, price FROM lineitem WHERE mode = {mode} "

@@ -75,8 +75,9 @@ def factorise(block: Block) -> tuple[Block, Block]:
     for row in range(len(block)):
         block[row + 1 :, row] /= block[row, row]
         block[row + 1 :, row + 1 :] -= np.outer(block[row + 1 :, row], block[row, row + 1 :])
-    lower = np.linalg.inv(np.tril(block, -1) + np.eye(len(block)))
-    return lower, np.linalg.inv(np.triu(block))
+    lower: Block = np.asarray(np.linalg.inv(np.tril(block, -1) + np.eye(len(block))), np.float64)
+    upper: Block = np.asarray(np.linalg.inv(np.triu(block)), np.float64)
+    return lower, upper
 
 
 @dataclass

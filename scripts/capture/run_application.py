@@ -29,8 +29,8 @@ def main() -> None:
     name, phase, text = sys.argv[1:]
     wanted = json.loads(text)
     place = wanted["place"]
-    folders = {key: Path(place.pop(key)) for key in ("data", "scratch")}
-    application = settled(KINDS[name], Place(**folders, **place), wanted["settings"])
+    data, scratch = (Path(place.pop(key)) for key in ("data", "scratch"))
+    application = settled(KINDS[name], Place(data, scratch, **place), wanted["settings"])
     if phase == "prepare":
         application.prepare()
     else:

@@ -52,8 +52,8 @@ class Kv(Application):
             "seed": self.place.seed,
         }
         arguments = [f"--{key}={value}" for key, value in fixed.items()]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        subprocess.run(["db_bench", *arguments, *options], check=True, **quiet)
+        command = ["db_bench", *arguments, *options]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def prepare(self) -> None:
         """Load the database."""

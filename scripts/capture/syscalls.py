@@ -97,7 +97,7 @@ class Process:
             self.offsets[descriptor] = offset + moved
             return offset
         if "v" in call:
-            return int(rest.split("]")[-1].split(",")[2])
+            return int(rest.rsplit("]", maxsplit=1)[-1].split(",")[2])
         return int(rest.rsplit(",", 1)[1])
 
 

@@ -28,7 +28,7 @@ DEVICES = ("/dev/fuse", "/dev/loop-control")
 
 
 class NotPermittedError(Exception):
-    """This machine cannot capture a volume; the text says what is missing."""
+    """A volume cannot be captured here; the text says what is missing."""
 
 
 def check() -> None:
@@ -38,9 +38,13 @@ def check() -> None:
             raise NotPermittedError(f"{program}: not installed, expected from package {package}")
     for device in DEVICES:
         if not os.access(device, os.R_OK | os.W_OK):
-            raise NotPermittedError(f"{device}: not permitted, expected to be readable and writable")
+            raise NotPermittedError(
+                f"{device}: not permitted, expected to be readable and writable"
+            )
     if os.geteuid() != 0:
-        raise NotPermittedError("found a user without root's rights, expected root (mount, losetup)")
+        raise NotPermittedError(
+            "found a user without root's rights, expected root (mount, losetup)"
+        )
 
 
 def output_of(*command: str) -> str:

@@ -34,7 +34,10 @@ Cases = list[tuple[Division, Case]]
 
 def notes(what: Mixes) -> list[str]:
     """Return what to know before the numbers."""
-    found = ["Goals are judged on the hit ratio of the whole run. A goal that is met is marked ✓."]
+    found = [
+        "Goals are judged on the hit ratio of the whole run. A goal that is met is marked ✓.",
+        "A block access waits if it misses, or if its block is still being read ahead.",
+    ]
     if what.divide > 1:
         found.append(f"Sizes of caches are divided by {words.significant(what.divide)}.")
     return found
@@ -157,6 +160,7 @@ def _beside(what: Mixes, figure: MixSpec, size: float) -> list[Table]:
     names = [tenant["name"] for tenant in what.cases(figure, size)[0][1]["tenants"]]
     headers = ["partition", "by", "hit ratio", *(f"{name} hits" for name in names), "most gained"]
     headers += ["run time", *(f"{name} runs" for name in names)]
+    headers += ["least run time", *(f"{name} waits" for name in names)]
     title = (
         f"quotients by partitions without goals, {words.size(_capacity(what.cases(figure, size)))}"
     )
@@ -170,7 +174,15 @@ def _quotients(case: Case, base: Case) -> list[str]:
     cells = [words.times(case["total"]["hit_ratio"], base["total"]["hit_ratio"])]
     cells += [words.significant(gain) for gain in [*gains, max(gains)]]
     cells.append(words.times(case["total"]["run_time_ns"], base["total"]["run_time_ns"]))
-    return cells + [words.times(own["run_time_ns"], other["run_time_ns"]) for own, other in pairs]
+    runs = [own["run_time_ns"] / max(other["run_time_ns"], 1) for own, other in pairs]
+    cells += [words.significant(one) for one in [*runs, min(runs)]]
+    waits = [(_waits(case, at), _waits(base, at)) for at in range(len(pairs))]
+    return cells + [words.times(own, other) for own, other in waits]
+
+
+def _waits(case: Case, tenant: int) -> int:
+    """Return how many block accesses of a tenant waited for the backing device to read."""
+    return int(case["timing"]["tenants"][tenant]["demand_misses"])
 
 
 def _gains(case: Case, base: Case) -> list[float]:
@@ -203,6 +215,11 @@ def _table(what: Mixes, figure: MixSpec, size: float) -> Table:
         headers.append(f"{tenant['name']} runs")
         columns.append([words.Number(f"{time / NS_PER_S:.0f}s", time) for time in times])
         best.append(best_index(times, highest=False))
+    for at, tenant in enumerate(tenants):
+        waits = [_waits(case, at) for _, case in cases]
+        headers.append(f"{tenant['name']} waits")
+        columns.append([words.count(one) for one in waits])
+        best.append(best_index(waits, highest=False))
     headers += ["moved each time", "turns"]
     columns.append([_share(case["total"].get("moved_mean")) for _, case in cases])
     columns.append([words.count(case["total"].get("turns")) for _, case in cases])

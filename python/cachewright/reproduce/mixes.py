@@ -2,7 +2,9 @@
 
 For: which mixes, sizes and partitions a figure needs, and running them. Must never know: how a
 figure is drawn, how anything is measured. `[stack]` of `setup.toml` is the machine, `[app.NAME]`
-how an application sends its requests, `[[partition]]` what is compared; a figure names its tenants.
+how an application sends its requests, `[[partition]]` what is compared, `[[variant]]` other
+readings of the paper, each with settings of its own for figures with `variants`; a figure names its
+tenants.
 Units: MiB in specs, divided by `quick_divide` where traces are small.
 """
 
@@ -15,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright import api
+from cachewright._native import SpecError
 from cachewright.reproduce import specs
 from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, among
 
@@ -32,10 +35,14 @@ Case = dict[str, Any]
 
 @dataclass(frozen=True)
 class Division:
-    """One row of a figure: a partition with its settings."""
+    """One row of a figure: a partition with its settings; `settings` differ from the stack's.
+
+    They are by dotted key; a key of `tenant` is set for every tenant.
+    """
 
     title: str
     partition: str
+    settings: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,7 @@ class Found:
     """What was run for a figure; what it does not show is absent."""
 
     result: Result | None = None
+    variants: list[Result] = field(default_factory=list)
     plan: dict[str, Any] | None = None
     curves: Curves | None = None
     alone: dict[str, Result] = field(default_factory=dict)
@@ -86,16 +94,21 @@ class Mixes:
         result = self.found[figure.name].result
         if result is None:
             return []
-        width, at = len(figure.divisions), figure.sizes.index(size)
-        cases = result.document["cases"][at * width : (at + 1) * width]
-        return list(zip(figure.divisions, cases, strict=True))
+        at = figure.sizes.index(size)
+        found: list[tuple[Division, Case]] = []
+        runs = [result, *self.found[figure.name].variants]
+        for run, divisions in zip(runs, _apart(figure), strict=True):
+            width = len(divisions)
+            cases = run.document["cases"][at * width : (at + 1) * width]
+            found += zip(divisions, cases, strict=True)
+        return found
 
     def count(self) -> int:
         """Return how many cases were run."""
         return sum(
             len(one.document["cases"])
             for found in self.found.values()
-            for one in (found.result, *found.alone.values())
+            for one in (found.result, *found.variants, *found.alone.values())
             if one is not None
         )
 
@@ -105,7 +118,13 @@ class Mixes:
             folder = None if out is None else Path(out) / figure.name
             found = self.found[figure.name] = Found()
             if figure.shows == "mix":
-                found.result = self._compare(figure, folder, threads, progress)
+                for number, divisions in enumerate(_apart(figure)):
+                    own = folder if folder is None or not number else folder / f"variant-{number}"
+                    result = self._compare(figure, divisions, own, threads, progress)
+                    if number:
+                        found.variants.append(result)
+                    else:
+                        found.result = result
                 found.plan = self._plan(figure, threads, progress)
             elif figure.shows == "alone":
                 found.curves = self._curves(figure, threads, progress)
@@ -135,16 +154,29 @@ class Mixes:
         return table
 
     def _app(self, app: str) -> dict[str, Any]:
-        return dict(self.setup.document["app"][app])
+        own = dict(self.setup.document["app"][app])
+        if not self.setup.whole:
+            # Small traces know nothing of processes.
+            own.pop("pauses", None)
+        return own
 
     def _compare(
-        self, figure: MixSpec, folder: Path | None, threads: int, progress: Progress | None
+        self,
+        figure: MixSpec,
+        divisions: Sequence[Division],
+        folder: Path | None,
+        threads: int,
+        progress: Progress | None,
     ) -> Result:
         vary = {
             "capacity": [self.size(size) for size in figure.sizes],
-            "partition": [one.partition for one in figure.divisions],
+            "partition": [one.partition for one in divisions],
         }
         stack = self._stack(figure, figure.tenants)
+        for key, value in divisions[0].settings:
+            table, name = key.split(".")
+            for one in stack["tenant"] if table == "tenant" else [stack[table]]:
+                one[name] = value
         return api.compare(stack, vary, out=folder, threads=threads, progress=progress)
 
     def _plan(
@@ -167,21 +199,44 @@ class Mixes:
 def load(setup: Setup) -> Mixes:
     """Return the figures of a paper, nothing run yet. Errors: `SpecError`."""
     path = setup.folder / SETUP
-    known = tuple(
-        Division(str(specs.key(path, one, "title")), str(specs.key(path, one, "partition")))
-        for one in specs.key(path, setup.document, "partition")
-    )
+    known = tuple(_division(path, one) for one in specs.key(path, setup.document, "partition"))
+    variants = tuple(_division(path, one) for one in setup.document.get("variant", []))
+    if not setup.whole:
+        # Small traces know nothing of processes.
+        variants = tuple(one for one in variants if "tenant.pauses" not in dict(one.settings))
     apps = {one.name for one in setup.workloads} & set(specs.key(path, setup.document, "app"))
     figures = [one for one in specs.figures(setup.folder) if not specs.lacks(setup, one[1])]
-    return Mixes(setup, [_figure(*one, known, apps) for one in figures])
+    return Mixes(setup, [_figure(*one, known, variants, apps) for one in figures])
+
+
+def _division(path: Path, table: Mapping[str, Any]) -> Division:
+    settings = table.get("settings", {})
+    for key in settings:
+        if key.count(".") != 1:
+            raise SpecError(f"{path}: `settings`: found `{key}`, expected `table.key`")
+    title, partition = (str(specs.key(path, table, key)) for key in ("title", "partition"))
+    return Division(title, partition, tuple(settings.items()))
+
+
+def _apart(figure: MixSpec) -> list[list[Division]]:
+    """Return the divisions of a figure by stack: first those of the paper's own settings."""
+    found: dict[tuple[tuple[str, Any], ...], list[Division]] = {(): []}
+    for one in figure.divisions:
+        found.setdefault(one.settings, []).append(one)
+    return list(found.values())
 
 
 def _figure(
-    path: Path, document: dict[str, Any], known: tuple[Division, ...], apps: set[str]
+    path: Path,
+    document: dict[str, Any],
+    known: tuple[Division, ...],
+    variants: tuple[Division, ...],
+    apps: set[str],
 ) -> MixSpec:
     fields = specs.head(path, document, SHOWN)
     about = document["figure"]
     titles = {one.title: one for one in known}
+    others = variants if about.get("variants", False) else ()
     for key in ("partitions", "plan"):
         for title in about.get(key, []):
             among(path, key, title, titles)
@@ -193,7 +248,7 @@ def _figure(
         **fields,
         sizes=tuple(float(size) for size in specs.key(path, about, "sizes_mib")),
         tenants=tenants,
-        divisions=tuple(chosen),
+        divisions=(*chosen, *others),
         plan=tuple(about.get("plan", [])),
         over_time=bool(about.get("over_time", False)),
     )

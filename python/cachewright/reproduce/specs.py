@@ -22,6 +22,8 @@ SPECS = "specs"
 SHARED = "CACHEWRIGHT_SHARED"
 LAST = 1000
 GIVEN = "given"
+# Says in a setup that the paths of `[[trace]]` are relative to it, not to the reference folder.
+HERE = "traces_here"
 WHOLE = ("trace", GIVEN)
 
 
@@ -163,7 +165,7 @@ def setup_in(folder: Path, *, quick: bool, traces: Path | None = None) -> Setup:
     """
     path = folder / SETUP
     document = toml(path)
-    shared = _shared()
+    shared = folder if document.get(HERE) else _shared()
     if traces is not None:
         kind, base = GIVEN, traces
     elif quick:
@@ -197,7 +199,8 @@ def _tables(
 
 def workloads(setup: Setup, document: Mapping[str, Any]) -> tuple[Workload, ...]:
     """Return the workloads of a study's own table, as those of `setup.toml` are found."""
-    base = _shared() if setup.kind == "trace" else setup.folder
+    own = setup.document.get(HERE) or setup.kind != "trace"
+    base = setup.folder if own else _shared()
     tables = _tables(setup.folder / SETUP, document, setup.kind, setup.traces)
     return _workloads(base or setup.folder, tables)
 

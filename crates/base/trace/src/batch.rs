@@ -5,6 +5,16 @@
 
 use cachewright_types::Op;
 
+/// Who asked, where a trace names processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// The process, by its number in the trace.
+    pub process: u32,
+    /// Nanoseconds since its last call ended; of its first call, since the call before it in the
+    /// trace did.
+    pub pause_ns: u64,
+}
+
 /// One request as a trace file states it: no tenant yet, only the file's own volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
@@ -20,7 +30,7 @@ pub struct Record {
     pub volume: u32,
 }
 
-/// Requests by columns; all columns have the same length, but `pause_ns` may be empty.
+/// Requests by columns; all columns have the same length, but `calls` may be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     /// Nanoseconds in the trace's own epoch.
@@ -33,9 +43,8 @@ pub struct Batch {
     pub op: Vec<Op>,
     /// Index into the reader's volumes.
     pub volume: Vec<u32>,
-    /// What passed between a request and the call before it of the same process; empty where the
-    /// format does not say.
-    pub pause_ns: Vec<u64>,
+    /// Which process asked, and after what pause; empty where the format does not say.
+    pub calls: Vec<Call>,
 }
 
 impl Batch {
@@ -56,7 +65,7 @@ impl Batch {
         self.length_bytes.clear();
         self.op.clear();
         self.volume.clear();
-        self.pause_ns.clear();
+        self.calls.clear();
     }
 
     /// Appends one request.

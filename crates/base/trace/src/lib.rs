@@ -20,7 +20,7 @@ mod text;
 mod units;
 pub mod write;
 
-pub use batch::{Batch, Record};
+pub use batch::{Batch, Call, Record};
 pub use error::{BadRecord, Skipped, TraceError};
 pub use formats::{FORMATS, FormatEntry, OptionSpec, open, open_bytes, recognise, recognise_bytes};
 pub use intern::{InternError, Interner};

@@ -15,7 +15,7 @@ mod input;
 
 pub use input::{Stop, TIME_SCALES, TenantInput, TenantSource};
 
-use crate::{Skipped, TraceError};
+use crate::{Call, Skipped, TraceError};
 use cachewright_types::Op;
 use input::Input;
 use std::cmp::Reverse;
@@ -46,8 +46,8 @@ pub struct WorkloadBatch {
     pub tenant: Vec<u16>,
     /// Address space: index into [`Workload::spaces`].
     pub space: Vec<u32>,
-    /// What passed before each request since its process's last call; 0 where that is not known.
-    pub pause_ns: Vec<u64>,
+    /// Which process asked, and after what pause; 0 and none where that is not known.
+    pub calls: Vec<Call>,
 }
 
 impl WorkloadBatch {
@@ -69,7 +69,7 @@ impl WorkloadBatch {
         self.op.clear();
         self.tenant.clear();
         self.space.clear();
-        self.pause_ns.clear();
+        self.calls.clear();
     }
 }
 

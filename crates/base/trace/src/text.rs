@@ -8,7 +8,7 @@ use crate::formats::shown;
 use crate::lines::{LONGEST_LINE_BYTES, Line, LineScanner};
 use crate::reader::RequestBound;
 use crate::source::{HEAD_BYTES, Source};
-use crate::{BadRecord, Batch, OnBadRecord, OpenOptions, Record, Skipped, TraceError, TraceReader};
+use crate::{BadRecord, Batch, Call, OnBadRecord, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use hashbrown::HashMap;
 
 /// Most volumes that one trace may name.
@@ -29,9 +29,8 @@ pub(crate) trait LineParser: Send {
         b','
     }
 
-    /// What passed before the request of the last line since the same process's last call, where
-    /// the format says it of every request.
-    fn pause_ns(&self) -> Option<u64> {
+    /// Who asked for what the last line says, where the format says it of every request.
+    fn call(&self) -> Option<Call> {
         None
     }
 
@@ -194,7 +193,7 @@ impl<P: LineParser> TraceReader for TextReader<P> {
                     Ok(Some(record)) => {
                         if !self.bound.refuses(record.op, record.length_bytes) {
                             batch.push(record);
-                            batch.pause_ns.extend(self.parser.pause_ns());
+                            batch.calls.extend(self.parser.call());
                             count += 1;
                             continue;
                         }

@@ -5,11 +5,11 @@
 //! within the call, bytes. `R` read, `W` write, `S` fsync or fdatasync
 //! (offset and length 0), which becomes a flush. Every file is a volume named by its `file_id`, so
 //! that each has an address space of its own. A request's pause is what passed since the end of its
-//! process's last call, or since that call began where durations were not recorded. Source: the
-//! README beside our captures.
+//! process's last call, or since that call began where durations were not recorded; a process's
+//! first call pauses since the call before it. Source: the README beside our captures.
 
 use super::FormatEntry;
-use crate::Record;
+use crate::{Call, Record};
 use crate::fields::{Extent, Fault, Fields, MICROSECOND_NS, expected};
 use crate::text::{LineParser, TextReader, Volumes, trial};
 use cachewright_types::Op;
@@ -35,9 +35,11 @@ const EXTENT: Extent =
 #[derive(Default)]
 struct Syscall {
     /// When the last call of each process ended.
-    ended_ns: HashMap<u64, u64, FixedState>,
-    /// What passed before the last request.
-    pause_ns: u64,
+    ended_ns: HashMap<u32, u64, FixedState>,
+    /// When the last call of any process ended.
+    last_ns: u64,
+    /// Who asked for the last request.
+    call: Call,
 }
 
 impl LineParser for Syscall {
@@ -46,6 +48,7 @@ impl LineParser for Syscall {
         let mut fields = Fields::<b','>::new(line);
         let time_ns = fields.ticks_ns(MICROSECOND_NS, expected::MICROSECONDS)?;
         let process = fields.number(PID)?;
+        let process = u32::try_from(process).map_err(|_| fields.fault(PID))?;
         let file = fields.number(FILE)?;
         let offset = fields.number(expected::OFFSET_BYTES)?;
         let length = fields.number(expected::LENGTH_BYTES)?;
@@ -57,13 +60,15 @@ impl LineParser for Syscall {
         fields.end()?;
         let (offset_bytes, length_bytes) = EXTENT.bytes(op, offset, length)?;
         let volume = volumes.numbered(file, 3)?;
-        let ended = self.ended_ns.insert(process, time_ns.saturating_add(took_ns));
-        self.pause_ns = ended.map_or(0, |ended_ns| time_ns.saturating_sub(ended_ns));
+        let end_ns = time_ns.saturating_add(took_ns);
+        let since_ns = self.ended_ns.insert(process, end_ns).unwrap_or(self.last_ns);
+        self.last_ns = end_ns;
+        self.call = Call { process, pause_ns: time_ns.saturating_sub(since_ns) };
         Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
     }
 
-    fn pause_ns(&self) -> Option<u64> {
-        Some(self.pause_ns)
+    fn call(&self) -> Option<Call> {
+        Some(self.call)
     }
 
     fn length_column(&self) -> u32 {
@@ -107,15 +112,15 @@ mod tests {
             let mut reader = TextReader::new(source, Syscall::default(), &OpenOptions::default());
             let mut batch = Batch::default();
             assert_eq!(reader.read(&mut batch, 9).unwrap_or(0), 4);
-            batch.pause_ns
+            batch.calls.iter().map(|call| call.pause_ns).collect::<Vec<u64>>()
         };
         let calls = |durations: [&str; 4]| {
             let lines = ["0,7,1,0,9,R", "5,8,1,0,9,R", "40,7,1,9,9,R", "45,8,1,0,0,S"];
             let lines = lines.iter().zip(durations).map(|(line, took)| format!("{line}{took}\n"));
             lines.collect::<String>()
         };
-        assert_eq!(pauses(&calls([""; 4])), [0, 0, 40_000, 40_000]);
-        assert_eq!(pauses(&calls([",30", ",100", ",1", ",9"])), [0, 0, 10_000, 0]);
+        assert_eq!(pauses(&calls([""; 4])), [0, 5_000, 40_000, 40_000]);
+        assert_eq!(pauses(&calls([",3", ",100", ",1", ",9"])), [0, 2_000, 37_000, 0]);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 use super::cut::Cut;
 use super::{Space, WorkloadBatch};
 use crate::formats::open;
-use crate::{Batch, OpenOptions, Record, Skipped, TraceError, TraceReader};
+use crate::{Batch, Call, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::seed::mix;
 use cachewright_types::{Nanos, Op, nearest};
 use std::ops::{Range, RangeInclusive};
@@ -248,9 +248,9 @@ impl Input {
         self.next = range.end;
         self.number_spaces(tenant, range.clone(), batch, spaces);
         batch.tenant.resize(batch.tenant.len() + range.len(), tenant);
-        let pauses = self.buffer.pause_ns.get(range.clone()).unwrap_or_default();
-        batch.pause_ns.extend_from_slice(pauses);
-        batch.pause_ns.resize(batch.tenant.len(), 0);
+        let calls = self.buffer.calls.get(range.clone()).unwrap_or_default();
+        batch.calls.extend_from_slice(calls);
+        batch.calls.resize(batch.tenant.len(), Call::default());
         if batch.op.is_empty() && range.len() == self.buffer.len() {
             std::mem::swap(&mut batch.time_ns, &mut self.buffer.time_ns);
             std::mem::swap(&mut batch.offset_bytes, &mut self.buffer.offset_bytes);
@@ -361,8 +361,8 @@ impl Input {
             }
             return Ok(());
         }
-        for pause_ns in &mut self.buffer.pause_ns {
-            *pause_ns = (*pause_ns as f64 * self.time_scale).round() as u64;
+        for call in &mut self.buffer.calls {
+            call.pause_ns = (call.pause_ns as f64 * self.time_scale).round() as u64;
         }
         for time_ns in &mut *times {
             self.out_of_order += u64::from(*time_ns < self.latest_ns);
@@ -425,8 +425,8 @@ impl Input {
             order.sort_by_key(|index| self.buffer.time_ns[*index]);
             let mut sorted = Batch::default();
             order.iter().for_each(|index| sorted.push(self.buffer.get(*index)));
-            let pauses = &self.buffer.pause_ns;
-            sorted.pause_ns.extend(order.iter().filter_map(|index| pauses.get(*index)));
+            let calls = &self.buffer.calls;
+            sorted.calls.extend(order.iter().filter_map(|index| calls.get(*index)));
             self.buffer = sorted;
         }
         self.out_of_order = late;
@@ -458,8 +458,8 @@ fn keep(batch: &mut Batch, start: usize, wanted: impl Fn(&Record) -> bool) -> us
             batch.length_bytes[kept] = record.length_bytes;
             batch.op[kept] = record.op;
             batch.volume[kept] = record.volume;
-            if let Some(pause_ns) = batch.pause_ns.get(index).copied() {
-                batch.pause_ns[kept] = pause_ns;
+            if let Some(call) = batch.calls.get(index).copied() {
+                batch.calls[kept] = call;
             }
             kept += 1;
         }
@@ -474,5 +474,5 @@ fn truncate(batch: &mut Batch, len: usize) {
     batch.length_bytes.truncate(len);
     batch.op.truncate(len);
     batch.volume.truncate(len);
-    batch.pause_ns.truncate(len);
+    batch.calls.truncate(len);
 }

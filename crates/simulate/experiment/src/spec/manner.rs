@@ -110,6 +110,10 @@ pub fn check(
         if !closed && tenant.repeat {
             return Err(format!("`tenant[{number}].repeat`: found without them, {expected}"));
         }
+        if tenant.repeat && tenant.recorded_pauses {
+            let expected = "expected `think-time` where a trace is repeated";
+            return Err(format!("`tenant[{number}].pauses`: found `recorded`, {expected}"));
+        }
         if tenant.repeat && tenant.until.is_none() {
             let expected = "expected a time in `stop` or `replay.stop` at which that ends";
             return Err(format!("`tenant[{number}].repeat`: found without an end, {expected}"));

@@ -163,7 +163,7 @@ pub fn workload<'a>(
 
 /// A tenant that is to pause as recorded and whose trace says nothing of pauses.
 fn without_pauses(spec: &Spec, requests: &Requests) -> Option<usize> {
-    let lacks = |at: &usize| !requests.has_pauses(TenantId(*at as u16));
+    let lacks = |at: &usize| !requests.names_processes(TenantId(*at as u16));
     let mut wanting = (0..spec.tenants.len()).filter(|at| spec.tenants[*at].recorded_pauses);
     wanting.find(|at| !requests.is_empty() && lacks(at))
 }

@@ -37,7 +37,7 @@ pub use drive::{Replay, run};
 pub use machine::{Machine, Parts};
 pub use migrate::Migrated;
 pub use requests::{Layout, Placed, Requests, TooSmall};
-pub use settings::MachineSettings;
+pub use settings::{InFlight, MachineSettings};
 pub use slots::{InRooms, Slots};
 pub use source::Loop;
 pub use sums::{StepClock, StepSums};

@@ -1,7 +1,8 @@
 //! A workload as requests in memory, each placed on its backing device.
 //!
 //! For: timed replay, which needs addresses and lengths where a [`Recording`] has block ids. Must
-//! never know: caches, time models. Units: bytes, nanoseconds. Memory: 35 bytes per request, 8 more with pauses.
+//! never know: caches, time models. Units: bytes, nanoseconds. Memory: 35 bytes per request, 16 more where processes are
+//! named.
 //!
 //! A tenant's volumes lie one behind the other, tenants that share a device too. `as-is` keeps all
 //! distances within a volume; `compact` leaves out every chunk of the volume that no request ever
@@ -10,6 +11,7 @@
 
 use crate::recording::{LAST, RecordError, Recording, TRIM};
 use cachewright_device::choices;
+use cachewright_trace::Call;
 use cachewright_trace::merge::{Workload, WorkloadBatch};
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
 use std::ops::Range;
@@ -46,8 +48,8 @@ pub struct Requests {
     tenant: Vec<u16>,
     /// The volume until placed; then the first access in the recording.
     place: Vec<u32>,
-    /// What passed before each since its process's last call; empty where no trace says it.
-    pause_ns: Vec<u64>,
+    /// Which process asked for each; empty where no trace says it.
+    calls: Vec<Call>,
     spaces: u32,
 }
 
@@ -101,9 +103,9 @@ impl Requests {
                 requests.spaces = workload.spaces().len() as u32;
                 return Ok(requests);
             }
-            let paused = batch.pause_ns.iter().any(|pause_ns| *pause_ns > 0);
-            if paused && requests.pause_ns.is_empty() {
-                requests.pause_ns.resize(requests.len(), 0);
+            let named = batch.calls.iter().any(|call| *call != Call::default());
+            if named && requests.calls.is_empty() {
+                requests.calls.resize(requests.len(), Call::default());
             }
             for at in (0..batch.len()).filter(|at| trims || batch.op[*at] != Op::Trim) {
                 let data = matches!(batch.op[at], Op::Read | Op::Write);
@@ -114,9 +116,9 @@ impl Requests {
                 requests.tenant.push(batch.tenant[at]);
                 requests.place.push(batch.space[at]);
             }
-            if !requests.pause_ns.is_empty() {
+            if !requests.calls.is_empty() || named {
                 let kept = (0..batch.len()).filter(|at| trims || batch.op[*at] != Op::Trim);
-                requests.pause_ns.extend(kept.map(|at| batch.pause_ns[at]));
+                requests.calls.extend(kept.map(|at| batch.calls[at]));
             }
             if requests.len() as u64 > limit {
                 return Err(RecordError::TooLong { limit });
@@ -142,15 +144,15 @@ impl Requests {
         self.time_ns[at]
     }
 
-    /// What passed before a request since its process's last call; 0 where that is not known.
-    pub fn pause_ns(&self, at: usize) -> u64 {
-        self.pause_ns.get(at).copied().unwrap_or(0)
+    /// Which process asked for a request, and after what pause.
+    pub fn call(&self, at: usize) -> Call {
+        self.calls.get(at).copied().unwrap_or_default()
     }
 
-    /// Whether a tenant's trace says what passed between calls.
-    pub fn has_pauses(&self, tenant: TenantId) -> bool {
-        let mut pauses = self.pause_ns.iter().zip(&self.tenant);
-        pauses.any(|(pause_ns, of)| *pause_ns > 0 && *of == tenant.0)
+    /// Whether a tenant's trace names processes.
+    pub fn names_processes(&self, tenant: TenantId) -> bool {
+        let mut calls = self.calls.iter().zip(&self.tenant);
+        calls.any(|(call, of)| *call != Call::default() && *of == tenant.0)
     }
 
     /// Whose request it is.

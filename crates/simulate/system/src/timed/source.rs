@@ -2,16 +2,18 @@
 //!
 //! For: the order and the times of requests. Must never know: caches, devices, stack files. Units:
 //! nanoseconds. A tenant that repeats sends its first request after its last, as another one: the
-//! tags of both say so. A noisy one sends in its on-periods, and
-//! less or nothing in between.
+//! tags of both say so. A noisy one sends in its on-periods only.
 
 use super::drive::Replay;
 use super::machine::Answer;
 use super::requests::Requests;
 use crate::closed::NEVER_NS;
 use crate::noise::{Noise, Periods};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 /// Where a tag has how often its tenant began anew; below is the request's place.
 const LAP_SHIFT: u32 = 32;
@@ -29,7 +31,8 @@ pub enum Loop {
         queue_depth: Vec<u32>,
         /// Per tenant.
         think_ns: Vec<u64>,
-        /// Whether each tenant waits as long as its trace did between two calls instead.
+        /// Whether each process of a tenant's trace sends for itself instead, one request at a time
+        /// and after the pauses recorded.
         recorded: Vec<bool>,
         /// When each tenant begins.
         start_ns: Vec<u64>,
@@ -60,11 +63,9 @@ impl Loop {
 /// Where the next request comes from.
 #[derive(Default)]
 pub(super) struct Source {
-    /// Requests in order: of all tenants when open, else per tenant.
+    /// Requests in order: of all tenants when open, else per tenant, or per process of one.
     order: Vec<Vec<u32>>,
     next: Vec<usize>,
-    /// The request of each order whose recorded pause is the next to be made.
-    paused: Vec<usize>,
     /// Whether each order begins anew at its end.
     repeat: Vec<bool>,
     /// How often each order has begun anew, and when last.
@@ -75,8 +76,13 @@ pub(super) struct Source {
     depths: Vec<u32>,
     /// When each order sends, where that is not always.
     periods: Vec<Option<Periods>>,
-    /// When a tenant may send: (time, order of scheduling, tenant).
-    ready: BinaryHeap<Reverse<(u64, u64, u16)>>,
+    /// When something may be sent: (time, number of the schedule, order).
+    ready: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    /// The orders of each tenant of a closed loop.
+    of_tenant: Vec<Range<usize>>,
+    /// The order of each request, and the orders that begin after a request, where processes send.
+    of_process: HashMap<u32, u32, FixedState>,
+    begin_after: HashMap<u32, Vec<u32>, FixedState>,
     scheduled: u64,
 }
 
@@ -98,24 +104,22 @@ impl Source {
                 source.periods.push(None);
                 source.schedule_open(requests);
             }
-            Loop::Closed { queue_depth, start_ns, stop_ns, noise, repeat, .. } => {
-                source.order = requests.by_tenant(tenants);
-                source.next = vec![0; tenants];
-                source.paused = queue_depth.iter().map(|depth| depth.max(&1)).map(|one| *one as usize).collect();
-                source.stop_ns.clone_from(stop_ns);
-                source.repeat.clone_from(repeat);
-                source.laps = vec![(0, None); tenants];
-                source.depths = queue_depth.iter().map(|depth| *depth.max(&1)).collect();
-                let periods = noise.iter().zip(start_ns);
-                source.periods = periods
-                    .map(|(noise, start_ns)| noise.map(|noise| Periods::new(noise, *start_ns)))
-                    .collect();
-                for tenant in 0..tenants {
-                    if !wanted(tenant) {
-                        source.order[tenant].clear();
+            Loop::Closed { queue_depth, start_ns, recorded, .. } => {
+                for (tenant, order) in requests.by_tenant(tenants).into_iter().enumerate() {
+                    let first = source.order.len();
+                    let order = if wanted(tenant) { order } else { Vec::new() };
+                    let depth = if recorded[tenant] { 1 } else { queue_depth[tenant].max(1) };
+                    if recorded[tenant] {
+                        source.add_processes(&order, requests);
+                    } else {
+                        source.order.push(order);
                     }
-                    for _ in 0..source.depths[tenant] {
-                        source.schedule(start_ns[tenant], tenant as u16);
+                    let orders = first..source.order.len();
+                    source.of_tenant.push(orders.clone());
+                    source.add_manners(&replay.pace, tenant, orders.len());
+                    source.depths.resize(source.order.len(), depth);
+                    for _ in 0..depth {
+                        source.schedule(start_ns[tenant], first as u32);
                     }
                 }
             }
@@ -124,40 +128,61 @@ impl Source {
     }
 
     /// An answer: in a closed loop its tenant may send again once it has thought.
-    ///
-    /// Recorded pauses are made in the order of requests, each once: with one request under way
-    /// each is made before its own request.
     pub(super) fn answered(&mut self, pace: &Loop, requests: &Requests, answer: &Answer) {
-        if let Loop::Closed { think_ns, recorded, .. } = pace {
-            let tenant = answer.tenant.index();
-            let pause_ns = if recorded[tenant] {
-                self.next_pause_ns(tenant, requests)
-            } else {
-                think_ns[tenant]
-            };
-            self.schedule(answer.finish_ns.saturating_add(pause_ns), answer.tenant.0);
+        let Loop::Closed { think_ns, recorded, .. } = pace else { return };
+        let tenant = answer.tenant.index();
+        let at = request_of(answer.tag) as u32;
+        if !recorded[tenant] {
+            let again = answer.finish_ns.saturating_add(think_ns[tenant]);
+            return self.schedule(again, self.of_tenant[tenant].start as u32);
+        }
+        let own = self.of_process.get(&at).copied();
+        for order in own.into_iter().chain(self.begin_after.remove(&at).unwrap_or_default()) {
+            let next = self.order[order as usize].get(self.next[order as usize]);
+            let pause_ns = next.map_or(0, |next| requests.call(*next as usize).pause_ns);
+            self.schedule(answer.finish_ns.saturating_add(pause_ns), order);
         }
     }
 
-    fn next_pause_ns(&mut self, tenant: usize, requests: &Requests) -> u64 {
-        let order = &self.order[tenant];
-        if order.is_empty() {
-            return 0;
+    /// Splits a tenant's requests into one order per process. The first process begins at once,
+    /// each other one after the request before its first.
+    fn add_processes(&mut self, all: &[u32], requests: &Requests) {
+        let first = self.order.len() as u32;
+        self.order.push(Vec::new());
+        let mut known: HashMap<u32, u32, FixedState> = HashMap::default();
+        for (place, at) in all.iter().enumerate() {
+            let process = requests.call(*at as usize).process;
+            let fresh = if known.is_empty() { first } else { self.order.len() as u32 };
+            let order = *known.entry(process).or_insert(fresh);
+            if order as usize == self.order.len() {
+                self.order.push(Vec::new());
+                self.begin_after.entry(all[place - 1]).or_default().push(order);
+            }
+            self.order[order as usize].push(*at);
+            self.of_process.insert(*at, order);
         }
-        let at = order[self.paused[tenant] % order.len()];
-        self.paused[tenant] += 1;
-        requests.pause_ns(at as usize)
     }
 
-    fn schedule(&mut self, time_ns: u64, tenant: u16) {
-        let lane = usize::from(tenant);
+    /// Notes how a tenant of a closed loop sends, for so many orders of its.
+    fn add_manners(&mut self, pace: &Loop, tenant: usize, orders: usize) {
+        let Loop::Closed { start_ns, stop_ns, noise, repeat, .. } = pace else { return };
+        let periods = || noise[tenant].map(|noise| Periods::new(noise, start_ns[tenant]));
+        self.next.resize(self.order.len(), 0);
+        self.laps.resize(self.order.len(), (0, None));
+        self.repeat.resize(self.order.len(), repeat[tenant]);
+        self.stop_ns.resize(self.order.len(), stop_ns[tenant]);
+        self.periods.extend((0..orders).map(|_| periods()));
+    }
+
+    fn schedule(&mut self, time_ns: u64, order: u32) {
+        let lane = order as usize;
         let repeats = self.repeat[lane] && !self.order[lane].is_empty();
         if repeats || self.next[lane] < self.order[lane].len() {
             let periods = self.periods[lane].as_mut();
             let depth = self.depths[lane];
             let begin = |periods: &mut Periods| periods.begin_within_ns(time_ns, depth);
             let time_ns = periods.map_or(time_ns, begin);
-            self.ready.push(Reverse((time_ns, self.scheduled, tenant)));
+            self.ready.push(Reverse((time_ns, self.scheduled, order)));
             self.scheduled += 1;
         }
     }
@@ -175,7 +200,10 @@ impl Source {
     /// Whether a tenant of a closed loop sends nothing from `now_ns` on; of an open loop it is not
     /// known here.
     pub(super) fn is_done(&self, pace: &Loop, tenant: usize, now_ns: u64) -> bool {
-        let sent = || !self.repeat[tenant] && self.next[tenant] >= self.order[tenant].len();
+        let sent = || {
+            let mut orders = self.of_tenant[tenant].clone();
+            orders.all(|one| !self.repeat[one] && self.next[one] >= self.order[one].len())
+        };
         *pace == Loop::Open || now_ns >= self.stop_ns[tenant] || sent()
     }
 
@@ -188,7 +216,7 @@ impl Source {
     /// of a tenant ascend.
     pub(super) fn take(&mut self) -> Option<u64> {
         let Reverse((now_ns, _, lane)) = self.ready.pop()?;
-        let lane = usize::from(lane);
+        let lane = lane as usize;
         if now_ns >= self.stop_ns[lane] {
             self.order[lane].truncate(self.next[lane]);
             self.repeat[lane] = false;
@@ -197,7 +225,7 @@ impl Source {
             let (lap, begun_ns) = self.laps[lane];
             if begun_ns == Some(now_ns) {
                 // All of a lap was answered from memory: time must go on before the next.
-                self.schedule(now_ns + EMPTY_LAP_NS, lane as u16);
+                self.schedule(now_ns + EMPTY_LAP_NS, lane as u32);
                 return None;
             }
             self.next[lane] = 0;

@@ -175,7 +175,7 @@ impl Whole<'_> {
             meter.answered(request.op, &answer, path.in_flash_ns());
         }
         self.times.answered(&request, &answer);
-        source.answered(&self.replay.pace, &answer);
+        source.answered(&self.replay.pace, self.replay.requests, &answer);
     }
 
     /// Ends what ends until `now_ns`: the warm-up, intervals and windows. Errors: too many

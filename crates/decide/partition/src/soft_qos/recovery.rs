@@ -1,0 +1,74 @@
+//! Whether `soft-qos` recovers from a profile that flatters a tenant, by its own rules.
+//!
+//! For: two tenants whose hit ratios follow known curves. Must never know: devices. Units: blocks;
+//! hit ratios from 0 to 1. What is found: a point of the profile is corrected only when the tenant
+//! is held at that very size. A tenant held at its demand corrects it; one that is given more is
+//! stuck, because what it is given beyond its demand depends on the gains of the others.
+
+use super::{SoftQos, SoftQosSettings};
+use crate::registry::Registered;
+use crate::{Partitioner, Quotas, TenantView};
+use cachewright_types::Seed;
+
+const TOTAL: u32 = 120;
+/// The flattered tenant hits from so many blocks on.
+const CLIFF: u32 = 70;
+const GOAL: f64 = 0.8;
+const ACCESSES: u64 = 1000;
+/// What its first tenth says: the goal is met in one block. And the whole of it.
+const FLATTERED: [(u32, f64); 3] = [(1, 0.8), (60, 0.85), (120, 0.9)];
+const HONEST: [(u32, f64); 3] = [(1, 0.0), (60, 0.0), (120, 0.9)];
+const OTHER: [(u32, f64); 3] = [(1, 0.01), (60, 0.6), (120, 1.0)];
+
+/// What the flattered tenant comes to: its quotas, and its hit ratio over the second half.
+fn settles(profile: &[(u32, f64)], other_goal: f64, cumulative: bool) -> (Vec<u32>, f64) {
+    let settings = SoftQosSettings { cumulative, ..SoftQosSettings::default() };
+    let mut scheme = SoftQos::new(&settings, 2, Seed(1));
+    let (mut quotas, mut given, mut hits) = (vec![0, 0], Vec::new(), 0);
+    for interval in 0..400 {
+        let cliff = if quotas[0] >= CLIFF { 900 } else { 0 };
+        let slope = u64::from(quotas[1].min(100)) * 10;
+        let view = |hits, goal, profile| TenantView {
+            accesses: if interval == 0 { 0 } else { ACCESSES },
+            hits: if interval == 0 { 0 } else { hits },
+            goal_hit_ratio: Some(goal),
+            profile,
+            ..TenantView::default()
+        };
+        let views = [view(cliff, GOAL, profile), view(slope, other_goal, &OTHER)];
+        let Quotas::PerTenant(next) = scheme.divide(&views, TOTAL) else { return (given, 0.0) };
+        hits += if interval >= 200 { cliff } else { 0 };
+        given.push(next[0]);
+        quotas = next;
+    }
+    (given, hits as f64 / (200 * ACCESSES) as f64)
+}
+
+#[test]
+fn a_tenant_that_is_given_more_than_a_flattering_demand_is_stuck() {
+    for cumulative in [true, false] {
+        // 70 and 40 blocks meet both goals. The profile's one block is never tried again.
+        let (quotas, ratio) = settles(&FLATTERED, 0.4, cumulative);
+        assert_eq!(quotas.last(), quotas.get(300), "nothing moves any more");
+        assert!(quotas[10..].iter().all(|quota| (2..CLIFF).contains(quota)), "{quotas:?}");
+        assert!(ratio < GOAL, "{ratio}");
+    }
+}
+
+#[test]
+fn a_tenant_held_at_its_demand_corrects_its_profile() {
+    for cumulative in [true, false] {
+        // The other's goal cannot be met beside it, so that nothing is left to give.
+        let (quotas, ratio) = settles(&FLATTERED, 0.99, cumulative);
+        assert_eq!(quotas[0], 1, "the flattering demand");
+        assert!(ratio >= GOAL, "{ratio} {quotas:?}");
+    }
+}
+
+#[test]
+fn a_profile_of_the_whole_application_is_enough() {
+    for cumulative in [true, false] {
+        let (quotas, ratio) = settles(&HONEST, 0.4, cumulative);
+        assert!(ratio >= GOAL, "{ratio} {quotas:?}");
+    }
+}
