@@ -157,8 +157,8 @@ def test_a_mix_that_cannot_be_is_refused(folder: Path) -> None:
     own = folder / "specs" / "soft-qos"
     shutil.copytree(SPECS / "soft-qos", own)
     figure = (own / "fig7a.toml").read_text()
-    (own / "fig7a.toml").write_text(figure.replace('app = "dss"', 'app = "dds"'))
-    with pytest.raises(SpecError, match="`app`: found `dds`, expected one of dss, lu"):
+    (own / "fig7a.toml").write_text(figure.replace('app = "scan"', 'app = "scam"'))
+    with pytest.raises(SpecError, match="`app`: found `scam`, expected one of lu, oltp"):
         reproduce.load("soft-qos", None, quick=True, specs=folder / "specs")
     (own / "fig7a.toml").write_text(figure.replace('"mix"', '"pie"'))
     with pytest.raises(SpecError, match="`shows`: found `pie`, expected one of mix"):

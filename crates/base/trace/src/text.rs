@@ -8,7 +8,9 @@ use crate::formats::shown;
 use crate::lines::{LONGEST_LINE_BYTES, Line, LineScanner};
 use crate::reader::RequestBound;
 use crate::source::{HEAD_BYTES, Source};
-use crate::{BadRecord, Batch, Call, OnBadRecord, OpenOptions, Record, Skipped, TraceError, TraceReader};
+use crate::{
+    BadRecord, Batch, Call, OnBadRecord, OpenOptions, Record, Skipped, TraceError, TraceReader,
+};
 use hashbrown::HashMap;
 
 /// Most volumes that one trace may name.

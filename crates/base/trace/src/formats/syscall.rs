@@ -9,9 +9,9 @@
 //! first call pauses since the call before it. Source: the README beside our captures.
 
 use super::FormatEntry;
-use crate::{Call, Record};
 use crate::fields::{Extent, Fault, Fields, MICROSECOND_NS, expected};
 use crate::text::{LineParser, TextReader, Volumes, trial};
+use crate::{Call, Record};
 use cachewright_types::Op;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;

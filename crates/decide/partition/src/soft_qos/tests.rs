@@ -108,12 +108,11 @@ fn a_tenant_that_sleeps_keeps_its_table_and_lends_its_blocks_if_allowed() {
         profile: &profile,
         ..TenantView::default()
     };
-    let quotas = |soft: &mut SoftQos, counts: [(u64, u64); 2]| match soft
-        .divide(&counts.map(view), 100)
-    {
-        Quotas::PerTenant(quotas) => quotas,
-        other => panic!("quotas of its own for each, not {other:?}"),
-    };
+    let quotas =
+        |soft: &mut SoftQos, counts: [(u64, u64); 2]| match soft.divide(&counts.map(view), 100) {
+            Quotas::PerTenant(quotas) => quotas,
+            other => panic!("quotas of its own for each, not {other:?}"),
+        };
     for lend_after in [0, 3] {
         let settings = SoftQosSettings { lend_after, ..SoftQosSettings::default() };
         let mut soft = SoftQos::new(&settings, 2, Seed(1));
@@ -121,8 +120,7 @@ fn a_tenant_that_sleeps_keeps_its_table_and_lends_its_blocks_if_allowed() {
         let awake = quotas(&mut soft, [(100, 50); 2]);
         assert_eq!(quotas(&mut soft, [SILENT; 2]), awake, "nothing was learned");
         let table = soft.table(1).cloned();
-        let asleep: Vec<u32> =
-            (0..6).map(|_| quotas(&mut soft, [(100, 50), SILENT])[1]).collect();
+        let asleep: Vec<u32> = (0..6).map(|_| quotas(&mut soft, [(100, 50), SILENT])[1]).collect();
         assert_eq!(soft.table(1).cloned(), table);
         let demand = table.and_then(|table| table.demand(0.4)).unwrap_or(0);
         // The silent interval was the first of the three.
