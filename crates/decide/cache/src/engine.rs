@@ -347,8 +347,7 @@ impl<P: Policy> Engine<P> {
         counts.request_hits += u64::from(all_hit);
     }
 
-    /// Counts read hits of the tenant's last request as misses; `all_hit` says that all its blocks
-    /// hit.
+    /// Counts read hits of a tenant's last request as misses; `all_hit`: all its blocks hit.
     pub fn recount(&mut self, tenant: TenantId, blocks: u64, all_hit: bool) {
         let counts = &mut self.counts[tenant.index()];
         debug_assert!(blocks <= counts.read_hits, "only hits are recounted");

@@ -189,6 +189,9 @@ impl Decider for Told {
     fn hits(&self, tenant: TenantId) -> u64 {
         self.inner.hits(tenant)
     }
+    fn recount(&mut self, tenant: TenantId, blocks: u64, all_hit: bool) {
+        self.inner.recount(tenant, blocks, all_hit);
+    }
     fn dirty_blocks(&self) -> u64 {
         self.inner.dirty_blocks()
     }
