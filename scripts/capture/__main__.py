@@ -10,6 +10,7 @@ bytes and microseconds in traces.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import shutil
@@ -143,6 +144,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("volumes"), help="where traces go")
     parser.add_argument("--work", type=Path, help="parent of the scratch folder")
     wanted = parser.parse_args()
+    if importlib.util.find_spec("numpy") is None:
+        sys.exit(f"capture: {sys.executable} has no numpy, expected a Python that has")
     if table[wanted.name]["level"] == "block":
         enter_namespace()
     try:
