@@ -1,8 +1,8 @@
 //! A workload as requests in memory, each placed on its backing device.
 //!
 //! For: timed replay, which needs addresses and lengths where a [`Recording`] has block ids. Must
-//! never know: caches, time models. Units: bytes, nanoseconds. Memory: 35 bytes per request, 16 more
-//! where processes are named.
+//! never know: caches, time models. Units: bytes, nanoseconds. Memory: 35 bytes per request, 16
+//! more where processes are named.
 //!
 //! A tenant's volumes lie one behind the other, tenants that share a device too. `as-is` keeps all
 //! distances within a volume; `compact` leaves out every chunk of the volume that no request ever
