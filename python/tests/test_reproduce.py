@@ -6,6 +6,7 @@ For: `cachewright.reproduce` and its report. Must never know: how schemes decide
 from __future__ import annotations
 
 import dataclasses
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,25 @@ from conftest import Command
 from cachewright import RunError, SpecError, reproduce
 from cachewright.demand import Segments, TenantSegments
 from cachewright.report.reproduced_drive_alone import rank_correlation
-from cachewright.reproduce import jobs, recut, workload_kinds
+from cachewright.reproduce import claims, jobs, measured, recut, workload_kinds
 from cachewright.reproduce.specs import Workload
 from cachewright.train.kinds import Volume
 
 SPECS = Path(__file__).resolve().parents[2] / "specs"
+
+
+def measures_of(folder: Path) -> dict[str, float]:
+    """Return what a run in small measured: each name once, and no claim decided by it."""
+    found = measured.read(folder / measured.FILE)
+    assert not found.whole
+    assert not [name for name in found.measures if name.endswith(" (2)")], "names tell them apart"
+    for figure, tables in found.tables.items():
+        names = [table["name"] for table in tables]
+        assert len(set(names)) == len(names), f"{figure}: tables of one name"
+    judged = json.loads((folder / claims.FILE).read_text())["claims"]
+    assert judged
+    assert {one["status"] for one in judged} <= {"not run", "untested"}
+    return found.measures
 
 
 def test_every_figure_of_the_paper_runs_and_stands_beside_its_numbers(
@@ -34,15 +49,22 @@ def test_every_figure_of_the_paper_runs_and_stands_beside_its_numbers(
     page = (folder / "r" / "index.html").read_text()
     for paper in ("67.6 %", "0.909", "73.1%", "0.1 to 1.8 %", "9.2 at most"):
         assert paper in page, paper
-    assert page.count('<div class="figure">') == 5
+    assert page.count('<div class="figure">') == 7
     tables = (folder / "r" / "tables.md").read_text()
-    for title in ("Overall write amplification", "Ablation", "Metadata", "Every scheme"):
+    titles = ("Lifetimes of pages", "Overall write", "Readings of", "Ablation", "Metadata", "Every")
+    for title in titles:
         assert title in tables
     paper_row = next(line for line in tables.splitlines() if line.startswith("| paper |"))
-    assert paper_row == "| paper | average | 0.909 | 0.834 | 0.921 | 0.867 | - |"
+    assert paper_row == "| paper | average | 0.909 | 0.834 | 0.921 | 0.867 |" + 6 * " - |"
     rows = [line for line in tables.splitlines() if line.startswith("| none |")]
-    assert len(rows) == 4, "figure 7 in two sizes of pages, figure 9, every scheme"
+    assert len(rows) == 5, "figure 7 on two drives and in large pages, figure 9, every scheme"
     assert "shiro beside none and the rules" in answer.out
+    found = measures_of(folder / "r")
+    mean = {name: found[f"fig7/20%/{name}/mean"] for name in ("shiro", "none")}
+    change = found["fig7/20%, beside/shiro, none/(F-U)/U"]
+    assert change == pytest.approx(mean["shiro"] / mean["none"] - 1)
+    assert "Claims of the paper" in page
+    assert tables.startswith("### Claims of the paper")
     assert len(list((folder / "r").glob("*/wa.json"))) == 12
     first = answer.out
     assert command(*words, "--threads", "1").out == first
@@ -63,6 +85,7 @@ def test_kinds_are_told_apart_by_every_method(folder: Path, command: Command) ->
     assert answer.status == 0, answer.err
     assert "no reproduction" in answer.err
     assert "60 % at most" in (folder / "k" / "index.html").read_text()
+    assert "fig3/twsd/2 kinds" in measures_of(folder / "k")
     rows = [line for line in answer.out.splitlines() if line.startswith("twsd ")]
     assert len(rows) == 1
     assert len(list((folder / "k" / "models").glob("*/training.json"))) == 6
@@ -76,6 +99,8 @@ def test_what_enters_the_cache_is_compared_under_every_scheme(
     words = ["reproduce", "rc-rnn", "fig11", "--quick", "--specs", SPECS, "--out", "c"]
     answer = command(*words)
     assert answer.status == 0, answer.err
+    found = measures_of(folder / "c")
+    assert "fig11/beside/rc-rnn, larc/mean" in found
     rows = [line.split()[0] for line in answer.out.splitlines() if " 0." in line or " 1." in line]
     for scheme in ("lru", "reca", "rc-rnn", "rc-x", "belady-bypass", "benefit-oracle"):
         assert scheme in rows, scheme
@@ -116,8 +141,13 @@ def test_mixes_run_under_every_partition(folder: Path, command: Command) -> None
         quotients = [row for row in rows if row.split(" | ")[1] in ("shared", "equal")]
         assert len(rows) - len(quotients) == 16, partition
     assert len(list((folder / "q").glob("*/result.json"))) == 14
+    found = measures_of(folder / "q")
+    own, other = (found[f"fig14b/{one}/overall"] for one in ("soft-qos", "shared"))
+    assert found["fig14b/beside/soft-qos, shared/hit ratio"] == pytest.approx(own / other)
+    assert 0 <= found["all/goals met/mixes whose goals fit, all met/soft-qos"] <= 1
     low = tables.index("Goals too low (beyond the paper)")
-    assert "3 of 3" in tables[: tables.index("###", 10)]
+    met = tables.index("### Goals met")
+    assert "3 of 3" in tables[met : tables.index("###", met + 10)]
     assert "0.1" in tables[low:]
     assert "hit ratio" in answer.out
     assert command(*words, "--threads", "1").out == answer.out
@@ -157,8 +187,13 @@ def test_tenants_kept_apart_run_under_every_layout(folder: Path, command: Comman
         assert len([row for row in tables.splitlines() if row.startswith(f"| {layout} | ")]) >= 4
     assert "| dss (noisy) | oc-cache |" in tables
     base = [row for row in tables.splitlines() if row.startswith("| flashblox | ")]
-    assert sum("| 1.00 |" in row or "| **1.00** |" in row for row in base) == 4, "by itself it is 1"
-    assert "isolation by shared-cache" in answer.out
+    assert sum("| 1.00 |" in row or "| **1.00** |" in row for row in base) == 5, "by itself it is 1"
+    found = measures_of(folder / "o")
+    own, other = (found[f"fig4/{one}/isolation"] for one in ("oc-cache", "shared-cache"))
+    quotient = found["fig4/beside/oc-cache/isolation by shared-cache"]
+    assert quotient == pytest.approx(own / other)
+    for said in ("what tenants require", "C_v by shared-cache's", "harmonic mean"):
+        assert said in tables, said
     assert (folder / "o" / "fig3" / "oc-cache-1" / "throughput.parquet").is_file()
     again = command(*words, "--threads", "1")
     assert again.out == answer.out
@@ -196,6 +231,7 @@ def test_mixes_in_a_drive_run_under_every_scheme(folder: Path, command: Command)
     for scheme in schemes:
         assert len([row for row in tables.splitlines() if row.startswith(f"| {scheme} |")]) == 3
     assert "the paper's icache" in tables
+    assert "fig11/max, beside/2 tenants, icache/beside shared" in measures_of(folder / "i")
     assert "| seed 1 | seed 2 |" in tables
     for kind in ("forest", "mlp", "lstm", "the last label", "MBP", "OAP", "10 min"):
         assert f"| {kind} |" in tables or kind == "10 min", kind
@@ -315,7 +351,7 @@ def _first(tenant: TenantSegments, steps: int) -> dict[str, Any]:
 def test_what_does_not_exist_is_refused(folder: Path, command: Command) -> None:
     answer = command("reproduce", "shiro", "fig77", "--quick", "--specs", SPECS)
     assert answer.status == 2
-    assert "found figure `fig77`, expected one of fig7, fig7-16k, table5" in answer.err
+    assert "found figure `fig77`, expected one of fig1, fig7, fig7-live, fig7-16k" in answer.err
     answer = command("reproduce", "shirou", "--quick", "--specs", SPECS)
     assert "found paper `shirou`, expected one of" in answer.err
     answer = command("reproduce", "shiro", "--quick", "--specs", folder)

@@ -63,7 +63,7 @@ pub struct TenantSpec {
     pub request: Option<Bytes>,
 }
 
-const KEYS: [&str; 24] = [
+const KEYS: [&str; 25] = [
     "name",
     "trace",
     "format",
