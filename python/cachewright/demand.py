@@ -17,7 +17,30 @@ from numpy.typing import NDArray
 from cachewright import _native
 
 # L of the paper: the share by which a granule must shorten responses to be worth having.
-THRESHOLD = 0.05
+LEAST_GAIN = 0.05
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How labels are read off responses; the defaults are the paper's likeliest reading."""
+
+    from_off: bool = False
+    """Whether the step from a cache that is switched off to one granule counts."""
+
+    least_gain: float = LEAST_GAIN
+    """A step that gains less than this share is not worth its granule."""
+
+    gain_of: str = "before"
+    """Share of what: the response `before` the step, the `largest` gain, the `whole` gain."""
+
+    def points(self, responses: NDArray[np.float64]) -> NDArray[np.uint32]:
+        """Return MBP and OAP [rows, 2] in granules of mean responses [rows, 0 to all granules]."""
+        return _native.points(
+            np.ascontiguousarray(responses),
+            self.least_gain,
+            self.gain_of,
+            from_off=self.from_off,
+        )
 
 
 @dataclass(frozen=True)
@@ -46,10 +69,10 @@ class TenantSegments:
         means: NDArray[np.float64] = (sums / np.maximum(requests, 1)).T
         return means
 
-    def labels(self, threshold: float = THRESHOLD) -> NDArray[np.float64]:
+    def labels(self, reading: Reading | None = None) -> NDArray[np.float64]:
         """MBP and OAP of every interval as shares of the cache [intervals, 2]."""
         granules = len(self.response_ns) - 1
-        return _native.points(np.ascontiguousarray(self.latency_ns()), threshold) / granules
+        return (reading or Reading()).points(self.latency_ns()) / granules
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 import cachewright
 from cachewright import _native
-from cachewright.demand import Segments, TenantSegments
+from cachewright.demand import Reading, Segments, TenantSegments
 from cachewright.train import (
     ICacheTraining,
     MLCacheTraining,
@@ -33,9 +33,10 @@ from cachewright.train.cutting import Cutting
 from cachewright.train.mlcache import best_division, joint
 
 STEPS, GRANULES, INTERVALS, PHASE = 12, 4, 60, 5
-# Mean responses by granules: most is gained at the first granule, or at the third.
+# Mean responses by granules from a cache switched off on: of the granules after the first, most is
+# gained at the second, or at the third.
 CURVES = np.array([[100, 40, 39, 39, 39], [100, 98, 96, 40, 39]], dtype=np.float64)
-LABELS = np.array([[0.25, 0.5], [0.75, 1.0]], dtype=np.float32)
+LABELS = np.array([[0.5, 0.75], [0.75, 1.0]], dtype=np.float32)
 HOW = ICacheTraining(
     granules=GRANULES, steps=STEPS, window=STEPS, stride=3, epochs=6, batch=16, rate=3e-3
 )
@@ -93,16 +94,22 @@ def by_interval(one: TenantSegments) -> TenantSegments:
     )
 
 
-def slow_points(latency: NDArray[np.float64]) -> list[int]:
+def slow_points(latency: NDArray[np.float64], reading: Reading) -> list[int]:
     """Return MBP and OAP in granules by the words of the rule, for one window."""
-    gains = [max(float(a - b), 0.0) for a, b in itertools.pairwise(latency)]
-    if not any(gains):
+    first = 1 if reading.from_off else 2
+    sizes = range(first, len(latency))
+    gains = {size: max(float(latency[size - 1] - latency[size]), 0.0) for size in sizes}
+    most = max(gains.values(), default=0.0)
+    if most == 0.0:
         return [1, 1]
-    mbp = gains.index(max(gains)) + 1
-    for size in range(mbp + 1, len(latency)):
-        if gains[size - 1] < 0.05 * latency[size - 1]:
-            return [mbp, size]
-    return [mbp, len(latency) - 1]
+    mbp = min(size for size in sizes if gains[size] == most)
+    base = {
+        "before": lambda size: latency[size - 1],
+        "largest": lambda _: most,
+        "whole": lambda _: latency[first - 1] - min(latency[first:]),
+    }[reading.gain_of]
+    enough = (s for s in sizes if s > mbp and gains[s] < reading.least_gain * base(s))
+    return [mbp, next(enough, len(latency) - 1)]
 
 
 def test_latencies_are_means_over_a_window() -> None:
@@ -118,16 +125,26 @@ def test_latencies_are_means_over_a_window() -> None:
     assert cutting.latencies(idle, starts, STEPS).tolist() == [[0.0] * 5] * 3
 
 
-def test_labels_are_the_points_of_the_rule() -> None:
+@pytest.mark.parametrize("from_off", [False, True])
+@pytest.mark.parametrize("gain_of", ["before", "largest", "whole"])
+@pytest.mark.parametrize("least_gain", [0.05, 0.02])
+def test_labels_are_the_points_of_the_rule(
+    gain_of: str, least_gain: float, *, from_off: bool
+) -> None:
     one = tenant("a", 0)
+    reading = Reading(from_off, least_gain, gain_of)
     starts = np.arange(0, STEPS * (INTERVALS - 1), 7)
-    found = cutting.labels(one, starts, STEPS, GRANULES)
-    expected = [slow_points(row) for row in cutting.latencies(one, starts, STEPS)]
+    found = cutting.labels(one, starts, STEPS, GRANULES, reading)
+    expected = [slow_points(row, reading) for row in cutting.latencies(one, starts, STEPS)]
     np.testing.assert_allclose(found * GRANULES, expected, atol=1e-6)
-    np.testing.assert_array_equal(found[0], LABELS[0])
-    np.testing.assert_array_equal(
-        cutting.labels(one, np.array([STEPS * PHASE]), STEPS, GRANULES)[0], LABELS[1]
-    )
+
+
+def test_labels_of_two_intervals_by_hand() -> None:
+    one, starts = tenant("a", 0), np.array([0, STEPS * PHASE])
+    found = cutting.labels(one, starts, STEPS, GRANULES, Reading())
+    np.testing.assert_array_equal(found, LABELS)
+    from_off = cutting.labels(one, starts, STEPS, GRANULES, Reading(from_off=True))
+    np.testing.assert_array_equal(from_off, [[0.25, 0.5], [0.75, 1.0]])
 
 
 def test_a_replay_ends_with_its_last_request() -> None:
@@ -302,7 +319,7 @@ def test_a_forest_says_what_scikit_learn_does() -> None:
     def rows(starts: NDArray[np.int64]) -> NDArray[np.float32]:
         return cutting.pooled(cutting.inputs(found.tenants[0].features, starts, STEPS))
 
-    labels = cutting.labels(found.tenants[0], split.train, STEPS, GRANULES)
+    labels = cutting.labels(found.tenants[0], split.train, STEPS, GRANULES, Reading())
     grown = RandomForestRegressor(n_estimators=100, min_samples_leaf=8, random_state=1)
     grown.fit(rows(split.train), labels)
     model = _native.Model(trained.files["a.safetensors"])
@@ -313,6 +330,8 @@ def test_a_forest_says_what_scikit_learn_does() -> None:
 def test_settings_that_cannot_be_are_refused_before_a_replay() -> None:
     for change, message in (
         ({"model": "gru"}, "`model`: found `gru`, expected lstm, mlp, forest"),
+        ({"gain_of": "first"}, "`gain_of`: found `first`, expected before, largest, whole"),
+        ({"least_gain": 1.0}, "`least_gain`: found 1.0, expected 0 to below 1"),
         ({"features": "111"}, "`features`: found `111`, expected four of 0 and 1"),
         ({"features": "0000"}, "expected at least one feature"),
         ({"share": 1.0}, "`share`: found 1.0, expected more than 0 and less than 1"),

@@ -16,6 +16,7 @@ from cachewright import targets, words
 from cachewright.cli import options, output
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
+from cachewright.demand import LEAST_GAIN
 from cachewright.spec import files_of
 from cachewright.train import (
     ICacheTraining,
@@ -56,6 +57,21 @@ class WindowArgs:
 
 @Parameter(name="*")
 @dataclass
+class LabelArgs:
+    """How labels are read off response times by cache size."""
+
+    from_off: Annotated[bool, Parameter(negative="")] = False
+    """Begin with the data cache switched off, not with one granule."""
+
+    least_gain: float = LEAST_GAIN
+    """L of the paper: a granule that gains less than this share is not worth having."""
+
+    gain_of: Literal["before", "largest", "whole"] = "before"
+    """Share of the response before the step, of the largest gain, or of the whole gain."""
+
+
+@Parameter(name="*")
+@dataclass
 class LearnArgs:
     """How networks learn."""
 
@@ -80,6 +96,7 @@ def icache(
     seeds: int = 1,
     begin: Annotated[Path | None, Parameter(name="--from")] = None,
     windows: WindowArgs | None = None,
+    labels: LabelArgs | None = None,
     learn: LearnArgs | None = None,
     force: options.Force = False,
     lessons: options.LessonArgs | None = None,
@@ -101,7 +118,7 @@ def icache(
 
     """
     lessons, windows = lessons or options.LessonArgs(), windows or WindowArgs()
-    given = {**asdict(windows), **asdict(learn or LearnArgs())}
+    given = {**asdict(windows), **asdict(labels or LabelArgs()), **asdict(learn or LearnArgs())}
     how = ICacheTraining(
         **{**given, "share": options.share(windows.share)}, model=model, seeds=seeds
     )

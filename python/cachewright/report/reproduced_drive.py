@@ -14,6 +14,8 @@ from typing import Any
 
 from cachewright import words
 from cachewright.report import reproduced_drive_alone as alone
+from cachewright.report import reproduced_drive_bounds as bounds
+from cachewright.report import reproduced_drive_loads as loads
 from cachewright.report.drive_charts import mix_dots
 from cachewright.report.figure import Figure
 from cachewright.report.parts import Table, plain
@@ -24,6 +26,7 @@ from cachewright.summary import best_index
 Measure = Callable[[Outcome], float]
 # Whose sentences are told, beside whom.
 OURS = ("icache", "icache-x")
+EQUAL = "equal"
 BESIDE = ("shared", "equal", "costpi", "justitia", "mlcache")
 
 
@@ -31,7 +34,11 @@ def notes(what: DriveMixes) -> list[str]:
     """Return what to know before the numbers."""
     found = [
         "A slowdown is a tenant's mean response by that alone with the whole cache. Only requests "
-        "after the part that trains are counted. `opt` sees ahead: a bound, not a scheme to use.",
+        "after the part that trains are counted. `opt` and `best static` see ahead: bounds, not "
+        "schemes to use.",
+        "Groups of mixes with as many tenants are never pooled. `leaving one out` is the range of "
+        "a group's mean without one of its mixes. `= equal` marks a scheme that divides every "
+        "cache of the row exactly as `equal` does.",
     ]
     if what.common.training["seeds"] > 1:
         found.append("Models of icache are trained from several seeds: mean (least to greatest).")
@@ -56,7 +63,8 @@ def shown(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
             return [_interference(what, figure)]
         case "slowdown":
             found = _by_mix(what, figure, "max slowdown", lambda one: one.max_slowdown)
-            return _with(found, _changes(what, figure, lambda one: [one.max_slowdown]))
+            changes = _changes(what, figure, lambda one: [one.max_slowdown])
+            return _with(found, [*changes, *_quotients(what, figure)])
         case "response":
             found = _by_mix(what, figure, "mean response (us)", lambda one: one.mean() / 1e3)
             return _with(found, _changes(what, figure, lambda one: one.slowdowns))
@@ -68,17 +76,22 @@ def shown(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
             return _by_mix(what, figure, "hit ratio", lambda one: one.hit_ratio, highest=True)
         case "summary":
             return _summary(what, figure)
+        case "bounds":
+            return bounds.shown(what, figure)
+        case "loads":
+            return loads.shown(what, figure)
     return alone.shown(what, figure)
 
 
-TAILS = (("p99_ns", "p99 (us)"), ("p999_ns", "p99.9 (us)"), ("max_ns", "max (us)"))
+# The paper's tail is the maximum ("maximum response latency").
+TAILS = (("max_ns", "max (us)"), ("p999_ns", "p99.9 (us)"))
 
 
 def _tail(what: DriveMixes, figure: DriveFigure, key: str, title: str) -> list[Table | Figure]:
     short = title.split(" (", maxsplit=1)[0]
     found = _by_mix(what, figure, title, lambda one: one.mean(key) / 1e3, name=short)
     changes = _changes(what, figure, lambda one: _figures(one, key), f"{short}, beside")
-    return _with(found if key == "p99_ns" else found[:1], changes)
+    return _with(found if key == "max_ns" else found[:1], changes)
 
 
 def _with(found: list[Table | Figure], changes: list[Table]) -> list[Table | Figure]:
@@ -99,13 +112,12 @@ def _place(figure: DriveFigure) -> str:
 
 
 def groups(figure: DriveFigure) -> list[tuple[str, list[Mix]]]:
-    """Return the mixes by their number of tenants, then all."""
+    """Return the mixes by their number of tenants: means of different numbers are not alike."""
     counts = sorted({len(mix.members) for mix in figure.mixes})
-    found = [
+    return [
         (f"{count} tenants", [mix for mix in figure.mixes if len(mix.members) == count])
         for count in counts
     ]
-    return [*found, ("all mixes", list(figure.mixes))] if len(counts) > 1 else found
 
 
 def _values(
@@ -149,12 +161,18 @@ def _by_mix(
         for scheme, values in zip(figure.schemes, each, strict=True):
             dots.append({"mix": mix.name, "scheme": scheme.title, "value": _mean(values)})
     for group, mixes in groups(figure):
-        every = [
-            _over_mixes([_values(what, figure, mix, scheme, measure) for mix in mixes], mean)
-            for scheme in figure.schemes
-        ]
-        rows.append([f"{word}, {group}", "", *map(cell, every)])
-        best_of.append([_mean(values) for values in every])
+        values = [[_values(what, figure, mix, one, measure) for mix in mixes]
+                  for one in figure.schemes]  # fmt: skip
+        every = [_over_mixes(one, mean) for one in values]
+        alike = [_as_equal(what, figure, mixes, scheme) for scheme in figure.schemes]
+        rows.append([f"{word}, {group}", "", *map(_marked, every, alike)])
+        best_of.append([_mean(one) for one in every])
+        if len(mixes) > 1:
+            left = [_left_out([_mean(one) for one in each], mean) for each in values]
+            for place, end in enumerate(("least", "greatest")):
+                cells = [words.significant(one[place]) for one in left]
+                rows.append([f"{group}, leaving one out, {end}", "", *cells])
+                best_of.append([])
     headers = ["mix", "tenants", *(scheme.title for scheme in figure.schemes)]
     table = Table(
         _title(figure),
@@ -172,6 +190,61 @@ def _by_mix(
     return [table, Figure(file, f"{figure.title}: {title}", caption, chart)]
 
 
+def _marked(values: Sequence[float], alike: bool) -> str:
+    text = cell(values)
+    return words.Number(f"{text} = equal", _mean(values)) if alike else text
+
+
+def _as_equal(what: DriveMixes, figure: DriveFigure, mixes: Sequence[Mix], scheme: Scheme) -> bool:
+    """Return whether a scheme does in all of some mixes exactly what `equal` does."""
+    equal = next((one for one in figure.schemes if one.title == EQUAL), scheme)
+    if equal is scheme:
+        return False
+    pairs = ((what.found(figure, mix, scheme), what.found(figure, mix, equal)) for mix in mixes)
+    return all(one.tenants == other.tenants for own, base in pairs
+               for one in own for other in base)  # fmt: skip
+
+
+def _left_out(
+    values: Sequence[float], mean: Callable[[Sequence[float]], float]
+) -> tuple[float, float]:
+    """Return the least and the greatest mean of all but one."""
+    means = [mean([*values[:place], *values[place + 1 :]]) for place in range(len(values))]
+    return min(means), max(means)
+
+
+def _quotients(what: DriveMixes, figure: DriveFigure) -> list[Table]:
+    """Return geometric means of max slowdowns by those of others, with leave-one-out ranges."""
+    titles = {scheme.title: scheme for scheme in figure.schemes}
+    others = [title for title in BESIDE if title in titles]
+    rows = []
+    for group, mixes in groups(figure):
+        for ours in [title for title in OURS if title in titles] if others else []:
+            cells = []
+            for other in others:
+                own = _slowest(what, figure, mixes, titles[ours])
+                base = _slowest(what, figure, mixes, titles[other])
+                each = [one / two for one, two in zip(own, base, strict=True)]
+                cells.append(words.significant(geometric_mean(each)))
+                ends = _left_out(each, geometric_mean) if len(each) > 1 else None
+                cells += map(words.significant, ends) if ends else [words.NOTHING] * 2
+            rows.append([group, ours, *cells])
+    if not rows:
+        return []
+    heads = [text for other in others for text in (f"by {other}", "least", "greatest")]
+    title = "geometric means as quotients, and their range leaving one mix out"
+    headers = ["mixes", "scheme", *heads]
+    return [plain(_title(figure), title, headers, rows, 2, "quotients", keys=2)]
+
+
+def _slowest(
+    what: DriveMixes, figure: DriveFigure, mixes: Sequence[Mix], scheme: Scheme
+) -> list[float]:
+    """Return the max slowdown of every mix, seeds averaged."""
+    return [_mean(_values(what, figure, mix, scheme, lambda one: one.max_slowdown))
+            for mix in mixes]  # fmt: skip
+
+
 def _over_mixes(
     values: Sequence[Sequence[float]], mean: Callable[[Sequence[float]], float]
 ) -> list[float]:
@@ -184,6 +257,8 @@ def _best(figure: DriveFigure, rows: list[list[float]], *, highest: bool) -> lis
     """Return the rows in which each column is best of those that do not see ahead."""
     found: list[set[int]] = [set() for _ in range(2 + len(figure.schemes))]
     for place, row in enumerate(rows):
+        if not row:
+            continue
         pairs = zip(figure.schemes, row, strict=True)
         known = [None if scheme.bound else value for scheme, value in pairs]
         for column in best_index(known, highest=highest):

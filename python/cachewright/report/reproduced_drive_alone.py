@@ -8,15 +8,17 @@ points of the hit ratio.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from statistics import geometric_mean
 from typing import Any
 
 from cachewright import _native, words
-from cachewright.demand import THRESHOLD
+from cachewright.demand import Reading
 from cachewright.report.drive_charts import by_size, scatter
 from cachewright.report.figure import Figure
 from cachewright.report.parts import Table, plain
 from cachewright.reproduce.drive_mixes import DriveMixes, Outcome
-from cachewright.reproduce.drive_specs import DriveFigure, Setting
+from cachewright.reproduce.drive_specs import DriveFigure, Mix, Setting
 from cachewright.summary import best_index
 
 LSTM, ALL = "lstm", "1111"
@@ -112,7 +114,7 @@ def _means(what: DriveMixes, setting: Setting, workload: str) -> list[float]:
 def _points(means: Sequence[float]) -> tuple[int, int]:
     import numpy as np
 
-    mbp, oap = _native.points(np.array([means], dtype=np.float64), THRESHOLD)[0]
+    mbp, oap = Reading().points(np.array([means], dtype=np.float64))[0]
     return int(mbp), int(oap)
 
 
@@ -298,35 +300,50 @@ def _elsewhere(what: DriveMixes, figure: DriveFigure) -> Table:
 
 
 def _settings(what: DriveMixes, figure: DriveFigure) -> Table:
-    """Return how a scheme does by interval and granularity."""
+    """Return how a scheme does in other settings, apart by number of tenants."""
     scheme = figure.schemes[0]
-
-    def outcomes(setting: Setting) -> list[Outcome]:
-        found = [what.of(setting, mix, scheme, figure.seeds) for mix in figure.mixes]
-        return [one for each in found for one in each]
-
     rows = []
-    base = outcomes(figure.setting)
-    for title, setting in figure.settings:
-        found = outcomes(setting)
-        beside = [
-            own["mean_ns"] / usual["mean_ns"]
-            for one, other in zip(found, base, strict=True)
-            for own, usual in zip(one.tenants, other.tenants, strict=True)
-            if usual["requests"]
-        ]
-        reports = _reports(what, figure, setting, LSTM, ALL)
-        rows.append(
-            [
-                title,
-                words.significant(sum(one.max_slowdown for one in found) / len(found), 4),
-                words.significant(sum(one.fairness for one in found) / len(found)),
-                words.signed(sum(beside) / len(beside) - 1),
-                _errors(_over(reports, _mse)),
-                words.ratio(_naive(reports[0], "last_label")),
-            ]
-        )
-    headers = ["setting", "max slowdown", "fairness", "response", "MSE", "of the last label"]
-    names = ", ".join(mix.name for mix in figure.mixes)
-    title = f"{scheme.title}, means over {names}; responses beside the usual setting"
-    return plain(_title(figure), title, headers, rows, 1)
+    for count in sorted({len(mix.members) for mix in figure.mixes}):
+        mixes = [mix for mix in figure.mixes if len(mix.members) == count]
+
+        def outcomes(setting: Setting, mixes: list[Mix] = mixes) -> list[Outcome]:
+            found = [what.of(setting, mix, scheme, figure.seeds) for mix in mixes]
+            return [one for each in found for one in each]
+
+        base = outcomes(figure.settings[0][1])
+        for title, setting in figure.settings:
+            cells = _setting_cells(outcomes(setting), base)
+            names = tuple(dict.fromkeys(one.workload for mix in mixes for one in mix.members))
+            reports = _reports(what, replace(figure, mixes=tuple(mixes)), setting, LSTM, ALL)
+            said = [_errors(_over(reports, _mse)), words.ratio(_naive(reports[0], "last_label"))]
+            demands = [words.fixed(one, 1) for one in _demands(what, setting, names)]
+            rows.append([title, f"{count} tenants", *cells, *said, *demands])
+    headers = ["setting", "mixes", "max slowdown", "beside the first", "fairness", "response"]
+    headers += ["MSE", "of the last label", "mean MBP", "mean OAP"]
+    title = f"{scheme.title}; geometric means of max slowdowns, responses beside the first setting"
+    return plain(_title(figure), title, headers, rows, 2)
+
+
+def _setting_cells(found: Sequence[Outcome], base: Sequence[Outcome]) -> list[str]:
+    slowest = [geometric_mean([one.max_slowdown for one in some]) for some in (found, base)]
+    beside = [
+        own["mean_ns"] / usual["mean_ns"]
+        for one, other in zip(found, base, strict=True)
+        for own, usual in zip(one.tenants, other.tenants, strict=True)
+        if usual["requests"]
+    ]
+    return [
+        words.significant(slowest[0], 4),
+        words.signed(slowest[0] / slowest[1] - 1),
+        words.significant(sum(one.fairness for one in found) / len(found)),
+        words.signed(sum(beside) / len(beside) - 1),
+    ]
+
+
+def _demands(what: DriveMixes, setting: Setting, names: Sequence[str]) -> tuple[float, float]:
+    """Return the mean labels of tenants' intervals, in granules."""
+    reading = Reading(**setting.of(("from_off", "least_gain", "gain_of")))
+    labels = [what.segments(setting, name).tenants[0].labels(reading) for name in names]
+    means = [each.mean(axis=0) * setting.granules for each in labels]
+    mbp, oap = sum(means) / len(means)
+    return float(mbp), float(oap)

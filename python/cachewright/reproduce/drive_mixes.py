@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +20,8 @@ from cachewright.reproduce import drive_specs, features_alone
 from cachewright.reproduce.drive_specs import (
     EACH,
     JOINT,
+    RULE,
+    SETTINGS,
     Common,
     DriveFigure,
     Member,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 MODELS, RUNS = "models", "runs"
 # Whose replay has every tenant alone beside it.
 BASE = Scheme("shared", "shared", None, bound=False)
+STATIC = Scheme("best static", "static", None, bound=True)
 Case = dict[str, Any]
 
 
@@ -90,6 +93,8 @@ class Asked:
     mix: Mix
     scheme: Scheme
     seed: int
+    split: tuple[int, ...] = ()
+    """Parts of the cache that tenants keep, for the static division."""
 
 
 @dataclass
@@ -118,6 +123,13 @@ class DriveMixes:
         count = seeds if scheme.model == EACH else 1
         asked = [Asked(setting, mix, scheme, seed) for seed in range(1, count + 1)]
         return [self.outcomes[one] for one in asked]
+
+    def static(self, figure: DriveFigure, mix: Mix) -> dict[tuple[int, ...], Outcome]:
+        """Return a mix under every static division that a figure tries."""
+        return {
+            split: self.outcomes[Asked(figure.setting, mix, STATIC, 1, split)]
+            for split in figure.splits(mix)
+        }
 
     def segments(self, setting: Setting, workload: str) -> Segments:
         """Return a workload alone with each part of the cache; it was replayed before."""
@@ -164,16 +176,21 @@ class DriveMixes:
         stack = merged(self.common.stack, self.common.machines[setting.machine])
         stack.pop("tenant", None)
         stack["cache"] = stack["cache"] | {"capacity": setting.cache}
-        whole = _native.parse_duration(stack["replay"]["interval"])
-        steps = int(self.common.training["steps"])
-        interval = f"{whole * setting.steps // steps}ns"
-        return stack | {"replay": stack["replay"] | {"interval": interval}}
+        steps, scale = int(self.common.training["steps"]), setting.time_scale
+        replay = stack["replay"]
+        interval = _native.parse_duration(replay["interval"]) * setting.steps // steps
+        times = {"interval": f"{round(interval * scale)}ns"}
+        if "warmup" in replay:
+            times["warmup"] = _scaled(replay["warmup"], scale)
+        return stack | {"replay": replay | times}
 
     def _tenant(self, setting: Setting, member: Member) -> dict[str, Any]:
         path = next(one.path for one in self.setup.workloads if one.name == member.workload)
-        keys = self.common.machines[setting.machine].get("tenant", {})
+        keys = self.common.machines[setting.machine].get("tenant", {}) | dict(member.keys)
+        scale = setting.time_scale
+        times = {key: _scaled(keys[key], scale) for key in ("start", "stop") if key in keys}
         trace = os.fspath(path.resolve())
-        return {"name": member.name, "trace": trace, **keys, **dict(member.keys)}
+        return {"name": member.name, "trace": trace, **keys, **times, "time_scale": scale}
 
     def _alone(self, setting: Setting, workload: str) -> dict[str, Any]:
         tenant = self._tenant(setting, Member(workload, workload, ()))
@@ -183,7 +200,7 @@ class DriveMixes:
         """Return every replay that a figure shows, each once, smaller mixes first."""
         found: dict[Asked, None] = {}
         for figure in self.figures:
-            settings = [figure.setting] if figure.shows != "settings" else []
+            settings = [figure.setting] if figure.shows not in SETTINGS else []
             settings += [setting for _, setting in figure.settings]
             for setting in settings if figure.replays else []:
                 for mix in figure.mixes:
@@ -191,6 +208,10 @@ class DriveMixes:
                         count = figure.seeds if scheme.model == EACH else 1
                         for seed in range(1, count + 1):
                             found[Asked(setting, mix, scheme, seed)] = None
+                    for split in figure.splits(mix):
+                        found[Asked(setting, mix, STATIC, 1, split)] = None
+                for mix in figure.alone if figure.shows == "loads" else ():
+                    found[Asked(setting, mix, BASE, 1)] = None
         return sorted(found, key=lambda one: len(one.mix.members))
 
     def lessons_asked(self) -> dict[tuple[Setting, str, str, str, int], None]:
@@ -253,11 +274,12 @@ class DriveMixes:
 
     def _replay(self, folder: Path, threads: int, progress: Progress | None) -> None:
         """Replay what is asked for: those without models together, with every tenant alone."""
-        groups: dict[tuple[Setting, str, str | None, int], list[Asked]] = {}
+        groups: dict[tuple[Setting, str, str | None, int, tuple[int, ...]], list[Asked]] = {}
         for one in self.asked():
             base = Asked(self._plain(one.setting), one.mix, BASE, 1)
             for asked in (base, one):
-                key = (asked.setting, asked.mix.name, asked.scheme.model, asked.seed)
+                model, split = asked.scheme.model, asked.split
+                key = (asked.setting, asked.mix.name, model, asked.seed, split)
                 own = groups.setdefault(key, [])
                 if asked.scheme.partition not in [known.scheme.partition for known in own]:
                     own.append(asked)
@@ -278,7 +300,7 @@ class DriveMixes:
                 float(one["alone_mean_ns"]) for one in case["timing"]["tenants"]
             )
             for asked, case in cases.items()
-            if asked.scheme.model is None
+            if asked.scheme == BASE
         }
         for one in self.asked():
             case = next(
@@ -292,7 +314,7 @@ class DriveMixes:
     def _plain(self, setting: Setting) -> Setting:
         """Return the setting with the usual interval: tenants alone do not depend on it."""
         steps, granules = int(self.common.training["steps"]), int(self.common.training["granules"])
-        return Setting(setting.machine, setting.cache, steps, granules)
+        return replace(setting.usual, steps=steps, granules=granules)
 
     def _compare(self, group: Sequence[Asked], folder: Path, progress: Progress) -> list[Case]:
         """Replay the schemes of one mix that ask for the same models."""
@@ -306,7 +328,9 @@ class DriveMixes:
         if one.scheme.model == JOINT:
             path = self.joint[one.setting, one.mix.name].path
             stack["cache"] = stack["cache"] | {"model": os.fspath(path)}
-        stack["machine"] = stack["machine"] | {"alone": one.scheme.model is None}
+        for tenant, part in zip(tenants, one.split, strict=False):
+            tenant["weight"] = float(part)
+        stack["machine"] = stack["machine"] | {"alone": one.scheme.model is None and not one.split}
         partitions = [self._partition(asked) for asked in group]
         result = api.compare(
             {"name": one.mix.name, "seed": 1, **stack, "tenant": tenants},
@@ -324,16 +348,27 @@ class DriveMixes:
         window = int(self.common.training["window"])
         keys = f"steps_per_interval = {asked.setting.steps}, window_steps = {window}"
         keys += f", granules = {asked.setting.granules}"
+        rule = asked.setting.of(RULE)
+        keys += "".join(f", {key} = {str(value).lower()}" for key, value in rule.items())
         return f'{{ name = "{asked.scheme.partition}", {keys} }}'
+
+
+def _scaled(time: str, scale: float) -> str:
+    """Return a time of the traces as it is replayed."""
+    return f"{round(_native.parse_duration(time) * scale)}ns"
 
 
 def _folder(asked: Asked) -> str:
     setting, model = asked.setting, asked.scheme.model
-    parts = [setting.machine, setting.cache, asked.mix.name.replace(" ", "-").lower()]
+    parts = [setting.machine, setting.cache, f"scale-{setting.time_scale:g}"]
+    parts.append(asked.mix.name.replace(" ", "-").lower())
     if model is not None:
         parts.append(model)
+    if asked.split:
+        parts.append("split-" + "-".join(map(str, asked.split)))
     if model == EACH:
         parts.append(f"{setting.steps}-steps-{setting.granules}-granules-seed-{asked.seed}")
+        parts += [f"{key}-{value}" for key, value in setting.keys]
     return "-".join(parts)
 
 

@@ -8,7 +8,7 @@ are others. Units as stacks have them; lengths of intervals in steps.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,12 @@ from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, among, merged
 
 # Figures of mixes, and the rest.
 OUTCOMES = ("interference", "slowdown", "response", "fairness", "tail", "hits", "summary")
+# Figures of mixes in several settings.
+SETTINGS = ("settings", "loads")
 SHOWN = (
     *OUTCOMES,
-    "settings",
+    *SETTINGS,
+    "bounds",
     "sizes",
     "gains",
     "features-alone",
@@ -29,6 +32,9 @@ SHOWN = (
     "elsewhere",
 )
 JOINT, EACH = "mlcache", "icache"
+# Keys that a setting may change: of training, of the partitioner.
+TRAINING = ("from_off", "least_gain", "gain_of", "share")
+RULE = ("spread", "reserve")
 Table = dict[str, Any]
 
 
@@ -66,13 +72,27 @@ class Mix:
 
 @dataclass(frozen=True)
 class Setting:
-    """What replays and models depend on beside tenants: machine, cache, interval, granules."""
+    """What replays and models depend on beside tenants: machine, cache, interval, granules.
+
+    `time_scale` stretches the traces: 2 is half their speed. `keys` are of `TRAINING` and `RULE`.
+    """
 
     machine: str
     cache: str
     steps: int
     granules: int
+    time_scale: float = 1.0
     stride: int | None = None
+    keys: tuple[tuple[str, Any], ...] = ()
+
+    def of(self, known: Sequence[str]) -> Table:
+        """Return those of its keys that are among `known`."""
+        return {key: value for key, value in self.keys if key in known}
+
+    @property
+    def usual(self) -> Setting:
+        """The setting without what only models and the partitioner depend on."""
+        return replace(self, stride=None, keys=())
 
 
 @dataclass(frozen=True)
@@ -87,10 +107,23 @@ class DriveFigure(FigureSpec):
     about: Mapping[str, Any]
     document: Mapping[str, Any]
 
+    def splits(self, mix: Mix) -> list[tuple[int, ...]]:
+        """Return the static divisions of a mix that the figure tries, in equal parts.
+
+        `parts` says into how many parts the cache is cut by number of tenants; everyone has one.
+        """
+        parts = int(self.about.get("parts", {}).get(str(len(mix.members)), 0))
+        return _compositions(parts, len(mix.members))
+
     @property
     def replays(self) -> bool:
         """Whether mixes are replayed for it."""
-        return self.shows in OUTCOMES or self.shows == "settings"
+        return self.shows in (*OUTCOMES, *SETTINGS, "bounds")
+
+    @property
+    def alone(self) -> tuple[Mix, ...]:
+        """Its workloads as mixes of one tenant."""
+        return tuple(Mix(name, (Member(name, name, ()),)) for name in self.workloads)
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
@@ -138,10 +171,9 @@ class Common:
 
 
 def _paced(machine: Table, setup: Setup, shares: Mapping[str, Any]) -> Table:
-    """Return a machine whose times are shares of the shortest given trace as it is replayed."""
-    keys = machine.get("tenant", {})
+    """Return a machine whose times are shares of the shortest given trace."""
     span = min(volumes.span_ns(one.path) for one in setup.workloads)
-    stop = round(span * float(keys.get("time_scale", 1.0)) * float(shares["stop"]))
+    stop = round(span * float(shares["stop"]))
     warmup = round(stop * float(shares["warmup"]))
     interval = stop // int(shares["intervals"])
     if interval == 0:
@@ -187,13 +219,7 @@ def _figure(path: Path, document: dict[str, Any], setup: Setup, common: Common) 
         own = f"{setup.kind}_"
         about |= {k.removeprefix(own): v for k, v in about.items() if k.startswith(own)}
     among(path, "machine", about.get("machine", "modern"), common.machines)
-    training = common.training
-    setting = Setting(
-        str(about.get("machine", "modern")),
-        str(about.get("cache", common.stack["cache"]["capacity"])),
-        int(training["steps"]),
-        int(training["granules"]),
-    )
+    setting = _usual(about, common)
     if "pairs" in about:
         missing = set(setup.absent)
         about["pairs"] = [pair for pair in about["pairs"] if missing.isdisjoint(pair)]
@@ -202,14 +228,19 @@ def _figure(path: Path, document: dict[str, Any], setup: Setup, common: Common) 
             raise SpecError(f"{path}: `pairs`: found {pair}, expected two workloads each")
         for workload in pair:
             among(path, "pairs", workload, {one.name for one in setup.workloads})
+    training = common.training
+    # Bounds see ahead and cost many replays: only figures that name them have them.
+    about.setdefault("schemes", [one.title for one in common.schemes if not one.bound])
     schemes = _named(path, "schemes", about, common.schemes, [s.title for s in common.schemes])
     mixes = _named(path, "mixes", about, common.mixes, [mix.name for mix in common.mixes])
+    counts = about.get("tenants")
+    mixes = tuple(mix for mix in mixes if counts is None or len(mix.members) in counts)
     seeds = int(about["seeds"]) if "seeds" in about else int(training["seeds"])
     others = document.get(setup.key("setting"), document.get("setting", []))
     return DriveFigure(
         **fields,
         setting=setting,
-        mixes=mixes or common.mixes,
+        mixes=mixes or (common.mixes if counts is None else ()),
         schemes=schemes,
         seeds=min(seeds, int(training["seeds"])),
         settings=tuple(_setting(path, one, setting) for one in others),
@@ -218,12 +249,45 @@ def _figure(path: Path, document: dict[str, Any], setup: Setup, common: Common) 
     )
 
 
+def _usual(about: Mapping[str, Any], common: Common) -> Setting:
+    """Return the setting of a figure."""
+    machine = str(about.get("machine", "modern"))
+    speed = common.machines[machine].get("tenant", {}).get("time_scale", 1.0)
+    return Setting(
+        machine,
+        str(about.get("cache", common.stack["cache"]["capacity"])),
+        int(common.training["steps"]),
+        int(common.training["granules"]),
+        float(about.get("time_scale", speed)),
+        keys=_keys(about),
+    )
+
+
+def _keys(table: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple((key, table[key]) for key in (*TRAINING, *RULE) if key in table)
+
+
 def _setting(path: Path, table: Mapping[str, Any], base: Setting) -> tuple[str, Setting]:
-    steps = int(table.get("steps", base.steps))
-    steps = int(table.get("steps", base.steps))
-    granules = int(table.get("granules", base.granules))
-    own = Setting(base.machine, base.cache, steps, granules, table.get("stride"))
+    own = replace(
+        base,
+        steps=int(table.get("steps", base.steps)),
+        granules=int(table.get("granules", base.granules)),
+        time_scale=float(table.get("time_scale", base.time_scale)),
+        stride=table.get("stride"),
+        keys=_keys(table) or base.keys,
+    )
     return str(specs.key(path, table, "title")), own
+
+
+def _compositions(parts: int, tenants: int) -> list[tuple[int, ...]]:
+    """Return every way to give so many parts to tenants, at least one to each."""
+    if tenants == 1:
+        return [(parts,)] if parts > 0 else []
+    return [
+        (first, *rest)
+        for first in range(1, parts - tenants + 2)
+        for rest in _compositions(parts - first, tenants - 1)
+    ]
 
 
 def _named(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from cachewright import _native, api
 from cachewright.demand import Segments
 from cachewright.reproduce import recut
-from cachewright.reproduce.drive_specs import Mix, Setting
+from cachewright.reproduce.drive_specs import TRAINING, Mix, Setting
 from cachewright.train import ICacheTraining, MLCacheTraining, train_icache, train_mlcache
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Lessons:
         """Return the setting whose segments serve this one: more granules, the usual interval."""
         steps, granules = int(self.training["steps"]), int(self.training["granules"])
         own = granules if granules % setting.granules == 0 else setting.granules
-        return Setting(setting.machine, setting.cache, steps, own)
+        return replace(setting.usual, steps=steps, granules=own)
 
     def replayed(self, setting: Setting, workload: str, progress: Progress | None) -> Segments:
         """Return the segments of a basis, from the folder if they are there."""
@@ -92,6 +92,7 @@ class Lessons:
         how = {key: item for key, item in self.training.items() if key not in ("joint", "seeds")}
         how |= {"steps": setting.steps, "granules": setting.granules}
         how |= {} if setting.stride is None else {"stride": setting.stride}
+        how |= setting.of(TRAINING)
         return ICacheTraining(**how | own, seed=seed)
 
     def each(

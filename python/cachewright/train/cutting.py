@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from cachewright import _native
 from cachewright._native import SpecError
-from cachewright.demand import Segments, TenantSegments
+from cachewright.demand import Reading, Segments, TenantSegments
 from cachewright.spec import Settings, SpecLike
 
 if TYPE_CHECKING:
@@ -147,12 +146,16 @@ def latencies(tenant: TenantSegments, starts: NDArray[np.int64], steps: int) -> 
 
 
 def labels(
-    tenant: TenantSegments, starts: NDArray[np.int64], steps: int, granules: int
+    tenant: TenantSegments,
+    starts: NDArray[np.int64],
+    steps: int,
+    granules: int,
+    reading: Reading,
 ) -> NDArray[np.float32]:
     """Return MBP and OAP [window, 2] of `steps` steps from each start, as shares of the cache."""
     import numpy as np
 
-    points = _native.points(np.ascontiguousarray(latencies(tenant, starts, steps)))
+    points = reading.points(latencies(tenant, starts, steps))
     return np.asarray(points / granules, dtype=np.float32)
 
 

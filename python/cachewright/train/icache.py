@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachewright import _native, words
 from cachewright._native import SpecError
-from cachewright.demand import Segments, TenantSegments
+from cachewright.demand import LEAST_GAIN, Reading, Segments, TenantSegments
 from cachewright.spec import PathLike, Settings, SpecLike
 from cachewright.train import checks, cutting
 from cachewright.train.cutting import FEATURES, PARTS, Cutting, Split
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 HEAD = "points"
 HIDDEN = {LSTM: (128,), MLP: (128, 64)}
 MODELS = (LSTM, MLP, FOREST)
+GAINS = ("before", "largest", "whole")
 WINDOWS_PER_INTERVAL = 20
 
 
@@ -54,6 +55,15 @@ class ICacheTraining:
 
     share: float = 0.6
     """Part of the replay that trains; the rest judges."""
+
+    from_off: bool = False
+    """Labels begin with the data cache switched off, not with one granule."""
+
+    least_gain: float = LEAST_GAIN
+    """L: the gain below which a granule is not worth having, as a share of `gain_of`."""
+
+    gain_of: str = "before"
+    """The response `before` the step, the `largest` gain of a step or the `whole` gain."""
 
     features: str = "1111"
     """Which of intensity, write ratio, request bytes and unique ratio the models see."""
@@ -79,6 +89,10 @@ class ICacheTraining:
         if "1" not in self.features:
             raise SpecError("`features`: found `0000`, expected at least one feature")
         checks.part("share", self.share)
+        if not 0 <= self.least_gain < 1:
+            raise SpecError(f"`least_gain`: found {self.least_gain}, expected 0 to below 1")
+        if self.gain_of not in GAINS:
+            raise SpecError(f"`gain_of`: found `{self.gain_of}`, expected {', '.join(GAINS)}")
         checks.counts(self, ("granules", "steps", "window", "seeds", "epochs", "patience", "batch"))
         checks.counts(self, ("stride",) if self.stride is not None else ())
 
@@ -86,6 +100,10 @@ class ICacheTraining:
         """Return how a replay becomes windows."""
         stride = self.stride or max(self.steps // WINDOWS_PER_INTERVAL, 1)
         return Cutting(self.steps, self.window, stride, self.share)
+
+    def reading(self) -> Reading:
+        """Return how labels are read off responses."""
+        return Reading(self.from_off, self.least_gain, self.gain_of)
 
     def switched_off(self) -> list[str]:
         """Return the features that the models do not see."""
@@ -160,7 +178,7 @@ class _Course:
         split = how.cutting().split(cutting.span(found))
 
         def label(starts: NDArray[np.int64]) -> NDArray[np.float32]:
-            return cutting.labels(tenant, starts, how.steps, how.granules)
+            return cutting.labels(tenant, starts, how.steps, how.granules, how.reading())
 
         def examples(starts: NDArray[np.int64]) -> Examples:
             rows = cutting.inputs(tenant.features, starts, how.window)
@@ -220,6 +238,7 @@ def _notes(tenant: TenantSegments, found: Segments, how: ICacheTraining) -> dict
         "steps_per_interval": str(how.steps),
         "step_ns": str(found.step_ns),
         "interval_ns": str(found.interval_ns),
+        "labels": f"{'off' if how.from_off else 'one granule'}, {how.least_gain} {how.gain_of}",
     }
     off = how.switched_off()
     return {**notes, "switched_off": ", ".join(off)} if off else notes

@@ -1,34 +1,86 @@
 //! The two points of a tenant's response times by cache size.
 //!
-//! For: what models of `icache` are taught to say. Must never know: how responses were measured,
-//! models. Source: Li, Sun, Qin, iCache (TCAD 2025), section IV-D: K is what a granule more takes
-//! off the mean response. Units: granules; responses in any unit. What the paper leaves open: a K
-//! that is not positive (noise) or not a number counts as 0, and where all do, both points are one
-//! granule; of equal K the smallest size is taken. The paper's threshold L has no unit: here it is
-//! a share of the response before the step, and a K of 0 is below any.
+//! For: the labels of models of `icache`. Must never know: how responses were measured, models.
+//! Source: Li, Sun, Qin, iCache (TCAD 2025), section IV-C: K is what one more granule takes off
+//! the mean response; "increments were set at 10 %", so that the first K is that of the second
+//! granule. Units: granules; responses in any unit. The paper leaves open: a K that is not
+//! positive (noise) or not a number counts as 0, and if all do, both points are one granule; of
+//! equal K the smallest size is taken. The paper's L is "5 % of performance improvement", without
+//! a unit: [`GainOf`] has three readings. A K of 0 is below any of them.
 
 use super::allocate::Demand;
 
-/// The paper's least gain of a step that is worth its granule: 5 % of the response before it.
+/// The paper's L: 5 %.
 pub const LEAST_GAIN: f64 = 0.05;
 
+/// What the least gain of a step is a share of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GainOf {
+    /// The response before the step.
+    Before,
+    /// The largest gain of all steps.
+    Largest,
+    /// What all granules together take off the response with the smallest size.
+    Whole,
+}
+
+impl GainOf {
+    /// Every reading by its name.
+    pub const NAMED: [(&'static str, GainOf); 3] =
+        [("before", GainOf::Before), ("largest", GainOf::Largest), ("whole", GainOf::Whole)];
+
+    /// The reading of a name. Errors: what was found and expected.
+    pub fn parse(name: &str) -> Result<GainOf, String> {
+        let known = GainOf::NAMED.iter().find(|(known, _)| *known == name);
+        known.map(|(_, gain_of)| *gain_of).ok_or_else(|| {
+            let names = GainOf::NAMED.map(|(known, _)| known).join(", ");
+            format!("`gain_of`: found `{name}`, expected one of {names}")
+        })
+    }
+}
+
+/// How points are read off responses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading {
+    /// Whether the step from a cache that is switched off to one granule counts.
+    pub from_off: bool,
+    /// A step that gains less than this share is not worth its granule.
+    pub least_gain: f64,
+    /// What `least_gain` is a share of.
+    pub gain_of: GainOf,
+}
+
+impl Default for Reading {
+    /// The paper's likeliest reading: steps between sizes of the cache, L of the response before.
+    fn default() -> Self {
+        Reading { from_off: false, least_gain: LEAST_GAIN, gain_of: GainOf::Before }
+    }
+}
+
 /// The points of `responses` with 0, 1, ... granules of the cache: MBP is the size whose last
-/// granule took off most, OAP the first above it whose last granule took off less than
-/// `least_gain` of the response before it, or the whole cache.
-pub fn points(responses: &[f64], least_gain: f64) -> Demand {
+/// granule took off most, OAP the first above it whose last granule took off too little, or the
+/// whole cache.
+pub fn points(responses: &[f64], reading: Reading) -> Demand {
     let gain = |size: usize| (responses[size - 1] - responses[size]).max(0.0);
+    let first = if reading.from_off { 1 } else { 2 };
     let all = responses.len().saturating_sub(1);
-    let mut mbp = 1;
-    for size in 2..=all {
+    let mut mbp = first;
+    for size in first + 1..=all {
         if gain(size) > gain(mbp) {
             mbp = size;
         }
     }
-    if all == 0 || gain(mbp) <= 0.0 {
+    if all < first || gain(mbp) <= 0.0 {
         return Demand { mbp: 1, oap: 1 };
     }
-    let enough =
-        |size: &usize| gain(*size) <= 0.0 || gain(*size) < least_gain * responses[size - 1];
+    let least = responses[first..].iter().copied().fold(f64::INFINITY, f64::min);
+    let whole = (responses[first - 1] - least).max(0.0);
+    let base = |size: usize| match reading.gain_of {
+        GainOf::Before => responses[size - 1],
+        GainOf::Largest => gain(mbp),
+        GainOf::Whole => whole,
+    };
+    let enough = |size: &usize| gain(*size) <= 0.0 || gain(*size) < reading.least_gain * base(*size);
     let oap = (mbp + 1..=all).find(enough).unwrap_or(all);
     Demand { mbp: mbp as u32, oap: oap as u32 }
 }
@@ -38,9 +90,44 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(responses: &[f64]) -> (u32, u32) {
-        let Demand { mbp, oap } = points(responses, LEAST_GAIN);
+    fn read(responses: &[f64], reading: Reading) -> (u32, u32) {
+        let Demand { mbp, oap } = points(responses, reading);
         (mbp, oap)
+    }
+
+    fn of(responses: &[f64]) -> (u32, u32) {
+        read(responses, Reading { from_off: true, ..Reading::default() })
+    }
+
+    #[test]
+    fn the_step_from_a_cache_switched_off_does_not_count_by_default() {
+        // Gains from the second granule on: 4, 30, 6, 1.
+        let responses = [900.0, 100.0, 96.0, 66.0, 60.0, 59.0];
+        assert_eq!(read(&responses, Reading::default()), (3, 5), "6 of 66 is worth it, 1 is not");
+        assert_eq!(of(&responses), (1, 2), "with size 0 the first granule gains most");
+        assert_eq!(read(&[100.0, 50.0], Reading::default()), (1, 1), "one size has no step");
+        assert_eq!(read(&[100.0, 50.0, 50.0], Reading::default()), (1, 1), "nothing gained");
+    }
+
+    #[test]
+    fn readings_have_names() {
+        for (name, gain_of) in GainOf::NAMED {
+            assert_eq!(GainOf::parse(name), Ok(gain_of));
+        }
+        let refused = GainOf::parse("first").unwrap_err();
+        assert_eq!(refused, "`gain_of`: found `first`, expected one of before, largest, whole");
+    }
+
+    #[test]
+    fn the_least_gain_is_a_share_of_what_the_reading_says() {
+        // Gains from the second granule on: 40, 4, 2.5, 0.5; together 47.
+        let responses = [900.0, 100.0, 60.0, 56.0, 53.5, 53.0];
+        let oap = |gain_of| read(&responses, Reading { gain_of, ..Reading::default() }).1;
+        assert_eq!(oap(GainOf::Before), 4, "2.5 is below 5 % of 56");
+        assert_eq!(oap(GainOf::Largest), 5, "0.5 is below 5 % of 40, 2.5 is not");
+        assert_eq!(oap(GainOf::Whole), 5, "0.5 is below 5 % of 47");
+        let whole = Reading { gain_of: GainOf::Whole, least_gain: 0.06, ..Reading::default() };
+        assert_eq!(read(&responses, whole).1, 4, "2.5 is below 6 % of 47");
     }
 
     #[test]
@@ -72,12 +159,15 @@ mod tests {
         fn points_are_sizes_and_oap_is_not_below_mbp(
             responses in prop::collection::vec(prop_oneof![0.0..1e6_f64, Just(f64::NAN)], 2..20),
             least_gain in 0.0..1.0_f64,
+            from_off in any::<bool>(),
+            gain_of in prop::sample::select(GainOf::NAMED.map(|(_, gain_of)| gain_of).to_vec()),
         ) {
-            let Demand { mbp, oap } = points(&responses, least_gain);
+            let reading = Reading { from_off, least_gain, gain_of };
+            let Demand { mbp, oap } = points(&responses, reading);
             prop_assert!(1 <= mbp && mbp <= oap && (oap as usize) < responses.len());
             let scaled: Vec<f64> = responses.iter().map(|response| 4.0 * response).collect();
-            prop_assert_eq!(points(&scaled, least_gain), Demand { mbp, oap }, "any unit");
-            let lower = points(&responses, least_gain / 2.0);
+            prop_assert_eq!(points(&scaled, reading), Demand { mbp, oap }, "any unit");
+            let lower = points(&responses, Reading { least_gain: least_gain / 2.0, ..reading });
             prop_assert!(lower.mbp == mbp && lower.oap >= oap, "less is enough");
         }
     }

@@ -1,0 +1,89 @@
+"""What a reproduced paper on data caches shows of loads: the same mixes at several speeds.
+
+For: `cachewright.report.reproduced_drive`. Must never know: how numbers were measured, HTML. Units:
+requests per second; utilisation is the share of the time in which the drive has a tenant's command
+inside, the tenant alone; a slowdown is of the mean response.
+"""
+
+from __future__ import annotations
+
+from statistics import geometric_mean
+
+from cachewright import words
+from cachewright.report.figure import Figure
+from cachewright.report.parts import Table, plain
+from cachewright.reproduce.drive_mixes import BASE, Case, DriveMixes
+from cachewright.reproduce.drive_specs import DriveFigure, Mix, Setting
+
+NS_PER_S = 1e9
+# A mix is saturated when its tenants' utilisations alone add up to more.
+SATURATED = 0.3
+
+
+def shown(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
+    """Return tables of tenants alone, of mixes and of max slowdowns, by speed."""
+    return [_slowdowns(what, figure), _mixes(what, figure), _tenants(what, figure)]
+
+
+def _title(figure: DriveFigure) -> str:
+    return f"{figure.title} ({figure.source})"
+
+
+def _case(what: DriveMixes, figure: DriveFigure, setting: Setting, workload: str) -> Case:
+    mix = next(one for one in figure.alone if one.name == workload)
+    return what.of(setting, mix, BASE, 1)[0].case
+
+
+def _utilisation(what: DriveMixes, figure: DriveFigure, setting: Setting, workload: str) -> float:
+    case = _case(what, figure, setting, workload)
+    return max(float(device["busy"]) for device in case["timing"]["devices"])
+
+
+def _sum(what: DriveMixes, figure: DriveFigure, setting: Setting, mix: Mix) -> float:
+    return sum(_utilisation(what, figure, setting, one.workload) for one in mix.members)
+
+
+def _tenants(what: DriveMixes, figure: DriveFigure) -> Table:
+    """Return requests per second and utilisation of each tenant alone, by speed."""
+    rows = []
+    for name in figure.workloads:
+        cells = []
+        for _, setting in figure.settings:
+            rate = _case(what, figure, setting, name)["timing"]["total"]["throughput_per_s"]
+            cells.append(words.significant(float(rate)))
+            cells.append(words.percent(_utilisation(what, figure, setting, name)))
+        rows.append([name, *cells])
+    heads = [text for title, _ in figure.settings for text in (f"{title}, requests/s", "busy")]
+    return plain(_title(figure), "tenants alone", ["tenant", *heads], rows, 1, "tenants")
+
+
+def _mixes(what: DriveMixes, figure: DriveFigure) -> Table:
+    """Return the sum of utilisations alone of each mix, by speed, and what that makes of it."""
+    rows = []
+    for mix in figure.mixes:
+        sums = [_sum(what, figure, setting, mix) for _, setting in figure.settings]
+        cells = [
+            words.Number(f"{words.percent(one)}{' saturated' if one > SATURATED else ''}", one)
+            for one in sums
+        ]
+        rows.append([mix.name, str(len(mix.members)), *cells])
+    headers = ["mix", "tenants", *(title for title, _ in figure.settings)]
+    title = f"sum of utilisations alone; above {words.percent(SATURATED)} is saturated"
+    return plain(_title(figure), title, headers, rows, 2, "utilisation", keys=1)
+
+
+def _slowdowns(what: DriveMixes, figure: DriveFigure) -> Table:
+    """Return geometric means of max slowdowns by speed, number of tenants and scheme."""
+    rows = []
+    for title, setting in figure.settings:
+        for count in sorted({len(mix.members) for mix in figure.mixes}):
+            mixes = [mix for mix in figure.mixes if len(mix.members) == count]
+            cells = []
+            for scheme in figure.schemes:
+                each = [what.of(setting, mix, scheme, figure.seeds) for mix in mixes]
+                found = [sum(one.max_slowdown for one in own) / len(own) for own in each]
+                cells.append(words.significant(geometric_mean(found)))
+            rows.append([title, f"{count} tenants", *cells])
+    headers = ["speed", "mixes", *(scheme.title for scheme in figure.schemes)]
+    title = f"max slowdown, geometric means, {figure.setting.cache}"
+    return plain(_title(figure), title, headers, rows, 2)
