@@ -142,6 +142,8 @@ def files_of(spec: StackOrTrace) -> list[Path]:
     tenants = tables.get(TENANTS)
     tenants = [one for one in tenants if isinstance(one, dict)] if isinstance(tenants, list) else []
     named = [one.get(key) for one in tenants for key in (TRACE, "model")]
+    updates = [one.get("model_updates") for one in tenants]
+    named += [name for files in updates if isinstance(files, list) for name in files]
     folder = Path(stack.origin).parent
     own = [Path(path)] if isinstance(path, str | os.PathLike) else []
     return own + [folder / name for name in named if isinstance(name, str)]

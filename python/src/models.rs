@@ -5,7 +5,11 @@
 
 use crate::errors::SpecError;
 use cachewright_infer::{Kind, Model as Computing, Numbers, StoredModel};
-use cachewright_partition::icache::{self, allocate::Demand, points::{GainOf, LEAST_GAIN, Reading}};
+use cachewright_partition::icache::{
+    self,
+    allocate::Demand,
+    points::{GainOf, LEAST_GAIN, Reading},
+};
 use numpy::{
     IntoPyArray, PyArray2, PyArrayDyn, PyArrayMethods, PyReadonlyArray2, PyReadonlyArray3,
     PyUntypedArrayMethods,

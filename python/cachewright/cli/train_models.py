@@ -58,7 +58,7 @@ class WindowArgs:
 @Parameter(name="*")
 @dataclass
 class LabelArgs:
-    """How labels are read off response times by cache size."""
+    """How labels are read off response times by cache size, and when models are updated."""
 
     from_off: Annotated[bool, Parameter(negative="")] = False
     """Begin with the data cache switched off, not with one granule."""
@@ -68,6 +68,9 @@ class LabelArgs:
 
     gain_of: Literal["before", "largest", "whole"] = "before"
     """Share of the response before the step, of the largest gain, or of the whole gain."""
+
+    retrain_every: int = 0
+    """Intervals after which a network is trained on with what was seen until then; 0: never."""
 
 
 @Parameter(name="*")

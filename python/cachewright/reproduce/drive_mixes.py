@@ -324,7 +324,10 @@ class DriveMixes:
         if one.scheme.model == EACH:
             for tenant, member in zip(tenants, one.mix.members, strict=True):
                 key = (one.setting, member.workload, "lstm", "1111", one.seed)
-                tenant["model"] = os.fspath(self.taught[key].path)
+                taught = self.taught[key]
+                tenant["model"] = os.fspath(taught.path)
+                if taught.updates:
+                    tenant["model_updates"] = [os.fspath(path) for path in taught.updates]
         if one.scheme.model == JOINT:
             path = self.joint[one.setting, one.mix.name].path
             stack["cache"] = stack["cache"] | {"model": os.fspath(path)}

@@ -33,7 +33,7 @@ SHOWN = (
 )
 JOINT, EACH = "mlcache", "icache"
 # Keys that a setting may change: of training, of the partitioner.
-TRAINING = ("from_off", "least_gain", "gain_of", "share")
+TRAINING = ("from_off", "least_gain", "gain_of", "share", "retrain_every")
 RULE = ("spread", "reserve")
 Table = dict[str, Any]
 

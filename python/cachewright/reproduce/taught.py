@@ -37,6 +37,11 @@ class Taught:
     tenant: Report
 
     @property
+    def updates(self) -> list[Path]:
+        """The models that take over from it while a replay goes on."""
+        return [self.path.parent / name for name in self.model.get("updates", [])]
+
+    @property
     def model(self) -> Report:
         """What is said of the model itself."""
         found: Report = self.tenant["models"][0]

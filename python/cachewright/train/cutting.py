@@ -107,11 +107,22 @@ class Cutting:
     validation: float = 0.2
     """Part of that, at its end, that says when to stop."""
 
-    def split(self, total_steps: int) -> Split:
-        """Return the windows of each part. Errors: `SpecError` when a part has too few."""
+    def borders(self, total_steps: int, every: int) -> list[int]:
+        """Return the intervals at whose beginning models are updated: `every` so many of them.
+
+        The first is so many after the part that trains, each one before the end.
+        """
+        first = -(-int(total_steps * self.share) // self.steps)
+        return list(range(first + every, -(-total_steps // self.steps), every)) if every else []
+
+    def split(self, total_steps: int, until: int | None = None) -> Split:
+        """Return the windows of each part. Errors: `SpecError` when a part has too few.
+
+        `until` ends the part that trains there instead of after `share`.
+        """
         import numpy as np
 
-        end = int(total_steps * self.share)
+        end = int(total_steps * self.share) if until is None else until
         middle = int(end * (1 - self.validation))
 
         def starts(first: int, last: int) -> NDArray[np.int64]:
@@ -123,7 +134,7 @@ class Cutting:
             ("validation", split.validation),
             ("test", split.test),
         ):
-            if len(found) < LEAST_WINDOWS:
+            if len(found) < LEAST_WINDOWS and (until is None or what != "test"):
                 raise SpecError(
                     f"found {len(found)} windows for {what} in {total_steps / self.steps:.1f} "
                     f"intervals, expected at least {LEAST_WINDOWS}; a longer replay, a shorter "

@@ -8,7 +8,7 @@ ours) so that short traces teach enough; windows of training, validation and tes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from cachewright.train.judged import errors, report
 from cachewright.train.lesson import Learned, Lesson, learn_forest, learn_network
 from cachewright.train.model_file import FOREST, Normalisation
 from cachewright.train.networks import LSTM, MLP, Examples, Fitting, Network
-from cachewright.train.store import Trainings, file_name
+from cachewright.train.store import Trainings, file_name, update_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,6 +65,12 @@ class ICacheTraining:
     gain_of: str = "before"
     """The response `before` the step, the `largest` gain of a step or the `whole` gain."""
 
+    retrain_every: int = 0
+    """Intervals after which each network is trained on, with all that was seen until then; 0: never.
+
+    Such an update begins with the weights and the normalisation of the model before it.
+    """
+
     features: str = "1111"
     """Which of intensity, write ratio, request bytes and unique ratio the models see."""
 
@@ -94,6 +100,10 @@ class ICacheTraining:
         if self.gain_of not in GAINS:
             raise SpecError(f"`gain_of`: found `{self.gain_of}`, expected {', '.join(GAINS)}")
         checks.counts(self, ("granules", "steps", "window", "seeds", "epochs", "patience", "batch"))
+        if self.retrain_every < 0:
+            raise SpecError(f"`retrain_every`: found {self.retrain_every}, expected 0 or more")
+        if self.retrain_every and self.model == FOREST:
+            raise SpecError("`retrain_every`: found a forest, expected a network to train on")
         checks.counts(self, ("stride",) if self.stride is not None else ())
 
     def cutting(self) -> Cutting:
@@ -139,8 +149,13 @@ def train_icache(
             place = file_name(tenant.name, seed, how.seeds)
             note = (f"training {tenant.name}, seed {seed}", progress) if progress else None
             learned = course.learn(seed, _begin(begin, place, how), note)
-            models.append({"seed": seed, "file": place, **course.judge(learned)})
             trainings.add(place, learned)
+            updates = []
+            for number, update in enumerate(_updates(tenant, found, how, seed, learned), 1):
+                updates.append(update_name(place, number))
+                trainings.add(updates[-1], update)
+            about = {"seed": seed, "file": place, **course.judge(learned)}
+            models.append(about | ({"updates": updates} if how.retrain_every else {}))
         trainings.document["tenants"].append({**course.about(), "models": models})
     if out is not None:
         trainings.write(Path(out))
@@ -172,10 +187,16 @@ class _Course:
     """What saying nothing new would say of the windows that judge."""
 
     @staticmethod
-    def of(tenant: TenantSegments, found: Segments, how: ICacheTraining) -> _Course:
+    def of(
+        tenant: TenantSegments, found: Segments, how: ICacheTraining, border: int | None = None
+    ) -> _Course:
+        """Return the windows of a tenant; of an update, those before the interval `border`."""
         import numpy as np
 
-        split = how.cutting().split(cutting.span(found))
+        until = None if border is None else border * how.steps
+        split = how.cutting().split(cutting.span(found), until)
+        notes = _notes(tenant, found, how)
+        notes |= {} if border is None else {"from_interval": str(border)}
 
         def label(starts: NDArray[np.int64]) -> NDArray[np.float32]:
             return cutting.labels(tenant, starts, how.steps, how.granules, how.reading())
@@ -200,7 +221,7 @@ class _Course:
             Normalisation.of(rows),
             used,
             HEAD,
-            _notes(tenant, found, how),
+            notes,
         )
         before = np.maximum(split.test - how.steps, 0)
         mean = np.tile(train.targets.mean(axis=0), (len(split.test), 1))
@@ -228,6 +249,19 @@ class _Course:
         windows = {part: len(getattr(self.split, part)) for part in ("train", "validation", "test")}
         naive = {name: errors(said, self.test.targets) for name, said in self.naive.items()}
         return {"name": self.tenant.name, "windows": windows, "naive": naive}
+
+
+def _updates(
+    tenant: TenantSegments, found: Segments, how: ICacheTraining, seed: int, learned: Learned
+) -> Iterator[Learned]:
+    """Give the models that take over at each border, each begun with the weights before it.
+
+    An update is trained on windows whose labels end before its border, and on nothing later.
+    """
+    for border in how.cutting().borders(cutting.span(found), how.retrain_every):
+        course = _Course.of(tenant, found, how, border)
+        learned = course.learn(seed, learned.float_file, None)
+        yield learned
 
 
 def _notes(tenant: TenantSegments, found: Segments, how: ICacheTraining) -> dict[str, str]:

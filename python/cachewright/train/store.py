@@ -63,10 +63,18 @@ class Trainings:
             for model in tenant["models"]:
                 path = folder / model["file"]
                 lines = f"[[tenant]]\nname = {toml_value(tenant['name'])}\n"
-                lines += f"model = {toml_value(path.resolve())}\n\n"
+                lines += f"model = {toml_value(path.resolve())}\n"
+                updates = [(folder / name).resolve() for name in model.get("updates", [])]
+                texts = ", ".join(toml_value(one) for one in updates)
+                lines += f"model_updates = [{texts}]\n\n" if updates else "\n"
                 tables[path.parent] = tables.get(path.parent, "") + lines
         for parent, text in tables.items():
             targets.write_whole(parent / TABLES, text)
+
+
+def update_name(place: str, number: int) -> str:
+    """Return the file of a model's update, counted from 1."""
+    return f"{place.removesuffix(SUFFIX)}.update{number}{SUFFIX}"
 
 
 def file_name(tenant: str, seed: int, seeds: int) -> str:

@@ -98,6 +98,8 @@ pub struct Requirement {
 pub struct Models {
     /// One per tenant, in order, for those who declare [`Need::Model`].
     pub each: Vec<Vec<u8>>,
+    /// Those that take over from a tenant's first while the run goes on; of no tenant, or of each.
+    pub later: Vec<Vec<Vec<u8>>>,
     /// One for all together, for those who declare [`Need::JointModel`].
     pub joint: Option<Vec<u8>>,
 }

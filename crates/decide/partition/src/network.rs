@@ -81,6 +81,18 @@ impl Network {
         }
     }
 
+    /// A note of the trainer that is a whole number. Errors: none, or another text.
+    pub fn whole_note(&self, key: &str) -> Result<u32, String> {
+        let expected = "expected a whole number";
+        match self.description.notes.get(key) {
+            Some(found) => found
+                .trim()
+                .parse()
+                .map_err(|_| format!("note `{key}`: found `{found}`, {expected}")),
+            None => Err(format!("found no note `{key}`, {expected}")),
+        }
+    }
+
     /// Forgets all steps.
     pub fn reset(&mut self) {
         match &mut self.arithmetic {

@@ -109,7 +109,7 @@ impl Case {
                 tenant.stop = tenant.stop.filter(|stop| !by_replay(stop));
                 tenant.weight = 1.0;
                 tenant.goal = None;
-                tenant.model = None;
+                (tenant.model, tenant.model_updates) = (None, Vec::new());
                 tenant.sensitive = false;
                 tenant.queue_depth = 1;
                 tenant.think_time = Default::default();

@@ -6,7 +6,7 @@
 
 use crate::ExperimentError;
 use crate::foreign::ForeignPolicies;
-use crate::spec::{JudgeSpec, KindsSpec, ModelFile, Named, Spec};
+use crate::spec::{JudgeSpec, KindsSpec, ModelFile, Named, Spec, TenantSpec};
 use cachewright_characterize::Characterizer;
 use cachewright_infer::Model;
 use cachewright_partition::{Models, Need};
@@ -59,7 +59,7 @@ impl Caching {
 }
 
 /// The files of tenants, and the file of all.
-type Files = (Vec<PathBuf>, Option<PathBuf>);
+type Files = (Vec<Vec<PathBuf>>, Option<PathBuf>);
 
 impl Library {
     /// Nothing read yet; policies of code outside are found among `foreign`.
@@ -81,7 +81,12 @@ impl Library {
             .map(|(at, model)| (format!("tenant[{}].model", at + 1), model))
             .collect();
         let joint = spec.cache.model.as_ref().filter(|_| needs(Need::JointModel));
-        let paths = each.iter().map(|(_, model)| model.path.clone()).collect();
+        let asked = spec.tenants.iter().filter(|_| needs(Need::Model));
+        let of_tenant = |tenant: &TenantSpec| {
+            let files = tenant.model.iter().chain(&tenant.model_updates);
+            files.map(|model| model.path.clone()).collect()
+        };
+        let paths = asked.clone().map(of_tenant).collect();
         let files: Files = (paths, joint.map(|model| model.path.clone()));
         if let Some((_, known)) = self.read.iter().find(|(other, _)| *other == files) {
             return Ok(Arc::clone(known));
@@ -89,7 +94,13 @@ impl Library {
         let each: Result<Vec<Vec<u8>>, ExperimentError> =
             each.iter().map(|(name, model)| read(name, model, origin)).collect();
         let joint = joint.map(|model| read("cache.model", model, origin)).transpose()?;
-        let models = Arc::new(Models { each: each?, joint });
+        let updates = |(at, tenant): (usize, &TenantSpec)| {
+            let key = format!("tenant[{}].model_updates", at + 1);
+            tenant.model_updates.iter().map(|model| read(&key, model, origin)).collect()
+        };
+        let later: Result<_, ExperimentError> = asked.enumerate().map(updates).collect();
+        let later = later?;
+        let models = Arc::new(Models { each: each?, later, joint });
         self.read.push((files, Arc::clone(&models)));
         Ok(models)
     }
@@ -203,7 +214,8 @@ fn read(key: &str, model: &ModelFile, origin: &Path) -> Result<Vec<u8>, Experime
 pub fn fingerprint(models: &Models, caching: &Caching) -> u64 {
     let of_judge = caching.judge.iter().map(|(_, bytes)| bytes);
     let of_policy = caching.files.iter().map(|(_, bytes)| bytes).chain(of_judge);
-    let files = models.each.iter().chain(&models.joint).chain(of_policy);
+    let later = models.later.iter().flatten();
+    let files = models.each.iter().chain(later).chain(&models.joint).chain(of_policy);
     let file = |hash: u64, bytes: &Vec<u8>| {
         bytes.iter().fold(mix(hash ^ bytes.len() as u64), |hash, byte| mix(hash ^ u64::from(*byte)))
     };

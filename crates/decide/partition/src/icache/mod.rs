@@ -99,6 +99,7 @@ impl ICache {
 
 impl Partitioner for ICache {
     fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Quotas {
+        self.predictors.iter_mut().for_each(Predictor::begin_interval);
         let both = self.predictors.iter_mut().zip(tenants);
         both.for_each(|(predictor, tenant)| predictor.learn(tenant.steps));
         let predictions: Option<Vec<_>> =
@@ -140,11 +141,18 @@ impl Partitioner for ICache {
         }
         let ICacheSettings { window_steps, granules, carried, .. } = self.settings;
         let looks = Looks { window_steps, granules, carried };
+        let none = Vec::new();
         let load = |(place, bytes): (usize, &Vec<u8>)| {
-            Predictor::load(bytes, looks)
-                .map_err(|error| format!("model {} of {expected}: {error}", place + 1))
+            let wrong = |error| format!("model {} of {expected}: {error}", place + 1);
+            let mut predictor = Predictor::load(bytes, looks).map_err(wrong)?;
+            for (number, bytes) in models.later.get(place).unwrap_or(&none).iter().enumerate() {
+                let update = |error| wrong(format!("update {}: {error}", number + 1));
+                predictor.load_later(bytes).map_err(update)?;
+            }
+            Ok(predictor)
         };
-        self.predictors = models.each.iter().enumerate().map(load).collect::<Result<_, _>>()?;
+        self.predictors =
+            models.each.iter().enumerate().map(load).collect::<Result<_, String>>()?;
         Ok(())
     }
 

@@ -80,7 +80,8 @@ pub fn points(responses: &[f64], reading: Reading) -> Demand {
         GainOf::Largest => gain(mbp),
         GainOf::Whole => whole,
     };
-    let enough = |size: &usize| gain(*size) <= 0.0 || gain(*size) < reading.least_gain * base(*size);
+    let enough =
+        |size: &usize| gain(*size) <= 0.0 || gain(*size) < reading.least_gain * base(*size);
     let oap = (mbp + 1..=all).find(enough).unwrap_or(all);
     Demand { mbp: mbp as u32, oap: oap as u32 }
 }

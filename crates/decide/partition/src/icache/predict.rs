@@ -37,6 +37,10 @@ pub struct Prediction {
 pub struct Predictor {
     network: Network,
     looks: Looks,
+    /// Networks that take over, each with the interval at whose beginning it does, in order.
+    later: VecDeque<(u32, Network)>,
+    /// Intervals that have begun.
+    begun: u32,
     /// Steps seen.
     seen: u64,
     /// Features of the latest steps; empty where the state is carried.
@@ -49,23 +53,43 @@ impl Predictor {
     /// Reads a model file and checks that it looks at steps as told. Errors: what was found and
     /// expected.
     pub fn load(bytes: &[u8], looks: Looks) -> Result<Predictor, String> {
-        let network = Network::load(bytes)?;
-        if network.architecture().kind.is_recurrent() {
-            network.expect_features(&FEATURES.map(str::to_owned))?;
-        } else {
-            network.expect_features(&pooled_names())?;
-            if (looks.window_steps as usize) < PARTS {
-                let (kind, found) = (network.architecture().kind.name(), looks.window_steps);
-                return Err(format!(
-                    "`window_steps`: found {found}, expected at least {PARTS} for a model of kind \
-                     {kind}"
-                ));
+        let (network, later) = (network(bytes, looks)?, VecDeque::new());
+        Ok(Predictor {
+            network,
+            looks,
+            later,
+            begun: 0,
+            seen: 0,
+            window: VecDeque::new(),
+            said: None,
+        })
+    }
+
+    /// Reads a model that takes over at the beginning of the interval that its note
+    /// `from_interval` says. Errors: as of the first; an interval not above those before.
+    pub fn load_later(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let network = network(bytes, self.looks)?;
+        let from = network.whole_note("from_interval")?;
+        let last = self.later.back().map_or(0, |(last, _)| *last);
+        if from <= last {
+            return Err(format!(
+                "note `from_interval`: found {from}, expected more than {last}, where the model \
+                 before takes over"
+            ));
+        }
+        self.later.push_back((from, network));
+        Ok(())
+    }
+
+    /// Begins an interval: a network whose turn it is takes over. The window that was seen stays;
+    /// a state that was carried begins anew.
+    pub fn begin_interval(&mut self) {
+        while self.later.front().is_some_and(|(from, _)| *from <= self.begun) {
+            if let Some((_, network)) = self.later.pop_front() {
+                self.network = network;
             }
         }
-        network.expect_outputs(2, "MBP and OAP")?;
-        network.expect_note("granules", looks.granules)?;
-        network.expect_note("window_steps", looks.window_steps)?;
-        Ok(Predictor { network, looks, seen: 0, window: VecDeque::new(), said: None })
+        self.begun += 1;
     }
 
     /// Takes the steps of the interval that ended.
@@ -108,6 +132,27 @@ impl Predictor {
         }
         points(&outputs?)
     }
+}
+
+/// Reads a model file and checks that it looks at steps as told.
+fn network(bytes: &[u8], looks: Looks) -> Result<Network, String> {
+    let network = Network::load(bytes)?;
+    if network.architecture().kind.is_recurrent() {
+        network.expect_features(&FEATURES.map(str::to_owned))?;
+    } else {
+        network.expect_features(&pooled_names())?;
+        if (looks.window_steps as usize) < PARTS {
+            let (kind, found) = (network.architecture().kind.name(), looks.window_steps);
+            return Err(format!(
+                "`window_steps`: found {found}, expected at least {PARTS} for a model of kind \
+                 {kind}"
+            ));
+        }
+    }
+    network.expect_outputs(2, "MBP and OAP")?;
+    network.expect_note("granules", looks.granules)?;
+    network.expect_note("window_steps", looks.window_steps)?;
+    Ok(network)
 }
 
 fn points(outputs: &[f64]) -> Option<Prediction> {

@@ -40,7 +40,7 @@ fn settings() -> ICacheSettings {
 fn icache(settings: &ICacheSettings, says: &[[f32; 2]]) -> ICache {
     let mut icache = ICache::new(settings, says.len(), Seed(1));
     let file = |says: &[f32; 2]| constant(Kind::Lstm, &names(), says, &NOTES).to_bytes().unwrap();
-    let models = Models { each: says.iter().map(file).collect(), joint: None };
+    let models = Models { each: says.iter().map(file).collect(), ..Models::default() };
     icache.learn(&models).unwrap();
     icache
 }
@@ -177,7 +177,7 @@ fn forests_are_asked_like_other_models_without_a_state() {
 #[test]
 fn models_of_another_shape_are_refused_by_name() {
     let refused = |each: Vec<Vec<u8>>, settings: &ICacheSettings| {
-        let models = Models { each, joint: None };
+        let models = Models { each, ..Models::default() };
         ICache::new(settings, 1, Seed(1)).learn(&models).unwrap_err()
     };
     let one = |kind, features: &[String], says: &[f32], notes: &[(&str, &str)]| {
@@ -222,5 +222,57 @@ fn models_of_another_shape_are_refused_by_name() {
     assert_eq!(
         refused(vec![file], &short),
         "model 1 of 1: `window_steps`: found 11, expected at least 12 for a model of kind mlp"
+    );
+}
+
+/// A model that always says so and takes over at the beginning of an interval.
+fn update(says: &[f32; 2], from: &str) -> Vec<u8> {
+    let notes = [NOTES.as_slice(), &[("from_interval", from)]].concat();
+    constant(Kind::Lstm, &names(), says, &notes).to_bytes().unwrap()
+}
+
+fn first(says: &[f32; 2]) -> Vec<u8> {
+    constant(Kind::Lstm, &names(), says, &NOTES).to_bytes().unwrap()
+}
+
+#[test]
+fn updates_take_over_at_their_interval_and_keep_the_window() {
+    let mut icache = ICache::new(&settings(), 2, Seed(1));
+    let each = vec![first(&[0.1, 0.2]), first(&[0.1, 0.2])];
+    let later = vec![vec![update(&[0.6, 0.8], "4"), update(&[0.3, 0.4], "6")], Vec::new()];
+    icache.learn(&Models { each, later, joint: None }).unwrap();
+    let interval = steps(12);
+    let mut asked = Vec::new();
+    for begun in 0..8 {
+        let seen: &[Step] = if begun == 0 { &[] } else { &interval };
+        divide(&mut icache, &[seen, seen], 1000);
+        asked.push(icache.demands().first().map(|demand| (demand.mbp, demand.oap)));
+        if let Some(other) = icache.demands().get(1) {
+            assert_eq!((other.mbp, other.oap), (1, 2), "who has no update stays");
+        }
+    }
+    // A window is two intervals of steps; it is not begun anew when a model takes over.
+    let (one, two, three) = (Some((1, 2)), Some((6, 8)), Some((3, 4)));
+    assert_eq!(asked, [None, None, one, one, two, two, three, three]);
+}
+
+#[test]
+fn updates_that_cannot_be_are_refused() {
+    let refused = |later: Vec<Vec<u8>>| {
+        let models = Models { each: vec![first(&[0.5, 0.5])], later: vec![later], joint: None };
+        ICache::new(&settings(), 1, Seed(1)).learn(&models).unwrap_err()
+    };
+    assert_eq!(
+        refused(vec![first(&[0.5, 0.5])]),
+        "model 1 of 1: update 1: found no note `from_interval`, expected a whole number"
+    );
+    assert_eq!(
+        refused(vec![update(&[0.5, 0.5], "soon")]),
+        "model 1 of 1: update 1: note `from_interval`: found `soon`, expected a whole number"
+    );
+    assert_eq!(
+        refused(vec![update(&[0.5, 0.5], "5"), update(&[0.5, 0.5], "5")]),
+        "model 1 of 1: update 2: note `from_interval`: found 5, expected more than 5, where the \
+         model before takes over"
     );
 }

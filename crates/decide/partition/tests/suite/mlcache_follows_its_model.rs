@@ -12,7 +12,7 @@ use common::{constant, model};
 
 fn learned(floor_blocks: u32, file: Vec<u8>) -> MlCache {
     let mut mlcache = MlCache::new(&MlCacheSettings { floor_blocks }, 2, Seed(1));
-    mlcache.learn(&Models { each: Vec::new(), joint: Some(file) }).unwrap();
+    mlcache.learn(&Models { joint: Some(file), ..Models::default() }).unwrap();
     mlcache
 }
 
@@ -60,7 +60,7 @@ fn a_model_sees_each_bin_at_its_place() {
 fn models_of_another_shape_are_refused() {
     let refused = |joint: Option<Vec<u8>>| {
         let mut mlcache = MlCache::new(&MlCacheSettings::default(), 2, Seed(1));
-        mlcache.learn(&Models { each: Vec::new(), joint }).unwrap_err()
+        mlcache.learn(&Models { joint, ..Models::default() }).unwrap_err()
     };
     let one = |kind, names: &[String], says: &[f32]| {
         refused(Some(constant(kind, names, says, &[]).to_bytes().unwrap()))

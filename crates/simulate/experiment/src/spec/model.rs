@@ -28,6 +28,21 @@ impl ModelFile {
         let text = section.optional_text("model")?;
         Ok(text.map(|text| ModelFile { path: folder.join(&text), text }))
     }
+
+    /// The models of a table that take over while a run goes on. Errors: no list of texts; some
+    /// without a first one.
+    pub fn updates(section: &Section<'_>, folder: &Path) -> Result<Vec<ModelFile>, String> {
+        const KEY: &str = "model_updates";
+        let Some(value) = section.get(KEY) else { return Ok(Vec::new()) };
+        let refuse = || section.refuse(KEY, value, "a list of files in quotes");
+        let texts = value.as_array().ok_or_else(refuse)?.iter().map(|one| one.as_str());
+        let texts: Option<Vec<&str>> = texts.collect();
+        let files = texts.ok_or_else(refuse)?.into_iter().map(str::to_owned);
+        if section.get("model").is_none() {
+            return Err(section.refuse(KEY, value, "a first one in `model` as well"));
+        }
+        Ok(files.map(|text| ModelFile { path: folder.join(&text), text }).collect())
+    }
 }
 
 /// Models of caching by the kind of workload they were trained on.

@@ -100,6 +100,7 @@ fn tenant(tenant: &TenantSpec) -> Value {
         "weight": tenant.weight,
         "channels": tenant.channels.as_ref().map(layout::wish_json),
         "model": tenant.model.as_ref().map(|model| &model.text),
+        "model_updates": tenant.model_updates.iter().map(|one| &one.text).collect::<Vec<_>>(),
         "sensitive": tenant.sensitive,
         "goal_hit_ratio": ratio,
         "goal_latency": latency,

@@ -43,6 +43,8 @@ pub struct TenantSpec {
     pub channels: Option<Wish>,
     /// The file of its trained model, for partitioners that predict.
     pub model: Option<ModelFile>,
+    /// Models that take over from it while the run goes on, in order.
+    pub model_updates: Vec<ModelFile>,
     /// What it was promised, for partitioners that keep promises.
     pub goal: Option<Goal>,
     /// Requests under way (closed loop).
@@ -63,7 +65,7 @@ pub struct TenantSpec {
     pub request: Option<Bytes>,
 }
 
-const KEYS: [&str; 25] = [
+const KEYS: [&str; 26] = [
     "name",
     "trace",
     "format",
@@ -78,6 +80,7 @@ const KEYS: [&str; 25] = [
     "sensitive",
     "channels",
     "model",
+    "model_updates",
     "goal_hit_ratio",
     "goal_latency",
     "options",
@@ -169,6 +172,7 @@ fn one(
         sensitive: section.boolean("sensitive", false)?,
         channels: layout::wish(section)?,
         model: ModelFile::from_section(section, folder)?,
+        model_updates: ModelFile::updates(section, folder)?,
         goal: Goal::from_section(section)?,
         queue_depth,
         think_time: section.duration("think_time", replay.think_time)?,
