@@ -62,18 +62,17 @@ def shown(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
         case "interference":
             return [_interference(what, figure)]
         case "slowdown":
-            found = _by_mix(what, figure, "max slowdown", lambda one: one.max_slowdown)
-            changes = _changes(what, figure, lambda one: [one.max_slowdown])
-            return _with(found, [*changes, *_quotients(what, figure)])
+            return _slowdown(what, figure)
         case "response":
-            found = _by_mix(what, figure, "mean response (us)", lambda one: one.mean() / 1e3)
-            return _with(found, _changes(what, figure, lambda one: one.slowdowns))
+            return _response(what, figure)
         case "fairness":
-            return _by_mix(what, figure, "fairness", lambda one: one.fairness, highest=True)
+            return _fairness(what, figure)
         case "tail":
             return [part for key, title in TAILS for part in _tail(what, figure, key, title)]
         case "hits":
-            return _by_mix(what, figure, "hit ratio", lambda one: one.hit_ratio, highest=True)
+            return _hits(what, figure)
+        case "group":
+            return _group(what, figure)
         case "summary":
             return _summary(what, figure)
         case "bounds":
@@ -81,6 +80,38 @@ def shown(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
         case "loads":
             return loads.shown(what, figure)
     return alone.shown(what, figure)
+
+
+def _slowdown(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
+    found = _by_mix(what, figure, "max slowdown", lambda one: one.max_slowdown)
+    changes = _changes(what, figure, lambda one: [one.max_slowdown])
+    return _with(found, [*changes, *_quotients(what, figure)])
+
+
+def _response(what: DriveMixes, figure: DriveFigure, name: str = "") -> list[Table | Figure]:
+    title = "mean response (us)"
+    found = _by_mix(what, figure, title, lambda one: one.mean() / 1e3, name=name)
+    beside = ", ".join(part for part in (name, "beside") if part)
+    return _with(found, _changes(what, figure, lambda one: one.slowdowns, beside))
+
+
+def _fairness(what: DriveMixes, figure: DriveFigure, name: str = "") -> list[Table | Figure]:
+    return _by_mix(what, figure, "fairness", lambda one: one.fairness, highest=True, name=name)
+
+
+def _hits(what: DriveMixes, figure: DriveFigure, name: str = "") -> list[Table | Figure]:
+    return _by_mix(what, figure, "hit ratio", lambda one: one.hit_ratio, highest=True, name=name)
+
+
+def _group(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
+    """Return every measure of mixes with as many tenants; the max slowdown as a chart, too."""
+    rest = [
+        *_response(what, figure, "response"),
+        *(part for key, title in TAILS for part in _tail(what, figure, key, title)),
+        *_fairness(what, figure, "fairness"),
+        *_hits(what, figure, "hits"),
+    ]
+    return [*_slowdown(what, figure), *(part for part in rest if isinstance(part, Table))]
 
 
 # The paper's tail is the maximum ("maximum response latency").
@@ -231,7 +262,7 @@ def _quotients(what: DriveMixes, figure: DriveFigure) -> list[Table]:
             rows.append([group, ours, *cells])
     if not rows:
         return []
-    heads = [text for other in others for text in (f"by {other}", "least", "greatest")]
+    heads = [text for other in others for text in (f"by {other}", f"{other}, least", f"{other}, greatest")]
     title = "geometric means as quotients, and their range leaving one mix out"
     headers = ["mixes", "scheme", *heads]
     return [plain(_title(figure), title, headers, rows, 2, "quotients", keys=2)]

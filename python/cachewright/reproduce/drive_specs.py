@@ -17,7 +17,7 @@ from cachewright.reproduce import specs, volumes
 from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, among, merged
 
 # Figures of mixes, and the rest.
-OUTCOMES = ("interference", "slowdown", "response", "fairness", "tail", "hits", "summary")
+OUTCOMES = ("interference", "slowdown", "response", "fairness", "tail", "hits", "summary", "group")
 # Figures of mixes in several settings.
 SETTINGS = ("settings", "loads")
 SHOWN = (

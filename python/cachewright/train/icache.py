@@ -66,7 +66,7 @@ class ICacheTraining:
     """The response `before` the step, the `largest` gain of a step or the `whole` gain."""
 
     retrain_every: int = 0
-    """Intervals after which each network is trained on, with all that was seen until then; 0: never.
+    """Intervals after which each network is trained on, with all seen until then; 0 is never.
 
     Such an update begins with the weights and the normalisation of the model before it.
     """
