@@ -470,6 +470,27 @@ def test_the_command_replays_a_stack_and_shows_a_row_per_model(
     assert "`replay.loop`: found `closed`" in closed.err
 
 
+def updates_run_and_are_refused_by_name(timed: Path, folder: Path, how: ICacheTraining) -> None:
+    train_icache(timed, folder / "models", replace(how, retrain_every=1))
+    text = timed.read_text()
+
+    def updated(files: str) -> None:
+        model = 'model = "models/a.safetensors"\n'
+        timed.write_text(text.replace(model, f"{model}model_updates = {files}\n"))
+
+    updated('["models/a.update1.safetensors"]')
+    assert cachewright.run(timed).document["cases"]
+    for files, message in (
+        ('"models/a.update1.safetensors"', "model_updates`: found .*, expected a list of files"),
+        ('["models/a.safetensors"]', "update 1: found no note `from_interval`"),
+        ('["models/none.safetensors"]', r"`tenant\[1\].model_updates`: found no file"),
+    ):
+        updated(files)
+        with pytest.raises(cachewright.SpecError, match=message):
+            cachewright.run(timed)
+    timed.write_text(text)
+
+
 @pytest.mark.usefixtures("needs_jax")
 def test_models_that_were_trained_run_in_the_stack_they_came_from(
     timed: Path, folder: Path, command: Command
@@ -484,6 +505,7 @@ def test_models_that_were_trained_run_in_the_stack_they_came_from(
     text = text.replace('capacity = "512KiB"', f'capacity = "512KiB"\npartition = {partition}')
     timed.write_text(text)
     assert cachewright.run(timed).document["cases"]
+    updates_run_and_are_refused_by_name(timed, folder, how)
     answer = command(
         "train", "mlcache", timed, "--out", "ml.safetensors", "--epochs", "2", "--granules", "2"
     )

@@ -31,6 +31,8 @@ def shown(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
             return _sizes(what, figure)
         case "gains":
             return _gains(what, figure)
+        case "labels":
+            return [_labels(what, figure)]
         case "features-alone":
             return _features_alone(what, figure)
         case "models":
@@ -340,9 +342,29 @@ def _setting_cells(found: Sequence[Outcome], base: Sequence[Outcome]) -> list[st
     ]
 
 
+def _labels(what: DriveMixes, figure: DriveFigure) -> Table:
+    """Return mean labels by reading, and how often the first granule is said to gain most."""
+    rows = []
+    for name in figure.workloads:
+        tenant, cells = what.segments(figure.setting, name).tenants[0], []
+        for _, setting in figure.settings:
+            points = tenant.labels(_reading(setting)) * setting.granules
+            mbp, oap = points.mean(axis=0)
+            cells += [words.fixed(float(one), 1) for one in (mbp, oap)]
+            cells.append(words.percent(float((points[:, 0] < 1.5).mean())))
+        rows.append([name, *cells])
+    heads = [f"{title}: {part}" for title, _ in figure.settings for part in ("MBP", "OAP", "one")]
+    title = "mean labels in granules; one: share of intervals whose MBP is one granule"
+    return plain(_title(figure), title, ["tenant", *heads], rows, 1)
+
+
+def _reading(setting: Setting) -> Reading:
+    return Reading(**setting.of(("from_off", "least_gain", "gain_of")))
+
+
 def _demands(what: DriveMixes, setting: Setting, names: Sequence[str]) -> tuple[float, float]:
     """Return the mean labels of tenants' intervals, in granules."""
-    reading = Reading(**setting.of(("from_off", "least_gain", "gain_of")))
+    reading = _reading(setting)
     labels = [what.segments(setting, name).tenants[0].labels(reading) for name in names]
     means = [each.mean(axis=0) * setting.granules for each in labels]
     mbp, oap = sum(means) / len(means)

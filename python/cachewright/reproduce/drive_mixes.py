@@ -241,7 +241,7 @@ class DriveMixes:
                 for member in one.mix.members:
                     yield one.setting, member.workload
         for figure in self.figures:
-            if figure.shows in ("sizes", "gains"):
+            if figure.shows in ("labels", "sizes", "gains"):
                 for workload in figure.workloads:
                     yield figure.setting, workload
 

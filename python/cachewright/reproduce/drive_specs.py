@@ -24,6 +24,7 @@ SHOWN = (
     *OUTCOMES,
     *SETTINGS,
     "bounds",
+    "labels",
     "sizes",
     "gains",
     "features-alone",
@@ -187,7 +188,11 @@ def figures(setup: Setup, common: Common) -> list[DriveFigure]:
     found = [
         _figure(path, document, setup, common) for path, document in specs.figures(setup.folder)
     ]
-    return [one for one in found if one.pairs or one.mixes or "pairs" not in one.about]
+    chosen = ("pairs", "tenants")
+    return [
+        one for one in found
+        if one.pairs or one.mixes or not any(key in one.about for key in chosen)
+    ]  # fmt: skip
 
 
 def _mix(path: Path, table: Mapping[str, Any], known: set[str]) -> Mix:

@@ -108,7 +108,9 @@ class Lessons:
         progress: Progress | None = None,
     ) -> Taught:
         """Return the model of one workload, trained unless it is there."""
-        key = _hash([self._key(self.basis(setting), workload), asdict(how)])
+        # Without updates there is nothing of them to tell models apart by.
+        said = {name: item for name, item in asdict(how).items() if item or name != "retrain_every"}
+        key = _hash([self._key(self.basis(setting), workload), said])
         folder = self.folder / f"{workload}-{how.model}-{key}"
         if not (folder / REPORT).is_file():
             train_icache(self.segments(setting, workload), folder, how, progress=progress)

@@ -86,7 +86,7 @@ fn tenant(tenant: &TenantSpec) -> Value {
         None => (None, None),
     };
     let skip = tenant.open.on_bad_record == OnBadRecord::Skip;
-    json!({
+    let mut whole = json!({
         "name": tenant.name,
         "trace": tenant.trace,
         "format": tenant.open.format,
@@ -100,7 +100,6 @@ fn tenant(tenant: &TenantSpec) -> Value {
         "weight": tenant.weight,
         "channels": tenant.channels.as_ref().map(layout::wish_json),
         "model": tenant.model.as_ref().map(|model| &model.text),
-        "model_updates": tenant.model_updates.iter().map(|one| &one.text).collect::<Vec<_>>(),
         "sensitive": tenant.sensitive,
         "goal_hit_ratio": ratio,
         "goal_latency": latency,
@@ -113,7 +112,12 @@ fn tenant(tenant: &TenantSpec) -> Value {
         "operation": manner::operation_text(tenant.operation),
         "sample": flash::percent_text(tenant.sample),
         "request": tenant.request.map(|bytes| bytes.exact()),
-    })
+    });
+    if !tenant.model_updates.is_empty() {
+        let updates = tenant.model_updates.iter().map(|one| &one.text);
+        whole["model_updates"] = updates.collect::<Vec<_>>().into();
+    }
+    whole
 }
 
 /// The drive; its schemes were checked when the file was read.
