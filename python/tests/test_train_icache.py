@@ -103,12 +103,13 @@ def slow_points(latency: NDArray[np.float64], reading: Reading) -> list[int]:
     if most == 0.0:
         return [1, 1]
     mbp = min(size for size in sizes if gains[size] == most)
-    base = {
-        "before": lambda size: latency[size - 1],
-        "largest": lambda _: most,
-        "whole": lambda _: latency[first - 1] - min(latency[first:]),
-    }[reading.gain_of]
-    enough = (s for s in sizes if s > mbp and gains[s] < reading.least_gain * base(s))
+    whole = float(latency[first - 1] - min(latency[first:]))
+
+    def least(size: int) -> float:
+        base = {"before": float(latency[size - 1]), "largest": most, "whole": whole}
+        return reading.least_gain * base[reading.gain_of]
+
+    enough = (size for size in sizes if size > mbp and gains[size] < least(size))
     return [mbp, next(enough, len(latency) - 1)]
 
 

@@ -192,18 +192,17 @@ def _by_mix(
         for scheme, values in zip(figure.schemes, each, strict=True):
             dots.append({"mix": mix.name, "scheme": scheme.title, "value": _mean(values)})
     for group, mixes in groups(figure):
-        values = [[_values(what, figure, mix, one, measure) for mix in mixes]
-                  for one in figure.schemes]  # fmt: skip
-        every = [_over_mixes(one, mean) for one in values]
+        of_schemes = [
+            [_values(what, figure, mix, scheme, measure) for mix in mixes]
+            for scheme in figure.schemes
+        ]
+        every = [_over_mixes(one, mean) for one in of_schemes]
         alike = [_as_equal(what, figure, mixes, scheme) for scheme in figure.schemes]
         rows.append([f"{word}, {group}", "", *map(_marked, every, alike)])
         best_of.append([_mean(one) for one in every])
-        if len(mixes) > 1:
-            left = [_left_out([_mean(one) for one in each], mean) for each in values]
-            for place, end in enumerate(("least", "greatest")):
-                cells = [words.significant(one[place]) for one in left]
-                rows.append([f"{group}, leaving one out, {end}", "", *cells])
-                best_of.append([])
+        for row in _left_out_rows(group, of_schemes, mean):
+            rows.append(row)
+            best_of.append([])
     headers = ["mix", "tenants", *(scheme.title for scheme in figure.schemes)]
     table = Table(
         _title(figure),
@@ -236,6 +235,21 @@ def _as_equal(what: DriveMixes, figure: DriveFigure, mixes: Sequence[Mix], schem
                for one in own for other in base)  # fmt: skip
 
 
+def _left_out_rows(
+    group: str,
+    of_schemes: Sequence[Sequence[Sequence[float]]],
+    mean: Callable[[Sequence[float]], float],
+) -> list[list[str]]:
+    """Return the range of a group's means, leaving one mix out: none for a single mix."""
+    if len(of_schemes[0]) < 2:
+        return []
+    left = [_left_out([_mean(one) for one in mixes], mean) for mixes in of_schemes]
+    return [
+        [f"{group}, leaving one out, {end}", "", *(words.significant(one[place]) for one in left)]
+        for place, end in enumerate(("least", "greatest"))
+    ]
+
+
 def _left_out(
     values: Sequence[float], mean: Callable[[Sequence[float]], float]
 ) -> tuple[float, float]:
@@ -262,7 +276,11 @@ def _quotients(what: DriveMixes, figure: DriveFigure) -> list[Table]:
             rows.append([group, ours, *cells])
     if not rows:
         return []
-    heads = [text for other in others for text in (f"by {other}", f"{other}, least", f"{other}, greatest")]
+    heads = [
+        text
+        for other in others
+        for text in (f"by {other}", f"{other}, least", f"{other}, greatest")
+    ]
     title = "geometric means as quotients, and their range leaving one mix out"
     headers = ["mixes", "scheme", *heads]
     return [plain(_title(figure), title, headers, rows, 2, "quotients", keys=2)]

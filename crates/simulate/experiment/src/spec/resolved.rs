@@ -115,7 +115,7 @@ fn tenant(tenant: &TenantSpec) -> Value {
     });
     if !tenant.model_updates.is_empty() {
         let updates = tenant.model_updates.iter().map(|one| &one.text);
-        whole["model_updates"] = updates.collect::<Vec<_>>().into();
+        whole["model_updates"] = json!(updates.collect::<Vec<_>>());
     }
     whole
 }
