@@ -9,6 +9,7 @@ import dataclasses
 import json
 import shutil
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from conftest import Command
 
 from cachewright import RunError, SpecError, reproduce
 from cachewright.demand import Segments, TenantSegments
+from cachewright.report.reproduced_drive import left_out
 from cachewright.report.reproduced_drive_alone import rank_correlation
-from cachewright.reproduce import claims, jobs, measured, recut, workload_kinds
+from cachewright.reproduce import claims, drive_specs, jobs, measured, recut, workload_kinds
+from cachewright.reproduce.drive_mixes import DriveMixes
 from cachewright.reproduce.specs import Workload
 from cachewright.train.kinds import Volume
 
@@ -277,6 +280,42 @@ def test_mixes_in_a_drive_that_cannot_be_are_refused(folder: Path) -> None:
     refused("elsewhere.toml", '["oltp", "web"]', '["oltp"]', "`pairs`: found .*, expected two")
     refused("elsewhere.toml", '["oltp", "web"]', '["oltp", "x"]', "`pairs`: found `x`, expected")
     refused("mqsim.toml", '"mqsim"', '"disksim"', "`machine`: found `disksim`, expected one of")
+
+
+def test_static_divisions_are_all_that_there_are() -> None:
+    what = reproduce.load("icache", "bounds", quick=True, specs=SPECS)
+    assert isinstance(what, DriveMixes)
+    [figure] = what.figures
+    [mix] = figure.mixes
+    assert figure.splits(mix) == [(one, 10 - one) for one in range(1, 10)]
+    four = drive_specs.Mix("four", mix.members * 2)
+    assert len(figure.splits(four)) == 10
+    assert all(sum(split) == 6 and min(split) == 1 for split in figure.splits(four))
+    three = drive_specs.Mix("three", (*mix.members, mix.members[0]))
+    assert len(set(figure.splits(three))) == 10
+    five = drive_specs.Mix("five", (*four.members, mix.members[0]))
+    assert figure.splits(five) == [], "no parts are said for five"
+
+
+def test_times_of_traces_are_stretched_with_them() -> None:
+    what = reproduce.load("icache", "loads", quick=True, specs=SPECS)
+    assert isinstance(what, DriveMixes)
+    [figure] = what.figures
+    half, own = (setting for _, setting in figure.settings)
+    assert (half.time_scale, own.time_scale) == (2.0, 1.0)
+    stacks = [what._alone(setting, "oltp") for setting in (half, own)]  # noqa: SLF001
+    for keys in (("replay", "interval"), ("replay", "warmup")):
+        first, second = (int(stack[keys[0]][keys[1]].removesuffix("ns")) for stack in stacks)
+        assert first == 2 * second > 0, keys
+    tenants = [stack["tenant"][0] for stack in stacks]
+    assert [one["time_scale"] for one in tenants] == [2.0, 1.0]
+    assert tenants[0]["stop"] == "12000000000ns"
+    assert tenants[1]["stop"] == "6000000000ns"
+
+
+def test_a_range_leaves_out_one_mix_at_a_time() -> None:
+    assert left_out([1.0, 4.0, 16.0], geometric_mean) == pytest.approx((2.0, 8.0))
+    assert left_out([3.0, 5.0], geometric_mean) == pytest.approx((3.0, 5.0))
 
 
 def test_ranks_agree_whatever_the_values() -> None:

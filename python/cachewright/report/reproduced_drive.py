@@ -243,14 +243,14 @@ def _left_out_rows(
     """Return the range of a group's means, leaving one mix out: none for a single mix."""
     if len(of_schemes[0]) < 2:
         return []
-    left = [_left_out([_mean(one) for one in mixes], mean) for mixes in of_schemes]
+    left = [left_out([_mean(one) for one in mixes], mean) for mixes in of_schemes]
     return [
         [f"{group}, leaving one out, {end}", "", *(words.significant(one[place]) for one in left)]
         for place, end in enumerate(("least", "greatest"))
     ]
 
 
-def _left_out(
+def left_out(
     values: Sequence[float], mean: Callable[[Sequence[float]], float]
 ) -> tuple[float, float]:
     """Return the least and the greatest mean of all but one."""
@@ -271,7 +271,7 @@ def _quotients(what: DriveMixes, figure: DriveFigure) -> list[Table]:
                 base = _slowest(what, figure, mixes, titles[other])
                 each = [one / two for one, two in zip(own, base, strict=True)]
                 cells.append(words.significant(geometric_mean(each)))
-                ends = _left_out(each, geometric_mean) if len(each) > 1 else None
+                ends = left_out(each, geometric_mean) if len(each) > 1 else None
                 cells += map(words.significant, ends) if ends else [words.NOTHING] * 2
             rows.append([group, ours, *cells])
     if not rows:

@@ -53,7 +53,7 @@ def _tenants(what: DriveMixes, figure: DriveFigure) -> Table:
             cells.append(words.significant(float(rate)))
             cells.append(words.percent(_utilisation(what, figure, setting, name)))
         rows.append([name, *cells])
-    heads = [text for title, _ in figure.settings for text in (f"{title}, requests/s", "busy")]
+    heads = [f"{title}, {part}" for title, _ in figure.settings for part in ("requests/s", "busy")]
     return plain(_title(figure), "tenants alone", ["tenant", *heads], rows, 1, "tenants")
 
 
