@@ -34,9 +34,9 @@ from cachewright.train.mlcache import best_division, joint
 
 STEPS, GRANULES, INTERVALS, PHASE = 12, 4, 60, 5
 # Mean responses by granules from a cache switched off on: of the granules after the first, most is
-# gained at the second, or at the third.
-CURVES = np.array([[100, 40, 39, 39, 39], [100, 98, 96, 40, 39]], dtype=np.float64)
-LABELS = np.array([[0.5, 0.75], [0.75, 1.0]], dtype=np.float32)
+# gained at the second, or at the fourth.
+CURVES = np.array([[100, 40, 39, 39, 39], [100, 98, 96, 94, 39]], dtype=np.float64)
+LABELS = np.array([[0.5, 0.75], [1.0, 1.0]], dtype=np.float32)
 HOW = ICacheTraining(
     granules=GRANULES, steps=STEPS, window=STEPS, stride=3, epochs=6, batch=16, rate=3e-3
 )
@@ -145,7 +145,7 @@ def test_labels_of_two_intervals_by_hand() -> None:
     found = cutting.labels(one, starts, STEPS, GRANULES, Reading())
     np.testing.assert_array_equal(found, LABELS)
     from_off = cutting.labels(one, starts, STEPS, GRANULES, Reading(from_off=True))
-    np.testing.assert_array_equal(from_off, [[0.25, 0.5], [0.75, 1.0]])
+    np.testing.assert_array_equal(from_off, [[0.25, 0.5], [1.0, 1.0]])
 
 
 def test_a_replay_ends_with_its_last_request() -> None:
