@@ -303,7 +303,7 @@ def test_times_of_traces_are_stretched_with_them() -> None:
     [figure] = what.figures
     half, own = (setting for _, setting in figure.settings)
     assert (half.time_scale, own.time_scale) == (2.0, 1.0)
-    stacks = [what._alone(setting, "oltp") for setting in (half, own)]  # noqa: SLF001
+    stacks = [what._alone(setting, "oltp") for setting in (half, own)]
     for keys in (("replay", "interval"), ("replay", "warmup")):
         first, second = (int(stack[keys[0]][keys[1]].removesuffix("ns")) for stack in stacks)
         assert first == 2 * second > 0, keys

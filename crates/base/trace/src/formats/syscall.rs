@@ -90,7 +90,7 @@ fn kind(word: &[u8]) -> Option<Op> {
 mod tests {
     use super::*;
     use crate::formats::testing::{bad, read_all, record};
-    use crate::{Batch, OpenOptions, TraceReader};
+    use crate::{Batch, OpenOptions, Source, TraceReader};
 
     #[test]
     fn files_are_volumes_and_fsync_a_flush() {
