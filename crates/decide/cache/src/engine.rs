@@ -4,6 +4,7 @@
 //! addresses (ids come from an index or an interner), time, devices. Units: blocks. Invariants: a
 //! dirty block is resident; occupancy is the number of resident blocks; both are audited.
 
+use crate::pool::Pool;
 use crate::{Quotas, WriteMode};
 use cachewright_measure::Counts;
 use cachewright_policy::{Access, Asked, Chore, NEVER, Policy, Rooms, Verdict};
@@ -15,7 +16,7 @@ use cachewright_types::{BlockId, TenantId};
 pub struct BlockAccess {
     /// The block.
     pub block: BlockId,
-    /// Who asks.
+    /// The tenant that asks.
     pub tenant: TenantId,
     /// Whether it is written.
     pub write: bool,
@@ -32,49 +33,6 @@ pub struct Outcome {
     pub writeback: bool,
     /// The cached copy was dropped because the write mode says so.
     pub invalidated: bool,
-}
-
-#[derive(Clone, Debug)]
-struct Pool<P> {
-    policy: P,
-    /// One bit per id.
-    dirty: Vec<u64>,
-    dirty_blocks: u32,
-    /// The tenant of each id; empty in a pool of one tenant.
-    owner: Vec<u16>,
-    /// Its only tenant, or one of several.
-    tenant: u16,
-    /// Whether several tenants share it.
-    common: bool,
-}
-
-impl<P: Policy> Pool<P> {
-    #[inline(always)]
-    fn is_dirty(&self, block: BlockId) -> bool {
-        self.dirty[block.index() / 64] >> (block.index() % 64) & 1 == 1
-    }
-
-    #[inline(always)]
-    fn set_dirty(&mut self, block: BlockId) {
-        let word = &mut self.dirty[block.index() / 64];
-        let bit = 1 << (block.index() % 64);
-        self.dirty_blocks += u32::from(*word & bit == 0);
-        *word |= bit;
-    }
-
-    /// Clears the dirty bit and returns what it was.
-    #[inline(always)]
-    fn take_dirty(&mut self, block: BlockId) -> bool {
-        if self.dirty_blocks == 0 {
-            return false;
-        }
-        let word = &mut self.dirty[block.index() / 64];
-        let bit = 1 << (block.index() % 64);
-        let was = *word & bit != 0;
-        *word &= !bit;
-        self.dirty_blocks -= u32::from(was);
-        was
-    }
 }
 
 /// The cache: pools of one policy type.

@@ -10,6 +10,7 @@ pub mod index;
 pub mod live;
 pub mod mode;
 pub mod plan;
+mod pool;
 pub mod quotas;
 
 pub use engine::{BlockAccess, Engine, Outcome};

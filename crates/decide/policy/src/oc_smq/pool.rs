@@ -2,8 +2,8 @@
 //!
 //! For: keeping the pool from being accessed too intensively (Wang et al., section IV), in terms of
 //! what its channels can write, not of how often the tenant asks. Must never know: blocks, levels.
-//! The paper names no rate; this is one reading, off by default. A bucket of tokens: so many come in
-//! per second, those of a second at most are kept. A newcomer needs one; a block rewritten there
+//! The paper names no rate; this is one reading, off by default. A bucket of tokens: so many come
+//! in per second, those of a second at most are kept. A newcomer needs one; a block rewritten there
 //! takes one whether or not it is there, so that newcomers wait for it. Units: blocks, nanoseconds.
 
 const NS_PER_S: f64 = 1e9;

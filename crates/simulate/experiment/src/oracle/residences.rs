@@ -34,8 +34,9 @@ pub(super) struct Residences {
     pub(super) later: (u64, u64),
 }
 
-/// Replays the recording of a plan with one tenant through its cache up to its access number `end`, those from
-/// `later` on counted apart; `told` goes with each access. Errors: a setting of the policy, cancelled.
+/// Replays the recording of a plan with one tenant through its cache up to its access number
+/// `end`, those from `later` on counted apart; `told` goes with each access. Errors: a setting of
+/// the policy, cancelled.
 pub(super) fn follow(
     plan: &Plan<'_>,
     told: &[u32],
@@ -97,8 +98,8 @@ pub(super) fn follow(
 }
 
 impl Residences {
-    /// How many accesses the stay lasts into which an access of the recording falls, or what is left
-    /// of it after the accesses `now` before that one; [`u64::MAX`] for one without end. Nothing if
+    /// How many accesses the stay lasts into which an access of the recording falls, or what is
+    /// left of it after the accesses `now` before that one; [`u64::MAX`] for one without end. Nothing if
     /// the block is out after the access.
     pub(super) fn lasts(&self, at: usize, reading: Reading, now: u32) -> Option<u64> {
         let (began, ended) = *self.stays.get(self.of_access[at] as usize)?;

@@ -1,8 +1,8 @@
 //! How a tenant sends its requests, beside their times: its noise, its laps, their kind.
 //!
-//! For: the keys `noise`, `repeat`, `operation`, `sample` and `request` of `[[tenant]]`. Must never know: how
-//! a replay carries them out. Units: nanoseconds. Requests of one kind and noise are those of the
-//! tests of Wang et al. (oc-cache), V.
+//! For: the keys `noise`, `repeat`, `operation`, `sample` and `request` of `[[tenant]]`. Must never
+//! know: how a replay carries them out. Units: nanoseconds. Requests of one kind and noise are
+//! those of the tests of Wang et al. (oc-cache), V.
 
 use super::flash::percent;
 use super::section::Section;
