@@ -99,8 +99,8 @@ pub(super) fn follow(
 
 impl Residences {
     /// How many accesses the stay lasts into which an access of the recording falls, or what is
-    /// left of it after the accesses `now` before that one; [`u64::MAX`] for one without end. Nothing if
-    /// the block is out after the access.
+    /// left of it after the accesses `now` before that one; [`u64::MAX`] for one without end.
+    /// Nothing if the block is out after the access.
     pub(super) fn lasts(&self, at: usize, reading: Reading, now: u32) -> Option<u64> {
         let (began, ended) = *self.stays.get(self.of_access[at] as usize)?;
         let from = if reading == Reading::Remaining { now } else { began };
