@@ -148,10 +148,19 @@ class Mixes:
         app = tenant["app"]
         trace = next(one.path for one in self.setup.workloads if one.name == app)
         own = {key: value for key, value in tenant.items() if key not in ("app", "goal")}
+        if "stop" in own:
+            own["stop"] = self._until(own["stop"])
         table = {"name": app, "trace": os.fspath(trace.resolve()), **self._app(app), **own}
         if "goal" in tenant:
             table["goal_hit_ratio"] = tenant["goal"]
         return table
+
+    def _until(self, stop: str) -> str:
+        """Return when a tenant stops: small traces end sooner, by what sizes are divided by."""
+        seconds = stop.removesuffix("s")
+        if self.setup.whole or not seconds.isdecimal():
+            return stop
+        return f"{round(int(seconds) * 1000 / self.divide)}ms"
 
     def _app(self, app: str) -> dict[str, Any]:
         own = dict(self.setup.document["app"][app])

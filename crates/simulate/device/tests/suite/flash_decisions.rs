@@ -92,15 +92,19 @@ fn predictions_come_one_after_the_other() {
         let (tenant, sectors) = (TenantId(0), u64::MAX);
         Transaction { tag, tenant, group: 0, kind, page, sectors }
     };
-    // Until a model is there, one at a time.
+    // Until a model is there, one at a time: half the writes are of pages with short lifetimes.
+    let mut rounds = 0;
     while backend.stats(now).counters.predictions == 0 {
-        for page in 0..200 {
+        for place in 0..400 {
+            let page = if place % 2 == 0 { place / 2 % 20 } else { 20 + place / 2 % 180 };
             backend.submit(now, &[ask(0, Kind::Write, page)]);
             while let Some(due) = backend.next_due() {
                 backend.advance(due, &mut done);
                 now = due;
             }
         }
+        rounds += 1;
+        assert!(rounds < 1_000, "no model after {rounds} rounds");
     }
     done.clear();
     let before = backend.stats(now).counters;
