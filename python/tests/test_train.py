@@ -21,9 +21,11 @@ import cachewright
 from cachewright.train import Trainer, Window, model_file
 from cachewright.train.packing import BATCH_STEPS, batches
 
-SHIRO = '{ name = "shiro", window_share = 0.2 }'
-SHIRO_NG = '{ name = "shiro-ng", window_share = 0.2 }'
-WIDE = '{ name = "shiro", window_share = 4.0 }'
+# Every window has a threshold, whatever its lifetimes are.
+ANY = 'least_class = 0.0, threshold_floor = 0.0, censored = "long"'
+SHIRO = f'{{ name = "shiro", window_share = 0.2, longest_window = 0.2, {ANY} }}'
+SHIRO_NG = f'{{ name = "shiro-ng", window_share = 0.2, longest_window = 0.2, {ANY} }}'
+WIDE = f'{{ name = "shiro", window_share = 4.0, longest_window = 4.0, {ANY} }}'
 DRIVE: dict[str, Any] = {"op": ["100%"], "superblock": "128KiB"}
 # What the losses of two trainers on one window may differ by, in nats; chance alone scores 0.69.
 LOSS_MARGIN = 0.05
@@ -134,7 +136,7 @@ def test_a_missing_extra_is_named(
 
 
 def test_a_test_vector_that_is_not_reproduced_is_refused(folder: Path) -> None:
-    weights, rows = random_weights(22), np.full((4, 22), 0.5, dtype=np.float32)
+    weights, rows = random_weights(24), np.full((4, 24), 0.5, dtype=np.float32)
     right = outputs(weights, rows)
     names = read_model(kept_features(folder))[1]["features"]
     trace, file = write_trace(folder, 500), folder / "m.safetensors"
@@ -154,11 +156,11 @@ def kept_features(folder: Path) -> bytes:
 
 
 def test_weights_of_a_model_file_are_checked() -> None:
-    weights, rows = random_weights(22), np.zeros((1, 22), dtype=np.float32)
-    names = [f"x{index}" for index in range(22)]
+    weights, rows = random_weights(24), np.zeros((1, 24), dtype=np.float32)
+    names = [f"x{index}" for index in range(24)]
     with pytest.raises(cachewright.SpecError, match=r"found `fc\.wait`, expected weight_ih_l0, "):
         model_file({**weights, "fc.wait": rows}, names, rows, rows)
-    with pytest.raises(cachewright.SpecError, match=r"\[96, 22\] for `weight_ih_l0`, expected"):
+    with pytest.raises(cachewright.SpecError, match=r"\[96, 24\] for `weight_ih_l0`, expected"):
         model_file(weights, names[:4], rows, rows)
     weights.pop("fc.bias")
     with pytest.raises(cachewright.SpecError, match=r"found no `fc\.bias`"):
@@ -222,7 +224,7 @@ def test_pytorch_gives_what_jax_gave(folder: Path, jax_trainer: Callable[[], Tra
     tensors = {name: torch.from_numpy(values.copy()) for name, values in weights.items()}
     head = torch.nn.Linear(32, 2)
     head.load_state_dict({key: tensors.pop(f"fc.{key}") for key in ("weight", "bias")})
-    layer = torch.nn.GRU(22, 32)
+    layer = torch.nn.GRU(24, 32)
     layer.load_state_dict(tensors)
     vector = description["test_vector"]
     with torch.no_grad():

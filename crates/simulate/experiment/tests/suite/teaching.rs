@@ -16,7 +16,9 @@ const STACK: &str =
 const PAGES: u64 = 500;
 const WRITES: u64 = 8000;
 /// Shiro with windows of a hundred pages.
-const SHIRO: &str = "{ name = \"shiro\", window_share = 0.2 }";
+/// Windows of a hundred pages each, with a threshold whatever its lifetimes are.
+const SHIRO: &str = "{ name = \"shiro\", window_share = 0.2, longest_window = 0.2, \
+                     least_class = 0.0, threshold_floor = 0.0, censored = \"long\" }";
 
 /// Shiro with windows of two thousand pages.
 const WIDE: &str = "{ name = \"shiro\", window_share = 4.0 }";

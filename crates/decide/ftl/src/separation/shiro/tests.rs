@@ -126,7 +126,15 @@ impl crate::Sink for Steps {
 
 #[test]
 fn predictions_are_judged_as_a_second_look_at_the_trace_would() {
-    let mut ftl = drive::<PAPER>(&settings(), 2);
+    let judged = |censored| judged_by_hand(&ShiroSettings { censored, ..settings() });
+    let (dropped, long) = (judged(Censored::Drop), judged(Censored::Long));
+    assert!(dropped.recall() > dropped.precision(), "censored writes are not learned");
+    assert!(long.accuracy() > 0.7, "{long:?}");
+}
+
+/// What a drive says of its predictions, found again by a second look at the trace.
+fn judged_by_hand(settings: &ShiroSettings) -> Confusion {
+    let mut ftl = drive::<PAPER>(settings, 2);
     let writes = 6 * PAGES;
     let mut last = vec![None; PAGES as usize];
     let mut lifetimes = vec![crate::NEVER; writes as usize];
@@ -148,11 +156,11 @@ fn predictions_are_judged_as_a_second_look_at_the_trace_would() {
     }
     let found = ftl.separation().classification().unwrap();
     assert_eq!(found.total(), expected);
-    assert!(short > 1000 && expected.accuracy() > 0.7, "{expected:?}");
-    assert!(expected.recall() > expected.precision(), "censored writes are not learned");
+    assert!(short > 1000, "{expected:?}");
     let windows = ftl.separation().statistics().windows as usize;
     assert!((windows / 2..=windows + 1).contains(&found.parts.len()), "{}", found.parts.len());
     assert!(found.parts.is_sorted_by(|a, b| a.from < b.from));
+    expected
 }
 
 #[test]
