@@ -128,7 +128,7 @@ def capture(name: str, row: Row, out: Path, work: Path | None) -> None:
 
 
 def enter_namespace() -> None:
-    """Begin anew with mounts of our own: nobody else keeps a volume in use when it is unmounted."""
+    """Begin anew with own mounts: no other process keeps a volume in use when it is unmounted."""
     if os.environ.get(APART) or shutil.which("unshare") is None or os.geteuid() != 0:
         return
     os.environ[APART] = "1"

@@ -61,7 +61,7 @@ class Outcome:
 
     @property
     def steadiness(self) -> float:
-        """C_v: how steady all tenants' throughput is together; who is answered nothing adds 0."""
+        """C_v: how steady all tenants' throughput is together; an idle tenant adds 0."""
         return sum(self._steady)
 
     @property

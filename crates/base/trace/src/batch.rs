@@ -5,7 +5,7 @@
 
 use cachewright_types::Op;
 
-/// Who asked, where a trace names processes.
+/// The process that sent a request, where a trace names processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call {
     /// The process, by its number in the trace.

@@ -31,7 +31,7 @@ pub(crate) trait LineParser: Send {
         b','
     }
 
-    /// Who asked for what the last line says, where the format says it of every request.
+    /// The process of the last line's request, where the format names one for every request.
     fn call(&self) -> Option<Call> {
         None
     }

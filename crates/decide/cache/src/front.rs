@@ -158,7 +158,7 @@ impl<P: Policy> Cache<P> {
         self.chores(pool, plan);
     }
 
-    /// The same where nobody knows what time it is.
+    /// The same without a clock.
     pub fn chores(&mut self, pool: usize, plan: &mut Plan) {
         plan.moves.clear();
         while let Some((chore, dirty)) = self.engine.chore(pool) {

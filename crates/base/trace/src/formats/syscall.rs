@@ -38,7 +38,7 @@ struct Syscall {
     ended_ns: HashMap<u32, u64, FixedState>,
     /// When the last call of any process ended.
     last_ns: u64,
-    /// Who asked for the last request.
+    /// The process of the last request.
     call: Call,
 }
 

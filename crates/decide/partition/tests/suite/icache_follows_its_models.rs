@@ -248,7 +248,11 @@ fn updates_take_over_at_their_interval_and_keep_the_window() {
         divide(&mut icache, &[seen, seen], 1000);
         asked.push(icache.demands().first().map(|demand| (demand.mbp, demand.oap)));
         if let Some(other) = icache.demands().get(1) {
-            assert_eq!((other.mbp, other.oap), (1, 2), "who has no update stays");
+            assert_eq!(
+                (other.mbp, other.oap),
+                (1, 2),
+                "a tenant without an update keeps its model"
+            );
         }
     }
     // A window is two intervals of steps; it is not begun anew when a model takes over.

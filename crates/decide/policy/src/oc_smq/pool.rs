@@ -1,10 +1,10 @@
 //! How much a tenant may write into the common room of `oc-smq`.
 //!
 //! For: keeping the pool from being accessed too intensively (Wang et al., section IV), in terms of
-//! what its channels can write, not of how often the tenant asks. Must never know: blocks, levels.
+//! what its channels can write, not in accesses of the tenant. Must never know: blocks, levels.
 //! The paper names no rate; this is one reading, off by default. A bucket of tokens: so many come
-//! in per second, those of a second at most are kept. A newcomer needs one; a block rewritten there
-//! takes one whether or not it is there, so that newcomers wait for it. Units: blocks, nanoseconds.
+//! in per second, those of a second at most are kept. A new block needs one; a block rewritten there
+//! takes one whether or not there is one, so that new blocks wait. Units: blocks, nanoseconds.
 
 const NS_PER_S: f64 = 1e9;
 
@@ -14,7 +14,7 @@ pub(super) struct PoolWrites {
     /// Blocks per second; 0 for any number.
     rate: f64,
     left: f64,
-    /// Nothing where nobody says what time it is; then all may be written.
+    /// The last time told; none without a clock, and then there is no limit.
     now_ns: Option<u64>,
 }
 
@@ -30,7 +30,7 @@ impl PoolWrites {
         self.now_ns = Some(now_ns);
     }
 
-    /// Whether a newcomer may be written.
+    /// Whether a new block may be written.
     pub fn allows(&self) -> bool {
         self.rate == 0.0 || self.now_ns.is_none() || self.left >= 1.0
     }
@@ -46,10 +46,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn newcomers_wait_until_the_pool_may_be_written_again() {
+    fn new_blocks_wait_until_the_pool_may_be_written_again() {
         let mut pool = PoolWrites::new(2.0);
         (0..9).for_each(|_| pool.written());
-        assert!(pool.allows(), "nobody has said what time it is");
+        assert!(pool.allows(), "without a clock there is no limit");
         pool.clock(5_000_000_000);
         assert!(!pool.allows(), "two are owed");
         pool.clock(6_499_999_000);

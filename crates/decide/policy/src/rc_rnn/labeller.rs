@@ -1,11 +1,11 @@
-//! Who labels requests: a network, or a table of labels known beforehand.
+//! The source of a request's label: a network, or a table of labels known beforehand.
 //!
 //! For: `rc-rnn`, which takes either as a file. Must never know: queues, features.
 
 use super::model::Network;
 use super::table::{self, Table};
 
-/// Who labels requests.
+/// The source of labels.
 pub enum Labeller {
     /// A model.
     Network(Box<Network>),

@@ -1,6 +1,6 @@
 //! What labels are worth: a whole stream of requests through the cache, each labelled beforehand.
 //!
-//! For: training that stops by hits, and ceilings. Must never know: who labels, devices. A label
+//! For: training that stops by hits, and ceilings. Must never know: where labels come from, devices. A label
 //! does not depend on what the cache holds, so that labels can be found first. Units: blocks,
 //! accesses, requests.
 
