@@ -43,7 +43,7 @@ pub struct Batch {
     pub op: Vec<Op>,
     /// Index into the reader's volumes.
     pub volume: Vec<u32>,
-    /// Which process asked, and after what pause; empty where the format does not say.
+    /// The process of each request and its pause; empty where the format names none.
     pub calls: Vec<Call>,
 }
 

@@ -46,7 +46,8 @@ pub struct WorkloadBatch {
     pub tenant: Vec<u16>,
     /// Address space: index into [`Workload::spaces`].
     pub space: Vec<u32>,
-    /// Which process asked, and after what pause; 0 and none where that is not known.
+    /// The process of each request and its pause; 0 and none where a trace names no processes,
+    /// empty where none of them does.
     pub calls: Vec<Call>,
 }
 

@@ -5,7 +5,7 @@
 //! of a cache do, and keep the time of their request; trims and flushes stay whole. Only so many
 //! pieces are made at a time, so that a long request costs no memory.
 
-use crate::{Batch, Record};
+use crate::{Batch, Call, Record};
 use cachewright_types::Op;
 
 /// Pieces made at a time.
@@ -44,6 +44,12 @@ impl Cut {
             let record = self.whole.get(self.at);
             let piece = self.piece(record);
             batch.push(piece);
+            let call = self.whole.calls.get(self.at).copied();
+            // The pause is before the first piece.
+            batch.calls.extend(call.map(|call| match self.given_bytes {
+                0 => call,
+                _ => Call { pause_ns: 0, ..call },
+            }));
             self.given_bytes += piece.length_bytes;
             if self.given_bytes >= record.length_bytes {
                 (self.at, self.given_bytes) = (self.at + 1, 0);
@@ -87,15 +93,19 @@ mod tests {
         ];
         let mut batch = Batch::default();
         whole.map(record).into_iter().for_each(|one| batch.push(one));
+        batch.calls = (1..=5).map(|pause_ns| Call { process: 9, pause_ns }).collect();
         let mut cut = Cut::new(10);
         cut.take(&mut batch);
-        let mut pieces: Vec<Record> = Vec::new();
+        let (mut pieces, mut calls) = (Vec::<Record>::new(), Vec::new());
         while !cut.is_empty() {
             batch.clear();
             cut.give(&mut batch);
             assert!(batch.len() <= PIECES);
             pieces.extend(batch.iter());
+            calls.append(&mut batch.calls);
         }
+        let pauses: Vec<u64> = calls.iter().map(|call| call.pause_ns).collect();
+        assert_eq!((pauses.len(), &pauses[..6]), (pieces.len(), &[1, 0, 0, 2, 3, 4][..]));
         let first = [
             (5, 7, 3, Op::Read),
             (5, 10, 10, Op::Read),

@@ -249,8 +249,11 @@ impl Input {
         self.number_spaces(tenant, range.clone(), batch, spaces);
         batch.tenant.resize(batch.tenant.len() + range.len(), tenant);
         let calls = self.buffer.calls.get(range.clone()).unwrap_or_default();
-        batch.calls.extend_from_slice(calls);
-        batch.calls.resize(batch.tenant.len(), Call::default());
+        if !(calls.is_empty() && batch.calls.is_empty()) {
+            batch.calls.resize(batch.tenant.len() - range.len(), Call::default());
+            batch.calls.extend_from_slice(calls);
+            batch.calls.resize(batch.tenant.len(), Call::default());
+        }
         if batch.op.is_empty() && range.len() == self.buffer.len() {
             std::mem::swap(&mut batch.time_ns, &mut self.buffer.time_ns);
             std::mem::swap(&mut batch.offset_bytes, &mut self.buffer.offset_bytes);

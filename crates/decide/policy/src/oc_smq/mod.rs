@@ -60,7 +60,7 @@ cachewright_types::settings! {
         demotions: u32 = 4, "blocks", 0 ..= 1e6;
         /// share of the common room's blocks that may be hot before they are swapped; 1 for all
         hot_share: f64 = 0.2, "share", 0.0 ..= 1.0;
-        /// blocks written into the common room per second, beyond which no new block is admitted; 0: no limit
+        /// blocks per second written into the common room, beyond which none is admitted; 0: none
         pool_writes: f64 = 0.0, "blocks/s", 0.0 ..= 1e9;
         /// pairs swapped after one request, at most
         swaps: u32 = 1, "pairs", 0 ..= 1e6;

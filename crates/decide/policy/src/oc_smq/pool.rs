@@ -3,8 +3,9 @@
 //! For: keeping the pool from being accessed too intensively (Wang et al., section IV), in terms of
 //! what its channels can write, not in accesses of the tenant. Must never know: blocks, levels.
 //! The paper names no rate; this is one reading, off by default. A bucket of tokens: so many come
-//! in per second, those of a second at most are kept. A new block needs one; a block rewritten there
-//! takes one whether or not there is one, so that new blocks wait. Units: blocks, nanoseconds.
+//! in per second, those of a second at most are kept. A new block needs one; a block rewritten
+//! there takes one whether or not there is one, so that new blocks wait. Units: blocks,
+//! nanoseconds.
 
 const NS_PER_S: f64 = 1e9;
 

@@ -1,8 +1,8 @@
 //! What labels are worth: a whole stream of requests through the cache, each labelled beforehand.
 //!
-//! For: training that stops by hits, and ceilings. Must never know: where labels come from, devices. A label
-//! does not depend on what the cache holds, so that labels can be found first. Units: blocks,
-//! accesses, requests.
+//! For: training that stops by hits, and ceilings. Must never know: where labels come from,
+//! devices. A label does not depend on what the cache holds, so that labels can be found first.
+//! Units: blocks, accesses, requests.
 
 use super::features::Label;
 use super::{RcRnn, RcRnnSettings};

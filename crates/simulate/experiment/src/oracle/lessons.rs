@@ -10,10 +10,14 @@ use crate::progress::OnProgress;
 use crate::record::{Kept, record};
 use crate::{ExperimentError, Spec};
 use cachewright_policy::rc_rnn::features::{Duration as Stays, FeatureSet, Label, Stream};
+use cachewright_policy::rc_rnn::replayed;
 use cachewright_system::Recording;
-use cachewright_system::recording::WRITE;
+use cachewright_system::recording::{LAST, TRIM, WRITE};
 use cachewright_types::BlockId;
 use std::path::Path;
+
+// Flags go from one to the other as they are.
+const _: () = assert!(WRITE == replayed::WRITE && LAST == replayed::LAST && TRIM == replayed::TRIM);
 
 /// Features and labels of each read and write of a workload, in order of time.
 #[derive(Clone, Debug, PartialEq)]

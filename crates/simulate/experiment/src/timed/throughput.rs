@@ -4,11 +4,11 @@
 //! bytes, requests, seconds in rates. A request counts where it was answered. Mean and standard
 //! deviation (of all windows, not of a sample) are over the whole windows after the warm-up: from
 //! the tenant's start to the time at which it stops, where it repeats its trace, else to its last
-//! answer. Mean by deviation takes at least
-//! one request per window (of the tenant's mean size) for the deviation: without it the quotient
-//! has no bound, and a perfectly steady tenant none at all. Source of mean by deviation: Wang et
-//! al. (oc-cache), V-B. Schema of the file: `case`, `window`, `tenant` as UINT_32, `time_ns` (the
-//! window's end), `requests`, `bytes` as UINT_64; one row group.
+//! answer. Mean by deviation takes at least one request per window (of the tenant's mean size) for
+//! the deviation: without it the quotient has no bound, and a perfectly steady tenant none at all.
+//! Source of mean by deviation: Wang et al. (oc-cache), V-B. Schema of the file: `case`,
+//! `window`, `tenant` as UINT_32, `time_ns` (the window's end), `requests`, `bytes` as UINT_64; one
+//! row group.
 
 use crate::ExperimentError;
 use crate::case::Case;

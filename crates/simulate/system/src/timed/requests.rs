@@ -48,7 +48,7 @@ pub struct Requests {
     tenant: Vec<u16>,
     /// The volume until placed; then the first access in the recording.
     place: Vec<u32>,
-    /// Which process asked for each; empty where no trace says it.
+    /// The process of each and its pause; empty where no trace names processes.
     calls: Vec<Call>,
     spaces: u32,
 }
@@ -103,8 +103,8 @@ impl Requests {
                 requests.spaces = workload.spaces().len() as u32;
                 return Ok(requests);
             }
-            let named = batch.calls.iter().any(|call| *call != Call::default());
-            if named && requests.calls.is_empty() {
+            let named = !batch.calls.is_empty() || !requests.calls.is_empty();
+            if named {
                 requests.calls.resize(requests.len(), Call::default());
             }
             for at in (0..batch.len()).filter(|at| trims || batch.op[*at] != Op::Trim) {
@@ -116,9 +116,10 @@ impl Requests {
                 requests.tenant.push(batch.tenant[at]);
                 requests.place.push(batch.space[at]);
             }
-            if !requests.calls.is_empty() || named {
+            if named {
                 let kept = (0..batch.len()).filter(|at| trims || batch.op[*at] != Op::Trim);
-                requests.calls.extend(kept.map(|at| batch.calls[at]));
+                let call = |at: usize| batch.calls.get(at).copied().unwrap_or_default();
+                requests.calls.extend(kept.map(call));
             }
             if requests.len() as u64 > limit {
                 return Err(RecordError::TooLong { limit });
@@ -144,7 +145,7 @@ impl Requests {
         self.time_ns[at]
     }
 
-    /// Which process asked for a request, and after what pause.
+    /// The process of a request, and its pause.
     pub fn call(&self, at: usize) -> Call {
         self.calls.get(at).copied().unwrap_or_default()
     }

@@ -80,8 +80,9 @@ pub(super) struct Source {
     ready: BinaryHeap<Reverse<(u64, u64, u32)>>,
     /// The orders of each tenant of a closed loop.
     of_tenant: Vec<Range<usize>>,
-    /// The order of each request, and the orders that begin after a request, where processes send.
-    of_process: HashMap<u32, u32, FixedState>,
+    /// The order of each process of a tenant, and the orders that begin after a request, where
+    /// processes send.
+    of_process: HashMap<(usize, u32), u32, FixedState>,
     begin_after: HashMap<u32, Vec<u32>, FixedState>,
     scheduled: u64,
 }
@@ -110,7 +111,7 @@ impl Source {
                     let order = if wanted(tenant) { order } else { Vec::new() };
                     let depth = if recorded[tenant] { 1 } else { queue_depth[tenant].max(1) };
                     if recorded[tenant] {
-                        source.add_processes(&order, requests);
+                        source.add_processes(tenant, &order, requests);
                     } else {
                         source.order.push(order);
                     }
@@ -136,7 +137,8 @@ impl Source {
             let again = answer.finish_ns.saturating_add(think_ns[tenant]);
             return self.schedule(again, self.of_tenant[tenant].start as u32);
         }
-        let own = self.of_process.get(&at).copied();
+        let process = requests.call(at as usize).process;
+        let own = self.of_process.get(&(tenant, process)).copied();
         for order in own.into_iter().chain(self.begin_after.remove(&at).unwrap_or_default()) {
             let next = self.order[order as usize].get(self.next[order as usize]);
             let pause_ns = next.map_or(0, |next| requests.call(*next as usize).pause_ns);
@@ -146,20 +148,18 @@ impl Source {
 
     /// Splits a tenant's requests into one order per process. The first process begins at once,
     /// each other one after the request before its first.
-    fn add_processes(&mut self, all: &[u32], requests: &Requests) {
+    fn add_processes(&mut self, tenant: usize, all: &[u32], requests: &Requests) {
         let first = self.order.len() as u32;
         self.order.push(Vec::new());
-        let mut known: HashMap<u32, u32, FixedState> = HashMap::default();
         for (place, at) in all.iter().enumerate() {
             let process = requests.call(*at as usize).process;
-            let fresh = if known.is_empty() { first } else { self.order.len() as u32 };
-            let order = *known.entry(process).or_insert(fresh);
+            let fresh = if place == 0 { first } else { self.order.len() as u32 };
+            let order = *self.of_process.entry((tenant, process)).or_insert(fresh);
             if order as usize == self.order.len() {
                 self.order.push(Vec::new());
                 self.begin_after.entry(all[place - 1]).or_default().push(order);
             }
             self.order[order as usize].push(*at);
-            self.of_process.insert(*at, order);
         }
     }
 
@@ -200,11 +200,13 @@ impl Source {
     /// Whether a tenant of a closed loop sends nothing from `now_ns` on; of an open loop it is not
     /// known here.
     pub(super) fn is_done(&self, pace: &Loop, tenant: usize, now_ns: u64) -> bool {
-        let sent = || {
-            let mut orders = self.of_tenant[tenant].clone();
-            orders.all(|one| !self.repeat[one] && self.next[one] >= self.order[one].len())
+        let Some(mut orders) = self.of_tenant.get(tenant).cloned() else {
+            return *pace == Loop::Open;
         };
-        *pace == Loop::Open || now_ns >= self.stop_ns[tenant] || sent()
+        orders.all(|one| {
+            let sent = !self.repeat[one] && self.next[one] >= self.order[one].len();
+            sent || now_ns >= self.stop_ns[one]
+        })
     }
 
     /// Requests in all, each once; fewer once a tenant has stopped.
@@ -240,4 +242,33 @@ impl Source {
 /// The place of the request that a tag stands for.
 pub(super) fn request_of(tag: u64) -> usize {
     (tag & ((1 << LAP_SHIFT) - 1)) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenant_is_done_by_its_own_stop_though_another_has_several_orders() {
+        // Tenant 0 sends from two processes and stops at 100 ns, tenant 1 from one until 1,000 ns.
+        let source = Source {
+            order: vec![vec![0], vec![1], vec![2]],
+            next: vec![0; 3],
+            stop_ns: vec![100, 100, 1000],
+            repeat: vec![false; 3],
+            of_tenant: vec![0..2, 2..3],
+            ..Source::default()
+        };
+        let pace = Loop::Closed {
+            queue_depth: vec![1; 2],
+            think_ns: vec![0; 2],
+            recorded: vec![true, false],
+            start_ns: vec![0; 2],
+            stop_ns: vec![100, 1000],
+            noise: vec![None; 2],
+            repeat: vec![false; 2],
+        };
+        let done = |now_ns| [0, 1].map(|tenant| source.is_done(&pace, tenant, now_ns));
+        assert_eq!([50, 500, 1000].map(done), [[false, false], [true, false], [true, true]]);
+    }
 }

@@ -219,12 +219,11 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
         };
         let longer = u64::from(self.window.writes()) + u64::from(self.window_pages);
         let may_go_on = longer <= u64::from(self.longest_pages);
-        if may_go_on && !self.threshold.possible(&lifetimes.observed()) {
+        let number = self.statistics.windows;
+        if !self.threshold.adjust(number, &lifetimes.observed()) && may_go_on {
             return;
         }
-        let number = self.statistics.windows;
         self.statistics.windows += 1;
-        self.threshold.adjust(number, &lifetimes.observed());
         if let Some(threshold) = self.threshold.value()
             && let Some(mut trainer) = self.trainer.take()
         {

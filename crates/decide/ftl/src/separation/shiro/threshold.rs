@@ -84,14 +84,6 @@ impl Threshold {
         Threshold { value: None, step: FIRST_STEP, direction: 0, fixed: false, guard, seed }
     }
 
-    /// Whether lifetimes can be split, or need not be.
-    pub fn possible(&self, observed: &Observed<'_>) -> bool {
-        let mut sorted = observed.all.to_vec();
-        sorted.sort_unstable();
-        let enough = sorted.len() >= LEAST_LIFETIMES;
-        self.fixed || enough && self.guard.allowed(&sorted).is_some()
-    }
-
     /// The threshold, once a window had lifetimes.
     pub fn value(&self) -> Option<u32> {
         self.value
@@ -102,18 +94,18 @@ impl Threshold {
         (self.value, self.fixed) = (Some(value), true);
     }
 
-    /// A window ended. A window with fewer than 32 lifetimes, or whose lifetimes cannot be split,
-    /// changes nothing.
-    pub fn adjust(&mut self, window: u64, observed: &Observed<'_>) {
+    /// A window ended. Returns whether its lifetimes could be split, or need not be. One with fewer
+    /// than 32, or whose lifetimes cannot be split, changes nothing.
+    pub fn adjust(&mut self, window: u64, observed: &Observed<'_>) -> bool {
         if self.fixed || observed.all.len() < LEAST_LIFETIMES {
-            return;
+            return self.fixed;
         }
         let mut sorted = observed.all.to_vec();
         sorted.sort_unstable();
-        let Some(allowed) = self.guard.allowed(&sorted) else { return };
+        let Some(allowed) = self.guard.allowed(&sorted) else { return false };
         let Some(previous) = self.value else {
             self.value = Some(inflection(&sorted, allowed));
-            return;
+            return true;
         };
         let p = percentile_of(&sorted, previous);
         let accuracy = |value: u32| {
@@ -138,11 +130,12 @@ impl Threshold {
         let Some((_, value, direction)) = best else {
             self.value = Some(inflection(&sorted, allowed));
             (self.step, self.direction) = (FIRST_STEP, 0);
-            return;
+            return true;
         };
         self.value = Some(value);
         self.step = next_step(self.step, self.direction, direction);
         self.direction = direction;
+        true
     }
 }
 
@@ -271,8 +264,7 @@ mod tests {
             assert!(threshold.value().unwrap() >= 200);
         }
         let mut threshold = Threshold::new(Guard { floor: 2000, ..GUARD }, Seed(1));
-        assert!(!threshold.possible(&observed), "all are shorter");
-        threshold.adjust(0, &observed);
+        assert!(!threshold.adjust(0, &observed), "all are shorter");
         assert_eq!(threshold.value(), None);
     }
 
@@ -297,8 +289,8 @@ mod tests {
                 };
                 let (all, inputs) = (&lifetimes[..], 1);
                 let observed = Observed { all, lifetimes: all, inputs, rows: &rows };
-                let (before, possible) = (threshold.value(), threshold.possible(&observed));
-                threshold.adjust(window, &observed);
+                let before = threshold.value();
+                let possible = threshold.adjust(window, &observed);
                 let Some(value) = threshold.value().filter(|_| possible) else {
                     assert_eq!(threshold.value(), before, "nothing to split changes nothing");
                     continue;
