@@ -54,7 +54,7 @@ def shared(what: Mixes) -> list[Table]:
 
 
 def _goals(what: Mixes, mixes: Sequence[tuple[MixSpec, float]]) -> Table:
-    """Return a row per mix: what its goals need and which schemes meet them; then the mixes that fit."""
+    """Return a row per mix: what its goals need and which schemes meet them."""
     rows = []
     for figure, size in mixes:
         cases = what.cases(figure, size)
