@@ -8,6 +8,7 @@ of a number keeps its value, so that a table of texts is a table of numbers too.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, Self
 
 NOTHING = "-"
@@ -46,7 +47,7 @@ def _significant(number: float, digits: int) -> str:
         return "0"
     text = f"{number:.{digits}g}"
     if "e" in text:
-        return f"{float(text):,.0f}" if abs(number) >= 1 else f"{float(text):f}".rstrip("0")
+        return f"{float(text):,.0f}" if abs(number) >= 1 else f"{Decimal(text):f}"
     return text
 
 
@@ -112,7 +113,7 @@ def clock(seconds: float) -> str:
 def short(number: float) -> str:
     """Return a count with three digits and a letter: `12.3M`, `850k`."""
     for scale, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= scale:
+        if number >= scale * ROUNDS_UP:
             return f"{significant(number / scale)}{letter}"
     return significant(number)
 

@@ -64,8 +64,13 @@ def test_times_of_a_machine_are_shares_of_the_shortest_span(folder: Path) -> Non
     assert machine["tenant"]["stop"] == f"{span * 9 // 10}ns"
     assert machine["replay"]["warmup"] == f"{span * 9 // 10 * 6 // 10}ns"
     assert machine["replay"]["interval"] == f"{span * 9 // 10 // 36}ns"
-    faster = what.common.machines["modern"]
-    assert faster["tenant"]["stop"] == f"{span // 4 * 9 // 10}ns"
+    slower = what.common.machines["modern"]
+    assert slower["tenant"]["stop"] == machine["tenant"]["stop"], "in time of the trace"
+    [figure] = what.figures
+    stack = what._alone(figure.setting, "oltp")
+    scale = figure.setting.time_scale
+    assert scale == slower["tenant"]["time_scale"] == 2.0
+    assert stack["tenant"][0]["stop"] == f"{2 * (span * 9 // 10)}ns", "as it is replayed"
 
 
 def test_a_span_is_from_the_first_request_to_the_last(folder: Path) -> None:

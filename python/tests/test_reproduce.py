@@ -9,7 +9,6 @@ import dataclasses
 import json
 import shutil
 from pathlib import Path
-from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ from conftest import Command
 
 from cachewright import RunError, SpecError, reproduce
 from cachewright.demand import Segments, TenantSegments
-from cachewright.report.reproduced_drive import left_out
 from cachewright.report.reproduced_drive_alone import rank_correlation
+from cachewright.report.reproduced_drive_means import geometric, left_out
 from cachewright.reproduce import claims, drive_specs, jobs, measured, recut, workload_kinds
 from cachewright.reproduce.drive_mixes import DriveMixes
 from cachewright.reproduce.specs import Workload
@@ -317,8 +316,11 @@ def test_times_of_traces_are_stretched_with_them() -> None:
 
 
 def test_a_range_leaves_out_one_mix_at_a_time() -> None:
-    assert left_out([1.0, 4.0, 16.0], geometric_mean) == pytest.approx((2.0, 8.0))
-    assert left_out([3.0, 5.0], geometric_mean) == pytest.approx((3.0, 5.0))
+    assert left_out([1.0, 4.0, 16.0], geometric) == pytest.approx((2.0, 8.0))
+    assert left_out([3.0, 5.0], geometric) == pytest.approx((3.0, 5.0))
+    assert (geometric([0.0, 4.0]), geometric([])) == (0.0, 0.0), (
+        "a mix in which nothing is answered"
+    )
 
 
 def test_ranks_agree_whatever_the_values() -> None:

@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 from test_train_icache import HOW, STEPS, needs_jax, replay
 
-from cachewright import _native
+from cachewright import RunError, _native
 from cachewright.demand import Segments, TenantSegments
 from cachewright.train import ICacheTraining, train_icache
 from cachewright.train.cutting import Cutting
@@ -76,3 +76,16 @@ def test_updates_go_on_from_the_weights_and_see_nothing_after_their_border(folde
         other = [again[name] for name in [model["file"], *model["updates"]]]
         assert other[:same] == files[:same]
         assert all(a != b for a, b in zip(other[same:], files[same:], strict=True))
+
+
+@pytest.mark.usefixtures("needs_jax")
+def test_updates_tell_their_progress_and_can_be_cancelled() -> None:
+    how = ICacheTraining(**{**HOW.__dict__, "epochs": 1, "retrain_every": 8, "from_off": False})
+    found = replay()
+    one = replace(found, tenants=found.tenants[:1])
+    told: list[str] = []
+    train_icache(one, None, how, progress=lambda stage, *_: told.append(stage))
+    first = "training a, seed 1"
+    assert told == [first, f"{first}, update 1", f"{first}, update 2"]
+    with pytest.raises(RunError, match="cancelled by the progress call-back"):
+        train_icache(one, None, how, progress=lambda stage, *_: "update 2" not in stage)

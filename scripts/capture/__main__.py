@@ -45,7 +45,13 @@ def phase_of(row: Row, phase: str, place: dict[str, Any]) -> list[str]:
     """Return the command of one phase of an application."""
     own = {"seed": row["seed"], "seconds": row["seconds"]}
     text = json.dumps({"place": own | place, "settings": row.get("settings", {})})
-    return [sys.executable, str(HERE / "run_application.py"), row["application"], phase, text]
+    return [
+        sys.executable,
+        str(HERE / "run_application.py"),
+        row["application"],
+        phase,
+        text,
+    ]
 
 
 def capture_block(row: Row, stem: Path, work: Path) -> dict[str, Any]:
@@ -96,7 +102,9 @@ def capture_syscalls(row: Row, stem: Path, work: Path) -> dict[str, Any]:
     subprocess.run([*trace, *phase_of(row, "run", place)], check=True)
     found = list(syscalls.accesses(work / "trace", data))
     if not found:
-        raise NotPermittedError("strace: found no access, expected some; is tracing permitted?")
+        raise NotPermittedError(
+            "strace: found no access, expected some; is tracing permitted?"
+        )
     return {"run": syscalls.write(stem, found, data)}
 
 
@@ -109,9 +117,15 @@ CAPTURES: dict[str, Callable[[Row, Path, Path], dict[str, Any]]] = {
 def capture(name: str, row: Row, out: Path, work: Path | None) -> None:
     """Capture one row of the table."""
     out.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix="capture-", dir=work))
+    if work is not None:
+        work.mkdir(parents=True, exist_ok=True)
+    # Applications run in other folders: the path is absolute.
+    scratch = Path(tempfile.mkdtemp(prefix="capture-", dir=work)).resolve()
     scratch.chmod(0o755)
-    before, date = os.getloadavg()[0], time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    before, date = (
+        os.getloadavg()[0],
+        time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    )
     try:
         counts = CAPTURES[row["level"]](row, out / name, scratch)
     finally:
@@ -139,19 +153,30 @@ def enter_namespace() -> None:
 def main() -> None:
     """Capture what the arguments name."""
     table = rows()
-    parser = argparse.ArgumentParser(prog="capture", description="capture a real application")
-    parser.add_argument("name", choices=sorted(table), metavar="NAME", help=", ".join(table))
-    parser.add_argument("--out", type=Path, default=Path("volumes"), help="where traces go")
+    parser = argparse.ArgumentParser(
+        prog="capture", description="capture a real application"
+    )
+    parser.add_argument(
+        "name", choices=sorted(table), metavar="NAME", help=", ".join(table)
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("volumes"), help="where traces go"
+    )
     parser.add_argument("--work", type=Path, help="parent of the scratch folder")
     wanted = parser.parse_args()
     if importlib.util.find_spec("numpy") is None:
-        sys.exit(f"capture: {sys.executable} has no numpy, expected a Python that has")
+        sys.exit(f"capture: {sys.executable} has no numpy, expected a Python with it")
     if table[wanted.name]["level"] == "block":
         enter_namespace()
     try:
         capture(wanted.name, table[wanted.name], wanted.out.resolve(), wanted.work)
-    except (NotPermittedError, ValueError) as error:
+    except (NotPermittedError, OSError, RuntimeError, ValueError) as error:
         sys.exit(f"capture {wanted.name}: {error}")
+    except subprocess.CalledProcessError as error:
+        # The application itself said why; its command is long.
+        sys.exit(
+            f"capture {wanted.name}: {Path(error.cmd[0]).name} ended with {error.returncode}"
+        )
 
 
 if __name__ == "__main__":

@@ -37,12 +37,16 @@ class Postgres(Application):
         """Return the path of one of PostgreSQL's programs."""
         folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
         if not folders:
-            raise FileNotFoundError("/usr/lib/postgresql/*/bin: PostgreSQL is not installed")
+            raise FileNotFoundError(
+                "/usr/lib/postgresql/*/bin: PostgreSQL is not installed"
+            )
         return str(folders[-1] / name)
 
     def call(self, name: str, *arguments: str, check: bool = True) -> None:
         """Run one of PostgreSQL's programs as its user."""
-        environment = dict(os.environ, PGHOST=str(self.sockets), PGDATABASE="postgres", LC_ALL="C")
+        environment = dict(
+            os.environ, PGHOST=str(self.sockets), PGDATABASE="postgres", LC_ALL="C"
+        )
         subprocess.run(
             [*USER, self.program(name), *arguments],
             check=check,
@@ -69,7 +73,11 @@ class Postgres(Application):
             *options,
         ]
         self.control(
-            "start", "-l", str(self.sockets / "log"), "-o", " ".join(map("-c {}".format, settings))
+            "start",
+            "-l",
+            str(self.sockets / "log"),
+            "-o",
+            " ".join(map("-c {}".format, settings)),
         )
 
     def control(self, verb: str, *arguments: str) -> None:
@@ -84,7 +92,12 @@ class Postgres(Application):
     def initialise(self) -> None:
         """Make an empty database and start its server without syncs."""
         (self.data / "pg").mkdir()
-        shutil.chown(self.data / "pg", "postgres", "postgres")
+        try:
+            shutil.chown(self.data / "pg", "postgres", "postgres")
+        except LookupError as error:
+            raise FileNotFoundError(
+                f"{error}, expected the user of package postgresql"
+            ) from None
         self.call(
             "initdb",
             "-D",
@@ -160,7 +173,17 @@ class Oltp(Postgres):
         self.up()
         try:
             seconds = str(int(max(self.left(), 5)))
-            clients = ["-n", "-c", str(self.clients), "-j", "2", "-T", seconds, "-M", "prepared"]
+            clients = [
+                "-n",
+                "-c",
+                str(self.clients),
+                "-j",
+                "2",
+                "-T",
+                seconds,
+                "-M",
+                "prepared",
+            ]
             seed = f"--random-seed={self.place.seed}"
             self.call("pgbench", *clients, seed, *self.scripts())
         finally:
@@ -190,7 +213,9 @@ class Scan(Postgres):
 
     def run(self) -> None:
         """Scan until the time or the passes are up."""
-        self.up("max_parallel_workers_per_gather=0", "jit=off", "synchronize_seqscans=off")
+        self.up(
+            "max_parallel_workers_per_gather=0", "jit=off", "synchronize_seqscans=off"
+        )
 
         def stream(_: int, rng: random.Random) -> None:
             done = 0

@@ -18,12 +18,12 @@ CREATE TABLE customer AS SELECT g AS ck, (random()*24)::int AS nation, random()*
 CREATE TABLE part AS SELECT g AS pk, (random()*49)::int AS brand, (random()*149)::int AS kind,
  md5(g::text) AS name FROM generate_series(1, {parts}) g;
 CREATE TABLE orders AS SELECT g AS ok, 1+(random()*({customers}-1))::int AS ck,
- date '1992-01-01'+(g::bigint*2400/{orders})::int AS odate, (random()*4)::int AS prio,
+ date '1992-01-01'+(g::bigint*{days}/{orders})::int AS odate, (random()*4)::int AS prio,
  random()*100000 AS total, repeat(md5(g::text), 2) AS remark
  FROM generate_series(1, {orders}) g;
 CREATE TABLE lineitem AS SELECT 1+(g/4) AS ok, 1+(random()*({parts}-1))::int AS pk,
  (random()*50)::int AS qty, random()*1000 AS price, random()*0.1 AS disc,
- date '1992-01-01'+(g::bigint*2400/{rows})::int+(random()*60)::int AS sdate,
+ date '1992-01-01'+(g::bigint*{days}/{rows})::int+(random()*60)::int AS sdate,
  (random()*6)::int AS mode, md5(g::text) AS remark FROM generate_series(1, {rows}) g;
 CREATE INDEX ON customer(ck); CREATE INDEX ON part(pk);
 CREATE INDEX ON orders(ok); CREATE INDEX ON orders(ck);
@@ -63,8 +63,13 @@ class Dss(Postgres):
     def prepare(self) -> None:
         """Make the tables."""
         self.initialise()
-        counts = {"customers": self.rows // 40, "parts": self.rows // 30, "orders": self.rows // 4}
-        self.sql(TABLES.format(seed=self.place.seed / 1000.0, rows=self.rows, **counts))
+        counts = {
+            "customers": self.rows // 40,
+            "parts": self.rows // 30,
+            "orders": self.rows // 4,
+        }
+        fixed = {"seed": self.place.seed / 1000.0, "rows": self.rows, "days": DAYS}
+        self.sql(TABLES.format(**fixed, **counts))
         self.sql("VACUUM")
         self.down()
 
@@ -82,7 +87,9 @@ class Dss(Postgres):
 
     def run(self) -> None:
         """Query until the time is up."""
-        self.up(f"work_mem={self.work_mem}", "max_parallel_workers_per_gather=1", "jit=off")
+        self.up(
+            f"work_mem={self.work_mem}", "max_parallel_workers_per_gather=1", "jit=off"
+        )
 
         def stream(_: int, rng: random.Random) -> None:
             while self.left() > 0:

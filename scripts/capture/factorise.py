@@ -28,7 +28,9 @@ class Buffers:
         pool = mmap.mmap(-1, count * self.bytes)
         self.view = memoryview(pool)
         self.blocks: list[Block] = [
-            np.frombuffer(pool, np.float64, rows * rows, slot * self.bytes).reshape(rows, rows)
+            np.frombuffer(pool, np.float64, rows * rows, slot * self.bytes).reshape(
+                rows, rows
+            )
             for slot in range(count)
         ]
         self.free = list(range(count))
@@ -74,8 +76,12 @@ def factorise(block: Block) -> tuple[Block, Block]:
     """Factorise a diagonal block in place; return the inverses of its two factors."""
     for row in range(len(block)):
         block[row + 1 :, row] /= block[row, row]
-        block[row + 1 :, row + 1 :] -= np.outer(block[row + 1 :, row], block[row, row + 1 :])
-    lower: Block = np.asarray(np.linalg.inv(np.tril(block, -1) + np.eye(len(block))), np.float64)
+        block[row + 1 :, row + 1 :] -= np.outer(
+            block[row + 1 :, row], block[row, row + 1 :]
+        )
+    lower: Block = np.asarray(
+        np.linalg.inv(np.tril(block, -1) + np.eye(len(block))), np.float64
+    )
     upper: Block = np.asarray(np.linalg.inv(np.triu(block)), np.float64)
     return lower, upper
 
@@ -109,15 +115,17 @@ class Lu(Application):
         descriptor = os.open(self.data / "matrix", flags)
         buffers = Buffers(descriptor, self.buffers, self.block, across)
         done = 0
-        while done < across and self.left() > 0:
-            self.step(buffers, done, across)
+        while done < across and self.left() > 0 and self.step(buffers, done, across):
             done += 1
         buffers.close()
         os.close(descriptor)
         print(f"lu: {done} of {across} block columns")
 
-    def step(self, buffers: Buffers, pivot: int, across: int) -> None:
-        """Factorise one block column and row, and update what is right of and below it."""
+    def step(self, buffers: Buffers, pivot: int, across: int) -> bool:
+        """Factorise one block column and row, and update what is right of and below it.
+
+        Return whether that was done when the time was up.
+        """
         lower, upper = factorise(buffers.get((pivot, pivot), change=True))
         for other in range(pivot + 1, across):
             column = buffers.get((other, pivot), change=True)
@@ -127,7 +135,8 @@ class Lu(Application):
         for down in range(pivot + 1, across):
             for right in range(pivot + 1, across):
                 if self.left() <= 0:
-                    return
+                    return False
                 left = buffers.get((down, pivot)).copy()
                 target = buffers.get((down, right), change=True)
                 target[:] -= left @ buffers.get((pivot, right))
+        return True

@@ -7,6 +7,7 @@ the place and the settings.
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -20,7 +21,8 @@ from servers import File, Web
 from stores import Kv, Overwrite
 
 KINDS: dict[str, type[Application]] = {
-    one.name: one for one in (Oltp, Scan, Dss, Kv, Mail, File, Web, Video, Lu, Overwrite)
+    one.name: one
+    for one in (Oltp, Scan, Dss, Kv, Mail, File, Web, Video, Lu, Overwrite)
 }
 
 
@@ -30,11 +32,16 @@ def main() -> None:
     wanted = json.loads(text)
     place = wanted["place"]
     data, scratch = (Path(place.pop(key)) for key in ("data", "scratch"))
-    application = settled(KINDS[name], Place(data, scratch, **place), wanted["settings"])
-    if phase == "prepare":
-        application.prepare()
-    else:
-        application.run()
+    try:
+        application = settled(
+            KINDS[name], Place(data, scratch, **place), wanted["settings"]
+        )
+        if phase == "prepare":
+            application.prepare()
+        else:
+            application.run()
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
+        sys.exit(f"{name}: {phase}: {error}")
 
 
 if __name__ == "__main__":

@@ -96,7 +96,9 @@ class File(Application):
             try:
                 self.do(kind, path, number, rng)
             except FileNotFoundError:
-                path.write_bytes(self.body(rng, self.mean_kb))  # It comes back as a new file.
+                path.write_bytes(
+                    self.body(rng, self.mean_kb)
+                )  # It comes back as a new file.
 
     def do(self, kind: str, path: Path, number: int, rng: random.Random) -> None:
         """Do one piece of work on a file."""
@@ -155,7 +157,9 @@ class Web(Application):
         fields = {"scratch": scratch, "data": self.data, "port": port}
         (scratch / "nginx.conf").write_text(NGINX.format(**fields))
         order = Zipf(self.files, self.alpha, self.place.seed).items
-        (scratch / "order").write_text("".join(f"{self.page(int(one))}\n" for one in order))
+        (scratch / "order").write_text(
+            "".join(f"{self.page(int(one))}\n" for one in order)
+        )
         settings = {"seed": self.place.seed, "alpha": self.alpha, "drift": self.drift}
         (scratch / "zipf.lua").write_text(WRK.format(scratch=scratch, **settings))
 
@@ -163,16 +167,40 @@ class Web(Application):
         """Ask for pages until the time is up, publishing some."""
         scratch, port = str(self.place.scratch), 18_000 + os.getpid() % 2000
         self.configure(port)
-        server = subprocess.Popen(["nginx", "-c", f"{scratch}/nginx.conf", "-p", scratch])
-        time.sleep(1)
-        load = ["wrk", "-t", "2", "-c", str(self.connections), "-d", f"{self.left():.0f}s"]
-        script = ["--timeout", "20s", "-s", f"{scratch}/zipf.lua", f"http://127.0.0.1:{port}"]
-        client = subprocess.Popen([*load, *script], stdout=subprocess.DEVNULL)
+        server = subprocess.Popen(
+            ["nginx", "-c", f"{scratch}/nginx.conf", "-p", scratch]
+        )
+        try:
+            time.sleep(1)
+            load = [
+                "wrk",
+                "-t",
+                "2",
+                "-c",
+                str(self.connections),
+                "-d",
+                f"{self.left():.0f}s",
+            ]
+            script = [
+                "--timeout",
+                "20s",
+                "-s",
+                f"{scratch}/zipf.lua",
+                f"http://127.0.0.1:{port}",
+            ]
+            client = subprocess.Popen([*load, *script], stdout=subprocess.DEVNULL)
+            self.publish(client)
+        finally:
+            server.send_signal(signal.SIGQUIT)
+            server.wait(20)
+        if client.returncode:
+            raise subprocess.CalledProcessError(client.returncode, load)
+
+    def publish(self, client: subprocess.Popen[bytes]) -> None:
+        """Write pages anew until the client ends."""
         rng = random.Random(self.place.seed + 5)
         while client.poll() is None:
             time.sleep(rng.expovariate(self.publish_per_s))
             path = self.path(rng.randrange(self.files))
             path.with_suffix(".new").write_bytes(self.body(rng))
             path.with_suffix(".new").rename(path)
-        server.send_signal(signal.SIGQUIT)
-        server.wait(20)

@@ -40,7 +40,7 @@ COMMANDS = {
     "train": ("train:app", "Train the models of schemes that learn."),
     "reproduce": (
         "reproduce:reproduce",
-        "Run the figures of a paper and write a page that sets our numbers beside its own.",
+        "Run the figures of a paper, set our numbers beside its own and judge its claims.",
     ),
     "characterize": (
         "characterize:characterize",

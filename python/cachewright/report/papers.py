@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cachewright import words
 from cachewright._native import SpecError
 from cachewright.report.parts import Table, markdown
 from cachewright.reproduce import claims, measured, specs
@@ -61,6 +62,14 @@ class Paper:
     def specs(self) -> Path:
         """Where the specs are."""
         return self.root / specs.SPECS / self.name
+
+    def text(self) -> str:
+        """Return the page as it is. Errors: `SpecError` where it cannot be read."""
+        try:
+            return self.page.read_text(encoding="utf-8")
+        except OSError as error:
+            reason = words.reason(error)
+            raise SpecError(f"{self.page}: {reason}; expected the page of the paper") from None
 
     def figures(self) -> list[str]:
         """Return the figures of the specs, and that of all together."""
@@ -116,7 +125,7 @@ def _named(claim: Claim) -> Iterator[tuple[str, str]]:
 
 def written(paper: Paper) -> str:
     """Return the page with its blocks made anew. Errors: `SpecError` for a block of no kind."""
-    text = paper.page.read_text(encoding="utf-8")
+    text = paper.text()
 
     def made(found: re.Match[str]) -> str:
         what = found["what"]
@@ -227,19 +236,31 @@ def _drawn(one: Mapping[str, Any]) -> str:
     return f"{one['title'][:1].upper()}{one['title'][1:]}:\n\n{table.markdown()}"
 
 
-def accept(root: Path, folder: Path) -> tuple[Path, Measured]:
-    """Keep the results of a run as those of its paper, figure by figure, and return them.
-
-    Errors: `SpecError` for a run in small, or of a paper without specs.
-    """
+def run_of(root: Path, folder: Path) -> Measured:
+    """Return the results of a run. Errors: `SpecError` for a run of a paper without specs."""
     path = folder / measured.FILE
     new = measured.read(path)
     if new.paper not in names(root):
         expected = ", ".join(names(root))
         raise SpecError(f"{path}: found paper `{new.paper}`, expected one of {expected}")
+    return new
+
+
+def _given(run: Measured) -> bool:
+    """Return whether a run is of given volumes."""
+    return any(one["traces"]["kind"] == specs.GIVEN for one in run.figures.values())
+
+
+def accept(root: Path, folder: Path) -> tuple[Path, Measured]:
+    """Keep the results of a run as those of its paper, figure by figure, and return them.
+
+    Errors: `SpecError` for a run in small, or of a paper without specs.
+    """
+    new = run_of(root, folder)
     if not new.whole:
+        path = folder / measured.FILE
         raise SpecError(f"{path}: found results in small, expected reference traces or volumes")
-    given = any(one["traces"]["kind"] == specs.GIVEN for one in new.figures.values())
+    given = _given(new)
     kept = _kept(root, new.paper, given=given)
     figures = Paper.of(root, new.paper).figures()
     for gone in [name for name in kept.figures if name not in figures]:
@@ -249,9 +270,11 @@ def accept(root: Path, folder: Path) -> tuple[Path, Measured]:
 
 
 def compared(root: Path, folder: Path) -> tuple[list[measured.Change], list[str]]:
-    """Return what a run changes beside the kept results, and its figures that are new to them."""
-    new = measured.read(folder / measured.FILE)
-    given = any(one["traces"]["kind"] == specs.GIVEN for one in new.figures.values())
-    kept = _kept(root, new.paper, given=given)
+    """Return what a run changes beside the kept results, and its figures that are new to them.
+
+    Errors: `SpecError` for a run of a paper without specs.
+    """
+    new = run_of(root, folder)
+    kept = _kept(root, new.paper, given=_given(new))
     added = [name for name in new.figures if name not in kept.figures]
     return measured.changes(kept, new), added

@@ -1,4 +1,4 @@
-"""Tables of text, whoever draws them.
+"""Tables of text, however they are drawn.
 
 For: the pages, terminals and Markdown of reproduced papers. Must never know: what is in a table.
 """
@@ -63,7 +63,9 @@ def markdown(headers: Sequence[str], rows: Sequence[Sequence[str]], texts: int) 
 
 
 def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    # A cell is on one line: a line break would end the row.
+    plain = [" ".join(cell.splitlines()).replace("|", "\\|") for cell in cells]
+    return "| " + " | ".join(plain) + " |"
 
 
 def plain(

@@ -28,7 +28,7 @@ from cachewright.report.parts import Table
 from cachewright.reproduce import Study, parts
 from cachewright.reproduce.claims import Judged
 from cachewright.reproduce.measured import ALL, Measured, provenance, unique
-from cachewright.reproduce.specs import FigureSpec, Setup
+from cachewright.reproduce.specs import FigureSpec, Setup, Workload
 
 STUDIES: dict[str, Any] = {
     "write-amplification": reproduced_amplified,
@@ -77,17 +77,25 @@ def measured(what: Study, *, every: bool) -> Measured:
     found = Measured(what.setup.folder.name)
     pairs: list[tuple[str, float]] = []
     drawn = [
-        (figure.name, _tables_of(study.shown(part, figure))) for study, part, figure in _each(what)
+        (figure.name, _workloads(part), _tables_of(study.shown(part, figure)))
+        for study, part, figure in _each(what)
     ]
     if every:
         together = [one for name, part in parts(what) for one in STUDIES[name].shared(part)]
-        drawn.append((ALL, together))
-    for figure, own in drawn:
-        found.figures[figure] = provenance(what.setup, figure)
+        named = {one.name: one for _, part in parts(what) for one in _workloads(part)}
+        drawn.append((ALL, list(named.values()), together))
+    for figure, workloads, own in drawn:
+        found.figures[figure] = provenance(what.setup, figure, workloads)
         found.tables[figure] = [_document(one) for one in own]
         pairs += [(f"{figure}/{name}", value) for one in own for name, value in one.measures()]
     found.measures = unique(pairs)
     return found
+
+
+def _workloads(part: Study) -> Sequence[Workload]:
+    """Return the traces of a study: its own where it has some beside the paper's."""
+    own: Sequence[Workload] = getattr(part, "workloads", part.setup.workloads)
+    return own
 
 
 def _tables_of(shown: Sequence[Table | Figure]) -> list[Table]:
@@ -155,7 +163,7 @@ def _head(figure: FigureSpec) -> str:
 
 
 def _claim(value: Any) -> str:
-    return words.percent(value) if isinstance(value, float) and value <= 1 else str(value)
+    return words.percent(value) if isinstance(value, float) and abs(value) <= 1 else str(value)
 
 
 def _section(one: Table) -> str:

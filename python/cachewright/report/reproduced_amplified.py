@@ -87,10 +87,6 @@ def _tables(what: Amplified, figure: SchemesSpec, op: str) -> list[Table]:
     return [_extra(what, figure, op), *_beside(what, figure, op)]
 
 
-def _title(figure: SchemesSpec) -> str:
-    return f"{figure.title} ({figure.source})"
-
-
 def _at(text: str, op: str) -> str:
     return f"{text}, {op} over-provisioning"
 
@@ -124,7 +120,7 @@ def _extra(what: Amplified, figure: SchemesSpec, op: str) -> Table:
     if base is not None:
         headers += [f"(F-U)/U beside {base.title}", f"F/U beside {base.title}"]
     best += [set() for _ in headers[len(best) :]]
-    return Table(_title(figure), _at("(F-U)/U", op), headers, rows, best, name=op)
+    return Table(figure.heading, _at("(F-U)/U", op), headers, rows, best, name=op)
 
 
 def _names(what: Amplified, figure: SchemesSpec) -> list[str]:
@@ -148,19 +144,19 @@ def _judged(what: Amplified, figure: SchemesSpec, op: str) -> list[tuple[Scheme,
 def _classifier(what: Amplified, figure: SchemesSpec, op: str) -> Table:
     """Table V: a row per scheme and trace, then the average and the paper's."""
     keys = [*(key for _, key in MEASURES), *SHARES]
+    nothing = [words.NOTHING] * len(THRESHOLDS)
     rows = []
     for scheme, each in _judged(what, figure, op):
         for name, one in zip(_names(what, figure), each, strict=True):
             if one is not None:
                 numbers = [words.fixed(one[key], 3) for key in keys]
                 rows.append([scheme.title, name, *numbers, *_thresholds(one)])
-        nothing = [words.NOTHING] * len(THRESHOLDS)
         rows.append([scheme.title, "average", *_means(each), *nothing])
     if all(isinstance(figure.paper.get(key), float) for _, key in MEASURES):
         numbers = [f"{figure.paper[key]:.3f}" for _, key in MEASURES]
         rows.append(["paper", "average", *numbers, *[words.NOTHING] * len(SHARES), *nothing])
     headers = [*_measure_headers("scheme", "trace"), *(f"{key} T" for key in THRESHOLDS)]
-    return plain(_title(figure), _at("predictions", op), headers, rows, 2, op)
+    return plain(figure.heading, _at("predictions", op), headers, rows, 2, op)
 
 
 def _thresholds(classifier: dict[str, Any]) -> list[str]:
@@ -172,7 +168,7 @@ def _averages(what: Amplified, figure: SchemesSpec, op: str) -> Table:
     rows = [[scheme.title, *_means(each)] for scheme, each in _judged(what, figure, op)]
     title = _at("predictions, average over the traces", op)
     headers = _measure_headers("scheme")
-    return plain(_title(figure), title, headers, rows, 1, f"{op}, predictions")
+    return plain(figure.heading, title, headers, rows, 1, f"{op}, predictions")
 
 
 def _measure_headers(*names: str) -> list[str]:
@@ -198,7 +194,7 @@ def _accuracy(what: Amplified, figure: SchemesSpec, op: str) -> Table:
                 texts = [words.ratio(part["cumulative_accuracy"]) for part in chosen]
                 rows.append([scheme.title, name, *texts])
     title = _at("accuracy of all predictions so far", op)
-    return plain(_title(figure), title, headers, rows, 2, op)
+    return plain(figure.heading, title, headers, rows, 2, op)
 
 
 def _metadata(what: Amplified, figure: SchemesSpec, op: str) -> Table:
@@ -211,7 +207,7 @@ def _metadata(what: Amplified, figure: SchemesSpec, op: str) -> Table:
         size = words.significant(cases[0]["metadata_bytes_per_page"])
         shares = [words.percent(amplification.miss_share(case)) for case in cases]
         rows.append([scheme.title, size, words.percent(written), *shares])
-    return plain(_title(figure), _at("bytes, and look-ups that miss", op), headers, rows, 1, op)
+    return plain(figure.heading, _at("bytes, and look-ups that miss", op), headers, rows, 1, op)
 
 
 def _dram(what: Amplified, figure: SchemesSpec, scheme: Scheme, op: str) -> str:
@@ -232,7 +228,7 @@ def _lifetimes(what: Amplified, figure: SchemesSpec, op: str) -> Table:
     headers = ["trace", "scheme", "pages of the host"]
     headers += [f"{share:.0%} live up to" for share in QUANTILES]
     title = _at("lifetimes of pages placed as short-lived, in page writes of the host", op)
-    return plain(_title(figure), title, headers, rows, 2, op)
+    return plain(figure.heading, title, headers, rows, 2, op)
 
 
 def _quantiles(bins: Sequence[tuple[int | None, int]], total: int) -> list[str]:
@@ -269,7 +265,7 @@ def _beside(what: Amplified, figure: SchemesSpec, op: str) -> list[Table]:
         rows.append([learned.title, "the best rule as published", *changes])
     headers = ["scheme", "beside", "(F-U)/U", "F/U"]
     title = _at(f"{learned.title} beside {figure.base} and the rules, means of the traces", op)
-    return [plain(_title(figure), title, headers, rows, 2, f"{op}, beside")]
+    return [plain(figure.heading, title, headers, rows, 2, f"{op}, beside")]
 
 
 def _learns(what: Amplified, figure: SchemesSpec, scheme: Scheme, op: str) -> bool:
@@ -280,9 +276,11 @@ def notes(what: Amplified) -> list[str]:
     """Return what to know before the numbers."""
     if not any(document["looped"] for document in what.documents.values()):
         return []
+    writes = what.drive.get("drive_writes")
+    reached = f" to reach {words.count(writes)} drive writes" if writes is not None else ""
     return [
-        f"{amplification.DAGGER}: the trace is repeated to reach ten drive writes, which flatters "
-        "schemes that learn or know the future."
+        f"{amplification.DAGGER}: the trace is repeated{reached}, which flatters schemes that "
+        "learn or know the future."
     ]
 
 

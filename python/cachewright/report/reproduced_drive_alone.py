@@ -52,15 +52,11 @@ def _correlations(figure: DriveFigure, gains: Sequence[dict[str, float]]) -> Tab
         for key, title in (("hits", "gain in hits"), ("locality", "locality"))
     ]
     title = "rank correlation with the fall of the response time"
-    return plain(_title(figure), title, ["", "coefficient"], rows, 1, "ranks")
+    return plain(figure.heading, title, ["", "coefficient"], rows, 1, "ranks")
 
 
 def _signed(number: float, digits: int = 2) -> str:
     return words.Number(f"{number:+.{digits}f}", number)
-
-
-def _title(figure: DriveFigure) -> str:
-    return f"{figure.title} ({figure.source})"
 
 
 def _sizes(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
@@ -97,7 +93,7 @@ def _sizes(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
         "OAP: the first size above it whose last granule brought less than 5 %."
     )
     return [
-        plain(_title(figure), title, ["cache", *names], table, 1),
+        plain(figure.heading, title, ["cache", *names], table, 1),
         Figure(figure.name, figure.title, caption, by_size(rows, "tenant", "all")),
     ]
 
@@ -155,7 +151,7 @@ def _gains(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
     sizes = [words.size(_size(figure.setting, granule)) for granule in (low, high)]
     headers = ["tenant", "hit ratio", "more hits (points)", "response (us)", "then", "change"]
     headers.append("hits with all (locality)")
-    table = plain(_title(figure), f"from {sizes[0]} to {sizes[1]}, alone", headers, rows, 1)
+    table = plain(figure.heading, f"from {sizes[0]} to {sizes[1]}, alone", headers, rows, 1)
     charts: list[Table | Figure] = []
     for key, axis in (("hits", "gain in hit ratio"), ("locality", "hit ratio with all")):
         dots = [{"tenant": n, "x": one[key], "y": one["fall"]} for n, one in gains.items()]
@@ -205,7 +201,7 @@ def _features_alone(what: DriveMixes, figure: DriveFigure) -> list[Table | Figur
     caption = "Synthetic tenants alone; within a panel one feature differs, nothing else."
     chart = by_size(drawn, "panel", "label")
     return [
-        plain(_title(figure), "mean response (us) by cache size", headers, rows, 3),
+        plain(figure.heading, "mean response (us) by cache size", headers, rows, 3),
         Figure(figure.name, figure.title, caption, chart),
     ]
 
@@ -259,7 +255,7 @@ def _models(what: DriveMixes, figure: DriveFigure) -> Table:
     headers = ["model", "MSE", "stored in", "answer takes"]
     title = f"means over {words.counted(len(figure.workloads), 'tenant')}, later part"
     best = [set(), best_index(errors, highest=False), set(), set()]
-    return Table(_title(figure), title, headers, rows, best)
+    return Table(figure.heading, title, headers, rows, best)
 
 
 def _features(what: DriveMixes, figure: DriveFigure) -> Table:
@@ -279,7 +275,7 @@ def _features(what: DriveMixes, figure: DriveFigure) -> Table:
         best_index(means, highest=False)
     ]
     title = "MSE; intensity, write ratio, request size, unique ratio: 1 is seen"
-    return Table(_title(figure), title, ["features", *names, "mean"], rows, best)
+    return Table(figure.heading, title, ["features", *names, "mean"], rows, best)
 
 
 def _elsewhere(what: DriveMixes, figure: DriveFigure) -> Table:
@@ -298,15 +294,14 @@ def _elsewhere(what: DriveMixes, figure: DriveFigure) -> Table:
         rows.append([trained, judged, _errors(found), _errors(mine), *naive])
     headers = ["trained on", "judged on", "MSE", "of its own model", "its mean label", "last label"]
     title = "LSTM, later part of the volume that judges"
-    return plain(_title(figure), title, headers, rows, 2)
+    return plain(figure.heading, title, headers, rows, 2)
 
 
 def _settings(what: DriveMixes, figure: DriveFigure) -> Table:
     """Return how a scheme does in other settings, apart by number of tenants."""
     scheme = figure.schemes[0]
     rows = []
-    for count in sorted({len(mix.members) for mix in figure.mixes}):
-        mixes = [mix for mix in figure.mixes if len(mix.members) == count]
+    for group, mixes in figure.groups():
 
         def outcomes(setting: Setting, mixes: list[Mix] = mixes) -> list[Outcome]:
             found = [what.of(setting, mix, scheme, figure.seeds) for mix in mixes]
@@ -319,11 +314,11 @@ def _settings(what: DriveMixes, figure: DriveFigure) -> Table:
             reports = _reports(what, replace(figure, mixes=tuple(mixes)), setting, LSTM, ALL)
             said = [_errors(_over(reports, _mse)), words.ratio(_naive(reports[0], "last_label"))]
             demands = [words.fixed(one, 1) for one in _demands(what, setting, names)]
-            rows.append([title, f"{count} tenants", *cells, *said, *demands])
+            rows.append([title, group, *cells, *said, *demands])
     headers = ["setting", "mixes", "max slowdown", "beside the first", "fairness", "response"]
     headers += ["MSE", "of the last label", "mean MBP", "mean OAP"]
     title = f"{scheme.title}; geometric means of max slowdowns, responses beside the first setting"
-    return plain(_title(figure), title, headers, rows, 2)
+    return plain(figure.heading, title, headers, rows, 2)
 
 
 def _setting_cells(found: Sequence[Outcome], base: Sequence[Outcome]) -> list[str]:
@@ -355,7 +350,7 @@ def _labels(what: DriveMixes, figure: DriveFigure) -> Table:
         rows.append([name, *cells])
     heads = [f"{title}: {part}" for title, _ in figure.settings for part in ("MBP", "OAP", "one")]
     title = "mean labels in granules; one: share of intervals whose MBP is one granule"
-    return plain(_title(figure), title, ["tenant", *heads], rows, 1)
+    return plain(figure.heading, title, ["tenant", *heads], rows, 1)
 
 
 def _reading(setting: Setting) -> Reading:

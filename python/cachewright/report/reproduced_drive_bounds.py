@@ -7,15 +7,13 @@ bounds every measure that is reported, of static divisions. Units: slowdowns, mi
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from cachewright import words
 from cachewright.report.figure import Figure
 from cachewright.report.parts import Table, plain
-from cachewright.reproduce.drive_mixes import DriveMixes, Outcome
+from cachewright.report.reproduced_drive_means import Measure, by_seed, mean
+from cachewright.reproduce.drive_mixes import DriveMixes
 from cachewright.reproduce.drive_specs import DriveFigure, Mix
 
-Measure = Callable[[Outcome], float]
 MEASURES: tuple[tuple[str, str, Measure], ...] = (
     ("", "max slowdown", lambda one: one.max_slowdown),
     ("response", "mean response (us)", lambda one: one.mean() / 1e3),
@@ -35,33 +33,30 @@ def _bounds(
     rows = []
     for mix in figure.mixes:
         split, best, tried = _best(what, figure, mix, measure)
-        own = [_mean(what, figure, mix, place, measure) for place in range(len(figure.schemes))]
-        cells = [words.significant(value) for value in [*own, best]]
+        own = [mean(by_seed(what, figure, mix, one, measure)) for one in figure.schemes]
+        cells = [words.significant(value) for value in own]
+        cells.append(words.NOTHING if best is None else words.significant(best))
         rows.append([mix.name, str(len(mix.members)), *cells, split, words.count(tried)])
     schemes = [scheme.title for scheme in figure.schemes]
     headers = ["mix", "tenants", *schemes, "best static", "parts", "tried"]
-    where = f"{title}, {figure.setting.cache}, {figure.setting.machine}"
-    about = f"{figure.title} ({figure.source})"
-    return plain(about, where, headers, rows, 2, name, keys=1)
-
-
-def _mean(what: DriveMixes, figure: DriveFigure, mix: Mix, place: int, measure: Measure) -> float:
-    values = [measure(one) for one in what.found(figure, mix, figure.schemes[place])]
-    return sum(values) / len(values)
+    where = f"{title}, {figure.where}"
+    return plain(figure.heading, where, headers, rows, 2, name, keys=1)
 
 
 def _best(
     what: DriveMixes, figure: DriveFigure, mix: Mix, measure: Measure
-) -> tuple[str, float, int]:
+) -> tuple[str, float | None, int]:
     """Return the best division's parts, what it reaches and how many were tried.
 
-    `equal` is one of them, whatever the parts.
+    `equal` is one of them, whatever the parts. Nothing is best if none was tried.
     """
     found = {
         " : ".join(map(str, split)): measure(one) for split, one in what.static(figure, mix).items()
     }
-    for place, scheme in enumerate(figure.schemes):
+    for scheme in figure.schemes:
         if scheme.title == EQUAL:
-            found.setdefault(EQUAL, _mean(what, figure, mix, place, measure))
+            found[EQUAL] = mean(by_seed(what, figure, mix, scheme, measure))
+    if not found:
+        return words.NOTHING, None, 0
     split = min(found, key=lambda name: found[name])
     return split, found[split], len(found)

@@ -1,17 +1,16 @@
 """What a reproduced paper on data caches shows of loads: the same mixes at several speeds.
 
 For: `cachewright.report.reproduced_drive`. Must never know: how numbers were measured, HTML. Units:
-requests per second; utilisation is the share of the time in which the drive has a tenant's command
-inside, the tenant alone; a slowdown is of the mean response.
+requests per second. Utilisation is the share of time in which the drive works for a tenant that
+runs alone. A slowdown is of the mean response.
 """
 
 from __future__ import annotations
 
-from statistics import geometric_mean
-
 from cachewright import words
 from cachewright.report.figure import Figure
 from cachewright.report.parts import Table, plain
+from cachewright.report.reproduced_drive_means import geometric, mean
 from cachewright.reproduce.drive_mixes import BASE, Case, DriveMixes
 from cachewright.reproduce.drive_specs import DriveFigure, Mix, Setting
 
@@ -23,10 +22,6 @@ SATURATED = 0.3
 def shown(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
     """Return tables of tenants alone, of mixes and of max slowdowns, by speed."""
     return [_slowdowns(what, figure), _mixes(what, figure), _tenants(what, figure)]
-
-
-def _title(figure: DriveFigure) -> str:
-    return f"{figure.title} ({figure.source})"
 
 
 def _case(what: DriveMixes, figure: DriveFigure, setting: Setting, workload: str) -> Case:
@@ -54,7 +49,7 @@ def _tenants(what: DriveMixes, figure: DriveFigure) -> Table:
             cells.append(words.percent(_utilisation(what, figure, setting, name)))
         rows.append([name, *cells])
     heads = [f"{title}, {part}" for title, _ in figure.settings for part in ("requests/s", "busy")]
-    return plain(_title(figure), "tenants alone", ["tenant", *heads], rows, 1, "tenants")
+    return plain(figure.heading, "tenants alone", ["tenant", *heads], rows, 1, "tenants")
 
 
 def _mixes(what: DriveMixes, figure: DriveFigure) -> Table:
@@ -69,21 +64,20 @@ def _mixes(what: DriveMixes, figure: DriveFigure) -> Table:
         rows.append([mix.name, str(len(mix.members)), *cells])
     headers = ["mix", "tenants", *(title for title, _ in figure.settings)]
     title = f"sum of utilisations alone; above {words.percent(SATURATED)} is saturated"
-    return plain(_title(figure), title, headers, rows, 2, "utilisation", keys=1)
+    return plain(figure.heading, title, headers, rows, 2, "utilisation", keys=1)
 
 
 def _slowdowns(what: DriveMixes, figure: DriveFigure) -> Table:
     """Return geometric means of max slowdowns by speed, number of tenants and scheme."""
     rows = []
     for title, setting in figure.settings:
-        for count in sorted({len(mix.members) for mix in figure.mixes}):
-            mixes = [mix for mix in figure.mixes if len(mix.members) == count]
+        for group, mixes in figure.groups():
             cells = []
             for scheme in figure.schemes:
                 each = [what.of(setting, mix, scheme, figure.seeds) for mix in mixes]
-                found = [sum(one.max_slowdown for one in own) / len(own) for own in each]
-                cells.append(words.significant(geometric_mean(found)))
-            rows.append([title, f"{count} tenants", *cells])
+                found = [mean([one.max_slowdown for one in own]) for own in each]
+                cells.append(words.significant(geometric(found)))
+            rows.append([title, group, *cells])
     headers = ["speed", "mixes", *(scheme.title for scheme in figure.schemes)]
     title = f"max slowdown, geometric means, {figure.setting.cache}"
-    return plain(_title(figure), title, headers, rows, 2)
+    return plain(figure.heading, title, headers, rows, 2)

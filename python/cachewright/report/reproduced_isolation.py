@@ -36,12 +36,12 @@ Row = tuple[Point, Layout]
 def notes(what: Isolation) -> list[str]:
     """Return what to know before the numbers."""
     found = [
-        "Isolation is C_v by that of flashblox on the same seed; C_v is the sum over all tenants, "
-        "noisy ones too, of mean by standard deviation of throughput in windows after the warm-up, "
-        "the deviation at least one request per window; the harmonic mean is that of the same "
-        "quotients. "
-        "Space is what the hulls say that tenants require by what is allocated: whole channels, or "
-        "the cache's capacity where all share all channels; channels lent to the pool are nobody's."
+        "Isolation is C_v by that of flashblox on the same seed. C_v is the sum over all tenants, "
+        "noisy ones too, of the mean of throughput by its standard deviation. Throughput is that "
+        "of windows after the warm-up, a deviation at least one request per window. The harmonic "
+        "mean is that of the same quotients. Space is what the hulls say that tenants require, by "
+        "what is allocated. Allocated are whole channels, or the cache's capacity where all share "
+        "all channels. Channels lent to the pool do not count."
     ]
     if what.peak is not None:
         read, write = what.peak.read / MB, what.peak.write / MB
@@ -92,7 +92,7 @@ def _beside(what: Isolation, figure: IsolationSpec) -> Table:
                 texts.append(words.times(mean(known[own][key]), base))
         cells.append(texts)
     headers = ["", *(f"{key} by {other}" for key in keys for other in BASES)]
-    return plain(_title(figure), "beside the other layouts: quotients", headers, cells, 1, "beside")
+    return plain(figure.heading, "beside the other layouts: quotients", headers, cells, 1, "beside")
 
 
 def _values(what: Isolation, figure: IsolationSpec, row: Row) -> dict[str, list[float]]:
@@ -158,7 +158,7 @@ def _measures(what: Isolation, figure: IsolationSpec) -> Table:
     single = len(figure.points) == 1
     marked = [*best, set(), set(), set(), set()] if single else [set() for _ in headers]
     seeds = words.counted(figure.seeds, "seed")
-    return Table(_title(figure), f"means of {seeds}", headers, rows, marked)
+    return Table(figure.heading, f"means of {seeds}", headers, rows, marked)
 
 
 def _bars(what: Isolation, figure: IsolationSpec) -> Figure:
@@ -178,10 +178,6 @@ def _bars(what: Isolation, figure: IsolationSpec) -> Figure:
 def _spread(values: Sequence[float]) -> str:
     spread = f" ± {deviation(values):.2f}" if len(values) > 1 else ""
     return words.Number(f"{mean(values):.2f}{spread}", mean(values))
-
-
-def _title(figure: IsolationSpec) -> str:
-    return f"{figure.title} ({figure.source})"
 
 
 def _tenants(what: Isolation, figure: IsolationSpec) -> Table:
@@ -210,7 +206,7 @@ def _tenants(what: Isolation, figure: IsolationSpec) -> Table:
             texts.append(words.duration(alone[place]) if alone[place] else words.NOTHING)
             texts.append(words.NOTHING if loud else _disturbed(outcomes, quiet, place))
             rows.append(texts)
-    return plain(_title(figure), "tenants", headers, rows, 2, "tenants")
+    return plain(figure.heading, "tenants", headers, rows, 2, "tenants")
 
 
 def _disturbed(loud: Sequence[Outcome], quiet: Sequence[Outcome], place: int) -> str:
@@ -240,7 +236,7 @@ def _requirements(what: Isolation, figure: IsolationSpec) -> Table:
                 ]
             )
     headers = ["tenant", "S_r", "S_r by a channel", "R_e"]
-    return plain(_title(figure), "what tenants require", headers, rows, 1, "requirements")
+    return plain(figure.heading, "what tenants require", headers, rows, 1, "requirements")
 
 
 def _of(outcomes: Sequence[Outcome], place: int, key: str, part: str = "responses") -> float:
@@ -321,7 +317,7 @@ def _map(what: Isolation, figure: IsolationSpec) -> Table:
                     words.fixed(_sum(own, "bytes_per_s") / MB, 1),
                 ]
             )
-    return plain(_title(figure), "channels, warm-up included", headers, rows, 3, "channels")
+    return plain(figure.heading, "channels, warm-up included", headers, rows, 3, "channels")
 
 
 def _choices(what: Isolation, figure: IsolationSpec) -> Table:
@@ -344,7 +340,7 @@ def _choices(what: Isolation, figure: IsolationSpec) -> Table:
         waits = [_of(what.found(figure, point, one), 0, "p99_ns") for one in figure.layouts]
         rows.append([*row, *(words.duration(wait) for wait in waits)])
     told = f"{OWN} by the others; means of {words.counted(figure.seeds, 'seed')}"
-    return plain(_title(figure), told, headers, rows, 1)
+    return plain(figure.heading, told, headers, rows, 1)
 
 
 def _sum(groups: Sequence[dict[str, Any]], key: str) -> float:

@@ -55,10 +55,6 @@ def shown(what: WorkloadKinds, figure: KindsFigure) -> list[Table | Figure]:
     return [*found, _variants(what, figure)] if figure.variants else found
 
 
-def _title(figure: KindsFigure) -> str:
-    return f"{figure.title} ({figure.source})"
-
-
 def _learning(what: WorkloadKinds, figure: KindsFigure) -> Table:
     """Return accuracy on what trains and on what judges, after each iteration."""
     scenario = what.scenarios[-1]
@@ -73,7 +69,7 @@ def _learning(what: WorkloadKinds, figure: KindsFigure) -> Table:
         kept = [_right(curve[best - 1][key]) for key in (LABELLING, EVALUATION)]
         rows.append(["kept", *kept])
     headers = ["iteration", "labelling (windows that train)", "evaluation (later windows)"]
-    return plain(_title(figure), f"accuracy while it learns, {scenario.title}", headers, rows, 1)
+    return plain(figure.heading, f"accuracy while it learns, {scenario.title}", headers, rows, 1)
 
 
 def _right(share: float | None) -> str:
@@ -108,7 +104,7 @@ def _accuracy(what: WorkloadKinds, figure: KindsFigure) -> Table:
         for place, by in enumerate(figure.methods)
     ]
     best = [set[int](), *_best(columns)]
-    return Table(_title(figure), "windows told right", headers, rows, best)
+    return Table(figure.heading, "windows told right", headers, rows, best)
 
 
 def _bars(
@@ -120,11 +116,12 @@ def _bars(
         for by in figure.methods
         for scenario, value in zip(what.scenarios, of(what, by), strict=True)
     ]
-    chart = grouped.bars(rows, "kinds", "method", "windows told right (share)")
+    title = "windows told right (share)"
     caption = "Windows that never trained, of the volumes that trained."
     if figure.shows == "added":
-        chart = grouped.bars(rows, "kinds", "method", "accuracy by that with the fewest kinds")
+        title = "accuracy by that with the fewest kinds"
         caption = "What is left of a method's accuracy when kinds are added."
+    chart = grouped.bars(rows, "kinds", "method", title)
     return Figure(f"{figure.name}-bars", figure.title, caption, chart)
 
 
@@ -180,7 +177,7 @@ def _grid(what: WorkloadKinds, figure: KindsFigure) -> Table:
         for row, found in zip(grid, values, strict=True)
     ]
     best = [set[int](), *_best(list(zip(*values, strict=True)))]
-    return Table(_title(figure), f"windows told right, {scenario.title}", headers, rows, best)
+    return Table(figure.heading, f"windows told right, {scenario.title}", headers, rows, best)
 
 
 def _kept(what: WorkloadKinds, by: str) -> list[float]:
@@ -199,7 +196,7 @@ def _added(what: WorkloadKinds, figure: KindsFigure) -> Table:
         for by, found in zip(figure.methods, kept, strict=True)
     ]
     title = f"accuracy as a part of that with {what.scenarios[0].title}"
-    return Table(_title(figure), title, headers, rows, [set[int](), *_best(columns)])
+    return Table(figure.heading, title, headers, rows, [set[int](), *_best(columns)])
 
 
 def _elsewhere(what: WorkloadKinds, figure: KindsFigure) -> list[Table]:
@@ -224,4 +221,4 @@ def _elsewhere(what: WorkloadKinds, figure: KindsFigure) -> list[Table]:
     tens = [f"{by}, ten together" for by in figure.methods]
     headers = ["volume", "kind", "windows", *figure.methods, *tens]
     title = f"windows told right, {scenario.title}"
-    return [plain(_title(figure), title, headers, rows, 2, keys=1)]
+    return [plain(figure.heading, title, headers, rows, 2, keys=1)]

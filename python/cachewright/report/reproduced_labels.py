@@ -1,7 +1,7 @@
 """What labels of an oracle and of models are worth: ceilings, in-sample figures, learning curves.
 
-For: `cachewright.report.reproduced_caching`. Must never know: how anyone trains. Units: hit ratios
-of block accesses; agreement as shares of requests.
+For: `cachewright.report.reproduced_caching`. Must never know: how models are trained. Units: hit
+ratios of block accesses; agreement as shares of requests.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ def learning(what: Caching, figure: CachingFigure, title: str) -> list[Table | F
                 if score is not None:
                     points.append({"model": label, "epoch": at + 1, "hits": score})
             shown = [scores[at - 1] if at <= len(scores) else None for at in EPOCHS]
-            best = scores[int(model["best_epoch"]) - 1] if scores else None
+            kept = int(model["best_epoch"])
+            best = scores[kept - 1] if kept and scores else None
             cells = [words.NOTHING if one is None else words.ratio(one) for one in (*shown, best)]
             counts = [words.count(int(model[key])) for key in ("best_epoch", "epochs", "updates")]
             rows.append([scheme.title, name, *cells, *counts])

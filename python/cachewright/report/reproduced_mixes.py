@@ -6,7 +6,7 @@ ratios are of block accesses over the whole run; changes are relative; run times
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
@@ -86,19 +86,19 @@ def _all_met(mixes: Sequence[Cases], title: str) -> str:
 
 def _together(what: Mixes, mixes: Sequence[tuple[MixSpec, float]]) -> Table:
     """Return hit ratios by those without goals over all mixes: the mean, least and greatest."""
-    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    found: dict[tuple[str, str], tuple[list[float], list[float]]] = {}
     for figure, size in mixes:
         named = {division.title: case for division, case in what.cases(figure, size)}
         for title, base in product(named, BASES):
             if title.startswith(OURS) and base in named:
-                gains = _gains(named[title], named[base])
+                whole, gains = found.setdefault((title, base), ([], []))
                 own, other = (named[one]["total"]["hit_ratio"] for one in (title, base))
-                found.setdefault((title, base), []).append((own / max(other, 1e-9), max(gains)))
+                whole += _known([_quotient(own, other)])
+                gains += _known(_gains(named[title], named[base]))
     rows = []
-    for (title, base), pairs in found.items():
-        whole = [one for one, _ in pairs]
-        numbers = [sum(whole) / len(whole), min(whole), max(whole), max(one for _, one in pairs)]
-        rows.append([title, base, *(words.significant(one) for one in numbers)])
+    for (title, base), (whole, gains) in found.items():
+        cells = [_picked(pick, whole) for pick in (_mean, min, max)]
+        rows.append([title, base, *cells, _picked(max, gains)])
     headers = ["partition", "by", "mean", "least", "greatest", "greatest of one application"]
     title = "Hit ratios as quotients by those of partitions without goals, over all mixes"
     return plain("", title, headers, rows, 2, "beside")
@@ -164,7 +164,7 @@ def _beside(what: Mixes, figure: MixSpec, size: float) -> list[Table]:
     title = (
         f"quotients by partitions without goals, {words.size(_capacity(what.cases(figure, size)))}"
     )
-    return [plain(_title(figure), title, headers, rows, 2, _named(figure, size, "beside"))]
+    return [plain(figure.heading, title, headers, rows, 2, _named(figure, size, "beside"))]
 
 
 def _quotients(case: Case, base: Case) -> list[str]:
@@ -172,10 +172,10 @@ def _quotients(case: Case, base: Case) -> list[str]:
     pairs = list(zip(case["tenants"], base["tenants"], strict=True))
     gains = _gains(case, base)
     cells = [words.times(case["total"]["hit_ratio"], base["total"]["hit_ratio"])]
-    cells += [words.significant(gain) for gain in [*gains, max(gains)]]
+    cells += [*map(_shown, gains), _picked(max, _known(gains))]
     cells.append(words.times(case["total"]["run_time_ns"], base["total"]["run_time_ns"]))
-    runs = [own["run_time_ns"] / max(other["run_time_ns"], 1) for own, other in pairs]
-    cells += [words.significant(one) for one in [*runs, min(runs)]]
+    runs = [_quotient(own["run_time_ns"], other["run_time_ns"]) for own, other in pairs]
+    cells += [*map(_shown, runs), _picked(min, _known(runs))]
     waits = [(_waits(case, at), _waits(base, at)) for at in range(len(pairs))]
     return cells + [words.times(own, other) for own, other in waits]
 
@@ -185,9 +185,31 @@ def _waits(case: Case, tenant: int) -> int:
     return int(case["timing"]["tenants"][tenant]["demand_misses"])
 
 
-def _gains(case: Case, base: Case) -> list[float]:
+def _gains(case: Case, base: Case) -> list[float | None]:
     pairs = zip(case["tenants"], base["tenants"], strict=True)
-    return [own["hit_ratio"] / max(other["hit_ratio"], 1e-9) for own, other in pairs]
+    return [_quotient(own["hit_ratio"], other["hit_ratio"]) for own, other in pairs]
+
+
+def _quotient(own: float, base: float) -> float | None:
+    """Return how many times a base a value is; nothing where the base is 0."""
+    return own / base if base else None
+
+
+def _known(quotients: Sequence[float | None]) -> list[float]:
+    return [one for one in quotients if one is not None]
+
+
+def _shown(quotient: float | None) -> str:
+    return words.NOTHING if quotient is None else words.significant(quotient)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _picked(pick: Callable[[Sequence[float]], float], known: Sequence[float]) -> str:
+    """Return one of some quotients, or their mean; nothing where none is known."""
+    return words.significant(pick(known)) if known else words.NOTHING
 
 
 def _named(figure: MixSpec, size: float, name: str = "") -> str:
@@ -229,7 +251,7 @@ def _table(what: Mixes, figure: MixSpec, size: float) -> Table:
             row.append(text)
     best = [set(), *best, set(), set()]
     title = f"{words.size(_capacity(cases))}; the goals need {_needed(what, figure)}"
-    return Table(_title(figure), title, headers, rows, best, name=_named(figure, size))
+    return Table(figure.heading, title, headers, rows, best, name=_named(figure, size))
 
 
 def _hits(tenant: dict[str, Any]) -> str:
@@ -243,15 +265,11 @@ def _share(value: float | None) -> str:
     return words.NOTHING if value is None else words.percent(value)
 
 
-def _title(figure: MixSpec) -> str:
-    return f"{figure.title} ({figure.source})"
-
-
 def _planned(what: Mixes, figure: MixSpec) -> Table:
     """Return the smallest cache that meets all goals, by partition."""
     plan = what.found[figure.name].plan or {"partitions": [], "tenants": []}
     needs = [tenant["alone_blocks"] for tenant in plan["tenants"]]
-    reached = all(needs)
+    reached = all(blocks is not None for blocks in needs)
     smallest = sum(needs) if reached else None
     sized = [("each tenant alone, added up", smallest)]
     # A quota that stays is a cache of the tenant's own.
@@ -269,7 +287,7 @@ def _planned(what: Mixes, figure: MixSpec) -> Table:
     ]
     headers = ["partition", "smallest cache", "times the goals' need"]
     title = "The smallest cache that meets all goals"
-    return plain(_title(figure), title, headers, rows, 1, "smallest")
+    return plain(figure.heading, title, headers, rows, 1, "smallest")
 
 
 def _bars(what: Mixes, figure: MixSpec, size: float) -> Figure:
@@ -322,7 +340,7 @@ def _alone(what: Mixes, figure: MixSpec) -> Table:
         + [words.ratio(line["points"][at]["hit_ratio"]) for line in lines]
         for at, size in enumerate(sizes)
     ]
-    return plain(_title(figure), "hit ratio of each application alone", headers, rows, 1)
+    return plain(figure.heading, "hit ratio of each application alone", headers, rows, 1)
 
 
 def _alone_chart(what: Mixes, figure: MixSpec) -> Figure:

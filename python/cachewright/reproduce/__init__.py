@@ -103,8 +103,11 @@ def load(
     what = _whole(setup)
     ordered: list[FigureSpec] = sorted(what.figures, key=lambda figure: figure.place)
     names = [figure.name for figure in ordered]
+    lack = f"; no trace is given of {', '.join(setup.absent)}" if setup.absent else ""
+    if not names:
+        where = setup.traces or setup.folder
+        raise SpecError(f"{where}: found the traces of no figure, expected those of one{lack}")
     if only is not None and only not in names:
-        lack = f"; no trace is given of {', '.join(setup.absent)}" if setup.absent else ""
         raise SpecError(f"found figure `{only}`, expected one of {', '.join(names)}{lack}")
     what.figures = [figure for figure in ordered if only in (None, figure.name)]
     return what

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from cachewright import words
 from cachewright._native import SpecError
 from cachewright.reproduce import specs
-from cachewright.reproduce.measured import figure_of
+from cachewright.reproduce.measured import figure_of, is_number
 
 CLAIMS = "claims.toml"
 # What became of them, beside the measures of a run.
@@ -196,7 +196,7 @@ def _check(where: str, key: str, value: object) -> None:
         near = difflib.get_close_matches(key, KEYS, 1) or KEYS
         raise SpecError(f"{where}: found `{key}`, expected a key such as `{near[0]}`")
     if key in BOUNDS:
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if not is_number(value):
             raise SpecError(f"{where}: `{key}`: found `{value}`, expected a number")
     elif not isinstance(value, str) or not value.strip():
         raise SpecError(f"{where}: `{key}`: found `{value}`, expected text")

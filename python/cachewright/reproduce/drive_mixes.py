@@ -32,7 +32,7 @@ from cachewright.reproduce.drive_specs import (
 from cachewright.reproduce.jobs import Job, each
 from cachewright.reproduce.specs import Setup, merged
 from cachewright.reproduce.taught import Lessons, Taught
-from cachewright.train import judged_icache
+from cachewright.train import ICacheTraining, judged_icache
 
 if TYPE_CHECKING:
     from cachewright.demand import Segments
@@ -48,7 +48,7 @@ Case = dict[str, Any]
 
 @dataclass(frozen=True)
 class Outcome:
-    """One mix under one scheme: per tenant what it found, and how long it waits alone."""
+    """One mix under one scheme: the responses of each tenant, and its mean response alone."""
 
     case: Case
     alone_ns: tuple[float, ...]
@@ -60,10 +60,18 @@ class Outcome:
         return found
 
     @property
-    def slowdowns(self) -> list[float]:
-        """How many times longer than alone each tenant with requests waits."""
+    def slowdown_by_tenant(self) -> list[float | None]:
+        """How many times longer than alone each tenant waits; nothing for one without requests."""
         pairs = zip(self.tenants, self.alone_ns, strict=True)
-        return [one["mean_ns"] / alone for one, alone in pairs if one["requests"] and alone > 0]
+        return [
+            one["mean_ns"] / alone if one["requests"] and alone > 0 else None
+            for one, alone in pairs
+        ]
+
+    @property
+    def slowdowns(self) -> list[float]:
+        """The slowdowns of the tenants that have requests."""
+        return [one for one in self.slowdown_by_tenant if one is not None]
 
     @property
     def max_slowdown(self) -> float:
@@ -76,8 +84,9 @@ class Outcome:
         return min(self.slowdowns, default=1.0) / self.max_slowdown
 
     def mean(self, key: str = "mean_ns") -> float:
-        """Return the mean over tenants of a figure of their responses."""
-        return sum(float(one[key]) for one in self.tenants) / len(self.tenants)
+        """Return the mean over tenants with requests of a figure of their responses."""
+        busy = [float(one[key]) for one in self.tenants if one["requests"]]
+        return sum(busy) / max(len(busy), 1)
 
     @property
     def hit_ratio(self) -> float:
@@ -95,6 +104,12 @@ class Asked:
     seed: int
     split: tuple[int, ...] = ()
     """Parts of the cache that tenants keep, for the static division."""
+
+    @property
+    def replay(self) -> tuple[Any, ...]:
+        """What tells its replay from others: schemes of one partition and model share one."""
+        scheme = self.scheme
+        return (self.setting, self.mix, scheme.partition, scheme.model, self.seed, self.split)
 
 
 @dataclass
@@ -254,13 +269,17 @@ class DriveMixes:
         each("replaying tenants alone", jobs, threads, progress)
 
     def _teach(self, lessons: Lessons, threads: int, progress: Progress | None) -> None:
-        wanted = list(self.lessons_asked())
-        jobs: list[Job[Taught]] = []
-        for setting, workload, kind, features, seed in wanted:
+        # Settings that differ in the partitioner's rule alone share their models.
+        models: dict[tuple[Setting, str, ICacheTraining], Job[Taught]] = {}
+        wanted = {}
+        for key in self.lessons_asked():
+            setting, workload, kind, features, seed = key
             how = lessons.training_of(setting, seed, model=kind, features=features)
-            jobs.append(partial(lessons.each, setting, workload, how))
-        found = each("training", jobs, threads, progress)
-        self.taught.update(zip(wanted, found, strict=True))
+            wanted[key] = (lessons.basis(setting), workload, how)
+            models.setdefault(wanted[key], partial(lessons.each, setting, workload, how))
+        found = each("training", list(models.values()), threads, progress)
+        trained = dict(zip(models, found, strict=True))
+        self.taught.update({key: trained[model] for key, model in wanted.items()})
         pairs = {
             (one.setting, one.mix.name): one.mix
             for one in self.asked()
@@ -302,14 +321,10 @@ class DriveMixes:
             for asked, case in cases.items()
             if asked.scheme == BASE
         }
+        known = {asked.replay: case for asked, case in cases.items()}
         for one in self.asked():
-            case = next(
-                case
-                for asked, case in cases.items()
-                if (asked.setting, asked.mix, asked.seed, asked.scheme.partition)
-                == (one.setting, one.mix, one.seed, one.scheme.partition)
-            )
-            self.outcomes[one] = Outcome(case, alone[self._plain(one.setting), one.mix.name])
+            alone_ns = alone[self._plain(one.setting), one.mix.name]
+            self.outcomes[one] = Outcome(known[one.replay], alone_ns)
 
     def _plain(self, setting: Setting) -> Setting:
         """Return the setting with the usual interval: tenants alone do not depend on it."""
@@ -362,6 +377,7 @@ def _scaled(time: str, scale: float) -> str:
 
 
 def _folder(asked: Asked) -> str:
+    """Return the name of a replay's folder: two replays never share one."""
     setting, model = asked.setting, asked.scheme.model
     parts = [setting.machine, setting.cache, f"scale-{setting.time_scale:g}"]
     parts.append(asked.mix.name.replace(" ", "-").lower())
@@ -369,9 +385,12 @@ def _folder(asked: Asked) -> str:
         parts.append(model)
     if asked.split:
         parts.append("split-" + "-".join(map(str, asked.split)))
+    parts.append(f"{setting.steps}-steps-{setting.granules}-granules")
     if model == EACH:
-        parts.append(f"{setting.steps}-steps-{setting.granules}-granules-seed-{asked.seed}")
-        parts += [f"{key}-{value}" for key, value in setting.keys]
+        parts.append(f"seed-{asked.seed}")
+    if setting.stride is not None:
+        parts.append(f"stride-{setting.stride}")
+    parts += [f"{key}-{value}" for key, value in setting.keys]
     return "-".join(parts)
 
 

@@ -111,10 +111,24 @@ class DriveFigure(FigureSpec):
     def splits(self, mix: Mix) -> list[tuple[int, ...]]:
         """Return the static divisions of a mix that the figure tries, in equal parts.
 
-        `parts` says into how many parts the cache is cut by number of tenants; everyone has one.
+        `parts` says by number of tenants into how many parts the cache is cut; each tenant has at
+        least one.
         """
         parts = int(self.about.get("parts", {}).get(str(len(mix.members)), 0))
         return _compositions(parts, len(mix.members))
+
+    @property
+    def where(self) -> str:
+        """On what it runs, in words: cache and machine."""
+        return f"{self.setting.cache}, {self.setting.machine}"
+
+    def groups(self) -> list[tuple[str, list[Mix]]]:
+        """Return the mixes by number of tenants: means of different numbers are not alike."""
+        counts = sorted({len(mix.members) for mix in self.mixes})
+        return [
+            (f"{count} tenants", [mix for mix in self.mixes if len(mix.members) == count])
+            for count in counts
+        ]
 
     @property
     def replays(self) -> bool:
@@ -184,15 +198,11 @@ def _paced(machine: Table, setup: Setup, shares: Mapping[str, Any]) -> Table:
 
 
 def figures(setup: Setup, common: Common) -> list[DriveFigure]:
-    """Return the figures of a paper. Errors: `SpecError`."""
+    """Return the figures of a paper that these traces can show. Errors: `SpecError`."""
     found = [
         _figure(path, document, setup, common) for path, document in specs.figures(setup.folder)
     ]
-    chosen = ("pairs", "tenants")
-    return [
-        one for one in found
-        if one.pairs or one.mixes or not any(key in one.about for key in chosen)
-    ]  # fmt: skip
+    return [one for one in found if one.pairs or one.mixes or one.shows == "features-alone"]
 
 
 def _mix(path: Path, table: Mapping[str, Any], known: set[str]) -> Mix:
@@ -237,21 +247,35 @@ def _figure(path: Path, document: dict[str, Any], setup: Setup, common: Common) 
     # Bounds see ahead and cost many replays: only figures that name them have them.
     about.setdefault("schemes", [one.title for one in common.schemes if not one.bound])
     schemes = _named(path, "schemes", about, common.schemes, [s.title for s in common.schemes])
-    mixes = _named(path, "mixes", about, common.mixes, [mix.name for mix in common.mixes])
-    counts = about.get("tenants")
-    mixes = tuple(mix for mix in mixes if counts is None or len(mix.members) in counts)
     seeds = int(about["seeds"]) if "seeds" in about else int(training["seeds"])
     others = document.get(setup.key("setting"), document.get("setting", []))
     return DriveFigure(
         **fields,
         setting=setting,
-        mixes=mixes or (common.mixes if counts is None else ()),
+        mixes=_mixes(path, about, setup, common),
         schemes=schemes,
         seeds=min(seeds, int(training["seeds"])),
         settings=tuple(_setting(path, one, setting) for one in others),
         about=about,
         document=document,
     )
+
+
+def _mixes(path: Path, about: Mapping[str, Any], setup: Setup, common: Common) -> tuple[Mix, ...]:
+    """Return the mixes that a figure names, by name or by number of tenants, else all.
+
+    A figure of named mixes shows all that small traces make instead. Mixes and pairs of given
+    traces are those named, or none.
+    """
+    tables = [one for key in ("mix", setup.key("mix")) for one in setup.document.get(key, [])]
+    for name in about.get("mixes", ()):
+        among(path, "mixes", name, {str(one.get("name")) for one in tables})
+    if "pairs" in about and not about["pairs"]:
+        return ()
+    counts = about.get("tenants")
+    mixes = _named(path, "mixes", about, common.mixes, [mix.name for mix in common.mixes])
+    found = tuple(mix for mix in mixes if counts is None or len(mix.members) in counts)
+    return found if found or counts is not None or setup.whole else common.mixes
 
 
 def _usual(about: Mapping[str, Any], common: Common) -> Setting:
@@ -279,7 +303,7 @@ def _setting(path: Path, table: Mapping[str, Any], base: Setting) -> tuple[str, 
         granules=int(table.get("granules", base.granules)),
         time_scale=float(table.get("time_scale", base.time_scale)),
         stride=table.get("stride"),
-        keys=_keys(table) or base.keys,
+        keys=_keys(dict(base.keys) | dict(table)),
     )
     return str(specs.key(path, table, "title")), own
 

@@ -1,4 +1,4 @@
-"""Papers on tenants kept apart on channels of one drive: who disturbs whom, under which layout.
+"""Papers on tenants kept apart on channels of one drive: which tenants disturb others, and where.
 
 For: which replays the figures need, each made once. Must never know: how a figure is drawn, how
 anything is measured. Each replay has a seed; a quiet one is the same with its noisy tenants silent.
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from cachewright import api
 from cachewright.reproduce import isolation_specs
 from cachewright.reproduce.isolation_measures import Outcome, Peak
-from cachewright.reproduce.isolation_specs import Common, IsolationSpec, Layout, Point
+from cachewright.reproduce.isolation_specs import BASE, Common, IsolationSpec, Layout, Point
 from cachewright.reproduce.jobs import Job, each
 from cachewright.reproduce.specs import Setup, merged
 
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from cachewright.spec import PathLike
     from cachewright.types import Progress
 
-# The layout that others are measured by.
-BASE = "flashblox"
-# Later than any run ends: who begins then is silent.
+# Later than any run ends: a tenant that begins then is silent.
 NEVER = "1000000s"
 PEAK_TRACE = """[synth]
 seed = 1

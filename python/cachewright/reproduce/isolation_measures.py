@@ -3,11 +3,11 @@
 For: one replay's figures. Must never know: figures of papers, how anything is drawn. Units: bytes,
 bytes per second, nanoseconds. Source: Wang et al. (oc-cache), V-B: C_v is the sum over tenants of
 mean by standard deviation of their throughput in windows; isolation compares two C_v. A deviation
-counts as one request per window at least, since C_v has no bound else; the harmonic mean beside the
-sum is that of tenants alike, which one steady tenant does not carry. Space is what
-tenants require by what is allocated to them; bandwidth what all are answered by what the drive
-could do with their share of writes. Where the paper is silent: a striped layout allocates the
-capacity of the cache, another one the channels that hold somebody's blocks.
+counts as at least one request per window, because C_v has no bound otherwise. The harmonic mean
+stands beside the sum, because one steady tenant does not raise it alone. Space is what tenants
+require by what is allocated to them. Bandwidth is what all are answered by what the drive could do
+with their share of writes. Where the paper is silent: a striped layout allocates the capacity of
+the cache, another layout the channels that hold a tenant's blocks.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Outcome:
 
     @property
     def required(self) -> int | None:
-        """What tenants make use of by the division's word; nothing where it has none."""
+        """What tenants require, as the division reports it; nothing where it does not."""
         blocks = [one.get("required_blocks") for one in self.case["tenants"]]
         if any(one is None for one in blocks):
             return None
@@ -115,7 +115,7 @@ class Outcome:
 
     @property
     def channels(self) -> int:
-        """Groups of channels that are somebody's; those lent to the pool are not."""
+        """Groups of channels that tenants have; those lent to the pool are not counted."""
         return len(self._had)
 
     @property

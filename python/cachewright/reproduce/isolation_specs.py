@@ -14,10 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cachewright._native import SpecError
 from cachewright.reproduce import specs
 from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, among, merged
 
 SHOWN = ("isolation", "sweep", "counts", "choices")
+# The layout that others are measured by: every figure has it.
+BASE = "flashblox"
 Table = dict[str, Any]
 
 
@@ -121,6 +124,9 @@ def _figure(path: Path, document: Table, setup: Setup, common: Common) -> Isolat
     wanted = about.get("layouts", titles)
     for title in [*wanted, *([about["of"]] if "of" in about else [])]:
         among(path, "layouts", title, titles)
+    if BASE not in wanted:
+        found = ", ".join(wanted)
+        raise SpecError(f"{path}: `layouts`: found {found}, expected `{BASE}` among them")
     small = "" if setup.whole else "small_"
     points = [_point(path, one, small) for one in document.get("point", [])]
     seeds = int(about.get("seeds", 1))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any
 from cachewright import words
 from cachewright._native import SpecError, __version__
 from cachewright.reproduce import specs
-from cachewright.reproduce.specs import Setup
+from cachewright.reproduce.specs import Setup, Workload
 
 FILE = "measures.json"
 SCHEMA = 1
@@ -100,9 +101,9 @@ def figure_of(name: str) -> str:
     return name.partition("/")[0]
 
 
-def provenance(setup: Setup, figure: str) -> Table:
-    """Return where a figure's numbers come from: program, spec, traces."""
-    traces: Table = {"kind": setup.kind, "names": [one.name for one in setup.workloads]}
+def provenance(setup: Setup, figure: str, workloads: Sequence[Workload]) -> Table:
+    """Return where a figure's numbers come from: program, spec, the traces of its study."""
+    traces: Table = {"kind": setup.kind, "names": [one.name for one in workloads]}
     if setup.traces is not None:
         traces["folder"] = setup.traces.name
     return {
@@ -123,7 +124,7 @@ def digest(folder: Path, figure: str) -> str:
 
 
 def unique(pairs: Sequence[tuple[str, float]]) -> dict[str, float]:
-    """Return measures by name; one whose name was taken gets a number. What is no number is left.
+    """Return measures by name; a name that is taken gets a number. What is not finite is left out.
 
     Names in order, so that a file of them changes only where numbers do.
     """
@@ -155,10 +156,53 @@ def read(path: Path) -> Measured:
         if not isinstance(document.get(key), kind):
             raise SpecError(f"{path}: found no `{key}`, {expected}")
     for name, value in document["measures"].items():
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if not is_number(value):
             raise SpecError(f"{path}: `{name}`: found `{value}`, expected a number")
+    for figure, where in document["figures"].items():
+        if not _sourced(where):
+            raise SpecError(f"{path}: `figures`: `{figure}`: found no traces, {expected}")
+    for figure, tables in document["tables"].items():
+        if not isinstance(tables, list) or not all(map(_drawable, tables)):
+            raise SpecError(f"{path}: `tables`: `{figure}`: found no list of tables, {expected}")
     keys = ("paper", "figures", "measures", "tables")
     return Measured(*(document[key] for key in keys))
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a number that a measure can have: none that is not finite."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= sys.float_info.max
+
+
+def _sourced(where: object) -> bool:
+    """Return whether a figure says from which program, spec and traces its numbers are."""
+    traces = where.get("traces") if isinstance(where, dict) else None
+    if not isinstance(where, dict) or not isinstance(traces, dict):
+        return False
+    texts = (where.get("cachewright"), where.get("specs"), traces.get("kind"))
+    return all(isinstance(text, str) for text in texts) and _texts(traces.get("names"))
+
+
+def _drawable(table: object) -> bool:
+    """Return whether a table has all that a page draws, as many cells in each row as headers."""
+    if not isinstance(table, dict) or not _texts(table.get("headers")):
+        return False
+    rows, best, width = table.get("rows"), table.get("best"), len(table["headers"])
+    return (
+        all(isinstance(table.get(key), str) for key in ("name", "title"))
+        and isinstance(table.get("texts"), int)
+        and isinstance(rows, list)
+        and all(_texts(row) and len(row) == width for row in rows)
+        and isinstance(best, list)
+        and len(best) == width
+        and all(isinstance(places, list) for places in best)
+        and all(isinstance(place, int) for places in best for place in places)
+    )
+
+
+def _texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def changes(before: Measured, now: Measured) -> list[Change]:

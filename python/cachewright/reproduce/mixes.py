@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cachewright import api
+from cachewright import _native, api
 from cachewright._native import SpecError
 from cachewright.reproduce import specs
 from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, among
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 SHOWN = ("mix", "alone", "alone-over-time")
 MIB = 1 << 20
+NS_PER_MS = 1_000_000
 # Share by which a planned size may be too large.
 PRECISION = 0.05
 Case = dict[str, Any]
@@ -156,11 +157,13 @@ class Mixes:
         return table
 
     def _until(self, stop: str) -> str:
-        """Return when a tenant stops: small traces end sooner, by what sizes are divided by."""
-        seconds = stop.removesuffix("s")
-        if self.setup.whole or not seconds.isdecimal():
+        """Return when a tenant stops: small traces end sooner, by what sizes are divided by.
+
+        A share of its requests (`30%`) stays.
+        """
+        if self.setup.whole or stop.endswith("%"):
             return stop
-        return f"{round(int(seconds) * 1000 / self.divide)}ms"
+        return f"{round(_native.parse_duration(stop) / NS_PER_MS / self.divide)}ms"
 
     def _app(self, app: str) -> dict[str, Any]:
         own = dict(self.setup.document["app"][app])
@@ -196,8 +199,7 @@ class Mixes:
         named = {one.title: one.partition for one in figure.divisions}
         wanted = [] if self.setup.quick else [named[title] for title in figure.plan]
         stack = self._stack(figure, figure.tenants)
-        precision = PRECISION
-        return api.plan(stack, wanted, precision=precision, threads=threads, progress=progress)
+        return api.plan(stack, wanted, precision=PRECISION, threads=threads, progress=progress)
 
     def _curves(self, figure: MixSpec, threads: int, progress: Progress | None) -> Curves:
         stack = self._stack(figure, figure.tenants)
@@ -229,10 +231,10 @@ def _division(path: Path, table: Mapping[str, Any]) -> Division:
 
 def _apart(figure: MixSpec) -> list[list[Division]]:
     """Return the divisions of a figure by stack: first those of the paper's own settings."""
-    found: dict[tuple[tuple[str, Any], ...], list[Division]] = {(): []}
+    found: dict[str, list[Division]] = {str(()): []}
     for one in figure.divisions:
-        found.setdefault(one.settings, []).append(one)
-    return list(found.values())
+        found.setdefault(str(one.settings), []).append(one)
+    return [group for group in found.values() if group]
 
 
 def _figure(
@@ -246,13 +248,19 @@ def _figure(
     about = document["figure"]
     titles = {one.title: one for one in known}
     others = variants if about.get("variants", False) else ()
-    for key in ("partitions", "plan"):
-        for title in about.get(key, []):
-            among(path, key, title, titles)
+    for title in about.get("partitions", []):
+        among(path, "partitions", title, titles)
+    chosen = [titles[title] for title in about.get("partitions", titles)]
+    for title in about.get("plan", []):
+        among(path, "plan", title, [one.title for one in chosen])
     tenants = tuple(specs.key(path, document, "tenant"))
     for tenant in tenants:
-        among(path, "app", specs.key(path, tenant, "app"), apps)
-    chosen = [titles[title] for title in about.get("partitions", titles)]
+        app = specs.key(path, tenant, "app")
+        among(path, "app", app, apps)
+        if "plan" in about and "goal" not in tenant:
+            raise SpecError(
+                f"{path}: `plan`: found no goal of `{app}`, expected one of each tenant"
+            )
     return MixSpec(
         **fields,
         sizes=tuple(float(size) for size in specs.key(path, about, "sizes_mib")),

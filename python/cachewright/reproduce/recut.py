@@ -1,7 +1,7 @@
 """Segments kept in files, and cut otherwise than they were measured.
 
 For: studies that measure a tenant alone once and ask it in other granules, other intervals, other
-company. Must never know: who asks. Units: as `cachewright.demand`.
+company. Must never know: any study. Units: as `cachewright.demand`.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def regrouped(segments: Segments, steps: int) -> Segments:
 def together(names: Sequence[str], each: Sequence[Segments]) -> Segments:
     """Return tenants measured apart as one replay of one step per interval; features are left out.
 
-    Who ended sooner sends nothing in the intervals that others still have.
+    A tenant that ended sooner sends nothing in the intervals that others still have.
     """
     intervals = max(len(one.tenants[0].reuse) for one in each)
 

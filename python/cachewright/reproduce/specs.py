@@ -20,6 +20,8 @@ from cachewright.reproduce import volumes
 SETUP = "setup.toml"
 SPECS = "specs"
 SHARED = "CACHEWRIGHT_SHARED"
+# What every setup says in words.
+HEAD = ("paper", "machine", "study")
 LAST = 1000
 GIVEN = "given"
 # Says in a setup that the paths of `[[trace]]` are relative to it, not to the reference folder.
@@ -92,6 +94,11 @@ class FigureSpec:
     shows: str
     paper: Mapping[str, Any]
 
+    @property
+    def heading(self) -> str:
+        """Its title and where the paper has it, above its tables."""
+        return f"{self.title} ({self.source})"
+
 
 def head(path: Path, document: Mapping[str, Any], shown: tuple[str, ...]) -> dict[str, Any]:
     """Return the fields of `FigureSpec`. Errors: `SpecError` for `shows` not among `shown`."""
@@ -140,6 +147,8 @@ def _figures(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     for path in sorted(folder.glob("*.toml")):
         document = toml(path)
         if "figure" in document:
+            if not isinstance(document["figure"], dict):
+                raise SpecError(f"{path}: `figure`: found no table, expected `[figure]`")
             yield path, document
 
 
@@ -165,19 +174,21 @@ def setup_in(folder: Path, *, quick: bool, traces: Path | None = None) -> Setup:
     """
     path = folder / SETUP
     document = toml(path)
+    paper, machine, study = (str(key(path, document, name)) for name in HEAD)
+    reference = _listed(path, document, "trace")
     shared = folder if document.get(HERE) else _shared()
     if traces is not None:
         kind, base = GIVEN, traces
     elif quick:
         kind, base = "quick", folder
-    elif shared is not None and all(_there(shared, t) for t in document["trace"]):
+    elif shared is not None and all(_there(shared, t) for t in reference):
         kind, base = "trace", shared
     else:
         kind, base = "bundled", folder
     return Setup(
-        document["paper"],
-        document["machine"],
-        str(key(path, document, "study")),
+        paper,
+        machine,
+        study,
         kind,
         folder,
         _workloads(base, _tables(path, document, kind, traces)),
@@ -189,12 +200,20 @@ def setup_in(folder: Path, *, quick: bool, traces: Path | None = None) -> Setup:
 def _tables(
     path: Path, document: Mapping[str, Any], kind: str, traces: Path | None
 ) -> list[dict[str, Any]]:
-    """Return the tables of the traces there are."""
+    """Return the tables of the traces there are. Errors: `SpecError`."""
     if traces is None:
-        found: list[dict[str, Any]] = key(path, document, kind)
-        return found
-    tables = volumes.given(traces, key(path, document, "trace"))
+        return _listed(path, document, kind)
+    tables = volumes.given(traces, _listed(path, document, "trace"))
     return [one for one in tables if volumes.usable(one)]
+
+
+def _listed(path: Path, document: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
+    """Return the tables of traces of a kind. Errors: `SpecError` for one without name or path."""
+    tables: list[dict[str, Any]] = key(path, document, kind)
+    for table in tables:
+        for name in ("name", "path"):
+            key(path, table, name)
+    return tables
 
 
 def workloads(setup: Setup, document: Mapping[str, Any]) -> tuple[Workload, ...]:
@@ -235,7 +254,7 @@ def toml(path: Path) -> dict[str, Any]:
     """Return a file's document. Errors: `SpecError` where it is no TOML."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SpecError(f"{path}: {error}") from None
 
 

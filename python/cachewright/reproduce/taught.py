@@ -1,8 +1,8 @@
 """What models learn from and the models, each made once and kept below a folder.
 
-For: studies whose schemes predict. Must never know: figures, how anyone trains. A workload replayed
-alone does not depend on who else is there, so its segments and models serve every mix that it is
-in. What is kept has a key of its inputs in its name: another input makes another file.
+For: studies whose schemes predict. Must never know: figures, how models are trained. A workload
+replayed alone does not depend on other tenants, so its segments and models serve every mix that it
+is in. What is kept has a key of its inputs in its name: another input makes another file.
 """
 
 from __future__ import annotations

@@ -23,8 +23,9 @@ MANIFEST = "volumes.toml"
 LOAD = "load"
 # What the specs say of a reference trace itself, and of no other volume.
 OF_REFERENCE = ("path", LOAD, "span", "phases_s", "capacity")
-# Files that stand beside traces and are none.
+# Files that stand beside traces and are none: by ending, and the names of a capture's files.
 BESIDE = {".json", ".md"}
+FILES = "files"
 Table = dict[str, Any]
 
 
@@ -59,12 +60,17 @@ def usable(table: Mapping[str, Any]) -> bool:
 
 
 def _by_name(folder: Path, name: str) -> Table:
-    """Return the paths of the files whose names begin with a workload's."""
+    """Return the paths of the files whose names begin with a workload's.
+
+    `NAME.files.csv.zst` of a capture of system calls holds names of files: it is no trace.
+    """
     whole: list[Path] = []
     loads: list[Path] = []
     for path in sorted(folder.iterdir()):
         parts = path.name.split(".")
-        if not path.is_file() or parts[0] != name or path.suffix in BESIDE:
+        if not path.is_file() or parts[0] != name:
+            continue
+        if path.suffix in BESIDE or FILES in parts[1:]:
             continue
         (loads if LOAD in parts[1:] else whole).append(path)
     for found in (whole, loads):

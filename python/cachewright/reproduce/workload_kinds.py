@@ -144,7 +144,7 @@ class WorkloadKinds:
         kind = _kinds_of(workload)[0]
         trace = Trace(workload.path, format=synth)
         found = kinds.seen({kind: trace}, by, window, [kind], progress)
-        return [replace(one, name=name) for one in found]
+        return [replace(one, name=_volume_name(name, one.name)) for one in found]
 
     def _train(self, asked: Asked, progress: Progress) -> Trainings:
         scenario, how = asked.scenario, asked.how
@@ -162,6 +162,12 @@ class WorkloadKinds:
         return kinds.train_on(learns, judges, scenario.kinds, how, progress)
 
 
+def _volume_name(workload: str, seen: str) -> str:
+    """Return a volume's name: the workload's, and which volume where its trace has several."""
+    _, several, volume = seen.partition("/")
+    return f"{workload}/{volume}" if several else workload
+
+
 def _kinds_of(workload: Workload) -> list[str]:
     phases = workload.table.get("phases_s")
     return [str(one["kind"]) for one in phases] if phases else [str(workload.table["kind"])]
@@ -172,7 +178,10 @@ def _of_scenario(workload: Workload, scenario: Scenario) -> bool:
 
 
 def parts(workload: Workload, volume: Volume, scenario: Scenario) -> list[Volume]:
-    """Return a volume that only judges: one part per phase, without windows across its borders."""
+    """Return a volume that only judges: one part per phase, without windows across its borders.
+
+    Parts of one kind are told apart by number.
+    """
     import numpy as np
 
     phases = workload.table.get("phases_s")
@@ -183,16 +192,15 @@ def parts(workload: Workload, volume: Volume, scenario: Scenario) -> list[Volume
     starts = np.concatenate([[0], volume.ends_ns[:-1]]).astype(np.float64)
     ends = volume.ends_ns.astype(np.float64)
     found = []
+    seen: list[str] = []
     for one, begin, end in zip(phases, begins, [*begins[1:], np.inf], strict=True):
         own = (starts >= begin) & (ends < end)
-        found.append(
-            Volume(
-                scenario.kinds.index(str(one["kind"])),
-                f"{volume.name}, {one['kind']}",
-                volume.windows[own],
-                volume.ends_ns[own],
-            )
-        )
+        kind = str(one["kind"])
+        before = seen.count(kind)
+        seen.append(kind)
+        name = f"{volume.name}, {kind}" + (f" {before + 1}" if before else "")
+        place = scenario.kinds.index(kind)
+        found.append(Volume(place, name, volume.windows[own], volume.ends_ns[own]))
     return found
 
 
@@ -208,7 +216,8 @@ def load(setup: Setup) -> WorkloadKinds:
             scenarios.append(Scenario(str(one["title"]), own))
     if not scenarios:
         found = ", ".join(sorted(there))
-        raise SpecError(f"{setup.traces}: found traces of {found}, expected two kinds or more")
+        where = setup.traces or path
+        raise SpecError(f"{where}: found traces of {found}, expected two kinds or more")
     table = specs.key(path, setup.document, "training")
     if setup.quick:
         table = {**table, **setup.document.get("quick_training", {})}

@@ -1,7 +1,7 @@
 """A replay as windows: what a model reads, and the label of the interval after it.
 
 For: cutting segments into windows with inputs and labels, earlier ones apart from later ones. Must
-never know: who learns, devices. Units: steps, nanoseconds; labels are shares of the cache. A step
+never know: models, devices. Units: steps, nanoseconds; labels are shares of the cache. A step
 is an interval's `steps`-th part.
 """
 

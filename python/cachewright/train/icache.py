@@ -151,7 +151,8 @@ def train_icache(
             learned = course.learn(seed, _begin(begin, place, how), note)
             trainings.add(place, learned)
             updates = []
-            for number, update in enumerate(_updates(tenant, found, how, seed, learned), 1):
+            every = _updates(tenant, found, how, seed, learned, note)
+            for number, update in enumerate(every, 1):
                 updates.append(update_name(place, number))
                 trainings.add(updates[-1], update)
             about = {"seed": seed, "file": place, **course.judge(learned)}
@@ -176,7 +177,7 @@ def judged_icache(content: bytes, found: Segments, how: ICacheTraining) -> dict[
 
 @dataclass(frozen=True)
 class _Course:
-    """One tenant's windows: what they teach and what judges."""
+    """One tenant's windows: those that train and those that judge."""
 
     tenant: TenantSegments
     how: ICacheTraining
@@ -184,7 +185,7 @@ class _Course:
     lesson: Lesson
     test: Examples
     naive: Mapping[str, NDArray[np.float32]]
-    """What saying nothing new would say of the windows that judge."""
+    """Labels of the windows that judge as guesses without a model give them."""
 
     @staticmethod
     def of(
@@ -252,15 +253,22 @@ class _Course:
 
 
 def _updates(
-    tenant: TenantSegments, found: Segments, how: ICacheTraining, seed: int, learned: Learned
+    tenant: TenantSegments,
+    found: Segments,
+    how: ICacheTraining,
+    seed: int,
+    learned: Learned,
+    note: tuple[str, Progress] | None,
 ) -> Iterator[Learned]:
     """Give the models that take over at each border, each begun with the weights before it.
 
     An update is trained on windows whose labels end before its border, and on nothing later.
     """
-    for border in how.cutting().borders(cutting.span(found), how.retrain_every):
+    borders = how.cutting().borders(cutting.span(found), how.retrain_every)
+    for number, border in enumerate(borders, 1):
         course = _Course.of(tenant, found, how, border)
-        learned = course.learn(seed, learned.float_file, None)
+        own = (f"{note[0]}, update {number}", note[1]) if note else None
+        learned = course.learn(seed, learned.float_file, own)
         yield learned
 
 

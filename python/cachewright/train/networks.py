@@ -1,6 +1,6 @@
 """Recurrent and dense networks trained by JAX and optax on whole sequences.
 
-For: `fit`, which learns until later windows are no longer said better, and what a network says.
+For: `fit`, which learns until the validation loss no longer falls, and what a network predicts.
 Must never know: what inputs and targets mean. Adam, gradients cut at length 1, weights drawn
 uniform within 1/sqrt(inputs of the layer) as PyTorch's, biases of the head at the targets' mean
 (ours). In single precision on the processor, deterministic by the seed. JAX comes with the extra
@@ -127,11 +127,11 @@ def fit(
     note: tuple[str, Progress] | None = None,
     watched: Mapping[str, Examples] | None = None,
 ) -> Fitted:
-    """Learn from examples until `validation` has not been said better for a while.
+    """Learn from examples until the loss of `validation` has not fallen for `patience` epochs.
 
-    `begin` are weights to go on from; without them they are drawn. `note` is a stage's name and who
-    is told of epochs. `watched` are parts whose accuracy is written down after each epoch and
-    decides nothing. Errors: `RunError` when cancelled.
+    `begin` are weights to go on from; without them they are drawn. `note` is a stage's name and the
+    call-back that is told of epochs. `watched` are parts whose accuracy is written down after each
+    epoch and decides nothing. Errors: `RunError` when cancelled.
     """
     import jax
     import numpy as np

@@ -1,0 +1,106 @@
+"""The programs in `scripts/capture` that need neither root nor the programs they capture.
+
+For: workers, messages without tracebacks, folders, the factorisation's count. Must never know:
+volumes, strace. Everything runs in a process of its own: captures fork.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+CAPTURE = Path(__file__).resolve().parents[2] / "scripts" / "capture"
+WORKERS = """
+import random, time
+from pathlib import Path
+from application import Application, Place
+
+class Two(Application):
+    name = "two"
+
+def work(number: int, rng: random.Random) -> None:
+    if number == 0:
+        raise ValueError("the first worker fails")
+    time.sleep(0.3)
+    Path("second").write_text("done")
+
+Two(Place(Path("."), Path("."), 1, 10.0)).fork(2, work)
+"""
+RELATIVE = """
+import runpy, sys
+from pathlib import Path
+main = runpy.run_path(sys.argv[1])
+def told(row, stem, work):
+    return {"run": {"absolute": work.is_absolute(), "parent": work.parent.name}}
+main["CAPTURES"]["told"] = told
+main["capture"]("x", {"level": "told"}, Path("out").resolve(), Path("new/work"))
+"""
+FACTORISES = """
+from pathlib import Path
+from application import Place
+from factorise import Lu
+
+class Ends(Lu):
+    calls = 0
+
+    def left(self) -> float:
+        self.calls += 1
+        return 1.0 if self.calls < 5 else 0.0
+
+own = Ends(Place(Path("data"), Path("."), 1, 1.0), rows=32, block=8, buffers=4, direct=False)
+own.prepare()
+own.run()
+"""
+
+
+def run(*words: str | Path, path: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run Python with the modules of captures."""
+    own = {"PYTHONPATH": str(CAPTURE)} | ({} if path is None else {"PATH": path})
+    command = [sys.executable, *map(str, words)]
+    return subprocess.run(
+        command, env=os.environ | own, capture_output=True, text=True, check=False
+    )
+
+
+def phase(name: str, phase: str, seconds: float, **settings: object) -> list[str | Path]:
+    place = {"data": "data", "scratch": ".", "seed": 1, "seconds": seconds}
+    text = json.dumps({"place": place, "settings": settings})
+    return [CAPTURE / "run_application.py", name, phase, text]
+
+
+def test_a_worker_that_fails_ends_the_run_when_all_have_returned(folder: Path) -> None:
+    done = run("-c", WORKERS)
+    assert done.returncode == 1
+    assert "two: a worker failed" in done.stderr
+    assert (folder / "second").read_text() == "done"
+
+
+def test_a_program_that_is_missing_is_said_in_a_sentence(folder: Path) -> None:
+    (folder / "data").mkdir()
+    done = run(*phase("kv", "prepare", 1.0), path=str(folder))
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "kv: prepare: [Errno 2] No such file or directory: 'db_bench'"
+    ]
+    wrong = run(*phase("kv", "prepare", 1.0, numb=3))
+    assert "kv: prepare: kv: no setting 'numb', expected one of num," in wrong.stderr
+    assert "Traceback" not in wrong.stderr
+
+
+def test_a_factorisation_counts_what_is_done(folder: Path) -> None:
+    (folder / "data").mkdir()
+    small = {"rows": 32, "block": 8, "buffers": 4, "direct": False}
+    assert run(*phase("lu", "prepare", 10.0, **small)).returncode == 0
+    assert run(*phase("lu", "run", 0.0, **small)).stdout == "lu: 0 of 4 block columns\n"
+    assert run(*phase("lu", "run", 600.0, **small)).stdout == "lu: 4 of 4 block columns\n"
+    assert run("-c", FACTORISES).stdout == "lu: 0 of 4 block columns\n", "cut short in the first"
+
+
+def test_the_scratch_folder_is_made_and_absolute(folder: Path) -> None:
+    done = run("-c", RELATIVE, CAPTURE / "__main__.py")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"name": "x", "absolute": True, "parent": "work"}
+    assert list((folder / "new" / "work").iterdir()) == []
