@@ -63,9 +63,7 @@ def forward(shape, weights, inputs):
             inputs = inputs @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
             inputs = jax.nn.relu(inputs)
     heads = [head["name"] for head in shape["heads"]]
-    outputs = [
-        inputs @ weights[f"{name}.weight"].T + weights[f"{name}.bias"] for name in heads
-    ]
+    outputs = [inputs @ weights[f"{name}.weight"].T + weights[f"{name}.bias"] for name in heads]
     return jnp.concatenate(outputs, axis=1)
 
 
@@ -75,30 +73,20 @@ def torch_forward(shape, weights, inputs):
         import torch
     except ImportError:
         return None
-    tensors = {
-        name: torch.from_numpy(np.array(value)) for name, value in weights.items()
-    }
+    tensors = {name: torch.from_numpy(np.array(value)) for name, value in weights.items()}
     x = torch.from_numpy(np.array(inputs))
     if shape["kind"] in ("gru", "lstm"):
         module = torch.nn.GRU if shape["kind"] == "gru" else torch.nn.LSTM
         layers = module(shape["inputs"], shape["hidden"][0], len(shape["hidden"]))
-        own = {
-            name: value
-            for name, value in tensors.items()
-            if name.split("_l")[-1].isdigit()
-        }
+        own = {name: value for name, value in tensors.items() if name.split("_l")[-1].isdigit()}
         layers.load_state_dict(own)
         x, _ = layers(x)
     for layer in range(len(shape["hidden"]) if shape["kind"] == "mlp" else 0):
         name = f"hidden.{layer}"
-        x = torch.nn.functional.linear(
-            x, tensors[f"{name}.weight"], tensors[f"{name}.bias"]
-        )
+        x = torch.nn.functional.linear(x, tensors[f"{name}.weight"], tensors[f"{name}.bias"])
         x = torch.relu(x)
     outputs = [
-        torch.nn.functional.linear(
-            x, tensors[f"{name}.weight"], tensors[f"{name}.bias"]
-        )
+        torch.nn.functional.linear(x, tensors[f"{name}.weight"], tensors[f"{name}.bias"])
         for name in (head["name"] for head in shape["heads"])
     ]
     return torch.cat(outputs, dim=1).detach().numpy()
@@ -157,9 +145,7 @@ def train(shape, rng, steps=1500, batch=64, rate=5e-3):
 
     def loss(weights, inputs, labels):
         logits = jax.vmap(lambda x: forward(shape, weights, x))(inputs)
-        chosen = jnp.take_along_axis(
-            jax.nn.log_softmax(logits), labels[..., None], axis=-1
-        )
+        chosen = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[..., None], axis=-1)
         return -jnp.mean(chosen)
 
     @jax.jit
@@ -179,9 +165,7 @@ def train(shape, rng, steps=1500, batch=64, rate=5e-3):
     for step in range(1, steps + 1):
         features, labels = toy_sequences(rng, batch)
         inputs = (features - 7.5) / 7.5
-        weights, first, second = update(
-            weights, first, second, float(step), inputs, labels
-        )
+        weights, first, second = update(weights, first, second, float(step), inputs, labels)
     features, labels = toy_sequences(rng, 1000)
     logits = jax.vmap(lambda x: forward(shape, weights, x))((features - 7.5) / 7.5)
     print(f"  accuracy {np.mean(np.argmax(logits, axis=-1) == labels):.4f}")

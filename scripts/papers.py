@@ -21,16 +21,10 @@ def main() -> int:
     """Do what the command line says; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument(
-        "--write", action="store_true", help="make the blocks of all pages anew"
-    )
-    what.add_argument(
-        "--check", action="store_true", help="fail where a block is stale"
-    )
+    what.add_argument("--write", action="store_true", help="make the blocks of all pages anew")
+    what.add_argument("--check", action="store_true", help="fail where a block is stale")
     what.add_argument("--changes", type=Path, metavar="DIR", help="what a run changes")
-    what.add_argument(
-        "--accept", type=Path, metavar="DIR", help="keep the results of a run"
-    )
+    what.add_argument("--accept", type=Path, metavar="DIR", help="keep the results of a run")
     chosen = parser.parse_args()
     try:
         if chosen.changes:

@@ -15,11 +15,7 @@ def main() -> None:
     """Print dependencies and the extras."""
     project = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"].values()
-    print(
-        "\n".join(
-            [*project["dependencies"], *(one for extra in extras for one in extra)]
-        )
-    )
+    print("\n".join([*project["dependencies"], *(one for extra in extras for one in extra)]))
 
 
 if __name__ == "__main__":

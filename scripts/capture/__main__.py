@@ -102,9 +102,7 @@ def capture_syscalls(row: Row, stem: Path, work: Path) -> dict[str, Any]:
     subprocess.run([*trace, *phase_of(row, "run", place)], check=True)
     found = list(syscalls.accesses(work / "trace", data))
     if not found:
-        raise NotPermittedError(
-            "strace: found no access, expected some; is tracing permitted?"
-        )
+        raise NotPermittedError("strace: found no access, expected some; is tracing permitted?")
     return {"run": syscalls.write(stem, found, data)}
 
 
@@ -153,15 +151,9 @@ def enter_namespace() -> None:
 def main() -> None:
     """Capture what the arguments name."""
     table = rows()
-    parser = argparse.ArgumentParser(
-        prog="capture", description="capture a real application"
-    )
-    parser.add_argument(
-        "name", choices=sorted(table), metavar="NAME", help=", ".join(table)
-    )
-    parser.add_argument(
-        "--out", type=Path, default=Path("volumes"), help="where traces go"
-    )
+    parser = argparse.ArgumentParser(prog="capture", description="capture a real application")
+    parser.add_argument("name", choices=sorted(table), metavar="NAME", help=", ".join(table))
+    parser.add_argument("--out", type=Path, default=Path("volumes"), help="where traces go")
     parser.add_argument("--work", type=Path, help="parent of the scratch folder")
     wanted = parser.parse_args()
     if importlib.util.find_spec("numpy") is None:
@@ -174,9 +166,7 @@ def main() -> None:
         sys.exit(f"capture {wanted.name}: {error}")
     except subprocess.CalledProcessError as error:
         # The application itself said why; its command is long.
-        sys.exit(
-            f"capture {wanted.name}: {Path(error.cmd[0]).name} ended with {error.returncode}"
-        )
+        sys.exit(f"capture {wanted.name}: {Path(error.cmd[0]).name} ended with {error.returncode}")
 
 
 if __name__ == "__main__":

@@ -112,31 +112,21 @@ class Application:
         try:
             work(number, random.Random(self.place.seed * 1000 + number))
             code = 0
-        except BaseException:  # noqa: BLE001 (a child process reports whatever ends it)
+        except BaseException:
             traceback.print_exc()
         finally:
             sys.stdout.flush()
             os._exit(code)
 
 
-def settled(
-    kind: type[Application], place: Place, settings: dict[str, Any]
-) -> Application:
+def settled(kind: type[Application], place: Place, settings: dict[str, Any]) -> Application:
     """Return an application with its settings. Errors: `ValueError` naming the setting."""
-    known = {
-        one.name: one.default
-        for one in fields(kind)
-        if one.init and one.name != "place"
-    }
+    known = {one.name: one.default for one in fields(kind) if one.init and one.name != "place"}
     for key, value in settings.items():
         if key not in known:
             expected = ", ".join(known)
-            raise ValueError(
-                f"{kind.name}: no setting {key!r}, expected one of {expected}"
-            )
+            raise ValueError(f"{kind.name}: no setting {key!r}, expected one of {expected}")
         if type(value) is not type(known[key]):
             expected = type(known[key]).__name__
-            raise ValueError(
-                f"{kind.name}: setting {key!r} is {value!r}, expected {expected}"
-            )
+            raise ValueError(f"{kind.name}: setting {key!r} is {value!r}, expected {expected}")
     return kind(place, **settings)

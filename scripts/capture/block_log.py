@@ -46,22 +46,16 @@ def read(path: Path) -> Log:
                 start = datetime.datetime.strptime(f"{day} +0000", "%Y-%m-%d %z")
                 base_us = int(start.timestamp()) * 10**6
             hour, minute, second = words[1].split(":")
-            clock_us = round(
-                (int(hour) * 3600 + int(minute) * 60 + float(second)) * 1e6
-            )
+            clock_us = round((int(hour) * 3600 + int(minute) * 60 + float(second)) * 1e6)
             log.times_us.append(base_us + clock_us)
             log.codes.append(ord(CODES[words[3]]))
             flush = words[3] == "Flush"
-            log.offsets.append(
-                0 if flush else int(words[5].removeprefix("offset="), 16)
-            )
+            log.offsets.append(0 if flush else int(words[5].removeprefix("offset="), 16))
             log.lengths.append(0 if flush else int(words[6].removeprefix("count="), 16))
     return log
 
 
-def write(
-    path: Path, log: Log, device: int, since_us: int, until_us: int
-) -> dict[str, float]:
+def write(path: Path, log: Log, device: int, since_us: int, until_us: int) -> dict[str, float]:
     """Write the requests of one phase in order of time and compress them; return their counts."""
     chosen = [at for at, time in enumerate(log.times_us) if since_us <= time < until_us]
     chosen.sort(key=log.times_us.__getitem__)
@@ -76,9 +70,7 @@ def write(
             if code in "RW":
                 end = (offset + length + BLOCK_BYTES - 1) // BLOCK_BYTES
                 seen.update(range(offset // BLOCK_BYTES, end))
-            file.write(
-                f"{device},{code},{offset},{length},{log.times_us[at] - since_us}\n"
-            )
+            file.write(f"{device},{code},{offset},{length},{log.times_us[at] - since_us}\n")
     compress(path)
     last_us = log.times_us[chosen[-1]] if chosen else since_us
     return {

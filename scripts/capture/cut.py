@@ -17,9 +17,7 @@ BLOCK_TIME, CALL_TIME = 4, 0
 
 def cut(source: Path, target: Path, seconds: float) -> int:
     """Write what lies before `seconds`; return how many requests that are."""
-    text = subprocess.run(
-        ["zstd", "-dcq", str(source)], check=True, capture_output=True, text=True
-    )
+    text = subprocess.run(["zstd", "-dcq", str(source)], check=True, capture_output=True, text=True)
     lines = text.stdout.splitlines(keepends=True)
     block = bool(lines) and lines[0].split(",", 2)[1] in BLOCK_CODES
     column = BLOCK_TIME if block else CALL_TIME

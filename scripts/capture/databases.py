@@ -37,16 +37,12 @@ class Postgres(Application):
         """Return the path of one of PostgreSQL's programs."""
         folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
         if not folders:
-            raise FileNotFoundError(
-                "/usr/lib/postgresql/*/bin: PostgreSQL is not installed"
-            )
+            raise FileNotFoundError("/usr/lib/postgresql/*/bin: PostgreSQL is not installed")
         return str(folders[-1] / name)
 
     def call(self, name: str, *arguments: str, check: bool = True) -> None:
         """Run one of PostgreSQL's programs as its user."""
-        environment = dict(
-            os.environ, PGHOST=str(self.sockets), PGDATABASE="postgres", LC_ALL="C"
-        )
+        environment = dict(os.environ, PGHOST=str(self.sockets), PGDATABASE="postgres", LC_ALL="C")
         subprocess.run(
             [*USER, self.program(name), *arguments],
             check=check,
@@ -95,9 +91,7 @@ class Postgres(Application):
         try:
             shutil.chown(self.data / "pg", "postgres", "postgres")
         except LookupError as error:
-            raise FileNotFoundError(
-                f"{error}, expected the user of package postgresql"
-            ) from None
+            raise FileNotFoundError(f"{error}, expected the user of package postgresql") from None
         self.call(
             "initdb",
             "-D",
@@ -213,9 +207,7 @@ class Scan(Postgres):
 
     def run(self) -> None:
         """Scan until the time or the passes are up."""
-        self.up(
-            "max_parallel_workers_per_gather=0", "jit=off", "synchronize_seqscans=off"
-        )
+        self.up("max_parallel_workers_per_gather=0", "jit=off", "synchronize_seqscans=off")
 
         def stream(_: int, rng: random.Random) -> None:
             done = 0

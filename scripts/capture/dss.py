@@ -87,9 +87,7 @@ class Dss(Postgres):
 
     def run(self) -> None:
         """Query until the time is up."""
-        self.up(
-            f"work_mem={self.work_mem}", "max_parallel_workers_per_gather=1", "jit=off"
-        )
+        self.up(f"work_mem={self.work_mem}", "max_parallel_workers_per_gather=1", "jit=off")
 
         def stream(_: int, rng: random.Random) -> None:
             while self.left() > 0:

@@ -28,9 +28,7 @@ class Buffers:
         pool = mmap.mmap(-1, count * self.bytes)
         self.view = memoryview(pool)
         self.blocks: list[Block] = [
-            np.frombuffer(pool, np.float64, rows * rows, slot * self.bytes).reshape(
-                rows, rows
-            )
+            np.frombuffer(pool, np.float64, rows * rows, slot * self.bytes).reshape(rows, rows)
             for slot in range(count)
         ]
         self.free = list(range(count))
@@ -76,12 +74,8 @@ def factorise(block: Block) -> tuple[Block, Block]:
     """Factorise a diagonal block in place; return the inverses of its two factors."""
     for row in range(len(block)):
         block[row + 1 :, row] /= block[row, row]
-        block[row + 1 :, row + 1 :] -= np.outer(
-            block[row + 1 :, row], block[row, row + 1 :]
-        )
-    lower: Block = np.asarray(
-        np.linalg.inv(np.tril(block, -1) + np.eye(len(block))), np.float64
-    )
+        block[row + 1 :, row + 1 :] -= np.outer(block[row + 1 :, row], block[row, row + 1 :])
+    lower: Block = np.asarray(np.linalg.inv(np.tril(block, -1) + np.eye(len(block))), np.float64)
     upper: Block = np.asarray(np.linalg.inv(np.triu(block)), np.float64)
     return lower, upper
 

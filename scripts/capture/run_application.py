@@ -21,8 +21,7 @@ from servers import File, Web
 from stores import Kv, Overwrite
 
 KINDS: dict[str, type[Application]] = {
-    one.name: one
-    for one in (Oltp, Scan, Dss, Kv, Mail, File, Web, Video, Lu, Overwrite)
+    one.name: one for one in (Oltp, Scan, Dss, Kv, Mail, File, Web, Video, Lu, Overwrite)
 }
 
 
@@ -33,9 +32,7 @@ def main() -> None:
     place = wanted["place"]
     data, scratch = (Path(place.pop(key)) for key in ("data", "scratch"))
     try:
-        application = settled(
-            KINDS[name], Place(data, scratch, **place), wanted["settings"]
-        )
+        application = settled(KINDS[name], Place(data, scratch, **place), wanted["settings"])
         if phase == "prepare":
             application.prepare()
         else:

@@ -96,9 +96,7 @@ class File(Application):
             try:
                 self.do(kind, path, number, rng)
             except FileNotFoundError:
-                path.write_bytes(
-                    self.body(rng, self.mean_kb)
-                )  # It comes back as a new file.
+                path.write_bytes(self.body(rng, self.mean_kb))  # It comes back as a new file.
 
     def do(self, kind: str, path: Path, number: int, rng: random.Random) -> None:
         """Do one piece of work on a file."""
@@ -157,9 +155,7 @@ class Web(Application):
         fields = {"scratch": scratch, "data": self.data, "port": port}
         (scratch / "nginx.conf").write_text(NGINX.format(**fields))
         order = Zipf(self.files, self.alpha, self.place.seed).items
-        (scratch / "order").write_text(
-            "".join(f"{self.page(int(one))}\n" for one in order)
-        )
+        (scratch / "order").write_text("".join(f"{self.page(int(one))}\n" for one in order))
         settings = {"seed": self.place.seed, "alpha": self.alpha, "drift": self.drift}
         (scratch / "zipf.lua").write_text(WRK.format(scratch=scratch, **settings))
 
@@ -167,9 +163,7 @@ class Web(Application):
         """Ask for pages until the time is up, publishing some."""
         scratch, port = str(self.place.scratch), 18_000 + os.getpid() % 2000
         self.configure(port)
-        server = subprocess.Popen(
-            ["nginx", "-c", f"{scratch}/nginx.conf", "-p", scratch]
-        )
+        server = subprocess.Popen(["nginx", "-c", f"{scratch}/nginx.conf", "-p", scratch])
         try:
             time.sleep(1)
             load = [

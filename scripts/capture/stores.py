@@ -53,9 +53,7 @@ class Kv(Application):
         }
         arguments = [f"--{key}={value}" for key, value in fixed.items()]
         command = ["db_bench", *arguments, *options]
-        subprocess.run(
-            command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def prepare(self) -> None:
         """Load the database."""

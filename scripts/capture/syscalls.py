@@ -18,7 +18,9 @@ from pathlib import Path
 from block_log import BLOCK_BYTES, compress
 from volume import NotPermittedError
 
-CALLS = "pread64,pwrite64,preadv,preadv2,pwritev,pwritev2,read,write,lseek,openat,close,fsync,fdatasync"
+CALLS = (
+    "pread64,pwrite64,preadv,preadv2,pwritev,pwritev2,read,write,lseek,openat,close,fsync,fdatasync"
+)
 LINE = re.compile(
     r"(\d+)\.(\d{6}) (\w+)\((?:(\d+)<([^>]*)>)?(.*)\) += (-?\d+)(?:<([^>]*)>)?.* <([\d.]+)>$"
 )
@@ -59,16 +61,12 @@ class Process:
         found = LINE.match(line)
         if found is None:
             return None
-        second, micro, call, descriptor, path, rest, result, opened, took = (
-            found.groups()
-        )
+        second, micro, call, descriptor, path, rest, result, opened, took = found.groups()
         moved = int(result)
         if moved < 0:
             return None
         if call == "openat":
-            self.offsets[moved] = (
-                self.sizes.get(opened or "", 0) if "O_APPEND" in rest else 0
-            )
+            self.offsets[moved] = self.sizes.get(opened or "", 0) if "O_APPEND" in rest else 0
             return None
         if path is None or not path.startswith(self.root):
             return None
@@ -129,16 +127,10 @@ def write(stem: Path, found: list[Access], root: Path) -> dict[str, float]:
             counts[one.operation] += 1
             moved[one.operation] += one.length
             end = (one.offset + one.length + BLOCK_BYTES - 1) // BLOCK_BYTES
-            seen.update(
-                (number, block) for block in range(one.offset // BLOCK_BYTES, end)
-            )
+            seen.update((number, block) for block in range(one.offset // BLOCK_BYTES, end))
             place = f"{number},{one.offset},{one.length},{one.operation}"
-            out.write(
-                f"{one.time_us - start},{one.process},{place},{one.duration_us}\n"
-            )
-    names = [
-        f"{number},{Path(path).relative_to(root)}\n" for path, number in files.items()
-    ]
+            out.write(f"{one.time_us - start},{one.process},{place},{one.duration_us}\n")
+    names = [f"{number},{Path(path).relative_to(root)}\n" for path, number in files.items()]
     Path(f"{stem}.files.csv").write_text("".join(names))
     compress(Path(f"{stem}.csv"))
     compress(Path(f"{stem}.files.csv"))

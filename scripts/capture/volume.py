@@ -35,9 +35,7 @@ def check() -> None:
     """Say what this machine lacks. Errors: `NotPermittedError`."""
     for program, package in PROGRAMS.items():
         if shutil.which(program) is None:
-            raise NotPermittedError(
-                f"{program}: not installed, expected from package {package}"
-            )
+            raise NotPermittedError(f"{program}: not installed, expected from package {package}")
     for device in DEVICES:
         if not os.access(device, os.R_OK | os.W_OK):
             raise NotPermittedError(
@@ -68,9 +66,7 @@ class MemoryLimit:
         for line in Path("/proc/self/cgroup").read_text().splitlines():
             _, controllers, own = line.split(":", 2)
             if controllers == "memory":
-                self._make(
-                    "/sys/fs/cgroup/memory", own, "memory.limit_in_bytes", limit_bytes
-                )
+                self._make("/sys/fs/cgroup/memory", own, "memory.limit_in_bytes", limit_bytes)
             elif not controllers:
                 self._make("/sys/fs/cgroup", own, "memory.max", limit_bytes)
         if self.path is None:
@@ -126,13 +122,9 @@ class Volume:
         try:
             until("nbdkit", socket.exists)
             address = f"nbd+unix:///?socket={socket}"
-            self.fuse = subprocess.Popen(
-                ["nbdfuse", "-C", "4", str(self.disk), address]
-            )
+            self.fuse = subprocess.Popen(["nbdfuse", "-C", "4", str(self.disk), address])
             until("nbdfuse", lambda: self.disk.stat().st_size == size)
-            self.loop = output_of(
-                "losetup", "-f", "--show", "--direct-io=on", str(self.disk)
-            )
+            self.loop = output_of("losetup", "-f", "--show", "--direct-io=on", str(self.disk))
             block = Path("/sys/block") / Path(self.loop).name
             self.statistics = str(block / "stat")
             (block / "queue/read_ahead_kb").write_text(str(read_ahead_kb))
@@ -151,16 +143,11 @@ class Volume:
     def unmount(self) -> None:
         """Unmount the file system: what was cached of it is gone."""
         for _ in range(50):
-            if (
-                subprocess.run(["umount", str(self.folder)], check=False).returncode
-                == 0
-            ):
+            if subprocess.run(["umount", str(self.folder)], check=False).returncode == 0:
                 self.mounted = False
                 return
             time.sleep(0.2)
-        raise RuntimeError(
-            f"{self.folder}: cannot be unmounted, something still uses it"
-        )
+        raise RuntimeError(f"{self.folder}: cannot be unmounted, something still uses it")
 
     def close(self) -> None:
         """Take everything down."""
