@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 import cachewright
 from cachewright import _native
 from cachewright.train import RcRnnTraining, caching_lessons, labelling, train_rc_rnn
+from cachewright.train.control import trees
 from cachewright.train.labelling import NO_DURATION, Steps
 from cachewright.train.rc_rnn import Lessons
 
@@ -130,6 +131,30 @@ def test_a_model_without_feedback_says_the_same_whatever_it_said_before() -> Non
     assert (forced == own).all()
 
 
+@pytest.mark.usefixtures("needs_jax")
+def test_boosted_trees_see_what_the_network_sees_and_no_labels() -> None:
+    pytest.importorskip("sklearn", reason="needs scikit-learn (pip install 'cachewright[train]')")
+    found = trees(made_up(5), HOW)
+    assert found["cached"] == found["duration"] == 1.0
+    assert found["hits"] is None
+    # The label of the request before says all, and they are not told it.
+    told = made_up(6)
+    told.rows[:, 1:3] = 0
+    told.cached[1:] = told.cached[:-1]
+    assert trees(told, HOW)["cached"] < 0.7
+
+
+@pytest.mark.usefixtures("needs_jax")
+def test_the_epoch_with_the_least_loss_is_kept_and_hits_are_written_down(traces: Path) -> None:
+    path = traces / "mail.toml"
+    path.write_text(STACK.replace("rc-rnn", "lru"))
+    found = train_rc_rnn(caching_lessons(path, share=0.6), "mail", how=replace(HOW, epochs=4))
+    model = found.document["models"][0]
+    losses = [one["loss"] for one in model["curve"]]
+    assert losses[model["best_epoch"] - 1] == min(losses)
+    assert all(0 < one["score"] < 1 for one in model["curve"])
+
+
 def test_a_schedule_goes_from_the_labels_to_the_model_s_own() -> None:
     schedule = labelling.Schedule(20, 5, 10, 1e-3, 0.0, 1.0, 1, ramp=4)
     assert [schedule.own_in(epoch) for epoch in (0, 1, 4, 9)] == [0, 0.25, 1, 1]
@@ -142,7 +167,7 @@ def test_the_epoch_with_most_hits_is_kept(traces: Path) -> None:
     path.write_text(STACK.replace("rc-rnn", "lru"))
     lessons = caching_lessons(path, share=0.6)
     assert lessons.split == 2400
-    found = train_rc_rnn(lessons, "mail", how=replace(HOW, epochs=4))
+    found = train_rc_rnn(lessons, "mail", how=replace(HOW, epochs=4, stop="hits"))
     model = found.document["models"][0]
     scores = [one["score"] for one in model["curve"]]
     assert len(scores) == model["epochs"]

@@ -52,8 +52,8 @@ class LearnArgs:
     patience: int = 10
     """Epochs that are no better before it ends."""
 
-    stop: Literal["hits", "loss"] = "hits"
-    """What says which epoch is better: hits that the model's labels bring, or the loss."""
+    stop: Literal["hits", "loss"] = "loss"
+    """What says which epoch is better: the loss, or hits that the model's labels bring."""
 
     updates: int = 60
     """Updates of an epoch at most: a stretch of the trace, drawn anew each epoch."""
@@ -70,7 +70,7 @@ class LearnArgs:
     own: float = 0.0
     """Share of requests told the model's own label of the one before, as in use (0 to 1)."""
 
-    feedback: Literal["labels", "scheduled", "none"] = "labels"
+    feedback: Literal["labels", "scheduled", "none"] = "none"
     """labels (as own says), scheduled (the model's own, ever more), or none (it sees neither)."""
 
 

@@ -21,6 +21,7 @@ from cachewright.report import (
     reproduced_isolation,
     reproduced_kinds,
     reproduced_mixes,
+    reproduced_replays,
 )
 from cachewright.report.figure import Figure
 from cachewright.report.page import html_table, marked, whole_page
@@ -35,6 +36,7 @@ STUDIES: dict[str, Any] = {
     "mixes": reproduced_mixes,
     "drive-mixes": reproduced_drive,
     "caching": reproduced_caching,
+    "drive-replays": reproduced_replays,
     "isolation": reproduced_isolation,
     "workload-kinds": reproduced_kinds,
 }

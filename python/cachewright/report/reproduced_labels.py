@@ -18,6 +18,7 @@ from cachewright.report.marks import Tip
 from cachewright.report.parts import Table, plain
 from cachewright.report.plots import PANEL_HEIGHT, Plot, Series
 from cachewright.reproduce.caching import Caching, CachingFigure
+from cachewright.reproduce.imitators import Imitator
 
 EPOCHS = (1, 2, 4, 8, 16, 32)
 """Epochs that the table of a learning curve shows, besides the best."""
@@ -73,7 +74,7 @@ def in_sample(what: Caching, figure: CachingFigure, title: str) -> list[Table]:
 def learning(what: Caching, figure: CachingFigure, title: str) -> list[Table | Figure]:
     """Return the hits of the part that says when to stop, epoch by epoch."""
     points: list[dict[str, Any]] = []
-    rows = []
+    rows, control = [], []
     for scheme in figure.schemes:
         for name in figure.workloads:
             model = what.models[name, scheme.learns].model
@@ -87,17 +88,32 @@ def learning(what: Caching, figure: CachingFigure, title: str) -> list[Table | F
             kept = int(model["best_epoch"])
             best = scores[kept - 1] if kept and scores else None
             cells = [words.NOTHING if one is None else words.ratio(one) for one in (*shown, best)]
+            control.append(_control(scheme.title, name, what.models[name, scheme.learns]))
             counts = [words.count(int(model[key])) for key in ("best_epoch", "epochs", "updates")]
             rows.append([scheme.title, name, *cells, *counts])
     headers = ["scheme", "workload", *(f"epoch {at}" for at in EPOCHS), "best"]
     headers += ["best epoch", "epochs", "updates"]
+    later = ["cached, commonest", "network", "trees", "duration, commonest", "network", "trees"]
+    hits = ["hits, network", "trees", "perfect labels"]
+    beside = "on the later part: the network, and boosted trees that see the same features"
+    controls = plain("", beside, ["scheme", "workload", *later, *hits], control, 2, "control")
     caption = "hit ratio of the last fifth of what trains, own labels fed back, by epoch"
     series = Series("model", list(dict.fromkeys(one["model"] for one in points)), "model")
     tips = [Tip("model", "model"), Tip("epoch", "epoch"), Tip("hit ratio", "hits", "ratio")]
     x, y = alt.X("epoch:Q").title("epoch"), alt.Y("hits:Q").title("hit ratio")
     panel = marks.lines(points, series, x, y, tips, height=PANEL_HEIGHT + 40)
     chart = Figure(f"{figure.name}-curve", "Learning", caption, Plot([panel], [series]))
-    return [plain(title, caption, headers, rows, 2), chart]
+    return [plain(title, caption, headers, rows, 2), chart, controls]
+
+
+def _control(title: str, name: str, found: Imitator) -> list[str]:
+    """Return a row: how often each learner says what the oracle does, and what its labels hit."""
+    trees, cells = found.report["control"], []
+    for label in ("cached", "duration"):
+        shares = (found.majority(label), found.agreement(label, own=True), trees[label])
+        cells += [words.percent(one) for one in shares]
+    hits = (found.model["hits"]["own"]["later"], trees["hits"], found.report["perfect_later"])
+    return [title, name, *cells, *(words.ratio(one) for one in hits)]
 
 
 def _fed(key: str) -> str:

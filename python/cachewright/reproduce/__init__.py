@@ -18,6 +18,7 @@ from cachewright.reproduce import (
     amplified,
     caching,
     drive_mixes,
+    drive_replays,
     isolation,
     mixes,
     specs,
@@ -48,6 +49,7 @@ STUDIES: dict[str, Callable[[Setup], Study]] = {
     "mixes": mixes.load,
     "drive-mixes": drive_mixes.load,
     "caching": caching.load,
+    "drive-replays": drive_replays.load,
     "isolation": isolation.load,
     "workload-kinds": workload_kinds.load,
 }

@@ -1,7 +1,8 @@
 """Caching models of workloads, each trained once and kept below a folder.
 
-For: studies whose policies imitate an oracle. Must never know: figures, how anyone trains. What is
-kept has a key of its inputs in its name: another trace, stack or way to train makes another file.
+For: studies whose policies imitate an oracle. Must never know: figures, how models are trained.
+What is kept has a key of its inputs in its name: another trace, stack or way to train makes another
+file.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from cachewright.train import (
     train_kinds,
     train_rc_rnn,
 )
+from cachewright.train.control import trees
 
 if TYPE_CHECKING:
     from cachewright.train.rc_rnn import Lessons
@@ -91,6 +93,7 @@ class Imitators:
         if not report.is_file():
             lessons = _lessons(stack, how, progress)
             found = train_rc_rnn(lessons, workload, None, how, threads=1, progress=progress)
+            found.document["control"] = trees(lessons, how)
             content = found.files[found.document["models"][0]["file"]]
             said = _native.caching_labels(content, lessons.rows, False)
             folder.mkdir(parents=True, exist_ok=True)

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cachewright import traces
 from cachewright._native import SpecError
 from cachewright.spec import STACK_SUFFIX, TraceOptions
+
+if TYPE_CHECKING:
+    from cachewright.types import Columns
 
 MANIFEST = "volumes.toml"
 LOAD = "load"
@@ -112,11 +115,23 @@ def _file(manifest: Path, table: Mapping[str, Any], key: str) -> str:
 @cache
 def span_ns(path: Path) -> int:
     """Return the time from a trace's first request to its last. Errors: `TraceError`."""
-    options = TraceOptions(format="synth" if path.suffix == STACK_SUFFIX else None)
-    reader = traces.open_trace(path, options)
     low, high = None, 0
-    while len(times := reader.read(traces.BATCH)[0]):
+    for times, *_ in _batches(path):
         first, last = int(times.min()), int(times.max())
         low = first if low is None else min(low, first)
         high = max(high, last)
     return 0 if low is None else high - low
+
+
+@cache
+def reach_bytes(path: Path) -> int:
+    """Return the end of the last byte that a trace touches. Errors: `TraceError`."""
+    ends = (int((columns[1] + columns[2]).max()) for columns in _batches(path))
+    return max(ends, default=0)
+
+
+def _batches(path: Path) -> Iterator[Columns]:
+    options = TraceOptions(format="synth" if path.suffix == STACK_SUFFIX else None)
+    reader = traces.open_trace(path, options)
+    while len((columns := reader.read(traces.BATCH))[0]):
+        yield columns

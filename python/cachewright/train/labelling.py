@@ -102,6 +102,9 @@ class Schedule:
     ramp: int = 0
     """Epochs over which `own` rises from 0; 0 for the same in all."""
 
+    by_score: bool = False
+    """Whether the score decides, where there is one; else the loss."""
+
     def own_in(self, epoch: int) -> float:
         """Return the share told its own labels in an epoch, the first being 0."""
         return self.own * min(1.0, epoch / self.ramp) if self.ramp else self.own
@@ -128,7 +131,7 @@ def fit(
     note: tuple[str, Progress] | None = None,
     score: Callable[[Mapping[str, NDArray[np.float32]]], float] | None = None,
 ) -> Fitted:
-    """Learn until no epoch was better for a while: by `score`, else by the loss of `validation`.
+    """Learn until no epoch was better for a while, by the loss of `validation` or by `score`.
 
     `note` is a stage's name and who is told of epochs. Errors: `RunError` when cancelled.
     """
@@ -163,7 +166,7 @@ def fit(
             if score is not None:
                 found["score"] = score({key: np.asarray(one) for key, one in weights.items()})
             curve.append(found)
-            judged = -found.get("score", -loss)
+            judged = -found["score"] if schedule.by_score and "score" in found else loss
             if judged < least:
                 best, best_loss, least, best_epoch = weights, loss, judged, epoch
             if note is not None and note[1](note[0], epoch, schedule.epochs) is False:

@@ -4,8 +4,8 @@ For: `train_rc_rnn`. Must never know: how an oracle decides, how networks learn.
 al., RC-RNN (IEEE TETC), section 5.2.2: LSTM of three layers of 256 units, windows of 100 requests,
 batches of 32, RMSprop, labels of the request before taken from the oracle. Features of a request
 and labels come from the code that runs the model (`_native.caching_lessons`). Labels that train see
-nothing beyond the part that trains. Training stops by what matters: the hits that the model's own
-labels bring on the last fifth of that part.
+nothing beyond the part that trains. The last fifth of that part says when to stop; the hits of the
+model's own labels there are kept for every epoch.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class RcRnnTraining:
     batch: int = 32
     epochs: int = 60
     patience: int = 10
-    stop: str = "hits"
-    """What says when to stop: simulated `hits`, or the `loss`."""
+    stop: str = "loss"
+    """What says when to stop: the `loss`, or simulated `hits`."""
 
     updates: int = 60
     """Updates of an epoch at most: a stretch of the trace, drawn anew each epoch."""
@@ -87,7 +87,7 @@ class RcRnnTraining:
     own: float = 0.0
     """Share of requests told the model's own label of the one before; 0 is teacher forcing."""
 
-    feedback: str = "labels"
+    feedback: str = "none"
     """`labels` (of the request before, as `own` says), `scheduled` (own ones, ever more of them,
     all from epoch 10 on), or `none` (the model does not see them, live neither)."""
 
@@ -277,7 +277,7 @@ def train_rc_rnn(
             progress=progress,
         )
 
-    course = _Course.of(lessons(spec), how)
+    course = Course.of(lessons(spec), how)
     others = {name: lessons(other) for name, other in (judge or {}).items()}
     document = {"scheme": "rc-rnn", "kind": kind, "settings": asdict(how), **course.about()}
     trainings = Trainings({}, {**document, "models": []})
@@ -304,7 +304,7 @@ class _Learned:
 
 
 @dataclass(frozen=True)
-class _Course:
+class Course:
     """The requests that train, those that say when to stop, those that judge."""
 
     lessons: Lessons
@@ -315,7 +315,8 @@ class _Course:
     normalisation: Normalisation
 
     @staticmethod
-    def of(lessons: Lessons, how: RcRnnTraining) -> _Course:
+    def of(lessons: Lessons, how: RcRnnTraining) -> Course:
+        """Divide the requests. Errors: `SpecError` where a part has too few."""
         end = lessons.split or int(len(lessons.cached) * how.share)
         middle = int(end * (1 - VALIDATION))
         least = how.window * how.batch
@@ -331,9 +332,10 @@ class _Course:
         if end == len(lessons.cached):
             raise SpecError("found no requests to judge on, expected some; a smaller share helps")
         normalisation = _normalisation(lessons.names, lessons.rows[:middle])
-        return _Course(lessons, how, begin, middle, end, normalisation)
+        return Course(lessons, how, begin, middle, end, normalisation)
 
     def steps(self, first: int, last: int) -> Steps:
+        """Return the requests from `first` up to `last` as a network learns them."""
         part = self.lessons.part(first, last)
         inputs = self.normalisation.apply(part.rows)
         if self.how.feedback == "none":
@@ -341,6 +343,7 @@ class _Course:
         return Steps(inputs, part.cached, part.duration)
 
     def learn(self, kind: str, seed: int, note: tuple[str, Progress] | None) -> _Learned:
+        """Train one network. Errors: `RunError` when cancelled."""
         import numpy as np
 
         how, versions = self.how, networks.need()
@@ -354,6 +357,7 @@ class _Course:
             1.0 if scheduled else how.own,
             seed,
             RAMP if scheduled else 0,
+            how.stop == "hits",
         )
         train, validation = self.steps(self.begin, self.middle), self.steps(self.middle, self.end)
         notes = {**self.notes(kind), "trained_by": versions, "seed": str(seed)}
@@ -363,7 +367,7 @@ class _Course:
             return float(self.lessons.hit_ratio(said, self.middle, self.end, how) or 0.0)
 
         rows = np.ascontiguousarray(self.lessons.rows[: self.end])
-        score = hits if how.stop == "hits" and self.lessons.blocks is not None else None
+        score = hits if self.lessons.blocks is not None else None
         start = time.process_time()
         fitted = labelling.fit(how.shape(), train, validation, schedule, note, score)
         seconds = time.process_time() - start
@@ -395,6 +399,7 @@ class _Course:
         return _native.Model(float_file).quantised(sequences), float_file
 
     def notes(self, kind: str) -> dict[str, str]:
+        """Return what a model's file says of its training."""
         how = self.how
         return {
             "kind": kind,
@@ -407,6 +412,7 @@ class _Course:
     def about(self) -> dict[str, Any]:
         """Return what all seeds share."""
         test = self.lessons.part(self.end, len(self.lessons.cached))
+        perfect = self.hit_ratios(self.lessons.said())
         return {
             "capacity_blocks": self.lessons.capacity_blocks,
             "requests": {
@@ -419,7 +425,8 @@ class _Course:
             "oracle_caches": float(test.cached.mean()),
             "majority": test.majority(),
             "majority_in_sample": self.lessons.part(self.begin, self.middle).majority(),
-            "perfect": self.hit_ratios(self.lessons.said())["in_sample"],
+            "perfect": perfect["in_sample"],
+            "perfect_later": perfect["later"],
         }
 
     def hit_ratios(self, labels: NDArray[np.uint8]) -> dict[str, float | None]:
