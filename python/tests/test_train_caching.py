@@ -148,11 +148,21 @@ def test_boosted_trees_see_what_the_network_sees_and_no_labels() -> None:
 def test_the_epoch_with_the_least_loss_is_kept_and_hits_are_written_down(traces: Path) -> None:
     path = traces / "mail.toml"
     path.write_text(STACK.replace("rc-rnn", "lru"))
-    found = train_rc_rnn(caching_lessons(path, share=0.6), "mail", how=replace(HOW, epochs=4))
+    found = train_rc_rnn(
+        caching_lessons(path, share=0.6), "mail", how=replace(HOW, epochs=4, stop="loss")
+    )
     model = found.document["models"][0]
     losses = [one["loss"] for one in model["curve"]]
     assert losses[model["best_epoch"] - 1] == min(losses)
     assert all(0 < one["score"] < 1 for one in model["curve"])
+
+
+def test_the_epoch_that_a_schedule_keeps() -> None:
+    schedule = labelling.Schedule(20, 5, 10, 1e-3, 0.0, 1.0, 1)
+    found = {"loss": 0.5, "score": 0.7}
+    kept = (labelling.LEAST_LOSS, labelling.BEST_SCORE, labelling.LAST)
+    assert [replace(schedule, keep=one).judged(3, found) for one in kept] == [0.5, -0.7, -3]
+    assert replace(schedule, keep=labelling.BEST_SCORE).judged(3, {"loss": 0.5}) == 0.5
 
 
 def test_a_schedule_goes_from_the_labels_to_the_model_s_own() -> None:

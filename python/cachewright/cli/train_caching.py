@@ -46,14 +46,14 @@ class NetworkArgs:
 class LearnArgs:
     """How it learns."""
 
-    epochs: int = 60
+    epochs: int = 40
     """Epochs at most."""
 
     patience: int = 10
     """Epochs that are no better before it ends."""
 
-    stop: Literal["hits", "loss"] = "loss"
-    """What says which epoch is better: the loss, or hits that the model's labels bring."""
+    stop: Literal["epochs", "loss", "hits"] = "epochs"
+    """When it ends: after all epochs, or by the loss, or by hits that the model's labels bring."""
 
     updates: int = 60
     """Updates of an epoch at most: a stretch of the trace, drawn anew each epoch."""

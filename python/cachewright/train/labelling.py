@@ -36,6 +36,8 @@ FED_BACK = 2
 
 DECAY, EPSILON = 0.9, 1e-7
 
+LEAST_LOSS, BEST_SCORE, LAST = "loss", "score", "last"
+
 
 @dataclass(frozen=True)
 class Steps:
@@ -102,8 +104,16 @@ class Schedule:
     ramp: int = 0
     """Epochs over which `own` rises from 0; 0 for the same in all."""
 
-    by_score: bool = False
-    """Whether the score decides, where there is one; else the loss."""
+    keep: str = LEAST_LOSS
+    """The epoch that is kept: with the least loss, with the highest score, or the last."""
+
+    def judged(self, epoch: int, found: Mapping[str, float]) -> float:
+        """Return a number that is less for a better epoch."""
+        if self.keep == LAST:
+            return -float(epoch)
+        if self.keep == BEST_SCORE and "score" in found:
+            return -found["score"]
+        return found["loss"]
 
     def own_in(self, epoch: int) -> float:
         """Return the share told its own labels in an epoch, the first being 0."""
@@ -133,7 +143,8 @@ def fit(
 ) -> Fitted:
     """Learn until no epoch was better for a while, by the loss of `validation` or by `score`.
 
-    `note` is a stage's name and who is told of epochs. Errors: `RunError` when cancelled.
+    A schedule that keeps the last epoch learns for as many as it has. `note` is a stage's name and
+    the call-back that is told of epochs. Errors: `RunError` when cancelled.
     """
     import jax
     import numpy as np
@@ -166,7 +177,7 @@ def fit(
             if score is not None:
                 found["score"] = score({key: np.asarray(one) for key, one in weights.items()})
             curve.append(found)
-            judged = -found["score"] if schedule.by_score and "score" in found else loss
+            judged = schedule.judged(epoch, found)
             if judged < least:
                 best, best_loss, least, best_epoch = weights, loss, judged, epoch
             if note is not None and note[1](note[0], epoch, schedule.epochs) is False:

@@ -38,9 +38,10 @@ VALIDATION = 0.2
 TEST_STEPS = 16
 CHOICES = {
     "labels": ("remaining", "residence"),
-    "stop": ("hits", "loss"),
+    "stop": ("epochs", "loss", "hits"),
     "feedback": ("labels", "scheduled", "none"),
 }
+KEEPS = {"epochs": labelling.LAST, "loss": labelling.LEAST_LOSS, "hits": labelling.BEST_SCORE}
 RAMP = 10
 """Epochs over which a schedule goes from the oracle's labels to the model's own."""
 
@@ -72,10 +73,13 @@ class RcRnnTraining:
     layers: int = 3
     window: int = 100
     batch: int = 32
-    epochs: int = 60
+    epochs: int = 40
     patience: int = 10
-    stop: str = "loss"
-    """What says when to stop: the `loss`, or simulated `hits`."""
+    stop: str = "epochs"
+    """What says when to stop: the number of `epochs`, the `loss`, or simulated `hits`.
+
+    Labels of the part that says so end where it ends: the oracle keeps less there than it would.
+    """
 
     updates: int = 60
     """Updates of an epoch at most: a stretch of the trace, drawn anew each epoch."""
@@ -357,7 +361,7 @@ class Course:
             1.0 if scheduled else how.own,
             seed,
             RAMP if scheduled else 0,
-            how.stop == "hits",
+            KEEPS[how.stop],
         )
         train, validation = self.steps(self.begin, self.middle), self.steps(self.middle, self.end)
         notes = {**self.notes(kind), "trained_by": versions, "seed": str(seed)}
