@@ -138,11 +138,11 @@ def test_a_figure_may_show_readings_alone(folder: Path) -> None:
     assert [[one.title for one in group] for group in groups] == [["shared"]]
 
 
-def test_small_traces_stop_sooner_in_any_unit() -> None:
+def test_small_traces_start_and_stop_sooner_in_any_unit() -> None:
     what = reproduce.load("soft-qos", None, quick=True, specs=SPECS)
     assert isinstance(what, mixes.Mixes)
-    assert what._until("64s") == what._until("64000ms") == "1000ms"
-    assert what._until("30%") == "30%"
+    assert what._when("64s") == what._when("64000ms") == "1000ms"
+    assert what._when("30%") == "30%"
 
 
 def test_files_of_a_capture_stand_beside_its_trace(folder: Path) -> None:

@@ -149,21 +149,20 @@ class Mixes:
         app = tenant["app"]
         trace = next(one.path for one in self.setup.workloads if one.name == app)
         own = {key: value for key, value in tenant.items() if key not in ("app", "goal")}
-        if "stop" in own:
-            own["stop"] = self._until(own["stop"])
+        own |= {key: self._when(own[key]) for key in ("start", "stop") if key in own}
         table = {"name": app, "trace": os.fspath(trace.resolve()), **self._app(app), **own}
         if "goal" in tenant:
             table["goal_hit_ratio"] = tenant["goal"]
         return table
 
-    def _until(self, stop: str) -> str:
-        """Return when a tenant stops: small traces end sooner, by what sizes are divided by.
+    def _when(self, time: str) -> str:
+        """Return when a tenant starts or stops: small traces are shorter, as sizes are smaller.
 
         A share of its requests (`30%`) stays.
         """
-        if self.setup.whole or stop.endswith("%"):
-            return stop
-        return f"{round(_native.parse_duration(stop) / NS_PER_MS / self.divide)}ms"
+        if self.setup.whole or time.endswith("%"):
+            return time
+        return f"{round(_native.parse_duration(time) / NS_PER_MS / self.divide)}ms"
 
     def _app(self, app: str) -> dict[str, Any]:
         own = dict(self.setup.document["app"][app])
