@@ -13,7 +13,7 @@ from cachewright.report import marks
 from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
 from cachewright.report.parts import Table, plain
-from cachewright.report.plots import PANEL_HEIGHT, Plot, Series
+from cachewright.report.plots import PANEL_HEIGHT, Plot, Rows, Series
 from cachewright.reproduce.drive_replays import DriveReplays, ReplaysSpec, Scheme
 from cachewright.reproduce.replayed import PARTS
 
@@ -86,10 +86,17 @@ def _bandwidth_chart(what: DriveReplays, figure: ReplaysSpec) -> Figure:
         for scheme in figure.schemes
         for at, found in enumerate(what.phase(scheme, name, timed=False).bandwidths())
     ]
-    series = Series("scheme", [one.title for one in figure.schemes], "scheme")
     tips = [Tip("scheme", "scheme"), Tip("part", "part"), Tip("MB/s", "mb", "number")]
     x = alt.X("part:Q").title("tenth of the bytes").axis(tickCount=PARTS)
     y = alt.Y("mb:Q").title("bandwidth (MB/s)")
+    plot = _panels(figure, points, x, y, tips)
+    caption = "bandwidth in each tenth of the bytes"
+    return Figure(f"{figure.name}-bandwidth", "Bandwidth", caption, plot)
+
+
+def _panels(figure: ReplaysSpec, points: Rows, x: alt.X, y: alt.Y, tips: list[Tip]) -> Plot:
+    """Draw a panel per trace, a line per scheme."""
+    series = Series("scheme", [one.title for one in figure.schemes], "scheme")
     panels = [
         marks.lines(
             [one for one in points if one["trace"] == name],
@@ -97,8 +104,7 @@ def _bandwidth_chart(what: DriveReplays, figure: ReplaysSpec) -> Figure:
         )
         for name in figure.workloads
     ]  # fmt: skip
-    caption = "bandwidth in each tenth of the bytes"
-    return Figure(f"{figure.name}-bandwidth", "Bandwidth", caption, Plot(panels, [series]))
+    return Plot(panels, [series])
 
 
 def _responses(what: DriveReplays, figure: ReplaysSpec) -> Table:
@@ -130,21 +136,14 @@ def _responses_chart(what: DriveReplays, figure: ReplaysSpec) -> Figure:
         for scheme in figure.schemes
         for label, key in QUANTILES.items()
     ]
-    series = Series("scheme", [one.title for one in figure.schemes], "scheme")
     tips = [Tip("scheme", "scheme"), Tip("percentile", "percentile")]
     tips.append(Tip("response (us)", "us", "number"))
     scale = alt.Scale(type="log", reverse=True, nice=False)
     x = alt.X("beyond:Q", scale=scale).title("share of requests that take longer")
     y = alt.Y("us:Q", scale=alt.Scale(type="log", nice=True)).title("response (us)")
-    panels = [
-        marks.lines(
-            [one for one in points if one["trace"] == name],
-            series, x, y, tips, title=name, height=PANEL_HEIGHT, points=True,
-        )
-        for name in figure.workloads
-    ]  # fmt: skip
+    plot = _panels(figure, points, x, y, tips)
     caption = "response times by the share of requests that take longer"
-    return Figure(f"{figure.name}-responses", "Response times", caption, Plot(panels, [series]))
+    return Figure(f"{figure.name}-responses", "Response times", caption, plot)
 
 
 def _predictions(what: DriveReplays, figure: ReplaysSpec) -> Table:
