@@ -49,6 +49,7 @@ MODEL, PERFECT, FORCED = "model", "perfect", "forced"
 the oracle's of the request before."""
 
 STUDY = "caching"
+SIZES = ("units", "layers")
 MODELS, RUNS = "models", "runs"
 Case = dict[str, Any]
 Pairs = tuple[tuple[str, Any], ...]
@@ -280,7 +281,7 @@ def load(setup: Setup) -> Caching:
     for key in ("stack", "training", "scheme"):
         specs.key(path, about, key)
     known = {one.name for one in workloads}
-    schemes = [_scheme(path, one) for one in about["scheme"]]
+    schemes = [_scheme(path, one, whole=setup.whole) for one in about["scheme"]]
     lacking = {one.title for one in schemes if not known.issuperset(one.kinds)}
     schemes = [one for one in schemes if setup.kind != specs.GIVEN or one.title not in lacking]
     found = [
@@ -290,7 +291,9 @@ def load(setup: Setup) -> Caching:
     return Caching(setup, [one for one in found if one is not None], workloads, about)
 
 
-def _scheme(path: Path, table: Mapping[str, Any]) -> Scheme:
+def _scheme(path: Path, table: Mapping[str, Any], *, whole: bool) -> Scheme:
+    """Return a scheme; networks are as small as all others where traces are not `whole`."""
+    learns = {k: one for k, one in table.get("learns", {}).items() if whole or k not in SIZES}
     title, policy = (str(specs.key(path, table, key)) for key in ("title", "policy"))
     return Scheme(
         title,
@@ -299,7 +302,7 @@ def _scheme(path: Path, table: Mapping[str, Any]) -> Scheme:
         bool(table.get("bound", False)),
         bool(table.get("own", False)),
         tuple(sorted(table.get("machine", {}).items())),
-        tuple(sorted(table.get("learns", {}).items())),
+        tuple(sorted(learns.items())),
         tuple(table.get("kinds", ())),
         bool(table.get("follows", False)),
         _labels_of(path, table),
