@@ -91,6 +91,23 @@ def test_a_drive_is_replayed_twice_and_the_tables_say_both(folder: Path) -> None
     assert parts[0] < parts[1]
 
 
+def test_a_manifest_may_name_what_another_study_has(folder: Path) -> None:
+    Path("traces").mkdir()
+    Path("traces/a.csv").write_text(
+        "".join(f"0,W,{at % 64 * 4096},4096,{at}\n" for at in range(99))
+    )
+    Path("traces/volumes.toml").write_text('[oltp]\npath = "a.csv"\n')
+    source = Path(__file__).resolve().parents[2] / "specs"
+    what = reproduce.load("shiro", None, quick=False, specs=source, traces=Path("traces"))
+    names = {figure.name for figure in what.figures}
+    # `oltp` is no trace of the figures that replay a drive.
+    assert "fig7" in names
+    assert not {"fig10", "fig11", "fig12"} & names
+    Path("traces/volumes.toml").write_text('[none]\npath = "a.csv"\n')
+    with pytest.raises(cachewright.SpecError, match="`none`: expected a workload such as"):
+        reproduce.load("shiro", None, quick=False, specs=source, traces=Path("traces"))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [

@@ -195,7 +195,8 @@ def load(setup: Setup) -> DriveReplays:
     found = []
     for where, document in specs.figures(setup.folder, STUDY):
         figure = _figure(where, document, setup, names)
-        if figure.workloads or figure.sizes:
+        # Writes of one size are of no trace: on given volumes they say nothing new.
+        if figure.workloads or (figure.sizes and setup.kind != specs.GIVEN):
             found.append(figure)
     return DriveReplays(setup, found, workloads, about)
 

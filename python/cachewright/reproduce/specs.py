@@ -191,20 +191,34 @@ def setup_in(folder: Path, *, quick: bool, traces: Path | None = None) -> Setup:
         study,
         kind,
         folder,
-        _workloads(base, _tables(path, document, kind, traces)),
+        _workloads(base, _tables(path, document, kind, traces, _others(document, document))),
         document,
         traces,
     )
 
 
 def _tables(
-    path: Path, document: Mapping[str, Any], kind: str, traces: Path | None
+    path: Path,
+    document: Mapping[str, Any],
+    kind: str,
+    traces: Path | None,
+    others: Sequence[str] = (),
+    *,
+    needed: bool = True,
 ) -> list[dict[str, Any]]:
     """Return the tables of the traces there are. Errors: `SpecError`."""
     if traces is None:
         return _listed(path, document, kind)
-    tables = volumes.given(traces, _listed(path, document, "trace"))
+    tables = volumes.given(traces, _listed(path, document, "trace"), others, needed=needed)
     return [one for one in tables if volumes.usable(one)]
+
+
+def _others(document: Mapping[str, Any], table: Mapping[str, Any]) -> list[str]:
+    """Return the names of traces in a setup that are of other studies than a table's."""
+    tables = [document, *(one for one in document.values() if isinstance(one, Mapping))]
+    return [
+        str(one.get("name")) for own in tables if own is not table for one in own.get("trace", [])
+    ]
 
 
 def _listed(path: Path, document: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
@@ -220,7 +234,9 @@ def workloads(setup: Setup, document: Mapping[str, Any]) -> tuple[Workload, ...]
     """Return the workloads of a study's own table, as those of `setup.toml` are found."""
     own = setup.document.get(HERE) or setup.kind != "trace"
     base = setup.folder if own else _shared()
-    tables = _tables(setup.folder / SETUP, document, setup.kind, setup.traces)
+    others = _others(setup.document, document)
+    path = setup.folder / SETUP
+    tables = _tables(path, document, setup.kind, setup.traces, others, needed=False)
     return _workloads(base or setup.folder, tables)
 
 

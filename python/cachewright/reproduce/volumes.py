@@ -32,16 +32,24 @@ FILES = "files"
 Table = dict[str, Any]
 
 
-def given(folder: Path, wanted: Sequence[Mapping[str, Any]]) -> list[Table]:
+def given(
+    folder: Path,
+    wanted: Sequence[Mapping[str, Any]],
+    others: Sequence[str] = (),
+    *,
+    needed: bool = True,
+) -> list[Table]:
     """Return the tables of the workloads that the folder has a trace of, with its paths.
 
-    Errors: `SpecError` for a folder without any, two files for one workload, a bad manifest.
+    `others` are names that a manifest may have beside: those of other studies of the paper. Errors:
+    `SpecError` for a folder without any if one is `needed`, two files for one workload, a bad
+    manifest.
     """
     if not folder.is_dir():
         found = "a file" if folder.exists() else "nothing"
         raise SpecError(f"--traces: {folder}: found {found}, expected a folder of traces")
     names = [str(one["name"]) for one in wanted]
-    named = _manifest(folder, names)
+    named = _manifest(folder, [*names, *others])
     tables = []
     for one in wanted:
         name = str(one["name"])
@@ -49,7 +57,7 @@ def given(folder: Path, wanted: Sequence[Mapping[str, Any]]) -> list[Table]:
         if own:
             kept = {key: value for key, value in one.items() if key not in OF_REFERENCE}
             tables.append(kept | own)
-    if not tables:
+    if not tables and needed:
         raise SpecError(
             f"--traces: {folder}: found no trace of {', '.join(names)}, expected files such as "
             f"`{names[0]}.csv`, or `{MANIFEST}`"
