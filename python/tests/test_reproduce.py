@@ -51,7 +51,7 @@ def test_every_figure_of_the_paper_runs_and_stands_beside_its_numbers(
     page = (folder / "r" / "index.html").read_text()
     for paper in ("67.6 %", "0.909", "73.1%", "0.1 to 1.8 %", "9.2 at most"):
         assert paper in page, paper
-    assert page.count('<div class="figure">') == 7
+    assert page.count('<div class="figure">') == 11
     tables = (folder / "r" / "tables.md").read_text()
     titles = ("Lifetimes of pages", "Overall write", "Readings of", "Ablation", "Metadata", "Every")
     for title in titles:

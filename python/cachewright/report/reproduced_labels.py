@@ -25,6 +25,19 @@ EPOCHS = (1, 2, 4, 8, 16, 32)
 
 PARTS = ("in_sample", "later")
 
+CONTROL = (
+    "cached, commonest",
+    "network",
+    "trees",
+    "duration, commonest",
+    "network",
+    "trees",
+    "hits, network",
+    "trees",
+    "perfect labels",
+)
+"""Columns of the table that sets boosted trees beside a network."""
+
 
 def ceilings(what: Caching, figure: CachingFigure, title: str) -> list[Table]:
     """Return hit ratios of perfect labels, and as shares of their oracle's."""
@@ -93,10 +106,8 @@ def learning(what: Caching, figure: CachingFigure, title: str) -> list[Table | F
             rows.append([scheme.title, name, *cells, *counts])
     headers = ["scheme", "workload", *(f"epoch {at}" for at in EPOCHS), "best"]
     headers += ["best epoch", "epochs", "updates"]
-    later = ["cached, commonest", "network", "trees", "duration, commonest", "network", "trees"]
-    hits = ["hits, network", "trees", "perfect labels"]
     beside = "on the later part: the network, and boosted trees that see the same features"
-    controls = plain("", beside, ["scheme", "workload", *later, *hits], control, 2, "control")
+    controls = plain("", beside, ["scheme", "workload", *CONTROL], control, 2, "control")
     caption = "hit ratio of the last fifth of what trains, own labels fed back, by epoch"
     series = Series("model", list(dict.fromkeys(one["model"] for one in points)), "model")
     tips = [Tip("model", "model"), Tip("epoch", "epoch"), Tip("hit ratio", "hits", "ratio")]
@@ -107,8 +118,13 @@ def learning(what: Caching, figure: CachingFigure, title: str) -> list[Table | F
 
 
 def _control(title: str, name: str, found: Imitator) -> list[str]:
-    """Return a row: how often each learner says what the oracle does, and what its labels hit."""
-    trees, cells = found.report["control"], []
+    """Return a row: how often each learner says what the oracle does, and what its labels hit.
+
+    A model that was kept before there were trees has none.
+    """
+    trees, cells = found.report.get("control"), []
+    if trees is None:
+        return [title, name, *[words.NOTHING] * len(CONTROL)]
     for label in ("cached", "duration"):
         shares = (found.majority(label), found.agreement(label, own=True), trees[label])
         cells += [words.percent(one) for one in shares]
