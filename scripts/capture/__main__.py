@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import itertools
 import json
 import os
 import shutil
@@ -41,17 +42,27 @@ def rows() -> dict[str, Row]:
     return tomllib.loads(TABLE.read_text())
 
 
-def phase_of(row: Row, phase: str, place: dict[str, Any]) -> list[str]:
-    """Return the command of one phase of an application."""
-    own = {"seed": row["seed"], "seconds": row["seconds"]}
-    text = json.dumps({"place": own | place, "settings": row.get("settings", {})})
-    return [
-        sys.executable,
-        str(HERE / "run_application.py"),
-        row["application"],
-        phase,
-        text,
-    ]
+def command_of(row: Row, verb: str, place: dict[str, Any], own: Row | None = None) -> list[str]:
+    """Return the command that prepares or runs an application; `own` are a phase's settings."""
+    common = {"seed": row["seed"], "seconds": row["seconds"]}
+    settings = row.get("settings", {}) | (own or {})
+    text = json.dumps({"place": common | place, "settings": settings})
+    program = str(HERE / "run_application.py")
+    return [sys.executable, program, row["application"], verb, text]
+
+
+def runs_of(row: Row, place: dict[str, Any]) -> list[list[str]]:
+    """Return the commands of a run: one, or the row's phases in turn until its seconds are up."""
+    if "phases" not in row:
+        return [command_of(row, "run", place)]
+    commands, left = [], float(row["seconds"])
+    for number, phase in enumerate(itertools.cycle(row["phases"])):
+        if left <= 0:
+            break
+        part = {"seconds": min(left, phase["seconds"]), "phase": number}
+        commands.append(command_of(row, "run", place | part, phase.get("settings")))
+        left -= phase["seconds"]
+    return commands
 
 
 def capture_block(row: Row, stem: Path, work: Path) -> dict[str, Any]:
@@ -67,14 +78,14 @@ def capture_block(row: Row, stem: Path, work: Path) -> dict[str, Any]:
             "volume_bytes": size,
             "statistics": volume.statistics,
         }
-        subprocess.run(phase_of(row, "prepare", place), check=True)
+        subprocess.run(command_of(row, "prepare", place), check=True)
         # Nothing of the volume stays in the page cache.
         volume.unmount()
         volume.mount()
         time.sleep(0.2)
         run = time.time()
-        command = phase_of(row, "run", place)
-        subprocess.run(command, check=True, preexec_fn=limit.join)
+        for command in runs_of(row, place):
+            subprocess.run(command, check=True, preexec_fn=limit.join)
         subprocess.run(["sync", "-f", str(volume.folder)], check=True)
         ended = time.time()
     finally:
@@ -98,8 +109,8 @@ def capture_syscalls(row: Row, stem: Path, work: Path) -> dict[str, Any]:
     data.mkdir()
     place = {"data": str(data), "scratch": str(work)}
     trace = syscalls.command(work / "trace")
-    subprocess.run(phase_of(row, "prepare", place), check=True)
-    subprocess.run([*trace, *phase_of(row, "run", place)], check=True)
+    subprocess.run(command_of(row, "prepare", place), check=True)
+    subprocess.run([*trace, *command_of(row, "run", place)], check=True)
     found = list(syscalls.accesses(work / "trace", data))
     if not found:
         raise NotPermittedError("strace: found no access, expected some; is tracing permitted?")

@@ -52,7 +52,7 @@ def read_whole(path: Path) -> int:
 
 @dataclass(frozen=True)
 class Place:
-    """Where an application works, for how long, and its seed."""
+    """Where an application works, for how long, and its seed; `phase` counts its runs before."""
 
     data: Path
     scratch: Path
@@ -60,6 +60,7 @@ class Place:
     seconds: float
     volume_bytes: int = 0
     statistics: str = ""
+    phase: int = 0
 
 
 @dataclass
@@ -93,6 +94,11 @@ class Application:
         """Do the work that is captured."""
         raise NotImplementedError
 
+    def pause(self, rng: random.Random, per_second: float) -> None:
+        """Wait for the next operation of a worker; 0 per second does not wait."""
+        if per_second > 0.0:
+            time.sleep(max(0.0, min(rng.expovariate(per_second), self.left())))
+
     def written_bytes(self) -> int:
         """Return the bytes written to the volume so far, by the loop device's count."""
         return int(Path(self.place.statistics).read_text().split()[6]) * SECTOR
@@ -110,7 +116,8 @@ class Application:
             return child
         code = 1
         try:
-            work(number, random.Random(self.place.seed * 1000 + number))
+            seed = self.place.seed * 1000 + self.place.phase * 100 + number
+            work(number, random.Random(seed))
             code = 0
         except BaseException:
             traceback.print_exc()

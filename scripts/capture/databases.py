@@ -111,11 +111,15 @@ class Postgres(Application):
 
 @dataclass
 class Oltp(Postgres):
-    """Transactions in the manner of TPC-B, look-ups, ranges and batches; rows by Zipf's law."""
+    """Transactions in the manner of TPC-B, look-ups, ranges and batches; rows by Zipf's law.
+
+    `per_second` bounds the transactions of all clients; 0 does not.
+    """
 
     name = "oltp"
     scale: int = 80
     clients: int = 8
+    per_second: float = 0.0
     alpha: float = 1.05
     update: int = 50
     lookup: int = 35
@@ -178,7 +182,9 @@ class Oltp(Postgres):
                 "-M",
                 "prepared",
             ]
-            seed = f"--random-seed={self.place.seed}"
+            if self.per_second > 0.0:
+                clients += ["-R", str(self.per_second)]
+            seed = f"--random-seed={self.place.seed * 1000 + self.place.phase}"
             self.call("pgbench", *clients, seed, *self.scripts())
         finally:
             self.down()

@@ -21,7 +21,10 @@ SEARCHED_MOST = 300
 
 @dataclass
 class Mail(Application):
-    """Workers on mailboxes whose popularity follows Zipf's law."""
+    """Workers on mailboxes whose popularity follows Zipf's law.
+
+    `per_second` bounds the operations of all workers; 0 does not.
+    """
 
     name = "mail"
     boxes: int = 300
@@ -29,6 +32,7 @@ class Mail(Application):
     mean_kb: float = 14.0
     alpha: float = 0.9
     workers: int = 8
+    per_second: float = 0.0
     deliver: int = 28
     read: int = 42
     append: int = 10
@@ -65,8 +69,9 @@ class Mail(Application):
         """Do one piece of work after another."""
         popular = Zipf(self.boxes, self.alpha, self.place.seed)
         weights = [getattr(self, kind) for kind in KINDS]
-        serial = 10**9 * (number + 1)
+        serial = 10**9 * (number + 1) + 10**7 * self.place.phase
         while self.left() > 0:
+            self.pause(rng, self.per_second / self.workers)
             box = self.box(popular.draw(rng))
             kind = rng.choices(KINDS, weights)[0]
             serial += 1

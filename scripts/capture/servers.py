@@ -52,7 +52,10 @@ end
 
 @dataclass
 class File(Application):
-    """Whole files created and read, appends, deletes, stats; nothing is synced."""
+    """Whole files created and read, appends, deletes, stats; nothing is synced.
+
+    `per_second` bounds the operations of all workers; 0 does not.
+    """
 
     name = "file"
     files: int = 7000
@@ -60,6 +63,7 @@ class File(Application):
     append_kb: float = 16.0
     alpha: float = 0.8
     workers: int = 8
+    per_second: float = 0.0
     create: int = 20
     read: int = 45
     append: int = 15
@@ -91,6 +95,7 @@ class File(Application):
         popular = Zipf(self.files, self.alpha, self.place.seed)
         weights = [getattr(self, kind) for kind in KINDS]
         while self.left() > 0:
+            self.pause(rng, self.per_second / self.workers)
             path = self.path(popular.draw(rng))
             kind = rng.choices(KINDS, weights)[0]
             try:
