@@ -44,8 +44,9 @@ TEST_EXTENSION := $(if $(wildcard $(VENV)/.extension-release),release,$(TEST_PRO
 PAPERS ?= shiro soft-qos icache oc-cache rc-rnn
 FIGURES_OUT ?= results
 
-.PHONY: help demo test test-rust test-python newcomer fmt fmt-check lint types tidy generate \
-	check-generated develop figures figures-smoke bench bench-smoke fuzz fuzz-smoke wheel clean
+.PHONY: help demo test test-rust test-python answers newcomer fmt fmt-check lint types tidy \
+	generate check-generated develop figures figures-smoke bench bench-smoke fuzz fuzz-smoke \
+	wheel clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
@@ -76,6 +77,9 @@ test-rust: ## the Rust tests alone
 test-python: ## the Python tests alone
 	@$(MAKE) --no-print-directory develop EXTENSION_PROFILE=$(TEST_EXTENSION)
 	cd python && ../$(BIN)/python -m pytest
+
+answers: develop ## compare answers, and the papers' small tables, with those that are kept
+	cd python && ../$(BIN)/python -m pytest tests/test_answers.py tests/test_reproduced_answers.py
 
 fmt: $(INSTALLED) ## format all sources
 	cargo fmt --all

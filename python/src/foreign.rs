@@ -183,6 +183,8 @@ impl Class {
                 Value::Float(number) => keywords.set_item(key, number)?,
                 Value::Bool(flag) => keywords.set_item(key, flag)?,
                 Value::Text(text) => keywords.set_item(key, text)?,
+                // Schemes have no such settings.
+                other => keywords.set_item(key, other.to_string())?,
             }
         }
         let made = self.call.bind(py).call((capacity_blocks,), Some(&keywords))?;

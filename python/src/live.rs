@@ -8,8 +8,11 @@ use crate::foreign::Loader;
 use cachewright_cache::live::{self, Answer as Found, MAX_POOL_BLOCKS, Parts};
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_experiment::ExperimentError;
-use cachewright_experiment::spec::Named;
-use cachewright_types::{Bytes, Nanos, Op, Request, Seed, Size, TenantId, parse_bytes, parse_size};
+use cachewright_experiment::spec;
+use cachewright_types::declare::Kind;
+use cachewright_types::{
+    Bytes, Nanos, Op, Request, Seed, Size, TenantId, Value, parse_bytes, parse_size,
+};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use std::path::Path;
@@ -250,13 +253,14 @@ impl LiveCache {
             size.filter(|size| size.0.is_power_of_two() && (512..=1 << 30).contains(&size.0));
         let expected = "a power of two from 512B to 1GiB";
         let block_bytes = size.ok_or_else(|| refused("block", block, expected))?.0;
-        let modes = WriteMode::ALL.map(WriteMode::name).join(", ");
-        let mode = WriteMode::from_name(write).ok_or_else(|| refused("write", write, &modes))?;
+        let modes = WriteMode::words().join(", ");
+        let mode = WriteMode::read(&Value::Text(write.to_owned()));
+        let mode = mode.map_err(|_| refused("write", write, &modes))?;
         if names.is_empty() || names.len() > MAX_TENANTS {
             let found = names.len().to_string();
             return Err(refused("tenants", &found, &format!("1 to {MAX_TENANTS} tenants")));
         }
-        let named = Named::from_option("policy", policy).map_err(SpecError::new_err)?;
+        let named = spec::scheme_of_option("policy", policy).map_err(SpecError::new_err)?;
         let refuse = |error: String| SpecError::new_err(format!("`policy`: {error}"));
         let loader = Loader::new(load);
         let code = loader.policies().find(&named, Path::new("")).map_err(refuse)?;

@@ -5,7 +5,7 @@
 //! `{name, doc, source, needs, settings: [{name, doc, unit, default, low, high}]}`.
 
 use crate::errors::SpecError;
-use cachewright_types::SettingSpec;
+use cachewright_types::Key;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
@@ -25,10 +25,10 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// The replacement policies.
 #[pyfunction]
 fn policies() -> String {
-    use cachewright_policy::registry::{entries, setting_specs};
+    use cachewright_policy::registry::{entries, keys};
     let list = entries().into_iter().map(|entry| {
         let needs: Vec<&str> = entry.needs.iter().map(|need| need.word()).collect();
-        let specs = setting_specs(entry.name).unwrap_or_default();
+        let specs = keys(entry.name).unwrap_or_default();
         json!({"name": entry.name, "doc": entry.doc, "source": entry.source, "needs": needs,
                "settings": settings(&specs)})
     });
@@ -38,10 +38,10 @@ fn policies() -> String {
 /// The partitioners.
 #[pyfunction]
 fn partitions() -> String {
-    use cachewright_partition::registry::{entries, setting_specs};
+    use cachewright_partition::registry::{entries, keys};
     let list = entries().into_iter().map(|entry| {
         let needs: Vec<&str> = entry.needs.iter().map(|need| need.word()).collect();
-        let specs = setting_specs(entry.name).unwrap_or_default();
+        let specs = keys(entry.name).unwrap_or_default();
         json!({"name": entry.name, "doc": entry.doc, "source": entry.source, "needs": needs,
                "settings": settings(&specs)})
     });
@@ -51,10 +51,10 @@ fn partitions() -> String {
 /// The layouts of tenants on a drive's channels.
 #[pyfunction]
 fn layouts() -> String {
-    use cachewright_layout::registry::{entries, setting_specs};
+    use cachewright_layout::registry::{entries, keys};
     let list = entries().into_iter().map(|entry| {
         let needs: Vec<&str> = entry.needs.iter().map(|need| need.word()).collect();
-        let specs = setting_specs(entry.name).unwrap_or_default();
+        let specs = keys(entry.name).unwrap_or_default();
         json!({"name": entry.name, "doc": entry.doc, "source": entry.source, "needs": needs,
                "settings": settings(&specs)})
     });
@@ -64,10 +64,10 @@ fn layouts() -> String {
 /// The characterizers of workloads.
 #[pyfunction]
 fn characterizers() -> String {
-    use cachewright_characterize::registry::{entries, setting_specs};
+    use cachewright_characterize::registry::{entries, keys};
     let list = entries().into_iter().map(|entry| {
         let needs: Vec<&str> = entry.needs.iter().map(|need| need.word()).collect();
-        let specs = setting_specs(entry.name).unwrap_or_default();
+        let specs = keys(entry.name).unwrap_or_default();
         json!({"name": entry.name, "doc": entry.doc, "source": entry.source, "needs": needs,
                "settings": settings(&specs)})
     });
@@ -77,20 +77,20 @@ fn characterizers() -> String {
 /// The separations of flash pages by lifetime.
 #[pyfunction]
 fn separations() -> String {
-    use cachewright_ftl::separation::{entries, setting_specs};
+    use cachewright_ftl::separation::{entries, keys};
     let list = entries().into_iter();
-    Value::from_iter(list.map(|entry| flash(entry, setting_specs(entry.name)))).to_string()
+    Value::from_iter(list.map(|entry| flash(entry, keys(entry.name)))).to_string()
 }
 
 /// The policies that pick the superblock to clean.
 #[pyfunction]
 fn reclaims() -> String {
-    use cachewright_ftl::reclaim::{entries, setting_specs};
+    use cachewright_ftl::reclaim::{entries, keys};
     let list = entries().into_iter();
-    Value::from_iter(list.map(|entry| flash(entry, setting_specs(entry.name)))).to_string()
+    Value::from_iter(list.map(|entry| flash(entry, keys(entry.name)))).to_string()
 }
 
-fn flash(entry: &cachewright_ftl::Entry, specs: Option<Vec<SettingSpec>>) -> Value {
+fn flash(entry: &cachewright_ftl::Entry, specs: Option<Vec<Key>>) -> Value {
     use cachewright_ftl::Need;
     let word = |need: &Need| match need {
         Need::Future => "future",
@@ -131,10 +131,11 @@ fn formats() -> String {
     Value::from_iter(list).to_string()
 }
 
-fn settings(specs: &[SettingSpec]) -> Value {
+fn settings(specs: &[Key]) -> Value {
     Value::from_iter(specs.iter().map(|spec| {
-        json!({"name": spec.name, "doc": spec.doc, "unit": spec.unit, "default": spec.default,
-               "low": spec.low, "high": spec.high})
+        let (low, high) = spec.range.unwrap_or((0.0, 1.0));
+        json!({"name": spec.name, "doc": spec.doc, "unit": spec.unit,
+               "default": spec.default_number(), "low": low, "high": high})
     }))
 }
 

@@ -10,7 +10,7 @@ use cachewright_policy::{entries, visit};
 use cachewright_system::{BlockKind, EngineLane, Lane, Recorder, Recording};
 use cachewright_trace::merge::{TenantInput, Workload, WorkloadBatch};
 use cachewright_trace::{OpenOptions, formats};
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId};
 
 /// Two tenants with reads, writes, trims and flushes of one to three blocks.
@@ -174,14 +174,14 @@ fn dense_replay_and_live_cache_decide_alike() {
     let foresees = [Need::Future, Need::Benefit];
     let blind = |entry: &&Entry| !entry.needs.iter().any(|need| foresees.contains(need));
     for entry in entries().into_iter().filter(blind) {
-        for mode in WriteMode::ALL {
+        for mode in WriteMode::ALL.iter().copied() {
             for quotas in quotas.clone() {
                 let both = Both { recording: &recording, requests: &requests, mode, quotas };
                 visit(entry.name, &[], both).unwrap();
             }
         }
     }
-    for mode in WriteMode::ALL {
+    for mode in WriteMode::ALL.iter().copied() {
         for quotas in quotas.clone() {
             let both = Both { recording: &recording, requests: &requests, mode, quotas };
             both.visit::<Picky>(NoSettings {});

@@ -1,14 +1,15 @@
 //! Pages made from the registries, with a write and a check mode.
 //!
 //! For: `docs/registries.md`, the table of every policy, partitioner, layout, characterizer,
-//! separation and reclaim policy with its settings, `docs/devices.md` ([`devices`]) and
-//! `docs/formats.md` ([`formats`]). Must never know: what they do beyond their entries. A page that
+//! separation and reclaim policy with its settings, `docs/devices.md` ([`devices`]),
+//! `docs/formats.md` ([`formats`]) and `docs/stack-file.md` ([`stack_file`]). Must never know: what they do beyond their entries. A page that
 //! differs from the code is stale.
 
 mod devices;
 mod formats;
+mod stack_file;
 
-use cachewright_types::SettingSpec;
+use cachewright_types::Key;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -21,14 +22,18 @@ struct Scheme {
     doc: &'static str,
     source: &'static str,
     needs: String,
-    settings: Vec<SettingSpec>,
+    settings: Vec<Key>,
 }
 
 /// Writes the stale pages below `root`, or only names them when `check` is set.
 pub fn pages(root: &Path, check: bool) -> io::Result<Vec<String>> {
     let mut stale = Vec::new();
-    let pages =
-        [(PAGE, registries()), (devices::PAGE, devices::page()), (formats::PAGE, formats::page())];
+    let pages = [
+        (PAGE, registries()),
+        (devices::PAGE, devices::page()),
+        (formats::PAGE, formats::page()),
+        (stack_file::PAGE, stack_file::page()),
+    ];
     for (name, fresh) in pages {
         let path = root.join(name);
         if fs::read_to_string(&path).is_ok_and(|current| current == fresh) {
@@ -53,7 +58,7 @@ macro_rules! schemes {
                 doc: entry.doc,
                 source: entry.source,
                 needs: words(entry.needs),
-                settings: registry::setting_specs(entry.name).unwrap_or_default(),
+                settings: registry::keys(entry.name).unwrap_or_default(),
             })
             .collect::<Vec<Scheme>>()
     }};
@@ -113,14 +118,13 @@ fn section(page: &mut String, title: &str, schemes: Vec<Scheme>) {
     for scheme in &schemes {
         for setting in &scheme.settings {
             page.push_str(&format!(
-                "| `{}` | `{}` | {} | {} | {} | {}..={} |\n",
+                "| `{}` | `{}` | {} | {} | {} | {} |\n",
                 scheme.name,
                 setting.name,
                 setting.doc,
                 setting.unit,
-                setting.default,
-                setting.low,
-                setting.high
+                setting.default_text().trim_matches('"'),
+                setting.accepted
             ));
         }
     }
@@ -134,7 +138,7 @@ mod tests {
     fn a_stale_page_is_named_and_then_written() {
         let root = std::env::temp_dir().join(format!("xtask-generate-{}", std::process::id()));
         fs::create_dir_all(root.join("docs")).unwrap();
-        let every = [PAGE, devices::PAGE, formats::PAGE];
+        let every = [PAGE, devices::PAGE, formats::PAGE, stack_file::PAGE];
         assert_eq!(pages(&root, true).unwrap(), every);
         assert!(!root.join(PAGE).exists(), "checking writes nothing");
         assert_eq!(pages(&root, false).unwrap(), every);

@@ -3,11 +3,12 @@
 //! For: `docs/devices.md`. Must never know: how a device works. Tables come from the registries of
 //! the code; models that share their parameters share one table.
 
-use cachewright_device::parameters::{Parameter, Parameters};
 use cachewright_device::store::StoreSettings;
 use cachewright_device::{ArraySettings, MODELS};
 use cachewright_system::ssd::DataCacheParams;
 use cachewright_system::timed::MachineSettings;
+use cachewright_types::Key;
+use cachewright_types::declare::Declared;
 
 /// The page, relative to the root.
 pub const PAGE: &str = "docs/devices.md";
@@ -40,7 +41,7 @@ pub fn page() -> String {
     page.push_str("\n## Parameters\n");
     let mut told: Vec<Vec<&str>> = Vec::new();
     for model in &MODELS {
-        let table = model.table();
+        let table = model.keys();
         let keys: Vec<&str> = table.iter().map(|entry| entry.name).collect();
         if told.contains(&keys) {
             continue;
@@ -51,20 +52,20 @@ pub fn page() -> String {
         section(&mut page, &names.join(", "), &table);
         told.push(keys);
     }
-    section(&mut page, "Several devices as one, beside the model's own", &ArraySettings::table());
-    section(&mut page, "The data cache of a drive", &DataCacheParams::table());
-    section(&mut page, "Machines of a cache and backing devices", &MachineSettings::table());
-    section(&mut page, "Log-structured stores (`flash-store`)", &StoreSettings::table());
+    section(&mut page, "Several devices as one, beside the model's own", &ArraySettings::keys());
+    section(&mut page, "The data cache of a drive", &DataCacheParams::keys());
+    section(&mut page, "Machines of a cache and backing devices", &MachineSettings::keys());
+    section(&mut page, "Log-structured stores (`flash-store`)", &StoreSettings::keys());
     page
 }
 
 /// Whether the model of that name has these parameters.
 fn shares(name: &str, keys: &[&str]) -> bool {
     let model = MODELS.iter().find(|model| model.name == name);
-    model.is_some_and(|model| model.table().iter().map(|entry| entry.name).eq(keys.iter().copied()))
+    model.is_some_and(|model| model.keys().iter().map(|entry| entry.name).eq(keys.iter().copied()))
 }
 
-fn section(page: &mut String, title: &str, table: &[Parameter]) {
+fn section(page: &mut String, title: &str, table: &[Key]) {
     page.push_str(&format!("\n### {title}\n\n"));
     page.push_str(
         "| key | meaning | unit | default | accepted | source |\n|---|---|---|---|---|---|\n",
@@ -80,7 +81,7 @@ fn section(page: &mut String, title: &str, table: &[Parameter]) {
             entry.name,
             entry.doc,
             entry.unit,
-            entry.default.trim_matches('"'),
+            entry.default_text().trim_matches('"'),
             entry.accepted,
             entry.source
         ));
@@ -96,7 +97,7 @@ mod tests {
         let page = page();
         for model in &MODELS {
             assert!(page.contains(&format!("| `{}` | {}", model.name, model.doc)));
-            for entry in model.table() {
+            for entry in model.keys() {
                 assert!(page.contains(&format!("| `{}` | {}", entry.name, entry.doc)));
             }
         }

@@ -30,13 +30,14 @@ const ALL_BUT_SERVE: &[&str] = &[
     "signal",
     "characterize",
     "ftl",
+    "stack",
     "device",
     "system",
     "experiment",
 ];
 
 /// Every room. A crate that is not in the table is refused.
-pub const ROOMS: [Room; 23] = [
+pub const ROOMS: [Room; 24] = [
     Room { folder: "crates/base/types/", uses: &[] },
     Room { folder: "crates/base/trace/", uses: BASE },
     Room { folder: "crates/base/infer/", uses: BASE },
@@ -49,6 +50,10 @@ pub const ROOMS: [Room; 23] = [
     Room { folder: "crates/decide/characterize/", uses: &["types", "infer"] },
     Room { folder: "crates/decide/layout/", uses: BASE },
     Room { folder: "crates/decide/ftl/", uses: &["types", "infer"] },
+    Room {
+        folder: "crates/decide/stack/",
+        uses: &["types", "trace", "policy", "cache", "partition", "layout", "characterize", "ftl"],
+    },
     Room { folder: "crates/simulate/device/", uses: &["types", "measure", "ftl"] },
     Room {
         folder: "crates/simulate/system/",
@@ -99,8 +104,10 @@ pub const ROOMS: [Room; 23] = [
             "layout",
             "characterize",
             "ftl",
+            "stack",
             "device",
             "system",
+            "experiment",
         ],
     },
 ];

@@ -3,18 +3,18 @@
 //! For: identifiers, requests, units, settings and seeds. Must never know: files, clocks, threads,
 //! policies, devices. Units are in the type or the last word of the name.
 
+pub mod declare;
 pub mod ids;
 pub mod registry;
 pub mod request;
 pub mod seed;
-pub mod settings;
 pub mod units;
 
+pub use declare::{Key, SettingError, Value};
 pub use ids::{BlockId, TenantId};
 pub use registry::RegistryError;
 pub use request::{Op, Request};
 pub use seed::{Rng, Seed};
-pub use settings::{Setting, SettingError, SettingSpec, Value};
 pub use units::{Bytes, Nanos, Size, UnitError, parse_bytes, parse_duration, parse_size};
 
 /// The registered name nearest to `wanted`, if any is near enough to be worth suggesting.

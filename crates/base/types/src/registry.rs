@@ -4,7 +4,7 @@
 //! table offers. Must never know: any scheme or stage. A stage lists its schemes once through
 //! [`registry!`](crate::registry!); adding a scheme is one file and one line there.
 
-use crate::settings::Settings;
+use crate::declare::Declared;
 use crate::{SettingError, Value, nearest};
 use thiserror::Error;
 
@@ -42,7 +42,7 @@ pub enum RegistryError {
         /// The stage.
         stage: &'static str,
         /// The scheme.
-        name: &'static str,
+        name: String,
         /// The refusal.
         error: SettingError,
     },
@@ -78,16 +78,23 @@ pub fn unknown<N>(stage: &'static str, name: &str, entries: &[&'static Entry<N>]
     RegistryError::Unknown { stage, name: name.to_owned(), known: names.join(", "), hint }
 }
 
+/// Every setting of a scheme with its value; nothing for a setting without one.
+pub type Resolved = Vec<(&'static str, Option<Value>)>;
+
 /// A scheme's settings: its defaults with `pairs` set over them.
-pub fn settings<S: Settings>(
+pub fn settings<S: Declared>(
     stage: &'static str,
-    name: &'static str,
+    name: &str,
     pairs: &[(String, Value)],
 ) -> Result<S, RegistryError> {
-    S::from_pairs(pairs).map_err(|error| RegistryError::Setting { stage, name, error })
+    S::from_pairs(pairs).map_err(|error| RegistryError::Setting {
+        stage,
+        name: name.to_owned(),
+        error,
+    })
 }
 
-/// Makes a stage's `entries`, `entry` and `setting_specs` from the list of its schemes. Where it
+/// Makes a stage's `entries`, `entry`, `resolved` and `keys` from the list of its schemes. Where it
 /// stands, `Entry` is the stage's entry type, `Registered` its trait with `ENTRY` and `Settings`.
 #[macro_export]
 macro_rules! registry {
@@ -102,11 +109,24 @@ macro_rules! registry {
             $crate::registry::find($stage, name, entries())
         }
 
-        /// The settings of a scheme, or nothing if there is no such scheme.
-        pub fn setting_specs(name: &str) -> Option<Vec<$crate::SettingSpec>> {
+        /// Every setting of a scheme under `pairs`. Errors: no such scheme; a setting is refused.
+        pub fn resolved(
+            name: &str,
+            pairs: &[(String, $crate::Value)],
+        ) -> Result<$crate::registry::Resolved, $crate::registry::RegistryError> {
             $(if <$scheme as Registered>::ENTRY.name == name {
                 type Scheme = <$scheme as Registered>::Settings;
-                return Some(<Scheme as $crate::settings::Settings>::specs());
+                let settings = $crate::registry::settings::<Scheme>($stage, name, pairs)?;
+                return Ok($crate::declare::Declared::values(&settings));
+            })*
+            entry(name).map(|_| Vec::new())
+        }
+
+        /// The settings of a scheme, or nothing if there is no such scheme.
+        pub fn keys(name: &str) -> Option<Vec<$crate::Key>> {
+            $(if <$scheme as Registered>::ENTRY.name == name {
+                type Scheme = <$scheme as Registered>::Settings;
+                return Some(<Scheme as $crate::declare::Declared>::keys());
             })*
             None
         }

@@ -10,7 +10,7 @@
 //! near. A request is compared with all remembered ones, O(128) and without branches.
 
 use crate::is_heard;
-use cachewright_types::{Request, settings};
+use cachewright_types::{Request, declare};
 
 /// How a request lies to those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,15 +42,15 @@ impl Class {
     }
 }
 
-settings! {
+declare! {
     /// Settings of the classes of requests.
     pub struct ClassSettings {
         /// a request larger than this is sequential
-        large_kib: u32 = 64, "KiB", 1 ..= 1048576_u32;
+        large_kib: u32 = 64, "KiB", 1 ..= 1048576;
         /// a gap up to this makes a request strided
-        gap_kib: u32 = 64, "KiB", 0 ..= 1048576_u32;
+        gap_kib: u32 = 64, "KiB", 0 ..= 1048576;
         /// earlier requests that are looked at
-        remembered: u32 = 128, "requests", 1 ..= 4096_u32;
+        remembered: u32 = 128, "requests", 1 ..= 4096;
     }
 }
 

@@ -8,7 +8,7 @@ use crate::counts::{BINS, Counts, bin};
 use crate::registry::{Entry, Need, Registered};
 use crate::{Features, is_write, log2_bytes};
 use cachewright_types::Request;
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 
 const NAMES: [&str; BINS + 2] =
     ["never", "once", "to_3_times", "to_7_times", "more_often", "write", "size"];

@@ -7,7 +7,7 @@
 use crate::Features;
 use crate::registry::{Entry, Need, Registered};
 use cachewright_types::Request;
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 
 const NAMES: [&str; 8] =
     ["to_4kib", "to_8kib", "to_16kib", "to_32kib", "to_64kib", "to_128kib", "to_256kib", "larger"];

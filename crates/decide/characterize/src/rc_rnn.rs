@@ -9,7 +9,7 @@
 
 use crate::registry::{Entry, Need, Registered};
 use crate::{Features, is_write, log2_bytes};
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 use cachewright_types::{Nanos, Request};
 
 const NAMES: [&str; 5] = ["gap", "jump", "address", "size", "write"];

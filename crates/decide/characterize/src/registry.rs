@@ -5,8 +5,8 @@
 
 use crate::windowed::Windowed;
 use crate::{Characterizer, Features};
+use cachewright_types::declare::Declared;
 use cachewright_types::registry::{settings, unknown};
-use cachewright_types::settings::Settings;
 use cachewright_types::{RegistryError, Value};
 
 /// What a characterizer needs beyond requests.
@@ -31,7 +31,7 @@ pub type Entry = cachewright_types::registry::Entry<Need>;
 /// What a characterizer of the registry sees of requests; [`Windowed`] judges windows of it.
 pub trait Registered: Features + Sized + 'static {
     /// Its settings.
-    type Settings: Settings;
+    type Settings: Declared;
     /// Its facts.
     const ENTRY: Entry;
     /// One that has heard nothing.

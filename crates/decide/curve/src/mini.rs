@@ -15,9 +15,9 @@ use crate::shards::{Index, new_index};
 use crate::{Curve, CurveError, Curves, Provenance};
 use cachewright_policy::registry::{self, PolicyVisitor, Registered};
 use cachewright_policy::{Access, NEVER, Need, Verdict};
-use cachewright_types::{BlockId, Seed, Value, settings};
+use cachewright_types::{BlockId, Seed, Value, declare};
 
-settings! {
+declare! {
     /// Settings of miniature simulation.
     pub struct MiniSettings {
         /// share of the blocks in each sample, where sizes allow
@@ -29,7 +29,7 @@ settings! {
         /// samples averaged; their spread makes the interval
         salts: u32 = 4, "samples", 1 ..= 16;
         /// raise the rate where minima ask for it; else refuse
-        escalate: bool = true, "", 0 ..= 1;
+        escalate: bool = true, "";
     }
 }
 
@@ -343,19 +343,20 @@ fn lacking(need: &Need) -> Option<&'static str> {
 /// kind stays, to be refused as usual.
 fn scaled_settings(policy: &str, pairs: &[(String, Value)], rate: f64) -> Vec<(String, Value)> {
     let mut scaled = pairs.to_vec();
-    let specs = registry::setting_specs(policy).unwrap_or_default();
+    let specs = registry::keys(policy).unwrap_or_default();
     for spec in specs.iter().filter(|spec| spec.unit == "accesses" && rate < 1.0) {
         let at = scaled.iter().position(|(key, _)| key == spec.name);
         let value = match at.map(|at| &scaled[at].1) {
-            None => spec.default,
+            None => spec.default_number(),
             Some(Value::Int(count)) => *count as f64,
             Some(Value::Float(count)) => *count,
             Some(_) => continue,
         };
-        if !(spec.low..=spec.high).contains(&value) {
+        let Some((low, high)) = spec.range else { continue };
+        if !(low..=high).contains(&value) {
             continue;
         }
-        let value = Value::Int((value * rate).round().max(spec.low) as i64);
+        let value = Value::Int((value * rate).round().max(low) as i64);
         match at {
             Some(at) => scaled[at].1 = value,
             None => scaled.push((spec.name.to_owned(), value)),

@@ -10,12 +10,12 @@
 use crate::curve::MIN_SCALED_BLOCKS;
 use crate::sample::{Circle, rate, threshold, together};
 use crate::{Curve, Curves, Provenance, StackDistance};
-use cachewright_types::{BlockId, Seed, settings};
+use cachewright_types::{BlockId, Seed, declare};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use std::collections::BinaryHeap;
 
-settings! {
+declare! {
     /// Settings of fixed-rate SHARDS.
     pub struct ShardsRateSettings {
         /// share of the blocks in each sample
@@ -25,7 +25,7 @@ settings! {
     }
 }
 
-settings! {
+declare! {
     /// Settings of fixed-size SHARDS.
     pub struct ShardsSizeSettings {
         /// most blocks in each sample

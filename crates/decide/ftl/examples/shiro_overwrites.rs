@@ -15,7 +15,7 @@ use cachewright_ftl::separation::shiro::{
 };
 use cachewright_ftl::separation::{Registered, SeparationVisitor, visit};
 use cachewright_ftl::{Ftl, Geometry, HostRequest, NoSink, Separation, reclaim};
-use cachewright_types::settings::Settings;
+use cachewright_types::declare::Declared;
 use cachewright_types::{Seed, Value};
 use common::{Comparing, Op, PAGE_BYTES, Precision, Request, Trace};
 use std::error::Error;

@@ -7,7 +7,7 @@
 
 use crate::registry::{Entry, Need, Registered};
 use crate::{Channels, Layout, Map, Refusal, TenantView, Wish};
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 
 /// Channels as the stack file says.
 #[derive(Clone, Debug)]

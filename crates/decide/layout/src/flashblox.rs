@@ -10,7 +10,7 @@
 use crate::dedicated::Free;
 use crate::registry::{Entry, Need, Registered};
 use crate::{Channels, Layout, Map, Refusal, TenantView};
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 
 /// Whole channels by need.
 #[derive(Clone, Debug)]

@@ -15,15 +15,15 @@
 use crate::dedicated::Free;
 use crate::registry::{Entry, Need, Registered};
 use crate::{Channels, Layout, Map, Refusal, Share, TenantView};
-use cachewright_types::settings;
+use cachewright_types::declare;
 
-settings! {
+declare! {
     /// Settings of `on-demand`.
     pub struct OnDemandSettings {
         /// share of a channel (W_u) from which what is left of a need gets a channel of its own
         watermark: f64 = 0.5, "ratio", 0.0 ..= 1.0;
         /// whether the pool also lies on channels that nobody has, until somebody comes for them
-        lend: bool = false, "", 0 ..= 1;
+        lend: bool = false, "";
     }
 }
 

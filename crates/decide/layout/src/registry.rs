@@ -4,8 +4,8 @@
 //! layout is one file and one line in `layouts!` below.
 
 use crate::Layout;
+use cachewright_types::declare::Declared;
 use cachewright_types::registry::{settings, unknown};
-use cachewright_types::settings::Settings;
 use cachewright_types::{RegistryError, Value};
 
 /// What a layout needs beyond weights and wishes.
@@ -30,7 +30,7 @@ pub type Entry = cachewright_types::registry::Entry<Need>;
 /// A layout that stands in the registry.
 pub trait Registered: Layout + Sized + 'static {
     /// Its settings.
-    type Settings: Settings;
+    type Settings: Declared;
     /// Its facts.
     const ENTRY: Entry;
     /// The layout under its settings.

@@ -5,7 +5,7 @@
 
 use crate::registry::{Entry, Registered};
 use crate::{Channels, Layout, Map, Refusal, Share, TenantView};
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 
 /// One pool of all channels.
 #[derive(Clone, Debug)]

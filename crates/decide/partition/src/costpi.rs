@@ -13,7 +13,7 @@
 use crate::registry::{Entry, Registered};
 use crate::{Partitioner, Quotas, TenantView, share};
 use cachewright_types::Seed;
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 
 /// Equal slots for some, what is left for the others together.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@
 use crate::registry::{Entry, Registered};
 use crate::{Partitioner, Quotas, TenantView, share};
 use cachewright_types::Seed;
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 
 /// Equal quotas; the first tenants get the remainder, one block each.
 #[derive(Clone, Debug)]

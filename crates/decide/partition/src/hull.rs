@@ -16,21 +16,21 @@ use crate::registry::{Entry, Need, Registered};
 use crate::{CurveKind, Partitioner, Quotas, Requirement, TenantView, share};
 use cachewright_curve::hull::{Hull, divide};
 use cachewright_curve::{Curve, Provenance};
-use cachewright_types::{Seed, settings};
+use cachewright_types::{Seed, declare};
 
-settings! {
+declare! {
     /// Settings of `hull`.
     pub struct HullSettings {
         /// minimise the sum of miss ratios as in the paper, not the number of misses
-        by_ratio: bool = false, "", 0 ..= 1;
+        by_ratio: bool = false, "";
         /// blocks that everyone keeps; less if the cache is too small
-        floor_blocks: u32 = 1, "blocks", 0 ..= 4294967295_u32;
+        floor_blocks: u32 = 1, "blocks", 0 ..= 4294967295;
         /// share of earlier intervals in the averaged curve; 0 uses the last interval alone
         smoothing: f64 = 0.5, "ratio", 0.0 ..= 0.99;
         /// curves of the cache's own policy, by miniature simulation, not of LRU
-        own_policy: bool = false, "", 0 ..= 1;
+        own_policy: bool = false, "";
         /// curves of the head of each trace (`replay.profile_share`) before the run, not intervals'
-        ahead: bool = false, "", 0 ..= 1;
+        ahead: bool = false, "";
         /// miss ratio that a cache full of blocks must save at the slope of the last one needed
         least_slope: f64 = 0.0, "ratio", 0.0 ..= 100.0;
     }

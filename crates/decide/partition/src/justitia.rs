@@ -26,15 +26,15 @@
 use crate::registry::{Entry, Need, Registered};
 use crate::share::most;
 use crate::{Asked, Partitioner, Quotas, Round, Rounds, TenantView};
-use cachewright_types::{Seed, settings};
+use cachewright_types::{Seed, declare};
 
-settings! {
+declare! {
     /// Settings of `justitia`.
     pub struct JustitiaSettings {
         /// write requests after which the victim tenant is chosen anew
-        victim_every: u32 = 100_000, "requests", 1 ..= 4294967295_u32;
+        victim_every: u32 = 100_000, "requests", 1 ..= 4294967295;
         /// pages given at once before the first write request; 8 MB of 8 KiB pages
-        reserve_pages: u32 = 1024, "pages", 0 ..= 4294967295_u32;
+        reserve_pages: u32 = 1024, "pages", 0 ..= 4294967295;
     }
 }
 

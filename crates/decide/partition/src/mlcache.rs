@@ -14,13 +14,13 @@ use crate::registry::{Entry, Need, Registered};
 use crate::{Models, Partitioner, Quotas, TenantView, share};
 use cachewright_infer::Kind;
 use cachewright_signal::BINS;
-use cachewright_types::{Seed, settings};
+use cachewright_types::{Seed, declare};
 
-settings! {
+declare! {
     /// Settings of `mlcache`.
     pub struct MlCacheSettings {
         /// blocks that everyone keeps; less if the cache is too small
-        floor_blocks: u32 = 1, "blocks", 0 ..= 4294967295_u32;
+        floor_blocks: u32 = 1, "blocks", 0 ..= 4294967295;
     }
 }
 

@@ -15,15 +15,15 @@
 
 use crate::registry::{Entry, Need, Registered};
 use crate::{Partitioner, Quotas, TenantView, share};
-use cachewright_types::{Seed, settings};
+use cachewright_types::{Seed, declare};
 
-settings! {
+declare! {
     /// Settings of `opt`.
     pub struct OptSettings {
         /// parts into which the cache is cut
-        granules: u32 = 10, "granules", 1 ..= 1000_u32;
+        granules: u32 = 10, "granules", 1 ..= 1000;
         /// blocks that everyone keeps; less if the cache is too small
-        floor_blocks: u32 = 1, "blocks", 0 ..= 4294967295_u32;
+        floor_blocks: u32 = 1, "blocks", 0 ..= 4294967295;
     }
 }
 

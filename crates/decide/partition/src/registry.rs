@@ -4,8 +4,8 @@
 //! asks. Adding a partitioner is one file and one line in `partitioners!` below.
 
 use crate::Partitioner;
+use cachewright_types::declare::Declared;
 use cachewright_types::registry::{settings, unknown};
-use cachewright_types::settings::Settings;
 use cachewright_types::{RegistryError, Seed, Value};
 
 /// What a partitioner needs beyond counts of accesses and hits.
@@ -73,7 +73,7 @@ pub type Entry = cachewright_types::registry::Entry<Need>;
 /// A partitioner that stands in the registry.
 pub trait Registered: Partitioner + Sized + 'static {
     /// Its settings, with defaults as in its source.
-    type Settings: Settings;
+    type Settings: Declared;
     /// Its facts.
     const ENTRY: Entry;
     /// A partitioner of `tenants` tenants that has seen nothing.

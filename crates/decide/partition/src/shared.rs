@@ -5,7 +5,7 @@
 use crate::registry::{Entry, Registered};
 use crate::{Partitioner, Quotas, TenantView};
 use cachewright_types::Seed;
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 
 /// One pool.
 #[derive(Clone, Debug)]

@@ -16,9 +16,9 @@ use crate::registry::{Entry, Need, Registered};
 use crate::steepest::steepest;
 use crate::{Partitioner, Quotas, TenantView, share};
 use cachewright_curve::Curve;
-use cachewright_types::{Seed, settings};
+use cachewright_types::{Seed, declare};
 
-settings! {
+declare! {
     /// Settings of `soft-qos-x`.
     pub struct SoftQosXSettings {
         /// share of earlier intervals in the averaged curve by which the rest is divided
@@ -26,7 +26,7 @@ settings! {
         /// how much of the distance from its goal so far a tenant's next target makes up for
         correction: f64 = 1.0, "ratio", 0.0 ..= 10.0;
         /// intervals without an access after which a tenant's blocks, but one, are lent; 0 is never
-        lend_after: u32 = 10, "intervals", 0 ..= 1000000_u32;
+        lend_after: u32 = 10, "intervals", 0 ..= 1000000;
         /// most of the cache that changes hands at one division, but for what goals need
         most_moved: f64 = 0.05, "ratio", 0.001 ..= 1.0;
     }

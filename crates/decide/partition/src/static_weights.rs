@@ -6,13 +6,13 @@
 use crate::registry::{Entry, Registered};
 use crate::{Partitioner, Quotas, TenantView, share};
 use cachewright_types::Seed;
-use cachewright_types::settings;
+use cachewright_types::declare;
 
-settings! {
+declare! {
     /// Settings of `static`.
     pub struct StaticSettings {
         /// blocks that everyone keeps, whatever its weight; less if the cache is too small
-        floor_blocks: u32 = 1, "blocks", 0 ..= 4294967295_u32;
+        floor_blocks: u32 = 1, "blocks", 0 ..= 4294967295;
     }
 }
 

@@ -19,7 +19,7 @@ use crate::registry::{Entry, Registered};
 use crate::{Access, Policy, Verdict};
 use cachewright_types::{BlockId, Seed};
 
-cachewright_types::settings! {
+cachewright_types::declare! {
     /// How much is remembered, and for how long.
     pub struct AccessFrequencySettings {
         /// blocks outside the cache whose counts are kept, as a multiple of the capacity

@@ -8,7 +8,7 @@
 use crate::far_first::FarFirst;
 use crate::registry::{Entry, Need, Registered};
 use crate::{Access, NEVER, Policy, Verdict};
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
 /// The next use stored for a block that is not in the cache. No access is the next one of an

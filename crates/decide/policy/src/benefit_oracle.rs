@@ -11,7 +11,7 @@
 use crate::least_first::LeastFirst;
 use crate::registry::{Entry, Need, Registered};
 use crate::{Access, Policy, Verdict};
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
 /// The oracle; see the top of the file.

@@ -7,7 +7,7 @@
 use crate::queue::Queue;
 use crate::registry::{Entry, Registered};
 use crate::{Access, Policy, Verdict};
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
 /// First in, first out.

@@ -12,8 +12,8 @@
 
 use crate::registry::{Entry, Need, Registered};
 use crate::{Access, Policy, Verdict};
-use cachewright_types::settings::Settings;
-use cachewright_types::{BlockId, Seed, SettingError, SettingSpec, Value};
+use cachewright_types::declare::Declared;
+use cachewright_types::{BlockId, Key, Seed, SettingError, Value};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -95,8 +95,8 @@ pub struct ForeignSettings {
     pub pairs: Vec<(String, Value)>,
 }
 
-impl Settings for ForeignSettings {
-    fn specs() -> Vec<SettingSpec> {
+impl Declared for ForeignSettings {
+    fn keys() -> Vec<Key> {
         Vec::new()
     }
 
@@ -106,7 +106,7 @@ impl Settings for ForeignSettings {
         Ok(())
     }
 
-    fn values(&self) -> Vec<(&'static str, f64)> {
+    fn values(&self) -> Vec<(&'static str, Option<Value>)> {
         Vec::new()
     }
 }

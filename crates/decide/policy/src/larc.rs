@@ -11,7 +11,7 @@
 use crate::links::Links;
 use crate::registry::{Entry, Registered};
 use crate::{Access, Policy, Verdict};
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
 /// Lists, which are also the tags of blocks; a block with tag [`OUT`] is in none.

@@ -9,13 +9,13 @@
 
 use crate::registry::{Entry, Registered};
 use crate::{Access, Policy, Verdict};
-use cachewright_types::settings::NoSettings;
-use cachewright_types::{BlockId, Seed, settings};
+use cachewright_types::declare::NoSettings;
+use cachewright_types::{BlockId, Seed, declare};
 
 /// The link of nothing.
 const NONE: u32 = u32::MAX;
 
-settings! {
+declare! {
     /// When counts are halved.
     pub struct LfuAgingSettings {
         /// average count of the resident blocks above which all counts are halved

@@ -19,7 +19,7 @@ use crate::registry::{Entry, Registered};
 use crate::{Access, Policy, Verdict};
 use cachewright_types::{BlockId, Seed};
 
-cachewright_types::settings! {
+cachewright_types::declare! {
     /// The share of LIRS's queue; the default is the paper's.
     pub struct LirsSettings {
         /// share of the cache for blocks that have not shown a short re-use distance

@@ -6,7 +6,7 @@
 use crate::links::Links;
 use crate::registry::{Entry, Registered};
 use crate::{Access, Policy, Verdict};
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
 /// Least recently used.

@@ -19,13 +19,13 @@ use crate::links::Links;
 use crate::registry::{Entry, Need, Registered};
 use crate::{Access, Asked, Policy, Verdict};
 use cachewright_characterize::{Class, Classes};
-use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId, settings};
+use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId, declare};
 
-settings! {
+declare! {
     /// Settings of ReCA.
     pub struct RecaSettings {
         /// requests after which the cache is configured anew
-        window: u32 = 1000, "requests", 1 ..= 10000000_u32;
+        window: u32 = 1000, "requests", 1 ..= 10000000;
         /// share of a window's requests above which their class makes the kind of workload
         rules: f64 = 0.5, "ratio", 0.25 ..= 1.0;
         /// accesses per block of the cache after which an unused block leaves first

@@ -5,8 +5,8 @@
 
 use crate::Policy;
 use crate::foreign::{Foreign, is_foreign};
+use cachewright_types::declare::Declared;
 use cachewright_types::registry::{settings, unknown};
-use cachewright_types::settings::Settings;
 use cachewright_types::{RegistryError, Seed, Value};
 
 /// What a policy needs beyond the accesses themselves.
@@ -44,7 +44,7 @@ pub type Entry = cachewright_types::registry::Entry<Need>;
 /// A policy that stands in the registry.
 pub trait Registered: Policy + Sized + 'static {
     /// Its settings, with defaults as in its source.
-    type Settings: Settings;
+    type Settings: Declared;
     /// Its facts.
     const ENTRY: Entry;
     /// An empty cache of `capacity_blocks`.
@@ -126,7 +126,7 @@ pub fn maker(name: &str, pairs: &[(String, Value)]) -> Result<Maker, RegistryErr
     visit(name, pairs, Making)
 }
 
-pub use table::{entries, setting_specs};
+pub use table::{entries, keys, resolved};
 
 /// The entry registered as `name`; one for all policies of code outside, which no table lists.
 pub fn entry(name: &str) -> Result<&'static Entry, RegistryError> {

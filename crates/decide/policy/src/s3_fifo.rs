@@ -23,7 +23,7 @@
 use crate::queue::Queue;
 use crate::registry::{Entry, Registered};
 use crate::{Access, Policy, Verdict};
-use cachewright_types::{BlockId, Seed, settings};
+use cachewright_types::{BlockId, Seed, declare};
 
 /// Hits since the block came into its queue, saturating.
 const HITS: u8 = 3;
@@ -32,7 +32,7 @@ const MAIN: u8 = 8;
 const RESIDENT: u8 = SMALL | MAIN;
 const GHOST: u8 = 16;
 
-settings! {
+declare! {
     /// The proportions of S3-FIFO.
     pub struct S3FifoSettings {
         /// share of the cache in which new blocks start

@@ -30,7 +30,7 @@ use crate::registry::{Entry, Registered};
 use crate::{Access, Policy, Verdict};
 use cachewright_types::{BlockId, Seed};
 
-cachewright_types::settings! {
+cachewright_types::declare! {
     /// What dm-cache takes from clocks and devices.
     pub struct SmqSettings {
         /// accesses that stand for one second
@@ -40,7 +40,7 @@ cachewright_types::settings! {
         /// neighbouring block numbers that share one entry of the hotspot queue
         region_blocks: u32 = 1, "blocks", 1 ..= 32;
         /// whether the disks rest at each tick, so that all dirty blocks are cleaned
-        idle: bool = false, "true or false", 0 ..= 1;
+        idle: bool = false, "true or false";
     }
 }
 

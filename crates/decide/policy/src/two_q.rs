@@ -12,7 +12,7 @@ use crate::registry::{Entry, Registered};
 use crate::{Access, Policy, Verdict};
 use cachewright_types::{BlockId, Seed};
 
-cachewright_types::settings! {
+cachewright_types::declare! {
     /// The two shares of 2Q; defaults are the paper's advice (section 2.2).
     pub struct TwoQSettings {
         /// share of the cache that newcomers may keep while the main list needs room

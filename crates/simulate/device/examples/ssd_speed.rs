@@ -6,12 +6,12 @@
 //! most so far. Each row is a closed loop of random requests at a queue depth; filling the device
 //! comes before it and is timed apart.
 
-use cachewright_device::parameters::Parameters;
 use cachewright_device::ssd::flash::{
     Backend, Done, Fill, FlashError, FlashParams, FlashStats, Kind, MapCache, Transaction,
 };
-use cachewright_device::ssd::{Ssd, SsdParams, presets};
+use cachewright_device::ssd::{Ssd, SsdParams};
 use cachewright_device::{Command, Completion, Device};
+use cachewright_types::declare::Declared;
 use cachewright_types::{Bytes, Nanos, Op, Rng, Seed, SettingError, TenantId};
 use std::time::Instant;
 
@@ -119,7 +119,7 @@ fn drive(name: &str, pairs: &[(&str, &str)], requests: u64) -> Result<(), Settin
     let mut params = SsdParams::default();
     let base = [("mapping", "ideal"), ("fill", "analytic"), ("occupancy", "0.7")];
     for (key, text) in base.iter().chain(pairs) {
-        params.set(key, &presets::read(text))?;
+        params.set(key, &cachewright_types::Value::read(text))?;
     }
     let origin = Instant::now();
     let start = processor_s(origin);

@@ -4,12 +4,11 @@
 //! Units: bytes, nanoseconds.
 
 use crate::energy::Energy;
-use crate::parameters;
 use crate::seam::{Command, Part};
 use crate::servers::{Done, Served, Service};
-use cachewright_types::{Bytes, Nanos, Op};
+use cachewright_types::{Bytes, Nanos, Op, declare};
 
-parameters! {
+declare! {
     /// A device of fixed latency; the defaults are an SSD on SATA with one queue of 32.
     pub struct FixedSettings {
         "device" {

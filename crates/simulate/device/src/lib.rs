@@ -9,7 +9,6 @@ pub mod fixed;
 pub mod layer;
 pub mod models;
 pub mod null;
-pub mod parameters;
 pub mod ram;
 pub mod seam;
 pub mod servers;

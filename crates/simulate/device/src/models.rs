@@ -6,11 +6,11 @@
 use crate::disk::{CHEETAH_9LP, Disk, DiskSettings};
 use crate::fixed::{FixedLatency, FixedSettings};
 use crate::null::{Null, NullSettings};
-use crate::parameters::{Parameter, Parameters, read};
 use crate::ram::{Ram, RamSettings};
 use crate::seam::AnyDevice;
 use crate::ssd::{PRESETS, Preset, Ssd, SsdParams};
-use cachewright_types::{Seed, SettingError, Value, nearest};
+use cachewright_types::declare::Declared;
+use cachewright_types::{Key, Seed, SettingError, Value, nearest};
 use thiserror::Error;
 
 /// Draws of a drive (victims of cleaning) come from here: the same in every run.
@@ -26,7 +26,7 @@ pub struct Model {
     pub source: &'static str,
     /// What it sets over the defaults.
     preset: &'static [(&'static str, &'static str)],
-    table: fn() -> Vec<Parameter>,
+    keys: fn() -> Vec<Key>,
     values: Make<Resolved>,
     build: Make<AnyDevice>,
 }
@@ -34,8 +34,8 @@ pub struct Model {
 /// Makes something of parameters set over the defaults.
 type Make<T> = fn(&[(String, Value)]) -> Result<T, SettingError>;
 
-/// Every parameter of a device with its value as text of a stack file.
-pub type Resolved = Vec<(&'static str, String)>;
+/// Every parameter of a device with its value.
+pub type Resolved = Vec<(&'static str, Option<Value>)>;
 
 /// Why no device could be made.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -55,15 +55,6 @@ pub enum ModelError {
     Setting(#[from] SettingError),
 }
 
-/// Parameters with `pairs` set over the defaults.
-fn settings<S: Parameters>(pairs: &[(String, Value)]) -> Result<S, SettingError> {
-    let mut settings = S::default();
-    for (key, value) in pairs {
-        settings.set(key, value)?;
-    }
-    Ok(settings)
-}
-
 /// Makes the entry of a model from its settings' type and its constructor.
 macro_rules! model {
     ($name:literal, $doc:literal, $source:literal, $preset:expr, $settings:ty, $device:ty) => {
@@ -72,9 +63,9 @@ macro_rules! model {
             doc: $doc,
             source: $source,
             preset: $preset,
-            table: <$settings as Parameters>::table,
-            values: |pairs| Ok(settings::<$settings>(pairs)?.values()),
-            build: |pairs| Ok(Box::new(<$device>::new(&settings::<$settings>(pairs)?)?)),
+            keys: <$settings as Declared>::keys,
+            values: |pairs| Ok(<$settings>::from_pairs(pairs)?.values()),
+            build: |pairs| Ok(Box::new(<$device>::new(&<$settings>::from_pairs(pairs)?)?)),
         }
     };
 }
@@ -123,13 +114,13 @@ const fn drive(preset: &'static Preset) -> Model {
         doc: preset.doc,
         source: preset.source,
         preset: preset.pairs,
-        table: <SsdParams as Parameters>::table,
+        keys: <SsdParams as Declared>::keys,
         values: |pairs| {
-            let params = settings::<SsdParams>(pairs)?;
+            let params = SsdParams::from_pairs(pairs)?;
             params.check()?;
             Ok(params.values())
         },
-        build: |pairs| Ok(Box::new(Ssd::new(&settings(pairs)?, &[], DRIVE_SEED)?)),
+        build: |pairs| Ok(Box::new(Ssd::new(&SsdParams::from_pairs(pairs)?, &[], DRIVE_SEED)?)),
     }
 }
 
@@ -152,8 +143,8 @@ impl Model {
     }
 
     /// Every parameter.
-    pub fn table(&self) -> Vec<Parameter> {
-        (self.table)()
+    pub fn keys(&self) -> Vec<Key> {
+        (self.keys)()
     }
 
     /// Every parameter's value under `pairs`. Errors: a parameter is refused.
@@ -167,7 +158,7 @@ impl Model {
     }
 
     fn with_preset(&self, pairs: &[(String, Value)]) -> Vec<(String, Value)> {
-        let preset = self.preset.iter().map(|(key, text)| ((*key).to_owned(), read(text)));
+        let preset = self.preset.iter().map(|(key, text)| ((*key).to_owned(), Value::read(text)));
         preset.chain(pairs.iter().cloned()).collect()
     }
 }
@@ -180,11 +171,10 @@ mod tests {
     fn every_model_builds_and_its_resolved_values_build_it_again() {
         for model in &MODELS {
             let resolved = model.resolved(&[]).unwrap();
-            assert_eq!(resolved.len(), model.table().len(), "{}", model.name);
-            let pairs: Vec<(String, Value)> = resolved
-                .iter()
-                .map(|(key, text)| ((*key).to_owned(), read(text.trim_matches('"'))))
-                .collect();
+            assert_eq!(resolved.len(), model.keys().len(), "{}", model.name);
+            let given = resolved.iter().cloned();
+            let pairs: Vec<(String, Value)> =
+                given.filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
             assert_eq!(model.resolved(&pairs).unwrap(), resolved, "{}", model.name);
             let (built, again) = (model.build(&[]).unwrap(), model.build(&pairs).unwrap());
             assert_eq!(built.capacity(), again.capacity());

@@ -3,11 +3,10 @@
 //! For: bounds (what would be without this device) and tests. Must never know: caches. A command
 //! completes at the time it is submitted, by the next advance.
 
-use crate::parameters;
 use crate::seam::{Command, Completion, Device, Spent};
-use cachewright_types::{Bytes, Nanos, SettingError};
+use cachewright_types::{Bytes, Nanos, SettingError, declare};
 
-parameters! {
+declare! {
     /// A device that takes no time.
     pub struct NullSettings {
         "device" {

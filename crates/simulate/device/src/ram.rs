@@ -4,12 +4,11 @@
 //! one channel for latency and transfer; commands queue for the channels.
 
 use crate::energy::Energy;
-use crate::parameters;
 use crate::seam::{Command, Part};
 use crate::servers::{Done, Served, Service};
-use cachewright_types::{Bytes, Nanos};
+use cachewright_types::{Bytes, Nanos, declare};
 
-parameters! {
+declare! {
     /// Memory; the defaults are one channel of DDR4-3200.
     pub struct RamSettings {
         "memory" {

@@ -6,13 +6,12 @@
 //! it. A command is done when its last part is, and its time is accounted for along that part.
 //! Invariants (audited): each command completes once; members hold the parts that are open.
 
-use crate::parameters;
 use crate::seam::{AnyDevice, Command, Completion, Device, Member};
 use crate::slab::Slab;
 use crate::usage::Use;
-use cachewright_types::{Bytes, Nanos, Op, SettingError};
+use cachewright_types::{Bytes, Nanos, Op, SettingError, declare};
 
-parameters! {
+declare! {
     /// How many devices stand where there could be one.
     pub struct ArraySettings {
         "array" {

@@ -7,7 +7,7 @@ use crate::ExperimentError;
 use crate::foreign::ForeignPolicies;
 use crate::models::{Caching, Library};
 use crate::progress::{OnProgress, Progress};
-use crate::spec::{Front, Named, Spec, StackSpec, Stop, full_key};
+use crate::spec::{Front, Scheme, Spec, StackSpec, Stop, block_kind, full_key};
 use cachewright_partition::registry::check_needs;
 use cachewright_partition::{Models, Need, Partitioner};
 use cachewright_system::Foresight;
@@ -90,7 +90,7 @@ pub fn expand_with(
         }
         varied.reverse();
         let overrides: Vec<_> = set.iter().chain(&varied).cloned().collect();
-        let spec = Spec::parse(text, origin, &overrides)?;
+        let spec = crate::spec::parse(text, origin, &overrides)?;
         let (models, caching) = (library.of(&spec, origin)?, library.caching(&spec, origin)?);
         cases.push(Case { index, spec, varied, models, caching });
     }
@@ -105,7 +105,7 @@ impl Case {
             let mut tenants = case.spec.tenants.clone();
             for tenant in &mut tenants {
                 // A closed loop stops a tenant by itself, so that its recording is whole.
-                let by_replay = |stop: &Stop| case.spec.replay.closed && stop.time().is_some();
+                let by_replay = |stop: &Stop| case.spec.replay.closed() && stop.time().is_some();
                 tenant.stop = tenant.stop.filter(|stop| !by_replay(stop));
                 tenant.weight = 1.0;
                 tenant.goal = None;
@@ -115,11 +115,11 @@ impl Case {
                 tenant.think_time = Default::default();
                 tenant.recorded_pauses = false;
                 (tenant.noise, tenant.repeat) = (None, false);
-                tenant.until = tenant.until.filter(|_| !case.spec.replay.closed);
+                tenant.until = tenant.until.filter(|_| !case.spec.replay.closed());
             }
             tenants
         };
-        a.block_kind() == b.block_kind()
+        block_kind(a) == block_kind(b)
             && a.cache.trim == b.cache.trim
             && a.replay.max_accesses == b.replay.max_accesses
             && pace_aside(self) == pace_aside(other)
@@ -137,11 +137,11 @@ impl Case {
         let worth = |case: &Case| Foresight::of(&case.spec.cache.policy.name) == Foresight::Benefit;
         let alike = alike && worth(self) == worth(other);
         // The curves of intervals are sampled by the seed and shared by a pass.
-        !a.closed && !b.closed && alike && self.spec.seed == other.spec.seed
+        !a.closed() && !b.closed() && alike && self.spec.seed == other.spec.seed
     }
 
     /// Whose curves are measured in intervals, where they are not LRU's.
-    fn own_curves(&self) -> Option<(&Named, Size)> {
+    fn own_curves(&self) -> Option<(&Scheme, Size)> {
         let kind = self.curve_kind().filter(|kind| kind.own_policy && !kind.ahead);
         kind.map(|_| (&self.spec.cache.policy, self.spec.cache.capacity))
     }
@@ -160,7 +160,7 @@ impl Case {
             Size::WorkingSetPercent(percent) => {
                 (f64::from(working_set) * percent / 100.0).round().max(1.0) as u64
             }
-            Size::Bytes(_) if self.spec.replay.unit => {
+            Size::Bytes(_) if self.spec.replay.unit() => {
                 return Err(refuse("`N blocks` or `P%wss`, since unit blocks have no size"));
             }
             Size::Bytes(bytes) => bytes.0 / self.spec.cache.block.0,
@@ -178,7 +178,7 @@ impl Case {
         let name = &self.spec.cache.policy.name;
         let foresight = Foresight::of(name);
         let needs = foresight != Foresight::Nothing;
-        if needs && self.spec.replay.closed {
+        if needs && self.spec.replay.closed() {
             return Err(ExperimentError::Spec {
                 origin: origin.to_owned(),
                 message: format!(
@@ -226,7 +226,7 @@ impl Case {
     pub fn needs_times(&self) -> bool {
         let replay = &self.spec.replay;
         self.spec.stack.is_some()
-            || replay.closed
+            || replay.closed()
             || replay.windows > 0
             || replay.warmup.0 > 0
             || self.needs(Need::Interval)
@@ -290,7 +290,7 @@ impl Case {
     /// Checks that something arrives after the warm-up of an open loop over `span_ns`. Errors:
     /// nothing does.
     pub fn check_warmup(&self, span_ns: u64, origin: &Path) -> Result<(), ExperimentError> {
-        let (warmup, closed) = (self.spec.replay.warmup, self.spec.replay.closed);
+        let (warmup, closed) = (self.spec.replay.warmup, self.spec.replay.closed());
         if closed || warmup.0 <= span_ns {
             return Ok(());
         }
@@ -332,7 +332,7 @@ impl Case {
             Need::Model => self.models.each.len() == spec.tenants.len(),
             Need::JointModel => self.models.joint.is_some(),
             Need::Prices => spec.stack.is_some(),
-            Need::Future => spec.stack.is_some() && !spec.replay.closed,
+            Need::Future => spec.stack.is_some() && !spec.replay.closed(),
             Need::Channels => spec.stack.as_ref().is_some_and(drive),
         };
         let provided: Vec<Need> = entry.needs.iter().copied().filter(provides).collect();

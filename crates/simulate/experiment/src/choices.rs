@@ -3,10 +3,10 @@
 //! For: `policy=all` and `partition=all`, and saying why an entry is left out. Must never know: how
 //! a case is run. Nothing is replayed: the checks are those of a run before it reads traces.
 
+use crate::ExperimentError;
 use crate::case::{Case, expand};
 use crate::run::RunOptions;
 use crate::spec::full_key;
-use crate::{ExperimentError, Spec};
 use std::path::Path;
 
 /// One entry of a registry, and why this stack cannot run it.
@@ -39,7 +39,7 @@ pub fn choices(
     let mut set = options.set.clone();
     set.retain(|(other, _)| full_key(other) != key);
     // What is wrong with the stack itself is no entry's fault.
-    Spec::parse(text, origin, &set)?;
+    crate::spec::parse(text, origin, &set)?;
     let others: Vec<_> =
         options.vary.iter().filter(|(other, _)| full_key(other) != key).cloned().collect();
     let choice = |name: &'static str| {

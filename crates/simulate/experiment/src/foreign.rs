@@ -9,7 +9,7 @@ use crate::ExperimentError;
 use crate::case::Case;
 use crate::progress::{no_threads, with_threads};
 use crate::record::Recorded;
-use crate::spec::{Front, Named, StackSpec};
+use crate::spec::{Front, Scheme, StackSpec};
 use cachewright_cache::WriteMode;
 use cachewright_partition::Need;
 use cachewright_policy::foreign::is_foreign;
@@ -52,7 +52,7 @@ impl ForeignPolicies {
 
     /// The code of a policy, if it stands outside. Errors: the code is not found, or
     /// makes no cache.
-    pub fn find(&self, named: &Named, origin: &Path) -> Result<Option<ForeignCode>, String> {
+    pub fn find(&self, named: &Scheme, origin: &Path) -> Result<Option<ForeignCode>, String> {
         if !is_foreign(&named.name) {
             return Ok(None);
         }

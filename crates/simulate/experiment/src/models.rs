@@ -6,7 +6,7 @@
 
 use crate::ExperimentError;
 use crate::foreign::ForeignPolicies;
-use crate::spec::{JudgeSpec, KindsSpec, ModelFile, Named, Spec, TenantSpec};
+use crate::spec::{JudgeSpec, KindsSpec, ModelFile, Scheme, Spec, TenantSpec};
 use cachewright_characterize::Characterizer;
 use cachewright_infer::Model;
 use cachewright_partition::{Models, Need};
@@ -24,7 +24,7 @@ const OF_POLICY: &str = "cache.models.";
 #[derive(Default)]
 pub struct Library {
     read: Vec<(Files, Arc<Models>)>,
-    caching: Vec<((Named, KindsSpec), Arc<Caching>)>,
+    caching: Vec<((Scheme, KindsSpec), Arc<Caching>)>,
     foreign: ForeignPolicies,
 }
 

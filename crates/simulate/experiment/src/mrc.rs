@@ -41,7 +41,7 @@ pub fn mrc(
     options: &MrcOptions,
     progress: OnProgress<'_>,
 ) -> Result<Value, ExperimentError> {
-    let spec = Spec::parse(text, origin, &options.set)?;
+    let spec = crate::spec::parse(text, origin, &options.set)?;
     let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
     check(&spec, options).map_err(refuse)?;
     let place = Place { folder: options.out.as_deref(), file: DOCUMENT };

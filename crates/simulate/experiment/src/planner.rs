@@ -20,7 +20,7 @@ use crate::lanes::{Plan, measured};
 use crate::profiles::Profiles;
 use crate::progress::{OnProgress, Progress, with_threads};
 use crate::record::{Kept, record};
-use crate::spec::Goal;
+use crate::spec::{Goal, resolved};
 use crate::timed;
 use crate::{ExperimentError, Spec, VERSION};
 use cachewright_measure::Counts;
@@ -74,7 +74,7 @@ pub fn plan(
         let found = options.precision;
         return Err(refuse(format!("`precision`: found {found}, expected a share above 0, to 1")));
     }
-    let spec = Spec::parse(text, origin, &options.set)?;
+    let spec = crate::spec::parse(text, origin, &options.set)?;
     let first = expand(text, origin, &options.set, &[])?.swap_remove(0);
     let goals = first.goals(origin)?;
     if goals.iter().all(Option::is_none) {
@@ -94,7 +94,7 @@ pub fn plan(
     for name in &partitions {
         let overrides = with(&options.set, "cache.partition", name);
         let case = expand(text, origin, &overrides, &[])?.swap_remove(0);
-        case.spec.resolved().map_err(refuse)?;
+        resolved(&case.spec).map_err(refuse)?;
         kept.bytes |= case.needs_bytes();
     }
     let place = Place { folder: options.out.as_deref(), file: DOCUMENT };
@@ -191,7 +191,7 @@ impl Planner<'_> {
         Ok(json!({
             "cachewright": VERSION,
             "name": spec.name,
-            "spec": spec.resolved().map_err(refuse)?,
+            "spec": resolved(spec).map_err(refuse)?,
             "block_bytes": spec.cache.block.0,
             "precision": self.options.precision,
             "tenants": tenants,
@@ -253,7 +253,7 @@ impl Planner<'_> {
         let cases = expand(self.text, self.origin, &set, &vary)?;
         let results = match cases.first() {
             Some(case) if case.spec.stack.is_some() => self.timed(&cases)?,
-            Some(case) if case.spec.replay.closed => self.closed(&cases)?,
+            Some(case) if case.spec.replay.closed() => self.closed(&cases)?,
             Some(case) => self.open(&cases, case)?,
             None => Vec::new(),
         };

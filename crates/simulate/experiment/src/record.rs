@@ -4,7 +4,7 @@
 
 use crate::ExperimentError;
 use crate::progress::{OnProgress, Progress};
-use crate::spec::{Spec, Stop, TenantSpec};
+use crate::spec::{Spec, Stop, TenantSpec, block_kind};
 use cachewright_system::{Recorder, Recording};
 use cachewright_trace::formats;
 use cachewright_trace::merge::{self, TenantInput, Workload, WorkloadBatch};
@@ -43,8 +43,8 @@ const BATCH: usize = 8192;
 /// stopped by the replay, which alone knows the time.
 pub fn open(spec: &Spec) -> Result<Workload, ExperimentError> {
     let inputs: Result<Vec<_>, _> =
-        spec.tenants.iter().map(|tenant| input(tenant, spec.replay.closed)).collect();
-    Ok(Workload::open_on(spec.replay.clock, inputs?)?)
+        spec.tenants.iter().map(|tenant| input(tenant, spec.replay.closed())).collect();
+    Ok(Workload::open_on(spec.replay.clock(), inputs?)?)
 }
 
 /// A tenant's trace as an input of a workload, up to where it stops (but for a time in a closed
@@ -97,7 +97,7 @@ pub fn record(
     let total = workload.requests_hint();
     let recorder = Recorder::new(
         spec.tenants.len(),
-        spec.block_kind(),
+        block_kind(spec),
         spec.cache.trim,
         spec.replay.max_accesses,
     );

@@ -125,7 +125,7 @@ pub fn settings_json(case: &Case) -> Value {
     map.insert("cache.policy".into(), cache.policy.name.clone().into());
     map.insert("cache.partition".into(), cache.partition.name.clone().into());
     map.insert("cache.capacity".into(), cache.capacity.to_string().into());
-    map.insert("cache.write".into(), cache.write.name().into());
+    map.insert("cache.write".into(), cache.write.word().into());
     if let Some(flash) = &case.spec.flash {
         map.insert("flash.separation".into(), flash.separation.name.clone().into());
         map.insert("flash.reclaim".into(), flash.reclaim.name.clone().into());
@@ -139,7 +139,7 @@ pub fn settings_json(case: &Case) -> Value {
             Front::DataCache(_) => "device.ssd.model",
         };
         map.insert(backing.into(), stack.backing.model.clone().into());
-        map.insert("machine.system".into(), stack.system.into());
+        map.insert("machine.system".into(), stack.system.word().into());
     }
     for (key, value) in &case.varied {
         map.insert(key.clone(), value.clone().into());

@@ -60,7 +60,7 @@ pub fn check(
     origin: &Path,
     overrides: &[(String, String)],
 ) -> Result<Value, ExperimentError> {
-    let spec = Spec::parse(text, origin, overrides)?;
+    let spec = crate::spec::parse(text, origin, overrides)?;
     for tenant in &spec.tenants {
         if !tenant.path.is_file() {
             let path = tenant.path.display();
@@ -74,7 +74,7 @@ pub fn check(
 
 fn resolved(spec: &Spec, origin: &Path) -> Result<Value, ExperimentError> {
     let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
-    spec.resolved().map_err(refuse)
+    crate::spec::resolved(spec).map_err(refuse)
 }
 
 /// Runs every combination; returns what `result.json` holds.
@@ -86,7 +86,7 @@ pub fn run(
 ) -> Result<Value, ExperimentError> {
     check_threads(options.threads)?;
     check(text, origin, &options.set)?;
-    let spec = Spec::parse(text, origin, &options.set)?;
+    let spec = crate::spec::parse(text, origin, &options.set)?;
     if let Some(out) = options.out.as_deref().filter(|_| !options.fresh) {
         check_owner(out, RESULT, &spec, "--fresh")?;
     }
@@ -193,7 +193,7 @@ impl Run<'_> {
                 self.take(case, answer, rows);
             } else if case.spec.stack.is_some() {
                 timed.push((case, key));
-            } else if case.spec.replay.closed {
+            } else if case.spec.replay.closed() {
                 closed.push((case, key));
             } else {
                 open.push((case, key));

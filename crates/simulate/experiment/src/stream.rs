@@ -30,7 +30,7 @@ impl BlockStream {
         set: &[(String, String)],
         progress: OnProgress<'_>,
     ) -> Result<BlockStream, ExperimentError> {
-        let spec = Spec::parse(text, origin, set)?;
+        let spec = crate::spec::parse(text, origin, set)?;
         let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
         check(&spec).map_err(refuse)?;
         let recording = record(&spec, Kept::default(), progress)?.recording;
@@ -104,7 +104,7 @@ fn check(spec: &Spec) -> Result<(), String> {
     }
     if matches!(cache.write, WriteMode::WriteAround | WriteMode::ReadOnly) {
         let expected = "`write-back` or `write-through`";
-        return refuse("cache.write", &format!("`{}`", cache.write.name()), expected);
+        return refuse("cache.write", &format!("`{}`", cache.write.word()), expected);
     }
     if replay.warmup.0 > 0 {
         return refuse("replay.warmup", &replay.warmup.to_string(), "0s");
@@ -115,7 +115,7 @@ fn check(spec: &Spec) -> Result<(), String> {
     if spec.flash.is_some() {
         return refuse("flash", "a drive", "none");
     }
-    if replay.closed {
+    if replay.closed() {
         return refuse("replay.loop", "`closed`", "`open`");
     }
     match spec.tenants.iter().find_map(|tenant| Some((tenant, tenant.goal?))) {

@@ -136,7 +136,7 @@ pub fn wa(
     options: &WaOptions,
     progress: OnProgress<'_>,
 ) -> Result<Value, ExperimentError> {
-    let spec = Spec::parse(text, origin, &options.set)?;
+    let spec = crate::spec::parse(text, origin, &options.set)?;
     let options = &options.on(&spec);
     let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
     let plan = Plan::new(options).map_err(refuse)?;

@@ -4,7 +4,7 @@ use cachewright_cache::{Cache, Cached, Engine, Move, Plan, Quotas, WriteMode};
 use cachewright_policy::Registered;
 use cachewright_policy::Room;
 use cachewright_policy::lru::Lru;
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId};
 
 const TENANT: TenantId = TenantId(0);

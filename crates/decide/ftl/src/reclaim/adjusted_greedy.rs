@@ -9,7 +9,7 @@
 use super::{Reclaim, Registered, Round, best_by_invalid};
 use crate::{Block, Entry, Geometry, Order};
 use cachewright_types::Seed;
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 
 /// Equation 1.
 #[derive(Clone, Copy, Debug, Default)]

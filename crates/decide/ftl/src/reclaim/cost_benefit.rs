@@ -10,60 +10,49 @@ use super::{Reclaim, Registered, Round, best};
 pub use crate::worths::Since;
 use crate::worths::at_age;
 use crate::{Block, Entry, Geometry, Order};
-use cachewright_types::settings::{Setting, Value};
-use cachewright_types::{Seed, settings};
+use cachewright_types::declare::{Kind, Mismatch, WORD};
+use cachewright_types::{Seed, Value, choices, declare};
 
-/// The formula.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// (1-u)/u sqrt(t).
-    Sqrt,
-    /// (1-u)/u t.
-    Age,
-    /// (1-u)/(1+u) t.
-    Lfs,
+choices! {
+    /// The formula.
+    pub enum Form {
+        /// (1-u)/u sqrt(t).
+        Sqrt = "sqrt",
+        /// (1-u)/u t.
+        Age = "age",
+        /// (1-u)/(1+u) t.
+        Lfs = "lfs",
+    }
 }
 
-impl Setting for Form {
-    const KIND: &'static str = "`sqrt`, `age` or `lfs`, numbered";
+impl Kind for Since {
+    const KIND: &'static str = WORD;
 
-    fn number(self) -> f64 {
-        f64::from(self as u8)
-    }
-
-    fn from_value(value: &Value) -> Option<Form> {
-        match value {
-            Value::Text(text) if text == "sqrt" => Some(Form::Sqrt),
-            Value::Text(text) if text == "age" => Some(Form::Age),
-            Value::Text(text) if text == "lfs" => Some(Form::Lfs),
-            _ => None,
+    fn read(value: &Value) -> Result<Since, Mismatch> {
+        match value.as_text() {
+            Some("creation") => Ok(Since::Creation),
+            Some("seal" | "append") => Ok(Since::Seal),
+            _ => Err(Mismatch::Kind),
         }
     }
-}
 
-impl Setting for Since {
-    const KIND: &'static str = "`creation`, `seal` or `append`, numbered";
-
-    fn number(self) -> f64 {
-        f64::from(self as u8)
+    fn value(&self) -> Option<Value> {
+        let word = if *self == Since::Creation { "creation" } else { "seal" };
+        Some(Value::Text(word.to_owned()))
     }
 
-    fn from_value(value: &Value) -> Option<Since> {
-        match value {
-            Value::Text(text) if text == "creation" => Some(Since::Creation),
-            Value::Text(text) if text == "seal" || text == "append" => Some(Since::Seal),
-            _ => None,
-        }
+    fn words() -> Vec<&'static str> {
+        vec!["creation", "seal", "append"]
     }
 }
 
-settings! {
+declare! {
     /// The variants of cost-benefit.
     pub struct CostBenefitSettings {
         /// the formula: sqrt, age or lfs
-        form: Form = Form::Sqrt, "name", 0 ..= 2;
+        form: Form = Form::Sqrt, "name";
         /// the moment from which the age counts: creation, seal or append
-        since: Since = Since::Seal, "name", 0 ..= 1;
+        since: Since = Since::Seal, "name";
     }
 }
 
@@ -128,7 +117,7 @@ impl Reclaim for CostBenefit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cachewright_types::settings::Settings;
+    use cachewright_types::declare::Declared;
 
     /// 100 pages, 20 invalid, sealed 16 pages ago: 1/4 sqrt(16) = 1, squared 1; 1/4 16 = 4;
     /// 20/180 16.

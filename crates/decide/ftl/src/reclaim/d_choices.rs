@@ -11,7 +11,7 @@ use cachewright_types::{Rng, Seed};
 /// Draws per wanted candidate before all superblocks are looked at.
 const PATIENCE: u32 = 64;
 
-cachewright_types::settings! {
+cachewright_types::declare! {
     /// The number of choices.
     pub struct DChoicesSettings {
         /// superblocks drawn for each victim

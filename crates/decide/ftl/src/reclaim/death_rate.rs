@@ -17,7 +17,7 @@
 use super::{Reclaim, Registered, Round, best};
 use crate::geometry::STREAM_LIMIT;
 use crate::{Block, Entry, Geometry};
-use cachewright_types::{Seed, settings};
+use cachewright_types::{Seed, declare};
 
 /// Bins of ages.
 const AGES: usize = 32;
@@ -26,7 +26,7 @@ const LOOK_EVERY: u64 = 8;
 /// Deaths by which a rate leans on 1 / age, the rate of cost-benefit.
 const PRIOR: f64 = 20.0;
 
-settings! {
+declare! {
     /// The numbers of death-rate.
     pub struct DeathRateSettings {
         /// how much what was seen counts for, after a hundred more victims

@@ -9,7 +9,7 @@ use crate::geometry::STREAM_LIMIT;
 use crate::separation::Stream;
 use crate::{Block, Entry, Geometry};
 use cachewright_types::Seed;
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 
 /// First sealed first.
 #[derive(Clone, Copy, Debug, Default)]

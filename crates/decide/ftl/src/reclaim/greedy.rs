@@ -8,7 +8,7 @@
 use super::{Reclaim, Registered, Round};
 use crate::{Block, Entry, Geometry, Order};
 use cachewright_types::Seed;
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 
 /// Most invalid pages first.
 #[derive(Clone, Copy, Debug, Default)]

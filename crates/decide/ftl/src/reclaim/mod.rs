@@ -16,8 +16,8 @@ use crate::blocks::{Block, Blocks, Order};
 use crate::registry::Entry;
 use crate::separation::ShortLived;
 use crate::{FtlError, Geometry};
+use cachewright_types::declare::Declared;
 use cachewright_types::registry::{settings, unknown};
-use cachewright_types::settings::Settings;
 use cachewright_types::{Seed, Value};
 
 /// What a policy may look at when it picks a victim.
@@ -134,7 +134,7 @@ pub fn best_by_invalid<R: Reclaim + ?Sized>(policy: &R, round: &Round<'_>) -> Op
 /// A policy that stands in the registry.
 pub trait Registered: Reclaim + Sized + 'static {
     /// Its settings, with defaults as in its source.
-    type Settings: Settings;
+    type Settings: Declared;
     /// Its facts.
     const ENTRY: Entry;
     /// The policy for an empty drive.

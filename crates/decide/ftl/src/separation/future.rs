@@ -10,7 +10,7 @@ use super::{Moved, Registered, Separation, Stream, Write};
 use crate::{Entry, Geometry, NEVER, Need};
 use cachewright_types::Seed;
 
-cachewright_types::settings! {
+cachewright_types::declare! {
     /// The classes of the schemes that know the future.
     pub struct FutureSettings {
         /// classes, the shortest lifetimes first

@@ -8,7 +8,7 @@ use super::{Moved, Registered, Separation, Stream, Write};
 use crate::{Entry, Geometry};
 use cachewright_types::Seed;
 
-cachewright_types::settings! {
+cachewright_types::declare! {
     /// The number of levels.
     pub struct MidaSettings {
         /// streams: one for pages of the host, the others for pages moved once, twice, ...

@@ -19,7 +19,7 @@ pub mod trial;
 use super::{Choice, Invalidated, Moved, Registered, Separation, Stream, Write};
 use crate::blocks::{Block, Blocks};
 use crate::{Entry, Geometry, Space};
-use cachewright_types::{Seed, settings};
+use cachewright_types::{Seed, declare};
 use chain::{Chain, Distribution};
 use groups::{Groups, STREAMS};
 use hot_filter::{HotFilter, HotMeasure};
@@ -32,7 +32,7 @@ const ENDLESS: u32 = 25;
 /// Pages of the drive in superblocks never overwritten in part, below which they count as live.
 const UNTOUCHED_SHARE: f64 = 0.2;
 
-settings! {
+declare! {
     /// Settings of MiDAS.
     pub struct MidasSettings {
         /// one in so many pages is followed for its update intervals

@@ -23,8 +23,8 @@ pub mod two_region;
 use crate::blocks::{Block, Blocks};
 use crate::registry::Entry;
 use crate::{FtlError, Geometry};
+use cachewright_types::declare::Declared;
 use cachewright_types::registry::{settings, unknown};
-use cachewright_types::settings::Settings;
 use cachewright_types::{Seed, Value};
 use learning::{Classification, Statistics};
 
@@ -232,7 +232,7 @@ pub trait Separation: Send {
 /// A separation that stands in the registry.
 pub trait Registered: Separation + Sized + 'static {
     /// Its settings, with defaults as in its source.
-    type Settings: Settings;
+    type Settings: Declared;
     /// Its facts.
     const ENTRY: Entry;
     /// The scheme for an empty drive.

@@ -12,7 +12,7 @@ use super::{Invalidated, Moved, Registered, Separation, Stream, Write};
 use crate::{Block, Entry, Geometry};
 use cachewright_types::{Rng, Seed};
 
-cachewright_types::settings! {
+cachewright_types::declare! {
     /// The number of levels.
     pub struct MultiLogSettings {
         /// levels, the hottest first

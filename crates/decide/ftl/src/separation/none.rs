@@ -6,7 +6,7 @@
 use super::{Moved, Registered, Separation, Stream, Write};
 use crate::{Entry, Geometry};
 use cachewright_types::Seed;
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 
 /// No separation.
 #[derive(Clone, Copy, Debug, Default)]

@@ -15,7 +15,7 @@ use super::{Invalidated, Moved, Registered, Separation, Stream, Write};
 use crate::{Block, Entry, Geometry};
 use cachewright_types::Seed;
 
-cachewright_types::settings! {
+cachewright_types::declare! {
     /// The settings of SepBIT and its ablations; defaults are the paper's.
     pub struct SepbitSettings {
         /// superblocks of class 1 whose lifespans are averaged to the threshold l

@@ -8,7 +8,7 @@
 use super::{Moved, Registered, Separation, Stream, Write};
 use crate::{Entry, Geometry};
 use cachewright_types::Seed;
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 
 /// Two regions.
 #[derive(Clone, Copy, Debug, Default)]

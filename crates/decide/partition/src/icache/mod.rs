@@ -16,22 +16,22 @@ pub mod predict;
 use crate::registry::{Entry, Need, Registered};
 use crate::{Models, Partitioner, Quotas, TenantView, share};
 use allocate::{Demand, Remains, Resources, allocate};
-use cachewright_types::{Seed, settings};
+use cachewright_types::{Seed, declare};
 use predict::{Looks, Predictor};
 
-settings! {
+declare! {
     /// Settings of `icache`.
     pub struct ICacheSettings {
         /// granules that demands are rounded to; the models' labels must have as many
-        granules: u32 = 10, "granules", 1 ..= 1000_u32;
+        granules: u32 = 10, "granules", 1 ..= 1000;
         /// steps whose features an interval has; the paper's are seconds of 3 minutes
-        steps_per_interval: u32 = 180, "steps", 1 ..= 100000_u32;
+        steps_per_interval: u32 = 180, "steps", 1 ..= 100000;
         /// latest steps that a model looks at, as it was trained
-        window_steps: u32 = 180, "steps", 1 ..= 100000_u32;
+        window_steps: u32 = 180, "steps", 1 ..= 100000;
         /// carry recurrent state on from step to step; not from zero for each window
-        carried: bool = false, "", 0 ..= 1;
+        carried: bool = false, "";
         /// give what nobody asked for to all by OAP; not to the fastest-growing tenant
-        spread: bool = false, "", 0 ..= 1;
+        spread: bool = false, "";
         /// what everyone keeps, in granules divided by the number of tenants
         reserve: f64 = 1.0, "granules / tenants", 0.0 ..= 1000.0;
     }

@@ -21,15 +21,15 @@ use crate::steepest::steepest;
 use crate::{Partitioner, Quotas, TenantView, share};
 use cachewright_curve::Curve;
 use cachewright_signal::Prices;
-use cachewright_types::{Seed, settings};
+use cachewright_types::{Seed, declare};
 use costs::{Prior, Spending, costs};
 use slowdown::{Pattern, Slowdown, grid};
 
-settings! {
+declare! {
     /// Settings of `icache-x`.
     pub struct ICacheXSettings {
         /// lower the worst slowdown first, and only then the mean
-        worst_first: bool = false, "", 0 ..= 1;
+        worst_first: bool = false, "";
         /// intervals after which curves and prices count half
         half_life: f64 = 4.0, "intervals", 0.1 ..= 1000.0;
         /// by how much the predicted slowdown must fall for a division to change
@@ -39,7 +39,7 @@ settings! {
         /// what everyone keeps, of an equal share
         reserve: f64 = 0.1, "ratio", 0.0 ..= 1.0;
         /// intervals without an access after which a tenant keeps the reserve only; 0 is never
-        lend_after: u32 = 4, "intervals", 0 ..= 1000000_u32;
+        lend_after: u32 = 4, "intervals", 0 ..= 1000000;
         /// what a hit takes where none was measured
         prior_hit: f64 = 10.0, "us", 0.001 ..= 1000000.0;
         /// what a miss takes where none was measured

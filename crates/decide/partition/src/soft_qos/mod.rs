@@ -26,19 +26,19 @@ pub use table::Table;
 use crate::idle::Idle;
 use crate::registry::{Entry, Need, Registered};
 use crate::{Partitioner, Quotas, TenantView, share};
-use cachewright_types::{Seed, settings};
+use cachewright_types::{Seed, declare};
 
-settings! {
+declare! {
     /// Settings of `soft-qos`.
     pub struct SoftQosSettings {
         /// a hit ratio recorded is that since the start, as the paper's; else the last interval's
-        cumulative: bool = true, "", 0 ..= 1;
+        cumulative: bool = true, "";
         /// gains are over the hit ratio at the demand (the paper's text), not now (its example)
-        gain_at_demand: bool = false, "", 0 ..= 1;
+        gain_at_demand: bool = false, "";
         /// most of the cache that changes hands at one division; 1 is the paper's
         most_moved: f64 = 1.0, "ratio", 0.001 ..= 1.0;
         /// intervals without an access after which a tenant's blocks, but one, are lent; 0 is never
-        lend_after: u32 = 0, "intervals", 0 ..= 1000000_u32;
+        lend_after: u32 = 0, "intervals", 0 ..= 1000000;
     }
 }
 

@@ -150,7 +150,7 @@ fn make(name: &str, tenants: usize) -> Box<dyn Partitioner> {
 fn make_with(name: &str, tenants: usize, more: &[(&str, Value)]) -> Box<dyn Partitioner> {
     let small = [("lend_after", 1), ("steps_per_interval", 6), ("window_steps", 6)];
     let small = small.map(|(key, number)| (key, Value::Int(number)));
-    let specs = registry::setting_specs(name).unwrap();
+    let specs = registry::keys(name).unwrap();
     let given = small.iter().chain(more);
     let pairs: Vec<(String, Value)> = given
         .filter(|(key, _)| specs.iter().any(|spec| spec.name == *key))
@@ -254,7 +254,7 @@ proptest! {
             };
             let quotas = told(&story);
             // One that moves part of the way rounds what is gained and what is lost, each time.
-            let specs = registry::setting_specs(entry.name).unwrap();
+            let specs = registry::keys(entry.name).unwrap();
             let steps = specs.iter().any(|spec| spec.name == "most_moved");
             let most = if steps { 2 * story.len() as u32 } else { 1 };
             let stays = specs.iter().any(|spec| spec.name == "least_gain");

@@ -43,7 +43,7 @@ use rooms::Sizes;
 use shelves::{Shelf, Shelves};
 use thresholds::Thresholds;
 
-cachewright_types::settings! {
+cachewright_types::declare! {
     /// Periods, budgets and watermarks.
     pub struct OcSmqSettings {
         /// accesses that stand for one second

@@ -44,13 +44,13 @@ use judge::Judge;
 use labeller::Labeller;
 use queues::Queues;
 
-cachewright_types::settings! {
+cachewright_types::declare! {
     /// What a label does to a block that hits.
     pub struct RcRnnSettings {
         /// whether a hit enters the queue of its own label, or stays in the queue that it is in
-        requeue_hits: bool = true, "true or false", 0 ..= 1;
+        requeue_hits: bool = true, "true or false";
         /// whether a hit labelled "not cached" enters `soon`, or stays in the queue that it is in
-        uncached_soon: bool = true, "true or false", 0 ..= 1;
+        uncached_soon: bool = true, "true or false";
         /// time to load another model, while misses go around and hits keep their queue
         load_ms: f64 = 0.0, "ms", 0.0 ..= 1e9;
     }

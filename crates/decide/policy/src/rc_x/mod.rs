@@ -33,7 +33,7 @@ use class::Shapes;
 use leave::Trail;
 use life::LifeTables;
 
-cachewright_types::settings! {
+cachewright_types::declare! {
     /// What RC-X weighs and remembers.
     pub struct RcXSettings {
         /// requests of one block that a block written into the cache must save beyond none
@@ -43,7 +43,7 @@ cachewright_types::settings! {
         /// blocks drawn to find one that leaves
         sample: u32 = 16, "blocks", 1 ..= 256;
         /// whether a hit counts as the share of its request that it is, or as one
-        by_request: bool = true, "true or false", 0 ..= 1;
+        by_request: bool = true, "true or false";
     }
 }
 

@@ -1,7 +1,7 @@
 //! Cases worked by hand, and streams that tell nothing.
 
 use super::*;
-use cachewright_types::settings::Settings;
+use cachewright_types::declare::Declared;
 
 fn rc_x(capacity: u32, ids: usize) -> RcX {
     let settings = RcXSettings::from_pairs(&[]).unwrap();

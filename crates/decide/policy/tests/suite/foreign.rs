@@ -8,7 +8,7 @@ use cachewright_policy::{
     Access, Fault, ForeignClass, ForeignCode, ForeignPolicy, Policy, Registered, Verdict, entries,
     entry,
 };
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed, Value};
 use proptest::prelude::*;
 use std::sync::Arc;

@@ -6,7 +6,7 @@
 
 use crate::common;
 
-use cachewright_policy::registry::{boxed, setting_specs};
+use cachewright_policy::registry::{boxed, keys};
 use cachewright_policy::{
     Access, Chore, NEVER, Policy, PolicyVisitor, Registered, Room, Rooms, Verdict, entries, visit,
 };
@@ -181,14 +181,8 @@ fn check(
 /// Each setting alone at its lowest and at its highest value.
 fn extremes(name: &str) -> Vec<Vec<(String, Value)>> {
     let mut all = Vec::new();
-    for spec in setting_specs(name).unwrap() {
-        for number in [spec.low, spec.high] {
-            let kinds =
-                [Value::Float(number), Value::Int(number as i64), Value::Bool(number > 0.0)];
-            let pairs = kinds.into_iter().map(|value| vec![(spec.name.to_owned(), value)]);
-            let accepted = pairs.into_iter().find(|pairs| boxed(name, pairs, 1, Seed(0)).is_ok());
-            all.push(accepted.unwrap());
-        }
+    for key in keys(name).unwrap() {
+        all.extend(key.extremes().into_iter().map(|value| vec![(key.name.to_owned(), value)]));
     }
     all
 }
@@ -232,7 +226,7 @@ proptest! {
             ("hot_share", Value::Float(0.1)),
         ];
         for entry in entries() {
-            let known = setting_specs(entry.name).unwrap();
+            let known = keys(entry.name).unwrap();
             let has = |name: &str| known.iter().any(|spec| spec.name == name);
             let pairs: Vec<(String, Value)> = lively
                 .iter()

@@ -4,11 +4,11 @@
 
 use super::common::Flow;
 use cachewright_device::Device;
-use cachewright_device::parameters::Parameters;
 use cachewright_device::ssd::host::Port;
-use cachewright_device::ssd::{Ssd, SsdParams, presets};
+use cachewright_device::ssd::{Ssd, SsdParams};
 use cachewright_ftl::theory;
 use cachewright_types::SettingError;
+use cachewright_types::declare::Declared;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug)]
@@ -152,7 +152,7 @@ const FILLED: &[(&str, &str)] =
 fn base(pairs: &[(&str, &str)]) -> Result<SsdParams, SettingError> {
     let mut params = SsdParams::default();
     for (key, text) in [("mapping", "ideal"), ("fill", "empty")].iter().chain(pairs) {
-        params.set(key, &presets::read(text))?;
+        params.set(key, &cachewright_types::Value::read(text))?;
     }
     Ok(params)
 }
@@ -232,8 +232,7 @@ fn mapped() -> Result<Vec<Row>, SettingError> {
     use Measure::{MapPrograms, MapReads, Mean};
     let entries = [("map_entry", "9B"), ("map_stored_entry", "6B")];
     let one = [EMPTY, &[("mapping", "cached")], &entries].concat();
-    let own =
-        [("map_sharing", "split"), ("map_cache", "4MiB"), ("separation", "by-tenant tenants=2")];
+    let own = [("map_sharing", "split"), ("map_cache", "4MiB"), ("separation", "by-tenant")];
     let two = [one.as_slice(), &own].concat();
     let classes = [two.as_slice(), &[("priority_classes", "urgent high")]].concat();
     let load = |from, to, count| Load { region: (from, to), ..uniform(4096, 1.0, 16, count) };

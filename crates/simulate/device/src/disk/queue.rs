@@ -5,8 +5,8 @@
 //! Worthington, Ganger and Patt, SIGMETRICS'94.
 
 use super::geometry::Place;
-use crate::choices;
 use crate::seam::Command;
+use cachewright_types::choices;
 use std::collections::VecDeque;
 
 choices! {

@@ -5,10 +5,9 @@
 use super::geometry::Shape;
 use super::queue::Schedule;
 use super::seek::SeekFigures;
-use crate::parameters;
-use cachewright_types::{Bytes, Nanos, SettingError};
+use cachewright_types::{Bytes, Nanos, SettingError, declare};
 
-parameters! {
+declare! {
     /// A disk; the defaults are a 2 TB disk of 7,200 revolutions per minute.
     pub struct DiskSettings {
         "disk" {

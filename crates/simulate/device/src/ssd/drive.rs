@@ -237,9 +237,9 @@ impl<I: Inside> Device for Drive<I> {
 mod tests {
     use super::*;
     use crate::Part;
-    use crate::parameters::Parameters;
     use crate::ssd::host::Port;
     use crate::ssd::params::SsdParams;
+    use cachewright_types::declare::Declared;
     use cachewright_types::{Op, TenantId, Value};
 
     /// An inside that takes the same time for every command, all at once.

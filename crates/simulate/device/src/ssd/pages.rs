@@ -157,8 +157,8 @@ impl Iterator for Parts<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parameters::Parameters;
     use cachewright_types::Value;
+    use cachewright_types::declare::Declared;
 
     fn layout(page: &str, groups: &[u32]) -> Layout {
         let mut params = SsdParams::default();

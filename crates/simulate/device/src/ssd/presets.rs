@@ -4,8 +4,7 @@
 //! first preset; units are those of the parameters. What a source does not say is typical of its
 //! time, and the sentence says so.
 
-use super::params::{Parameters, SsdParams};
-pub use crate::parameters::read;
+use super::params::{Declared, SsdParams};
 use cachewright_types::{SettingError, Value, nearest};
 
 /// What a preset sets: keys and values as text of a stack file, without quotes.
@@ -265,7 +264,7 @@ impl Preset {
     pub fn params(&self, pairs: &[(String, Value)]) -> Result<SsdParams, SettingError> {
         let mut params = SsdParams::default();
         for (key, text) in self.pairs {
-            params.set(key, &read(text))?;
+            params.set(key, &Value::read(text))?;
         }
         for (key, value) in pairs {
             params.set(key, value)?;

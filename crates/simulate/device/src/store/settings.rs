@@ -2,8 +2,8 @@
 //!
 //! For: each choice once, with unit, range and source. Must never know: how it is carried out.
 
-use crate::{choices, parameters};
 use cachewright_types::{Bytes, Nanos};
+use cachewright_types::{choices, declare};
 
 choices! {
     /// What the store holds at the start.
@@ -15,7 +15,7 @@ choices! {
     }
 }
 
-parameters! {
+declare! {
     /// How a log-structured store uses the device beneath it.
     pub struct StoreSettings {
         "log" {

@@ -1,12 +1,13 @@
 //! What the tests of devices share: driving a device and checking what must always hold.
 
-use cachewright_device::parameters::read;
 use cachewright_device::{AnyDevice, Command, Completion, Device, model};
+use cachewright_types::Value;
 use cachewright_types::{Bytes, Nanos, Op, TenantId};
 
 /// A device by name with some parameters set as text.
 pub fn device(name: &str, pairs: &[(&str, &str)]) -> AnyDevice {
-    let pairs: Vec<_> = pairs.iter().map(|(key, text)| ((*key).to_owned(), read(text))).collect();
+    let pairs: Vec<_> =
+        pairs.iter().map(|(key, text)| ((*key).to_owned(), Value::read(text))).collect();
     model(name).unwrap().build(&pairs).unwrap()
 }
 

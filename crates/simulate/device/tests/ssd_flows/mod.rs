@@ -2,9 +2,9 @@
 
 #![allow(dead_code)]
 
-use cachewright_device::parameters::Parameters;
 use cachewright_device::ssd::SsdParams;
 use cachewright_device::{Command, Completion, Device};
+use cachewright_types::declare::Declared;
 use cachewright_types::{Bytes, Nanos, Op, Rng, Seed, TenantId, Value};
 
 /// The drive of the reference runs called SMALL (16 GiB, empty, whole map in memory), with `pairs`
@@ -21,7 +21,7 @@ pub fn small(pairs: &[(&str, &str)]) -> SsdParams {
         ("reclaim.d", "9"),
     ];
     for (key, text) in base.iter().chain(pairs) {
-        params.set(key, &cachewright_device::parameters::read(text)).unwrap();
+        params.set(key, &cachewright_types::Value::read(text)).unwrap();
     }
     params
 }
@@ -168,5 +168,5 @@ fn note(running: &mut [Running], completion: &Completion, device: &mut dyn Devic
 
 /// The value of a text of a stack file.
 pub fn value(text: &str) -> Value {
-    cachewright_device::parameters::read(text)
+    cachewright_types::Value::read(text)
 }

@@ -1,12 +1,13 @@
 //! What the tests of stores share: a small store over any device, and replaying commands on it.
 
 use cachewright_device::layer::Layer;
-use cachewright_device::parameters::{Parameters, read};
 use cachewright_device::store::{Log, LogStore, StoreError, StoreSettings};
 use cachewright_device::{AnyDevice, Command, Completion, Device};
 use cachewright_ftl::reclaim::{self, Named};
 use cachewright_ftl::separation::{self, Registered, SeparationVisitor};
 use cachewright_ftl::{Ftl, FtlError, Geometry, Space};
+use cachewright_types::Value;
+use cachewright_types::declare::Declared;
 use cachewright_types::{Bytes, Nanos, Seed};
 
 /// Bytes of a page.
@@ -64,7 +65,7 @@ pub fn store(
 ) -> Result<LogStore, StoreError> {
     let mut settings = StoreSettings::default();
     for (key, text) in pairs {
-        settings.set(key, &read(text)).unwrap();
+        settings.set(key, &Value::read(text)).unwrap();
     }
     let (layer, geometry, page) = (shape.layer()?, shape.geometry(), Bytes(shape.page));
     let mut store = LogStore::new(inner, Log { layer, geometry, page }, &settings)?;

@@ -6,9 +6,9 @@
 
 use crate::ssd_flows;
 
-use cachewright_device::parameters::read;
 use cachewright_device::ssd::{Ssd, preset};
 use cachewright_device::{Command, Device};
+use cachewright_types::Value;
 use cachewright_types::{Bytes, Nanos, Op, Seed, TenantId};
 use ssd_flows::{Flow, Times, run};
 
@@ -24,7 +24,8 @@ const PART: [(&str, &str); 5] = [
 const SPAN: u64 = 8 << 30;
 
 fn drive(over: &[(&str, &str)]) -> Ssd {
-    let pairs: Vec<_> = over.iter().map(|(key, text)| ((*key).to_owned(), read(text))).collect();
+    let pairs: Vec<_> =
+        over.iter().map(|(key, text)| ((*key).to_owned(), Value::read(text))).collect();
     let params = preset("sata-850pro").unwrap().params(&pairs).unwrap();
     Ssd::new(&params, &[], Seed(1)).unwrap()
 }

@@ -9,6 +9,7 @@ use super::Job;
 use super::measure::{How, Wanted};
 use super::remarks::Remarks;
 use crate::series::{Group, column, write_file};
+use crate::spec::resolved;
 use crate::{ExperimentError, VERSION};
 use cachewright_curve::{Curve, MiniSettings};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
@@ -44,7 +45,7 @@ impl Job<'_> {
         Ok(json!({
             "cachewright": VERSION,
             "name": self.spec.name,
-            "spec": self.spec.resolved().map_err(|message| self.refuse(message))?,
+            "spec": resolved(self.spec).map_err(|message| self.refuse(message))?,
             "block_bytes": self.spec.cache.block.0,
             "method": self.options.method,
             "sizes_blocks": self.sizes,

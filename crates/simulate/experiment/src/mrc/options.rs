@@ -5,7 +5,7 @@
 
 use crate::Spec;
 use cachewright_curve::{Method, MiniSettings, ShardsRateSettings, ShardsSizeSettings};
-use cachewright_types::settings::Settings;
+use cachewright_types::declare::Declared;
 use cachewright_types::{SettingError, Value as Setting, nearest};
 use std::path::PathBuf;
 

@@ -6,9 +6,9 @@
 //! al., RC-RNN, section 5.2.2. Units: bytes, nanoseconds.
 
 use super::{Duration, LabelOptions, Labels, labels};
+use crate::ExperimentError;
 use crate::progress::OnProgress;
 use crate::record::{Kept, record};
-use crate::{ExperimentError, Spec};
 use cachewright_policy::rc_rnn::features::{Duration as Stays, FeatureSet, Label, Stream};
 use cachewright_policy::rc_rnn::replayed;
 use cachewright_system::Recording;
@@ -51,7 +51,7 @@ pub fn lessons(
         ExperimentError::Spec { origin: origin.to_owned(), message }
     })?;
     let labels = labels(text, origin, options, progress)?;
-    let spec = Spec::parse(text, origin, &options.set)?;
+    let spec = crate::spec::parse(text, origin, &options.set)?;
     let kept = Kept { times: true, requests: true, ..Kept::default() };
     let recording = record(&spec, kept, progress)?.recording;
     let rows = rows(&recording, &labels, set);

@@ -125,7 +125,7 @@ pub fn labels(
 ) -> Result<Labels, ExperimentError> {
     let policy = ("cache.policy".to_owned(), options.policy.clone());
     let set: Vec<_> = options.set.iter().cloned().chain([policy]).collect();
-    let spec = Spec::parse(text, origin, &set)?;
+    let spec = crate::spec::parse(text, origin, &set)?;
     check(&spec).map_err(|message| refuse(origin, message))?;
     with_threads(options.threads, || {
         let case = Case {

@@ -70,7 +70,7 @@ pub fn segments(
     options: &SegmentOptions,
     progress: OnProgress<'_>,
 ) -> Result<Segments, ExperimentError> {
-    let spec = Spec::parse(text, origin, &options.set)?;
+    let spec = crate::spec::parse(text, origin, &options.set)?;
     let caching = Library::default().caching(&spec, origin)?;
     let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
     let interval_ns = spec.replay.interval.0;
@@ -112,7 +112,7 @@ fn check(spec: &Spec, options: &SegmentOptions) -> Result<(), String> {
         let expected = "expected some: only they give every request a time";
         return Err(format!("found no `[device]` tables, {expected}"));
     }
-    if spec.replay.closed {
+    if spec.replay.closed() {
         let expected = "expected `open`: a closed loop has other requests at every size";
         return Err(format!("`replay.loop`: found `closed`, {expected}"));
     }

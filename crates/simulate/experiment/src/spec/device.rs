@@ -4,18 +4,18 @@
 //! know: how a device works; its parameters are checked by its own table. Without these tables a
 //! replay has no devices, and answers in hits.
 
-use super::section::{Section, setting};
-use super::store::{self, FLASH_STORE};
-use super::{FlashSpec, ReplaySpec, overrides};
-use cachewright_device::parameters::Parameters;
+use super::store;
+use super::{FlashSpec, TenantSpec, layout};
 use cachewright_device::ssd::params::Fill;
 use cachewright_device::ssd::{Ssd, SsdParams, preset};
 use cachewright_device::store::StoreSettings;
 use cachewright_device::{AnyDevice, ArraySettings, Device, Striped, model};
+use cachewright_stack::{Machine, Reader, Rest};
 use cachewright_system::ssd::DataCacheParams;
 use cachewright_system::timed::MachineSettings;
-use cachewright_types::{Bytes, Seed, SettingError, Value};
-use serde_json::{Map, json};
+use cachewright_system::timed::settings::ReadAhead;
+use cachewright_types::declare::Declared;
+use cachewright_types::{Bytes, Seed, SettingError, Value, choices, declare};
 
 /// A device by its model.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,8 +39,8 @@ pub struct StackSpec {
     pub backing: DeviceSpec,
     /// Each tenant has a backing device of its own.
     pub per_tenant: bool,
-    /// The kind of machine: `tiered`, `buffer-cache`, which reads ahead, `ssd` or `flash-store`.
-    pub system: &'static str,
+    /// The kind of machine.
+    pub system: System,
     /// How the log is kept on the backing devices, in a `flash-store`.
     pub store: Option<StoreSettings>,
     /// Replay each tenant alone too, for slowdowns.
@@ -58,40 +58,60 @@ pub enum Front {
     DataCache(DataCacheParams),
 }
 
-/// The kinds of machine.
-const SYSTEMS: [&str; 4] = ["tiered", "buffer-cache", SSD, FLASH_STORE];
+choices! {
+    /// The kinds of machine.
+    pub enum System {
+        /// A cache device before backing devices.
+        Tiered = "tiered",
+        /// The same, which reads ahead.
+        BufferCache = "buffer-cache",
+        /// One drive with a data cache.
+        Ssd = "ssd",
+        /// A cache device before a log on a backing device.
+        FlashStore = "flash-store",
+    }
+}
+
+declare! {
+    /// The keys of `[machine]` that every kind has.
+    pub struct MachineTable {
+        /// the kind of machine
+        system: System = System::Tiered, "word";
+        /// replay each tenant alone too, for slowdowns
+        alone: bool = false, "";
+    }
+}
+
 /// The kind that is one drive with a data cache.
 const SSD: &str = "ssd";
 
 impl DeviceSpec {
     /// The table of that role in `[device]`, which must be there; `own` are keys that are not the
     /// device's.
-    fn from_section(
-        devices: &Section<'_>,
+    fn read(
+        devices: &Reader<'_>,
         role: &'static str,
         key: &'static str,
         own: &[&str],
     ) -> Result<DeviceSpec, String> {
-        let Some(toml::Value::Table(table)) = devices.get(role) else {
+        let reader = devices.table(role)?;
+        if !reader.is_there() {
             return Err(format!("found no `[{key}]` table, expected one with a `model`"));
-        };
-        let Some(model) = table.get("model").and_then(toml::Value::as_str) else {
+        }
+        let Some(model) = reader.get("model").and_then(Value::as_text) else {
             return Err(format!("found no `{key}.model`, expected the name of a device"));
         };
         let (mut pairs, mut array) = (Vec::new(), ArraySettings::default());
-        let of_array: Vec<&str> = ArraySettings::table().iter().map(|entry| entry.name).collect();
+        let of_array: Vec<&str> = ArraySettings::keys().iter().map(|entry| entry.name).collect();
         let known = |name: &str| name == "model" || own.contains(&name);
-        for (name, value) in table.iter().filter(|(name, _)| !known(name)) {
-            let value = setting(value).ok_or_else(|| {
-                format!("`{key}.{name}`: found `{value}`, expected a number, true, false or text")
-            })?;
+        for (name, value) in reader.pairs().iter().filter(|(name, _)| !known(name)) {
             if of_array.contains(&name.as_str()) {
-                array.set(name, &value).map_err(|error| refusal(key, &error.to_string()))?;
+                array.set(name, value).map_err(|error| reader.refusal(&error))?;
             } else {
-                pairs.push((name.clone(), value));
+                pairs.push((name.clone(), value.clone()));
             }
         }
-        if table.contains_key("stripe") && array.count == 1 {
+        if reader.get("stripe").is_some() && array.count == 1 {
             let (found, expected) = (array.stripe, format!("`{key}.count` of 2 or more with it"));
             return Err(format!(
                 "`{key}.stripe`: found {found} for one device, expected {expected}"
@@ -129,16 +149,12 @@ impl DeviceSpec {
     }
 
     /// Every parameter with its value.
-    fn resolved(&self) -> Result<Map<String, serde_json::Value>, String> {
+    fn resolved(&self) -> Result<Pairs, String> {
         let found = model(&self.model).map_err(|error| error.to_string())?;
         let values = found.resolved(&self.pairs).map_err(|e| self.refusal(&e.to_string()))?;
-        let mut map = Map::new();
-        map.insert("model".to_owned(), self.model.clone().into());
         let one = self.array.count == 1;
         let array = self.array.values().into_iter().filter(|(name, _)| *name != "stripe" || !one);
-        let all = array.chain(values);
-        map.extend(all.map(|(name, text)| (name.to_owned(), json_of(&text))));
-        Ok(map)
+        Ok([text("model", &self.model)].into_iter().chain(given(array.chain(values))).collect())
     }
 
     fn refusal(&self, error: &str) -> String {
@@ -155,56 +171,10 @@ fn refusal(key: &str, error: &str) -> String {
 }
 
 impl StackSpec {
-    /// The tables, if the file has them.
-    pub(super) fn from_section(
-        top: &Section<'_>,
-        replay: &ReplaySpec,
-        block: Bytes,
-        flash: Option<&FlashSpec>,
-    ) -> Result<Option<StackSpec>, String> {
-        if top.get("device").is_none() {
-            return match top.get("machine") {
-                None => Ok(None),
-                Some(_) => Err("found `[machine]`, expected `[device.cache]` and \
-                                `[device.backing]` with it, or `[device.ssd]`"
-                    .to_owned()),
-            };
-        }
-        if replay.unit {
-            let expected = "expected `split`, since devices need sizes";
-            return Err(format!("`replay.blocks`: found `unit` with devices, {expected}"));
-        }
-        let devices = top.table("device", &["cache", "backing", "ssd"])?;
-        if system(top) == Some(SSD) {
-            store::from_section(SSD, top, top, flash)?;
-            return StackSpec::one_drive(top, &devices, block).map(Some);
-        }
-        if devices.get("ssd").is_some() {
-            return Err("found `[device.ssd]`, expected `machine.system = \"ssd\"` with it, or \
-                        `[device.cache]` and `[device.backing]` instead"
-                .to_owned());
-        }
-        let cache = DeviceSpec::from_section(&devices, "cache", "device.cache", &[])?.checked()?;
-        let own = ["per_tenant"];
-        let backing = DeviceSpec::from_section(&devices, "backing", "device.backing", &own)?;
-        let backing = backing.checked()?;
-        let per_tenant = match devices.get("backing").and_then(|table| table.get("per_tenant")) {
-            None => false,
-            Some(toml::Value::Boolean(flag)) => *flag,
-            Some(other) => {
-                let expected = "expected true or false";
-                return Err(format!("`device.backing.per_tenant`: found `{other}`, {expected}"));
-            }
-        };
-        let (system, alone, machine, store) = machine(top, flash)?;
-        let front = Front::Device(cache);
-        Ok(Some(StackSpec { front, backing, per_tenant, system, store, alone, machine }))
-    }
-
     /// One drive with a data cache as the whole machine.
     fn one_drive(
-        top: &Section<'_>,
-        devices: &Section<'_>,
+        file: &Reader<'_>,
+        devices: &Reader<'_>,
         block: Bytes,
     ) -> Result<StackSpec, String> {
         if let Some(role) = ["cache", "backing"].iter().find(|role| devices.get(role).is_some()) {
@@ -213,7 +183,7 @@ impl StackSpec {
                  `[device.ssd]`: the drive caches in its own memory"
             ));
         }
-        let backing = DeviceSpec::from_section(devices, "ssd", "device.ssd", &[])?;
+        let backing = DeviceSpec::read(devices, "ssd", "device.ssd", &[])?;
         if backing.array.count > 1 {
             let (found, expected) = (backing.array.count, "expected 1: the drive is the machine");
             return Err(format!("`device.ssd.count`: found {found}, {expected}"));
@@ -225,15 +195,15 @@ impl StackSpec {
                 params.page
             ));
         }
-        let (alone, machine, axes) = drive_machine(top)?;
+        let (own, machine, axes) = drive_machine(file)?;
         let front = Front::DataCache(axes);
         Ok(StackSpec {
             front,
             backing,
             per_tenant: false,
-            system: SSD,
+            system: System::Ssd,
             store: None,
-            alone,
+            alone: own.alone,
             machine,
         })
     }
@@ -251,111 +221,159 @@ impl StackSpec {
         }
     }
 
-    /// The two tables with every default filled in: `device` and `machine`.
-    pub(super) fn resolved(&self) -> Result<[serde_json::Value; 2], String> {
-        let cache = match &self.front {
-            Front::Device(cache) => cache,
-            Front::DataCache(axes) => return self.resolved_drive(axes),
+    /// A cache device before backing devices.
+    fn tiered(
+        file: &Reader<'_>,
+        devices: &Reader<'_>,
+        flash: Option<&FlashSpec>,
+    ) -> Result<StackSpec, String> {
+        let cache = DeviceSpec::read(devices, "cache", "device.cache", &[])?.checked()?;
+        let own = ["per_tenant"];
+        let backing = DeviceSpec::read(devices, "backing", "device.backing", &own)?.checked()?;
+        let per_tenant = match devices.table("backing")?.get("per_tenant") {
+            None => false,
+            Some(Value::Bool(flag)) => *flag,
+            Some(other) => {
+                let expected = "expected true or false";
+                return Err(format!("`device.backing.per_tenant`: found `{other}`, {expected}"));
+            }
         };
-        let mut backing = self.backing.resolved()?;
-        backing.insert("per_tenant".to_owned(), self.per_tenant.into());
-        let mut machine = Map::new();
-        machine.insert("system".to_owned(), self.system.into());
-        machine.insert("alone".to_owned(), self.alone.into());
-        let store = self.store.as_ref().map(Parameters::values).unwrap_or_default();
-        for (name, text) in self.machine.values().into_iter().chain(store) {
-            machine.insert(name.to_owned(), json_of(&text));
+        let (own, machine, store) = machine(file, flash)?;
+        let front = Front::Device(cache);
+        let (system, alone) = (own.system, own.alone);
+        Ok(StackSpec { front, backing, per_tenant, system, store, alone, machine })
+    }
+}
+
+/// Keys and values of a table.
+type Pairs = Vec<(String, Value)>;
+
+fn text(key: &str, value: &str) -> (String, Value) {
+    (key.to_owned(), Value::Text(value.to_owned()))
+}
+
+/// The values that are there.
+fn given(
+    values: impl IntoIterator<Item = (&'static str, Option<Value>)>,
+) -> impl Iterator<Item = (String, Value)> {
+    values.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)))
+}
+
+impl Machine for StackSpec {
+    const TABLES: &'static [&'static str] = &["device", "machine"];
+
+    fn read(file: &Reader<'_>, rest: &Rest<'_>) -> Result<Option<StackSpec>, String> {
+        let devices = file.table("device")?;
+        if !devices.is_there() {
+            return match file.get("machine") {
+                None => Ok(None),
+                Some(_) => Err("found `[machine]`, expected `[device.cache]` and \
+                                `[device.backing]` with it, or `[device.ssd]`"
+                    .to_owned()),
+            };
         }
-        let devices = json!({"cache": cache.resolved()?, "backing": backing});
-        Ok([devices, machine.into()])
+        if rest.replay.unit() {
+            let expected = "expected `split`, since devices need sizes";
+            return Err(format!("`replay.blocks`: found `unit` with devices, {expected}"));
+        }
+        devices.check_known(&["cache", "backing", "ssd"])?;
+        if system(file) == Some(SSD) {
+            store::read(SSD, file, file, rest.flash)?;
+            return StackSpec::one_drive(file, &devices, rest.cache.block).map(Some);
+        }
+        if devices.get("ssd").is_some() {
+            return Err("found `[device.ssd]`, expected `machine.system = \"ssd\"` with it, or \
+                        `[device.cache]` and `[device.backing]` instead"
+                .to_owned());
+        }
+        StackSpec::tiered(file, &devices, rest.flash).map(Some)
     }
 
-    fn resolved_drive(&self, axes: &DataCacheParams) -> Result<[serde_json::Value; 2], String> {
-        let mut machine = Map::new();
-        machine.insert("system".to_owned(), self.system.into());
-        machine.insert("alone".to_owned(), self.alone.into());
-        machine.insert("layout".to_owned(), self.machine.layout.word().into());
-        let axes = axes.values();
-        machine.extend(axes.iter().map(|(name, text)| ((*name).to_owned(), json_of(text))));
-        Ok([json!({"ssd": self.backing.resolved()?}), machine.into()])
+    fn check(machine: Option<&StackSpec>, rest: &Rest<'_>, _: &[TenantSpec]) -> Result<(), String> {
+        layout::check(&rest.cache.layout, machine)
+    }
+
+    fn resolved(&self) -> Result<Vec<(&'static str, Value)>, String> {
+        let alone = ("alone".to_owned(), Value::Bool(self.alone));
+        let mut machine = vec![text("system", self.system.word()), alone];
+        let devices = match &self.front {
+            Front::Device(cache) => {
+                let mut backing = self.backing.resolved()?;
+                backing.push(("per_tenant".to_owned(), Value::Bool(self.per_tenant)));
+                let store = self.store.as_ref().map(Declared::values).unwrap_or_default();
+                machine.extend(given(self.machine.values().into_iter().chain(store)));
+                let cache = Value::Table(cache.resolved()?);
+                vec![("cache".to_owned(), cache), ("backing".to_owned(), Value::Table(backing))]
+            }
+            Front::DataCache(axes) => {
+                machine.push(text("layout", self.machine.layout.word()));
+                machine.extend(given(axes.values()));
+                vec![("ssd".to_owned(), Value::Table(self.backing.resolved()?))]
+            }
+        };
+        Ok(vec![("device", Value::Table(devices)), ("machine", Value::Table(machine))])
     }
 }
 
 /// The kind of machine as it stands in the file, checked or not.
-fn system<'a>(top: &Section<'a>) -> Option<&'a str> {
-    top.get("machine")?.get("system")?.as_str()
+fn system<'a>(file: &Reader<'a>) -> Option<&'a str> {
+    file.get("machine")?.get("system")?.as_text()
 }
 
-/// The `[machine]` table of one drive: whether tenants run alone too, the layout, and how the
-/// drive's cache treats pages.
-fn drive_machine(top: &Section<'_>) -> Result<(bool, MachineSettings, DataCacheParams), String> {
-    let own = ["system", "alone", "layout"];
-    let names: Vec<&str> = DataCacheParams::table().iter().map(|entry| entry.name).collect();
-    let section = top.table("machine", &[&own[..], &names].concat())?;
-    let refused =
-        |error: SettingError| format!("`machine.{}", error.to_string().trim_start_matches('`'));
-    let given = |name: &str| match section.get(name) {
-        None => Ok(None),
-        Some(found) => match setting(found) {
-            Some(value) => Ok(Some((name.to_owned(), value))),
-            None => Err(section.refuse(name, found, "a number, true, false or text")),
-        },
-    };
-    let mut settings = MachineSettings::default();
-    if let Some((name, value)) = given("layout")? {
-        settings.set(&name, &value).map_err(refused)?;
+/// The keys that are given of those that `T` declares, set over `settings`.
+fn set_given<T: Declared>(reader: &Reader<'_>, settings: &mut T) -> Result<(), String> {
+    for key in T::keys() {
+        if let Some(value) = reader.get(key.name) {
+            settings.set(key.name, value).map_err(|error| reader.refusal(&error))?;
+        }
     }
-    let mut pairs = Vec::new();
-    for name in names {
-        pairs.extend(given(name)?);
-    }
-    let axes = DataCacheParams::from_pairs(&pairs).map_err(refused)?;
-    Ok((section.boolean("alone", false)?, settings, axes))
+    Ok(())
 }
 
-/// A `[machine]` table: its kind, whether tenants run alone too, the settings, those of a store.
-type MachineTable = (&'static str, bool, MachineSettings, Option<StoreSettings>);
+fn names<T: Declared>() -> Vec<&'static str> {
+    T::keys().iter().map(|key| key.name).collect()
+}
 
-fn machine(top: &Section<'_>, flash: Option<&FlashSpec>) -> Result<MachineTable, String> {
-    let own = ["system", "alone"];
-    let names: Vec<&str> = MachineSettings::table().iter().map(|entry| entry.name).collect();
-    // A kind that does not exist is refused as such below.
-    let other = |system: &str| system != FLASH_STORE && SYSTEMS.contains(&system);
-    let of_store = if system(top).is_none_or(other) { Vec::new() } else { store::keys() };
-    let section = top.table("machine", &[&own[..], &names, &of_store].concat())?;
-    let system = SYSTEMS[section.choice("system", &SYSTEMS, 0)?];
+/// The `[machine]` table of one drive: its own keys, the layout, and how the drive's cache treats
+/// pages.
+fn drive_machine(
+    file: &Reader<'_>,
+) -> Result<(MachineTable, MachineSettings, DataCacheParams), String> {
+    let reader = file.table("machine")?;
+    let own = [names::<MachineTable>(), vec!["layout"], names::<DataCacheParams>()].concat();
+    reader.check_known(&own)?;
+    let (mut table, mut settings) = (MachineTable::default(), MachineSettings::default());
+    set_given(&reader, &mut table)?;
+    if let Some(value) = reader.get("layout") {
+        settings.set("layout", value).map_err(|error| reader.refusal(&error))?;
+    }
+    let mut axes = DataCacheParams::default();
+    set_given(&reader, &mut axes)?;
+    axes.check().map_err(|error| reader.refusal(&error))?;
+    Ok((table, settings, axes))
+}
+
+/// The `[machine]` table of other machines: its own keys, the settings, those of a store.
+fn machine(
+    file: &Reader<'_>,
+    flash: Option<&FlashSpec>,
+) -> Result<(MachineTable, MachineSettings, Option<StoreSettings>), String> {
+    let reader = file.table("machine")?;
+    let mut table = MachineTable::default();
+    set_given(&reader, &mut table)?;
+    let of_store = if table.system == System::FlashStore { store::keys() } else { Vec::new() };
+    reader
+        .check_known(&[names::<MachineTable>(), names::<MachineSettings>(), of_store].concat())?;
     let mut settings = MachineSettings::default();
-    let mut set = |name: &str, value: &Value| {
-        let refused = |error: cachewright_types::SettingError| {
-            format!("`machine.{}", error.to_string().trim_start_matches('`'))
-        };
-        settings.set(name, value).map_err(refused)
-    };
-    if system == "buffer-cache" {
-        set("read_ahead", &Value::Text("linux".to_owned()))?;
+    if table.system == System::BufferCache {
+        settings.read_ahead = ReadAhead::Linux;
     }
-    for name in names {
-        let Some(found) = section.get(name) else { continue };
-        let value = setting(found)
-            .ok_or_else(|| section.refuse(name, found, "a number, true, false or text"))?;
-        set(name, &value)?;
-    }
+    set_given(&reader, &mut settings)?;
     if settings.dirty_low > settings.dirty_high {
         let (low, high) = (settings.dirty_low, settings.dirty_high);
         let expected = format!("expected at most `machine.dirty_high`, {high}");
         return Err(format!("`machine.dirty_low`: found {low}, {expected}"));
     }
-    let store = store::from_section(system, top, &section, flash)?;
-    Ok((system, section.boolean("alone", false)?, settings, store))
-}
-
-/// A parameter's text as JSON.
-fn json_of(text: &str) -> serde_json::Value {
-    match overrides::read(text) {
-        toml::Value::Integer(number) => number.into(),
-        toml::Value::Float(number) => number.into(),
-        toml::Value::Boolean(flag) => flag.into(),
-        toml::Value::String(text) => text.into(),
-        other => other.to_string().into(),
-    }
+    let store = store::read(table.system.word(), file, &reader, flash)?;
+    Ok((table, settings, store))
 }

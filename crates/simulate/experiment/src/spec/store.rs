@@ -5,24 +5,24 @@
 //! it is carried out in `[machine]`.
 
 use super::FlashSpec;
-use super::section::{Section, setting};
-use cachewright_device::parameters::Parameters;
 use cachewright_device::store::StoreSettings;
+use cachewright_stack::Reader;
+use cachewright_types::declare::Declared;
 
 /// The kind of machine that keeps a log.
 pub const FLASH_STORE: &str = "flash-store";
 
 /// The keys of `[machine]` that only a store has.
 pub fn keys() -> Vec<&'static str> {
-    StoreSettings::table().iter().map(|entry| entry.name).collect()
+    StoreSettings::keys().iter().map(|entry| entry.name).collect()
 }
 
 /// The settings of the store of a machine of this kind: nothing for other kinds. Errors: a
 /// `[flash]` table without a store or a store without that, keys that mean nothing to it.
-pub fn from_section(
+pub fn read(
     system: &str,
-    top: &Section<'_>,
-    machine: &Section<'_>,
+    file: &Reader<'_>,
+    machine: &Reader<'_>,
     flash: Option<&FlashSpec>,
 ) -> Result<Option<StoreSettings>, String> {
     let flash = match (flash, system == FLASH_STORE) {
@@ -40,19 +40,15 @@ pub fn from_section(
         }
         (Some(flash), true) => flash,
     };
-    if top.table("flash", &FlashSpec::KEYS)?.get("trim_evicted").is_some() {
+    if file.table("flash")?.get("trim_evicted").is_some() {
         return Err("`flash.trim_evicted`: found with `machine.system = \"flash-store\"`, \
                     expected it left out: what leaves the cache stays in the store"
             .to_owned());
     }
     let mut settings = StoreSettings::default();
     for name in keys() {
-        let Some(found) = machine.get(name) else { continue };
-        let value = setting(found)
-            .ok_or_else(|| machine.refuse(name, found, "a number, true, false or text"))?;
-        settings
-            .set(name, &value)
-            .map_err(|error| format!("`machine.{}", error.to_string().trim_start_matches('`')))?;
+        let Some(value) = machine.get(name) else { continue };
+        settings.set(name, value).map_err(|error| machine.refusal(&error))?;
     }
     if settings.command < flash.page {
         let expected = format!("expected at least `flash.page`, {}", flash.page);

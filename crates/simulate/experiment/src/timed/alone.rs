@@ -7,7 +7,7 @@
 use super::{Job, Workload};
 use crate::ExperimentError;
 use crate::case::Case;
-use crate::spec::{Named, Spec};
+use crate::spec::{Scheme, Spec};
 use cachewright_system::timed::Times;
 use cachewright_types::{Nanos, TenantId};
 use std::ops::Range;
@@ -65,7 +65,7 @@ impl<'c> Solos<'c> {
 pub(super) fn settings(case: &Case) -> Spec {
     let mut spec = case.spec.clone();
     spec.name.clear();
-    spec.cache.partition = Named { name: String::new(), pairs: Vec::new() };
+    spec.cache.partition = Scheme { name: String::new(), pairs: Vec::new() };
     let replay = &mut spec.replay;
     (replay.interval, replay.hit_time, replay.miss_time) = (Nanos(0), Nanos(0), Nanos(0));
     (replay.windows, replay.profile_share, replay.curves) = (0, 0.0, false);
@@ -74,5 +74,5 @@ pub(super) fn settings(case: &Case) -> Spec {
     for tenant in &mut spec.tenants {
         (tenant.goal, tenant.model, tenant.sensitive) = (None, None, false);
     }
-    spec
+    spec.without_tables()
 }

@@ -108,7 +108,7 @@ pub fn add_responses(case: &Case, answer: &mut Value) {
         ("finished_ns", "finished_ns"),
     ];
     let timing = answer["timing"].clone();
-    if case.spec.replay.closed {
+    if case.spec.replay.closed() {
         let since = |found: &Value, start_ns: u64| {
             found["finished_ns"].as_u64().unwrap_or(0).saturating_sub(start_ns)
         };

@@ -138,7 +138,7 @@ pub fn workload<'a>(
     let mut traces = open(spec)?;
     let timeless =
         (0..spec.tenants.len()).find(|tenant| traces.has_times(*tenant as u16) == Some(false));
-    if let Some(tenant) = timeless.filter(|_| !spec.replay.closed) {
+    if let Some(tenant) = timeless.filter(|_| !spec.replay.closed()) {
         let expected = "expected times in every trace, or `replay.loop = \"closed\"`";
         let number = tenant + 1;
         return Err(refuse(format!("`tenant[{number}].trace`: found no times, {expected}")));
@@ -408,7 +408,7 @@ fn small_cache(found: Bytes, needed: Bytes) -> String {
 }
 
 fn pace(case: &Case, plan: &Plan<'_>) -> Loop {
-    if !case.spec.replay.closed {
+    if !case.spec.replay.closed() {
         return Loop::Open;
     }
     let pace = plan.pace();

@@ -8,7 +8,7 @@ use super::measures::Course;
 use super::script::Step;
 use super::tally::Tally;
 use super::teaching::{self, Teaching};
-use crate::spec::Named;
+use crate::spec::Scheme;
 use cachewright_device::layer::Layer;
 use cachewright_ftl::separation::shiro::TrainError;
 use cachewright_ftl::separation::{Registered, Separation, SeparationVisitor};
@@ -66,9 +66,9 @@ impl From<TrainError> for Stop {
 #[derive(Clone, Debug)]
 pub struct Case {
     /// Which pages share a superblock.
-    pub separation: Named,
+    pub separation: Scheme,
     /// Which superblock is cleaned next.
-    pub reclaim: Named,
+    pub reclaim: Scheme,
     /// The over-provisioning asked for, as a ratio.
     pub over_provisioning: f64,
     /// The drive.
@@ -98,13 +98,13 @@ impl Case {
 
     /// A new drive.
     pub fn open(&self) -> Result<Box<dyn Driven>, Stop> {
-        let Named { name, pairs } = with_page_bytes(&self.separation, self.page_bytes);
+        let Scheme { name, pairs } = with_page_bytes(&self.separation, self.page_bytes);
         cachewright_ftl::separation::visit(&name, &pairs, Opening { case: self })?
     }
 
     /// The same drive's translation layer, for whoever carries out what it tells.
     pub fn layer(&self) -> Result<Box<dyn Layer>, Stop> {
-        let Named { name, pairs } = with_page_bytes(&self.separation, self.page_bytes);
+        let Scheme { name, pairs } = with_page_bytes(&self.separation, self.page_bytes);
         cachewright_ftl::separation::visit(&name, &pairs, Bare { case: self })?
     }
 
@@ -115,7 +115,7 @@ impl Case {
         if let Some(learner) = separation.learner() {
             self.teaching.teach(learner, self.index, seed.derive("trainer"))?;
         }
-        let Named { name, pairs } = &self.reclaim;
+        let Scheme { name, pairs } = &self.reclaim;
         let seed = self.seed.derive("reclaim");
         let reclaim = reclaim::by_name(name, pairs, &self.geometry, seed)?;
         Ok(Ftl::new(self.geometry, separation, reclaim)?)
@@ -123,14 +123,14 @@ impl Case {
 }
 
 /// A separation with the drive's page size, if it has a setting for that and was given none.
-pub fn with_page_bytes(separation: &Named, page_bytes: u64) -> Named {
-    let Named { name, mut pairs } = separation.clone();
-    let settings = cachewright_ftl::separation::setting_specs(&name).unwrap_or_default();
+pub fn with_page_bytes(separation: &Scheme, page_bytes: u64) -> Scheme {
+    let Scheme { name, mut pairs } = separation.clone();
+    let settings = cachewright_ftl::separation::keys(&name).unwrap_or_default();
     let named = |key: &str| pairs.iter().any(|(given, _)| given == key);
     if settings.iter().any(|spec| spec.name == PAGE_BYTES) && !named(PAGE_BYTES) {
         pairs.push((PAGE_BYTES.to_owned(), Setting::Int(page_bytes as i64)));
     }
-    Named { name, pairs }
+    Scheme { name, pairs }
 }
 
 /// Gets page writes done since it was told last; false stops the run.

@@ -6,7 +6,7 @@
 use super::WaOptions;
 use super::drive::Case;
 use super::teaching::Teaching;
-use crate::spec::Named;
+use crate::spec::Scheme;
 use crate::spec::flash::{PAGES_LIMIT, block_pages, check_page, check_schemes, percent};
 use cachewright_ftl::{Geometry, Need, Space, reclaim, separation};
 use cachewright_types::{Bytes, Seed, Size, Value, parse_bytes, parse_size};
@@ -34,8 +34,8 @@ pub struct Plan {
     /// Where models come from.
     pub teaching: Teaching,
     ops: Vec<f64>,
-    separations: Vec<Named>,
-    reclaims: Vec<Named>,
+    separations: Vec<Scheme>,
+    reclaims: Vec<Scheme>,
     capacity: Capacity,
     reserve: u32,
 }
@@ -77,7 +77,7 @@ impl Plan {
     fn schemes(&mut self, options: &WaOptions) -> Result<(), String> {
         for text in &options.separations {
             if text != "all" {
-                self.separations.push(Named::from_option("separation", text)?);
+                self.separations.push(crate::spec::scheme_of_option("separation", text)?);
                 continue;
             }
             for entry in separation::entries() {
@@ -93,7 +93,7 @@ impl Plan {
             if text == "all" {
                 self.reclaims.extend(reclaim::entries().iter().map(|entry| bare(entry.name)));
             } else {
-                self.reclaims.push(Named::from_option("reclaim", text)?);
+                self.reclaims.push(crate::spec::scheme_of_option("reclaim", text)?);
             }
         }
         for (key, empty) in [
@@ -188,20 +188,18 @@ impl Plan {
     }
 }
 
-fn bare(name: &str) -> Named {
-    Named { name: name.to_owned(), pairs: Vec::new() }
+fn bare(name: &str) -> Scheme {
+    Scheme { name: name.to_owned(), pairs: Vec::new() }
 }
 
 /// A scheme in a few words: its name, then the settings given.
-pub fn label(named: &Named) -> String {
+pub fn label(named: &Scheme) -> String {
     let pairs: Vec<String> = named
         .pairs
         .iter()
         .map(|(key, value)| match value {
-            Value::Int(number) => format!("{key}={number}"),
             Value::Float(number) => format!("{key}={number}"),
-            Value::Bool(flag) => format!("{key}={flag}"),
-            Value::Text(text) => format!("{key}={text}"),
+            other => format!("{key}={}", other.shown()),
         })
         .collect();
     if pairs.is_empty() {

@@ -172,7 +172,7 @@ impl Reading<'_> {
         let inputs: Result<Vec<_>, _> =
             spec.tenants.iter().map(|tenant| input(tenant, false)).collect();
         let inputs = inputs?;
-        let mut workload = Workload::open_on(spec.replay.clock, inputs)?;
+        let mut workload = Workload::open_on(spec.replay.clock(), inputs)?;
         let total = workload.requests_hint();
         let mut counts = vec![[0_u64; 4]; spec.tenants.len()];
         let mut known = Vec::new();

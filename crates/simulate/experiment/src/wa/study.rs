@@ -11,7 +11,7 @@ use super::script::{self, Script, Step};
 use super::teaching::{self, Teaching, TrainerFactory};
 use super::{WaOptions, drive, plan};
 use crate::progress::{OnProgress, Progress};
-use crate::spec::Named;
+use crate::spec::Scheme;
 use crate::{ExperimentError, Spec};
 use cachewright_ftl::separation::shiro::{
     Dataset, NativeTrainer, THRESHOLD_NOTE, TrainError, Trainer,
@@ -65,13 +65,14 @@ pub fn train(
     progress: OnProgress<'_>,
 ) -> Result<Trained, ExperimentError> {
     let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
-    let spec = Spec::parse(text, origin, &options.set)?;
+    let spec = crate::spec::parse(text, origin, &options.set)?;
     let page_bytes = page_bytes(&options.page).map_err(refuse)?;
     if !(options.share > 0.0 && options.share < 1.0) {
         let (found, expected) = (options.share, "a share of the writes between 0 and 1");
         return Err(refuse(format!("`share`: found {found}, expected {expected}")));
     }
-    let scheme = Named::from_option("separation", &options.separation).map_err(refuse)?;
+    let scheme =
+        crate::spec::scheme_of_option("separation", &options.separation).map_err(refuse)?;
     let sized = drive::with_page_bytes(&scheme, page_bytes);
     let factory = options.trainer.clone().unwrap_or_else(native);
     Teaching::Outside(factory.clone()).check(std::slice::from_ref(&scheme)).map_err(refuse)?;
@@ -88,7 +89,7 @@ pub fn train(
     let mut judged = Vec::new();
     for (text, origin) in &options.judge {
         let refuse = |message| ExperimentError::Spec { origin: origin.clone(), message };
-        let spec = Spec::parse(text, origin, &options.set)?;
+        let spec = crate::spec::parse(text, origin, &options.set)?;
         let script = read(&spec, origin)?;
         let other = Course { script: &script, cut: 0, seed: spec.seed, progress };
         let measures = visit(&sized, Exam { model: &model, course: &other }, refuse)?;
@@ -117,7 +118,7 @@ fn page_bytes(text: &str) -> Result<u64, String> {
 
 /// Runs a visitor with the scheme; what stops it becomes an error by `refuse`.
 fn visit<T, V: SeparationVisitor<Output = Result<T, Stop>>>(
-    scheme: &Named,
+    scheme: &Scheme,
     visitor: V,
     refuse: impl Fn(String) -> ExperimentError,
 ) -> Result<T, ExperimentError> {

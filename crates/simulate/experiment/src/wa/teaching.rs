@@ -5,7 +5,7 @@
 //! works, traces. Units: none.
 
 use super::WaOptions;
-use crate::spec::Named;
+use crate::spec::Scheme;
 use cachewright_ftl::Geometry;
 use cachewright_ftl::separation::shiro::{Learner, TrainError, Trainer};
 use cachewright_ftl::separation::{self, Registered, Separation, SeparationVisitor};
@@ -97,12 +97,12 @@ impl Teaching {
 
     /// Whether it suits the schemes. Errors: a model that does not fit one that learns; a model or
     /// trainer where none learns.
-    pub fn check(&self, separations: &[Named]) -> Result<(), String> {
+    pub fn check(&self, separations: &[Scheme]) -> Result<(), String> {
         if matches!(self, Teaching::Native) {
             return Ok(());
         }
         let mut learns = false;
-        for Named { name, pairs } in separations {
+        for Scheme { name, pairs } in separations {
             let tried = separation::visit(name, pairs, Trial(self));
             learns |= tried.map_err(|error| error.to_string())?.map_err(|error| {
                 let file = self.file().map(|file| format!(" {}", file.display()));

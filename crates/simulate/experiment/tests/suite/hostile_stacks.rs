@@ -3,8 +3,8 @@
 
 use crate::common;
 
-use cachewright_experiment::spec::MAX_BYTES;
-use cachewright_experiment::{ExperimentError, MrcOptions, RunOptions, Spec, check, mrc, run};
+use cachewright_experiment::spec::{self, MAX_BYTES};
+use cachewright_experiment::{ExperimentError, MrcOptions, RunOptions, check, mrc, run};
 use common::{Folder, answer_to, quiet, small_trace};
 use std::path::Path;
 
@@ -51,7 +51,7 @@ fn numbers_without_a_bound_have_one() {
     for (key, value, expected) in [
         ("tenant.a.time_scale", "1e300", "expected a number from 1e-9 to 1e9"),
         ("tenant.a.time_scale", "nan", "expected a number from 1e-9 to 1e9"),
-        ("tenant.a.weight", "1e308", "expected a number above 0, to 1000000000"),
+        ("tenant.a.weight", "1e308", "expected a number from 1e-300 to 1e9"),
         ("tenant.a.start", "5000000h", "expected at most 876000h"),
         ("replay.miss_time", "5000000h", "expected at most 876000h"),
         ("replay.windows", "100000", "expected a whole number from 0 to 10000"),
@@ -153,10 +153,10 @@ fn stacks_of_too_many_tenants_or_bytes_are_refused_at_once() {
     let tenant = |n: u32| format!("[[tenant]]\nname = \"t{n}\"\ntrace = \"a.csv\"\n");
     let many: String = (0..10_000).map(tenant).collect();
     let stack = format!("[cache]\ncapacity = \"1MiB\"\n{many}");
-    let error = Spec::parse(&stack, Path::new("s.toml"), &[]).unwrap_err().to_string();
+    let error = spec::parse(&stack, Path::new("s.toml"), &[]).unwrap_err().to_string();
     assert_eq!(error, "s.toml: `tenant`: found 10000 tables, expected at most 4096");
     let large = format!("{STACK}#{}", "x".repeat(MAX_BYTES));
-    let error = Spec::parse(&large, Path::new("s.toml"), &[]).unwrap_err().to_string();
+    let error = spec::parse(&large, Path::new("s.toml"), &[]).unwrap_err().to_string();
     assert!(error.contains("found a stack of 4") && error.contains("at most 4MiB"), "{error}");
 }
 

@@ -56,7 +56,7 @@ impl Partitioner for Heard {
 /// Settings with which an interval of the test is enough to decide.
 fn pairs(entry: &Entry) -> Vec<(String, Value)> {
     let small = [("steps_per_interval", 6), ("window_steps", 12), ("lend_after", 1)];
-    let known = registry::setting_specs(entry.name).unwrap();
+    let known = registry::keys(entry.name).unwrap();
     let given = small.iter().filter(|(key, _)| known.iter().any(|spec| spec.name == *key));
     given.map(|(key, number)| ((*key).to_owned(), Value::Int(*number))).collect()
 }
@@ -178,7 +178,7 @@ fn drive(entry: &Entry, texts: &[String]) -> Vec<String> {
         code: None,
         quotas: &quotas,
         mode: stack.write,
-        axes: &DataCacheParams::from_pairs(&pairs).unwrap(),
+        axes: &DataCacheParams::checked(&pairs).unwrap(),
         seed: Seed(1),
     });
     let replay = Replay {

@@ -177,7 +177,7 @@ fn what_cannot_be_carried_out_is_refused() {
     let cases: [(&[(&str, &str)], &str); 9] = [
         (&[("replay.loop", "open")], "`tenant[1].repeat`: found"),
         (&[("tenant.noisy.noise", "{ on = \"1ms\" }")], "found no `tenant[2].noise.off`"),
-        (&[("tenant.noisy.noise", "{ on = \"1ns\", off = \"1s\" }")], "at least 1us"),
+        (&[("tenant.noisy.noise", "{ on = \"1ns\", off = \"1s\" }")], "from 1us to"),
         (&[("tenant.noisy.operation", "trim")], "expected one of as-is, read, write"),
         (&[("tenant.noisy.sample", "0%")], "`tenant[2].sample`: found"),
         (&[("tenant.noisy.noise", over)], "`tenant[2].noise.off_depth`: found `3`"),

@@ -37,7 +37,7 @@ fn wrong_settings_are_refused_by_key_with_what_was_expected() {
         (("tenant.b.start", "1s"), "found tenant `b`, expected one of a"),
         (("tenant.a.trace", "none.csv"), "expected a trace"),
         (("tenant.a.time_scale", "0"), "expected a number from 1e-9 to 1e9"),
-        (("tenant.a.goal_hit_ratio", "85"), "expected a ratio from 0 to 1"),
+        (("tenant.a.goal_hit_ratio", "85"), "expected a number from 0 to 1"),
         (("tenant.a.goal_latency", "5ms"), "expected at least 100us (`replay.hit_time`)"),
         (
             ("partition", "soft-qos"),

@@ -159,7 +159,7 @@ fn a_stop_before_the_start_is_refused() {
     let origin = folder.path.join("stack.toml");
     let set = |value: &str| [("tenant.starts.stop".to_owned(), value.to_owned())];
     let error = check(STACK, &origin, &set("60ms")).unwrap_err().to_string();
-    assert!(error.contains("`tenant[3].stop`: found `\"60ms\"`, expected a time after"), "{error}");
+    assert!(error.contains("`tenant[3].stop`: found `60ms`, expected a time after"), "{error}");
     let checked = check(STACK, &origin, &set("12.5%")).unwrap();
     assert_eq!(checked["tenant"][2]["stop"], "12.5%");
     assert_eq!(checked["tenant"][1]["stop"], "40ms");

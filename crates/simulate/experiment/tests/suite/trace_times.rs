@@ -99,7 +99,7 @@ fn traces_in_separate_files_may_keep_their_common_clock() {
     assert_eq!(spans("own"), [1_000_000_000, 1_000_000_000]);
     assert_eq!(spans("common"), [3_000_000_000, 1_000_000_000]);
     let error = run(&folder, &stack("shared")).unwrap_err();
-    assert!(error.contains("`replay.clock`: found `\"shared\"`, expected one of own, common"));
+    assert!(error.contains("`replay.clock`: found `shared`, expected one of own, common"));
     folder.with("late.csv", "64 8 0 0\n0 8 0 1\n");
     let error = run(&folder, &stack("common")).unwrap_err();
     assert!(error.contains("found `common, and no times in the trace of `late``"), "{error}");
@@ -128,7 +128,7 @@ fn one_record_cannot_make_a_run_endless() {
     let error = run(&folder, &stack("max_request = \"2KiB\"\n")).unwrap_err();
     assert!(error.contains("line 1, column 4: found `4096`, expected at most 2KiB"), "{error}");
     for (key, expected) in [
-        ("max_request = \"2TiB\"", "expected a size from 512B to 1TiB"),
+        ("max_request = \"2TiB\"", "expected a number with a unit (`8KiB`) from 512B to 1TiB"),
         ("time_scale = 1e300", "expected a number from 1e-9 to 1e9"),
     ] {
         let error = run(&folder, &stack(&format!("{key}\n"))).unwrap_err();

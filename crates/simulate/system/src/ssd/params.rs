@@ -5,10 +5,9 @@
 //! out. The defaults are MQSim's data cache (`Data_Cache_Manager_Flash_Advanced`; Tavakkol et al.,
 //! FAST'18).
 
-use cachewright_device::parameters::{Parameters, Quantity};
 use cachewright_device::ssd::params::Capacity;
-use cachewright_device::{choices, parameters};
-use cachewright_types::{Nanos, SettingError, Value};
+use cachewright_types::declare::Declared;
+use cachewright_types::{Nanos, SettingError, Value, choices, declare};
 
 choices! {
     /// When a dirty page is written to flash.
@@ -34,7 +33,7 @@ choices! {
     }
 }
 
-parameters! {
+declare! {
     /// How the data cache of a drive treats pages.
     pub struct DataCacheParams {
         "data cache" {
@@ -62,19 +61,22 @@ parameters! {
 
 impl DataCacheParams {
     /// Defaults with `pairs` set over them, checked. Errors: a key or value is refused.
-    pub fn from_pairs(pairs: &[(String, Value)]) -> Result<DataCacheParams, SettingError> {
-        let mut params = DataCacheParams::default();
-        for (key, value) in pairs {
-            params.set(key, value)?;
-        }
-        if params.dirty_low > params.dirty_high {
-            return Err(SettingError {
-                key: "dirty_low".to_owned(),
-                found: params.dirty_low.text(),
-                expected: format!("at most dirty_high = {}", params.dirty_high),
-            });
-        }
+    pub fn checked(pairs: &[(String, Value)]) -> Result<DataCacheParams, SettingError> {
+        let params = DataCacheParams::from_pairs(pairs)?;
+        params.check()?;
         Ok(params)
+    }
+
+    /// Checks the values together. Errors: marks of dirty pages in the wrong order.
+    pub fn check(&self) -> Result<(), SettingError> {
+        if self.dirty_low <= self.dirty_high {
+            return Ok(());
+        }
+        Err(SettingError {
+            key: "dirty_low".to_owned(),
+            found: format!("{:?}", self.dirty_low),
+            expected: format!("at most dirty_high = {}", self.dirty_high),
+        })
     }
 }
 
@@ -85,10 +87,10 @@ mod tests {
     #[test]
     fn marks_in_the_wrong_order_are_refused() {
         let pairs = [("dirty_low".to_owned(), Value::Float(0.6))];
-        let words = DataCacheParams::from_pairs(&pairs).unwrap_err().to_string();
+        let words = DataCacheParams::checked(&pairs).unwrap_err().to_string();
         assert_eq!(words, "`dirty_low`: found 0.6, expected at most dirty_high = 0.5");
         let pairs = [("write_back".to_owned(), Value::Text("on eviction".into()))];
-        let words = DataCacheParams::from_pairs(&pairs).unwrap_err().to_string();
+        let words = DataCacheParams::checked(&pairs).unwrap_err().to_string();
         assert!(words.ends_with("nearest is `on-eviction`"), "{words}");
     }
 }

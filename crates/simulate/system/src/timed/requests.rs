@@ -10,9 +10,9 @@
 //! every such block, for devices on which distances mean nothing.
 
 use crate::recording::{LAST, RecordError, Recording, TRIM};
-use cachewright_device::choices;
 use cachewright_trace::Call;
 use cachewright_trace::merge::{Workload, WorkloadBatch};
+use cachewright_types::choices;
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
 use std::ops::Range;
 

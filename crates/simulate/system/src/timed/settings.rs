@@ -3,8 +3,8 @@
 //! For: each choice once, with unit, range and source. Must never know: how it is carried out.
 
 use super::requests::Layout;
-use cachewright_device::{choices, parameters};
 use cachewright_types::{Bytes, Nanos};
+use cachewright_types::{choices, declare};
 
 choices! {
     /// When a read miss is answered.
@@ -58,7 +58,7 @@ choices! {
     }
 }
 
-parameters! {
+declare! {
     /// How a machine carries out plans.
     pub struct MachineSettings {
         "machine" {

@@ -15,7 +15,7 @@ use cachewright_system::timed::{
     Slots, StepClock, Times, run,
 };
 use cachewright_system::{Control, EngineLane, Lane, Recording, Wanted};
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 use cachewright_types::{Rng, Seed, Value};
 pub use inline::SHIFT;
 use inline::{recorder, workload};

@@ -12,7 +12,7 @@ use cachewright_device::ssd::host::Port;
 use cachewright_policy::Registered;
 use cachewright_policy::lru::Lru;
 use cachewright_system::ssd::{CachedParts, CachedSsd, DataCacheParams, cached};
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 use cachewright_types::{Nanos, Seed};
 
 /// Bytes that can be addressed on the drive of the rows: 16 GiB less 7 %.
@@ -171,7 +171,7 @@ pub fn drive(row: &Row) -> CachedSsd<Lru> {
     let engine = Engine::new(tenants, &quotas, WriteMode::WriteBack, make);
     let pairs: Vec<(String, cachewright_types::Value)> =
         row.axes.iter().map(|(key, text)| ((*key).to_owned(), value(text))).collect();
-    let axes = DataCacheParams::from_pairs(&pairs).unwrap();
+    let axes = DataCacheParams::checked(&pairs).unwrap();
     let ports = vec![Port { queue_depth: 65_535, weight: 1 }; tenants];
     cached(CachedParts { params: &params, ports: &ports, engine, axes, seed: Seed(1) }).unwrap()
 }

@@ -8,7 +8,7 @@ use cachewright_policy::Registered;
 use cachewright_policy::lru::Lru;
 use cachewright_system::profile::{Head, Wants};
 use cachewright_system::{Foresight, Recording};
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 use cachewright_types::{Seed, TenantId};
 use inline::recorded;
 

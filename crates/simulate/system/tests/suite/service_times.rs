@@ -3,11 +3,11 @@
 
 use crate::common::inline;
 
-use cachewright_device::parameters::read;
 use cachewright_device::{AnyDevice, model};
 use cachewright_system::Recording;
 use cachewright_system::timed::service::{ratios, service_times};
 use cachewright_system::timed::{Layout, Requests};
+use cachewright_types::Value;
 use inline::{SHIFT, recorded, workload};
 
 const FIXED: [(&str, &str); 3] = [("read", "100us"), ("write", "50us"), ("parallelism", "1")];
@@ -22,7 +22,8 @@ fn placed(text: &str) -> (Recording, Requests) {
 }
 
 fn device(name: &str, pairs: &[(&str, &str)]) -> AnyDevice {
-    let pairs: Vec<_> = pairs.iter().map(|(key, text)| ((*key).to_owned(), read(text))).collect();
+    let pairs: Vec<_> =
+        pairs.iter().map(|(key, text)| ((*key).to_owned(), Value::read(text))).collect();
     model(name).unwrap().build(&pairs).unwrap()
 }
 

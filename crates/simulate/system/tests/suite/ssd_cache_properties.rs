@@ -124,7 +124,7 @@ fn drive<P: Registered>(setting: &Setting) -> CachedSsd<P> {
     let engine = Engine::new(3, &setting.kind.quotas(16, 8), setting.mode, make);
     let pairs: Vec<(String, Value)> =
         setting.axes.iter().map(|(key, text)| ((*key).to_owned(), value(text))).collect();
-    let axes = DataCacheParams::from_pairs(&pairs).unwrap();
+    let axes = DataCacheParams::checked(&pairs).unwrap();
     let port = |queue_depth, weight| Port { queue_depth, weight };
     let ports = [port(8, 1), port(64, 2), port(16, 1)];
     let parts = CachedParts { params: &params, ports: &ports, engine, axes, seed: Seed(1) };

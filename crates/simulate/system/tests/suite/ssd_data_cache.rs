@@ -137,7 +137,7 @@ fn a_control_loop_divides_the_cache_of_a_drive() {
         code: None,
         quotas: &Quotas::PerTenant(vec![56, 8]),
         mode: WriteMode::WriteBack,
-        axes: &DataCacheParams::from_pairs(&pairs).unwrap(),
+        axes: &DataCacheParams::checked(&pairs).unwrap(),
         seed: Seed(1),
     })
     .unwrap();
@@ -187,7 +187,7 @@ fn room_changes_hands_as_flash_takes_pages() {
         params: &ssd_flows::small(&[]),
         ports: &[Port { queue_depth: 64, weight: 1 }; 2],
         engine: Engine::new(2, &Quotas::PerTenant(vec![56, 8]), WriteMode::WriteBack, make),
-        axes: DataCacheParams::from_pairs(&pairs).unwrap(),
+        axes: DataCacheParams::checked(&pairs).unwrap(),
         seed: Seed(1),
     })
     .unwrap();

@@ -50,7 +50,7 @@ fn drive(total: u32, answers: Vec<Round>, heard: &Heard) -> CachedSsd<Lru> {
         params: &ssd_flows::small(&[]),
         ports: &[Port { queue_depth: 8, weight: 1 }; TENANTS as usize],
         engine: Engine::new(usize::from(TENANTS), &quotas, WriteMode::WriteBack, make),
-        axes: DataCacheParams::from_pairs(&pairs).unwrap(),
+        axes: DataCacheParams::checked(&pairs).unwrap(),
         seed: Seed(1),
     })
     .unwrap();

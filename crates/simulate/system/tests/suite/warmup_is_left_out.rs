@@ -79,7 +79,7 @@ fn drive(mode: WriteMode, shared: bool, axes: &[(&str, &str)]) -> Box<dyn Cached
         code: None,
         quotas: &if shared { Quotas::Shared(24) } else { Quotas::PerTenant(vec![16, 8]) },
         mode,
-        axes: &DataCacheParams::from_pairs(&pairs).unwrap(),
+        axes: &DataCacheParams::checked(&pairs).unwrap(),
         seed: Seed(1),
     })
     .unwrap()

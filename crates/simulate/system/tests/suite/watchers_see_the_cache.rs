@@ -9,7 +9,7 @@ use cachewright_policy::lru::Lru;
 use cachewright_system::control::{Control, Tenant};
 use cachewright_system::recording::{LAST, TRIM, WRITE};
 use cachewright_system::{EngineLane, Lane, LaneResult, Recording, Signals, TenantTotals, Watcher};
-use cachewright_types::settings::NoSettings;
+use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -111,7 +111,7 @@ fn watched(mode: WriteMode, swing: bool) -> (LaneResult, Arc<Mutex<Seen>>) {
 
 #[test]
 fn the_watcher_knows_what_is_cached_and_what_was_written() {
-    for mode in WriteMode::ALL {
+    for mode in WriteMode::ALL.iter().copied() {
         for swing in [false, true] {
             let (result, seen) = watched(mode, swing);
             let seen = seen.lock().unwrap();

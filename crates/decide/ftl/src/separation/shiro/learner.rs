@@ -90,7 +90,7 @@ mod tests {
     use crate::separation::Registered;
     use crate::separation::fixtures::{geometry, write};
     use cachewright_types::Seed;
-    use cachewright_types::settings::Settings;
+    use cachewright_types::declare::Declared;
 
     fn shiro(log_inputs: bool) -> Shiro<PAPER> {
         let defaults = ShiroSettings::from_pairs(&[]).unwrap();

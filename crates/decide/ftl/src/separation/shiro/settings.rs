@@ -7,38 +7,21 @@
 //! that split nothing. A window of a drive of 1 GiB has a tenth of the page writes of the paper's
 //! smallest; most lifetimes seen in it can be those of a journal's last page.
 
-use cachewright_types::settings;
-use cachewright_types::settings::{Setting, Value};
+use cachewright_types::{choices, declare};
 
-/// What becomes of a write whose page was not written again by the end of the window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Censored {
-    /// It is not learned: a lifetime sample is a rewrite within the window (section III-B).
-    Drop,
-    /// It is learned as long.
-    Long,
-    /// It is learned later, once as many writes as the threshold have followed it.
-    Final,
-}
-
-impl Setting for Censored {
-    const KIND: &'static str = "`drop`, `long` or `final`, numbered";
-
-    fn number(self) -> f64 {
-        f64::from(self as u8)
-    }
-
-    fn from_value(value: &Value) -> Option<Censored> {
-        match value {
-            Value::Text(text) if text == "drop" => Some(Censored::Drop),
-            Value::Text(text) if text == "long" => Some(Censored::Long),
-            Value::Text(text) if text == "final" => Some(Censored::Final),
-            _ => None,
-        }
+choices! {
+    /// What becomes of a write whose page was not written again by the end of the window.
+    pub enum Censored {
+        /// It is not learned: a lifetime sample is a rewrite within the window (section III-B).
+        Drop = "drop",
+        /// It is learned as long.
+        Long = "long",
+        /// It is learned later, once as many writes as the threshold have followed it.
+        Final = "final",
     }
 }
 
-settings! {
+declare! {
     /// The numbers of Shiro.
     pub struct ShiroSettings {
         /// bytes of a page, for chunks and sequential runs
@@ -54,7 +37,7 @@ settings! {
         /// the least threshold, in superblocks; 0 for none
         threshold_floor: f64 = 0.25, "superblocks", 0.0 ..= 64.0;
         /// writes without another in their window: drop, long, final (learned when it is known)
-        censored: Censored = Censored::Drop, "name", 0 ..= 2;
+        censored: Censored = Censored::Drop, "name";
         /// pages handed to the trainer, as a share of those written
         sample_share: f64 = 0.1, "ratio", 0.001 ..= 1.0;
         /// page writes handed to the trainer at least, on small drives
@@ -62,9 +45,9 @@ settings! {
         /// most writes of a page in one training series; 1 also forgets states between writes
         series_steps: u32 = 20, "writes", 1 ..= 1000;
         /// whether inputs are logarithms of features rather than their hex digits
-        log_inputs: bool = false, "true or false", 0 ..= 1;
+        log_inputs: bool = false, "true or false";
         /// whether a write waits for its prediction: the same decisions, another latency
-        synchronous: bool = false, "true or false", 0 ..= 1;
+        synchronous: bool = false, "true or false";
         /// share of a reward's difference that one update of the agent takes
         learn_rate: f64 = 0.001, "ratio", 0.0 ..= 1.0;
         /// decisions of the agent made at random

@@ -3,7 +3,7 @@
 use super::*;
 use crate::separation::Registered;
 use crate::{Ftl, NoSink, Space, reclaim};
-use cachewright_types::settings::Settings;
+use cachewright_types::declare::Declared;
 use std::sync::{Arc, Mutex};
 
 const PAGES: u32 = 4096;

@@ -24,17 +24,17 @@ mod trials;
 use super::learning::Statistics;
 use super::{HostRequest, Invalidated, Moved, Registered, Separation, Stream, Write};
 use crate::{Block, Entry, Geometry};
-use cachewright_types::{Seed, settings};
+use cachewright_types::{Seed, declare};
 use history::{FirstWrite, Histories, span};
 use life::LifeTable;
 use streams::{Division, STREAMS, Side};
 use trials::{Trials, WAYS};
 
-settings! {
+declare! {
     /// The numbers of shiro-x.
     pub struct ShiroXSettings {
         /// whether ways of dividing pages into streams are tried on drives in small
-        trials: bool = true, "true or false", 0 ..= 1;
+        trials: bool = true, "true or false";
         /// host writes between two lessons, as a share of the drive
         window_share: f64 = 0.1, "ratio", 0.001 ..= 4.0;
         /// how much a window counts for, of the window after it

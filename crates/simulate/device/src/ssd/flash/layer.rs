@@ -8,7 +8,7 @@ use super::tenants::ByTenant;
 use crate::layer::Layer;
 use cachewright_ftl::separation::{self, Registered, SeparationVisitor};
 use cachewright_ftl::{Fill, Ftl, FtlError, Geometry, Lazy, Need, Space, reclaim};
-use cachewright_types::settings::Settings;
+use cachewright_types::declare::Declared;
 use cachewright_types::{RegistryError, Rng, Seed, Value};
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ impl<'a> Maker<'a> {
             let settings = <ByTenant as Registered>::Settings::from_pairs(pairs);
             let (stage, name) = ("separation", ByTenant::ENTRY.name);
             let settings = settings.map_err(|error| {
-                FtlError::Registry(RegistryError::Setting { stage, name, error })
+                FtlError::Registry(RegistryError::Setting { stage, name: name.to_owned(), error })
             })?;
             return Ok(Making { maker: self, seed }.visit::<ByTenant>(settings)?);
         }

@@ -7,10 +7,11 @@
 
 use cachewright_ftl::separation::{self, Moved, Registered, Write};
 use cachewright_ftl::{Entry, Geometry, Separation, Stream};
-use cachewright_types::settings::Settings;
-use cachewright_types::{Seed, SettingSpec};
+use cachewright_types::declare::Declared;
+use cachewright_types::registry::{self, RegistryError, Resolved};
+use cachewright_types::{Seed, Value, declare};
 
-cachewright_types::settings! {
+declare! {
     /// How many tenants are told apart.
     pub struct TenantSettings {
         /// tenants with blocks of their own
@@ -24,12 +25,13 @@ pub fn names() -> Vec<&'static str> {
     entries.iter().map(|entry| entry.name).chain([ByTenant::ENTRY.name]).collect()
 }
 
-/// The settings of one of them, or nothing if there is no such scheme.
-pub fn setting_specs(name: &str) -> Option<Vec<SettingSpec>> {
+/// Every setting of one of them under `pairs`. Errors: no such scheme; a setting is refused.
+pub fn resolved(name: &str, pairs: &[(String, Value)]) -> Result<Resolved, RegistryError> {
     if name == ByTenant::ENTRY.name {
-        return Some(TenantSettings::specs());
+        let settings = registry::settings::<TenantSettings>("separation", name, pairs)?;
+        return Ok(settings.values());
     }
-    separation::setting_specs(name)
+    separation::resolved(name, pairs)
 }
 
 /// A stream for each tenant.

@@ -95,10 +95,10 @@ impl Host {
 mod tests {
     use super::*;
     use crate::Completion;
-    use crate::parameters::Parameters;
     use crate::ssd::host::Port;
     use crate::ssd::params::SsdParams;
     use crate::{Part, Spent};
+    use cachewright_types::declare::Declared;
     use cachewright_types::{Bytes, Nanos, Op, Seed, TenantId, Value};
 
     /// What completes when, if the drive takes some time for each command; with every message

@@ -7,8 +7,8 @@ use super::ImportError;
 use super::fields::{Field, Fields, Notes};
 use super::tags::{self, Tag, To};
 use super::xml::Element;
-use crate::parameters::Parameters;
 use crate::ssd::params::{Mapping, SsdParams, Suspend, UnwrittenReads};
+use cachewright_types::declare::Declared;
 use cachewright_types::{Bytes, SettingError, Value};
 
 const OUTER: &str = "Execution_Parameter_Set";
@@ -289,7 +289,7 @@ impl Machine {
         let values = self.params.values();
         let value = |wanted: &str| {
             let found = values.iter().find(|(key, _)| *key == wanted);
-            found.map_or(String::new(), |(_, text)| text.clone())
+            found.and_then(|(_, value)| value.as_ref()).map(Value::to_string).unwrap_or_default()
         };
         let partition = if self.cache_shared { "shared" } else { "equal" };
         let write = if self.writes_back { "write-back" } else { "write-around" };
@@ -300,7 +300,8 @@ impl Machine {
             value("page")
         );
         for (key, value) in &values {
-            if self.set.contains(key) {
+            let given = value.as_ref().filter(|_| self.set.contains(key));
+            if let Some(value) = given {
                 text.push_str(&format!("{key} = {value}\n"));
             }
         }

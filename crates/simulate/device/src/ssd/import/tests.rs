@@ -113,7 +113,7 @@ fn the_machine_comes_out_as_keys() {
             "block = \"2MiB\"",
             "page = \"16KiB\"",
             "plane_order = \"cwdp\"",
-            "reclaim = \"d-choices d=9\"",
+            "reclaim = { name = \"d-choices\", d = 9 }",
             "wear_spread = 0",
             "unwritten = \"allocate\"",
             "channel_rate = 300",
@@ -156,7 +156,7 @@ fn flows_come_out_as_tenants() {
             "stop = \"50%\"",
             "stop = \"2000000000ns\"",
             "channel_groups = \"0,1 2,3\"",
-            "separation = \"by-tenant tenants=2\"",
+            "separation = { name = \"by-tenant\", tenants = 2 }",
             "occupancy = 0.7",
             "write = \"write-back\"",
             "read_fill = true",
@@ -198,7 +198,8 @@ fn values_that_are_none_are_refused_with_file_and_line() {
     let start = "conf/ssd.xml, line 11: `HostInterface_Type`: found `SCSI`, expected one of NVME";
     assert!(words(&bad).starts_with(start), "{}", words(&bad));
     let bad = CONFIG.replace("Count>4<", "Count>0<");
-    let start = "conf/ssd.xml, line 5: `PCIe_Lane_Count`: found 0, expected a whole number in 1..";
+    let start =
+        "conf/ssd.xml, line 5: `PCIe_Lane_Count`: found `0`, expected a whole number from 1";
     assert!(words(&bad).starts_with(start), "{}", words(&bad));
     let bad = CONFIG.replace(">512<", ">40<");
     assert!(words(&bad).contains("`over_provisioning`: found 0.07, expected at least"));

@@ -3,9 +3,11 @@
 //! For: rules that tie several parameters together; the range of each alone is in the table. Must
 //! never know: how the parts work. Units: bytes, pages, blocks of one plane.
 
-use super::{Capacity, ChannelGroups, Quantity, Scheme, SsdParams};
+use super::{Capacity, ChannelGroups, Scheme, SsdParams};
 use crate::ssd::flash::tenants;
 use cachewright_ftl::reclaim;
+use cachewright_types::declare::Kind;
+use cachewright_types::registry::{RegistryError, Resolved};
 use cachewright_types::{SettingError, Value};
 
 /// Most sectors of a page: which of them are touched is a 64-bit mask.
@@ -130,52 +132,41 @@ impl SsdParams {
     fn check_schemes(&self) -> Result<(), SettingError> {
         let entries = reclaim::entries();
         let known: Vec<&'static str> = entries.iter().map(|entry| entry.name).collect();
-        check_scheme("reclaim", &self.reclaim, &known, reclaim::setting_specs)?;
-        let known = tenants::names();
-        check_scheme("separation", &self.separation, &known, tenants::setting_specs)
+        check_scheme("reclaim", &self.reclaim, &known, reclaim::resolved)?;
+        check_scheme("separation", &self.separation, &tenants::names(), tenants::resolved)
     }
 }
+
+/// Reads the settings of a scheme by name.
+type Read = fn(&str, &[(String, Value)]) -> Result<Resolved, RegistryError>;
 
 fn check_scheme(
     key: &str,
     scheme: &Scheme,
     known: &[&'static str],
-    specs: fn(&str) -> Option<Vec<cachewright_types::SettingSpec>>,
+    read: Read,
 ) -> Result<(), SettingError> {
-    let Some(specs) = specs(&scheme.name) else {
-        let near = cachewright_types::nearest(&scheme.name, known.iter().copied());
-        let hint = near.map_or(String::new(), |near| format!("; nearest is `{near}`"));
-        return refuse(key, scheme, &format!("one of {}{hint}", known.join(", ")));
-    };
-    for (name, value) in &scheme.pairs {
-        let full = format!("{key}.{name}");
-        let Some(spec) = specs.iter().find(|spec| spec.name == name) else {
-            let refusal = cachewright_types::settings::unknown_key(name, &specs);
-            return Err(SettingError { key: full, ..refusal });
-        };
-        let number = match value {
-            Value::Int(number) => *number as f64,
-            Value::Float(number) => *number,
-            Value::Bool(flag) => f64::from(u8::from(*flag)),
-            Value::Text(_) => f64::NAN,
-        };
-        if !(spec.low..=spec.high).contains(&number) {
-            let expected = format!("a number in {}..={} ({})", spec.low, spec.high, spec.unit);
-            let found = format!("{value:?}");
-            return Err(SettingError { key: full, found, expected });
+    match read(&scheme.name, &scheme.pairs) {
+        Ok(_) => Ok(()),
+        Err(RegistryError::Setting { error, .. }) => {
+            Err(SettingError { key: format!("{key}.{}", error.key), ..error })
+        }
+        Err(_) => {
+            let near = cachewright_types::nearest(&scheme.name, known.iter().copied());
+            let hint = near.map_or(String::new(), |near| format!("; nearest is `{near}`"));
+            refuse(key, scheme, &format!("one of {}{hint}", known.join(", ")))
         }
     }
-    Ok(())
 }
 
-fn refuse<Q: Quantity>(key: &str, found: &Q, expected: &str) -> Result<(), SettingError> {
-    let found = found.text().trim_matches('"').to_owned();
+fn refuse<K: Kind>(key: &str, found: &K, expected: &str) -> Result<(), SettingError> {
+    let found = found.value().map(|value| value.shown()).unwrap_or_default();
     Err(SettingError { key: key.to_owned(), found, expected: expected.to_owned() })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Parameters, SsdParams};
+    use super::super::{Declared, SsdParams};
     use cachewright_types::Value;
 
     fn refusal(pairs: &[(&str, Value)]) -> String {
@@ -204,7 +195,7 @@ mod tests {
     fn impossible_drives_are_refused_by_key_and_value() {
         assert_eq!(
             refusal(&[("channels", Value::Int(0))]),
-            "`channels`: found 0, expected a whole number in 1..=256"
+            "`channels`: found `0`, expected a whole number from 1 to 256 (channels)"
         );
         assert_eq!(
             refusal(&[("block", text("4KiB"))]),

@@ -3,8 +3,8 @@
 //! For: enumerations, channel groups and named schemes as they stand in a stack file. Must never
 //! know: what a choice does. A scheme of flash translation is a name with settings of its own.
 
-use crate::choices;
-use crate::parameters::{Quantity, exact_bytes, read};
+use cachewright_types::choices;
+use cachewright_types::declare::{Kind, Mismatch};
 use cachewright_types::{Bytes, Value, parse_bytes};
 
 choices! {
@@ -119,22 +119,18 @@ impl PlaneOrder {
     }
 }
 
-impl Quantity for PlaneOrder {
+impl Kind for PlaneOrder {
     const KIND: &'static str = "the letters c, w, d and p in an order of your own (`cwdp`)";
 
-    fn from_value(value: &Value) -> Option<PlaneOrder> {
-        let Value::Text(text) = value else { return None };
-        let letters: [u8; 4] = text.as_bytes().try_into().ok()?;
-        let all = b"cwdp".iter().all(|letter| letters.contains(letter));
-        all.then_some(PlaneOrder(letters))
+    fn read(value: &Value) -> Result<PlaneOrder, Mismatch> {
+        let bytes = value.as_text().map(str::as_bytes);
+        let letters: Option<[u8; 4]> = bytes.and_then(|bytes| bytes.try_into().ok());
+        let all = |letters: &[u8; 4]| b"cwdp".iter().all(|letter| letters.contains(letter));
+        letters.filter(all).map(PlaneOrder).ok_or(Mismatch::Kind)
     }
 
-    fn number(&self) -> f64 {
-        0.0
-    }
-
-    fn text(&self) -> String {
-        format!("\"{}\"", self.word())
+    fn value(&self) -> Option<Value> {
+        Some(Value::Text(self.word()))
     }
 }
 
@@ -147,26 +143,21 @@ pub enum Capacity {
     Bytes(Bytes),
 }
 
-impl Quantity for Capacity {
+impl Kind for Capacity {
     const KIND: &'static str = "`auto`, or a number with a unit (`480GB`)";
 
-    fn from_value(value: &Value) -> Option<Capacity> {
-        match value {
-            Value::Text(text) if text == "auto" => Some(Capacity::Auto),
-            Value::Text(text) => parse_bytes(text).ok().map(Capacity::Bytes),
-            _ => None,
+    fn read(value: &Value) -> Result<Capacity, Mismatch> {
+        match value.as_text().ok_or(Mismatch::Kind)? {
+            "auto" => Ok(Capacity::Auto),
+            text => parse_bytes(text).map(Capacity::Bytes).map_err(|_| Mismatch::Kind),
         }
     }
 
-    fn number(&self) -> f64 {
-        0.0
-    }
-
-    fn text(&self) -> String {
-        match self {
-            Capacity::Auto => "\"auto\"".to_owned(),
-            Capacity::Bytes(bytes) => format!("\"{}\"", exact_bytes(*bytes)),
-        }
+    fn value(&self) -> Option<Value> {
+        Some(Value::Text(match self {
+            Capacity::Auto => "auto".to_owned(),
+            Capacity::Bytes(bytes) => bytes.exact(),
+        }))
     }
 }
 
@@ -216,21 +207,14 @@ fn parse_list(text: &str) -> Option<Vec<u32>> {
     Some(list)
 }
 
-impl Quantity for ChannelGroups {
+impl Kind for ChannelGroups {
     const KIND: &'static str = "`all`, `each`, or lists of channels (`0-3 4-7`, `0,2 1,3`)";
 
-    fn from_value(value: &Value) -> Option<ChannelGroups> {
-        match value {
-            Value::Text(text) => ChannelGroups::parse(text),
-            _ => None,
-        }
+    fn read(value: &Value) -> Result<ChannelGroups, Mismatch> {
+        value.as_text().and_then(ChannelGroups::parse).ok_or(Mismatch::Kind)
     }
 
-    fn number(&self) -> f64 {
-        0.0
-    }
-
-    fn text(&self) -> String {
+    fn value(&self) -> Option<Value> {
         let words = match self {
             ChannelGroups::All => "all".to_owned(),
             ChannelGroups::Each => "each".to_owned(),
@@ -242,68 +226,7 @@ impl Quantity for ChannelGroups {
                 lists.iter().map(list).collect::<Vec<String>>().join(" ")
             }
         };
-        format!("\"{words}\"")
-    }
-}
-
-/// A scheme of flash translation: a registered name and settings over its defaults.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Scheme {
-    /// The name.
-    pub name: String,
-    /// Settings given.
-    pub pairs: Vec<(String, Value)>,
-}
-
-impl Scheme {
-    /// A scheme with its default settings.
-    pub fn named(name: &str) -> Scheme {
-        Scheme { name: name.to_owned(), pairs: Vec::new() }
-    }
-}
-
-impl Quantity for Scheme {
-    const KIND: &'static str = "a name and settings (`d-choices d=9`)";
-
-    fn from_value(value: &Value) -> Option<Scheme> {
-        let Value::Text(text) = value else { return None };
-        let mut words = text.split_whitespace();
-        let mut scheme = Scheme::named(words.next()?);
-        for word in words {
-            let (key, value) = word.split_once('=')?;
-            scheme.pairs.push((key.to_owned(), read(value)));
-        }
-        Some(scheme)
-    }
-
-    fn number(&self) -> f64 {
-        0.0
-    }
-
-    fn text(&self) -> String {
-        let mut text = format!("\"{}", self.name);
-        for (key, value) in &self.pairs {
-            let value = match value {
-                Value::Int(number) => number.to_string(),
-                Value::Float(number) => format!("{number:?}"),
-                Value::Bool(flag) => flag.to_string(),
-                Value::Text(word) => word.clone(),
-            };
-            text.push_str(&format!(" {key}={value}"));
-        }
-        text + "\""
-    }
-
-    fn set_part(&mut self, part: &str, value: &Value) -> bool {
-        match (part, value) {
-            ("name", Value::Text(name)) => name.clone_into(&mut self.name),
-            ("name", _) => return false,
-            _ => {
-                self.pairs.retain(|(key, _)| key != part);
-                self.pairs.push((part.to_owned(), value.clone()));
-            }
-        }
-        true
+        Some(Value::Text(words))
     }
 }
 
@@ -312,7 +235,7 @@ mod tests {
     use super::*;
 
     fn groups(text: &str) -> Option<ChannelGroups> {
-        ChannelGroups::from_value(&Value::Text(text.to_owned()))
+        ChannelGroups::read(&Value::Text(text.to_owned())).ok()
     }
 
     #[test]
@@ -320,24 +243,12 @@ mod tests {
         let lists = vec![vec![0, 1, 2], vec![5, 3]];
         let given = groups("0-2 5,3").unwrap();
         assert_eq!(given, ChannelGroups::Lists(lists.clone()));
-        assert_eq!(given.text(), "\"0,1,2 5,3\"");
+        assert_eq!(given.value(), Some(Value::Text("0,1,2 5,3".into())));
         assert_eq!(given.lists(8), lists);
         assert_eq!(groups("each").unwrap().lists(3), [[0], [1], [2]]);
         assert!(groups("all").unwrap().lists(3).is_empty());
         for bad in ["", "3-1", "0-", "a", "0,,1", "0-4000000000"] {
             assert_eq!(groups(bad), None, "`{bad}`");
         }
-    }
-
-    #[test]
-    fn a_scheme_keeps_its_settings() {
-        let mut scheme = Scheme::named("greedy");
-        assert!(scheme.set_part("name", &Value::Text("d-choices".into())));
-        assert!(scheme.set_part("d", &Value::Int(3)));
-        assert!(scheme.set_part("d", &Value::Int(9)));
-        assert!(!scheme.set_part("name", &Value::Int(9)));
-        assert_eq!(scheme.text(), "\"d-choices d=9\"");
-        assert_eq!(Scheme::from_value(&Value::Text("d-choices d=9".into())), Some(scheme));
-        assert_eq!(Scheme::from_value(&Value::Text("d-choices d".into())), None);
     }
 }

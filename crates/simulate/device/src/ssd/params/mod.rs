@@ -10,10 +10,10 @@ mod kinds;
 mod priorities;
 mod table;
 
-pub use crate::parameters::{Parameter, Parameters, Quantity};
+pub use cachewright_types::declare::{Declared, Scheme};
 pub use kinds::{
     Arbitration, Capacity, CellKind, ChannelGroups, ChannelTiming, Fill, Interface, MapSharing,
-    Mapping, PlaneOrder, Scheme, Suspend, UnwrittenReads,
+    Mapping, PlaneOrder, Suspend, UnwrittenReads,
 };
 pub use priorities::Priorities;
 pub use table::SsdParams;

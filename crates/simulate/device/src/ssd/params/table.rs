@@ -7,13 +7,13 @@
 
 use super::kinds::{
     Arbitration, Capacity, CellKind, ChannelGroups, ChannelTiming, Fill, Interface, MapSharing,
-    Mapping, PlaneOrder, Scheme, Suspend, UnwrittenReads,
+    Mapping, PlaneOrder, Suspend, UnwrittenReads,
 };
 use super::priorities::Priorities;
-use crate::parameters;
-use cachewright_types::{Bytes, Nanos};
+use cachewright_types::declare::Scheme;
+use cachewright_types::{Bytes, Nanos, declare};
 
-parameters! {
+declare! {
     /// Everything an SSD is made of.
     pub struct SsdParams {
         "host interface" {

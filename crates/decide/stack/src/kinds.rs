@@ -1,0 +1,209 @@
+//! The kinds of value that only stack files have.
+//!
+//! For: reading and writing each. Must never know: which key has which kind. Units: nanoseconds on
+//! the workload's clock; shares from 0 to 1, in the file percentages.
+
+use cachewright_layout::Wish;
+use cachewright_types::declare::{Kind, Mismatch, Percent};
+use cachewright_types::{Nanos, SettingError, Size, Value};
+use std::collections::BTreeMap;
+
+/// A text, or a whole number that stands for its digits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label(pub String);
+
+impl Kind for Label {
+    const KIND: &'static str = "text in quotes, or a whole number";
+
+    fn read(value: &Value) -> Result<Label, Mismatch> {
+        match value {
+            Value::Text(text) => Ok(Label(text.clone())),
+            Value::Int(number) => Ok(Label(number.to_string())),
+            _ => Err(Mismatch::Kind),
+        }
+    }
+
+    fn value(&self) -> Option<Value> {
+        Some(Value::Text(self.0.clone()))
+    }
+}
+
+/// Texts by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Texts(pub Vec<(String, String)>);
+
+impl Kind for Texts {
+    const KIND: &'static str = "a table of texts";
+
+    fn read(value: &Value) -> Result<Texts, Mismatch> {
+        let Value::Table(pairs) = value else { return Err(Mismatch::Kind) };
+        let text = |(key, value): &(String, Value)| {
+            let refuse = || {
+                let (found, expected) = (format!("`{}`", value.shown()), String::KIND.to_owned());
+                Mismatch::Key(SettingError { key: key.clone(), found, expected })
+            };
+            let text = value.as_text().ok_or_else(refuse)?;
+            Ok((key.clone(), text.to_owned()))
+        };
+        pairs.iter().map(text).collect::<Result<_, _>>().map(Texts)
+    }
+
+    fn value(&self) -> Option<Value> {
+        let pair = |(key, text): &(String, String)| (key.clone(), Value::Text(text.clone()));
+        Some(Value::Table(self.0.iter().map(pair).collect()))
+    }
+}
+
+/// Options of a trace format, by key: texts, and numbers and flags that stand for theirs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FormatOptions(pub BTreeMap<String, String>);
+
+impl Kind for FormatOptions {
+    const KIND: &'static str = "a table of texts and numbers";
+
+    fn read(value: &Value) -> Result<FormatOptions, Mismatch> {
+        let Value::Table(pairs) = value else { return Err(Mismatch::Kind) };
+        let text = |(key, value): &(String, Value)| match value {
+            Value::List(_) | Value::Table(_) => Err(Mismatch::Kind),
+            Value::Text(text) => Ok((key.clone(), text.clone())),
+            other => Ok((key.clone(), other.to_string())),
+        };
+        pairs.iter().map(text).collect::<Result<_, _>>().map(FormatOptions)
+    }
+
+    fn value(&self) -> Option<Value> {
+        let pair = |(key, text): (&String, &String)| (key.clone(), Value::Text(text.clone()));
+        Some(Value::Table(self.0.iter().map(pair).collect()))
+    }
+}
+
+/// The end of a tenant before its trace ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Stop {
+    /// It sends nothing from this time on; simulated time in a closed loop.
+    At(Nanos),
+    /// It sends this share of its requests, from the first.
+    Share(f64),
+}
+
+impl Stop {
+    /// When a tenant stops, if that is a time.
+    pub fn time(self) -> Option<Nanos> {
+        match self {
+            Stop::At(time) => Some(time),
+            Stop::Share(_) => None,
+        }
+    }
+
+    /// As in the file.
+    pub fn text(self) -> String {
+        match self {
+            Stop::At(time) => time.exact(),
+            Stop::Share(share) => Percent(share).text(),
+        }
+    }
+}
+
+impl Kind for Stop {
+    const KIND: &'static str = "a share of the requests above 0%, to 100%, or a time such as `90s`";
+
+    fn read(value: &Value) -> Result<Stop, Mismatch> {
+        let text = value.as_text().ok_or(Mismatch::Kind)?;
+        if text.trim_end().ends_with('%') {
+            let share = Percent::read(value)?.0;
+            let within = share > 0.0 && share <= 1.0;
+            return if within { Ok(Stop::Share(share)) } else { Err(Mismatch::Kind) };
+        }
+        Nanos::read(value).map(Stop::At).map_err(|_| Mismatch::Kind)
+    }
+
+    fn value(&self) -> Option<Value> {
+        Some(Value::Text(self.text()))
+    }
+}
+
+/// The channels a tenant asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Channels(pub Wish);
+
+impl Kind for Channels {
+    const KIND: &'static str = "a number of channels, or a list of them as in `[0, 1]`";
+
+    fn read(value: &Value) -> Result<Channels, Mismatch> {
+        let wish = match value {
+            Value::List(_) => Vec::read(value).map(Wish::Channels),
+            _ => u32::read(value).map(Wish::Count),
+        };
+        wish.map(Channels).map_err(|_| Mismatch::Kind)
+    }
+
+    fn value(&self) -> Option<Value> {
+        match &self.0 {
+            Wish::Count(count) => count.value(),
+            Wish::Channels(channels) => {
+                Some(Value::List(channels.iter().filter_map(Kind::value).collect()))
+            }
+        }
+    }
+}
+
+/// The logical size of a drive.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Capacity {
+    /// As large as what it holds.
+    Auto,
+    /// So large.
+    Size(Size),
+}
+
+impl Kind for Capacity {
+    const KIND: &'static str = "a size, or `auto` for one as large as what it holds";
+
+    fn read(value: &Value) -> Result<Capacity, Mismatch> {
+        match value.as_text() {
+            Some("auto") => Ok(Capacity::Auto),
+            _ => Size::read(value).map(Capacity::Size).map_err(|_| Mismatch::Kind),
+        }
+    }
+
+    fn value(&self) -> Option<Value> {
+        Some(Value::Text(match self {
+            Capacity::Auto => "auto".to_owned(),
+            Capacity::Size(size) => size.exact(),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+
+    #[test]
+    fn a_stop_is_a_time_or_a_share() {
+        assert_eq!(Stop::read(&text("90s")), Ok(Stop::At(Nanos(90_000_000_000))));
+        assert_eq!(Stop::read(&text("62.5%")), Ok(Stop::Share(0.625)));
+        assert_eq!(Stop::Share(0.625).text(), "62.5%");
+        for wrong in [text("0%"), text("101%"), text("x%"), text("soon"), Value::Int(3)] {
+            assert_eq!(Stop::read(&wrong), Err(Mismatch::Kind), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn other_kinds_read_back_as_themselves() {
+        let list = Value::List(vec![Value::Int(0), Value::Int(3)]);
+        assert_eq!(Channels::read(&list).unwrap().value(), Some(list));
+        assert_eq!(Channels::read(&Value::Int(2)).unwrap().value(), Some(Value::Int(2)));
+        assert!(Channels::read(&text("2")).is_err());
+        assert_eq!(Label::read(&Value::Int(7)).unwrap().value(), Some(text("7")));
+        assert_eq!(Capacity::read(&text("auto")), Ok(Capacity::Auto));
+        assert_eq!(Capacity::read(&text("4MiB")).unwrap().value(), Some(text("4MiB")));
+        let options = Value::Table(vec![("skip".to_owned(), Value::Int(1))]);
+        let read = FormatOptions::read(&options).unwrap();
+        assert_eq!(read.0["skip"], "1");
+        assert!(Texts::read(&options).is_err());
+    }
+}

@@ -1,0 +1,117 @@
+//! The keys `tenant.model`, `cache.model`, `cache.models`,
+//! `cache.workload` and `cache.characterize`.
+//!
+//! For: where trained models lie. Must never know: what is in them, who asks them. They are read
+//! when a case is run whose partitioner or policy needs them; others do not hear them, so that
+//! schemes can be compared on one file.
+
+use crate::Scheme;
+use crate::tables::CacheTable;
+use cachewright_types::{Nanos, Value, parse_duration};
+use std::path::{Path, PathBuf};
+
+/// How often a characterizer is asked unless a stack says otherwise.
+const MINUTE: Nanos = Nanos(60_000_000_000);
+
+/// A file of a trained model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelFile {
+    /// As written in the stack file.
+    pub text: String,
+    /// Its path, a relative one taken from the stack file's folder.
+    pub path: PathBuf,
+}
+
+impl ModelFile {
+    /// The file of a text, relative ones below `folder`.
+    pub fn new(text: &str, folder: &Path) -> ModelFile {
+        ModelFile { text: text.to_owned(), path: folder.join(text) }
+    }
+}
+
+/// Models of caching by the kind of workload they were trained on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KindsSpec {
+    /// In order of the names.
+    pub files: Vec<(String, ModelFile)>,
+    /// The kind to begin with.
+    pub first: Option<String>,
+    /// What says which kind runs.
+    pub judge: Option<JudgeSpec>,
+}
+
+/// A characterizer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JudgeSpec {
+    /// Its name and settings.
+    pub named: Scheme,
+    /// Its model.
+    pub model: ModelFile,
+    /// How often it is asked.
+    pub every: Nanos,
+}
+
+impl JudgeSpec {
+    /// The characterizer that the cache's table names, if any.
+    fn of(table: &CacheTable, folder: &Path) -> Result<Option<JudgeSpec>, String> {
+        let Some(mut named) = table.characterize.clone() else { return Ok(None) };
+        let mut take = |key: &str| {
+            let at = named.pairs.iter().position(|(name, _)| name == key)?;
+            Some(named.pairs.swap_remove(at).1)
+        };
+        let model = match take("model") {
+            Some(Value::Text(text)) => ModelFile::new(&text, folder),
+            Some(_) => {
+                let expected = "expected a file in quotes";
+                return Err(format!("`cache.characterize.model`: found no text, {expected}"));
+            }
+            None => {
+                let expected = "expected the file of its model";
+                return Err(format!("`cache.characterize`: found no `model`, {expected}"));
+            }
+        };
+        let every = match take("every") {
+            None => MINUTE,
+            Some(Value::Text(text)) => parse_duration(&text)
+                .map_err(|error| format!("`cache.characterize.every`: {error}"))?,
+            Some(_) => Nanos(0),
+        };
+        if every.0 == 0 {
+            let expected = "expected a time above 0, such as \"60s\"";
+            return Err(format!("`cache.characterize.every`: found none, {expected}"));
+        }
+        named.pairs.sort_by(|(one, _), (other, _)| one.cmp(other));
+        cachewright_characterize::boxed(&named.name, &named.pairs)
+            .map_err(|error| format!("`cache.characterize`: {error}"))?;
+        Ok(Some(JudgeSpec { named, model, every }))
+    }
+}
+
+impl KindsSpec {
+    /// The models that the cache's table names. Errors: a first kind without a model, or none said
+    /// where there are several.
+    pub fn of(table: &CacheTable, folder: &Path) -> Result<KindsSpec, String> {
+        let models = table.models.0.iter();
+        let files: Vec<(String, ModelFile)> =
+            models.map(|(kind, text)| (kind.clone(), ModelFile::new(text, folder))).collect();
+        let kinds: Vec<&str> = files.iter().map(|(kind, _)| kind.as_str()).collect();
+        let first = match table.workload.clone() {
+            None if kinds.len() > 1 => {
+                let kinds = kinds.join(", ");
+                let found = "`cache.workload`: found none beside several models";
+                return Err(format!("{found}, expected the kind to begin with: one of {kinds}"));
+            }
+            None => kinds.first().map(|kind| (*kind).to_owned()),
+            Some(kind) if kinds.contains(&kind.as_str()) => Some(kind),
+            Some(kind) => {
+                let expected = match kinds.is_empty() {
+                    true => "models of it in `cache.models`".to_owned(),
+                    false => format!("one of {}", kinds.join(", ")),
+                };
+                return Err(format!("`cache.workload`: found `{kind}`, expected {expected}"));
+            }
+        };
+        let judge = JudgeSpec::of(table, folder)?;
+        Ok(KindsSpec { files, first, judge })
+    }
+}

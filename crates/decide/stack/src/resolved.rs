@@ -1,0 +1,126 @@
+//! A stack file with every default filled in.
+//!
+//! For: `check`, the result file and telling cases apart. Must never know: what is done with it.
+
+use crate::stack::{Machine, Stack};
+use cachewright_policy::foreign::is_foreign;
+use cachewright_types::Value;
+use cachewright_types::declare::{Declared, Scheme};
+use cachewright_types::registry::{RegistryError, Resolved};
+
+/// Keys and values of a table.
+type Pairs = Vec<(String, Option<Value>)>;
+
+/// A table of a resolved file: keys without a value stand in it, too.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Entry {
+    /// A value; nothing where there is none.
+    Value(Option<Value>),
+    /// A table.
+    Table(Vec<(String, Entry)>),
+    /// Tables in order.
+    List(Vec<Entry>),
+}
+
+impl<M: Machine> Stack<M> {
+    /// Every table with every key: schemes with all their settings, sizes and times with units.
+    /// Errors: a scheme's setting is refused.
+    pub fn resolved(&self) -> Result<Entry, String> {
+        let text = |text: &str| Entry::Value(Some(Value::Text(text.to_owned())));
+        let seed = Value::Int(i64::try_from(self.seed.0).unwrap_or(i64::MAX));
+        let tenants = self.tables.tenants.iter().map(|table| tenant(pairs(table))).collect();
+        let mut whole = vec![
+            ("name".to_owned(), text(&self.name)),
+            ("seed".to_owned(), Entry::Value(Some(seed))),
+            ("cache".to_owned(), self.cache_table()?),
+            ("replay".to_owned(), entry(pairs(&self.replay))),
+            ("tenant".to_owned(), Entry::List(tenants)),
+        ];
+        if let Some(table) = &self.tables.flash {
+            let (one, two) = (&table.separation, &table.reclaim);
+            let separation = cachewright_ftl::separation::resolved(&one.name, &one.pairs);
+            let reclaim = cachewright_ftl::reclaim::resolved(&two.name, &two.pairs);
+            let schemes = [
+                ("separation", scheme("flash.separation", one, separation)?),
+                ("reclaim", scheme("flash.reclaim", two, reclaim)?),
+            ];
+            whole.push(("flash".to_owned(), entry(with(pairs(table), schemes))));
+        }
+        for (name, table) in self.stack.as_ref().map_or(Ok(Vec::new()), Machine::resolved)? {
+            whole.push((name.to_owned(), Entry::Value(Some(table))));
+        }
+        Ok(Entry::Table(whole))
+    }
+
+    fn cache_table(&self) -> Result<Entry, String> {
+        let (partition, layout) = (&self.cache.partition, &self.cache.layout);
+        let partitions = cachewright_partition::registry::resolved;
+        let layouts = cachewright_layout::registry::resolved;
+        let divided = partitions(&partition.name, &partition.pairs);
+        let laid_out = layouts(&layout.name, &layout.pairs);
+        let schemes = [
+            ("policy", policy(&self.cache.policy)?),
+            ("partition", scheme("cache.partition", partition, divided)?),
+            ("layout", scheme("cache.layout", layout, laid_out)?),
+        ];
+        let mut table = with(pairs(&self.tables.cache), schemes);
+        if let Some(judge) = &self.cache.kinds.judge {
+            let named = &judge.named;
+            let read = cachewright_characterize::registry::resolved(&named.name, &named.pairs);
+            let mut whole = scheme("cache.characterize", named, read)?;
+            if let Value::Table(pairs) = &mut whole {
+                pairs.push(("model".to_owned(), Value::Text(judge.model.text.clone())));
+                pairs.push(("every".to_owned(), Value::Text(judge.every.exact())));
+            }
+            table = with(table, [("characterize", whole)]);
+        }
+        Ok(entry(table))
+    }
+}
+
+fn pairs(table: &impl Declared) -> Pairs {
+    table.values().into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// A table with some values replaced.
+fn with<const N: usize>(mut table: Pairs, values: [(&str, Value); N]) -> Pairs {
+    for (key, value) in values {
+        for (_, old) in table.iter_mut().filter(|(name, _)| name == key) {
+            *old = Some(value.clone());
+        }
+    }
+    table
+}
+
+fn entry(table: Pairs) -> Entry {
+    Entry::Table(table.into_iter().map(|(key, value)| (key, Entry::Value(value))).collect())
+}
+
+/// A tenant's table; lists of models stand in it only where there are some.
+fn tenant(table: Pairs) -> Entry {
+    let shown = |(key, value): &(String, Option<Value>)| key != "model_updates" || value.is_some();
+    entry(table.into_iter().filter(shown).collect())
+}
+
+fn policy(scheme: &Scheme) -> Result<Value, String> {
+    let resolved = cachewright_policy::registry::resolved(&scheme.name, &scheme.pairs);
+    if is_foreign(&scheme.name) {
+        // Only the code knows its defaults.
+        let given = scheme.pairs.iter().cloned();
+        let name = ("name".to_owned(), Value::Text(scheme.name.clone()));
+        return Ok(Value::Table([name].into_iter().chain(given).collect()));
+    }
+    self::scheme("cache.policy", scheme, resolved)
+}
+
+/// A scheme's name and all its settings. Errors: a setting is refused.
+fn scheme(
+    key: &str,
+    scheme: &Scheme,
+    settings: Result<Resolved, RegistryError>,
+) -> Result<Value, String> {
+    let settings = settings.map_err(|error| format!("`{key}`: {error}"))?;
+    let name = ("name".to_owned(), Value::Text(scheme.name.clone()));
+    let given = settings.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    Ok(Value::Table([name].into_iter().chain(given).collect()))
+}

@@ -1,0 +1,226 @@
+//! A whole stack file, read and checked.
+//!
+//! For: text to a [`Stack`]. Must never know: files, how a stack is carried out. The tables of the
+//! machine that carries it out are read by that machine, through [`Machine`].
+
+use crate::cache::CacheSpec;
+use crate::flash::FlashSpec;
+use crate::kinds::Stop;
+use crate::needs::Offers;
+use crate::reader::Reader;
+use crate::tables::{
+    Blocks, CacheTable, ClockChoice, FlashTable, Loop, ReplayTable, TenantTable, TopTable,
+};
+use crate::tenant::{self, TenantSpec};
+use crate::{document, names};
+use cachewright_trace::Clock;
+use cachewright_types::declare::Declared;
+use cachewright_types::{Bytes, Key, Nanos, Seed, Value};
+use std::path::Path;
+
+/// Bytes of a stack file at most.
+pub const MAX_BYTES: usize = 4 << 20;
+/// Narrowest window of throughput.
+const NARROWEST: Nanos = Nanos(1_000_000);
+
+/// A machine that carries a stack out, with tables of its own in the file.
+pub trait Machine: Sized {
+    /// The names of its tables.
+    const TABLES: &'static [&'static str];
+    /// Its tables, if the file has them. Errors: a key is refused, or does not fit the rest.
+    fn read(file: &Reader<'_>, rest: &Rest<'_>) -> Result<Option<Self>, String>;
+    /// Checks what only the whole file shows; `machine` is none where it has no tables of it.
+    fn check(machine: Option<&Self>, rest: &Rest<'_>, tenants: &[TenantSpec])
+    -> Result<(), String>;
+    /// Its tables with every default filled in, by name.
+    fn resolved(&self) -> Result<Vec<(&'static str, Value)>, String>;
+}
+
+/// What a machine may know of the rest of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Rest<'a> {
+    /// The cache.
+    pub cache: &'a CacheSpec,
+    /// The `[flash]` table and whether it sets `trim_evicted`.
+    pub flash: Option<&'a FlashSpec>,
+    /// The replay.
+    pub replay: &'a ReplayTable,
+}
+
+/// A whole stack file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stack<M> {
+    /// Shown in tables and reports.
+    pub name: String,
+    /// Root of all randomness.
+    pub seed: Seed,
+    /// The cache.
+    pub cache: CacheSpec,
+    /// The drive under it, if its writes are to be followed, or the log of a store.
+    pub flash: Option<FlashSpec>,
+    /// The devices, if the replay is to be timed.
+    pub stack: Option<M>,
+    /// The replay.
+    pub replay: ReplayTable,
+    /// The tenants, in order.
+    pub tenants: Vec<TenantSpec>,
+    /// The tables as they were read, with defaults.
+    pub(crate) tables: Tables,
+}
+
+/// The tables of a file with every default filled in.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Tables {
+    pub(crate) cache: CacheTable,
+    pub(crate) flash: Option<FlashTable>,
+    pub(crate) tenants: Vec<TenantTable>,
+}
+
+/// The tables of a stack file that are declared here, by name, with their keys.
+pub fn tables_of_file() -> Vec<(&'static str, Vec<Key>)> {
+    vec![
+        ("", TopTable::keys()),
+        ("cache", CacheTable::keys()),
+        ("flash", FlashTable::keys()),
+        ("replay", ReplayTable::keys()),
+        ("tenant", TenantTable::keys()),
+        ("tenant.noise", crate::tables::NoiseTable::keys()),
+    ]
+}
+
+impl ReplayTable {
+    /// Whether requests wait for answers instead of arriving at their trace times.
+    pub fn closed(&self) -> bool {
+        self.r#loop == Loop::Closed
+    }
+
+    /// Whether each request is one block instead of all blocks it touches.
+    pub fn unit(&self) -> bool {
+        self.blocks == Blocks::Unit
+    }
+
+    /// What time zero is in each trace.
+    pub fn clock(&self) -> Clock {
+        match self.clock {
+            ClockChoice::Own => Clock::Own,
+            ClockChoice::Common => Clock::Common,
+        }
+    }
+
+    fn read(file: &Reader<'_>) -> Result<ReplayTable, String> {
+        let replay: ReplayTable = file.table("replay")?.read()?;
+        if replay.stop == Some(Nanos(0)) {
+            return Err("`replay.stop`: found `0s`, expected a time above 0s".to_owned());
+        }
+        let window = replay.throughput_window;
+        if window.0 > 0 && window < NARROWEST {
+            let expected = format!("at least {NARROWEST}, or 0s for none");
+            return Err(format!(
+                "`replay.throughput_window`: found `{window}`, expected {expected}"
+            ));
+        }
+        Ok(replay)
+    }
+}
+
+impl<M> Stack<M> {
+    /// The same stack without the tables it was read from, for comparing what is left where some
+    /// settings are cleared. It cannot be resolved any more.
+    pub fn without_tables(mut self) -> Stack<M> {
+        self.tables = Tables::default();
+        self
+    }
+}
+
+impl<M: Machine> Stack<M> {
+    /// Reads a stack file's text; `origin` is its path, for names and relative traces; `overrides`
+    /// are `key=value` pairs set over it. Errors: the key, what was found and what was expected.
+    pub fn parse(
+        text: &str,
+        origin: &Path,
+        overrides: &[(String, String)],
+    ) -> Result<Stack<M>, String> {
+        if text.len() > MAX_BYTES {
+            let found = Bytes(text.len() as u64);
+            let expected = Bytes(MAX_BYTES as u64);
+            return Err(format!("found a stack of {found}, expected at most {expected}"));
+        }
+        let mut document = document::parse(text)?;
+        for (key, value) in overrides {
+            document::apply(&mut document, key, value)?;
+        }
+        names::check_texts(&document)?;
+        Stack::read(&document, origin)
+    }
+
+    fn read(document: &Value, origin: &Path) -> Result<Stack<M>, String> {
+        let file = Reader::new("", Some(document));
+        let own = TopTable::keys();
+        let known: Vec<&str> = own.iter().map(|key| key.name).collect();
+        let tables = ["cache", "flash", "replay", "tenant"];
+        file.check_known(&[&known, &tables[..], M::TABLES].concat())?;
+        let top = top_table(&file, &known)?;
+        let stem = origin.file_stem().map_or("stack".into(), |stem| stem.to_string_lossy());
+        let name = top.name.unwrap_or_else(|| stem.into_owned());
+        names::stack(&name)?;
+        let folder = origin.parent().unwrap_or(Path::new(""));
+        let (cache, cache_table) = CacheSpec::read(&file, folder)?;
+        let (flash, flash_table) = FlashSpec::read(&file, cache.block)?.unzip();
+        let replay = ReplayTable::read(&file)?;
+        let rest = Rest { cache: &cache, flash: flash.as_ref(), replay: &replay };
+        let machine = M::read(&file, &rest)?;
+        let offers = Offers { devices: machine.is_some(), closed: replay.closed() };
+        check_warmup(&replay, offers)?;
+        let readers = tenant::readers(&file)?;
+        let read = tenant::read(&readers, folder, &replay)?;
+        offers.check(&file.table("replay")?, &replay)?;
+        for (reader, (_, table)) in readers.iter().zip(&read) {
+            offers.check(reader, table)?;
+        }
+        let (tenants, tenant_tables): (Vec<_>, Vec<_>) = read.into_iter().unzip();
+        check_behaviour(&replay, &tenants)?;
+        M::check(machine.as_ref(), &rest, &tenants)?;
+        let tables = Tables { cache: cache_table, flash: flash_table, tenants: tenant_tables };
+        let seed = Seed(top.seed);
+        Ok(Stack { name, seed, cache, flash, stack: machine, replay, tenants, tables })
+    }
+}
+
+/// The keys of the whole file, which stand beside its tables.
+fn top_table(file: &Reader<'_>, known: &[&str]) -> Result<TopTable, String> {
+    let own = file.pairs().iter().filter(|(key, _)| known.contains(&key.as_str()));
+    let own = Value::Table(own.cloned().collect());
+    Reader::new("", Some(&own)).read()
+}
+
+fn check_warmup(replay: &ReplayTable, offers: Offers) -> Result<(), String> {
+    if replay.warmup.0 == 0 || !offers.closed || offers.devices {
+        return Ok(());
+    }
+    let expected = "expected `replay.loop = \"open\"`, or devices";
+    let found = replay.warmup;
+    Err(format!("`replay.warmup`: found {found} in a closed loop without devices, {expected}"))
+}
+
+/// Checks that keys of tenants fit each other and the replay.
+fn check_behaviour(replay: &ReplayTable, tenants: &[TenantSpec]) -> Result<(), String> {
+    for (at, tenant) in tenants.iter().enumerate() {
+        let number = at + 1;
+        if tenant.repeat && tenant.recorded_pauses {
+            let expected = "expected `think-time` where a trace is repeated";
+            return Err(format!("`tenant[{number}].pauses`: found `recorded`, {expected}"));
+        }
+        if tenant.repeat && tenant.until.is_none() {
+            let expected = "expected a time in `stop` or `replay.stop` at which that ends";
+            return Err(format!("`tenant[{number}].repeat`: found without an end, {expected}"));
+        }
+        let share = matches!(tenant.stop, Some(Stop::Share(_)));
+        if share && replay.stop.is_some() && !replay.closed() {
+            let expected = "expected a time, or `replay.loop = \"closed\"`";
+            return Err(format!(
+                "`tenant[{number}].stop`: found a share and `replay.stop`, {expected}"
+            ));
+        }
+    }
+    Ok(())
+}

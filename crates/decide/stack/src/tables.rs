@@ -1,0 +1,265 @@
+//! Every table of a stack file, its keys declared once.
+//!
+//! For: reading, errors, the resolved file and the reference pages. Must never know: what follows
+//! from a value; what keys mean together is checked by the modules beside this one. Keys stand in
+//! the order of the resolved file. The keys of `[device]` and `[machine]` are declared by the
+//! devices and machines.
+
+use crate::kinds::{Capacity, Channels, FormatOptions, Label, Stop, Texts};
+use cachewright_cache::WriteMode;
+use cachewright_trace::reader::MAX_REQUEST;
+use cachewright_types::declare::{Nested, Percent, Scheme};
+use cachewright_types::{Bytes, Nanos, Size, choices, declare};
+
+declare! {
+    /// Keys of the whole file.
+    pub struct TopTable {
+        /// the stack's name, shown in tables; the file's name when left out
+        name: Option<String> = None, "text";
+        /// root of all randomness
+        seed: u64 = 1, "number", 0 ..= 9_223_372_036_854_775_807;
+    }
+}
+
+choices! {
+    /// What a trim does to cached blocks.
+    pub enum Trim {
+        /// They are dropped.
+        Drop = "drop",
+        /// Nothing.
+        Ignore = "ignore",
+    }
+}
+
+declare! {
+    /// The `[cache]` table: what is cached, and how that is decided.
+    pub struct CacheTable {
+        /// size of the cache
+        capacity: Option<Size> = None, "size";
+        /// size of a block, a power of two
+        block: Bytes = Bytes(4096), "bytes", 512 ..= 1_073_741_824;
+        /// which block stays
+        policy: Scheme = Scheme::named("lru"), "scheme";
+        /// how much of the cache each tenant gets
+        partition: Scheme = Scheme::named("shared"), "scheme";
+        /// the model of all tenants together, for partitioners that predict by one
+        model: Option<String> = None, "file"; applies "to partitioners that need such a model";
+        /// models of caching by kind of workload
+        models: Texts = Texts::default(), "files"; applies "to policies that need a model";
+        /// the kind of workload to begin with
+        workload: Option<String> = None, "text"; applies "to policies that need a model";
+        /// what says which kind of workload runs, with its `model` and `every` how often
+        characterize: Option<Scheme> = None, "scheme"; applies "to policies that need a model";
+        /// which channels hold which tenant's blocks
+        layout: Scheme = Scheme::named("striped"), "scheme";
+        /// where writes go
+        write: WriteMode = WriteMode::WriteBack, "word";
+        /// what a trim does to cached blocks
+        trim: Trim = Trim::Drop, "word";
+    }
+}
+
+choices! {
+    /// When requests arrive.
+    pub enum Loop {
+        /// At the times of the trace.
+        Open = "open",
+        /// When earlier ones are answered.
+        Closed = "closed",
+    }
+}
+
+choices! {
+    /// What time zero is in each trace.
+    pub enum ClockChoice {
+        /// The trace's own first record.
+        Own = "own",
+        /// The earliest first record of all traces.
+        Common = "common",
+    }
+}
+
+choices! {
+    /// How requests become blocks.
+    pub enum Blocks {
+        /// All blocks that a request touches.
+        Split = "split",
+        /// One block per request.
+        Unit = "unit",
+    }
+}
+
+declare! {
+    /// The `[replay]` table: how traces are replayed.
+    pub struct ReplayTable {
+        /// when requests arrive: at the times of the trace, or when earlier ones are answered
+        r#loop: Loop = Loop::Open, "word";
+        /// what time zero is in each trace
+        clock: ClockChoice = ClockChoice::Own, "word";
+        /// how requests become blocks
+        blocks: Blocks = Blocks::Split, "word"; applies "without devices";
+        /// time between two divisions of the cache
+        interval: Nanos = Nanos(2_000_000_000), "time";
+        /// windows of the time series
+        windows: u32 = 100, "windows", 0 ..= 10_000;
+        /// what arrives before is replayed and not counted
+        warmup: Nanos = Nanos(0), "time";
+        /// when every tenant stops that has no stop of its own
+        stop: Option<Nanos> = None, "time";
+        /// width of the windows in which answers are counted by tenant; 0s for none
+        throughput_window: Nanos = Nanos(0), "time"; needs "devices";
+        /// requests under way per tenant
+        queue_depth: u32 = 8, "requests", 1 ..= 65_536; applies "in a closed loop";
+        /// pause after an answer
+        think_time: Nanos = Nanos(0), "time"; applies "in a closed loop";
+        /// duration of a hit
+        hit_time: Nanos = Nanos(100_000), "time"; applies "without devices, and to goals";
+        /// duration of a miss
+        miss_time: Nanos = Nanos(5_000_000), "time"; applies "without devices, and to goals";
+        /// share of each tenant's accesses, from its first, that profiles it ahead of the run
+        profile_share: f64 = 0.1, "ratio", 0.0 ..= 1.0; applies "to partitioners that need goals";
+        /// measure every tenant's exact LRU curve beside the caches
+        curves: bool = true, "";
+        /// block accesses kept in memory at most
+        max_accesses: u64 = 1_073_741_824, "accesses", 1 ..= 4_294_967_294;
+    }
+}
+
+declare! {
+    /// The `[flash]` table: the drive under the cache, or the log of a `flash-store`.
+    pub struct FlashTable {
+        /// which pages share a superblock
+        separation: Scheme = Scheme::named("none"), "scheme";
+        /// which superblock is cleaned next
+        reclaim: Scheme = Scheme::named("cost-benefit"), "scheme";
+        /// physical pages beyond the logical ones, as a share of these
+        over_provisioning: Percent = Percent(0.07), "share", 0 ..= 10;
+        /// unit of erasing
+        superblock: Bytes = Bytes(1_048_576), "bytes";
+        /// unit of writing, a power of two; the smaller of 4KiB and `cache.block` when left out
+        page: Option<Bytes> = None, "bytes", 512 ..= 1_048_576;
+        /// logical size of the drive
+        capacity: Capacity = Capacity::Auto, "size";
+        /// superblocks kept free for writes of the cache
+        reserve: u32 = 4, "superblocks", 2 ..= 1_048_576;
+        /// trim the place of a block that leaves the cache at once
+        trim_evicted: bool = false, ""; applies "under a cache, not to a `flash-store`";
+    }
+}
+
+choices! {
+    /// What becomes of malformed records.
+    pub enum BadRecord {
+        /// The run ends with an error that names it.
+        Fail = "fail",
+        /// It is counted and left out.
+        Skip = "skip",
+    }
+}
+
+choices! {
+    /// How a tenant pauses.
+    pub enum Pauses {
+        /// For its think time after each answer.
+        ThinkTime = "think-time",
+        /// As its trace did between two calls of a process.
+        Recorded = "recorded",
+    }
+}
+
+choices! {
+    /// What all reads and writes of a tenant become.
+    pub enum Operation {
+        /// What they are.
+        AsIs = "as-is",
+        /// Reads.
+        Read = "read",
+        /// Writes.
+        Write = "write",
+    }
+}
+
+choices! {
+    /// How long periods of noise are.
+    pub enum Lengths {
+        /// Drawn from an exponential distribution.
+        Exponential = "exponential",
+        /// As long as the mean.
+        Fixed = "fixed",
+    }
+}
+
+declare! {
+    /// The `noise` of a tenant: periods in which it sends, and in which it does not (Wang et al.,
+    /// oc-cache, V).
+    pub struct NoiseTable {
+        /// mean length of periods in which it sends
+        on: Option<Nanos> = None, "time", 1000 ..= 3_153_600_000_000_000_000;
+        /// mean length of the others
+        off: Option<Nanos> = None, "time", 1000 ..= 3_153_600_000_000_000_000;
+        /// whether lengths are drawn or fixed
+        lengths: Lengths = Lengths::Exponential, "word";
+        /// requests kept under way in the others; 0 for silence
+        off_depth: u32 = 0, "requests", 0 ..= 65_536;
+    }
+}
+
+declare! {
+    /// A `[[tenant]]` table: whose requests are replayed, and how it is treated.
+    pub struct TenantTable {
+        /// the tenant's name, shown in tables; `tenant1` and so on when left out
+        name: Option<String> = None, "text";
+        /// the trace, relative to the stack file
+        trace: Option<String> = None, "file";
+        /// the trace's format; recognised from its content when left out
+        format: Option<String> = None, "text";
+        /// only this volume of the trace
+        volume: Option<Label> = None, "text";
+        /// factor on the trace's times: 0.5 is twice as fast
+        time_scale: f64 = 1.0, "ratio", 1e-9 ..= 1e9;
+        /// when the tenant begins
+        start: Nanos = Nanos(0), "time";
+        /// where it stops: a time, or a share of its requests
+        stop: Option<Stop> = None, "time or share";
+        /// sort by time in memory instead of moving late requests up
+        sort: bool = false, "";
+        /// what becomes of malformed records
+        on_bad_record: BadRecord = BadRecord::Fail, "word";
+        /// a longer read or write is a malformed record
+        max_request: Bytes = MAX_REQUEST, "bytes", 512 ..= 1_099_511_627_776;
+        /// its share of the cache
+        weight: f64 = 1.0, "number", 1e-300 ..= 1e9; applies "to partition `static`";
+        /// the channels it asks for: how many, or which
+        channels: Option<Channels> = None, "channels"; needs "devices";
+            applies "to layout `dedicated`";
+        /// its trained model
+        model: Option<String> = None, "file"; applies "to partitioners that need a model";
+        /// whether it is sensitive to latency
+        sensitive: bool = false, ""; applies "to partition `costpi`";
+        /// least share of its block accesses that shall hit
+        goal_hit_ratio: Option<f64> = None, "ratio", 0.0 ..= 1.0;
+        /// longest mean time of a block access, instead of a hit ratio
+        goal_latency: Option<Nanos> = None, "time";
+        /// options of the trace's format
+        options: FormatOptions = FormatOptions::default(), "-";
+        /// requests under way; `replay.queue_depth` when left out
+        queue_depth: Option<u32> = None, "requests", 1 ..= 65_536; applies "in a closed loop";
+        /// pause after an answer; `replay.think_time` when left out
+        think_time: Option<Nanos> = None, "time"; applies "in a closed loop";
+        /// how it pauses
+        pauses: Pauses = Pauses::ThinkTime, "word"; needs "closed loop, devices";
+        /// periods in which it sends, and in which it does not
+        noise: Option<Nested<NoiseTable>> = None, "table"; needs "closed loop, devices";
+        /// it begins its trace anew at the end, until it stops
+        repeat: bool = false, ""; needs "closed loop, devices";
+        /// what all its reads and writes become
+        operation: Operation = Operation::AsIs, "word";
+        /// share of its volumes' chunks whose requests it sends
+        sample: Percent = Percent(1.0), "share", 0 ..= 1;
+        /// longer reads and writes are cut to this length
+        request: Option<Bytes> = None, "bytes", 512 ..= 1_099_511_627_776;
+        /// models that take over from `model` while the run goes on, in order
+        model_updates: Vec<String> = Vec::new(), "files";
+            applies "to partitioners that need a model";
+    }
+}

@@ -1,0 +1,1 @@
+"""What the program answered to a wide range of stacks and traces, kept to be compared with."""
