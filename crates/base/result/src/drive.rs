@@ -68,7 +68,7 @@ pub struct CacheDrive {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DriveWork {
     /// Superblocks.
-    pub superblocks: usize,
+    pub superblocks: u32,
     /// Streams of the separation.
     pub streams_used: u32,
     /// Pages that the host wrote.

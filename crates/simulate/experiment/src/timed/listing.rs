@@ -5,22 +5,20 @@
 use cachewright_device::parameters::{Parameter, Parameters};
 use cachewright_device::store::StoreSettings;
 use cachewright_device::{ArraySettings, MODELS};
+use cachewright_result::registry::{DeviceEntry, DeviceSetting};
 use cachewright_system::timed::MachineSettings;
-use serde_json::{Value, json};
 
 /// Every device model with its parameters, and those of arrays, of `[machine]` and of stores as
 /// entries of their own.
-pub fn devices() -> Value {
+pub fn devices() -> Vec<DeviceEntry> {
     let models = MODELS.iter().map(|model| {
         // A preset's own values stand where the defaults of its kind would.
         let values = model.resolved(&[]).unwrap_or_default();
         let own = |name: &str| {
             values.iter().find(|(key, _)| *key == name).map(|(_, text)| text.to_string())
         };
-        let settings: Vec<Value> =
-            model.table().iter().map(|entry| setting(entry, own(entry.name))).collect();
-        json!({"name": model.name, "doc": model.doc, "source": model.source, "needs": [],
-               "settings": settings})
+        let settings = model.table().iter().map(|entry| setting(entry, own(entry.name))).collect();
+        device(model.name, model.doc, model.source, settings)
     });
     let array = table(
         "array",
@@ -41,19 +39,23 @@ pub fn devices() -> Value {
 }
 
 /// An entry that is no device.
-fn table(name: &str, doc: &str, entries: Vec<Parameter>) -> Value {
-    let settings: Vec<Value> = entries.iter().map(|entry| setting(entry, None)).collect();
-    json!({"name": name, "doc": doc, "source": "", "needs": [], "settings": settings})
+fn table(name: &str, doc: &str, entries: Vec<Parameter>) -> DeviceEntry {
+    device(name, doc, "", entries.iter().map(|entry| setting(entry, None)).collect())
 }
 
-fn setting(entry: &Parameter, value: Option<String>) -> Value {
+fn device(name: &str, doc: &str, source: &str, settings: Vec<DeviceSetting>) -> DeviceEntry {
+    let [name, doc, source] = [name, doc, source].map(str::to_owned);
+    DeviceEntry { name, doc, source, needs: Vec::new(), settings }
+}
+
+fn setting(entry: &Parameter, value: Option<String>) -> DeviceSetting {
     let default = value.unwrap_or_else(|| entry.default.clone());
-    json!({
-        "name": entry.name,
-        "doc": entry.doc,
-        "unit": entry.unit,
-        "default": default.trim_matches('"'),
-        "accepted": entry.accepted,
-        "source": entry.source,
-    })
+    DeviceSetting {
+        name: entry.name.to_owned(),
+        doc: entry.doc.to_owned(),
+        unit: entry.unit.to_owned(),
+        default: default.trim_matches('"').to_owned(),
+        accepted: entry.accepted.clone(),
+        source: entry.source.to_owned(),
+    }
 }
