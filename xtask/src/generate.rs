@@ -1,12 +1,16 @@
 //! Pages made from the registries, with a write and a check mode.
 //!
 //! For: `docs/registries.md`, the table of every policy, partitioner, layout, characterizer,
-//! separation and reclaim policy with its settings, `docs/devices.md` ([`devices`]) and
-//! `docs/formats.md` ([`formats`]). Must never know: what they do beyond their entries. A page that
-//! differs from the code is stale.
+//! separation and reclaim policy with its settings, `docs/devices.md` ([`devices`]),
+//! `docs/formats.md` ([`formats`]), and the documents that commands return ([`answers`],
+//! [`python`]). Must never know: what they do beyond their entries. A page that differs from the
+//! code is stale.
 
+mod answers;
 mod devices;
 mod formats;
+mod python;
+mod shapes;
 
 use cachewright_types::SettingSpec;
 use std::fs;
@@ -27,14 +31,21 @@ struct Scheme {
 /// Writes the stale pages below `root`, or only names them when `check` is set.
 pub fn pages(root: &Path, check: bool) -> io::Result<Vec<String>> {
     let mut stale = Vec::new();
-    let pages =
-        [(PAGE, registries()), (devices::PAGE, devices::page()), (formats::PAGE, formats::page())];
+    let pages = [
+        (PAGE, registries()),
+        (devices::PAGE, devices::page()),
+        (formats::PAGE, formats::page()),
+        (answers::PAGE, answers::page()),
+        (answers::SCHEMA, answers::schema()),
+        (python::MODULE, python::module()),
+    ];
     for (name, fresh) in pages {
         let path = root.join(name);
         if fs::read_to_string(&path).is_ok_and(|current| current == fresh) {
             continue;
         }
         if !check {
+            path.parent().map_or(Ok(()), fs::create_dir_all)?;
             fs::write(&path, fresh)?;
         }
         stale.push(name.to_owned());
@@ -134,7 +145,8 @@ mod tests {
     fn a_stale_page_is_named_and_then_written() {
         let root = std::env::temp_dir().join(format!("xtask-generate-{}", std::process::id()));
         fs::create_dir_all(root.join("docs")).unwrap();
-        let every = [PAGE, devices::PAGE, formats::PAGE];
+        let answers = [answers::PAGE, answers::SCHEMA, python::MODULE];
+        let every = [&[PAGE, devices::PAGE, formats::PAGE][..], &answers].concat();
         assert_eq!(pages(&root, true).unwrap(), every);
         assert!(!root.join(PAGE).exists(), "checking writes nothing");
         assert_eq!(pages(&root, false).unwrap(), every);

@@ -1,7 +1,7 @@
 //! A flash drive: under a cache, alone, or as a whole machine.
 //!
-//! For: `flash` of a case, the cases of `wa`, and `timing.drive`. Must never know: separations. Units:
-//! pages; a drive write is as many host pages as the drive has logical pages.
+//! For: `flash` of a case, the cases of `wa`, and `timing.drive`. Must never know: separations.
+//! Units: pages; a drive write is as many host pages as the drive has logical pages.
 
 use crate::flash::Flash;
 use schemars::JsonSchema;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct CachedDrive {
     /// Its flash.
     #[serde(flatten)]
-    pub flash: Option<Flash>,
+    pub flash: Flash,
     /// Pages written from the cache to flash.
     pub destaged_pages: u64,
     /// Pages that entered the cache from flash.
@@ -137,8 +137,8 @@ pub struct Stream {
     pub user_pages: u64,
     /// Pages moved into it by cleaning.
     pub moved_pages: u64,
-    /// Per bin of lifetimes: largest lifetime in pages (null: not overwritten), pages from the host,
-    /// pages moved. Absent under a cache, where lifetimes are not known.
+    /// Per bin of lifetimes: largest lifetime in pages (null: not overwritten), pages from the
+    /// host, pages moved. Absent under a cache, where lifetimes are not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lifetimes: Option<Vec<(Option<u64>, u64, u64)>>,
 }

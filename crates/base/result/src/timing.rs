@@ -132,7 +132,7 @@ pub struct AloneTimes {
     pub slowdown: f64,
 }
 
-/// The numbers of Little's law: requests inside are the rate of arrivals times the mean response.
+/// Little's law: requests inside are the rate of arrivals times the mean response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LittlesLaw {
     /// Mean number of requests inside.

@@ -7,10 +7,10 @@ mod bins;
 mod volume;
 
 use crate::ExperimentError;
+use crate::json::document;
 use crate::progress::OnProgress;
 use crate::result::curve_points;
 use crate::scan::{Scanned, TraceChoice, scan};
-use crate::store::document;
 use bins::{PowerBins, TimeBins};
 use cachewright_curve::{Curves, Histogram, StackDistance};
 use cachewright_result::info::{Reuse, TraceInfo, VolumeInfo};

@@ -12,6 +12,7 @@ pub mod error;
 mod folder;
 pub mod foreign;
 pub mod info;
+pub mod json;
 mod kept;
 pub mod lanes;
 mod models;

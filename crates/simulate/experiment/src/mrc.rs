@@ -14,10 +14,10 @@ mod remarks;
 pub use options::MrcOptions;
 
 use crate::case::{Case, hears_requests};
+use crate::json::document;
 use crate::kept::Place;
 use crate::progress::{OnProgress, with_threads};
 use crate::record::{Kept, Recorded, record};
-use crate::store::document;
 use crate::timed::latency_curves;
 use crate::{ExperimentError, Spec};
 use cachewright_curve::{Curve, mini};

@@ -15,13 +15,13 @@ mod choice;
 mod search;
 
 use crate::case::{Case, expand};
+use crate::json::document;
 use crate::kept::Place;
 use crate::lanes::{Plan, measured};
 use crate::profiles::Profiles;
 use crate::progress::{OnProgress, Progress, with_threads};
 use crate::record::{Kept, record};
 use crate::spec::Goal;
-use crate::store::document;
 use crate::timed;
 use crate::{ExperimentError, Spec, VERSION};
 use cachewright_measure::Counts;

@@ -7,6 +7,7 @@
 use crate::case::{Case, expand_with};
 use crate::folder::{RESULT, check_owner};
 use crate::foreign::ForeignPolicies;
+use crate::json::{document, text as text_of};
 use crate::lanes::{Plan, measured};
 use crate::models::fingerprint as fingerprint_of_models;
 use crate::profiles::Profiles;
@@ -15,7 +16,7 @@ use crate::record::{Kept, Recorded, record};
 use crate::result;
 use crate::series::{self, Rows};
 use crate::spec::full_key;
-use crate::store::{Store, document, text as text_of};
+use crate::store::Store;
 use crate::timed::{Timed, add_responses, rooms, shares_places, throughput, timing, workload};
 use crate::wa::{Flash, UnderCache};
 use crate::{ExperimentError, Spec, VERSION};

@@ -6,13 +6,12 @@
 
 use crate::folder::RESULT;
 use crate::part::Part;
-use crate::{ExperimentError, VERSION};
+use crate::{ExperimentError, VERSION, json};
 use cachewright_result::run::RunAnswer;
 use cachewright_system::{Row, series::State};
 use cachewright_types::seed::mix;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -86,7 +85,7 @@ impl Store {
     ) -> Result<(), ExperimentError> {
         let Some(cases) = &self.cases else { return Ok(()) };
         let rows: Vec<[u64; 8]> = rows.iter().map(columns_of).collect();
-        write_whole(&cases.join(format!("{key}.json")), &text(&(answer, rows))?)?;
+        write_whole(&cases.join(format!("{key}.json")), &json::text(&(answer, rows))?)?;
         self.kept.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -102,18 +101,7 @@ pub fn write_document(path: &Path, document: &impl Serialize) -> Result<(), Expe
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|error| failure(folder, &error))?;
     }
-    let text = serde_json::to_string_pretty(document).map_err(|error| failure(path, &error))?;
-    write_whole(path, &(text + "\n"))
-}
-
-/// An answer as callers get it.
-pub fn document(answer: &impl Serialize) -> Result<Value, ExperimentError> {
-    serde_json::to_value(answer).map_err(|error| ExperimentError::Answer(error.to_string()))
-}
-
-/// An answer, or a part of one, as JSON text.
-pub fn text(answer: &impl Serialize) -> Result<String, ExperimentError> {
-    serde_json::to_string(answer).map_err(|error| ExperimentError::Answer(error.to_string()))
+    write_whole(path, &json::page(document)?)
 }
 
 fn columns_of(row: &Row) -> [u64; 8] {

@@ -19,9 +19,10 @@ mod study;
 mod tally;
 mod teaching;
 
+use crate::json::{document, text as text_of};
 use crate::progress::{OnProgress, Progress, with_threads};
 use crate::spec::flash::{self, advice};
-use crate::store::{Store, document, text as text_of, write_document};
+use crate::store::{Store, write_document};
 use crate::{ExperimentError, Spec, VERSION};
 pub use study::{TrainOptions, Trained, train};
 pub use teaching::{TrainerFactory, stored};

@@ -13,9 +13,9 @@ pub use crate::scan::TraceChoice;
 pub use rows::{VolumeRows, rows};
 
 use crate::ExperimentError;
+use crate::json::document;
 use crate::progress::OnProgress;
 use crate::scan::scan;
-use crate::store::document;
 use cachewright_characterize::{Characterizer, Classes, boxed};
 use cachewright_infer::StoredModel;
 use cachewright_result::characterize::{CharacterizeAnswer, JudgedPeriod, KindJudgement};

@@ -27,9 +27,9 @@ use cachewright_types::{Bytes, Op};
 pub fn timing(case: &Case, timed: &Timed, capacity_blocks: u32) -> Timing {
     let times = &timed.times;
     let mut devices = devices(case, times);
-    let drive = times.drive.as_ref().map(|work| {
-        let flash = devices.first_mut().and_then(|device| device.flash.take());
-        cached_drive(work, flash, times.end_ns)
+    let drive = times.drive.as_ref().and_then(|work| {
+        let flash = devices.first_mut()?.flash.take()?;
+        Some(cached_drive(work, flash, times.end_ns))
     });
     Timing {
         layout: timed.placed.layout.word().to_owned(),

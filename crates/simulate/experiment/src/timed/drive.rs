@@ -79,11 +79,7 @@ impl Workload<'_> {
 }
 
 /// What a drive that is the whole machine did.
-pub(super) fn cached_drive(
-    work: &DriveWork,
-    flash: Option<Flash>,
-    end_ns: u64,
-) -> CachedDriveAnswer {
+pub(super) fn cached_drive(work: &DriveWork, flash: Flash, end_ns: u64) -> CachedDriveAnswer {
     let cache = &work.cache;
     let [to_drive, to_host] = work.link_busy_ns.map(|busy_ns| share(busy_ns, end_ns));
     CachedDriveAnswer {

@@ -10,9 +10,9 @@
 use super::script::{self, Script, Step};
 use super::teaching::{self, Teaching, TrainerFactory};
 use super::{WaOptions, drive, plan};
+use crate::json::document;
 use crate::progress::{OnProgress, Progress};
 use crate::spec::Named;
-use crate::store::document;
 use crate::{ExperimentError, Spec};
 use cachewright_ftl::separation::shiro::{
     Dataset, NativeTrainer, THRESHOLD_NOTE, TrainError, Trainer,
