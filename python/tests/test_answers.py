@@ -31,11 +31,20 @@ trace = "b.csv"
 """
 DEVICES = """
 [device.cache]
-model = "constant"
+model = "fixed-latency"
 [device.backing]
-model = "constant"
+model = "fixed-latency"
 [machine]
 alone = true
+"""
+DRIVE = """
+[device.ssd]
+model = "icache-table1"
+blocks = 32
+over_provisioning = 0.28
+block = "512KiB"
+[machine]
+system = "ssd"
 """
 LISTS = ("policies", "partitions", "layouts", "characterizers", "separations", "reclaims")
 
@@ -74,10 +83,22 @@ def test_a_run_is_loaded_whole(stack: Path) -> None:
 
 def test_a_run_on_flash_is_loaded_whole(stack: Path) -> None:
     flash = '[flash]\nseparation = "none"\nsuperblock = "32KiB"\nreserve = 2\n'
-    flash += 'over_provisioning = "50%"\n'
+    flash += 'over_provisioning = "200%"\n'
     drive = _run(stack, STACK + flash).cases[0].flash
     assert drive is not None
     assert drive.streams[0].lifetimes is None
+
+
+def test_a_run_on_devices_is_loaded_whole(stack: Path) -> None:
+    timing = _run(stack, STACK + DEVICES).cases[0].timing
+    assert timing is not None
+    assert timing.tenants[0].slowdown is not None
+    assert timing.devices[0].model == "fixed-latency"
+    larger = STACK.replace("[cache]", '[cache]\nblock = "8KiB"')
+    timing = _run(stack, larger + DRIVE).cases[0].timing
+    assert timing is not None
+    assert timing.drive is not None
+    assert timing.drive.wear.max >= 0
 
 
 def test_other_answers_are_loaded_whole(stack: Path) -> None:
@@ -101,7 +122,7 @@ def test_other_answers_are_loaded_whole(stack: Path) -> None:
     plan = _whole(answers.PlanAnswer, _native.plan(STACK, str(stack), [], **goals))
     assert plan.tenants[1].goal_hit_ratio is None
     trace, view = str(stack.parent / "a.csv"), {"block": "4KiB", "volume": None, "progress": None}
-    info = _native.info(trace, None, "stop", {}, **view)
+    info = _native.info(trace, None, "fail", {}, **view)
     assert _whole(answers.TraceInfo, info).volumes[0].requests == 900
 
 
