@@ -3,20 +3,21 @@
 //! For: trainers that judge a model with the very code that will run it. Must never know: how
 //! anyone trains. Sequences are float32 [sequence, step, input], before normalisation.
 
-use crate::errors::SpecError;
-use cachewright_infer::{Kind, Model as Computing, Numbers, StoredModel};
+use crate::errors::{SpecError, of_experiment};
+use cachewright_experiment::json;
+use cachewright_infer::{Description, Kind, Model as Computing, Numbers, StoredModel};
 use cachewright_partition::icache::{
     self,
     allocate::Demand,
     points::{GainOf, LEAST_GAIN, Reading},
 };
+use cachewright_result::training::{ForestShape, InputScale, ModelDescription};
 use numpy::{
     IntoPyArray, PyArray2, PyArrayDyn, PyArrayMethods, PyReadonlyArray2, PyReadonlyArray3,
     PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use serde_json::json;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(points, module)?)?;
@@ -65,27 +66,8 @@ impl Model {
     }
 
     /// The file's description without test vector, as JSON; `weight_bytes` and `int8` beside.
-    fn describe(&self) -> String {
-        let description = &self.stored.description;
-        let architecture = &description.architecture;
-        let heads: Vec<_> = architecture.heads.iter().map(|h| json!([h.name, h.outputs])).collect();
-        let forest = match architecture.kind {
-            Kind::Forest(shape) => json!({"trees": shape.trees, "nodes": shape.nodes}),
-            _ => json!(null),
-        };
-        json!({
-            "kind": architecture.kind.name(),
-            "inputs": architecture.inputs,
-            "hidden": architecture.hidden,
-            "heads": heads,
-            "forest": forest,
-            "features": description.features,
-            "normalisation": description.normalisation,
-            "notes": description.notes,
-            "int8": self.stored.is_int8(),
-            "weight_bytes": self.stored.weight_bytes(),
-        })
-        .to_string()
+    fn describe(&self) -> PyResult<String> {
+        json::text(&description(&self.stored)).map_err(of_experiment)
     }
 
     /// The single-precision tensors by name.
@@ -133,6 +115,30 @@ impl Model {
                 .and_then(|stored| stored.to_bytes())
         });
         Ok(PyBytes::new(py, &file.map_err(wrong)?))
+    }
+}
+
+fn description(stored: &StoredModel) -> ModelDescription {
+    let Description { architecture, features, normalisation, notes } = &stored.description;
+    let heads = architecture.heads.iter();
+    let wide = |numbers: &[f32]| numbers.iter().copied().map(f64::from).collect();
+    ModelDescription {
+        kind: architecture.kind.name().to_owned(),
+        inputs: architecture.inputs,
+        hidden: architecture.hidden.clone(),
+        heads: heads.map(|head| (head.name.clone(), head.outputs)).collect(),
+        forest: match architecture.kind {
+            Kind::Forest(shape) => Some(ForestShape { trees: shape.trees, nodes: shape.nodes }),
+            _ => None,
+        },
+        features: features.clone(),
+        normalisation: InputScale {
+            mean: wide(&normalisation.mean),
+            deviation: wide(&normalisation.deviation),
+        },
+        notes: notes.clone(),
+        int8: stored.is_int8(),
+        weight_bytes: stored.weight_bytes(),
     }
 }
 

@@ -1,13 +1,17 @@
 //! The registries as JSON: policies, partitions, layouts, characterizers, separations, reclaims,
 //! devices, formats; and the readers of quantities.
 //!
-//! For: `list` commands, and checks that need no run. Must never know: any name. Each entry is
-//! `{name, doc, source, needs, settings: [{name, doc, unit, default, low, high}]}`.
+//! For: `list` commands, and checks that need no run. Must never know: any name.
 
-use crate::errors::SpecError;
+use crate::errors::{SpecError, of_experiment};
+use cachewright_experiment::{json, setting};
+use cachewright_result::registry::{FormatEntry, FormatOption, SchemeEntry};
+use cachewright_trace::formats::{COMMON_OPTIONS, OptionSpec};
+use cachewright_trace::write::WRITE_FORMATS;
 use cachewright_types::Key;
+use cachewright_types::registry::Entry;
 use pyo3::prelude::*;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(policies, module)?)?;
@@ -22,121 +26,110 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(parse_duration, module)?)
 }
 
+/// All schemes of one registry, as text; `$word` names a need.
+macro_rules! schemes {
+    ($($registry:tt)::+, $word:expr) => {{
+        use $($registry)::+ as registry;
+        let one = |entry| scheme(entry, $word, registry::keys(entry.name));
+        text(&registry::entries().into_iter().map(one).collect::<Vec<_>>())
+    }};
+}
+
+fn text(list: &impl Serialize) -> PyResult<String> {
+    json::text(list).map_err(of_experiment)
+}
+
+fn scheme<N: Copy>(
+    entry: &Entry<N>,
+    word: fn(N) -> &'static str,
+    specs: Option<Vec<Key>>,
+) -> SchemeEntry {
+    SchemeEntry {
+        name: entry.name.to_owned(),
+        doc: entry.doc.to_owned(),
+        source: entry.source.to_owned(),
+        needs: entry.needs.iter().map(|need| word(*need).to_owned()).collect(),
+        settings: specs.unwrap_or_default().iter().map(|key| setting(key, None)).collect(),
+    }
+}
+
+fn of_flash(need: cachewright_ftl::Need) -> &'static str {
+    match need {
+        cachewright_ftl::Need::Future => "future",
+        cachewright_ftl::Need::Model => "model",
+    }
+}
+
 /// The replacement policies.
 #[pyfunction]
-fn policies() -> String {
-    use cachewright_policy::registry::{entries, keys};
-    let list = entries().into_iter().map(|entry| {
-        let needs: Vec<&str> = entry.needs.iter().map(|need| need.word()).collect();
-        let specs = keys(entry.name).unwrap_or_default();
-        json!({"name": entry.name, "doc": entry.doc, "source": entry.source, "needs": needs,
-               "settings": settings(&specs)})
-    });
-    Value::from_iter(list).to_string()
+fn policies() -> PyResult<String> {
+    schemes!(cachewright_policy::registry, cachewright_policy::Need::word)
 }
 
 /// The partitioners.
 #[pyfunction]
-fn partitions() -> String {
-    use cachewright_partition::registry::{entries, keys};
-    let list = entries().into_iter().map(|entry| {
-        let needs: Vec<&str> = entry.needs.iter().map(|need| need.word()).collect();
-        let specs = keys(entry.name).unwrap_or_default();
-        json!({"name": entry.name, "doc": entry.doc, "source": entry.source, "needs": needs,
-               "settings": settings(&specs)})
-    });
-    Value::from_iter(list).to_string()
+fn partitions() -> PyResult<String> {
+    schemes!(cachewright_partition::registry, cachewright_partition::Need::word)
 }
 
 /// The layouts of tenants on a drive's channels.
 #[pyfunction]
-fn layouts() -> String {
-    use cachewright_layout::registry::{entries, keys};
-    let list = entries().into_iter().map(|entry| {
-        let needs: Vec<&str> = entry.needs.iter().map(|need| need.word()).collect();
-        let specs = keys(entry.name).unwrap_or_default();
-        json!({"name": entry.name, "doc": entry.doc, "source": entry.source, "needs": needs,
-               "settings": settings(&specs)})
-    });
-    Value::from_iter(list).to_string()
+fn layouts() -> PyResult<String> {
+    schemes!(cachewright_layout::registry, cachewright_layout::registry::Need::word)
 }
 
 /// The characterizers of workloads.
 #[pyfunction]
-fn characterizers() -> String {
-    use cachewright_characterize::registry::{entries, keys};
-    let list = entries().into_iter().map(|entry| {
-        let needs: Vec<&str> = entry.needs.iter().map(|need| need.word()).collect();
-        let specs = keys(entry.name).unwrap_or_default();
-        json!({"name": entry.name, "doc": entry.doc, "source": entry.source, "needs": needs,
-               "settings": settings(&specs)})
-    });
-    Value::from_iter(list).to_string()
+fn characterizers() -> PyResult<String> {
+    schemes!(cachewright_characterize::registry, cachewright_characterize::registry::Need::word)
 }
 
 /// The separations of flash pages by lifetime.
 #[pyfunction]
-fn separations() -> String {
-    use cachewright_ftl::separation::{entries, keys};
-    let list = entries().into_iter();
-    Value::from_iter(list.map(|entry| flash(entry, keys(entry.name)))).to_string()
+fn separations() -> PyResult<String> {
+    schemes!(cachewright_ftl::separation, of_flash)
 }
 
 /// The policies that pick the superblock to clean.
 #[pyfunction]
-fn reclaims() -> String {
-    use cachewright_ftl::reclaim::{entries, keys};
-    let list = entries().into_iter();
-    Value::from_iter(list.map(|entry| flash(entry, keys(entry.name)))).to_string()
-}
-
-fn flash(entry: &cachewright_ftl::Entry, specs: Option<Vec<Key>>) -> Value {
-    use cachewright_ftl::Need;
-    let word = |need: &Need| match need {
-        Need::Future => "future",
-        Need::Model => "model",
-    };
-    let needs: Vec<&str> = entry.needs.iter().map(word).collect();
-    json!({"name": entry.name, "doc": entry.doc, "source": entry.source, "needs": needs,
-           "settings": settings(&specs.unwrap_or_default())})
+fn reclaims() -> PyResult<String> {
+    schemes!(cachewright_ftl::reclaim, of_flash)
 }
 
 /// The device models and the settings of a machine.
 #[pyfunction]
-fn devices() -> String {
-    cachewright_experiment::devices().to_string()
+fn devices() -> PyResult<String> {
+    text(&cachewright_experiment::devices())
 }
 
 /// The trace formats; `writes` says whether files of a format can be written too, `suffixes` how
 /// their names end.
 #[pyfunction]
-fn formats() -> String {
-    use cachewright_trace::formats::{COMMON_OPTIONS, OptionSpec};
-    use cachewright_trace::write::WRITE_FORMATS;
-    let options = |specs: &[OptionSpec]| {
-        Value::from_iter(
-            specs
-                .iter()
-                .map(|spec| json!({"name": spec.key, "doc": spec.doc, "default": spec.default})),
-        )
-    };
+fn formats() -> PyResult<String> {
     let list = cachewright_trace::FORMATS.iter().map(|entry| {
         let writer = WRITE_FORMATS.iter().find(|writer| writer.name == entry.name);
-        json!({"name": entry.name, "doc": entry.doc, "source": entry.source, "needs": [],
-               "settings": options(&[entry.options, COMMON_OPTIONS].concat()),
-               "writes": writer.is_some(),
-               "suffixes": writer.map_or(&[][..], |writer| writer.suffixes),
-               "write_settings": options(writer.map_or(&[], |writer| writer.options))})
+        let suffixes = writer.map_or(&[][..], |writer| writer.suffixes);
+        FormatEntry {
+            name: entry.name.to_owned(),
+            doc: entry.doc.to_owned(),
+            source: entry.source.to_owned(),
+            needs: Vec::new(),
+            settings: options(&[entry.options, COMMON_OPTIONS].concat()),
+            writes: writer.is_some(),
+            suffixes: suffixes.iter().map(ToString::to_string).collect(),
+            write_settings: options(writer.map_or(&[], |writer| writer.options)),
+        }
     });
-    Value::from_iter(list).to_string()
+    text(&list.collect::<Vec<_>>())
 }
 
-fn settings(specs: &[Key]) -> Value {
-    Value::from_iter(specs.iter().map(|spec| {
-        let (low, high) = spec.range.unwrap_or((0.0, 1.0));
-        json!({"name": spec.name, "doc": spec.doc, "unit": spec.unit,
-               "default": spec.default_number(), "low": low, "high": high})
-    }))
+fn options(specs: &[OptionSpec]) -> Vec<FormatOption> {
+    let option = |spec: &OptionSpec| FormatOption {
+        name: spec.key.to_owned(),
+        doc: spec.doc.to_owned(),
+        default: spec.default.to_owned(),
+    };
+    specs.iter().map(option).collect()
 }
 
 /// Bytes of a size with a unit, such as `4KiB`.

@@ -436,7 +436,10 @@ def updates_run_and_are_refused_by_name(timed: Path, folder: Path, how: ICacheTr
     updated('["models/a.update1.safetensors"]')
     assert cachewright.run(timed).document["cases"]
     for files, message in (
-        ('"models/a.update1.safetensors"', "model_updates`: found .*, expected a list of files"),
+        (
+            '"models/a.update1.safetensors"',
+            "model_updates`: found .*, expected a list of which each is text",
+        ),
         ('["models/a.safetensors"]', "update 1: found no note `from_interval`"),
         ('["models/none.safetensors"]', r"`tenant\[1\].model_updates`: found no file"),
     ):

@@ -2,11 +2,15 @@
 //!
 //! For: `docs/registries.md`, the table of every policy, partitioner, layout, characterizer,
 //! separation and reclaim policy with its settings, `docs/devices.md` ([`devices`]),
-//! `docs/formats.md` ([`formats`]) and `docs/stack-file.md` ([`stack_file`]). Must never know: what they do beyond their entries. A page that
-//! differs from the code is stale.
+//! `docs/formats.md` ([`formats`]), `docs/stack-file.md` ([`stack_file`]), and the documents that
+//! commands return ([`answers`], [`python`]). Must never know: what they do beyond their entries. A
+//! page that differs from the code is stale.
 
+mod answers;
 mod devices;
 mod formats;
+mod python;
+mod shapes;
 mod stack_file;
 
 use cachewright_types::Key;
@@ -33,6 +37,9 @@ pub fn pages(root: &Path, check: bool) -> io::Result<Vec<String>> {
         (devices::PAGE, devices::page()),
         (formats::PAGE, formats::page()),
         (stack_file::PAGE, stack_file::page()),
+        (answers::PAGE, answers::page()),
+        (answers::SCHEMA, answers::schema()),
+        (python::MODULE, python::module()),
     ];
     for (name, fresh) in pages {
         let path = root.join(name);
@@ -40,6 +47,7 @@ pub fn pages(root: &Path, check: bool) -> io::Result<Vec<String>> {
             continue;
         }
         if !check {
+            path.parent().map_or(Ok(()), fs::create_dir_all)?;
             fs::write(&path, fresh)?;
         }
         stale.push(name.to_owned());
@@ -138,7 +146,9 @@ mod tests {
     fn a_stale_page_is_named_and_then_written() {
         let root = std::env::temp_dir().join(format!("xtask-generate-{}", std::process::id()));
         fs::create_dir_all(root.join("docs")).unwrap();
-        let every = [PAGE, devices::PAGE, formats::PAGE, stack_file::PAGE];
+        let answers = [answers::PAGE, answers::SCHEMA, python::MODULE];
+        let every =
+            [&[PAGE, devices::PAGE, formats::PAGE, stack_file::PAGE][..], &answers].concat();
         assert_eq!(pages(&root, true).unwrap(), every);
         assert!(!root.join(PAGE).exists(), "checking writes nothing");
         assert_eq!(pages(&root, false).unwrap(), every);

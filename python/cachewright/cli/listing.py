@@ -91,8 +91,4 @@ def _value(setting: dict[str, Any], key: str) -> str:
 
 
 def _range(setting: dict[str, Any]) -> str:
-    if "accepted" in setting:
-        return str(setting["accepted"])
-    if setting.get("low") is None:
-        return ""
-    return f"{_value(setting, 'low')} to {_value(setting, 'high')}"
+    return str(setting.get("accepted", ""))

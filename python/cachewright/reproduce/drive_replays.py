@@ -53,7 +53,8 @@ class Scheme:
     rule: bool
     """Whether it is an earlier scheme, of rules."""
 
-    device: tuple[tuple[str, Any], ...]
+    device: tuple[tuple[str, Any], ...] = field(hash=False)
+    """Keys of `[device.ssd]`; a scheme among them may be a table."""
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def _figures(document: dict[str, Any]) -> dict[str, dict[str, float]]:
 def sections(text: str) -> dict[str, str]:
     """Return the tables of a Markdown text by title; a title that is taken gets a number."""
     found: dict[str, str] = {}
-    for part in text.split(f"\n{HEADING}"):
+    for part in text.split(f"\n{HEADING}") if text.strip() else ():
         title, _, body = part.removeprefix(HEADING).partition("\n")
         own, count = title, 1
         while own in found:

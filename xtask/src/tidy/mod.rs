@@ -5,6 +5,7 @@
 //! what it expected; it never changes a file.
 
 mod dead_files;
+mod declared;
 mod layout;
 mod length;
 mod manifests;
@@ -47,7 +48,7 @@ impl fmt::Display for Finding {
 type Rule = fn(&Source) -> Vec<Finding>;
 
 /// The rules about one file, by name.
-pub const RULES: [(&str, Rule); 12] = [
+pub const RULES: [(&str, Rule); 14] = [
     ("header", layout::header),
     ("columns", layout::columns),
     ("blanks", layout::blanks),
@@ -59,6 +60,8 @@ pub const RULES: [(&str, Rule); 12] = [
     ("registry hosts", words::registry_hosts),
     ("machine paths", words::machine_paths),
     ("authorship", words::authorship),
+    ("answers by hand", declared::answers),
+    ("settings by hand", declared::settings),
     ("imports", rooms::imports),
 ];
 

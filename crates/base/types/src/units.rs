@@ -100,12 +100,19 @@ pub fn parse_size(text: &str) -> Result<Size, UnitError> {
     }
 }
 
+/// The shortest text of a number in a unit of which it is a whole number.
+fn shortest(number: u64, units: &[(&str, u64)]) -> String {
+    let whole = units.iter().filter(|(_, scale)| number.is_multiple_of(*scale));
+    let texts = whole.map(|(name, scale)| format!("{}{name}", number / scale));
+    texts.min_by_key(String::len).unwrap_or_default()
+}
+
 impl Bytes {
     /// A text that reads back as itself: in a larger unit where it is a whole number of them.
     pub fn exact(self) -> String {
         let text = self.to_string();
         let whole = !text.contains('.') && parse_bytes(&text) == Ok(self);
-        if whole { text } else { format!("{}B", self.0) }
+        if whole { text } else { shortest(self.0, &BYTE_UNITS) }
     }
 }
 
@@ -113,7 +120,7 @@ impl Nanos {
     /// A text that reads back as itself: in a larger unit where it is a whole number of them.
     pub fn exact(self) -> String {
         let text = self.to_string();
-        if parse_duration(&text) == Ok(self) { text } else { format!("{}ns", self.0) }
+        if parse_duration(&text) == Ok(self) { text } else { shortest(self.0, &TIME_UNITS) }
     }
 }
 
@@ -224,6 +231,11 @@ mod tests {
         }
         assert_eq!(Nanos(100_000_010).to_string(), "100ms", "four digits");
         assert_eq!(Nanos(100_000_010).exact(), "100000010ns");
+        assert_eq!(Nanos(1_000_000_000_000).exact(), "1000s");
+        assert_eq!(
+            (Bytes(480_000_000_000).exact(), Bytes(3 << 9).exact()),
+            ("480GB".into(), "1536B".into())
+        );
         assert_eq!(
             (Bytes(1 << 21).exact(), Nanos(1_500_000).exact()),
             ("2MiB".into(), "1.5ms".into())

@@ -191,8 +191,8 @@ mod tests {
         let none = Value::Int(0);
         assert!(words("hdd-720-2tb", "rpm", none.clone()).contains("nearest is `hdd-7200-2tb`"));
         assert!(words("hdd-7200-2tb", "rpms", none.clone()).contains("nearest is `rpm`"));
-        assert!(words("hdd-7200-2tb", "zones", none.clone()).contains("found 0"));
-        assert!(words("ram", "channels", none).contains("`channels`: found 0"));
+        assert!(words("hdd-7200-2tb", "zones", none.clone()).contains("found `0`"));
+        assert!(words("ram", "channels", none).contains("`channels`: found `0`"));
         let inner = words("hdd-7200-2tb", "inner_mb_per_s", Value::Float(200.0));
         assert!(inner.contains("expected at most `outer_mb_per_s`, 140"), "{inner}");
         let seek = words("hdd-7200-2tb", "average_seek", Value::Text("18ms".into()));

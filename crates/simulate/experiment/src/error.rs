@@ -42,6 +42,9 @@ pub enum ExperimentError {
         /// The reason.
         message: String,
     },
+    /// An answer could not be written as JSON.
+    #[error("answer: {0}")]
+    Answer(String),
     /// A policy of code outside failed, or broke a rule of caches.
     #[error("{0}")]
     Policy(String),

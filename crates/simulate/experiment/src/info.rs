@@ -7,14 +7,17 @@ mod bins;
 mod volume;
 
 use crate::ExperimentError;
+use crate::json::document;
 use crate::progress::OnProgress;
+use crate::result::curve_points;
 use crate::scan::{Scanned, TraceChoice, scan};
 use bins::{PowerBins, TimeBins};
 use cachewright_curve::{Curves, Histogram, StackDistance};
+use cachewright_result::info::{Reuse, TraceInfo, VolumeInfo};
 use cachewright_trace::intern::Interner;
 use cachewright_trace::{OpenOptions, Record, formats};
 use cachewright_types::{BlockId, Bytes, Op, parse_bytes};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::Path;
 use volume::VolumeFacts;
 
@@ -55,7 +58,7 @@ pub fn info(
     let found = scan(path, &choice, progress, |record, _| {
         facts.add(record).map_err(|error| refuse(error.to_string()))
     })?;
-    Ok(facts.json(path, format, &found))
+    document(&facts.answer(path, format, &found))
 }
 
 /// Facts being gathered.
@@ -165,58 +168,50 @@ impl Facts {
     }
 
     /// Without times in the trace, span and rates are null.
-    fn json(&mut self, path: &Path, format: &str, found: &Scanned) -> Value {
+    fn answer(&mut self, path: &Path, format: &str, found: &Scanned) -> TraceInfo {
         let (skipped, span_ns) = (&found.skipped, self.span_ns(found.has_times));
-        let mut facts = self.total.json(self.block.0, span_ns);
-        let examples: Vec<String> = skipped.examples.iter().map(ToString::to_string).collect();
-        let rest = json!({
-            "path": path.display().to_string(),
-            "format": format,
-            "has_times": found.has_times,
-            "span_ns": span_ns,
-            "block_bytes": self.block.0,
-            "out_of_order": self.out_of_order,
-            "skipped_bad": skipped.bad,
-            "skipped_irrelevant": skipped.irrelevant,
-            "skipped_examples": examples,
-            "request_bytes": self.sizes.json(),
-            "reuse": reuse_json(self.stack.histogram()),
-            "rate": if found.has_times { self.rate.json() } else { json!([]) },
-            "volumes": self.volumes_json(&found.volumes, span_ns),
-        });
-        if let (Value::Object(facts), Value::Object(rest)) = (&mut facts, rest) {
-            facts.extend(rest);
+        TraceInfo {
+            totals: self.total.totals(self.block.0, span_ns),
+            path: path.display().to_string(),
+            format: format.to_owned(),
+            has_times: found.has_times,
+            span_ns,
+            block_bytes: self.block.0,
+            out_of_order: self.out_of_order,
+            skipped_bad: skipped.bad,
+            skipped_irrelevant: skipped.irrelevant,
+            skipped_examples: skipped.examples.iter().map(ToString::to_string).collect(),
+            request_bytes: self.sizes.distribution(),
+            reuse: reuse(self.stack.histogram()),
+            rate: if found.has_times { self.rate.rows() } else { Vec::new() },
+            volumes: self.volumes(&found.volumes, span_ns),
         }
-        facts
     }
 
     /// Every volume with a request, the busiest first.
-    fn volumes_json(&self, names: &[String], span_ns: Option<u64>) -> Vec<Value> {
+    fn volumes(&self, names: &[String], span_ns: Option<u64>) -> Vec<VolumeInfo> {
         let mut busiest: Vec<usize> =
             (0..self.volumes.len()).filter(|v| self.volumes[*v].requests() > 0).collect();
         busiest
             .sort_by_key(|volume| (std::cmp::Reverse(self.volumes[*volume].requests()), *volume));
-        let one = |volume: usize| {
-            let mut facts = self.volumes[volume].json(self.block.0, span_ns);
-            facts["name"] = names.get(volume).cloned().unwrap_or_default().into();
-            facts
+        let one = |volume: usize| VolumeInfo {
+            totals: self.volumes[volume].totals(self.block.0, span_ns),
+            name: names.get(volume).cloned().unwrap_or_default(),
         };
         busiest.into_iter().map(one).collect()
     }
 }
 
 /// Distances by powers of two, and the LRU curve they make.
-fn reuse_json(histogram: &Histogram) -> Value {
+fn reuse(histogram: &Histogram) -> Reuse {
     let mut bins = PowerBins::default();
     for (distance, both) in histogram.iter() {
         bins.add_many(u64::from(distance), both[0] + both[1]);
     }
-    let cold: u64 = histogram.cold().iter().sum();
-    let accesses: u64 = histogram.accesses().iter().sum();
-    json!({
-        "accesses": accesses,
-        "compulsory": cold,
-        "histogram": bins.pairs(),
-        "lru_miss_ratio": crate::result::curve_points(&Curves::exact(histogram).all),
-    })
+    Reuse {
+        accesses: histogram.accesses().iter().sum(),
+        compulsory: histogram.cold().iter().sum(),
+        histogram: bins.pairs(),
+        lru_miss_ratio: curve_points(&Curves::exact(histogram).all),
+    }
 }

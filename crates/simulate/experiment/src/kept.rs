@@ -7,7 +7,7 @@
 use crate::folder::check_owner;
 use crate::store::write_document;
 use crate::{ExperimentError, Spec};
-use serde_json::Value;
+use serde::Serialize;
 use std::path::Path;
 
 /// Where a document goes; nothing is written without a folder.
@@ -39,7 +39,7 @@ impl Place<'_> {
     }
 
     /// Writes the document.
-    pub fn write(&self, document: &Value) -> Result<(), ExperimentError> {
+    pub fn write(&self, document: &impl Serialize) -> Result<(), ExperimentError> {
         match self.folder {
             Some(folder) => write_document(&folder.join(self.file), document),
             None => Ok(()),

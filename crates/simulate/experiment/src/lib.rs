@@ -12,6 +12,7 @@ pub mod error;
 mod folder;
 pub mod foreign;
 pub mod info;
+pub mod json;
 mod kept;
 pub mod lanes;
 mod models;
@@ -46,7 +47,7 @@ pub use run::{RunOptions, check, run};
 pub use segments::{SegmentOptions, Segments, TenantSegments, segments};
 pub use spec::Spec;
 pub use stream::BlockStream;
-pub use timed::devices;
+pub use timed::{devices, setting};
 pub use wa::{TrainOptions, Trained, TrainerFactory, WaOptions, train, wa};
 
 /// The version written into results.

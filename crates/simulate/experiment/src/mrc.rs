@@ -14,17 +14,19 @@ mod remarks;
 pub use options::MrcOptions;
 
 use crate::case::{Case, hears_requests};
+use crate::json::document;
 use crate::kept::Place;
 use crate::progress::{OnProgress, with_threads};
 use crate::record::{Kept, Recorded, record};
 use crate::timed::latency_curves;
 use crate::{ExperimentError, Spec};
 use cachewright_curve::{Curve, mini};
+use cachewright_result::curves::{CurveCheck, CurvesAnswer, LatencyCurve};
 use cachewright_system::{Cuts, Recording, Whose};
 use measure::{How, Wanted};
 use options::{check, policies};
 use remarks::Remarks;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::Path;
 
 /// Block accesses up to which `auto` simulates policies exactly.
@@ -55,7 +57,7 @@ pub fn mrc(
         if let Some(folder) = place.folder {
             answer::write_points(folder, &found)?;
         }
-        Ok(found)
+        document(&found)
     })
 }
 
@@ -94,7 +96,7 @@ impl<'a> Job<'a> {
         Ok(job)
     }
 
-    fn run(&self) -> Result<Value, ExperimentError> {
+    fn run(&self) -> Result<CurvesAnswer, ExperimentError> {
         let wanted = self.wanted();
         let cuts = Cuts::new(self.recording(), 0, self.options.windows as u32);
         let mut remarks = Remarks { curves: wanted.len(), ..Remarks::default() };
@@ -102,16 +104,14 @@ impl<'a> Job<'a> {
         let mut curves = self.measure("measuring curves", &wanted, &self.sizes, &cuts)?;
         self.settle(&wanted, &mut curves, &cuts, &mut remarks)?;
         let verify = self.verify(&wanted, &curves)?;
-        let mut found = self.document(&wanted, &curves, &remarks)?;
-        found["verify"] = verify.into();
-        if self.options.latency {
-            found["latency"] = self.latency()?.into();
-        }
+        let mut found = self.answer(&wanted, &curves, &remarks)?;
+        found.verify = verify;
+        found.latency = self.options.latency.then(|| self.latency()).transpose()?;
         Ok(found)
     }
 
     /// Response times at each size, and with the cache switched off.
-    fn latency(&self) -> Result<Vec<Value>, ExperimentError> {
+    fn latency(&self) -> Result<Vec<LatencyCurve>, ExperimentError> {
         let (spec, varied) = (self.spec.clone(), Vec::new());
         let (models, caching) = Default::default();
         let case = Case { index: 0, spec, varied, models, caching };
@@ -241,7 +241,7 @@ impl<'a> Job<'a> {
         &self,
         wanted: &[Wanted],
         curves: &[Vec<Curve>],
-    ) -> Result<Vec<Value>, ExperimentError> {
+    ) -> Result<Vec<CurveCheck>, ExperimentError> {
         if self.options.verify == 0 {
             return Ok(Vec::new());
         }
@@ -255,10 +255,14 @@ impl<'a> Job<'a> {
             let (Some(curve), Some(exact)) = (found.first(), exact.first()) else { continue };
             for &size in &sizes {
                 let (found, truth) = (curve.miss_ratio(size), exact.miss_ratio(size));
-                rows.push(json!({
-                    "tenant": one.tenant, "policy": one.policy, "size_blocks": size,
-                    "curve": found, "exact": truth, "error": found - truth,
-                }));
+                rows.push(CurveCheck {
+                    tenant: one.tenant.clone(),
+                    policy: one.policy.clone(),
+                    size_blocks: size,
+                    curve: found,
+                    exact: truth,
+                    error: found - truth,
+                });
             }
         }
         Ok(rows)

@@ -15,6 +15,7 @@ mod choice;
 mod search;
 
 use crate::case::{Case, expand};
+use crate::json::document;
 use crate::kept::Place;
 use crate::lanes::{Plan, measured};
 use crate::profiles::Profiles;
@@ -24,13 +25,14 @@ use crate::spec::{Goal, resolved};
 use crate::timed;
 use crate::{ExperimentError, Spec, VERSION};
 use cachewright_measure::Counts;
+use cachewright_result::plan::{PlanAnswer, PlanPartition, PlanTenant};
 use cachewright_system::closed::requests_by_tenant;
 use cachewright_system::profile::Wants;
 use cachewright_system::replay::{Shared, replay};
 use cachewright_system::{Cuts, LaneResult, Recording};
 use rayon::prelude::*;
 use search::{between, bracket};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -112,10 +114,10 @@ pub fn plan(
         let goals = &goals;
         let planner =
             Planner { text, origin, options, recording, devices, profiles, goals, progress };
-        let mut found = planner.document(&spec, &first, wants, &partitions)?;
-        found["notes"] = notes.into();
+        let mut found = planner.answer(&spec, &first, wants, &partitions)?;
+        found.notes = notes;
         place.write(&found)?;
-        Ok(found)
+        document(&found)
     })
 }
 
@@ -168,41 +170,44 @@ struct Tried {
 
 impl Planner<'_> {
     /// The plan but for its notes.
-    fn document(
+    fn answer(
         &self,
         spec: &Spec,
         first: &Case,
         wants: Wants,
         partitions: &[String],
-    ) -> Result<Value, ExperimentError> {
+    ) -> Result<PlanAnswer, ExperimentError> {
         let refuse = |message| ExperimentError::Spec { origin: self.origin.to_owned(), message };
         let alone = self.alone(first, wants)?;
         let with_goal = alone.iter().zip(self.goals).filter(|(_, goal)| goal.is_some());
-        let smallest: Option<u64> = with_goal.map(|(need, _)| need.0.map(u64::from)).sum();
+        let smallest_blocks = with_goal.map(|(need, _)| need.0.map(u64::from)).sum();
         let tenants = spec.tenants.iter().zip(self.goals).zip(&alone);
-        let tenants: Vec<Value> = tenants
-            .map(|((tenant, goal), (need, best))| {
-                json!({"name": tenant.name, "goal_hit_ratio": goal, "alone_blocks": need,
-                       "best_hit_ratio": best})
-            })
-            .collect();
-        let sized: Result<Vec<Value>, _> = partitions.iter().map(|name| self.size(name)).collect();
+        let tenants = tenants.map(|((tenant, goal), (need, best))| PlanTenant {
+            name: tenant.name.clone(),
+            goal_hit_ratio: *goal,
+            alone_blocks: *need,
+            best_hit_ratio: *best,
+        });
+        let tenants = tenants.collect();
+        let sized: Result<Vec<PlanPartition>, _> =
+            partitions.iter().map(|name| self.size(name)).collect();
         let sized = sized?;
-        Ok(json!({
-            "cachewright": VERSION,
-            "name": spec.name,
-            "spec": resolved(spec).map_err(refuse)?,
-            "block_bytes": spec.cache.block.0,
-            "precision": self.options.precision,
-            "tenants": tenants,
-            "smallest_blocks": smallest,
-            "best": best(&sized),
-            "partitions": sized,
-        }))
+        Ok(PlanAnswer {
+            cachewright: VERSION.to_owned(),
+            name: spec.name.clone(),
+            spec: resolved(spec).map_err(refuse)?,
+            block_bytes: spec.cache.block.0,
+            precision: self.options.precision,
+            tenants,
+            smallest_blocks,
+            best: best(&sized),
+            partitions: sized,
+            notes: Vec::new(),
+        })
     }
 
     /// The smallest cache under one partitioner.
-    fn size(&self, partition: &str) -> Result<Value, ExperimentError> {
+    fn size(&self, partition: &str) -> Result<PlanPartition, ExperimentError> {
         let mut tried: BTreeMap<u32, Tried> = BTreeMap::new();
         let most = self.most();
         // Below `low` some goal is not met; at `high` all are.
@@ -219,18 +224,15 @@ impl Planner<'_> {
         let found = tried.get(&high).filter(|_| reached);
         let broken = tried.range(high..).find(|(_, answer)| reached && !answer.met);
         let warning = broken.map(|(size, _)| format!("goals are not met at {size} blocks"));
-        let points: Vec<Value> = tried
-            .iter()
-            .map(|(size, answer)| json!([size, answer.met, answer.hit_ratios]))
-            .collect();
-        Ok(json!({
-            "partition": partition,
-            "smallest_blocks": found.map(|_| high),
-            "quota_blocks": found.map(|answer| &answer.quota_blocks),
-            "hit_ratios": found.or(tried.get(&most)).map(|answer| &answer.hit_ratios),
-            "warning": warning,
-            "tried": points,
-        }))
+        let points = tried.iter();
+        Ok(PlanPartition {
+            partition: partition.to_owned(),
+            smallest_blocks: found.map(|_| high),
+            quota_blocks: found.map(|answer| answer.quota_blocks.clone()),
+            hit_ratios: found.or(tried.get(&most)).map(|answer| answer.hit_ratios.clone()),
+            warning,
+            tried: points.map(|(size, one)| (*size, one.met, one.hit_ratios.clone())).collect(),
+        })
     }
 
     /// A size beyond which nobody gains: equal shares of it hold all that is touched.
@@ -323,8 +325,7 @@ fn without_alone(case: &Case) -> Case {
 }
 
 /// The partitioner that needs the smallest cache, of several the first.
-fn best(sized: &[Value]) -> Value {
-    let blocks = |one: &&Value| one["smallest_blocks"].as_u64();
-    let met = sized.iter().filter(|one| blocks(one).is_some());
-    met.min_by_key(blocks).map_or(Value::Null, |one| one["partition"].clone())
+fn best(sized: &[PlanPartition]) -> Option<String> {
+    let met = sized.iter().filter(|one| one.smallest_blocks.is_some());
+    met.min_by_key(|one| one.smallest_blocks).map(|one| one.partition.clone())
 }

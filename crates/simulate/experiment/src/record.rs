@@ -5,17 +5,17 @@
 use crate::ExperimentError;
 use crate::progress::{OnProgress, Progress};
 use crate::spec::{Spec, Stop, TenantSpec, block_kind};
+use cachewright_result::facts::TenantFacts;
 use cachewright_system::{Recorder, Recording};
 use cachewright_trace::formats;
 use cachewright_trace::merge::{self, TenantInput, Workload, WorkloadBatch};
-use serde_json::{Value, json};
 
 /// A recording and the facts of its tenants.
 pub struct Recorded {
     /// The block accesses.
     pub recording: Recording,
-    /// One JSON object per tenant, as in the result file.
-    pub tenants: Vec<Value>,
+    /// What was read of each tenant's trace.
+    pub tenants: Vec<TenantFacts>,
 }
 
 /// What a recording keeps beside blocks.
@@ -106,7 +106,7 @@ pub fn record(
     let recorder = if kept.requests { recorder.with_requests() } else { recorder };
     let tell = |done| progress(Progress { stage: "reading traces", done, total });
     let recording = recorder.record(&mut workload, tell)?;
-    let tenants: Result<Vec<Value>, ExperimentError> =
+    let tenants: Result<Vec<TenantFacts>, ExperimentError> =
         (0..spec.tenants.len()).map(|tenant| facts(spec, &workload, &recording, tenant)).collect();
     Ok(Recorded { recording, tenants: tenants? })
 }
@@ -116,7 +116,7 @@ fn facts(
     workload: &Workload,
     recording: &Recording,
     index: usize,
-) -> Result<Value, ExperimentError> {
+) -> Result<TenantFacts, ExperimentError> {
     let tenant = &spec.tenants[index];
     let totals = &recording.totals[index];
     let format = match &tenant.open.format {
@@ -124,28 +124,27 @@ fn facts(
         None => formats::recognise(&tenant.path)?.name.to_owned(),
     };
     let skipped = workload.skipped(index as u16).cloned().unwrap_or_default();
-    let examples: Vec<String> = skipped.examples.iter().map(ToString::to_string).collect();
     let [reads, writes, trims, flushes] = totals.requests;
     let [read_bytes, write_bytes, trim_bytes, _] = totals.bytes;
-    Ok(json!({
-        "name": tenant.name,
-        "trace": tenant.trace,
-        "format": format,
-        "requests": totals.requests.iter().sum::<u64>(),
-        "reads": reads,
-        "writes": writes,
-        "trims": trims,
-        "flushes": flushes,
-        "read_bytes": read_bytes,
-        "write_bytes": write_bytes,
-        "trim_bytes": trim_bytes,
-        "block_accesses": totals.block_accesses,
-        "distinct_blocks": totals.distinct_blocks,
-        "span_ns": totals.last_ns,
-        "skipped_bad": skipped.bad,
-        "skipped_irrelevant": skipped.irrelevant,
-        "skipped_examples": examples,
-        "out_of_order": workload.out_of_order(index as u16).unwrap_or(0),
-        "has_times": workload.has_times(index as u16).unwrap_or(true),
-    }))
+    Ok(TenantFacts {
+        name: tenant.name.clone(),
+        trace: tenant.trace.clone(),
+        format,
+        requests: totals.requests.iter().sum(),
+        reads,
+        writes,
+        trims,
+        flushes,
+        read_bytes,
+        write_bytes,
+        trim_bytes,
+        block_accesses: totals.block_accesses,
+        distinct_blocks: totals.distinct_blocks,
+        span_ns: totals.last_ns,
+        skipped_bad: skipped.bad,
+        skipped_irrelevant: skipped.irrelevant,
+        skipped_examples: skipped.examples.iter().map(ToString::to_string).collect(),
+        out_of_order: workload.out_of_order(index as u16).unwrap_or(0),
+        has_times: workload.has_times(index as u16).unwrap_or(true),
+    })
 }

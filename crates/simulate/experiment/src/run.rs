@@ -7,26 +7,30 @@
 use crate::case::{Case, expand_with};
 use crate::folder::{RESULT, check_owner};
 use crate::foreign::ForeignPolicies;
+use crate::json::{document, text as text_of};
 use crate::lanes::{Plan, measured};
 use crate::models::fingerprint as fingerprint_of_models;
 use crate::profiles::Profiles;
 use crate::progress::{OnProgress, Progress, Sum, check_threads};
 use crate::record::{Kept, Recorded, record};
-use crate::result::{case_json, curve_points, settings_json, workload_json};
+use crate::result;
 use crate::series::{self, Rows};
 use crate::spec::full_key;
 use crate::store::Store;
-use crate::timed::{Timed, add_responses, rooms, shares_places, throughput, timing_json, workload};
+use crate::timed::{Timed, add_responses, rooms, shares_places, throughput, timing, workload};
 use crate::wa::{Flash, UnderCache};
 use crate::{ExperimentError, Spec, VERSION};
 use cachewright_curve::{CurveSet, Method};
+use cachewright_result::case::Case as CaseAnswer;
+use cachewright_result::facts::TenantFacts;
+use cachewright_result::run::{RunAnswer, TenantCurve, Workload};
 use cachewright_system::closed::{Experience, requests_by_tenant};
 use cachewright_system::replay::Shared;
 use cachewright_system::{
     CurveLane, Cuts, Foresight, Lane, LaneResult, RecordError, Recording, Row, Whose,
 };
 use rayon::prelude::*;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// Bytes that the caches of cases replayed at the same time may take together.
@@ -119,12 +123,12 @@ pub fn run(
             out: out.clone(),
         }),
         (Err(error), _) => Err(error),
-        (Ok(()), _) => run.finish(&spec, options),
+        (Ok(()), _) => document(&run.finish(&spec, options)?),
     }
 }
 
 /// A case's answer and its time series, or why there is none.
-type Answered = Result<(Value, Vec<Row>), ExperimentError>;
+type Answered = Result<(CaseAnswer, Vec<Row>), ExperimentError>;
 
 /// What a case found beside its cache's counters.
 #[derive(Default)]
@@ -143,12 +147,20 @@ struct Run<'a> {
     progress: OnProgress<'a>,
     foreign: &'a ForeignPolicies,
     store: Store,
-    answers: Vec<Option<Value>>,
+    answers: Vec<Option<CaseAnswer>>,
     rows: Rows,
     /// Answers that were kept from before.
     reused: usize,
-    /// Tenants, workload and curves, from the first recording.
-    head: Option<[Value; 3]>,
+    /// From the first recording.
+    head: Option<Head>,
+}
+
+/// What stands before the cases in an answer.
+#[derive(Default)]
+struct Head {
+    tenants: Vec<TenantFacts>,
+    workload: Workload,
+    curves: Vec<TenantCurve>,
 }
 
 impl Run<'_> {
@@ -176,19 +188,21 @@ impl Run<'_> {
             self.set_head(&recorded, first, &[]);
         }
         let (mut open, mut closed, mut timed) = (Vec::new(), Vec::new(), Vec::new());
+        let tenants = text_of(&recorded.tenants)?;
         let fingerprint = if self.store.keeps() { recorded.recording.fingerprint() } else { 0 };
         for case in group {
             case.check_interval(recorded.recording.span_ns(), self.origin)?;
             case.check_warmup(recorded.recording.span_ns(), self.origin)?;
             case.check_trims(&recorded, self.origin)?;
-            let resolved = resolved(&case.spec, self.origin)?;
+            let resolved = text_of(&resolved(&case.spec, self.origin)?)?;
             let models = fingerprint_of_models(&case.models, &case.caching);
-            let key = Store::key(&resolved, &recorded.tenants, fingerprint ^ models);
-            let kept = if case.is_kept() { self.store.load(&key)? } else { None };
+            let key = Store::key(&resolved, &tenants, fingerprint ^ models);
+            let kept: Option<(CaseAnswer, _)> =
+                if case.is_kept() { self.store.load(&key)? } else { None };
             if let Some((mut answer, rows)) = kept {
                 // The same settings may be written, numbered and varied otherwise today.
-                answer["case"] = case.index.into();
-                answer["settings"] = settings_json(case);
+                answer.case = case.index;
+                answer.settings = result::settings(case);
                 self.reused += 1;
                 self.take(case, answer, rows);
             } else if case.spec.stack.is_some() {
@@ -352,28 +366,30 @@ impl Run<'_> {
         case: &Case,
         key: &str,
         recording: &Recording,
-        result: &LaneResult,
+        lane: &LaneResult,
         extra: Extra<'_>,
-    ) -> Result<Value, ExperimentError> {
+    ) -> Result<CaseAnswer, ExperimentError> {
         self.foreign.checked(Ok(()))?;
         let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
         let goals = case.goals(self.origin)?;
-        let mut answer = case_json(case, capacity_blocks, result, extra.experience, &goals);
+        let experience = extra.experience;
+        let mut answer = result::answer(case, capacity_blocks, lane, experience, &goals);
         if let Some(drive) = extra.drive {
-            answer["flash"] = drive.json(self.origin)?;
+            answer.flash = Some(drive.report(self.origin)?);
         }
         if let Some(found) = extra.timed {
-            answer["timing"] = timing_json(case, found, capacity_blocks);
-            add_responses(case, &mut answer);
+            let timing = timing(case, found, capacity_blocks);
+            add_responses(case, &mut answer, &timing);
+            answer.timing = Some(timing);
         }
         if case.is_kept() {
-            self.store.save(key, &answer, &result.rows)?;
+            self.store.save(key, &answer, &lane.rows)?;
         }
         Ok(answer)
     }
 
     /// Takes a case's answer into the result.
-    fn take(&mut self, case: &Case, answer: Value, rows: Vec<Row>) {
+    fn take(&mut self, case: &Case, answer: CaseAnswer, rows: Vec<Row>) {
         self.answers[case.index] = Some(answer);
         let index = case.index as u32;
         self.rows.extend(rows.into_iter().map(|row| (index, row)));
@@ -382,50 +398,50 @@ impl Run<'_> {
     fn set_head(&mut self, recorded: &Recorded, first: &Case, lru: &[LaneResult]) {
         let names = std::iter::once("all")
             .chain(first.spec.tenants.iter().map(|tenant| tenant.name.as_str()));
-        let curves: Vec<Value> = names
-            .zip(lru)
-            .flat_map(|(name, result)| {
-                let curve = result.curves.first();
-                curve.map(|curves| json!({"tenant": name, "points": curve_points(&curves.all)}))
-            })
-            .collect();
-        let workload = workload_json(&recorded.recording, first.spec.cache.block.0);
-        self.head = Some([recorded.tenants.clone().into(), workload, curves.into()]);
+        let curves = names.zip(lru).filter_map(|(name, result)| {
+            let points = result::curve_points(&result.curves.first()?.all);
+            Some(TenantCurve { tenant: name.to_owned(), points })
+        });
+        let workload = result::workload(&recorded.recording, first.spec.cache.block.0);
+        let (tenants, curves) = (recorded.tenants.clone(), curves.collect());
+        self.head = Some(Head { tenants, workload, curves });
     }
 
     /// Puts the result together and writes it.
-    fn finish(mut self, spec: &Spec, options: &RunOptions) -> Result<Value, ExperimentError> {
+    fn finish(mut self, spec: &Spec, options: &RunOptions) -> Result<RunAnswer, ExperimentError> {
         self.rows.sort_by_key(|(case, row)| (*case, row.window, row.tenant));
-        let [tenants, workload, curves] = self.head.take().unwrap_or_default();
-        let varied: Vec<String> = options.vary.iter().map(|(key, _)| full_key(key)).collect();
-        let cases: Vec<Value> = self.answers.into_iter().flatten().collect();
-        let mut result = json!({
-            "cachewright": VERSION,
-            "name": spec.name,
-            "spec": resolved(spec, self.origin)?,
-            "workload": workload,
-            "tenants": tenants,
-            "varied": varied,
-            "cases": &cases,
-            "curves": curves,
-        });
-        match &options.out {
-            Some(out) => {
-                series::write(&out.join("series.parquet"), &self.rows)?;
-                result["series"] = "series.parquet".into();
-                if throughput::write(&out.join("throughput.parquet"), &cases)? {
-                    result["throughput"] = "throughput.parquet".into();
-                }
-                if rooms::write(&out.join("rooms.parquet"), &cases)? {
-                    result["rooms"] = "rooms.parquet".into();
-                }
-                self.store.write_result(out, &result)?;
-                // Beside the document: what is written does not depend on what was kept.
-                result["reused"] = self.reused.into();
-            }
-            None => result["series_rows"] = series::json_rows(&self.rows),
-        }
-        Ok(result)
+        let Head { tenants, workload, curves } = self.head.take().unwrap_or_default();
+        let mut answer = RunAnswer {
+            cachewright: VERSION.to_owned(),
+            name: spec.name.clone(),
+            spec: resolved(spec, self.origin)?,
+            workload,
+            tenants,
+            varied: options.vary.iter().map(|(key, _)| full_key(key)).collect(),
+            cases: self.answers.into_iter().flatten().collect(),
+            curves,
+            series: None,
+            throughput: None,
+            rooms: None,
+            reused: None,
+            series_rows: None,
+        };
+        let Some(out) = &options.out else {
+            answer.series_rows = Some(series::plain_rows(&self.rows));
+            return Ok(answer);
+        };
+        let file = |name: &str| (name.to_owned(), out.join(name));
+        let (name, path) = file("series.parquet");
+        series::write(&path, &self.rows)?;
+        answer.series = Some(name);
+        let (name, path) = file("throughput.parquet");
+        answer.throughput = throughput::write(&path, &answer.cases)?.then_some(name);
+        let (name, path) = file("rooms.parquet");
+        answer.rooms = rooms::write(&path, &answer.cases)?.then_some(name);
+        self.store.write_result(out, &answer)?;
+        // Beside the document: what is written does not depend on what was kept.
+        answer.reused = Some(self.reused);
+        Ok(answer)
     }
 }
 

@@ -7,6 +7,7 @@
 
 use crate::ExperimentError;
 use crate::part::Part;
+use cachewright_result::series::SeriesRow;
 use cachewright_system::Row;
 use parquet::basic::Compression;
 use parquet::column::writer::ColumnWriter;
@@ -15,7 +16,6 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
-use serde_json::Value;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -114,11 +114,6 @@ pub(crate) fn write_numbers<const N: usize>(
     Ok(true)
 }
 
-/// A count of a result document; 0 where there is none.
-pub(crate) fn whole(value: &Value) -> u64 {
-    value.as_u64().unwrap_or(0)
-}
-
 /// Writes the next column of a group.
 pub(crate) fn column<D: DataType, R, F: Fn(&R) -> D::T>(
     group: &mut Group<'_>,
@@ -133,21 +128,12 @@ pub(crate) fn column<D: DataType, R, F: Fn(&R) -> D::T>(
     Ok(())
 }
 
-/// The rows as JSON arrays, for results that are not written to a directory.
-pub fn json_rows(rows: &Rows) -> Value {
-    rows.iter()
-        .map(|(case, row)| {
-            serde_json::json!([
-                case,
-                row.window,
-                row.time_ns,
-                row.tenant,
-                row.accesses,
-                row.hits,
-                row.occupancy_blocks,
-                row.quota_blocks,
-                row.state as u8
-            ])
-        })
-        .collect()
+/// The rows as a result without a directory has them.
+pub fn plain_rows(rows: &Rows) -> Vec<SeriesRow> {
+    let plain = |(case, row): &(u32, Row)| {
+        let (held, quota, state) = (row.occupancy_blocks, row.quota_blocks, row.state as u8);
+        let (accesses, hits) = (row.accesses, row.hits);
+        (*case, row.window, row.time_ns, row.tenant, accesses, hits, held, quota, state)
+    };
+    rows.iter().map(plain).collect()
 }

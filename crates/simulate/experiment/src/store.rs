@@ -6,10 +6,12 @@
 
 use crate::folder::RESULT;
 use crate::part::Part;
-use crate::{ExperimentError, VERSION};
+use crate::{ExperimentError, VERSION, json};
+use cachewright_result::run::RunAnswer;
 use cachewright_system::{Row, series::State};
 use cachewright_types::seed::mix;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -49,17 +51,19 @@ impl Store {
         Ok(Store { cases, fresh, kept: AtomicUsize::new(0) })
     }
 
-    /// The key of a case, from its settings, the facts read from its traces and the fingerprint of
-    /// their block accesses.
-    pub fn key(resolved: &Value, tenants: &[Value], fingerprint: u64) -> String {
-        let tenants = Value::from(tenants.to_vec());
+    /// The key of a case, from its settings and the facts read from its traces, both as JSON text,
+    /// and the fingerprint of their block accesses.
+    pub fn key(resolved: &str, tenants: &str, fingerprint: u64) -> String {
         let text = format!("{VERSION} {SHAPE} {resolved} {tenants} {fingerprint:x}");
         let hash = |seed: u64| text.bytes().fold(seed, |hash, byte| mix(hash ^ u64::from(byte)));
         format!("{:016x}{:016x}", hash(1), hash(2))
     }
 
     /// The answer kept under `key`; one that cannot be read is none.
-    pub fn load(&self, key: &str) -> Result<Option<(Value, Vec<Row>)>, ExperimentError> {
+    pub fn load<T: DeserializeOwned>(
+        &self,
+        key: &str,
+    ) -> Result<Option<(T, Vec<Row>)>, ExperimentError> {
         let Some(cases) = self.cases.as_ref().filter(|_| !self.fresh) else { return Ok(None) };
         let path = cases.join(format!("{key}.json"));
         let bytes = match std::fs::read(&path) {
@@ -67,34 +71,37 @@ impl Store {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(failure(&path, &error)),
         };
-        let kept: Option<(Value, Vec<[u64; 8]>)> = serde_json::from_slice(&bytes).ok();
-        let whole = kept.filter(|(answer, _)| answer.is_object());
-        self.kept.fetch_add(usize::from(whole.is_some()), Ordering::Relaxed);
-        Ok(whole.map(|(answer, rows)| (answer, rows.into_iter().map(row_of).collect())))
+        let kept: Option<(T, Vec<[u64; 8]>)> = serde_json::from_slice(&bytes).ok();
+        self.kept.fetch_add(usize::from(kept.is_some()), Ordering::Relaxed);
+        Ok(kept.map(|(answer, rows)| (answer, rows.into_iter().map(row_of).collect())))
     }
 
     /// Keeps an answer; it appears whole or not at all.
-    pub fn save(&self, key: &str, answer: &Value, rows: &[Row]) -> Result<(), ExperimentError> {
+    pub fn save(
+        &self,
+        key: &str,
+        answer: &impl Serialize,
+        rows: &[Row],
+    ) -> Result<(), ExperimentError> {
         let Some(cases) = &self.cases else { return Ok(()) };
         let rows: Vec<[u64; 8]> = rows.iter().map(columns_of).collect();
-        write_whole(&cases.join(format!("{key}.json")), &json!([answer, rows]).to_string())?;
+        write_whole(&cases.join(format!("{key}.json")), &json::text(&(answer, rows))?)?;
         self.kept.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
     /// Writes `result.json`.
-    pub fn write_result(&self, out: &Path, result: &Value) -> Result<(), ExperimentError> {
+    pub fn write_result(&self, out: &Path, result: &RunAnswer) -> Result<(), ExperimentError> {
         write_document(&out.join(RESULT), result)
     }
 }
 
 /// Writes a document for people and programs; it appears whole or not at all.
-pub fn write_document(path: &Path, document: &Value) -> Result<(), ExperimentError> {
+pub fn write_document(path: &Path, document: &impl Serialize) -> Result<(), ExperimentError> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|error| failure(folder, &error))?;
     }
-    let text = serde_json::to_string_pretty(document).map_err(|error| failure(path, &error))?;
-    write_whole(path, &(text + "\n"))
+    write_whole(path, &json::page(document)?)
 }
 
 fn columns_of(row: &Row) -> [u64; 8] {

@@ -19,6 +19,7 @@ mod study;
 mod tally;
 mod teaching;
 
+use crate::json::{document, text as text_of};
 use crate::progress::{OnProgress, Progress, with_threads};
 use crate::spec::flash::{self, advice};
 use crate::store::{Store, write_document};
@@ -28,13 +29,15 @@ pub use teaching::{TrainerFactory, stored};
 
 pub use cached::{Flash, UnderCache};
 use cachewright_ftl::FtlError;
+use cachewright_result::drive::DriveWork;
+use cachewright_result::wa::{AmplificationAnswer, AmplificationCase};
 use drive::{Case, Stop, Work};
 pub use log::log;
 use plan::Plan;
 pub use plan::label;
 use rayon::prelude::*;
 use script::Script;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use teaching::Teaching;
@@ -167,13 +170,14 @@ pub fn wa(
         let store = Store::open(options.out.as_deref(), false)?;
         let found = run.cases(&cases, &store, origin)?;
         let reused = found.iter().filter(|(_, kept)| *kept).count();
-        let mut result = run.json(&spec, found.into_iter().map(|(answer, _)| answer).collect());
+        let cases = found.into_iter().map(|(answer, _)| answer).collect();
+        let mut result = run.answer(&spec, cases);
         if let Some(out) = &options.out {
             write_document(&out.join(RESULT), &result)?;
             // Beside the document: what is written does not depend on what was kept.
-            result["reused"] = reused.into();
+            result.reused = Some(reused);
         }
-        Ok(result)
+        document(&result)
     })
 }
 
@@ -225,7 +229,7 @@ impl Run<'_> {
         cases: &[Case],
         store: &Store,
         origin: &Path,
-    ) -> Result<Vec<(Value, bool)>, ExperimentError> {
+    ) -> Result<Vec<(AmplificationCase, bool)>, ExperimentError> {
         let script = self.script;
         // Numbers that recycle come with all repetitions written out.
         let looped = self.rounds() > 1.0 && !self.plan.recycles();
@@ -250,54 +254,50 @@ impl Run<'_> {
             every_pages,
             tell: &tell,
         };
-        let keys = self.keys(cases, every_pages);
+        let keys = self.keys(cases, every_pages)?;
         let answers = cases.par_iter().enumerate().map(|(index, case)| {
             let key = keys.get(index);
-            if let Some((answer, _)) =
-                key.and_then(|key| store.load(key).transpose()).transpose()?
-            {
-                return Ok((self.case_json(index, case, answer), true));
+            let kept = key.and_then(|key| store.load::<DriveWork>(key).transpose()).transpose()?;
+            if let Some((work, _)) = kept {
+                return Ok((self.case_answer(index, case, work), true));
             }
-            let answer = case.run(&work).map_err(|stop| failure(origin, case, stop, ""))?;
+            let work = case.run(&work).map_err(|stop| failure(origin, case, stop, ""))?;
             if let Some(key) = key {
-                store.save(key, &answer, &[])?;
+                store.save(key, &work, &[])?;
             }
-            Ok((self.case_json(index, case, answer), false))
+            Ok((self.case_answer(index, case, work), false))
         });
         // Collected in order first, so that the first case at fault is named on any schedule.
-        let answers: Vec<Result<(Value, bool), ExperimentError>> = answers.collect();
+        let answers: Vec<Result<(AmplificationCase, bool), ExperimentError>> = answers.collect();
         answers.into_iter().collect()
     }
 
     /// What each case's answer is kept under; nothing when a trainer from outside has a say.
-    fn keys(&self, cases: &[Case], every_pages: u64) -> Vec<String> {
+    fn keys(&self, cases: &[Case], every_pages: u64) -> Result<Vec<String>, ExperimentError> {
         if !matches!(self.plan.teaching, Teaching::Native) {
-            return Vec::new();
+            return Ok(Vec::new());
         }
-        let fingerprint = self.script.fingerprint();
+        let (fingerprint, tenants) = (self.script.fingerprint(), text_of(&self.script.tenants)?);
         let key = |case: &Case| {
             let drive = format!("{:?}", Case { index: 0, ..case.clone() });
-            let asked = json!([drive, self.limit_pages, every_pages, self.rounds() > 1.0]);
-            Store::key(&asked, &self.script.tenants, fingerprint)
+            let asked = text_of(&(drive, self.limit_pages, every_pages, self.rounds() > 1.0))?;
+            Ok(Store::key(&asked, &tenants, fingerprint))
         };
         cases.iter().map(key).collect()
     }
 
-    fn case_json(&self, index: usize, case: &Case, answer: Value) -> Value {
-        let mut found = json!({
-            "case": index,
-            "separation": plan::label(&case.separation),
-            "reclaim": plan::label(&case.reclaim),
-            "op": case.over_provisioning,
-            "bound": flash::is_bound(&case.separation),
-            "block_pages": case.geometry.block_pages,
-        });
-        if let (Value::Object(found), Value::Object(answer)) = (&mut found, answer) {
-            found.extend(answer);
+    fn case_answer(&self, index: usize, case: &Case, work: DriveWork) -> AmplificationCase {
+        let bound = flash::is_bound(&case.separation);
+        AmplificationCase {
+            case: index,
+            separation: plan::label(&case.separation),
+            reclaim: plan::label(&case.reclaim),
+            op: case.over_provisioning,
+            bound,
+            block_pages: case.geometry.block_pages,
+            flattered: self.rounds() > 1.0 && (bound || work.learning.is_some()),
+            work,
         }
-        let profits = flash::is_bound(&case.separation) || !found["learning"].is_null();
-        found["flattered"] = (self.rounds() > 1.0 && profits).into();
-        found
     }
 
     /// How often the trace is replayed.
@@ -305,7 +305,7 @@ impl Run<'_> {
         self.limit_pages as f64 / self.trace_pages as f64
     }
 
-    fn warnings(&self, answers: &[Value]) -> Vec<String> {
+    fn warnings(&self, answers: &[AmplificationCase]) -> Vec<String> {
         let mut warnings = self.script.warnings.clone();
         warnings.extend(self.plan.warnings.iter().cloned());
         let writes = self.drive_writes();
@@ -322,31 +322,32 @@ impl Run<'_> {
         warnings
     }
 
-    fn json(&self, spec: &Spec, cases: Vec<Value>) -> Value {
+    fn answer(&self, spec: &Spec, cases: Vec<AmplificationCase>) -> AmplificationAnswer {
         let (plan, script) = (self.plan, self.script);
-        json!({
-            "cachewright": VERSION,
-            "name": spec.name,
-            "page_bytes": plan.page_bytes,
-            "superblock_bytes": plan.page_bytes * u64::from(plan.block_pages),
-            "reserve_superblocks": self.options.reserve,
-            "logical_pages": self.logical_pages,
-            "working_pages": self.working_pages,
-            "live_pages": self.live_pages,
-            "capacity": self.options.capacity,
-            "scaled": plan.scaled(),
-            "load_pages": script.load_pages,
-            "trace_pages": self.trace_pages,
-            "user_pages": self.limit_pages,
-            "drive_writes": self.drive_writes(),
-            "looped": self.rounds() > 1.0,
-            "rounds": self.rounds(),
-            "tenants": script.tenants,
-            "trainer": plan.teaching.name(),
-            "model": plan.teaching.model_json(),
-            "warnings": self.warnings(&cases),
-            "cases": cases,
-        })
+        AmplificationAnswer {
+            cachewright: VERSION.to_owned(),
+            name: spec.name.clone(),
+            page_bytes: plan.page_bytes,
+            superblock_bytes: plan.page_bytes * u64::from(plan.block_pages),
+            reserve_superblocks: self.options.reserve,
+            logical_pages: self.logical_pages,
+            working_pages: self.working_pages,
+            live_pages: self.live_pages,
+            capacity: self.options.capacity.clone(),
+            scaled: plan.scaled(),
+            load_pages: script.load_pages,
+            trace_pages: self.trace_pages,
+            user_pages: self.limit_pages,
+            drive_writes: self.drive_writes(),
+            looped: self.rounds() > 1.0,
+            rounds: self.rounds(),
+            tenants: script.tenants.clone(),
+            trainer: plan.teaching.name().to_owned(),
+            model: plan.teaching.given(),
+            warnings: self.warnings(&cases),
+            cases,
+            reused: None,
+        }
     }
 }
 

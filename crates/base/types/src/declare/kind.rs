@@ -67,6 +67,10 @@ macro_rules! whole {
             fn number(&self) -> Option<f64> {
                 Some(*self as f64)
             }
+
+            fn bound(number: f64) -> String {
+                (number as u64).to_string()
+            }
         }
     )* };
 }

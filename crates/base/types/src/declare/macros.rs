@@ -3,11 +3,12 @@
 //! For: `declare!` and `choices!`. Must never know: any key. What they expand to lives in the
 //! module above.
 
-/// Declares a struct of keys. Each key is its sentence, then `name: type = default, "unit" [, low
-/// ..= high];`, then, where there are such, its source (`"paper, section";`), what the rest of the
-/// file must hold (`needs "devices";`) and when it means anything (`applies "in a closed loop";`). Keys may stand under the names of groups. Bounds of
-/// sizes are in bytes, those of times in nanoseconds, those of percentages ratios. The struct gets
-/// `Default` and [`Declared`](crate::declare::Declared).
+/// Declares a struct of keys. Each key is its sentence, then `name: type = default, "unit"` with
+/// `, low ..= high` where it has a range, and `;`. Then follow, where there are such, its source
+/// (`"paper, section";`), what the rest of the file must hold (`needs "devices";`) and when it
+/// means anything (`applies "in a closed loop";`). Keys may stand under the names of groups. Bounds
+/// of sizes are in bytes, those of times in nanoseconds, those of percentages ratios. The struct
+/// gets `Default` and [`Declared`](crate::declare::Declared).
 #[macro_export]
 macro_rules! declare {
     (

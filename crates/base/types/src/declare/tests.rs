@@ -1,3 +1,7 @@
+//! Keys of every kind, declared and read.
+//!
+//! For: the words of refusals, values that read back as themselves. Must never know: real keys.
+
 use super::*;
 use crate::{Bytes, Nanos, Size, choices, declare};
 

@@ -13,15 +13,17 @@ pub use crate::scan::TraceChoice;
 pub use rows::{VolumeRows, rows};
 
 use crate::ExperimentError;
+use crate::json::document;
 use crate::progress::OnProgress;
 use crate::scan::scan;
 use cachewright_characterize::{Characterizer, Classes, boxed};
 use cachewright_infer::StoredModel;
+use cachewright_result::characterize::{CharacterizeAnswer, JudgedPeriod, KindJudgement};
 use cachewright_trace::Record;
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
 use every::Every;
 use period::{Heard, Period};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::Path;
 
 /// How to characterize a trace.
@@ -70,18 +72,17 @@ pub fn characterize(
         let expected = "expected a number of requests, because the trace has no times";
         return Err(refuse(format!("`every`: found `{}`, {expected}", options.every)));
     }
-    let names = found.volumes;
     study.close();
-    Ok(json!({
-        "volumes": names,
-        "path": path.display().to_string(),
-        "characterizer": by,
-        "kinds": kinds,
-        "every": every.text(),
-        "every_chosen": options.every == every::AUTO,
-        "total": whole.json(),
-        "periods": study.done,
-    }))
+    document(&CharacterizeAnswer {
+        volumes: found.volumes,
+        path: path.display().to_string(),
+        kinds,
+        every: every.text(),
+        every_chosen: options.every == every::AUTO,
+        total: whole.counts(),
+        periods: study.done,
+        characterizer: by,
+    })
 }
 
 /// The characterizer that a model file is of.
@@ -106,7 +107,7 @@ struct Study<'a> {
     model: Option<(&'a str, &'a [u8])>,
     volumes: Vec<Volume>,
     period: Option<Period>,
-    done: Vec<Value>,
+    done: Vec<JudgedPeriod>,
 }
 
 impl Study<'_> {
@@ -153,17 +154,15 @@ impl Study<'_> {
                 continue;
             }
             if let Some(found) = characterizer.judge() {
-                judged.push(json!({
-                    "volume": index,
-                    "kind": characterizer.kinds()[found.kind],
-                    "confidence": found.confidence,
-                    "scores": found.scores,
-                }));
+                judged.push(KindJudgement {
+                    volume: index,
+                    kind: characterizer.kinds()[found.kind].to_owned(),
+                    confidence: found.confidence,
+                    scores: found.scores,
+                });
             }
         }
-        let mut document = period.json();
-        document["judged"] = judged.into();
-        self.done.push(document);
+        self.done.push(JudgedPeriod { counts: period.counts(), judged });
     }
 }
 

@@ -5,10 +5,10 @@
 
 use cachewright_characterize::Class;
 use cachewright_measure::ratio;
+use cachewright_result::characterize::{ClassShares, PeriodCounts};
 use cachewright_trace::Record;
 use cachewright_trace::intern::Interner;
 use cachewright_types::Op;
-use serde_json::{Map, Value, json};
 
 const PAGE_BITS: u32 = 12;
 
@@ -74,33 +74,38 @@ impl Period {
     }
 
     /// The counts and shares by their names.
-    pub fn json(&self) -> Value {
+    pub fn counts(&self) -> PeriodCounts {
         let count = |op: Op| self.requests[op as usize];
         let bytes = |op: Op| self.bytes[op as usize];
-        let shares = |of: &[u64; 4]| -> Map<String, Value> {
-            let total: u64 = of.iter().sum();
-            let share =
-                |class: Class| (class.word().to_owned(), ratio(of[class as usize], total).into());
-            Class::ALL.map(share).into_iter().collect()
-        };
         let span_s = (self.latest_ns - self.start_ns) as f64 / 1e9;
         let accesses = self.accesses();
-        json!({
-            "start_ns": self.start_ns,
-            "end_ns": self.latest_ns,
-            "reads": count(Op::Read),
-            "writes": count(Op::Write),
-            "trims": count(Op::Trim),
-            "flushes": count(Op::Flush),
-            "rate_per_s": if span_s > 0.0 { accesses as f64 / span_s } else { 0.0 },
-            "read_share": ratio(count(Op::Read), accesses),
-            "read_bytes": bytes(Op::Read),
-            "write_bytes": bytes(Op::Write),
-            "mean_bytes": ratio(bytes(Op::Read).saturating_add(bytes(Op::Write)), accesses),
-            "classes": shares(&self.classes),
-            "class_bytes": shares(&self.class_bytes),
-            "working_set_bytes": u64::from(self.pages.distinct()) << PAGE_BITS,
-        })
+        PeriodCounts {
+            start_ns: self.start_ns,
+            end_ns: self.latest_ns,
+            reads: count(Op::Read),
+            writes: count(Op::Write),
+            trims: count(Op::Trim),
+            flushes: count(Op::Flush),
+            rate_per_s: if span_s > 0.0 { accesses as f64 / span_s } else { 0.0 },
+            read_share: ratio(count(Op::Read), accesses),
+            read_bytes: bytes(Op::Read),
+            write_bytes: bytes(Op::Write),
+            mean_bytes: ratio(bytes(Op::Read).saturating_add(bytes(Op::Write)), accesses),
+            classes: shares(&self.classes),
+            class_bytes: shares(&self.class_bytes),
+            working_set_bytes: u64::from(self.pages.distinct()) << PAGE_BITS,
+        }
+    }
+}
+
+fn shares(of: &[u64; 4]) -> ClassShares {
+    let total: u64 = of.iter().sum();
+    let share = |class: Class| ratio(of[class as usize], total);
+    ClassShares {
+        sequential: share(Class::Sequential),
+        overlapped: share(Class::Overlapped),
+        strided: share(Class::Strided),
+        random: share(Class::Random),
     }
 }
 
@@ -128,13 +133,13 @@ mod tests {
             let time_ns = time as u64 * 1_000_000_000;
             period.add(&Heard { record, time_ns, class: *class }).unwrap();
         }
-        let found = period.json();
-        assert_eq!(found["rate_per_s"], 1.0);
-        assert_eq!(found["read_share"], 2.0 / 3.0);
-        assert_eq!(found["mean_bytes"], 16384.0 / 3.0);
-        assert_eq!(found["class_bytes"]["random"], 0.5);
-        assert_eq!(found["classes"]["strided"], 0.0);
-        assert_eq!(found["working_set_bytes"], 3 * 4096);
-        assert_eq!(found["flushes"], 1);
+        let found = period.counts();
+        assert_eq!(found.rate_per_s, 1.0);
+        assert_eq!(found.read_share, 2.0 / 3.0);
+        assert_eq!(found.mean_bytes, 16384.0 / 3.0);
+        assert_eq!(found.class_bytes.random, 0.5);
+        assert_eq!(found.classes.strided, 0.0);
+        assert_eq!(found.working_set_bytes, 3 * 4096);
+        assert_eq!(found.flushes, 1);
     }
 }

@@ -3,7 +3,7 @@
 //! For: request sizes and distances by powers of two, and requests over time in at most so many
 //! bins whatever the span. Must never know: what is counted.
 
-use serde_json::{Value, json};
+use cachewright_result::info::SizeDistribution;
 
 /// Most bins of a time histogram.
 const TIME_BINS: usize = 64;
@@ -74,16 +74,15 @@ impl PowerBins {
     }
 
     /// Mean, quantiles, maximum and histogram.
-    pub fn json(&self) -> Value {
-        let mean = if self.total == 0 { 0.0 } else { self.sum as f64 / self.total as f64 };
-        json!({
-            "mean": mean,
-            "p50": self.quantile(0.50),
-            "p90": self.quantile(0.90),
-            "p99": self.quantile(0.99),
-            "max": self.max,
-            "histogram": self.pairs(),
-        })
+    pub fn distribution(&self) -> SizeDistribution {
+        SizeDistribution {
+            mean: if self.total == 0 { 0.0 } else { self.sum as f64 / self.total as f64 },
+            p50: self.quantile(0.50),
+            p90: self.quantile(0.90),
+            p99: self.quantile(0.99),
+            max: self.max,
+            histogram: self.pairs(),
+        }
     }
 }
 
@@ -155,9 +154,9 @@ impl TimeBins {
     }
 
     /// `[start in nanoseconds, requests, bytes]` per bin; the first bin starts at 0.
-    pub fn json(&self) -> Value {
+    pub fn rows(&self) -> Vec<(u64, u64, u64)> {
         let starts = (0..).map(|bin| bin * self.width_ns);
-        let one = |(start, bin): (u64, &[u64; 2])| json!([start, bin[0], bin[1]]);
+        let one = |(start, bin): (u64, &[u64; 2])| (start, bin[0], bin[1]);
         starts.zip(&self.bins).map(one).collect()
     }
 }
@@ -171,8 +170,8 @@ mod tests {
         let mut bins = PowerBins::default();
         bins.add_many(4096, 90);
         bins.add_many(65536, 10);
-        let json = bins.json();
-        assert_eq!((json["p50"].as_u64(), json["p99"].as_u64()), (Some(4096), Some(65536)));
+        let found = bins.distribution();
+        assert_eq!((found.p50, found.p99), (4096, 65536));
         assert_eq!(bins.pairs(), [[4096, 90], [8192, 0], [16384, 0], [32768, 0], [65536, 10]]);
     }
 
@@ -182,10 +181,9 @@ mod tests {
         for step in 0..1000_u64 {
             bins.add(step * step * 1000, 1);
         }
-        let rows = bins.json();
-        let rows = rows.as_array().unwrap();
+        let rows = bins.rows();
         assert!(rows.len() <= TIME_BINS);
-        assert_eq!(rows.iter().map(|row| row[1].as_u64().unwrap()).sum::<u64>(), 1000);
+        assert_eq!(rows.iter().map(|row| row.1).sum::<u64>(), 1000);
     }
 
     #[test]

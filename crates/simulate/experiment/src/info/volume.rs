@@ -2,9 +2,9 @@
 //!
 //! For: counting requests and bytes by kind. Must never know: blocks' identities.
 
+use cachewright_result::info::VolumeTotals;
 use cachewright_trace::Record;
 use cachewright_types::Op;
-use serde_json::{Value, json};
 
 /// Requests and bytes by kind.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,27 +32,27 @@ impl VolumeFacts {
 
     /// The totals by their names; rates are over `span_ns`, that of the whole trace, so that those
     /// of its volumes add up. Without times there is no rate.
-    pub fn json(&self, block_bytes: u64, span_ns: Option<u64>) -> Value {
+    pub fn totals(&self, block_bytes: u64, span_ns: Option<u64>) -> VolumeTotals {
         let rate_per_s = span_ns.map(|span_ns| match span_ns {
             0 => 0.0,
             _ => self.requests() as f64 / (span_ns as f64 / 1e9),
         });
         let count = |op: Op| self.requests[op as usize];
         let data = count(Op::Read) + count(Op::Write);
-        json!({
-            "requests": self.requests(),
-            "reads": count(Op::Read),
-            "writes": count(Op::Write),
-            "trims": count(Op::Trim),
-            "flushes": count(Op::Flush),
-            "read_share": cachewright_measure::ratio(count(Op::Read), data),
-            "read_bytes": self.bytes[Op::Read as usize],
-            "write_bytes": self.bytes[Op::Write as usize],
-            "trim_bytes": self.bytes[Op::Trim as usize],
-            "distinct_blocks": self.distinct_blocks,
-            "working_set_bytes": self.distinct_blocks.saturating_mul(block_bytes),
-            "written_working_set_bytes": self.written_blocks.saturating_mul(block_bytes),
-            "rate_per_s": rate_per_s,
-        })
+        VolumeTotals {
+            requests: self.requests(),
+            reads: count(Op::Read),
+            writes: count(Op::Write),
+            trims: count(Op::Trim),
+            flushes: count(Op::Flush),
+            read_share: cachewright_measure::ratio(count(Op::Read), data),
+            read_bytes: self.bytes[Op::Read as usize],
+            write_bytes: self.bytes[Op::Write as usize],
+            trim_bytes: self.bytes[Op::Trim as usize],
+            distinct_blocks: self.distinct_blocks,
+            working_set_bytes: self.distinct_blocks.saturating_mul(block_bytes),
+            written_working_set_bytes: self.written_blocks.saturating_mul(block_bytes),
+            rate_per_s,
+        }
     }
 }

@@ -12,9 +12,9 @@ use crate::series::{Group, column, write_file};
 use crate::spec::resolved;
 use crate::{ExperimentError, VERSION};
 use cachewright_curve::{Curve, MiniSettings};
+use cachewright_result::curves::{CurvesAnswer, MissRatioCurve};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
-use serde_json::{Value, json};
 use std::path::Path;
 
 /// The table in the result folder.
@@ -33,106 +33,90 @@ const SCHEMA: &str = "message mrc {
 
 impl Job<'_> {
     /// Everything but verification and response times.
-    pub(super) fn document(
+    pub(super) fn answer(
         &self,
         wanted: &[Wanted],
         curves: &[Vec<Curve>],
         remarks: &Remarks,
-    ) -> Result<Value, ExperimentError> {
+    ) -> Result<CurvesAnswer, ExperimentError> {
         let each = wanted.iter().zip(curves);
-        let curves: Vec<Value> = each.flat_map(|(one, found)| self.windows(one, found)).collect();
         let rate = self.options.rate.unwrap_or(MiniSettings::default().rate);
-        Ok(json!({
-            "cachewright": VERSION,
-            "name": self.spec.name,
-            "spec": resolved(self.spec).map_err(|message| self.refuse(message))?,
-            "block_bytes": self.spec.cache.block.0,
-            "method": self.options.method,
-            "sizes_blocks": self.sizes,
-            "tenants": self.recorded.tenants,
-            "curves": curves,
-            "notes": remarks.sentences(self.options, rate),
-        }))
+        Ok(CurvesAnswer {
+            cachewright: VERSION.to_owned(),
+            name: self.spec.name.clone(),
+            spec: resolved(self.spec).map_err(|message| self.refuse(message))?,
+            block_bytes: self.spec.cache.block.0,
+            method: self.options.method.clone(),
+            sizes_blocks: self.sizes.clone(),
+            tenants: self.recorded.tenants.clone(),
+            curves: each.flat_map(|(one, found)| self.windows(one, found)).collect(),
+            notes: remarks.sentences(self.options, rate),
+            verify: Vec::new(),
+            latency: None,
+        })
     }
 
-    fn windows(&self, wanted: &Wanted, curves: &[Curve]) -> Vec<Value> {
+    fn windows(&self, wanted: &Wanted, curves: &[Curve]) -> Vec<MissRatioCurve> {
         let by_window = self.options.windows > 0;
-        let one = |(window, curve): (usize, &Curve)| {
-            json!({
-                "tenant": wanted.tenant,
-                "policy": wanted.policy,
-                "window": by_window.then_some(window),
-                "method": curve.provenance().to_string(),
-                "accesses": curve.accesses(),
-                "distinct": wanted.whose.distinct_blocks(self.recording()),
-                "trusted_from_blocks": curve.trusted_from_blocks(),
-                "points": self.points(wanted, curve),
-            })
+        let one = |(window, curve): (usize, &Curve)| MissRatioCurve {
+            tenant: wanted.tenant.clone(),
+            policy: wanted.policy.clone(),
+            window: by_window.then_some(window),
+            method: curve.provenance().to_string(),
+            accesses: curve.accesses(),
+            distinct: wanted.whose.distinct_blocks(self.recording()),
+            trusted_from_blocks: curve.trusted_from_blocks(),
+            points: self.points(wanted, curve),
         };
         curves.iter().enumerate().map(one).collect()
     }
 
     /// The curve on the grid, without the sizes that a sample does not serve for.
-    fn points(&self, wanted: &Wanted, curve: &Curve) -> Vec<Value> {
+    fn points(&self, wanted: &Wanted, curve: &Curve) -> Vec<Point> {
         let banded = curve.band().is_some();
         let accesses = curve.accesses().max(1) as f64;
         let from = if wanted.how == How::Stack { curve.trusted_from_blocks() } else { 0 };
         let point = |&size: &u32| {
             let (low, high) = curve.interval(size);
             let band = |misses: f64| banded.then_some((misses / accesses).clamp(0.0, 1.0));
-            json!([size, curve.miss_ratio(size), band(low), band(high)])
+            (size, curve.miss_ratio(size), band(low), band(high))
         };
         self.sizes.iter().filter(|size| **size >= from).map(point).collect()
     }
 }
 
+/// Size in blocks, miss ratio, low and high end of its band.
+type Point = (u32, f64, Option<f64>, Option<f64>);
+
 /// One row of the table.
 struct Row<'a> {
-    curve: &'a Value,
+    curve: &'a MissRatioCurve,
     block_bytes: u64,
-    /// Size, miss ratio, low and high.
-    point: &'a [Value],
+    point: Point,
 }
 
-impl Row<'_> {
-    fn text(&self, key: &str) -> ByteArray {
-        ByteArray::from(self.curve[key].as_str().unwrap_or_default())
-    }
-
-    fn size_blocks(&self) -> u64 {
-        self.point.first().and_then(Value::as_u64).unwrap_or(0)
-    }
-
-    fn ratio(&self, at: usize) -> Option<f64> {
-        self.point.get(at).and_then(Value::as_f64)
-    }
-}
-
-/// Writes the points of all curves of a document as a table.
-pub(super) fn write_points(folder: &Path, document: &Value) -> Result<(), ExperimentError> {
-    let block_bytes = document["block_bytes"].as_u64().unwrap_or(0);
-    let mut rows = Vec::new();
-    for curve in document["curves"].as_array().into_iter().flatten() {
-        for point in curve["points"].as_array().into_iter().flatten() {
-            let point = point.as_array().map_or(&[][..], Vec::as_slice);
-            rows.push(Row { curve, block_bytes, point });
-        }
-    }
+/// Writes the points of all curves as a table.
+pub(super) fn write_points(folder: &Path, answer: &CurvesAnswer) -> Result<(), ExperimentError> {
+    let block_bytes = answer.block_bytes;
+    let points = answer.curves.iter().flat_map(|curve| {
+        curve.points.iter().map(move |point| Row { curve, block_bytes, point: *point })
+    });
+    let rows: Vec<Row<'_>> = points.collect();
     write_file(&folder.join(TABLE), SCHEMA, |group| columns(group, &rows))
 }
 
 fn columns(group: &mut Group<'_>, rows: &[Row<'_>]) -> Result<(), ParquetError> {
-    column::<ByteArrayType, _, _>(group, rows, |row| row.text("tenant"))?;
-    column::<ByteArrayType, _, _>(group, rows, |row| row.text("policy"))?;
-    let window = |row: &Row<'_>| row.curve["window"].as_u64().map(|window| window as i32);
-    optional::<Int32Type, _>(group, rows, window)?;
-    column::<ByteArrayType, _, _>(group, rows, |row| row.text("method"))?;
-    column::<Int64Type, _, _>(group, rows, |row| row.size_blocks() as i64)?;
-    let bytes = |row: &Row<'_>| row.size_blocks().saturating_mul(row.block_bytes) as i64;
+    let text = |text: &String| ByteArray::from(text.as_str());
+    column::<ByteArrayType, _, _>(group, rows, |row| text(&row.curve.tenant))?;
+    column::<ByteArrayType, _, _>(group, rows, |row| text(&row.curve.policy))?;
+    optional::<Int32Type, _>(group, rows, |row| row.curve.window.map(|window| window as i32))?;
+    column::<ByteArrayType, _, _>(group, rows, |row| text(&row.curve.method))?;
+    column::<Int64Type, _, _>(group, rows, |row| i64::from(row.point.0))?;
+    let bytes = |row: &Row<'_>| u64::from(row.point.0).saturating_mul(row.block_bytes) as i64;
     column::<Int64Type, _, _>(group, rows, bytes)?;
-    column::<DoubleType, _, _>(group, rows, |row| row.ratio(1).unwrap_or(0.0))?;
-    optional::<DoubleType, _>(group, rows, |row| row.ratio(2))?;
-    optional::<DoubleType, _>(group, rows, |row| row.ratio(3))
+    column::<DoubleType, _, _>(group, rows, |row| row.point.1)?;
+    optional::<DoubleType, _>(group, rows, |row| row.point.2)?;
+    optional::<DoubleType, _>(group, rows, |row| row.point.3)
 }
 
 /// Writes the next column of a group, which may lack values.

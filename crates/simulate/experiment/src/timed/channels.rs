@@ -5,45 +5,40 @@
 //! is what the host asked for; busy times contain the drive's own work.
 
 use super::space::space_utilisation;
-use super::tenancy::tenancy_json;
+use super::tenancy::tenancy;
 use crate::case::Case;
 use cachewright_device::ssd::flash::FlashStats;
 use cachewright_layout::{Map, Share};
+use cachewright_result::channels::{ChannelGroup, ChannelUse, Channels};
 use cachewright_system::timed::{GroupUse, Times};
 use cachewright_types::Op;
-use serde_json::{Value, json};
 
 /// The map and the use of channels; nothing for a first device that has none.
-pub fn channels_json(case: &Case, times: &Times, capacity_blocks: u32) -> Option<Value> {
+pub fn channels(case: &Case, times: &Times, capacity_blocks: u32) -> Option<Channels> {
     let device = times.devices.first()?;
     let flash = device.flash.as_ref()?;
     let span_ns = times.end_ns.max(1) as f64;
     let group = |(at, group): (usize, &GroupUse)| {
         let (read, written) = (group.bytes[Op::Read as usize], group.bytes[Op::Write as usize]);
-        json!({
-            "channels": group.range.channels,
-            "tenants": owners(case, times.layout.as_ref(), at),
-            "lent": times.layout.as_ref().is_some_and(|map| map.lent.contains(&(at as u32))),
-            "capacity_bytes": group.range.bytes.end - group.range.bytes.start,
-            "reads": group.commands[Op::Read as usize],
-            "writes": group.commands[Op::Write as usize],
-            "read_bytes": read,
-            "write_bytes": written,
-            "bytes_per_s": (read + written) as f64 * 1e9 / span_ns,
-        })
+        ChannelGroup {
+            channels: group.range.channels.clone(),
+            tenants: owners(case, times.layout.as_ref(), at),
+            lent: times.layout.as_ref().is_some_and(|map| map.lent.contains(&(at as u32))),
+            capacity_bytes: group.range.bytes.end - group.range.bytes.start,
+            reads: group.commands[Op::Read as usize],
+            writes: group.commands[Op::Write as usize],
+            read_bytes: read,
+            write_bytes: written,
+            bytes_per_s: (read + written) as f64 * 1e9 / span_ns,
+        }
     };
-    let mut found = json!({
-        "layout": case.spec.cache.layout.name,
-        "groups": times.groups.iter().enumerate().map(group).collect::<Vec<Value>>(),
-        "each": each_json(flash, span_ns),
-    });
-    if let Some(used) = space_utilisation(case, times, capacity_blocks) {
-        found["space_utilisation"] = used.into();
-    }
-    if let Some(tenancy) = tenancy_json(case, times) {
-        found["tenancy"] = tenancy;
-    }
-    Some(found)
+    Some(Channels {
+        layout: case.spec.cache.layout.name.clone(),
+        groups: times.groups.iter().enumerate().map(group).collect(),
+        each: each(flash, span_ns),
+        space_utilisation: space_utilisation(case, times, capacity_blocks),
+        tenancy: tenancy(case, times),
+    })
 }
 
 /// The tenants whose blocks a group of channels holds.
@@ -60,20 +55,18 @@ fn owners(case: &Case, map: Option<&Map>, group: usize) -> Vec<String> {
 }
 
 /// Of each channel: how long it was taken, and how long its dies worked and cleaned on average.
-fn each_json(flash: &FlashStats, span_ns: f64) -> Vec<Value> {
+fn each(flash: &FlashStats, span_ns: f64) -> Vec<ChannelUse> {
     let channels = flash.channel_busy_ns.len().max(1);
     let units = (flash.unit_worked_ns.len() / channels).max(1);
     let mean = |times: &[u64], channel: usize| {
         let own = times.iter().skip(channel * units).take(units);
         own.sum::<u64>() as f64 / units as f64 / span_ns
     };
-    let channel = |(channel, busy): (usize, &u64)| {
-        json!({
-            "channel": channel,
-            "busy": *busy as f64 / span_ns,
-            "dies_working": mean(&flash.unit_worked_ns, channel),
-            "dies_cleaning": mean(&flash.unit_cleaned_ns, channel),
-        })
+    let channel = |(channel, busy): (usize, &u64)| ChannelUse {
+        channel,
+        busy: *busy as f64 / span_ns,
+        dies_working: mean(&flash.unit_worked_ns, channel),
+        dies_cleaning: mean(&flash.unit_cleaned_ns, channel),
     };
     flash.channel_busy_ns.iter().enumerate().map(channel).collect()
 }

@@ -10,10 +10,11 @@ use crate::lanes::Plan;
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_device::ssd::host::Port;
 use cachewright_layout::Map;
+use cachewright_result::drive::{CachedDrive as CachedDriveAnswer, LinkBusy};
+use cachewright_result::flash::Flash;
 use cachewright_system::Control;
 use cachewright_system::ssd::{CachedDrive, DataCacheParams, Description, build};
 use cachewright_system::timed::DriveWork;
-use serde_json::{Value, json};
 
 /// A drive, the control loop of its cache, and the map of its channels.
 type Controlled = (Box<dyn CachedDrive>, Option<Control>, Option<Map>);
@@ -78,15 +79,16 @@ impl Workload<'_> {
 }
 
 /// What a drive that is the whole machine did.
-pub(super) fn drive_json(work: &DriveWork, flash: Value, end_ns: u64) -> Value {
+pub(super) fn cached_drive(work: &DriveWork, flash: Flash, end_ns: u64) -> CachedDriveAnswer {
     let cache = &work.cache;
-    let mut found = flash;
-    found["destaged_pages"] = cache.destaged_pages.into();
-    found["read_filled_pages"] = cache.filled_pages.into();
-    found["held_writes"] = cache.held_writes.into();
-    found["given_up_pages"] = cache.given_up_pages.into();
-    found["most_outgoing_bytes"] = cache.most_outgoing.0.into();
-    let [to, from] = work.link_busy_ns.map(|busy_ns| share(busy_ns, end_ns));
-    found["link_busy"] = json!({"to_drive": to, "to_host": from});
-    found
+    let [to_drive, to_host] = work.link_busy_ns.map(|busy_ns| share(busy_ns, end_ns));
+    CachedDriveAnswer {
+        flash,
+        destaged_pages: cache.destaged_pages,
+        read_filled_pages: cache.filled_pages,
+        held_writes: cache.held_writes,
+        given_up_pages: cache.given_up_pages,
+        most_outgoing_bytes: cache.most_outgoing.0,
+        link_busy: LinkBusy { to_drive, to_host },
+    }
 }

@@ -5,9 +5,9 @@
 //! tenant's.
 
 use cachewright_device::Use;
+use cachewright_result::energy::{DeviceEnergy, EnergyRates, TotalEnergy};
 use cachewright_system::timed::{DeviceUse, Times};
 use cachewright_types::Op;
-use serde_json::{Map, Value, json};
 
 /// Commands and bytes that a device read and wrote.
 fn done(used: &Use) -> (u64, u64) {
@@ -16,30 +16,26 @@ fn done(used: &Use) -> (u64, u64) {
 }
 
 /// What a device spent by part, if it is known.
-pub(super) fn energy_json(device: &DeviceUse, end_ns: u64) -> Option<Value> {
+pub(super) fn device_energy(device: &DeviceUse, end_ns: u64) -> Option<DeviceEnergy> {
     let joules = device.energy.joules()?;
-    let parts = device.energy.parts().iter();
-    let parts: Map<String, Value> =
-        parts.map(|(part, joules)| ((*part).to_owned(), (*joules).into())).collect();
-    let mut found = per(joules, end_ns, done(&device.used));
-    found["parts"] = parts.into();
-    Some(found)
+    let rates = rates(joules, end_ns, done(&device.used));
+    Some(DeviceEnergy { rates, parts: device.energy.parts().iter().copied().collect() })
 }
 
 /// Joules as a power, and over what they were spent for; nothing where that is nothing.
-fn per(joules: f64, end_ns: u64, (requests, bytes): (u64, u64)) -> Value {
+fn rates(joules: f64, end_ns: u64, (requests, bytes): (u64, u64)) -> EnergyRates {
     let each = |amount: f64| (amount > 0.0).then(|| joules / amount);
-    json!({
-        "joules": joules,
-        "watts": each(end_ns as f64 / 1e9),
-        "joules_per_request": each(requests as f64),
-        "joules_per_gib": each(bytes as f64 / f64::from(1 << 30)),
-    })
+    EnergyRates {
+        joules,
+        watts: each(end_ns as f64 / 1e9),
+        joules_per_request: each(requests as f64),
+        joules_per_gib: each(bytes as f64 / f64::from(1 << 30)),
+    }
 }
 
 /// What all devices spent whose power is known, over the requests of all tenants; how many devices
 /// are not known is said.
-pub(super) fn whole_energy(times: &Times) -> Option<Value> {
+pub(super) fn total_energy(times: &Times) -> Option<TotalEnergy> {
     let devices: Vec<&DeviceUse> = times.devices.iter().flat_map(DeviceUse::leaves).collect();
     let known: Vec<f64> = devices.iter().filter_map(|device| device.energy.joules()).collect();
     if known.is_empty() {
@@ -47,7 +43,6 @@ pub(super) fn whole_energy(times: &Times) -> Option<Value> {
     }
     let total = times.total();
     let done = (total.responses().count(), total.bytes);
-    let mut found = per(known.iter().sum(), times.end_ns, done);
-    found["unknown_devices"] = (devices.len() - known.len()).into();
-    Some(found)
+    let rates = rates(known.iter().sum(), times.end_ns, done);
+    Some(TotalEnergy { rates, unknown_devices: devices.len() - known.len() })
 }

@@ -5,46 +5,42 @@
 
 use cachewright_device::ssd::flash::{Class, FlashStats, Stage};
 use cachewright_device::ssd::{Life, SsdParams};
+use cachewright_result::Entries;
+use cachewright_result::flash::{BusyShares, Dies, Flash, Queue, RatedLife, Wear};
 use cachewright_types::Bytes;
-use serde_json::{Map, Value, json};
 
 /// What flash did in a replay of `end_ns` in which the host wrote so much to it.
-pub(super) fn flash_json(
-    params: &SsdParams,
-    flash: &FlashStats,
-    written: Bytes,
-    end_ns: u64,
-) -> Value {
+pub(super) fn flash(params: &SsdParams, flash: &FlashStats, written: Bytes, end_ns: u64) -> Flash {
     let counters = &flash.counters;
     let empty = flash.preconditioned == "empty";
-    json!({
-        "preconditioned": flash.preconditioned,
-        "filled_share": if empty { 0.0 } else { params.occupancy },
-        "write_amplification": flash.write_amplification(),
-        "collections": flash.collections,
-        "moved_pages": flash.moved_pages,
-        "erases": counters.erases,
-        "host_reads": counters.host_reads,
-        "update_reads": counters.update_reads,
-        "map_misses": counters.map_reads,
-        "map_programs": counters.map_programs,
-        "host_programs": counters.host_programs,
-        "meta_programs": counters.meta_programs,
-        "unwritten_reads": counters.unwritten_reads,
-        "buffered_reads": counters.buffered_reads,
-        "multi_plane_reads": counters.multi_plane_reads,
-        "multi_plane_programs": counters.multi_plane_programs,
-        "multi_plane_erases": counters.multi_plane_erases,
-        "copy_backs": counters.copy_backs,
-        "suspends": counters.suspends,
-        "predictions": counters.predictions,
-        "awaited_predictions": counters.awaited_predictions,
-        "predicting": share(flash.controller_busy_ns, end_ns),
-        "channels": shares(flash.channel_busy_ns.iter().copied(), end_ns),
-        "dies": dies(params, flash, end_ns),
-        "queues": queues(flash, end_ns),
-        "wear": wear(params, flash, written, end_ns),
-    })
+    Flash {
+        preconditioned: flash.preconditioned.to_owned(),
+        filled_share: if empty { 0.0 } else { params.occupancy },
+        write_amplification: flash.write_amplification(),
+        collections: flash.collections,
+        moved_pages: flash.moved_pages,
+        erases: counters.erases,
+        host_reads: counters.host_reads,
+        update_reads: counters.update_reads,
+        map_misses: counters.map_reads,
+        map_programs: counters.map_programs,
+        host_programs: counters.host_programs,
+        meta_programs: counters.meta_programs,
+        unwritten_reads: counters.unwritten_reads,
+        buffered_reads: counters.buffered_reads,
+        multi_plane_reads: counters.multi_plane_reads,
+        multi_plane_programs: counters.multi_plane_programs,
+        multi_plane_erases: counters.multi_plane_erases,
+        copy_backs: counters.copy_backs,
+        suspends: counters.suspends,
+        predictions: counters.predictions,
+        awaited_predictions: counters.awaited_predictions,
+        predicting: share(flash.controller_busy_ns, end_ns),
+        channels: shares(flash.channel_busy_ns.iter().copied(), end_ns),
+        dies: dies(params, flash, end_ns),
+        queues: queues(flash, end_ns),
+        wear: wear(params, flash, written, end_ns),
+    }
 }
 
 /// Part of a time, as a ratio.
@@ -53,62 +49,64 @@ pub(super) fn share(part_ns: u64, whole_ns: u64) -> f64 {
 }
 
 /// Shares of the time, each and together.
-fn shares(busy_ns: impl Iterator<Item = u64>, end_ns: u64) -> Value {
+fn shares(busy_ns: impl Iterator<Item = u64>, end_ns: u64) -> BusyShares {
     let busy: Vec<f64> = busy_ns.map(|busy_ns| share(busy_ns, end_ns)).collect();
-    let mean = busy.iter().sum::<f64>() / busy.len().max(1) as f64;
-    let least = busy.iter().copied().fold(1.0, f64::min);
-    let most = busy.iter().copied().fold(0.0, f64::max);
-    json!({"min": least, "mean": mean, "max": most, "busy": busy})
+    BusyShares {
+        min: busy.iter().copied().fold(1.0, f64::min),
+        mean: busy.iter().sum::<f64>() / busy.len().max(1) as f64,
+        max: busy.iter().copied().fold(0.0, f64::max),
+        busy,
+    }
 }
 
 /// Dies, or chips where the dies of one do not overlap: `unit` says which.
-fn dies(params: &SsdParams, flash: &FlashStats, end_ns: u64) -> Value {
+fn dies(params: &SsdParams, flash: &FlashStats, end_ns: u64) -> Dies {
     let (worked, cleaned) = (&flash.unit_worked_ns, &flash.unit_cleaned_ns);
-    let mut found = shares(worked.iter().zip(cleaned).map(|(a, b)| a + b), end_ns);
     let all_ns = end_ns * worked.len() as u64;
-    let stages = Stage::BUSY
-        .map(|(stage, word)| (word.to_owned(), Value::from(share(flash.stage_ns(stage), all_ns))));
-    found["unit"] = if params.die_interleave { "die" } else { "chip" }.into();
-    found["cleaning"] = share(cleaned.iter().sum(), all_ns).into();
-    found["stages"] = stages.into_iter().collect::<Map<String, Value>>().into();
-    found
+    let stages = Stage::BUSY.map(|(stage, word)| (word, share(flash.stage_ns(stage), all_ns)));
+    Dies {
+        shares: shares(worked.iter().zip(cleaned).map(|(a, b)| a + b), end_ns),
+        unit: if params.die_interleave { "die" } else { "chip" }.to_owned(),
+        cleaning: share(cleaned.iter().sum(), all_ns),
+        stages: stages.into_iter().collect(),
+    }
 }
 
 /// Waits before dies, by what waited.
-fn queues(flash: &FlashStats, end_ns: u64) -> Value {
+fn queues(flash: &FlashStats, end_ns: u64) -> Entries<Queue> {
     let queue = |class: Class| {
         let waits = flash.waits(class);
-        let entry = json!({
-            "served": waits.left,
-            "mean_waiting": share(waits.area_ns, end_ns),
-            "max_waiting": waits.most,
-            "mean_wait_ns": waits.waited_ns as f64 / waits.left.max(1) as f64,
-        });
-        (class.word().to_owned(), entry)
+        let queue = Queue {
+            served: waits.left,
+            mean_waiting: share(waits.area_ns, end_ns),
+            max_waiting: waits.most,
+            mean_wait_ns: waits.waited_ns as f64 / waits.left.max(1) as f64,
+        };
+        (class.word(), queue)
     };
-    Class::ALL.into_iter().map(queue).collect::<Map<String, Value>>().into()
+    Class::ALL.into_iter().map(queue).collect()
 }
 
 /// Erases of blocks, and what the replay means for the life of the drive.
-fn wear(params: &SsdParams, flash: &FlashStats, written: Bytes, end_ns: u64) -> Value {
+fn wear(params: &SsdParams, flash: &FlashStats, written: Bytes, end_ns: u64) -> Wear {
     let found = flash.wear;
     let Life { cycles, drive_writes_per_day, rated } = params.life(flash, written, end_ns);
-    json!({
-        "min": found.least,
-        "mean": found.mean,
-        "max": found.most,
-        "stddev": found.deviation,
-        "levelling_moves": flash.counters.wear_moves,
-        "written_bytes": written.0,
-        "programmed_bytes": flash.counters.programs() * params.page.0,
-        "cycles": cycles,
-        "drive_writes_per_day": drive_writes_per_day,
-        "rated": rated.map(|rated| json!({
-            "cycles": rated.cycles,
-            "used_share": rated.used_share,
-            "max_used_share": rated.most_used_share,
-            "life_days": rated.days,
-            "life_bytes": rated.host_bytes,
-        })),
-    })
+    Wear {
+        min: found.least,
+        mean: found.mean,
+        max: found.most,
+        stddev: found.deviation,
+        levelling_moves: flash.counters.wear_moves,
+        written_bytes: written.0,
+        programmed_bytes: flash.counters.programs() * params.page.0,
+        cycles,
+        drive_writes_per_day,
+        rated: rated.map(|rated| RatedLife {
+            cycles: rated.cycles,
+            used_share: rated.used_share,
+            max_used_share: rated.most_used_share,
+            life_days: rated.days,
+            life_bytes: rated.host_bytes,
+        }),
+    }
 }

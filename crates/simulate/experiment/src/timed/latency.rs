@@ -6,14 +6,15 @@
 //! Unlike a miss-ratio curve this one may rise, or have cliffs that no hull shows. Source: icache's
 //! labels, which are made of the steps of this curve.
 
-use super::answer::experience_json;
+use super::answer::response_times;
 use super::{Job, workload};
 use crate::ExperimentError;
 use crate::case::Case;
 use crate::progress::OnProgress;
 use crate::record::Recorded;
+use cachewright_result::curves::{LatencyCurve, LatencyPoint};
+use cachewright_system::timed::Times;
 use cachewright_types::TenantId;
-use serde_json::{Value, json};
 use std::path::Path;
 
 /// Each tenant alone under each of `policies`, at each of its sizes in blocks; `case` has devices.
@@ -24,7 +25,7 @@ pub fn latency_curves(
     sizes: &[Vec<u32>],
     origin: &Path,
     progress: OnProgress<'_>,
-) -> Result<Vec<Value>, ExperimentError> {
+) -> Result<Vec<LatencyCurve>, ExperimentError> {
     case.check_warmup(recorded.recording.span_ns(), origin)?;
     let workload = workload(case, &recorded.recording, origin, progress)?;
     let cases: Vec<Case> = policies.iter().map(|policy| with_policy(case, policy)).collect();
@@ -47,19 +48,18 @@ pub fn latency_curves(
     let mut found = workload.run(&jobs)?.into_iter();
     let mut curves = Vec::new();
     for (case, tenant, sizes) in named {
-        let point = |(size, times): (&u32, cachewright_system::timed::Times)| {
-            let mut point = experience_json(&times.tenants[tenant]);
-            point.insert("size_blocks".into(), (*size).into());
-            point.insert("hit_ratio".into(), times.cache.counts[tenant].hit_ratio().into());
-            Value::Object(point)
+        let point = |(size, times): (&u32, Times)| LatencyPoint {
+            responses: response_times(&times.tenants[tenant]),
+            size_blocks: *size,
+            hit_ratio: times.cache.counts[tenant].hit_ratio(),
         };
-        let points: Vec<Value> = sizes.iter().zip(found.by_ref()).map(point).collect();
-        curves.push(json!({
-            "tenant": case.spec.tenants[tenant].name,
-            "policy": case.spec.cache.policy.name,
-            "layout": workload.placed.layout.word(),
-            "points": points,
-        }));
+        let points = sizes.iter().zip(found.by_ref()).map(point).collect();
+        curves.push(LatencyCurve {
+            tenant: case.spec.tenants[tenant].name.clone(),
+            policy: case.spec.cache.policy.name.clone(),
+            layout: workload.placed.layout.word().to_owned(),
+            points,
+        });
     }
     Ok(curves)
 }

@@ -4,25 +4,23 @@
 
 use cachewright_device::store::StoreSettings;
 use cachewright_device::{ArraySettings, MODELS};
+use cachewright_result::registry::{SchemeEntry, SettingEntry};
 use cachewright_system::timed::MachineSettings;
 use cachewright_types::Key;
 use cachewright_types::declare::Declared;
-use serde_json::{Value, json};
 
 /// Every device model with its parameters, and those of arrays, of `[machine]` and of stores as
 /// entries of their own.
-pub fn devices() -> Value {
+pub fn devices() -> Vec<SchemeEntry> {
     let models = MODELS.iter().map(|model| {
         // A preset's own values stand where the defaults of its kind would.
         let values = model.resolved(&[]).unwrap_or_default();
         let own = |name: &str| {
             let found = values.iter().find(|(key, _)| *key == name);
-            found.and_then(|(_, value)| value.as_ref()).map(|value| value.to_string())
+            found.and_then(|(_, value)| value.as_ref()).map(ToString::to_string)
         };
-        let settings: Vec<Value> =
-            model.keys().iter().map(|entry| setting(entry, own(entry.name))).collect();
-        json!({"name": model.name, "doc": model.doc, "source": model.source, "needs": [],
-               "settings": settings})
+        let settings = model.keys().iter().map(|entry| setting(entry, own(entry.name))).collect();
+        device(model.name, model.doc, model.source, settings)
     });
     let array = table(
         "array",
@@ -43,19 +41,24 @@ pub fn devices() -> Value {
 }
 
 /// An entry that is no device.
-fn table(name: &str, doc: &str, entries: Vec<Key>) -> Value {
-    let settings: Vec<Value> = entries.iter().map(|entry| setting(entry, None)).collect();
-    json!({"name": name, "doc": doc, "source": "", "needs": [], "settings": settings})
+fn table(name: &str, doc: &str, entries: Vec<Key>) -> SchemeEntry {
+    device(name, doc, "", entries.iter().map(|entry| setting(entry, None)).collect())
 }
 
-fn setting(entry: &Key, value: Option<String>) -> Value {
+fn device(name: &str, doc: &str, source: &str, settings: Vec<SettingEntry>) -> SchemeEntry {
+    let [name, doc, source] = [name, doc, source].map(str::to_owned);
+    SchemeEntry { name, doc, source, needs: Vec::new(), settings }
+}
+
+/// What a list says of a key; `value` stands for its default where it is another one.
+pub fn setting(entry: &Key, value: Option<String>) -> SettingEntry {
     let default = value.unwrap_or_else(|| entry.default_text());
-    json!({
-        "name": entry.name,
-        "doc": entry.doc,
-        "unit": entry.unit,
-        "default": default.trim_matches('"'),
-        "accepted": entry.accepted,
-        "source": entry.source,
-    })
+    SettingEntry {
+        name: entry.name.to_owned(),
+        doc: entry.doc.to_owned(),
+        unit: entry.unit.to_owned(),
+        default: default.trim_matches('"').to_owned(),
+        accepted: entry.accepted.clone(),
+        source: entry.source.to_owned(),
+    }
 }

@@ -23,10 +23,10 @@ mod store;
 mod tenancy;
 pub mod throughput;
 
-pub use answer::{add_responses, timing_json};
+pub use answer::{add_responses, timing};
 pub use ladder::Ladder;
 pub use latency::latency_curves;
-pub use listing::devices;
+pub use listing::{devices, setting};
 
 use alone::Solos;
 use columns::Columns;

@@ -11,8 +11,8 @@ use crate::spec::flash::percent_text;
 use crate::wa::{label, log};
 use cachewright_device::AnyDevice;
 use cachewright_device::store::{LogStore, StoreError, StoreStats};
+use cachewright_result::store::Store;
 use cachewright_system::timed::Times;
-use serde_json::{Value, json};
 
 impl Workload<'_> {
     /// The device with that number as the job's machine has it: under a store, if that keeps one.
@@ -60,40 +60,37 @@ pub(super) fn check(times: Times) -> Result<Times, ExperimentError> {
 }
 
 /// What the stores did, all together; nothing without one.
-pub(super) fn store_json(case: &Case, times: &Times) -> Option<Value> {
+pub(super) fn store(case: &Case, times: &Times) -> Option<Store> {
     let flash = case.spec.flash.as_ref()?;
     let mut all = StoreStats::default();
     let stores: Vec<&StoreStats> =
         times.devices.iter().filter_map(|device| device.store.as_ref()).collect();
     stores.iter().for_each(|store| all.add(store));
     let counts = &all.counts;
-    let drive_writes = counts.user_pages as f64 / all.logical_pages.max(1) as f64;
-    (!stores.is_empty()).then(|| {
-        json!({
-            "separation": label(&flash.separation),
-            "reclaim": label(&flash.reclaim),
-            "op": flash.over_provisioning,
-            "page_bytes": flash.page.0,
-            "superblock_bytes": flash.superblock.0,
-            "logical_pages": all.logical_pages,
-            "segments": all.segments,
-            "write_amplification": counts.write_amplification(),
-            "drive_writes": drive_writes,
-            "user_pages": counts.user_pages,
-            "moved_pages": counts.moved_pages,
-            "meta_pages": counts.meta_pages,
-            "collections": counts.collections,
-            "resets": all.resets,
-            "held_pages": all.held_pages,
-            "appends": all.appends,
-            "mean_append_bytes":
-                (all.appended_pages * flash.page.0) as f64 / all.appends.max(1) as f64,
-            "reads": all.reads,
-            "move_reads": all.move_reads,
-            "update_reads": all.update_reads,
-            "meta_reads": all.meta_reads,
-            "memory_reads": all.memory_reads,
-            "unwritten_reads": all.unwritten_reads,
-        })
+    let appended_bytes = (all.appended_pages * flash.page.0) as f64;
+    (!stores.is_empty()).then(|| Store {
+        separation: label(&flash.separation),
+        reclaim: label(&flash.reclaim),
+        op: flash.over_provisioning,
+        page_bytes: flash.page.0,
+        superblock_bytes: flash.superblock.0,
+        logical_pages: all.logical_pages,
+        segments: all.segments,
+        write_amplification: counts.write_amplification(),
+        drive_writes: counts.user_pages as f64 / all.logical_pages.max(1) as f64,
+        user_pages: counts.user_pages,
+        moved_pages: counts.moved_pages,
+        meta_pages: counts.meta_pages,
+        collections: counts.collections,
+        resets: all.resets,
+        held_pages: all.held_pages,
+        appends: all.appends,
+        mean_append_bytes: appended_bytes / all.appends.max(1) as f64,
+        reads: all.reads,
+        move_reads: all.move_reads,
+        update_reads: all.update_reads,
+        meta_reads: all.meta_reads,
+        memory_reads: all.memory_reads,
+        unwritten_reads: all.unwritten_reads,
     })
 }

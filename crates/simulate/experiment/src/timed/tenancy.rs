@@ -4,39 +4,46 @@
 //! were decided. Units: bytes, nanoseconds.
 
 use crate::case::Case;
+use cachewright_result::channels::{Tenancy, TenancyChange};
 use cachewright_system::timed::Times;
 use cachewright_system::timed::tenancy::{Change, Event};
-use serde_json::{Value, json};
 
 /// Every change; nothing where no layout follows tenants.
-pub fn tenancy_json(case: &Case, times: &Times) -> Option<Value> {
+pub fn tenancy(case: &Case, times: &Times) -> Option<Tenancy> {
     if times.tenancy.is_empty() {
         return None;
     }
+    Some(Tenancy { changes: times.tenancy.iter().map(|event| change(case, event)).collect() })
+}
+
+fn change(case: &Case, event: &Event) -> TenancyChange {
     let block = case.spec.cache.block.0;
-    let event = |event: &Event| {
-        let mut found = json!({
-            "time_ns": event.time_ns,
-            "tenant": case.spec.tenants[event.tenant].name,
-            "required_bytes": u64::from(event.required.blocks) * block,
-            "required_miss_ratio": event.required.miss_ratio,
-            "requested_bytes": event.requested_blocks * block,
-            "allocated_bytes": event.allocated_blocks * block,
-        });
-        match &event.change {
-            Change::Granted { channels, bucket_blocks, shared_blocks } => {
-                found["change"] = "granted".into();
-                found["groups"] = channels.clone().into();
-                found["bucket_bytes"] = (u64::from(*bucket_blocks) * block).into();
-                found["shared_bytes"] = (u64::from(*shared_blocks) * block).into();
-            }
-            Change::Refused(missing) => {
-                found["change"] = "refused".into();
-                found["missing_channels"] = (*missing).into();
-            }
-            Change::Left => found["change"] = "left".into(),
-        }
-        found
+    let bytes = |blocks: u32| u64::from(blocks) * block;
+    let mut found = TenancyChange {
+        time_ns: event.time_ns,
+        tenant: case.spec.tenants[event.tenant].name.clone(),
+        required_bytes: bytes(event.required.blocks),
+        required_miss_ratio: event.required.miss_ratio,
+        requested_bytes: event.requested_blocks * block,
+        allocated_bytes: event.allocated_blocks * block,
+        change: "left".to_owned(),
+        groups: None,
+        bucket_bytes: None,
+        shared_bytes: None,
+        missing_channels: None,
     };
-    Some(json!({ "changes": times.tenancy.iter().map(event).collect::<Vec<Value>>() }))
+    match &event.change {
+        Change::Granted { channels, bucket_blocks, shared_blocks } => {
+            found.change = "granted".to_owned();
+            found.groups = Some(channels.clone());
+            found.bucket_bytes = Some(bytes(*bucket_blocks));
+            found.shared_bytes = Some(bytes(*shared_blocks));
+        }
+        Change::Refused(missing) => {
+            found.change = "refused".to_owned();
+            found.missing_channels = Some(*missing);
+        }
+        Change::Left => {}
+    }
+    found
 }

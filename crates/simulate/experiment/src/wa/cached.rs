@@ -16,9 +16,9 @@ use super::{FEW_DRIVE_WRITES, failure};
 use crate::ExperimentError;
 use crate::spec::{FlashSpec, Spec};
 use cachewright_ftl::Geometry;
+use cachewright_result::drive::{CacheDrive, DriveWork};
 use cachewright_system::Watcher;
 use cachewright_types::{BlockId, Op};
-use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -30,7 +30,7 @@ const PARTS: u64 = 20;
 const NONE: u32 = u32::MAX;
 
 /// Holds the answer when the replay has ended.
-type Answer = Arc<Mutex<Option<Result<Value, Stop>>>>;
+type Answer = Arc<Mutex<Option<Result<DriveWork, Stop>>>>;
 
 /// The drive under a cache, if its stack has one, and what the cache's lane tells.
 pub type UnderCache = (Option<Flash>, Option<Box<dyn Watcher>>);
@@ -39,7 +39,7 @@ pub type UnderCache = (Option<Flash>, Option<Box<dyn Watcher>>);
 pub struct Flash {
     case: Case,
     answer: Answer,
-    facts: Value,
+    settings: FlashSpec,
 }
 
 impl Flash {
@@ -65,24 +65,30 @@ impl Flash {
             drive: Ok(drive),
             answer: answer.clone(),
         };
-        let found = Flash { case, answer, facts: facts(flash, logical_pages) };
+        let found = Flash { case, answer, settings: flash.clone() };
         Ok((Some(found), Some(Box::new(host))))
     }
 
     /// What the drive did. Errors: it refused a write.
-    pub fn json(self, origin: &Path) -> Result<Value, ExperimentError> {
+    pub fn report(self, origin: &Path) -> Result<CacheDrive, ExperimentError> {
         let answer = self.answer.lock().ok().and_then(|mut answer| answer.take());
         let answer = answer.unwrap_or(Err(Stop::Cancelled));
-        let answer = answer.map_err(|stop| failure(origin, &self.case, stop, "flash"))?;
-        let mut found = self.facts;
-        if let (Value::Object(found), Value::Object(answer)) = (&mut found, answer) {
-            found.extend(answer);
-        }
-        let drive = f64::from(self.case.geometry.logical_pages);
-        let drive_writes = found["user_pages"].as_f64().unwrap_or(0.0) / drive;
-        found["drive_writes"] = drive_writes.into();
-        found["steady"] = (drive_writes >= FEW_DRIVE_WRITES).into();
-        Ok(found)
+        let work = answer.map_err(|stop| failure(origin, &self.case, stop, "flash"))?;
+        let (flash, logical_pages) = (&self.settings, self.case.geometry.logical_pages);
+        let drive_writes = work.user_pages as f64 / f64::from(logical_pages);
+        Ok(CacheDrive {
+            separation: label(&flash.separation),
+            reclaim: label(&flash.reclaim),
+            op: flash.over_provisioning,
+            page_bytes: flash.page.0,
+            superblock_bytes: flash.superblock.0,
+            reserve_superblocks: flash.reserve,
+            logical_pages,
+            trim_evicted: flash.trim_evicted,
+            work,
+            drive_writes,
+            steady: drive_writes >= FEW_DRIVE_WRITES,
+        })
     }
 }
 
@@ -103,19 +109,6 @@ pub(super) fn case(spec: &Spec, flash: &FlashSpec, logical_pages: u32, index: us
         teaching: Teaching::default(),
         index,
     }
-}
-
-fn facts(flash: &FlashSpec, logical_pages: u32) -> Value {
-    json!({
-        "separation": label(&flash.separation),
-        "reclaim": label(&flash.reclaim),
-        "op": flash.over_provisioning,
-        "page_bytes": flash.page.0,
-        "superblock_bytes": flash.superblock.0,
-        "reserve_superblocks": flash.reserve,
-        "logical_pages": logical_pages,
-        "trim_evicted": flash.trim_evicted,
-    })
 }
 
 /// What a lane tells, turned into requests of a drive.
@@ -163,21 +156,12 @@ impl Watcher for Host {
     fn finish(&mut self) {
         self.ask();
         let drive = std::mem::replace(&mut self.drive, Err(Stop::Cancelled));
-        let found = drive.map(|mut drive| without_lifetimes(drive.json()));
+        // How long a page will live is not known while a cache runs.
+        let found = drive.map(|mut drive| drive.work(false));
         if let Ok(mut answer) = self.answer.lock() {
             *answer = Some(found);
         }
     }
-}
-
-/// How long a page will live is not known while a cache runs; pages per stream are.
-fn without_lifetimes(mut found: Value) -> Value {
-    for stream in found["streams"].as_array_mut().into_iter().flatten() {
-        if let Some(stream) = stream.as_object_mut() {
-            stream.remove("lifetimes");
-        }
-    }
-    found
 }
 
 /// Where each cached block lies, and what was asked of the drive since it was last told.

@@ -13,8 +13,8 @@ use cachewright_device::layer::Layer;
 use cachewright_ftl::separation::shiro::TrainError;
 use cachewright_ftl::separation::{Registered, Separation, SeparationVisitor};
 use cachewright_ftl::{Ftl, FtlError, Geometry, HostRequest, reclaim};
+use cachewright_result::drive::DriveWork;
 use cachewright_types::{Op, Seed, Value as Setting};
-use serde_json::Value;
 
 /// The setting of separations that must know how large a page is; the drive's unless given.
 const PAGE_BYTES: &str = "page_bytes";
@@ -85,7 +85,7 @@ pub struct Case {
 
 impl Case {
     /// Replays the work on a new drive and returns what it cost.
-    pub fn run(&self, work: &Work<'_>) -> Result<Value, Stop> {
+    pub fn run(&self, work: &Work<'_>) -> Result<DriveWork, Stop> {
         let mut drive = self.open()?;
         drive.steps(work.load, work.load_lifetimes, u64::MAX, work.tell)?;
         drive.begin_course(work.every_pages);
@@ -93,7 +93,7 @@ impl Case {
         while drive.clock() < end {
             drive.steps(work.run, work.run_lifetimes, end, work.tell)?;
         }
-        Ok(drive.json())
+        Ok(drive.work(true))
     }
 
     /// A new drive.
@@ -154,8 +154,8 @@ pub trait Driven: Send {
     /// Pages written so far.
     fn clock(&self) -> u64;
 
-    /// What was done since the course began.
-    fn json(&mut self) -> Value;
+    /// What was done since the course began; `lifetimes` says whether those of pages are known.
+    fn work(&mut self, lifetimes: bool) -> DriveWork;
 }
 
 struct Opening<'a> {
@@ -239,10 +239,9 @@ impl<S: Separation> Driven for Drive<S> {
         self.ftl.clock()
     }
 
-    fn json(&mut self) -> Value {
-        let mut answer = self.course.json(&self.ftl, &self.tally.json());
-        answer["training"] = teaching::outcome(self.ftl.separation_mut());
-        answer
+    fn work(&mut self, lifetimes: bool) -> DriveWork {
+        let training = teaching::outcome(self.ftl.separation_mut());
+        self.course.work(&self.ftl, self.tally.streams(lifetimes), training)
     }
 }
 

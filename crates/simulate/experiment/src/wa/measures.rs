@@ -6,7 +6,9 @@
 
 use cachewright_ftl::separation::Separation;
 use cachewright_ftl::{Classification, Confusion, Counts, Ftl, Statistics};
-use serde_json::{Value, json};
+use cachewright_result::drive::{
+    Classifier, DriveWork, EraseSpread, Learning, Stream, ThresholdSpread, Training,
+};
 
 /// Points kept of a course.
 const POINTS: usize = 400;
@@ -78,18 +80,20 @@ impl Course {
     }
 
     /// What was done since the beginning.
-    pub fn json<S: Separation>(&self, ftl: &Ftl<S>, streams: &[Value]) -> Value {
+    pub fn work<S: Separation>(
+        &self,
+        ftl: &Ftl<S>,
+        streams: Vec<Stream>,
+        training: Option<Training>,
+    ) -> DriveWork {
         let (start, end) = (self.start(), ftl.counts());
         let total = end - start;
         let drive = f64::from(ftl.geometry().logical_pages);
         let samples = self.closed(end);
-        let series: Vec<Value> = samples
-            .windows(2)
-            .map(|pair| {
-                let (part, sum) = (pair[1] - pair[0], pair[1] - start);
-                json!([sum.user_pages as f64 / drive, part.user_pages, part.flash_pages()])
-            })
-            .collect();
+        let point = |pair: &[Counts]| {
+            let (part, sum) = (pair[1] - pair[0], pair[1] - start);
+            (sum.user_pages as f64 / drive, part.user_pages, part.flash_pages())
+        };
         let blocks = ftl.blocks();
         let before = |id: u32| self.worn.get(id as usize).copied().unwrap_or_default();
         let erases = blocks.iter().map(|block| block.erases - before(block.id));
@@ -97,30 +101,31 @@ impl Course {
         let separation = ftl.separation();
         let classification = separation.classification();
         let learned = separation.learning();
-        json!({
-            "superblocks": blocks.len(),
-            "streams_used": separation.streams(),
-            "user_pages": total.user_pages,
-            "moved_pages": total.moved_pages,
-            "meta_pages": total.meta_pages,
-            "flash_pages": total.flash_pages(),
-            "write_amplification": amplification,
-            "extra_writes": amplification - 1.0,
-            "last_write_amplification": last(&samples, drive as u64).write_amplification(),
-            "collections": total.collections,
-            "victim_invalid_share": share(total.reclaimed_pages, total.moved_pages),
-            "trimmed_pages": total.trimmed_pages,
-            "misplaced_pages": total.misplaced_pages,
-            "meta_reads": total.meta_reads,
-            "mapped_pages": ftl.mapped_pages(),
-            "metadata_bytes_per_page": separation.metadata_bytes_per_page(),
-            "memory_bytes_per_page": separation.memory_bytes_per_page(),
-            "erases": spread(erases.map(f64::from).collect()),
-            "streams": streams,
-            "series": series,
-            "classifier": classification.map(|found| classifier(&found, start.user_pages, drive)),
-            "learning": learned.map(|now| learning(&now, &self.learned.unwrap_or_default())),
-        })
+        DriveWork {
+            superblocks: blocks.len(),
+            streams_used: separation.streams(),
+            user_pages: total.user_pages,
+            moved_pages: total.moved_pages,
+            meta_pages: total.meta_pages,
+            flash_pages: total.flash_pages(),
+            write_amplification: amplification,
+            extra_writes: amplification - 1.0,
+            last_write_amplification: last(&samples, drive as u64).write_amplification(),
+            collections: total.collections,
+            victim_invalid_share: share(total.reclaimed_pages, total.moved_pages),
+            trimmed_pages: total.trimmed_pages,
+            misplaced_pages: total.misplaced_pages,
+            meta_reads: total.meta_reads,
+            mapped_pages: ftl.mapped_pages(),
+            metadata_bytes_per_page: separation.metadata_bytes_per_page(),
+            memory_bytes_per_page: separation.memory_bytes_per_page(),
+            erases: spread(erases.map(f64::from).collect()),
+            streams,
+            series: samples.windows(2).map(point).collect(),
+            classifier: classification.map(|found| classifier(&found, start.user_pages, drive)),
+            learning: learned.map(|now| learning(&now, &self.learned.unwrap_or_default())),
+            training,
+        }
     }
 }
 
@@ -135,8 +140,7 @@ fn last(samples: &[Counts], drive: u64) -> Counts {
 }
 
 /// Predictions of short lifetimes against what came, since a moment; parts in the order of time.
-fn classifier(found: &Classification, since: u64, drive: f64) -> Value {
-    let mut all = measures(&found.since(since));
+fn classifier(found: &Classification, since: u64, drive: f64) -> Classifier {
     let parts: Vec<_> = found.parts.iter().filter(|part| part.from >= since).collect();
     let step = parts.len().div_ceil(POINTS).max(1);
     let rows = parts.chunks(step).map(|group| {
@@ -146,47 +150,46 @@ fn classifier(found: &Classification, since: u64, drive: f64) -> Value {
         let threshold = group.last().map_or(0, |part| part.threshold);
         let Confusion { short_right, short_wrong, long_right, long_wrong } = sum;
         let at = from as f64 / drive;
-        json!([at, threshold, short_right, short_wrong, long_right, long_wrong])
+        (at, threshold, short_right, short_wrong, long_right, long_wrong)
     });
-    all["parts"] = rows.collect();
     let mut thresholds: Vec<u32> = parts.iter().map(|part| part.threshold).collect();
     thresholds.sort_unstable();
-    let middle = thresholds.get(thresholds.len() / 2);
-    all["threshold"] =
-        json!({"min": thresholds.first(), "median": middle, "max": thresholds.last()});
-    all
-}
-
-fn measures(confusion: &Confusion) -> Value {
+    let confusion = found.since(since);
     let known = |value: f64| (confusion.total() > 0).then_some(value);
-    json!({
-        "judged": confusion.total(),
-        "short_right": confusion.short_right,
-        "short_wrong": confusion.short_wrong,
-        "long_right": confusion.long_right,
-        "long_wrong": confusion.long_wrong,
-        "accuracy": known(confusion.accuracy()),
-        "precision": known(confusion.precision()),
-        "recall": known(confusion.recall()),
-        "f1": known(confusion.f1()),
-        "majority": known(confusion.majority()),
-        "called_short": known(confusion.called_short()),
-        "were_short": known(confusion.were_short()),
-    })
+    Classifier {
+        judged: confusion.total(),
+        short_right: confusion.short_right,
+        short_wrong: confusion.short_wrong,
+        long_right: confusion.long_right,
+        long_wrong: confusion.long_wrong,
+        accuracy: known(confusion.accuracy()),
+        precision: known(confusion.precision()),
+        recall: known(confusion.recall()),
+        f1: known(confusion.f1()),
+        majority: known(confusion.majority()),
+        called_short: known(confusion.called_short()),
+        were_short: known(confusion.were_short()),
+        parts: rows.collect(),
+        threshold: ThresholdSpread {
+            min: thresholds.first().copied(),
+            median: thresholds.get(thresholds.len() / 2).copied(),
+            max: thresholds.last().copied(),
+        },
+    }
 }
 
-fn learning(now: &Statistics, before: &Statistics) -> Value {
+fn learning(now: &Statistics, before: &Statistics) -> Learning {
     let (hits, misses) = (now.meta_hits - before.meta_hits, now.meta_misses - before.meta_misses);
-    json!({
-        "predictions": now.predictions - before.predictions,
-        "waited_predictions": now.waited_predictions - before.waited_predictions,
-        "windows": now.windows - before.windows,
-        "trainings": now.trainings - before.trainings,
-        "failures": now.failures - before.failures,
-        "meta_lookups": hits + misses,
-        "meta_misses": misses,
-        "meta_miss_share": share(misses, hits),
-    })
+    Learning {
+        predictions: now.predictions - before.predictions,
+        waited_predictions: now.waited_predictions - before.waited_predictions,
+        windows: now.windows - before.windows,
+        trainings: now.trainings - before.trainings,
+        failures: now.failures - before.failures,
+        meta_lookups: hits + misses,
+        meta_misses: misses,
+        meta_miss_share: share(misses, hits),
+    }
 }
 
 fn share(part: u64, rest: u64) -> f64 {
@@ -194,12 +197,12 @@ fn share(part: u64, rest: u64) -> f64 {
 }
 
 /// Least, mean, most and standard deviation.
-fn spread(values: Vec<f64>) -> Value {
+fn spread(values: Vec<f64>) -> EraseSpread {
     let count = values.len().max(1) as f64;
     let mean = values.iter().sum::<f64>() / count;
     let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let most = values.iter().copied().fold(0.0, f64::max);
-    let least = if least.is_finite() { least } else { 0.0 };
-    json!({"min": least, "mean": mean, "max": most, "stddev": variance.sqrt()})
+    let min = if least.is_finite() { least } else { 0.0 };
+    EraseSpread { min, mean, max: most, stddev: variance.sqrt() }
 }

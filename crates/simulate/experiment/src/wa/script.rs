@@ -8,15 +8,15 @@
 use super::extents::Extents;
 use crate::progress::{OnProgress, Progress};
 use crate::record::input;
-use crate::spec::Spec;
 use crate::spec::flash::PAGES_LIMIT;
+use crate::spec::{Spec, TenantSpec};
 use crate::{ExperimentError, WaOptions};
+use cachewright_result::facts::DriveTenantFacts;
 use cachewright_system::RecordError;
 use cachewright_trace::formats;
 use cachewright_trace::merge::{Workload, WorkloadBatch};
 use cachewright_types::Op;
 use cachewright_types::seed::mix;
-use serde_json::{Value, json};
 use std::ops::Range;
 use std::path::Path;
 
@@ -56,7 +56,7 @@ pub struct Script {
     /// Numbers of logical pages: distinct pages written by both, or the most live at once.
     pub working_pages: u32,
     /// Facts of each tenant's trace and load.
-    pub tenants: Vec<Value>,
+    pub tenants: Vec<DriveTenantFacts>,
     /// What a user should know of the input.
     pub warnings: Vec<String>,
 }
@@ -136,7 +136,7 @@ pub fn read(
 
 /// The tenants with their load traces in place of their own: `PATH` for a stack of one tenant,
 /// `TENANT=PATH` for one of several.
-fn loads(spec: &Spec, load: &[String]) -> Result<Vec<crate::spec::TenantSpec>, String> {
+fn loads(spec: &Spec, load: &[String]) -> Result<Vec<TenantSpec>, String> {
     let mut tenants = Vec::new();
     for text in load {
         let named = text.split_once('=').and_then(|(name, path)| {
@@ -161,6 +161,37 @@ fn loads(spec: &Spec, load: &[String]) -> Result<Vec<crate::spec::TenantSpec>, S
     Ok(tenants)
 }
 
+/// What was read of a tenant's trace; `counts` are of its requests by kind.
+fn facts(
+    workload: &Workload,
+    tenant: &TenantSpec,
+    index: u16,
+    (part, counts): (&str, [u64; 4]),
+) -> Result<DriveTenantFacts, ExperimentError> {
+    let format = match &tenant.open.format {
+        Some(format) => format.clone(),
+        None => formats::recognise(&tenant.path)?.name.to_owned(),
+    };
+    let skipped = workload.skipped(index).cloned().unwrap_or_default();
+    let [reads, writes, trims, flushes] = counts;
+    Ok(DriveTenantFacts {
+        name: tenant.name.clone(),
+        part: part.to_owned(),
+        trace: tenant.trace.clone(),
+        format,
+        requests: counts.iter().sum(),
+        reads,
+        writes,
+        trims,
+        flushes,
+        skipped_bad: skipped.bad,
+        skipped_irrelevant: skipped.irrelevant,
+        skipped_examples: skipped.examples.iter().map(ToString::to_string).collect(),
+        out_of_order: workload.out_of_order(index).unwrap_or(0),
+        has_times: workload.has_times(index).unwrap_or(true),
+    })
+}
+
 impl Reading<'_> {
     /// Reads the traces of a stack; returns their facts.
     fn add(
@@ -168,7 +199,7 @@ impl Reading<'_> {
         spec: &Spec,
         part: &str,
         stage: &'static str,
-    ) -> Result<Vec<Value>, ExperimentError> {
+    ) -> Result<Vec<DriveTenantFacts>, ExperimentError> {
         let inputs: Result<Vec<_>, _> =
             spec.tenants.iter().map(|tenant| input(tenant, false)).collect();
         let inputs = inputs?;
@@ -200,33 +231,11 @@ impl Reading<'_> {
                 return Err(ExperimentError::Cancelled);
             }
         }
-        let facts =
-            spec.tenants.iter().zip(&counts).enumerate().map(|(index, (tenant, counts))| {
-                let format = match &tenant.open.format {
-                    Some(format) => format.clone(),
-                    None => formats::recognise(&tenant.path)?.name.to_owned(),
-                };
-                let skipped = workload.skipped(index as u16).cloned().unwrap_or_default();
-                let examples: Vec<String> =
-                    skipped.examples.iter().map(ToString::to_string).collect();
-                Ok(json!({
-                    "name": tenant.name,
-                    "part": part,
-                    "trace": tenant.trace,
-                    "format": format,
-                    "requests": counts.iter().sum::<u64>(),
-                    "reads": counts[0],
-                    "writes": counts[1],
-                    "trims": counts[2],
-                    "flushes": counts[3],
-                    "skipped_bad": skipped.bad,
-                    "skipped_irrelevant": skipped.irrelevant,
-                    "skipped_examples": examples,
-                    "out_of_order": workload.out_of_order(index as u16).unwrap_or(0),
-                    "has_times": workload.has_times(index as u16).unwrap_or(true),
-                }))
-            });
-        facts.collect()
+        let each = spec.tenants.iter().zip(&counts).enumerate();
+        each.map(|(index, (tenant, counts))| {
+            facts(&workload, tenant, index as u16, (part, *counts))
+        })
+        .collect()
     }
 
     fn space(&mut self, tenant: &str, volume: &str) -> u32 {

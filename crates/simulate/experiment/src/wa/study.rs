@@ -10,6 +10,7 @@
 use super::script::{self, Script, Step};
 use super::teaching::{self, Teaching, TrainerFactory};
 use super::{WaOptions, drive, plan};
+use crate::json::document;
 use crate::progress::{OnProgress, Progress};
 use crate::spec::Scheme;
 use crate::{ExperimentError, Spec};
@@ -19,8 +20,9 @@ use cachewright_ftl::separation::shiro::{
 use cachewright_ftl::separation::{self, Registered, SeparationVisitor};
 use cachewright_ftl::{Block, Geometry, HostRequest, Invalidated, NEVER, Write};
 use cachewright_infer::StoredModel;
+use cachewright_result::training::{JudgedTrace, Prediction, TrainAnswer};
 use cachewright_types::{Op, Seed, parse_bytes};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -83,25 +85,23 @@ pub fn train(
     let cut = (script.run_pages as f64 * options.share) as u64;
     let first = Course { script: &script, cut, seed: spec.seed, progress };
     let lesson = Lesson { factory: &factory, course: &first };
-    let (mut model, mut document) = visit(&sized, lesson, refuse)?;
+    let (mut model, mut answer) = visit(&sized, lesson, refuse)?;
     let notes = &mut model.description.notes;
     notes.insert(teaching::PAGE_NOTE.to_owned(), page_bytes.to_string());
-    let mut judged = Vec::new();
     for (text, origin) in &options.judge {
         let refuse = |message| ExperimentError::Spec { origin: origin.clone(), message };
         let spec = crate::spec::parse(text, origin, &options.set)?;
         let script = read(&spec, origin)?;
         let other = Course { script: &script, cut: 0, seed: spec.seed, progress };
         let measures = visit(&sized, Exam { model: &model, course: &other }, refuse)?;
-        let (name, pages) = (&spec.name, script.run_pages);
-        judged.push(json!({"name": name, "trace_pages": pages, "measures": measures}));
+        let (name, trace_pages) = (spec.name, script.run_pages);
+        answer.judged.push(JudgedTrace { name, trace_pages, measures });
     }
-    document.insert("name".to_owned(), json!(spec.name));
-    document.insert("separation".to_owned(), json!(plan::label(&scheme)));
-    document.insert("page_bytes".to_owned(), json!(page_bytes));
-    document.insert("judged".to_owned(), json!(judged));
+    answer.name = spec.name;
+    answer.separation = plan::label(&scheme);
+    answer.page_bytes = page_bytes;
     let model = model.to_bytes().map_err(|error| refuse(error.to_string()))?;
-    Ok(Trained { model, document: Value::Object(document) })
+    Ok(Trained { model, document: document(&answer)? })
 }
 
 fn native() -> TrainerFactory {
@@ -206,7 +206,7 @@ impl<'a, S: Registered> Pupil<'a, S> {
     }
 
     /// Freezes a model and lets it judge what is left of the trace.
-    fn judge(&mut self, model: &StoredModel) -> Result<Value, Stop> {
+    fn judge(&mut self, model: &StoredModel) -> Result<Option<Prediction>, Stop> {
         let from = self.clock + 1;
         if let Some(learner) = self.scheme.learner() {
             let given = learner.give(model);
@@ -214,15 +214,13 @@ impl<'a, S: Registered> Pupil<'a, S> {
         }
         self.feed(u64::MAX)?;
         let found = self.scheme.classification().map(|all| all.since(from));
-        Ok(found.filter(|found| found.total() > 0).map_or(Value::Null, |found| {
-            json!({
-                "predictions": found.total(),
-                "accuracy": found.accuracy(),
-                "precision": found.precision(),
-                "recall": found.recall(),
-                "f1": found.f1(),
-                "majority": found.majority(),
-            })
+        Ok(found.filter(|found| found.total() > 0).map(|found| Prediction {
+            predictions: found.total(),
+            accuracy: found.accuracy(),
+            precision: found.precision(),
+            recall: found.recall(),
+            f1: found.f1(),
+            majority: found.majority(),
         }))
     }
 }
@@ -294,7 +292,7 @@ impl<'a> Lesson<'a> {
 }
 
 impl SeparationVisitor for Lesson<'_> {
-    type Output = Result<(StoredModel, Map<String, Value>), Stop>;
+    type Output = Result<(StoredModel, TrainAnswer), Stop>;
 
     fn visit<S: Registered>(self, settings: S::Settings) -> Self::Output {
         let Lesson { factory, course } = self;
@@ -317,21 +315,25 @@ impl SeparationVisitor for Lesson<'_> {
         notes.insert("trainer".to_owned(), factory.name().to_owned());
         let window_pages = pupil.scheme.learner().map_or(0, |learner| learner.window_pages());
         notes.insert(teaching::WINDOW_NOTE.to_owned(), window_pages.to_string());
-        let measures = pupil.judge(&model)?;
-        let document = json!({
-            "trainer": factory.name(),
-            "logical_pages": course.script.working_pages,
-            "trace_pages": course.script.run_pages,
-            "trained_pages": trained_pages,
-            "windows": collected.windows,
-            "window_pages": window_pages,
-            "series": dataset.lengths.len(),
-            "labelled_steps": dataset.labelled(),
-            "threshold": dataset.threshold,
-            "held_out": measures,
-        });
-        let Value::Object(document) = document else { return Err(Stop::Cancelled) };
-        Ok((model, document))
+        let held_out = pupil.judge(&model)?;
+        let answer = TrainAnswer {
+            trainer: factory.name().to_owned(),
+            logical_pages: course.script.working_pages,
+            trace_pages: course.script.run_pages,
+            trained_pages,
+            windows: collected.windows,
+            window_pages,
+            series: dataset.lengths.len(),
+            labelled_steps: dataset.labelled(),
+            threshold: dataset.threshold,
+            held_out,
+            // What the caller knows.
+            name: String::new(),
+            separation: String::new(),
+            page_bytes: 0,
+            judged: Vec::new(),
+        };
+        Ok((model, answer))
     }
 }
 
@@ -342,7 +344,7 @@ struct Exam<'a> {
 }
 
 impl SeparationVisitor for Exam<'_> {
-    type Output = Result<Value, Stop>;
+    type Output = Result<Option<Prediction>, Stop>;
 
     fn visit<S: Registered>(self, settings: S::Settings) -> Self::Output {
         Pupil::<S>::new(self.course, &settings).judge(self.model)

@@ -5,7 +5,7 @@
 //! is placed. Bins are powers of two: bin 0 holds 0 and 1, bin b holds 2^(b-1)+1 to 2^b.
 
 use cachewright_ftl::{Address, Blocks, NEVER, Sink};
-use serde_json::{Value, json};
+use cachewright_result::drive::Stream;
 
 /// Bins of lifetimes; the last is "not overwritten".
 const BINS: usize = 34;
@@ -79,21 +79,21 @@ impl Tally {
         }
     }
 
-    /// Per stream: pages and `[most of the bin (null: not overwritten), from the host, moved]`.
-    pub fn json(&self) -> Vec<Value> {
+    /// Pages per stream, and how long they lived where that is known.
+    pub fn streams(&self, known: bool) -> Vec<Stream> {
         let one = |(stream, class): (usize, &Class)| {
             let sum = |kind: usize| class.bins.iter().map(|bin| bin[kind]).sum::<u64>();
             let bins = class.bins.iter().enumerate().filter(|(_, bin)| bin[0] + bin[1] > 0);
             let row = |(index, bin): (usize, &[u64; 2])| {
                 let most = (index < BINS - 1).then(|| 1_u64 << index);
-                json!([most, bin[0], bin[1]])
+                (most, bin[0], bin[1])
             };
-            json!({
-                "stream": stream,
-                "user_pages": sum(0),
-                "moved_pages": sum(1),
-                "lifetimes": bins.map(row).collect::<Vec<Value>>(),
-            })
+            Stream {
+                stream,
+                user_pages: sum(0),
+                moved_pages: sum(1),
+                lifetimes: known.then(|| bins.map(row).collect()),
+            }
         };
         self.classes.iter().enumerate().map(one).collect()
     }

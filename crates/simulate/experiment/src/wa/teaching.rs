@@ -10,8 +10,9 @@ use cachewright_ftl::Geometry;
 use cachewright_ftl::separation::shiro::{Learner, TrainError, Trainer};
 use cachewright_ftl::separation::{self, Registered, Separation, SeparationVisitor};
 use cachewright_infer::{FloatModel, Int8Model, ModelError, StoredModel};
+use cachewright_result::drive::Training;
+use cachewright_result::wa::{AmplificationCase, GivenModel};
 use cachewright_types::Seed;
-use serde_json::{Value, json};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -153,7 +154,7 @@ impl Teaching {
 
     /// What is to be said of cases: trainers that failed, a model that was made for inputs of
     /// another scale.
-    pub fn warnings(&self, cases: &[Value], page_bytes: u64) -> Vec<String> {
+    pub fn warnings(&self, cases: &[AmplificationCase], page_bytes: u64) -> Vec<String> {
         let mut warnings: Vec<String> = cases.iter().filter_map(failed).collect();
         let Teaching::Given(given) = self else { return warnings };
         let note = |name: &str| given.model.description.notes.get(name)?.parse::<f64>().ok();
@@ -165,7 +166,7 @@ impl Teaching {
             ));
         }
         for case in cases {
-            let used = case["training"]["window_pages"].as_f64();
+            let used = case.work.training.as_ref().map(|training| f64::from(training.window_pages));
             let (Some(trained), Some(used)) = (note(WINDOW_NOTE), used) else { continue };
             if (trained / used).max(used / trained) > WINDOW_RATIO {
                 warnings.push(format!(
@@ -178,11 +179,14 @@ impl Teaching {
         warnings
     }
 
-    /// The given model's file and notes; null without one.
-    pub fn model_json(&self) -> Value {
-        let Teaching::Given(given) = self else { return Value::Null };
-        let notes = &given.model.description.notes;
-        json!({"file": given.file, "int8": given.model.is_int8(), "notes": notes})
+    /// The given model's file and notes, if there is one.
+    pub fn given(&self) -> Option<GivenModel> {
+        let Teaching::Given(given) = self else { return None };
+        Some(GivenModel {
+            file: given.file.display().to_string(),
+            int8: given.model.is_int8(),
+            notes: given.model.description.notes.clone(),
+        })
     }
 }
 
@@ -208,31 +212,31 @@ pub fn stored(bytes: &[u8]) -> Result<StoredModel, ModelError> {
     Ok(model)
 }
 
-/// Windows, models and failures of a separation that learns; null for others.
-pub fn outcome<S: Separation>(separation: &mut S) -> Value {
-    let Some(done) = separation.learning() else { return Value::Null };
-    let Some(learner) = separation.learner() else { return Value::Null };
-    json!({
-        "windows": done.windows,
-        "window_pages": learner.window_pages(),
-        "models": done.trainings,
-        "failures": done.failures,
-        "last": learner.last_failure(),
+/// Windows, models and failures of a separation that learns; nothing of others.
+pub fn outcome<S: Separation>(separation: &mut S) -> Option<Training> {
+    let done = separation.learning()?;
+    let learner = separation.learner()?;
+    Some(Training {
+        windows: done.windows,
+        window_pages: learner.window_pages(),
+        models: done.trainings,
+        failures: done.failures,
+        last: learner.last_failure(),
     })
 }
 
 /// What is to be said of a case whose trainer failed.
-fn failed(case: &Value) -> Option<String> {
-    let training = &case["training"];
-    let last = training["last"].as_str()?;
-    let (failures, windows) = (&training["failures"], &training["windows"]);
+fn failed(case: &AmplificationCase) -> Option<String> {
+    let training = case.work.training.as_ref()?;
+    let last = training.last.as_ref()?;
+    let (failures, windows) = (training.failures, training.windows);
     let stayed = "the model before stayed in use";
     let scheme = scheme(case);
     Some(format!("{scheme}: training failed in {failures} of {windows} windows, {stayed}; {last}"))
 }
 
-fn scheme(case: &Value) -> String {
-    [&case["separation"], &case["reclaim"]].map(|name| name.as_str().unwrap_or("?")).join(", ")
+fn scheme(case: &AmplificationCase) -> String {
+    format!("{}, {}", case.separation, case.reclaim)
 }
 
 /// An error without the word `model` before it.

@@ -136,11 +136,11 @@ fn curves_are_bounded_by_the_names_of_their_options() {
         (MrcOptions { verify: 1 << 40, ..with() }, "`verify`: found"),
         (
             MrcOptions { method: "shards-size".to_owned(), size: Some(0), ..with() },
-            "`size`: found 0, expected",
+            "`size`: found `0`, expected",
         ),
         (
             MrcOptions { method: "shards".to_owned(), rate: Some(f64::NAN), ..with() },
-            "`rate`: found NaN, expected a number in",
+            "`rate`: found `NaN`, expected a number from",
         ),
     ] {
         let error = refused(options);

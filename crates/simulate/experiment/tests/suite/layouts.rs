@@ -443,7 +443,7 @@ fn what_cannot_be_laid_out_is_refused_by_key_and_value() {
     let plain =
         plain.replace("layout = \"flashblox\"", "").replace("a.csv\"", "a.csv\"\nchannels = 1");
     let error = answer(&folder, &plain, &[]).unwrap_err();
-    assert!(error.contains("`tenant[1].channels`: found without `[device]`"), "{error}");
+    assert!(error.contains("`tenant[1].channels`: found without devices"), "{error}");
 }
 
 #[test]

@@ -136,14 +136,14 @@ fn points_windows_and_settings_that_nothing_reads_are_refused_in_words() {
         ),
         (
             MrcOptions { size: Some(3), method: "shards-size".into(), ..plain() },
-            "`size`: found 3, expected",
+            "`size`: found `3`, expected",
         ),
         (
             MrcOptions { rate: Some(0.1), method: "exact".into(), ..plain() },
             "`rate`: found 0.1 with method `exact`, expected `shards` or `mini`",
         ),
-        (MrcOptions { rate: Some(2.0), ..plain() }, "`rate`: found 2"),
-        (MrcOptions { salts: 400, ..plain() }, "`salts`: found 400"),
+        (MrcOptions { rate: Some(2.0), ..plain() }, "`rate`: found `2.0`"),
+        (MrcOptions { salts: 400, ..plain() }, "`salts`: found `400`"),
     ];
     for (options, expected) in cases {
         let error = curves(&folder, &options).err().unwrap_or_default();

@@ -40,8 +40,8 @@ fn impossible_devices_are_refused_by_key_and_value() {
     let folder = folder("timed-refusal");
     let cases: [(&[(&str, &str)], &str); 15] = [
         (&[("device.cache.model", "fixd-latency")], "`device.cache.model`: found `fixd-latency`"),
-        (&[("device.cache.read", "1")], "`device.cache.read`: found 1, expected a number with a"),
-        (&[("device.cache.parallelism", "0")], "`device.cache.parallelism`: found 0, expected"),
+        (&[("device.cache.read", "1")], "`device.cache.read`: found `1`, expected a number with a"),
+        (&[("device.cache.parallelism", "0")], "`device.cache.parallelism`: found `0`, expected"),
         (&[("device.backing.rpms", "7200")], "`device.backing.rpms`: found an unknown key"),
         (&[("device.backing.average_seek", "40ms")], "`device.backing.average_seek`: found `40ms`"),
         (&[("device.backing.schedule", "elevator")], "expected one of fifo, sstf, scan, satf"),

@@ -39,8 +39,11 @@ fn answer(folder: &Folder, set: &[(&str, &str)]) -> Result<Value, String> {
 fn impossible_arrays_are_refused_by_key_and_value() {
     let folder = folder("array-refusal");
     let cases: [(&[(&str, &str)], &str); 6] = [
-        (&[("device.cache.count", "0")], "`device.cache.count`: found 0, expected a whole number"),
-        (&[("device.backing.count", "65")], "`device.backing.count`: found 65, expected"),
+        (
+            &[("device.cache.count", "0")],
+            "`device.cache.count`: found `0`, expected a whole number",
+        ),
+        (&[("device.backing.count", "65")], "`device.backing.count`: found `65`, expected"),
         (
             &[("device.cache.stripe", "64KiB")],
             "`device.cache.stripe`: found 64KiB for one device, expected `device.cache.count` of 2",

@@ -43,7 +43,7 @@ fn wrong_combinations_are_refused_by_key_with_what_was_expected() {
     let cases: [(&[(&str, &str)], &str); 13] = [
         (&[("device.ssd.model", "hdd-7200-2tb")], "`device.ssd.model`: found `hdd-7200-2tb`"),
         (&[("device.ssd.model", "icache-table2")], "nearest is `icache-table1`"),
-        (&[("device.ssd.channels", "0")], "`device.ssd.channels`: found 0, expected"),
+        (&[("device.ssd.channels", "0")], "`device.ssd.channels`: found `0`, expected"),
         (&[("device.ssd.chanels", "8")], "nearest is `channels`"),
         (&[("cache.block", "4KiB")], "found `4KiB`, expected `8KiB`, the page of `device.ssd`"),
         (&[("device.cache.model", "ram")], "found `[device.cache]` with `machine.system"),

@@ -52,7 +52,7 @@ fn impossible_stores_are_refused_by_key_with_what_was_expected() {
         (&[("flash.capacity", "1MiB")], "(what its tenants' volumes take) to"),
         (&[("flash.trim_evicted", "true")], "`flash.trim_evicted`: found with `machine.system"),
         (&[("machine.command", "2KiB")], "`machine.command`: found 2KiB, expected at least"),
-        (&[("machine.append_depth", "0")], "`machine.append_depth`: found 0, expected"),
+        (&[("machine.append_depth", "0")], "`machine.append_depth`: found `0`, expected"),
         (&[("machine.system", "tiered")], "found unknown key `machine.append_depth`"),
         (
             &[("device.backing.capacity", "3MiB")],

@@ -1,0 +1,70 @@
+//! The answers of `list`: what can stand in a stack file.
+//!
+//! For: what Python receives. Must never know: any scheme, device or format.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A policy, partitioner, layout, characterizer, separation or reclaim policy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SchemeEntry {
+    /// Its name in a stack file.
+    pub name: String,
+    /// What it does, in one sentence.
+    pub doc: String,
+    /// Where it comes from.
+    pub source: String,
+    /// What it requires beside the requests.
+    pub needs: Vec<String>,
+    /// Its settings.
+    pub settings: Vec<SettingEntry>,
+}
+
+/// A setting of a scheme, device or machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SettingEntry {
+    /// Its key in a stack file.
+    pub name: String,
+    /// What it means, in one sentence.
+    pub doc: String,
+    /// Unit of the value; `bytes` and `time` are written with their own.
+    pub unit: String,
+    /// Value where the key is absent, as text of a stack file.
+    pub default: String,
+    /// What is accepted, in words.
+    pub accepted: String,
+    /// Where the default or the meaning comes from.
+    pub source: String,
+}
+
+/// A trace format.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FormatEntry {
+    /// Its name.
+    pub name: String,
+    /// Its records and their units, in one sentence.
+    pub doc: String,
+    /// Where it comes from.
+    pub source: String,
+    /// Always empty: a format requires nothing.
+    pub needs: Vec<String>,
+    /// Options of reading.
+    pub settings: Vec<FormatOption>,
+    /// Whether files of the format can be written too.
+    pub writes: bool,
+    /// How the names of written files end.
+    pub suffixes: Vec<String>,
+    /// Options of writing.
+    pub write_settings: Vec<FormatOption>,
+}
+
+/// An option of a trace format.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FormatOption {
+    /// Its key in `format_options`.
+    pub name: String,
+    /// What it means and what is accepted, in one sentence.
+    pub doc: String,
+    /// Value where the key is absent; empty where there is none.
+    pub default: String,
+}

@@ -1,0 +1,125 @@
+//! The JSON schemas of all documents.
+//!
+//! For: the reference page, the schema file and the Python types, which are made from here. Must
+//! never know: where they are written. Descriptions are the comments of types and fields.
+
+use crate::characterize::CharacterizeAnswer;
+use crate::curves::CurvesAnswer;
+use crate::info::TraceInfo;
+use crate::plan::PlanAnswer;
+use crate::registry::{FormatEntry, SchemeEntry};
+use crate::run::RunAnswer;
+use crate::training::{ModelDescription, TrainAnswer};
+use crate::wa::AmplificationAnswer;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Map, Value};
+
+/// Makes the schema of one document.
+type Make = fn(&mut SchemaGenerator) -> Schema;
+
+/// The name of each document and how its schema is made.
+const DOCUMENTS: [(&str, Make); 11] = [
+    ("run", of::<RunAnswer>),
+    ("mrc", of::<CurvesAnswer>),
+    ("wa", of::<AmplificationAnswer>),
+    ("plan", of::<PlanAnswer>),
+    ("trace info", of::<TraceInfo>),
+    ("characterize", of::<CharacterizeAnswer>),
+    ("train", of::<TrainAnswer>),
+    ("model", of::<ModelDescription>),
+    ("list schemes", of::<Vec<SchemeEntry>>),
+    ("list devices", of::<Vec<SchemeEntry>>),
+    ("list formats", of::<Vec<FormatEntry>>),
+];
+
+fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+fn generator() -> SchemaGenerator {
+    SchemaSettings::draft2020_12().for_serialize().into_generator()
+}
+
+/// Every document and its schema, complete in itself.
+pub fn schemas() -> Vec<(&'static str, Schema)> {
+    let one = |(name, make): (&'static str, Make)| {
+        let mut generator = generator();
+        let mut schema = make(&mut generator);
+        let definitions = generator.take_definitions(true);
+        schema.insert("$defs".to_owned(), Value::Object(definitions));
+        (name, schema)
+    };
+    DOCUMENTS.map(one).into()
+}
+
+/// Every document and the schema that refers to its type in [`definitions`].
+pub fn documents() -> Vec<(&'static str, Schema)> {
+    let mut generator = generator();
+    DOCUMENTS.map(|(name, make)| (name, make(&mut generator))).into()
+}
+
+/// The schemas of all types, by name, in the order in which documents use them first.
+pub fn definitions() -> Map<String, Value> {
+    let mut generator = generator();
+    DOCUMENTS.iter().for_each(|(_, make)| {
+        make(&mut generator);
+    });
+    generator.take_definitions(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// Every object with properties inside a schema.
+    fn objects<'a>(name: &str, schema: &'a Value, found: &mut Vec<(String, &'a Value)>) {
+        if schema.get("properties").is_some() {
+            found.push((name.to_owned(), schema));
+        }
+        match schema {
+            Value::Object(map) => map.values().for_each(|inner| objects(name, inner, found)),
+            Value::Array(list) => list.iter().for_each(|inner| objects(name, inner, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_type_and_field_has_a_description() {
+        let definitions = definitions();
+        assert!(definitions.len() > 50, "found {}", definitions.len());
+        for (name, schema) in &definitions {
+            assert!(schema["description"].is_string(), "{name} has no description");
+            let mut found = Vec::new();
+            objects(name, schema, &mut found);
+            for (name, object) in found {
+                for (field, schema) in object["properties"].as_object().unwrap() {
+                    assert!(schema["description"].is_string(), "{name}.{field} has no description");
+                }
+            }
+        }
+    }
+
+    /// A second type of the same name would get a number at its end.
+    #[test]
+    fn names_are_unique() {
+        let definitions = definitions();
+        let numbered = definitions.keys().filter(|name| name.ends_with(|c: char| c.is_numeric()));
+        assert_eq!(numbered.collect::<Vec<_>>(), [""; 0]);
+        let documents: BTreeSet<&str> = documents().iter().map(|(name, _)| *name).collect();
+        assert_eq!(documents.len(), DOCUMENTS.len());
+    }
+
+    #[test]
+    fn a_schema_is_complete_in_itself() {
+        for (name, schema) in schemas() {
+            let text = schema.as_value().to_string();
+            let definitions = schema.get("$defs").and_then(Value::as_object).unwrap();
+            for part in text.split("\"#/$defs/").skip(1) {
+                let used = part.split('"').next().unwrap_or_default();
+                assert!(definitions.contains_key(used), "{name} lacks {used}");
+            }
+        }
+    }
+}
