@@ -94,7 +94,7 @@ class Application:
         """Do the work that is captured."""
         raise NotImplementedError
 
-    def pause(self, rng: random.Random, per_second: float) -> None:
+    def wait_turn(self, rng: random.Random, per_second: float) -> None:
         """Wait for the next operation of a worker; 0 per second does not wait."""
         if per_second > 0.0:
             time.sleep(max(0.0, min(rng.expovariate(per_second), self.left())))

@@ -71,7 +71,7 @@ class Mail(Application):
         weights = [getattr(self, kind) for kind in KINDS]
         serial = 10**9 * (number + 1) + 10**7 * self.place.phase
         while self.left() > 0:
-            self.pause(rng, self.per_second / self.workers)
+            self.wait_turn(rng, self.per_second / self.workers)
             box = self.box(popular.draw(rng))
             kind = rng.choices(KINDS, weights)[0]
             serial += 1

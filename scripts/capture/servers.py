@@ -95,7 +95,7 @@ class File(Application):
         popular = Zipf(self.files, self.alpha, self.place.seed)
         weights = [getattr(self, kind) for kind in KINDS]
         while self.left() > 0:
-            self.pause(rng, self.per_second / self.workers)
+            self.wait_turn(rng, self.per_second / self.workers)
             path = self.path(popular.draw(rng))
             kind = rng.choices(KINDS, weights)[0]
             try:

@@ -26,7 +26,7 @@ pub struct CacheSpec {
     pub model: Option<ModelFile>,
     /// Models by kind of workload, for policies that decide by one.
     pub kinds: KindsSpec,
-    /// Which channels hold whose blocks.
+    /// Which channels hold which tenant's blocks.
     pub layout: Scheme,
     /// Where writes go.
     pub write: WriteMode,
