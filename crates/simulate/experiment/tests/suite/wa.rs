@@ -277,7 +277,7 @@ fn what_cannot_be_is_refused_in_words() {
             WaOptions { separations: words("{name = \"none\", x = 1}"), ..base() },
             &["separation `none`", "x"],
         ),
-        (WaOptions { superblock: "6000B".to_owned(), ..base() }, &["`superblock`", "`6000B`"]),
+        (WaOptions { superblock: "6000B".to_owned(), ..base() }, &["`superblock`", "`6kB`"]),
         (
             WaOptions { superblock: "1MiB".to_owned(), ..base() },
             &["`superblock`: found 1MiB, of which a drive of 64 pages has 0, expected more than"],
