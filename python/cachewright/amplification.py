@@ -9,13 +9,16 @@ was repeated: its number flatters it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright import documents, words
+from cachewright.answers import AmplificationAnswer, AmplificationCase, Classifier
+from cachewright.load import table
+from cachewright.record import values
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,12 +26,18 @@ if TYPE_CHECKING:
     from cachewright.spec import PathLike
 
 RESULT_FILE = "wa.json"
-Case = dict[str, Any]
-# What the rest reads without asking whether it is there.
-_KEYS = {"name": str, "tenants": list, "cases": list, "warnings": list}
+Case = AmplificationCase
 DAGGER = "†"
 _NESTED = ("series", "streams", "erases", "classifier", "learning", "training")
-MEASURES = ("accuracy", "precision", "recall", "f1", "majority", "called_short", "were_short")
+MEASURES: tuple[tuple[str, Callable[[Classifier], float | None]], ...] = (
+    ("accuracy", lambda found: found.accuracy),
+    ("precision", lambda found: found.precision),
+    ("recall", lambda found: found.recall),
+    ("f1", lambda found: found.f1),
+    ("majority", lambda found: found.majority),
+    ("called_short", lambda found: found.called_short),
+    ("were_short", lambda found: found.were_short),
+)
 # A terabyte, as drives are sold.
 TERABYTE = 10**12
 
@@ -37,12 +46,17 @@ TERABYTE = 10**12
 class Amplification:
     """What `wa` returns.
 
-    `document` is the whole result as in `wa.json`; `path` is the result folder, if one was written.
-    The frames are made when first asked for.
+    `answer` is the whole result by attributes (docs/result.md), `path` the result folder, if any was
+    written. The frames are made when first asked for.
     """
 
-    document: dict[str, Any]
+    answer: AmplificationAnswer
     path: Path | None = None
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The whole result as in `wa.json`."""
+        return table(self.answer)
 
     @staticmethod
     def load(path: PathLike) -> Amplification:
@@ -50,20 +64,19 @@ class Amplification:
 
         Errors: `SpecError` when there is no readable result, or one of another version.
         """
-        folder = Path(path)
-        return Amplification(
-            documents.read(folder / RESULT_FILE, "a result of `wa`", _KEYS), folder
-        )
+        file = Path(path) / RESULT_FILE
+        found = documents.read(AmplificationAnswer, file, "a result of `wa`")
+        return Amplification(found, file.parent)
 
     @property
     def name(self) -> str:
         """The stack's name."""
-        return str(self.document["name"])
+        return self.answer.name
 
     @property
     def warnings(self) -> list[str]:
         """What to know before believing the numbers."""
-        return list(self.document["warnings"])
+        return list(self.answer.warnings)
 
     @cached_property
     def cases(self) -> pl.DataFrame:
@@ -74,12 +87,12 @@ class Amplification:
         """
         rows = [
             {
-                **{key: item for key, item in case.items() if key not in _NESTED},
-                **{f"erases_{key}": item for key, item in case["erases"].items()},
-                **{key: (case["classifier"] or {}).get(key) for key in MEASURES},
+                **{key: item for key, item in values(case).items() if key not in _NESTED},
+                **{f"erases_{key}": item for key, item in values(case.erases).items()},
+                **{name: of(case.classifier) if case.classifier else None for name, of in MEASURES},
                 "meta_miss_share": miss_share(case),
             }
-            for case in self.document["cases"]
+            for case in self.answer.cases
         ]
         return documents.frame(rows)
 
@@ -92,7 +105,7 @@ class Amplification:
         """
         rows = [
             {**_scheme(case), **row}
-            for case in self.document["cases"]
+            for case in self.answer.cases
             for row in accuracy_over_time(case)
         ]
         return documents.frame(rows)
@@ -108,8 +121,8 @@ class Amplification:
                 "flash_pages": flash,
                 "write_amplification": flash / user if user else None,
             }
-            for case in self.document["cases"]
-            for end, user, flash in case["series"]
+            for case in self.answer.cases
+            for end, user, flash in case.series
         ]
         return documents.frame(rows)
 
@@ -117,9 +130,9 @@ class Amplification:
     def streams(self) -> pl.DataFrame:
         """One row per case and stream: pages from the host and moved pages placed on it."""
         rows = [
-            {**_scheme(case), **{key: item for key, item in stream.items() if key != "lifetimes"}}
-            for case in self.document["cases"]
-            for stream in case["streams"]
+            {**_scheme(case), **{k: held for k, held in values(stream).items() if k != "lifetimes"}}
+            for case in self.answer.cases
+            for stream in case.streams
         ]
         return documents.frame(rows)
 
@@ -133,20 +146,20 @@ class Amplification:
         rows = [
             {
                 **_scheme(case),
-                "stream": stream["stream"],
+                "stream": stream.stream,
                 "most_pages": most,
                 "user_pages": user,
                 "moved_pages": moved,
             }
-            for case in self.document["cases"]
-            for stream in case["streams"]
-            for most, user, moved in stream["lifetimes"]
+            for case in self.answer.cases
+            for stream in case.streams
+            for most, user, moved in stream.lifetimes or ()
         ]
         return documents.frame(rows)
 
     def best(self) -> Case:
-        """Return the case document with the lowest write amplification; bounds do not count."""
-        return best_case(self.document["cases"])
+        """Return the case with the lowest write amplification; bounds do not count."""
+        return best_case(self.answer.cases)
 
     def report(self, path: PathLike, figures: Sequence[str] = ()) -> Path:
         """Write a self-contained HTML report to `path` and return it.
@@ -160,63 +173,60 @@ class Amplification:
 
     def __repr__(self) -> str:
         best = self.best()
-        top = f"best {label(best)}: {words.significant(best['write_amplification'], 4)}"
-        return f"Amplification({self.name!r}, {len(self.document['cases'])} cases, {top})"
+        top = f"best {label(best)}: {words.significant(best.write_amplification, 4)}"
+        return f"Amplification({self.name!r}, {len(self.answer.cases)} cases, {top})"
 
 
 def best_case(cases: Sequence[Case]) -> Case:
     """Return the case with the fewest flash writes; bounds only when there is nothing else."""
-    return min(cases, key=lambda c: (c["bound"], c["write_amplification"], c["case"]))
+    return min(cases, key=lambda c: (c.bound, c.write_amplification, c.case))
 
 
-def by_op(document: dict[str, Any]) -> list[tuple[float, list[Case]]]:
+def by_op(answer: AmplificationAnswer) -> list[tuple[float, list[Case]]]:
     """Return the cases of each over-provisioning, the fewest flash writes first."""
     found: dict[float, list[Case]] = {}
-    for case in sorted(document["cases"], key=lambda c: (c["write_amplification"], c["case"])):
-        found.setdefault(case["op"], []).append(case)
+    for case in sorted(answer.cases, key=lambda c: (c.write_amplification, c.case)):
+        found.setdefault(case.op, []).append(case)
     return sorted(found.items())
 
 
 def label(case: Case) -> str:
     """Return a case's schemes in a few words, a bound told apart, a flattered one marked."""
-    return f"{separation(case)}, {case['reclaim']}"
+    return f"{separation(case)}, {case.reclaim}"
 
 
 def separation(case: Case) -> str:
     """Return a case's separation, a bound told apart, a flattered one marked."""
-    bound = " (bound)" if case["bound"] else ""
-    return f"{case['separation']}{bound}{f' {DAGGER}' if case['flattered'] else ''}"
+    bound = " (bound)" if case.bound else ""
+    return f"{case.separation}{bound}{f' {DAGGER}' if case.flattered else ''}"
 
 
 def predicting(cases: Sequence[Case]) -> list[Case]:
     """Return the cases whose separation predicts lifetimes and was judged."""
-    return [case for case in cases if case["classifier"] and case["classifier"]["judged"]]
+    return [case for case in cases if case.classifier and case.classifier.judged]
 
 
 def miss_share(case: Case) -> float | None:
     """Return the share of look-ups of metadata that read flash; None where there are none."""
-    learning = case["learning"]
-    return learning["meta_miss_share"] if learning and learning["meta_lookups"] else None
+    learning = case.learning
+    return learning.meta_miss_share if learning and learning.meta_lookups else None
 
 
-def dram(document: dict[str, Any], case: Case) -> str:
+def dram(answer: AmplificationAnswer, case: Case) -> str:
     """Return the memory that a scheme's state of pages takes per terabyte of the drive."""
-    key = "memory_bytes_per_page" if "memory_bytes_per_page" in case else "metadata_bytes_per_page"
-    per_page = float(case[key])
-    return words.size(per_page * TERABYTE / float(document["page_bytes"]))
+    return words.size(case.memory_bytes_per_page * TERABYTE / answer.page_bytes)
 
 
-def thresholds(classifier: dict[str, Any]) -> str:
+def thresholds(classifier: Classifier) -> str:
     """Return the least, middle and most lifetime that was called short, in host page writes."""
-    found = classifier.get("threshold") or {}
-    values = [found.get(key) for key in ("min", "median", "max")]
-    return " / ".join(words.count(value) for value in values)
+    found = classifier.threshold
+    return " / ".join(words.count(value) for value in (found.min, found.median, found.max))
 
 
 def accuracy_over_time(case: Case) -> list[dict[str, Any]]:
     """Return the parts of a case's run with their counts, accuracy and that of all so far."""
     rows, right, judged = [], 0, 0
-    for at, threshold, *counts in (case["classifier"] or {}).get("parts", []):
+    for at, threshold, *counts in case.classifier.parts if case.classifier else ():
         short_right, short_wrong, long_right, long_wrong = counts
         part = sum(counts)
         right, judged = right + short_right + long_right, judged + part
@@ -234,26 +244,32 @@ def accuracy_over_time(case: Case) -> list[dict[str, Any]]:
     return rows
 
 
-def drive_sentence(document: dict[str, Any]) -> str:
+def drive_sentence(answer: AmplificationAnswer) -> str:
     """Return the drive in one sentence: size, where that comes from, what was written."""
-    size = words.size(document["logical_pages"] * document["page_bytes"])
-    scale = "scaled to what is live at once" if document["capacity"] == "live" else None
-    origin = (scale or "scaled to what is written") if document["scaled"] else "as asked"
-    load = f", after a load of {words.count(document['load_pages'])}"
+    size = words.size(answer.logical_pages * answer.page_bytes)
+    scale = "scaled to what is live at once" if answer.capacity == "live" else None
+    origin = (scale or "scaled to what is written") if answer.scaled else "as asked"
+    load = f", after a load of {words.count(answer.load_pages)}"
     return (
-        f"drive of {size} ({origin}), superblocks of {words.size(document['superblock_bytes'])}, "
-        f"{words.count(document['user_pages'])} pages of "
-        f"{words.size(document['page_bytes'])} written "
-        f"({words.significant(document['drive_writes'])} drive writes"
-        f"{_looped(document)})"
-        f"{load if document['load_pages'] else ''}"
+        f"drive of {size} ({origin}), superblocks of {words.size(answer.superblock_bytes)}, "
+        f"{words.count(answer.user_pages)} pages of "
+        f"{words.size(answer.page_bytes)} written "
+        f"({words.significant(answer.drive_writes)} drive writes"
+        f"{_looped(answer)})"
+        f"{load if answer.load_pages else ''}"
     )
 
 
-def _looped(document: dict[str, Any]) -> str:
-    rounds = words.significant(document["rounds"])
-    return f", the trace repeated {rounds} times" if document["looped"] else ""
+def _looped(answer: AmplificationAnswer) -> str:
+    rounds = words.significant(answer.rounds)
+    return f", the trace repeated {rounds} times" if answer.looped else ""
 
 
 def _scheme(case: Case) -> dict[str, Any]:
-    return {key: case[key] for key in ("case", "separation", "reclaim", "op", "bound")}
+    return {
+        "case": case.case,
+        "separation": case.separation,
+        "reclaim": case.reclaim,
+        "op": case.op,
+        "bound": case.bound,
+    }

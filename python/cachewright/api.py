@@ -15,6 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from cachewright import _native
 from cachewright.amplification import Amplification
+from cachewright.answers import (
+    AmplificationAnswer,
+    CurvesAnswer,
+    PlanAnswer,
+    RunAnswer,
+    TraceInfo,
+)
+from cachewright.load import load as load_answer
 from cachewright.policies import Finder, check_name
 from cachewright.result import Curves, Result
 from cachewright.source import TraceLike, TraceOptions, opened
@@ -159,7 +167,7 @@ def _run_stack(
         load=finder.load,
         progress=progress,
     )
-    return Result(json.loads(text), folder)
+    return Result(load_answer(RunAnswer, json.loads(text)), folder)
 
 
 def simulate(
@@ -243,7 +251,7 @@ def mrc(
         force=force,
         progress=progress,
     )
-    return Curves(json.loads(text), folder)
+    return Curves(load_answer(CurvesAnswer, json.loads(text)), folder)
 
 
 def segments(
@@ -288,12 +296,12 @@ def plan(
     force: bool = False,
     threads: int = 0,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> PlanAnswer:
     """Return the smallest cache that meets the goals of a stack's tenants.
 
     At least one tenant has a goal; the others take part and get what the partitioner leaves them.
     `partitions` are names; without them every partitioner that keeps goals is tried, and `hull`,
-    `equal` and `shared` beside them. The document names `smallest_blocks` (each tenant with a goal
+    `equal` and `shared` beside them. The answer has `smallest_blocks` (each tenant with a goal
     alone in a cache just large enough, added up), `tenants` (goal, blocks needed alone, best hit
     ratio of any cache), `partitions` (for each the smallest cache under which the replay meets all
     goals, its quotas at the end, the hit ratios, and the sizes tried) and `best`, the partitioner
@@ -314,8 +322,7 @@ def plan(
         force=force,
         progress=progress,
     )
-    found: dict[str, Any] = json.loads(text)
-    return found
+    return load_answer(PlanAnswer, json.loads(text))
 
 
 def wa(
@@ -379,12 +386,10 @@ def wa(
         out=None if folder is None else os.fspath(folder),
         progress=progress,
     )
-    return Amplification(json.loads(text), folder)
+    return Amplification(load_answer(AmplificationAnswer, json.loads(text)), folder)
 
 
-def info(
-    trace: TraceLike, *, block: str = "4KiB", progress: Progress | None = None
-) -> dict[str, Any]:
+def info(trace: TraceLike, *, block: str = "4KiB", progress: Progress | None = None) -> TraceInfo:
     """Return what a trace holds: requests, sizes, rate, working set, re-use, per volume.
 
     `trace` is a path, a frame, or a `Trace` that also says how to read it. `block` is the unit of
@@ -400,9 +405,9 @@ def info(
         volume=found.how.volume,
         progress=progress,
     )
-    document: dict[str, Any] = json.loads(text)
+    document = json.loads(text)
     document["path"] = found.name
-    return document
+    return load_answer(TraceInfo, document)
 
 
 def list_policies() -> list[dict[str, Any]]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cachewright import _native, words
 from cachewright._native import SpecError
+from cachewright.answers import CharacterizeAnswer
+from cachewright.load import load
 from cachewright.source import PathLike, TraceLike, opened
 
 if TYPE_CHECKING:
@@ -26,12 +28,12 @@ def characterize(
     every: str = EVERY,
     model: PathLike | bytes | None = None,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> CharacterizeAnswer:
     """Return what ran in each period of a trace.
 
     `trace` is a path, a frame, or a `Trace`. `every` is a duration, a number of reads and writes,
     or `auto`: a round duration that cuts the trace into some tens of periods, for which it is read
-    twice; `every` of the document is the one used. Each period has counts, `read_share`,
+    twice; `every` of the answer is the one used. Each period has counts, `read_share`,
     `mean_bytes`, `working_set_bytes`, the shares of requests and of bytes that are sequential,
     overlapped, strided and random (`classes`, `class_bytes`), and with a `model` (`train kinds`
     writes them) what its volumes' last 1,000 requests were judged to be (`judged`). Errors:
@@ -48,9 +50,9 @@ def characterize(
         model=None if model is None else _content(model),
         progress=progress,
     )
-    document: dict[str, Any] = json.loads(text)
+    document = json.loads(text)
     document["path"] = found.name
-    return document
+    return load(CharacterizeAnswer, document)
 
 
 def _content(model: PathLike | bytes) -> bytes:

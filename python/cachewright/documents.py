@@ -1,35 +1,37 @@
 """Result documents: read back from a folder, and made into polars frames.
 
-For: what `Result` and `Amplification` share. Must never know: what a document means, beyond the
-keys that its reader names. A document of another version is refused: its numbers may mean something
+For: what `Result`, `Curves` and `Amplification` share. Must never know: what a document means. A
+document of another version is refused: its numbers may mean something
 else.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cachewright import words
 from cachewright._native import Error, SpecError, __version__
+from cachewright.load import load
+from cachewright.record import Record, values
 
 if TYPE_CHECKING:
     import polars as pl
 
+T = TypeVar("T")
 VERSION = "cachewright"
-_KINDS: dict[type, str] = {dict: "table", list: "list", str: "text"}
 # What of a version must be the same: 0.1 of 0.1.7.
 _SAME = 2
-_NAMES = ("tenants", "cases")
+NAME = "name"
 
 
-def read(file: Path, expected: str, keys: Mapping[str, type]) -> dict[str, Any]:
-    """Return the document in `file`, which was written by this version and has `keys`.
+def read(kind: type[T], file: Path, expected: str) -> T:
+    """Return the document in `file`, which was written by this version.
 
-    Errors: `SpecError`, naming the file, what was found and what was `expected`.
+    Errors: `SpecError`, naming the file, the place in it, what was found and what was `expected`.
     """
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
@@ -45,16 +47,16 @@ def read(file: Path, expected: str, keys: Mapping[str, type]) -> dict[str, Any]:
             f"{file}: found a result of version `{_plain(found)}`, expected one of version "
             f"{__version__}; run the command again"
         )
-    for key, kind in keys.items():
-        if not isinstance(document.get(key), kind):
-            raise SpecError(f"{file}: found no {_KINDS[kind]} `{key}`, expected {expected}")
-    with whole(file):
-        for name in _names(document):
-            if name != _plain(name):
-                raise SpecError(
-                    f"{file}: found the name `{_plain(name)}`, expected no control characters in it"
-                )
-    return document
+    try:
+        found = load(kind, document, "result")
+    except SpecError as error:
+        raise SpecError(f"{file}: {error}; expected {expected}") from None
+    for name in _names(found):
+        if name != _plain(name):
+            raise SpecError(
+                f"{file}: found the name `{_plain(name)}`, expected no control characters in it"
+            )
+    return found
 
 
 @contextmanager
@@ -76,13 +78,16 @@ def whole(file: Path) -> Iterator[None]:
         ) from error
 
 
-def _names(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names that figures show: of the stack and of its tenants."""
-    yield str(document.get("name", ""))
-    for key in _NAMES:
-        for line in document.get(key, []):
-            yield str(line.get("name", ""))
-            yield from (str(one["name"]) for one in line.get("tenants", []))
+def _names(value: object) -> Iterator[str]:
+    """Yield the names of a record and of all records in it: those of figures and tables."""
+    if isinstance(value, Record):
+        for key, held in values(value).items():
+            if key == NAME and isinstance(held, str):
+                yield held
+            yield from _names(held)
+    elif isinstance(value, tuple) and value and isinstance(value[0], Record):
+        for one in value:
+            yield from _names(one)
 
 
 def _plain(text: str) -> str:

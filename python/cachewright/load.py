@@ -1,24 +1,25 @@
-"""Documents as classes: built from parsed JSON, and written back.
+"""Documents as records: built from parsed JSON, and written back.
 
 For: readers of answers that want attributes which a type checker knows. Must never know: any class
 or key. A number in a document is refused where the class has an integer; an integer is accepted as
-a number. A key that the class does not have is refused.
+a number. A key that the class does not have is refused. The place of a value that is refused is
+put together only then.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, TypeVar
 
 from cachewright._native import SpecError
+from cachewright.record import Record, fields_of, values
 
 T = TypeVar("T")
-# Builds a value of one type; the text says where it stands.
-_Build = Callable[[object, str], Any]
+# Builds a value of one type, or raises `_Refused`.
+_Build = Callable[[Any], Any]
 
 _WORDS: dict[type, str] = {
     str: "text",
@@ -30,33 +31,36 @@ _WORDS: dict[type, str] = {
 }
 
 
+class _Refused(Exception):
+    """A value that does not fit: its place below the value that is built, and why."""
+
+    def __init__(self, place: str, why: str) -> None:
+        super().__init__(why)
+        self.place, self.why = place, why
+
+    def below(self, place: str) -> _Refused:
+        return _Refused(place + self.place, self.why)
+
+
 def load(kind: type[T], value: object, where: str = "document") -> T:
-    """Return parsed JSON as an object of a class of `cachewright.answers`.
+    """Return parsed JSON as a record of a class of `cachewright.answers`.
 
     Errors: `SpecError`, which says where in the document, what was found and what was expected.
     """
-    shape: Any = kind
-    found: T = _builder(shape)(value, where)
+    found: T = _built(_builder(typing.cast(Any, kind)), value, where)
     return found
 
 
 def load_all(kind: type[T], value: object, where: str = "document") -> tuple[T, ...]:
-    """Return a parsed JSON list as objects of one class. Errors: like `load`."""
-    shape: Any = kind
-    found: tuple[T, ...] = _items(_builder(shape))(value, where)
+    """Return a parsed JSON list as records of one class. Errors: like `load`."""
+    found: tuple[T, ...] = _built(_items(_builder(typing.cast(Any, kind))), value, where)
     return found
 
 
 def dump(value: object) -> object:
     """Return what `load` or `load_all` built as JSON values; absent keys are absent again."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        keys = dataclasses.fields(value)
-        pairs = ((key, getattr(value, key.name)) for key in keys)
-        return {
-            key.name: dump(held)
-            for key, held in pairs
-            if held is not None or not key.metadata.get("absent")
-        }
+    if isinstance(value, Record):
+        return table(value)
     if isinstance(value, Mapping):
         return {name: dump(held) for name, held in value.items()}
     if isinstance(value, tuple | list):
@@ -64,17 +68,39 @@ def dump(value: object) -> object:
     return value
 
 
-def _refuse(where: str, value: object, expected: str) -> SpecError:
+def table(record: Record) -> dict[str, Any]:
+    """Return a record as JSON values by field."""
+    return {name: dump(held) for name, held in values(record).items()}
+
+
+def _built(build: _Build, value: object, where: str) -> Any:
+    try:
+        return build(value)
+    except _Refused as refused:
+        raise SpecError(f"{where}{refused.place}: {refused.why}") from None
+
+
+def _other(value: object, expected: str) -> _Refused:
     kind = "null" if value is None else _WORDS.get(type(value), type(value).__name__)
-    return SpecError(f"{where}: found {kind}, expected {expected}")
+    return _Refused("", f"found {kind}, expected {expected}")
+
+
+def _first_refused(pairs: Iterable[tuple[str, _Build, object]]) -> _Refused:
+    """Return why the first value that does not fit is refused, with its place."""
+    for place, build, value in pairs:
+        try:
+            build(value)
+        except _Refused as refused:
+            return refused.below(place)
+    raise AssertionError("a value that was refused is accepted")
 
 
 @cache
 def _builder(kind: Any) -> _Build:
     """Return what builds values of a type as annotations write it."""
     if kind is Any:
-        return lambda value, _: value
-    if dataclasses.is_dataclass(kind):
+        return lambda value: value
+    if isinstance(kind, type) and issubclass(kind, Record):
         return _record(kind)
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
     if origin in {types.UnionType, typing.Union}:
@@ -91,63 +117,78 @@ def _builder(kind: Any) -> _Build:
 def _plain(kind: type) -> _Build:
     accepted = (int, float) if kind is float else (kind,)
 
-    def build(value: object, where: str) -> Any:
-        if isinstance(value, accepted) and isinstance(value, bool) == (kind is bool):
+    def build(value: Any) -> Any:
+        if type(value) in accepted:
             return value
-        raise _refuse(where, value, _WORDS[kind])
+        raise _other(value, _WORDS[kind])
 
     return build
 
 
 def _nullable(inner: _Build) -> _Build:
-    return lambda value, where: None if value is None else inner(value, where)
+    return lambda value: None if value is None else inner(value)
 
 
 def _items(inner: _Build) -> _Build:
-    def build(value: object, where: str) -> Any:
+    def build(value: Any) -> Any:
         if not isinstance(value, list):
-            raise _refuse(where, value, "a list")
-        return tuple(inner(held, f"{where}[{at}]") for at, held in enumerate(value))
+            raise _other(value, "a list")
+        try:
+            return tuple(map(inner, value))
+        except _Refused:
+            pairs = ((f"[{at}]", inner, held) for at, held in enumerate(value))
+            raise _first_refused(pairs) from None
 
     return build
 
 
 def _row(parts: list[_Build]) -> _Build:
-    def build(value: object, where: str) -> Any:
+    def build(value: Any) -> Any:
         if not isinstance(value, list):
-            raise _refuse(where, value, "a list")
+            raise _other(value, "a list")
         if len(value) != len(parts):
-            raise SpecError(f"{where}: found {len(value)} values, expected {len(parts)}")
-        each = enumerate(zip(parts, value, strict=True))
-        return tuple(part(held, f"{where}[{at}]") for at, (part, held) in each)
+            raise _Refused("", f"found {len(value)} values, expected {len(parts)}")
+        try:
+            return tuple(part(held) for part, held in zip(parts, value, strict=True))
+        except _Refused:
+            each = enumerate(zip(parts, value, strict=True))
+            raise _first_refused((f"[{at}]", part, held) for at, (part, held) in each) from None
 
     return build
 
 
 def _names(inner: _Build) -> _Build:
-    def build(value: object, where: str) -> Any:
+    def build(value: Any) -> Any:
         if not isinstance(value, dict):
-            raise _refuse(where, value, "an object")
-        return {name: inner(held, f"{where}.{name}") for name, held in value.items()}
+            raise _other(value, "an object")
+        try:
+            return {name: inner(held) for name, held in value.items()}
+        except _Refused:
+            pairs = ((f".{name}", inner, held) for name, held in value.items())
+            raise _first_refused(pairs) from None
 
     return build
 
 
-def _record(kind: Any) -> _Build:
+def _record(kind: type[Record]) -> _Build:
     hints = typing.get_type_hints(kind)
-    inner = {key.name: _builder(hints[key.name]) for key in dataclasses.fields(kind)}
-    required = [key.name for key in dataclasses.fields(kind) if key.default is dataclasses.MISSING]
+    inner = {name: _builder(hints[name]) for name in fields_of(kind)}
+    required = {name for name in inner if not hasattr(kind, name)}
 
-    def build(value: object, where: str) -> Any:
+    def build(value: Any) -> Any:
         if not isinstance(value, dict):
-            raise _refuse(where, value, "an object")
-        missing = [name for name in required if name not in value]
-        if missing:
-            raise SpecError(f"{where}: found no key `{missing[0]}`, expected one")
-        unknown = [name for name in value if name not in inner]
-        if unknown:
-            text = f"{where}: found key `{unknown[0]}`, which `{kind.__name__}` does not have"
-            raise SpecError(text)
-        return kind(**{name: inner[name](held, f"{where}.{name}") for name, held in value.items()})
+            raise _other(value, "an object")
+        if not required <= value.keys():
+            missing = next(name for name in inner if name in required and name not in value)
+            raise _Refused("", f"found no key `{missing}`, expected one")
+        if not value.keys() <= inner.keys():
+            unknown = next(name for name in value if name not in inner)
+            text = f"found key `{unknown}`, which `{kind.__name__}` does not have"
+            raise _Refused("", text)
+        try:
+            return kind.of({name: inner[name](held) for name, held in value.items()})
+        except _Refused:
+            pairs = ((f".{name}", inner[name], held) for name, held in value.items())
+            raise _first_refused(pairs) from None
 
     return build

@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright import documents, words
+from cachewright.answers import Case, CurvesAnswer, RunAnswer
+from cachewright.load import table
+from cachewright.record import Record, values
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,16 +28,6 @@ ALL = "all"
 RESULT_FILE = "result.json"
 CURVES_FILE = "mrc.json"
 SERIES_FILE = "series.parquet"
-# What the rest reads without asking whether it is there.
-_KEYS = {
-    "name": str,
-    "spec": dict,
-    "workload": dict,
-    "tenants": list,
-    "varied": list,
-    "cases": list,
-}
-_CURVES_KEYS = {"name": str, "spec": dict, "tenants": list, "curves": list, "notes": list}
 _SERIES = ("case", "window", "time_ns", "tenant", "accesses", "hits")
 _SERIES_BLOCKS = ("occupancy_blocks", "quota_blocks")
 _ROOMS = ("own_blocks", "common_blocks", "elsewhere_blocks")
@@ -46,12 +39,17 @@ STATES = ("none", "supply", "demand", "stable")
 class Result:
     """What `run`, `compare` and `simulate` return.
 
-    `document` is the whole result as in `result.json`; `path` is the result folder, if one was
+    `answer` is the whole result by attributes (docs/result.md), `path` the result folder, if any was
     written. The frames are made when first asked for.
     """
 
-    document: dict[str, Any]
+    answer: RunAnswer
     path: Path | None = None
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The whole result as in `result.json`."""
+        return table(self.answer)
 
     @staticmethod
     def load(path: PathLike) -> Result:
@@ -59,24 +57,24 @@ class Result:
 
         Errors: `SpecError` when there is no readable result, or one of another version.
         """
-        folder = Path(path)
-        expected = "a result of `run` or `compare`"
-        return Result(documents.read(folder / RESULT_FILE, expected, _KEYS), folder)
+        file = Path(path) / RESULT_FILE
+        found = documents.read(RunAnswer, file, "a result of `run` or `compare`")
+        return Result(found, file.parent)
 
     @property
     def name(self) -> str:
         """The stack's name."""
-        return str(self.document["name"])
+        return self.answer.name
 
     @property
     def settings(self) -> dict[str, Any]:
         """The stack in full, with every default resolved."""
-        return dict(self.document["spec"])
+        return dict(self.answer.spec)
 
     @property
     def varied(self) -> list[str]:
         """The dotted keys that differ between cases."""
-        return list(self.document["varied"])
+        return list(self.answer.varied)
 
     @cached_property
     def cases(self) -> pl.DataFrame:
@@ -85,8 +83,8 @@ class Result:
         A drive under the cache has its numbers as `flash_user_pages` and so on.
         """
         rows = [
-            {**case_keys(case), **capacity(case), **case["total"], **flash(case)}
-            for case in self.document["cases"]
+            {**case_keys(case), **capacity(case), **values(case.total), **flash(case)}
+            for case in self.answer.cases
         ]
         return documents.frame(rows)
 
@@ -94,9 +92,9 @@ class Result:
     def tenants(self) -> pl.DataFrame:
         """One row per case and tenant: the case's settings, `tenant`, all counts, quota."""
         rows = [
-            {**case_keys(case), "tenant": tenant["name"], **_without_name(tenant)}
-            for case in self.document["cases"]
-            for tenant in case["tenants"]
+            {**case_keys(case), "tenant": tenant.name, **without_name(tenant)}
+            for case in self.answer.cases
+            for tenant in case.tenants
         ]
         return documents.frame(rows)
 
@@ -111,9 +109,9 @@ class Result:
         from cachewright import timing
 
         rows = [
-            {**case_keys(case), "tenant": line["name"], **timing.flat(line)}
-            for case in self.document["cases"]
-            if timing.is_timed(case)
+            {**case_keys(case), "tenant": line.name, **timing.flat(line)}
+            for case in self.answer.cases
+            if case.timing
             for line in timing.lines(case)
         ]
         return documents.frame(rows)
@@ -122,8 +120,8 @@ class Result:
     def workload(self) -> pl.DataFrame:
         """One row per tenant: requests by kind, bytes, distinct blocks, span, skipped records."""
         rows = [
-            {**tenant, "skipped_examples": "\n".join(tenant.get("skipped_examples", []))}
-            for tenant in self.document["tenants"]
+            {**values(tenant), "skipped_examples": "\n".join(tenant.skipped_examples)}
+            for tenant in self.answer.tenants
         ]
         return documents.frame(rows)
 
@@ -133,9 +131,9 @@ class Result:
         import polars as pl
 
         rows = [
-            (curve["tenant"], int(point[0]), float(point[1]))
-            for curve in self.document.get("curves", [])
-            for point in curve["points"]
+            (curve.tenant, size, miss)
+            for curve in self.answer.curves
+            for size, miss in curve.points
         ]
         schema = {"tenant": pl.String, "size_blocks": pl.UInt64, "miss_ratio": pl.Float64}
         return pl.DataFrame(rows, schema=schema, orient="row")
@@ -150,7 +148,7 @@ class Result:
         """
         import polars as pl
 
-        names = [tenant["name"] for tenant in self.document["tenants"]]
+        names = [tenant.name for tenant in self.answer.tenants]
         codes = [*range(len(names)), ALL_TENANTS]
         frame = self._series_rows()
         return frame.with_columns(
@@ -166,11 +164,11 @@ class Result:
         Columns: `case`, `window`, `time_ns` (its end), `tenant`, `requests`, `bytes`.
         """
         rows = [
-            (case["case"], window, (window + 1) * found["window_ns"], tenant["name"], *counted)
-            for case in self.document["cases"]
-            if (found := case.get("timing", {}).get("throughput"))
-            for tenant in found["tenants"]
-            for window, counted in enumerate(tenant["series"])
+            (case.case, window, (window + 1) * found.window_ns, tenant.name, *counted)
+            for case in self.answer.cases
+            if case.timing and (found := case.timing.throughput)
+            for tenant in found.tenants
+            for window, counted in enumerate(tenant.series)
         ]
         return _windows(rows, ("requests", "bytes"))
 
@@ -183,16 +181,16 @@ class Result:
         """
         rows = [
             (
-                case["case"],
+                case.case,
                 window,
-                held["time_ns"],
-                tenant["name"],
-                *(held[room][at] for room in _ROOMS),
+                held.time_ns,
+                tenant.name,
+                *(held.own_blocks[at], held.common_blocks[at], held.elsewhere_blocks[at]),
             )
-            for case in self.document["cases"]
-            if (found := case.get("timing", {}).get("rooms"))
-            for at, tenant in enumerate(found["tenants"])
-            for window, held in enumerate(found["windows"])
+            for case in self.answer.cases
+            if case.timing and (found := case.timing.rooms)
+            for at, tenant in enumerate(found.tenants)
+            for window, held in enumerate(found.windows)
         ]
         return _windows(rows, _ROOMS)
 
@@ -200,18 +198,17 @@ class Result:
         import polars as pl
 
         names = (*_SERIES, *_SERIES_BLOCKS, "state")
-        if self.document.get("series") is not None and self.path is not None:
+        if self.answer.series is not None and self.path is not None:
             return documents.parquet(self.path / SERIES_FILE, names)
         kinds = dict.fromkeys(("case", "window", "tenant", "state"), pl.UInt32)
         schema = {name: kinds.get(name, pl.UInt64) for name in names}
-        rows = self.document.get("series_rows", [])
-        return pl.DataFrame(rows, schema=schema, orient="row")
+        return pl.DataFrame(self.answer.series_rows or (), schema=schema, orient="row")
 
-    def best(self) -> dict[str, Any]:
+    def best(self) -> Case:
         """Return the best case: the smallest cache that meets all goals, else the most hits."""
         from cachewright import summary
 
-        return summary.best_case(self.document)
+        return summary.best_case(self.answer)
 
     def report(self, path: PathLike, figures: Sequence[str] = ()) -> Path:
         """Write a self-contained HTML report to `path` and return it.
@@ -224,38 +221,42 @@ class Result:
         return write_report(self, Path(path), figures)
 
     def __repr__(self) -> str:
-        best = self.document["cases"] and self.best()
-        top = f", best hit ratio {words.ratio(best['total']['hit_ratio'])}" if best else ""
-        return f"Result({self.name!r}, {len(self.document['cases'])} cases{top})"
+        cases = self.answer.cases
+        top = f", best hit ratio {words.ratio(self.best().total.hit_ratio)}" if cases else ""
+        return f"Result({self.name!r}, {len(cases)} cases{top})"
 
 
 @dataclass(frozen=True)
 class Curves:
     """What `mrc` returns: miss-ratio curves per tenant and policy, all on one grid of sizes.
 
-    `document` is the whole result as in `mrc.json`; `path` is the result folder, if one was
+    `answer` is the whole result by attributes (docs/result.md), `path` the result folder, if any was
     written. The frames are made when first asked for.
     """
 
-    document: dict[str, Any]
+    answer: CurvesAnswer
     path: Path | None = None
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The whole result as in `mrc.json`."""
+        return table(self.answer)
 
     @staticmethod
     def load(path: PathLike) -> Curves:
         """Read a result folder back. Errors: `SpecError` when there are no readable curves."""
-        folder = Path(path)
-        expected = "a folder written by `mrc`"
-        return Curves(documents.read(folder / CURVES_FILE, expected, _CURVES_KEYS), folder)
+        file = Path(path) / CURVES_FILE
+        return Curves(documents.read(CurvesAnswer, file, "a folder written by `mrc`"), file.parent)
 
     @property
     def notes(self) -> list[str]:
         """What to know of the curves, a sentence for many of them."""
-        return list(self.document["notes"])
+        return list(self.answer.notes)
 
     @cached_property
     def policies(self) -> list[str]:
         """The policies, in the order asked for."""
-        return list(dict.fromkeys(curve["policy"] for curve in self.document["curves"]))
+        return list(dict.fromkeys(curve.policy for curve in self.answer.curves))
 
     def frame(self) -> pl.DataFrame:
         """Return the curves side by side: a row per tenant, window and size.
@@ -265,12 +266,12 @@ class Curves:
         """
         import polars as pl
 
-        block = int(self.document["block_bytes"])
+        block = self.answer.block_bytes
         found: dict[tuple[str, int | None], dict[int, dict[str, float]]] = {}
-        for curve in self.document["curves"]:
-            sizes = found.setdefault((curve["tenant"], curve["window"]), {})
-            for size, miss, _, _ in curve["points"]:
-                sizes.setdefault(int(size), {})[curve["policy"]] = miss
+        for curve in self.answer.curves:
+            sizes = found.setdefault((curve.tenant, curve.window), {})
+            for size, miss, _, _ in curve.points:
+                sizes.setdefault(size, {})[curve.policy] = miss
         rows = [
             (tenant, window, size, size * block, *(misses.get(name) for name in self.policies))
             for (tenant, window), sizes in found.items()
@@ -288,18 +289,21 @@ class Curves:
         Columns: `tenant`, `policy`, `window`, `method`, `size_blocks`, `size_bytes`,
         `miss_ratio` and its confidence interval `low`..`high` (null when exact).
         """
-        block = int(self.document["block_bytes"])
+        block = self.answer.block_bytes
         rows = [
             {
-                **{key: curve[key] for key in ("tenant", "policy", "window", "method")},
-                "size_blocks": int(size),
-                "size_bytes": int(size) * block,
+                "tenant": curve.tenant,
+                "policy": curve.policy,
+                "window": curve.window,
+                "method": curve.method,
+                "size_blocks": size,
+                "size_bytes": size * block,
                 "miss_ratio": miss,
                 "low": low,
                 "high": high,
             }
-            for curve in self.document["curves"]
-            for size, miss, low, high in curve["points"]
+            for curve in self.answer.curves
+            for size, miss, low, high in curve.points
         ]
         return documents.frame(rows)
 
@@ -312,19 +316,19 @@ class Curves:
         """
         from cachewright import timing
 
-        block = int(self.document["block_bytes"])
+        block = self.answer.block_bytes
         rows = [
             {
-                "tenant": curve["tenant"],
-                "policy": curve["policy"],
-                "size_blocks": int(point["size_blocks"]),
-                "size_bytes": int(point["size_blocks"]) * block,
-                "hit_ratio": point["hit_ratio"],
-                "requests": point["requests"],
-                **{key: point[key] for _, key in timing.PERCENTILES},
+                "tenant": curve.tenant,
+                "policy": curve.policy,
+                "size_blocks": point.size_blocks,
+                "size_bytes": point.size_blocks * block,
+                "hit_ratio": point.hit_ratio,
+                "requests": point.requests,
+                **timing.percentiles(point),
             }
-            for curve in self.document.get("latency", [])
-            for point in curve["points"]
+            for curve in self.answer.latency or ()
+            for point in curve.points
         ]
         return documents.frame(rows)
 
@@ -358,36 +362,36 @@ class Curves:
 
         Columns: `tenant`, `policy`, `size_blocks`, `curve`, `exact`, `error`.
         """
-        return documents.frame(self.document.get("verify", []))
+        return documents.frame([values(one) for one in self.answer.verify])
 
     def __repr__(self) -> str:
-        return f"Curves({self.document['name']!r}, {len(self.document['curves'])} curves)"
+        return f"Curves({self.answer.name!r}, {len(self.answer.curves)} curves)"
 
 
-def case_keys(case: dict[str, Any]) -> dict[str, Any]:
+def case_keys(case: Case) -> dict[str, Any]:
     """Return a case's number and its settings by dotted key, as text."""
-    settings = {key: words.setting(item) for key, item in case["settings"].items()}
-    return {"case": case["case"], **settings}
+    settings = {key: words.setting(item) for key, item in case.settings.items()}
+    return {"case": case.case, **settings}
 
 
-def capacity(case: dict[str, Any]) -> dict[str, Any]:
+def capacity(case: Case) -> dict[str, Any]:
     """Return the size of a case's cache in blocks and bytes."""
-    blocks, block = int(case["capacity_blocks"]), int(case["block_bytes"])
     return {
-        "capacity_blocks": blocks,
-        "block_bytes": block,
-        "capacity_bytes": blocks * block,
+        "capacity_blocks": case.capacity_blocks,
+        "block_bytes": case.block_bytes,
+        "capacity_bytes": case.capacity_blocks * case.block_bytes,
     }
 
 
-def flash(case: dict[str, Any]) -> dict[str, Any]:
+def flash(case: Case) -> dict[str, Any]:
     """Return the numbers of the drive under a case's cache; empty without one."""
-    found = case.get("flash", {})
+    found = values(case.flash) if case.flash else {}
     return {f"flash_{k}": v for k, v in found.items() if isinstance(v, int | float)}
 
 
-def _without_name(tenant: dict[str, Any]) -> dict[str, Any]:
-    return {key: item for key, item in tenant.items() if key != "name"}
+def without_name(tenant: Record) -> dict[str, Any]:
+    """Return a tenant's values but for its name; tables inside as tables."""
+    return {key: item for key, item in table(tenant).items() if key != "name"}
 
 
 def _windows(rows: Sequence[tuple[Any, ...]], counts: Sequence[str]) -> pl.DataFrame:

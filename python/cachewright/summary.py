@@ -1,6 +1,6 @@
 """Cases compared: who is best, by capacity, by policy and partition, over all.
 
-For: the tables of the terminal and of the report, from a result document. Must never know: how they
+For: the tables of the terminal and of the report, from a result answer. Must never know: how they
 are drawn, or polars (the command line starts without it). Units: ratios in 0..1, blocks.
 
 A policy that reads the future (the registry says which) is a bound, not a choice: it is shown and
@@ -13,59 +13,80 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from cachewright import _native, words
+from cachewright.answers import (
+    CacheDrive,
+    Case,
+    CaseTenant,
+    CaseTotal,
+    RunAnswer,
+    SchemeEntry,
+)
+from cachewright.load import load_all
 
 POLICY = "cache.policy"
 PARTITION = "cache.partition"
 CAPACITY = "cache.capacity"
 SEPARATION = "flash.separation"
 FLASH = "flash."
-GOALS = "goals"
-GOALS_MET = "goals_met"
-MOVED = ("moved_mean", "turns")
 SHOWN = 20
 SHOWN_PER_GROUP = 3
 # Cutting fewer cases than this would hide more than it saves.
 SLACK = 3
 
-Document = dict[str, Any]
-Case = dict[str, Any]
+# The counters of a case or of one of its tenants.
+Line = CaseTotal | CaseTenant
 
 
 @dataclass(frozen=True)
 class Measure:
-    """One number of a case or tenant: its header, key, and how it is shown; `highest` is best."""
+    """One number of a case or tenant: its header and how it is shown.
+
+    `highest` is best, else the lowest; a move of quotas has no best.
+    """
 
     header: str
-    key: str
+    of: Callable[[Line], float | None]
     show: Callable[[float | None], str]
     highest: bool = False
+    moves: bool = False
 
-    def shown(self, line: Document) -> str:
+    def shown(self, line: Line) -> str:
         """Return the number in words; of goals met also how many there are."""
-        text, found = self.show(line.get(self.key)), line.get(GOALS)
-        return f"{text} of {words.count(found)}" if self.key == GOALS_MET and found else text
+        text = self.show(self.of(line))
+        known = self.of is _goals_met and isinstance(line, CaseTotal) and line.goals
+        return f"{text} of {words.count(known)}" if known else text
+
+
+def _goals_met(line: Line) -> int | None:
+    return line.goals_met if isinstance(line, CaseTotal) else None
+
+
+def _moved_mean(line: Line) -> float | None:
+    return line.moved_mean if isinstance(line, CaseTotal) else None
 
 
 # Of every case and tenant.
 MEASURES = (
-    Measure("hit ratio", "hit_ratio", words.ratio, highest=True),
-    Measure("read hit ratio", "read_hit_ratio", words.ratio, highest=True),
-    Measure("goals met", GOALS_MET, words.count, highest=True),
-    Measure("write-backs", "writebacks", words.count),
-    Measure("cache writes", "cache_writes", words.count),
-    Measure("mean response", "mean_response_ns", words.duration),
-    Measure("p99 response", "p99_response_ns", words.duration),
-    Measure("run time", "run_time_ns", words.duration),
-    Measure("quota moved per division", "moved_mean", words.percent),
-    Measure("quota reversals", "turns", words.count),
+    Measure("hit ratio", lambda line: line.hit_ratio, words.ratio, highest=True),
+    Measure("read hit ratio", lambda line: line.read_hit_ratio, words.ratio, highest=True),
+    Measure("goals met", _goals_met, words.count, highest=True),
+    Measure("write-backs", lambda line: line.writebacks, words.count),
+    Measure("cache writes", lambda line: line.cache_writes, words.count),
+    Measure("mean response", lambda line: line.mean_response_ns, words.duration),
+    Measure("p99 response", lambda line: line.p99_response_ns, words.duration),
+    Measure("run time", lambda line: line.run_time_ns, words.duration),
+    Measure("quota moved per division", _moved_mean, words.percent, moves=True),
+    Measure("quota reversals", lambda line: line.turns, words.count, moves=True),
 )
-FLASH_MEASURES = (
-    ("write amplification", "write_amplification", words.ratio),
-    ("extra writes", "extra_writes", words.ratio),
-    ("flash writes", "flash_pages", words.count),
+# Of the drive under the cache; the lowest is best.
+FLASH_MEASURES: tuple[
+    tuple[str, Callable[[CacheDrive], float], Callable[[float | None], str]], ...
+] = (
+    ("write amplification", lambda drive: drive.write_amplification, words.ratio),
+    ("extra writes", lambda drive: drive.extra_writes, words.ratio),
+    ("flash writes", lambda drive: drive.flash_pages, words.count),
 )
 
 
@@ -107,35 +128,34 @@ class Ranking:
         return {place for place in found if place < self.shown}
 
 
-def measures(lines: Sequence[Document]) -> list[Measure]:
+def measures(lines: Sequence[Line]) -> list[Measure]:
     """Return what there is to say of the lines: moves of quotas only where any moved."""
-    moved = any(line.get("moved_mean") or line.get("turns") for line in lines)
+    moved = any(_moved_mean(line) or line.turns for line in lines)
     return [
         measure
         for measure in MEASURES
-        if any(line.get(measure.key) is not None for line in lines)
-        and (moved or measure.key not in MOVED)
+        if any(measure.of(line) is not None for line in lines) and (moved or not measure.moves)
     ]
 
 
-def goal(line: Document) -> str:
+def goal(line: CaseTenant) -> str:
     """Return a tenant's goal and whether it was met over the whole run."""
-    found = line.get("goal_hit_ratio")
+    found = line.goal_hit_ratio
     if found is None:
         return words.NOTHING
-    return f"{words.ratio(found)} {'met' if line['goal_met'] else 'missed'}"
+    return f"{words.ratio(found)} {'met' if line.goal_met else 'missed'}"
 
 
 def hit_ratio(case: Case) -> float:
     """Return the case's share of block accesses that hit, in 0..1."""
-    return float(case["total"]["hit_ratio"])
+    return case.total.hit_ratio
 
 
 @cache
 def bounds() -> frozenset[str]:
     """Return the names of the policies that need the future, or benefits made from it."""
-    entries = json.loads(_native.policies())
-    return frozenset(e["name"] for e in entries if {"future", "benefit"} & set(e["needs"]))
+    entries = load_all(SchemeEntry, json.loads(_native.policies()), "policies")
+    return frozenset(e.name for e in entries if {"future", "benefit"} & set(e.needs))
 
 
 def is_bound(case: Case) -> bool:
@@ -150,12 +170,12 @@ def policy_label(case: Case) -> str:
 
 def goals(case: Case) -> int:
     """Return how many tenants of the case have a goal."""
-    return int(case["total"].get(GOALS) or 0)
+    return case.total.goals or 0
 
 
 def goals_met(case: Case) -> int:
     """Return how many goals the case meets over the whole run."""
-    return int(case["total"].get(GOALS_MET) or 0)
+    return case.total.goals_met or 0
 
 
 def has_goals(cases: Iterable[Case]) -> bool:
@@ -178,7 +198,7 @@ def preference(case: Case) -> tuple[float, ...]:
     size = capacity_bytes(case)
     cost = size if meets_all(case) else 0
     ratio = -hit_ratio(case)
-    return (is_bound(case), -goals_met(case), cost, ratio, size, flash_pages(case), case["case"])
+    return (is_bound(case), -goals_met(case), cost, ratio, size, flash_pages(case), case.case)
 
 
 def best_of(cases: Iterable[Case]) -> Case:
@@ -186,52 +206,47 @@ def best_of(cases: Iterable[Case]) -> Case:
     return min(cases, key=preference)
 
 
-def best_case(document: Document) -> Case:
+def best_case(answer: RunAnswer) -> Case:
     """Return the best case of a result.
 
     With goals it is the smallest cache that meets all of them, or else the one that meets the most.
     Without goals it is the highest hit ratio, thus nearly always one of the largest cache: compare
     capacities by `verdict.sentences` then.
     """
-    return best_of(document["cases"])
+    return best_of(answer.cases)
 
 
-def by_capacity(document: Document) -> list[tuple[str, list[Case]]]:
+def by_capacity(answer: RunAnswer) -> list[tuple[str, list[Case]]]:
     """Return the cases of each capacity under its label, the smallest first."""
     found: dict[str, list[Case]] = {}
-    for case in sorted(document["cases"], key=lambda c: (capacity_bytes(c), c["case"])):
+    for case in sorted(answer.cases, key=lambda c: (capacity_bytes(c), c.case)):
         found.setdefault(capacity_title(case), []).append(case)
     return list(found.items())
 
 
-def flash(case: Case, key: str) -> Any:
-    """Return what the drive under the case's cache did, None without a drive."""
-    return case.get("flash", {}).get(key)
-
-
 def flash_pages(case: Case) -> int:
     """Return the pages that the drive under the case's cache programmed; 0 without a drive."""
-    return flash(case, "flash_pages") or 0
+    return case.flash.flash_pages if case.flash else 0
 
 
 def has_flash(cases: Iterable[Case]) -> bool:
     """Return whether any case has a drive under its cache."""
-    return any("flash" in case for case in cases)
+    return any(case.flash for case in cases)
 
 
 def one_per_cache(cases: Iterable[Case]) -> list[Case]:
     """Return the cases without those that differ from an earlier one only in the drive."""
     found: dict[tuple[str, ...], Case] = {}
     for case in cases:
-        keys = sorted(key for key in case["settings"] if not key.startswith(FLASH))
+        keys = sorted(key for key in case.settings if not key.startswith(FLASH))
         found.setdefault(tuple(value(case, key) for key in keys), case)
     return list(found.values())
 
 
-def fewest_flash_writes(document: Document) -> Case | None:
+def fewest_flash_writes(answer: RunAnswer) -> Case | None:
     """Return the choice that programs the fewest flash pages; None without a drive."""
-    choices = [c for c in document["cases"] if "flash" in c and not is_bound(c)]
-    return min(choices, key=lambda c: (flash_pages(c), c["case"]), default=None)
+    choices = [c for c in answer.cases if c.flash and not is_bound(c)]
+    return min(choices, key=lambda c: (flash_pages(c), c.case), default=None)
 
 
 def choices(cases: Sequence[Case], values: Sequence[float | None]) -> list[float | None]:
@@ -241,18 +256,18 @@ def choices(cases: Sequence[Case], values: Sequence[float | None]) -> list[float
 
 def capacity_bytes(case: Case) -> int:
     """Return the case's cache size in bytes."""
-    return int(case["capacity_blocks"]) * int(case["block_bytes"])
+    return case.capacity_blocks * case.block_bytes
 
 
 def label(case: Case, keys: Iterable[str]) -> str:
     """Return the case's values of `keys` in a few words: `arc, hull, 64MiB`."""
-    found = [words.setting(case["settings"][key]) for key in keys if key in case["settings"]]
+    found = [words.setting(case.settings[key]) for key in keys if key in case.settings]
     return ", ".join(found) or "the stack as it is"
 
 
 def value(case: Case, key: str) -> str:
     """Return one setting of the case as a label."""
-    return words.setting(case["settings"].get(key, words.NOTHING))
+    return words.setting(case.settings.get(key, words.NOTHING))
 
 
 def ordered(cases: Iterable[Case], key: str) -> list[str]:
@@ -263,28 +278,28 @@ def ordered(cases: Iterable[Case], key: str) -> list[str]:
     return sorted(found, key=found.__getitem__) if key == CAPACITY else list(found)
 
 
-def other_keys(document: Document) -> list[str]:
+def other_keys(answer: RunAnswer) -> list[str]:
     """Return the varied keys that are neither policy nor partition nor the drive's."""
-    keys = document["varied"]
+    keys = answer.varied
     return [k for k in keys if k not in (POLICY, PARTITION) and not k.startswith(FLASH)]
 
 
-def flash_keys(document: Document) -> list[str]:
+def flash_keys(answer: RunAnswer) -> list[str]:
     """Return the drive's keys to show with each case: the separation, then what is varied."""
-    if not has_flash(document["cases"]):
+    if not has_flash(answer.cases):
         return []
-    varied = [key for key in document["varied"] if key.startswith(FLASH) and key != SEPARATION]
+    varied = [key for key in answer.varied if key.startswith(FLASH) and key != SEPARATION]
     return [SEPARATION, *varied]
 
 
-def groups(document: Document) -> list[tuple[str, list[Case]]]:
+def groups(answer: RunAnswer) -> list[tuple[str, list[Case]]]:
     """Return the cases in groups of one cache size, smallest first.
 
     Those of a group differ only in policy, partition and the drive.
     """
-    keys = other_keys(document)
+    keys = other_keys(answer)
     found: dict[str, list[Case]] = {}
-    for case in sorted(document["cases"], key=lambda c: (capacity_bytes(c), c["case"])):
+    for case in sorted(answer.cases, key=lambda c: (capacity_bytes(c), c.case)):
         found.setdefault(_group_title(case, keys), []).append(case)
     return list(found.items())
 
@@ -302,9 +317,9 @@ def _group_title(case: Case, keys: Sequence[str]) -> str:
     return ", ".join([capacity_title(case), *named])
 
 
-def pivots(document: Document) -> list[Pivot]:
+def pivots(answer: RunAnswer) -> list[Pivot]:
     """Return one pivot per group with more than one case."""
-    return [_pivot(title, cases) for title, cases in groups(document) if len(cases) > 1]
+    return [_pivot(title, cases) for title, cases in groups(answer) if len(cases) > 1]
 
 
 def _pivot(title: str, cases: list[Case]) -> Pivot:
@@ -326,15 +341,13 @@ def _ratio(case: Case | None) -> float | None:
     return None if case is None else hit_ratio(case)
 
 
-def rankings(document: Document) -> list[Ranking]:
+def rankings(answer: RunAnswer) -> list[Ranking]:
     """Return every group ranked by goals met, then hit ratio; long ones show their best."""
-    grouped = groups(document)
+    grouped = groups(answer)
     shown = max(SHOWN // max(len(grouped), 1), SHOWN_PER_GROUP)
     result = []
     for title, cases in grouped:
-        ranked = sorted(
-            cases, key=lambda c: (-goals_met(c), -hit_ratio(c), flash_pages(c), c["case"])
-        )
+        ranked = sorted(cases, key=lambda c: (-goals_met(c), -hit_ratio(c), flash_pages(c), c.case))
         if len(ranked) > shown + SLACK:
             bound = next((case for case in ranked if is_bound(case)), None)
             ranked.sort(key=lambda c: (c is not bound, is_bound(c)))

@@ -6,69 +6,71 @@ document. Must never know: how rows are printed. Units: bytes, blocks, nanosecon
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from cachewright import timing
-from cachewright.result import ALL, capacity, case_keys, flash
+from cachewright.answers import Case, CharacterizeAnswer, PlanAnswer, RunAnswer
+from cachewright.load import table
+from cachewright.record import values
+from cachewright.result import ALL, capacity, case_keys, flash, without_name
 
-Document = dict[str, Any]
 Row = dict[str, Any]
 
 
-def of_result(document: Document) -> list[Row]:
+def of_result(document: RunAnswer) -> list[Row]:
     """Return a row per case and tenant, and one for `all`; a drive's numbers stand with `all`."""
-    return [row for case in document["cases"] for row in _of_case(case)]
+    return [row for case in document.cases for row in _of_case(case)]
 
 
-def _of_case(case: Document) -> Iterator[Row]:
+def _of_case(case: Case) -> Iterator[Row]:
     head = {**case_keys(case), **capacity(case)}
     times: dict[str, Row] = {}
-    if timing.is_timed(case):
-        found = [*case["timing"]["tenants"], {"name": ALL, **case["timing"]["total"]}]
-        times = {line["name"]: timing.flat(line) for line in found}
-    for tenant in case["tenants"]:
-        rest = {key: value for key, value in tenant.items() if key != "name"}
-        yield {**head, "tenant": tenant["name"], **rest, **times.get(tenant["name"], {})}
-    yield {**head, "tenant": ALL, **case["total"], **times.get(ALL, {}), **flash(case)}
+    if case.timing:
+        found = [*case.timing.tenants, timing.all_together(case.timing)]
+        times = {line.name: timing.flat(line) for line in found}
+    for tenant in case.tenants:
+        rest = without_name(tenant)
+        yield {**head, "tenant": tenant.name, **rest, **times.get(tenant.name, {})}
+    yield {**head, "tenant": ALL, **values(case.total), **times.get(ALL, {}), **flash(case)}
 
 
-def of_plan(document: Document) -> list[Row]:
+def of_plan(document: PlanAnswer) -> list[Row]:
     """Return a row per partitioner and tenant: what the tenant needs alone, and gets together."""
-    block = int(document["block_bytes"])
+    block = document.block_bytes
     rows = []
-    for sized in document["partitions"]:
-        blocks = sized["smallest_blocks"]
-        for at, tenant in enumerate(document["tenants"]):
+    for sized in document.partitions:
+        blocks = sized.smallest_blocks
+        for at, tenant in enumerate(document.tenants):
             rows.append(
                 {
-                    "partition": sized["partition"],
+                    "partition": sized.partition,
                     "smallest_blocks": blocks,
                     "smallest_bytes": None if blocks is None else blocks * block,
-                    "tenant": tenant["name"],
-                    "goal_hit_ratio": tenant["goal_hit_ratio"],
-                    "alone_blocks": tenant["alone_blocks"],
-                    "best_hit_ratio": tenant["best_hit_ratio"],
-                    "hit_ratio": _at(sized["hit_ratios"], at),
-                    "quota_blocks": _at(sized["quota_blocks"], at),
+                    "tenant": tenant.name,
+                    "goal_hit_ratio": tenant.goal_hit_ratio,
+                    "alone_blocks": tenant.alone_blocks,
+                    "best_hit_ratio": tenant.best_hit_ratio,
+                    "hit_ratio": _at(sized.hit_ratios, at),
+                    "quota_blocks": _at(sized.quota_blocks, at),
                 }
             )
     return rows
 
 
-def _at(values: list[Any] | None, place: int) -> Any:
+def _at(values: Sequence[float] | None, place: int) -> float | None:
     return values[place] if values else None
 
 
-def of_registry(entries: list[Document]) -> list[Row]:
+def of_registry(entries: list[dict[str, Any]]) -> list[Row]:
     """Return a row per entry of a registry."""
     return [
         {key: entry.get(key) for key in ("name", "doc", "source", "needs")} for entry in entries
     ]
 
 
-def of_periods(document: Document) -> list[Row]:
+def of_periods(document: CharacterizeAnswer) -> list[Row]:
     """Return a row per period of `characterize`, and the whole trace as period `all`."""
-    numbered = enumerate(document["periods"], 1)
-    rows = [{"period": number, **period} for number, period in numbered]
-    return [*rows, {"period": ALL, **document["total"]}]
+    numbered = enumerate(document.periods, 1)
+    rows = [{"period": number, **table(period)} for number, period in numbered]
+    return [*rows, {"period": ALL, **table(document.total)}]
