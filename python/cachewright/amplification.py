@@ -46,7 +46,7 @@ TERABYTE = 10**12
 class Amplification:
     """What `wa` returns.
 
-    `answer` is the whole result by attributes (docs/result.md), `path` the result folder, if any was
+    `answer` is the whole result by attributes (docs/result.md), `path` the folder, if any was
     written. The frames are made when first asked for.
     """
 

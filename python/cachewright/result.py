@@ -39,7 +39,7 @@ STATES = ("none", "supply", "demand", "stable")
 class Result:
     """What `run`, `compare` and `simulate` return.
 
-    `answer` is the whole result by attributes (docs/result.md), `path` the result folder, if any was
+    `answer` is the whole result by attributes (docs/result.md), `path` the folder, if any was
     written. The frames are made when first asked for.
     """
 
@@ -230,7 +230,7 @@ class Result:
 class Curves:
     """What `mrc` returns: miss-ratio curves per tenant and policy, all on one grid of sizes.
 
-    `answer` is the whole result by attributes (docs/result.md), `path` the result folder, if any was
+    `answer` is the whole result by attributes (docs/result.md), `path` the folder, if any was
     written. The frames are made when first asked for.
     """
 

@@ -6,48 +6,49 @@ For: `mrc`. Must never know: how curves are made. Sizes come in blocks and go ou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from cachewright import words
+from cachewright.answers import CurveCheck, CurvesAnswer, MissRatioCurve
 from cachewright.cli import output, plots
 from cachewright.cli.tables import Column, table
 from cachewright.summary import best_index
 
-Document = dict[str, Any]
-Points = dict[int, Sequence[Any]]
+# Size in blocks, miss ratio, low and high end of its interval.
+Point = tuple[int, float, float | None, float | None]
+Points = dict[int, Point]
 ROWS = 12
 # Sizes at which policies are compared in words.
 COMPARED = 3
 
 
-def show(document: Document) -> None:
+def show(answer: CurvesAnswer) -> None:
     """Print the notes, a table per tenant and window, and what was verified."""
-    for sentence in document["notes"]:
+    for sentence in answer.notes:
         output.note(sentence)
-    groups = _groups(document["curves"])
+    groups = _groups(answer.curves)
     for curves in groups:
-        _group(curves, document)
-    if document.get("verify"):
-        _verify(document["verify"], int(document["block_bytes"]))
+        _group(curves, answer)
+    if answer.verify:
+        _verify(answer.verify, answer.block_bytes)
 
 
-def conclusions(document: Document) -> list[str]:
+def conclusions(answer: CurvesAnswer) -> list[str]:
     """Return which policy misses least at some sizes; nothing for one policy.
 
     The curves are those of all tenants together and of the first window; the sizes are at quarters
     of the grid.
     """
-    groups = _groups(document["curves"])
+    groups = _groups(answer.curves)
     if not groups or len(groups[0]) < 2:
         return []
-    block, whose = int(document["block_bytes"]), groups[0][0]["tenant"]
-    sizes = document["sizes_blocks"]
+    block, whose = answer.block_bytes, groups[0][0].tenant
+    sizes = answer.sizes_blocks
     picked = dict.fromkeys(
         sizes[len(sizes) * at // (COMPARED + 1)] for at in range(1, COMPARED + 1)
     )
     lines = []
     for size in picked:
-        misses = {c["policy"]: p[size][1] for c in groups[0] if size in (p := _points(c))}
+        misses = {c.policy: p[size][1] for c in groups[0] if size in (p := _points(c))}
         if len(set(misses.values())) < 2:
             continue
         best, worst = min(misses, key=misses.__getitem__), max(misses, key=misses.__getitem__)
@@ -59,36 +60,36 @@ def conclusions(document: Document) -> list[str]:
     return lines
 
 
-def _groups(curves: list[Document]) -> list[list[Document]]:
+def _groups(curves: Sequence[MissRatioCurve]) -> list[list[MissRatioCurve]]:
     """Return the curves of each tenant and window, a curve per policy."""
-    found: dict[tuple[str, int | None], list[Document]] = {}
+    found: dict[tuple[str, int | None], list[MissRatioCurve]] = {}
     for curve in curves:
-        found.setdefault((curve["tenant"], curve["window"]), []).append(curve)
+        found.setdefault((curve.tenant, curve.window), []).append(curve)
     return list(found.values())
 
 
-def _points(curve: Document) -> Points:
-    return {int(point[0]): point for point in curve["points"]}
+def _points(curve: MissRatioCurve) -> Points:
+    return {point[0]: point for point in curve.points}
 
 
-def _group(curves: list[Document], document: Document) -> None:
-    block, first = int(document["block_bytes"]), curves[0]
+def _group(curves: Sequence[MissRatioCurve], answer: CurvesAnswer) -> None:
+    block, first = answer.block_bytes, curves[0]
     known = {size for curve in curves for size in _points(curve)}
-    sizes = _thinned([size for size in document["sizes_blocks"] if size in known])
+    sizes = _thinned([size for size in answer.sizes_blocks if size in known])
     columns = [
         Column("size", [words.size(size * block) for size in sizes]),
         Column("blocks", [words.count(size) for size in sizes]),
     ]
     columns += _alone(first, sizes) if len(curves) == 1 else _beside(curves, sizes)
-    window = "" if first["window"] is None else f", window {first['window'] + 1}"
-    methods = list(dict.fromkeys(curve["method"] for curve in curves))
-    of = first["policy"] if len(curves) == 1 else "miss ratio by policy"
-    title = f"{first['tenant']}{window}: {of}, {'; '.join(methods)}; "
-    title += f"{words.count(first['accesses'])} accesses to {words.count(first['distinct'])} blocks"
+    window = "" if first.window is None else f", window {first.window + 1}"
+    methods = list(dict.fromkeys(curve.method for curve in curves))
+    of = first.policy if len(curves) == 1 else "miss ratio by policy"
+    title = f"{first.tenant}{window}: {of}, {'; '.join(methods)}; "
+    title += f"{words.count(first.accesses)} accesses to {words.count(first.distinct)} blocks"
     table(title, columns)
 
 
-def _alone(curve: Document, sizes: Sequence[int]) -> list[Column]:
+def _alone(curve: MissRatioCurve, sizes: Sequence[int]) -> list[Column]:
     """Return the columns of one policy: miss ratio, interval, a plot."""
     points = _points(curve)
     found = [points[size] for size in sizes]
@@ -98,14 +99,14 @@ def _alone(curve: Document, sizes: Sequence[int]) -> list[Column]:
     return [*columns, Column("", [plots.bar(point[1]) for point in found], numeric=False)]
 
 
-def _beside(curves: list[Document], sizes: Sequence[int]) -> list[Column]:
+def _beside(curves: Sequence[MissRatioCurve], sizes: Sequence[int]) -> list[Column]:
     """Return a column per policy, the least misses of each size marked."""
     points = [_points(curve) for curve in curves]
     ratios = [[found[size][1] if size in found else None for size in sizes] for found in points]
     best = [best_index([own[row] for own in ratios], highest=False) for row in range(len(sizes))]
     return [
         Column(
-            str(curve["policy"]),
+            curve.policy,
             [_cell(found.get(size)) for size in sizes],
             best={row for row in range(len(sizes)) if at in best[row]},
         )
@@ -113,16 +114,16 @@ def _beside(curves: list[Document], sizes: Sequence[int]) -> list[Column]:
     ]
 
 
-def _cell(point: Sequence[Any] | None) -> str:
+def _cell(point: Point | None) -> str:
     """Return a miss ratio, with half its interval where it has one."""
     if point is None:
         return words.NOTHING
     _, miss, low, high = point
-    band = "" if low is None else f" ±{words.ratio((high - low) / 2)}"
+    band = "" if low is None or high is None else f" ±{words.ratio((high - low) / 2)}"
     return f"{words.ratio(miss)}{band}"
 
 
-def _interval(point: Sequence[Any]) -> str:
+def _interval(point: Point) -> str:
     low, high = point[2], point[3]
     return words.NOTHING if low is None else f"{words.ratio(low)} to {words.ratio(high)}"
 
@@ -135,15 +136,15 @@ def _thinned(sizes: Sequence[int]) -> list[int]:
     return [sizes[round(index * step)] for index in range(ROWS)]
 
 
-def _verify(checks: list[Document], block: int) -> None:
+def _verify(checks: Sequence[CurveCheck], block: int) -> None:
     table(
         "compared with exact simulation",
         [
-            Column("tenant", [c["tenant"] for c in checks], numeric=False),
-            Column("policy", [c["policy"] for c in checks], numeric=False),
-            Column("size", [words.size(c["size_blocks"] * block) for c in checks]),
-            Column("curve", [words.ratio(c["curve"]) for c in checks]),
-            Column("exact", [words.ratio(c["exact"]) for c in checks]),
-            Column("error", [words.ratio(c["error"]) for c in checks]),
+            Column("tenant", [c.tenant for c in checks], numeric=False),
+            Column("policy", [c.policy for c in checks], numeric=False),
+            Column("size", [words.size(c.size_blocks * block) for c in checks]),
+            Column("curve", [words.ratio(c.curve) for c in checks]),
+            Column("exact", [words.ratio(c.exact) for c in checks]),
+            Column("error", [words.ratio(c.error) for c in checks]),
         ],
     )

@@ -133,7 +133,7 @@ def mrc(
             progress=on_progress,
         )
     if shown.json:
-        output.print_json(curves.document)
+        output.print_json(curves.answer)
     elif shown.csv:
         output.print_csv([*curves.points.to_dicts(), *curves.latency.to_dicts()])
     else:
@@ -144,11 +144,11 @@ def mrc(
 
 
 def _show(curves: Curves) -> None:
-    document = curves.document
-    curve_tables.show(document)
-    for found in document.get("latency", []):
-        timed.curve(found, int(document["block_bytes"]))
-    for sentence in curve_tables.conclusions(document):
+    answer = curves.answer
+    curve_tables.show(answer)
+    for found in answer.latency or ():
+        timed.curve(found, answer.block_bytes)
+    for sentence in curve_tables.conclusions(answer):
         output.say(sentence)
 
 
@@ -158,7 +158,7 @@ def _files(curves: Curves, to: CurveFiles, folder: Path | None) -> list[str]:
     if folder is not None and to.report:
         lines.append(f"report: {curves.report(folder / REPORT_FILE)}")
     if to.figure is not None:
-        first, *beside = _figure_paths(to.figure, bool(curves.document.get("latency")))
+        first, *beside = _figure_paths(to.figure, bool(curves.answer.latency))
         lines.append(f"figure: {curves.figure(first)}")
         lines += [f"figure: {curves.latency_figure(path)}" for path in beside]
     return lines

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from cachewright.answers import AmplificationAnswer, RunAnswer
+
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 
 
@@ -51,11 +53,11 @@ def note(sentence: str) -> None:
     print(f"note: {sentence}", file=sys.stderr)
 
 
-def kept(document: dict[str, Any]) -> None:
+def kept(answer: RunAnswer | AmplificationAnswer) -> None:
     """Say how many cases were not run again because the result folder held their answers."""
-    found, cases = document.get("reused", 0), len(document["cases"])
-    if found:
-        note(f"{found} of {cases} cases kept from before, not run again")
+    if answer.reused:
+        cases = len(answer.cases)
+        note(f"{answer.reused} of {cases} cases kept from before, not run again")
 
 
 def error(sentence: str) -> None:
@@ -73,10 +75,12 @@ def error(sentence: str) -> None:
 
 
 def print_json(document: Any) -> None:
-    """Print a document as indented JSON."""
+    """Print a document, a record or a list of records as indented JSON."""
     import json
 
-    print(json.dumps(document, indent=2, ensure_ascii=False))
+    from cachewright.load import dump
+
+    print(json.dumps(dump(document), indent=2, ensure_ascii=False))
 
 
 def print_csv(rows: Iterable[Mapping[str, Any]]) -> None:

@@ -7,11 +7,12 @@ sizes are tried.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from cachewright import api, words
+from cachewright.answers import PlanAnswer, PlanPartition, PlanTenant
 from cachewright.cli import options, output, rows
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
@@ -57,7 +58,7 @@ def plan(
     """
     how = options.shown(show)
     with progress() as on_progress:
-        document = api.plan(
+        answer = api.plan(
             stack,
             None if partition is None else options.comma_list(partition),
             precision=precision,
@@ -68,15 +69,15 @@ def plan(
             progress=on_progress,
         )
     if how.json:
-        output.print_json(document)
+        output.print_json(answer)
         return
     if how.csv:
-        output.print_csv(rows.of_plan(document))
+        output.print_csv(rows.of_plan(answer))
         return
-    for sentence in document["notes"]:
+    for sentence in answer.notes:
         output.note(sentence)
-    _alone(document)
-    _sized(document)
+    _alone(answer)
+    _sized(answer)
     if out is not None:
         output.say(f"result: {out}")
 
@@ -85,46 +86,46 @@ def _blocks(blocks: int | None, block: int) -> str:
     return "no size" if blocks is None else words.size(blocks * block)
 
 
-def _alone(document: dict[str, Any]) -> None:
-    block, tenants = int(document["block_bytes"]), document["tenants"]
+def _alone(answer: PlanAnswer) -> None:
+    block, tenants = answer.block_bytes, answer.tenants
     table(
         "what each tenant needs alone",
         [
-            Column("tenant", [tenant["name"] for tenant in tenants], numeric=False),
+            Column("tenant", [tenant.name for tenant in tenants], numeric=False),
             Column("goal", [_goal(tenant) for tenant in tenants]),
             Column("cache", [_needed(tenant, block) for tenant in tenants]),
-            Column("best there is", [words.ratio(t["best_hit_ratio"]) for t in tenants]),
+            Column("best there is", [words.ratio(t.best_hit_ratio) for t in tenants]),
         ],
     )
-    smallest = document["smallest_blocks"]
+    smallest = answer.smallest_blocks
     if smallest is not None:
         output.say(f"together: {_blocks(smallest, block)}, split as above and never changed")
     for tenant in tenants:
-        if tenant["goal_hit_ratio"] is not None and tenant["alone_blocks"] is None:
+        if tenant.goal_hit_ratio is not None and tenant.alone_blocks is None:
             output.say(
-                f"{tenant['name']}: no cache size meets the goal {_goal(tenant)}; the best "
-                f"achievable hit ratio is {words.ratio(tenant['best_hit_ratio'])}"
+                f"{tenant.name}: no cache size meets the goal {_goal(tenant)}; the best "
+                f"achievable hit ratio is {words.ratio(tenant.best_hit_ratio)}"
             )
 
 
-def _goal(tenant: dict[str, Any]) -> str:
-    goal = tenant["goal_hit_ratio"]
+def _goal(tenant: PlanTenant) -> str:
+    goal = tenant.goal_hit_ratio
     return BEST_EFFORT if goal is None else words.ratio(goal)
 
 
-def _needed(tenant: dict[str, Any], block: int) -> str:
-    without = tenant["goal_hit_ratio"] is None
-    return words.NOTHING if without else _blocks(tenant["alone_blocks"], block)
+def _needed(tenant: PlanTenant, block: int) -> str:
+    without = tenant.goal_hit_ratio is None
+    return words.NOTHING if without else _blocks(tenant.alone_blocks, block)
 
 
-def _sized(document: dict[str, Any]) -> None:
-    block, sized = int(document["block_bytes"]), document["partitions"]
+def _sized(answer: PlanAnswer) -> None:
+    block, sized = answer.block_bytes, answer.partitions
     if not sized:
         return
-    smallest, sizes = document["smallest_blocks"], [one["smallest_blocks"] for one in sized]
+    smallest, sizes = answer.smallest_blocks, [one.smallest_blocks for one in sized]
     least = min((size for size in sizes if size is not None), default=None)
     columns = [
-        Column("partition", [one["partition"] for one in sized], numeric=False),
+        Column("partition", [one.partition for one in sized], numeric=False),
         Column(
             "smallest cache",
             [_blocks(size, block) for size in sizes],
@@ -134,24 +135,24 @@ def _sized(document: dict[str, Any]) -> None:
     ]
     if len(sized) > 1:
         columns.append(Column("of the smallest", [_times(size, least) for size in sizes]))
-    for at, tenant in enumerate(document["tenants"]):
+    for at, tenant in enumerate(answer.tenants):
         shares = [_share(one, at, block) for one in sized]
-        columns.append(Column(tenant["name"], shares))
+        columns.append(Column(tenant.name, shares))
     output.say()
     table("smallest cache that meets every goal; each tenant's hit ratio and last quota", columns)
     for one in sized:
-        if one["warning"]:
-            output.note(f"{one['partition']}: {one['warning']}")
-    output.say(conclusion(document))
+        if one.warning:
+            output.note(f"{one.partition}: {one.warning}")
+    output.say(conclusion(answer))
 
 
-def conclusion(document: dict[str, Any]) -> str:
+def conclusion(answer: PlanAnswer) -> str:
     """Return the smallest cache and by which partitioner, or that none meets the goals."""
-    block, sized = int(document["block_bytes"]), document["partitions"]
-    found = {one["partition"]: one["smallest_blocks"] for one in sized}
-    goals = [tenant["goal_hit_ratio"] for tenant in document["tenants"]]
+    block, sized = answer.block_bytes, answer.partitions
+    found = {one.partition: one.smallest_blocks for one in sized}
+    goals = [tenant.goal_hit_ratio for tenant in answer.tenants]
     number = words.counted(sum(goal is not None for goal in goals), "goal")
-    best = document["best"]
+    best = answer.best
     if best is None:
         tried = ", ".join(found)
         return f"no cache size meets every goal ({number}) under {tried}; hit ratios are the best"
@@ -169,10 +170,11 @@ def _times(blocks: int | None, smallest: int | None) -> str:
     return f"{words.significant(blocks / smallest)} x"
 
 
-def _share(one: dict[str, Any], at: int, block: int) -> str:
-    if not one["hit_ratios"]:
+def _share(one: PlanPartition, at: int, block: int) -> str:
+    if not one.hit_ratios:
         return words.NOTHING
-    ratio = words.ratio(one["hit_ratios"][at])
-    quotas = one["quota_blocks"]
-    own = quotas and one["partition"] != "shared"
-    return f"{ratio} in {words.size(quotas[at] * block)}" if own else ratio
+    ratio = words.ratio(one.hit_ratios[at])
+    quotas = one.quota_blocks
+    if not quotas or one.partition == "shared":
+        return ratio
+    return f"{ratio} in {words.size(quotas[at] * block)}"

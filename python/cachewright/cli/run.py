@@ -80,9 +80,9 @@ def _run(job: Job, args: options.ResultArgs, show: options.ShowArgs) -> None:
     for sentence in job.notes:
         output.note(sentence)
     if show.json:
-        output.print_json(result.document)
+        output.print_json(result.answer)
     elif show.csv:
-        output.print_csv(rows.of_result(result.document))
+        output.print_csv(rows.of_result(result.answer))
     else:
         from cachewright.cli import compared
 

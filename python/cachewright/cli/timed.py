@@ -6,25 +6,26 @@ nanoseconds come in, durations go out.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from cachewright import drives, summary, timing, words
+from cachewright.answers import Case, Device, LatencyCurve, RunAnswer, Timing
 from cachewright.cli import output, plots
 from cachewright.cli.tables import Column, table
 
 
-def show(case: dict[str, Any]) -> None:
+def show(case: Case) -> None:
     """Print what a case's tenants waited, for what, and how its devices were used."""
-    found = case["timing"]
+    found = timing.of(case)
     lines = timing.lines(case)
-    names = Column("tenant", [str(line["name"]) for line in lines], numeric=False)
-    columns = [names, Column("requests", [words.count(line["requests"]) for line in lines])]
-    for header, key in timing.PERCENTILES:
-        columns.append(Column(header, [words.duration(line[key]) for line in lines]))
+    names = Column("tenant", [line.name for line in lines], numeric=False)
+    columns = [names, Column("requests", [words.count(line.requests) for line in lines])]
+    for header, of in timing.PERCENTILES:
+        columns.append(Column(header, [words.duration(of(line)) for line in lines]))
     for header, values in timing.by_kind(lines):
         columns.append(Column(header, [words.duration(value) for value in values]))
-    columns.append(Column("per second", [words.short(line["throughput_per_s"]) for line in lines]))
-    if "fairness" in found:
+    columns.append(Column("per second", [words.short(line.throughput_per_s) for line in lines]))
+    if found.fairness:
         columns.append(Column("slowdown", [timing.slowdown(line) for line in lines]))
     table("response times", columns)
     parts = timing.parts(lines)
@@ -32,9 +33,9 @@ def show(case: dict[str, Any]) -> None:
     cells = [Column("where time went", parts, numeric=False)]
     for index, line in enumerate(lines):
         column = [words.percent(row[index]) if row[index] else words.NOTHING for row in shares]
-        cells.append(Column(str(line["name"]), column))
+        cells.append(Column(line.name, column))
     table("share of the mean response", cells)
-    _devices(found["devices"])
+    _devices(found.devices)
     _channels(found)
     _energy(case)
     for device, drive in drives.drives(case):
@@ -42,7 +43,7 @@ def show(case: dict[str, Any]) -> None:
     _facts(found)
 
 
-def _energy(case: dict[str, Any]) -> None:
+def _energy(case: Case) -> None:
     rows = drives.energy_rows(case)
     if rows:
         columns = [
@@ -52,100 +53,98 @@ def _energy(case: dict[str, Any]) -> None:
         table("energy", columns)
 
 
-def _flash(device: str, drive: dict[str, Any]) -> None:
+def _flash(device: str, drive: drives.Drive) -> None:
     facts = drives.facts(drive)
     names = Column(f"flash: {device}", [name for name, _ in facts], numeric=False)
     table("", [names, Column("", [text for _, text in facts], numeric=False)])
 
 
-def _devices(devices: list[dict[str, Any]]) -> None:
+def _devices(devices: Sequence[Device]) -> None:
     table(
         "devices",
         [
-            Column("device", [device["name"] for device in devices], numeric=False),
-            Column("model", [str(device["model"]) for device in devices], numeric=False),
-            Column("reads", [words.count(device["reads"]) for device in devices]),
-            Column("writes", [words.count(device["writes"]) for device in devices]),
-            Column("read", [words.size(device["read_bytes"]) for device in devices]),
-            Column("written", [words.size(device["write_bytes"]) for device in devices]),
-            Column("busy", [words.percent(device["busy"]) for device in devices]),
-            Column("mean inside", [words.significant(d["mean_inside"]) for d in devices]),
+            Column("device", [device.name for device in devices], numeric=False),
+            Column("model", [str(device.model) for device in devices], numeric=False),
+            Column("reads", [words.count(device.reads) for device in devices]),
+            Column("writes", [words.count(device.writes) for device in devices]),
+            Column("read", [words.size(device.read_bytes) for device in devices]),
+            Column("written", [words.size(device.write_bytes) for device in devices]),
+            Column("busy", [words.percent(device.busy) for device in devices]),
+            Column("mean inside", [words.significant(d.mean_inside) for d in devices]),
         ],
     )
 
 
-def _channels(found: dict[str, Any]) -> None:
+def _channels(found: Timing) -> None:
     """Print the map of a drive's channels, when it shows more than one group of them."""
     groups = timing.channel_groups(found)
-    if len(groups) < 2:
+    if found.channels is None or len(groups) < 2:
         return
     table(
-        f"channels ({found['channels']['layout']})",
+        f"channels ({found.channels.layout})",
         [
-            Column("channels", [group["label"] for group in groups], numeric=False),
-            Column("tenants", [group["owners"] for group in groups], numeric=False),
-            Column("read", [words.size(group["read_bytes"]) for group in groups]),
-            Column("written", [words.size(group["write_bytes"]) for group in groups]),
-            Column("per second", [words.size(group["bytes_per_s"]) for group in groups]),
-            Column("busy", [words.percent(group["busy"]) for group in groups]),
-            Column("dies at work", [words.percent(group["dies_working"]) for group in groups]),
-            Column("cleaning", [words.percent(group["dies_cleaning"]) for group in groups]),
+            Column("channels", [group.label for group in groups], numeric=False),
+            Column("tenants", [group.owners for group in groups], numeric=False),
+            Column("read", [words.size(group.group.read_bytes) for group in groups]),
+            Column("written", [words.size(group.group.write_bytes) for group in groups]),
+            Column("per second", [words.size(group.group.bytes_per_s) for group in groups]),
+            Column("busy", [words.percent(group.busy) for group in groups]),
+            Column("dies at work", [words.percent(group.dies_working) for group in groups]),
+            Column("cleaning", [words.percent(group.dies_cleaning) for group in groups]),
         ],
     )
 
 
-def _facts(found: dict[str, Any]) -> None:
-    little = found["little"]
+def _facts(found: Timing) -> None:
+    little = found.little
     pairs = [
-        ("mean inside", f"{words.significant(little['mean_inside'])} requests (Little's law)"),
-        ("arrivals", f"{words.short(little['arrivals_per_s'])} per second"),
-        ("done after", words.duration(found["end_ns"])),
-        ("volumes", found["layout"]),
+        ("mean inside", f"{words.significant(little.mean_inside)} requests (Little's law)"),
+        ("arrivals", f"{words.short(little.arrivals_per_s)} per second"),
+        ("done after", words.duration(found.end_ns)),
+        ("volumes", found.layout),
     ]
-    used = found.get("channels", {}).get("space_utilisation")
+    used = found.channels.space_utilisation if found.channels else None
     if used is not None:
         pairs.append(("space used", f"{words.percent(used)} of what tenants are allocated"))
-    if found["read_ahead_blocks"]:
-        pairs.append(("read ahead", words.counted(found["read_ahead_blocks"], "block")))
-    if found["cleaned_blocks"]:
-        pairs.append(("cleaned", words.counted(found["cleaned_blocks"], "block")))
+    if found.read_ahead_blocks:
+        pairs.append(("read ahead", words.counted(found.read_ahead_blocks, "block")))
+    if found.cleaned_blocks:
+        pairs.append(("cleaned", words.counted(found.cleaned_blocks, "block")))
     pairs += timing.store(found)
     pairs += drives.energy_fact(found)
-    if "fairness" in found:
-        fairness = found["fairness"]
-        text = f"Jain {words.ratio(fairness['jain'])}, "
-        text += f"min over max {words.ratio(fairness['min_over_max'])}, "
-        text += f"worst slowdown {words.significant(fairness['max_slowdown'])}"
+    fairness = found.fairness
+    if fairness:
+        text = f"Jain {words.ratio(fairness.jain)}, "
+        text += f"min over max {words.ratio(fairness.min_over_max)}, "
+        text += f"worst slowdown {words.significant(fairness.max_slowdown)}"
         pairs.append(("fairness", text))
     output.facts(pairs)
 
 
-def conclusion(document: dict[str, Any]) -> str:
+def conclusion(answer: RunAnswer) -> str:
     """Return which choice answers fastest; nothing without devices or a choice."""
-    best = timing.fastest(document)
-    if best is None or len(document["cases"]) < 2:
+    best = timing.fastest(answer)
+    if best is None or len(answer.cases) < 2:
         return ""
-    total = best["timing"]["total"]
-    line = f"fastest: {summary.label(best, document['varied'])}: "
-    line += (
-        f"mean response {words.duration(total['mean_ns'])}, p99 {words.duration(total['p99_ns'])}"
-    )
+    total = timing.of(best).total
+    line = f"fastest: {summary.label(best, answer.varied)}: "
+    line += f"mean response {words.duration(total.mean_ns)}, p99 {words.duration(total.p99_ns)}"
     return f"{line}, hit ratio {words.ratio(summary.hit_ratio(best))}"
 
 
-def curve(found: dict[str, Any], block: int) -> None:
+def curve(found: LatencyCurve, block: int) -> None:
     """Print one tenant's response times by cache size."""
-    points = found["points"]
-    longest = max((point["mean_ns"] for point in points), default=0) or 1
+    points = found.points
+    longest = max((point.mean_ns for point in points), default=0) or 1
     table(
-        f"{found['tenant']}: {found['policy']}, response time by cache size",
+        f"{found.tenant}: {found.policy}, response time by cache size",
         [
-            Column("size", [words.size(p["size_blocks"] * block) for p in points]),
-            Column("hit ratio", [words.ratio(p["hit_ratio"]) for p in points]),
+            Column("size", [words.size(p.size_blocks * block) for p in points]),
+            Column("hit ratio", [words.ratio(p.hit_ratio) for p in points]),
             *(
-                Column(name, [words.duration(p[key]) for p in points])
-                for name, key in timing.PERCENTILES
+                Column(name, [words.duration(of(p)) for p in points])
+                for name, of in timing.PERCENTILES
             ),
-            Column("", [plots.bar(p["mean_ns"] / longest) for p in points], numeric=False),
+            Column("", [plots.bar(p.mean_ns / longest) for p in points], numeric=False),
         ],
     )

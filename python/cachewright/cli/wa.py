@@ -5,14 +5,16 @@ For: a table per over-provisioning, the best marked. Must never know: how it is 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from cyclopts import Parameter
 
 from cachewright import amplification, api, words
-from cachewright.amplification import Amplification
+from cachewright.amplification import Amplification, Case
+from cachewright.answers import AmplificationAnswer, Classifier, EraseSpread
 from cachewright.cli import options, output
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
@@ -129,7 +131,7 @@ def wa(
             progress=on_progress,
         )
     if shown.json:
-        output.print_json(found.document)
+        output.print_json(found.answer)
     elif shown.csv:
         output.print_csv(found.cases.to_dicts())
     else:
@@ -144,83 +146,95 @@ def wa(
 
 def _show(found: Amplification) -> None:
     """Print everything worth knowing of a result."""
-    document = found.document
-    output.say(f"{document['name']}: {amplification.drive_sentence(document)}")
+    answer = found.answer
+    output.say(f"{answer.name}: {amplification.drive_sentence(answer)}")
     output.say()
-    output.kept(document)
-    for tenant in document["tenants"]:
-        if tenant["skipped_bad"]:
-            bad = words.counted(tenant["skipped_bad"], "malformed record")
-            output.note(f"{tenant['name']}: {bad} skipped")
-    for op, cases in amplification.by_op(document):
-        table(f"over-provisioning {words.percent(op)}", _columns(document, cases))
+    output.kept(answer)
+    for tenant in answer.tenants:
+        if tenant.skipped_bad:
+            bad = words.counted(tenant.skipped_bad, "malformed record")
+            output.note(f"{tenant.name}: {bad} skipped")
+    for op, cases in amplification.by_op(answer):
+        table(f"over-provisioning {words.percent(op)}", _columns(answer, cases))
         predicting = amplification.predicting(cases)
         if predicting:
             title = f"predictions of short lifetimes, over-provisioning {words.percent(op)}"
             table(title, _predictions(predicting))
     for warning in found.warnings:
         output.note(warning)
-    for op, cases in amplification.by_op(document):
+    for op, cases in amplification.by_op(answer):
         output.say(_conclusion(op, cases))
 
 
-def _columns(document: dict[str, Any], cases: list[dict[str, Any]]) -> list[Column]:
-    def numbers(header: str, key: str, show: Any, marked: bool = True) -> Column:
-        values = [case[key] for case in cases]
-        choices = [None if case["bound"] else case[key] for case in cases]
+def _columns(answer: AmplificationAnswer, cases: Sequence[Case]) -> list[Column]:
+    def numbers(
+        header: str,
+        of: Callable[[Case], float],
+        show: Callable[[float], str],
+        marked: bool = True,
+    ) -> Column:
+        values = [of(case) for case in cases]
+        choices = [None if case.bound else of(case) for case in cases]
         best = best_index(choices, highest=False) if marked else set()
         return Column(header, [show(value) for value in values], best=best)
 
     return [
         Column("", [str(rank) for rank in range(1, len(cases) + 1)]),
         Column("separation", [amplification.separation(c) for c in cases], numeric=False),
-        Column("reclaim", [c["reclaim"] for c in cases], numeric=False),
-        numbers("write amplification", "write_amplification", words.ratio),
-        numbers("extra writes", "extra_writes", words.ratio),
-        numbers("in the last drive write", "last_write_amplification", words.ratio),
-        numbers("relocated pages", "moved_pages", words.count),
-        Column("erases per superblock", [_erases(c["erases"]) for c in cases]),
-        numbers("bytes per page", "metadata_bytes_per_page", words.significant, marked=False),
-        Column("memory per TB", [amplification.dram(document, c) for c in cases]),
+        Column("reclaim", [c.reclaim for c in cases], numeric=False),
+        numbers("write amplification", lambda c: c.write_amplification, words.ratio),
+        numbers("extra writes", lambda c: c.extra_writes, words.ratio),
+        numbers("in the last drive write", lambda c: c.last_write_amplification, words.ratio),
+        numbers("relocated pages", lambda c: c.moved_pages, words.count),
+        Column("erases per superblock", [_erases(c.erases) for c in cases]),
+        numbers(
+            "bytes per page", lambda c: c.metadata_bytes_per_page, words.significant, marked=False
+        ),
+        Column("memory per TB", [amplification.dram(answer, c) for c in cases]),
         Column("metadata misses", [words.percent(amplification.miss_share(c)) for c in cases]),
-        Column("streams", [words.count(c["streams_used"]) for c in cases]),
+        Column("streams", [words.count(c.streams_used) for c in cases]),
     ]
 
 
-def _predictions(cases: list[dict[str, Any]]) -> list[Column]:
-    found = [case["classifier"] for case in cases]
+def _predictions(cases: Sequence[Case]) -> list[Column]:
+    found = [case.classifier for case in cases if case.classifier]
     columns = [
         Column("separation", [amplification.separation(c) for c in cases], numeric=False),
-        Column("reclaim", [c["reclaim"] for c in cases], numeric=False),
-        Column("judged", [words.count(one["judged"]) for one in found]),
+        Column("reclaim", [c.reclaim for c in cases], numeric=False),
+        Column("judged", [words.count(one.judged) for one in found]),
     ]
-    for header, key in (("accuracy", "accuracy"), ("precision", "precision"), ("recall", "recall")):
-        columns.append(_measured(header, key, found))
-    columns.append(_measured("F1", "f1", found))
-    columns.append(Column("most frequent class", [words.percent(one["majority"]) for one in found]))
-    columns.append(Column("called short", [words.percent(one["called_short"]) for one in found]))
-    columns.append(Column("were short", [words.percent(one["were_short"]) for one in found]))
+    columns += [
+        _measured("accuracy", lambda one: one.accuracy, found),
+        _measured("precision", lambda one: one.precision, found),
+        _measured("recall", lambda one: one.recall, found),
+        _measured("F1", lambda one: one.f1, found),
+    ]
+    columns.append(Column("most frequent class", [words.percent(one.majority) for one in found]))
+    columns.append(Column("called short", [words.percent(one.called_short) for one in found]))
+    columns.append(Column("were short", [words.percent(one.were_short) for one in found]))
     texts = [amplification.thresholds(one) for one in found]
     columns.append(Column("short is up to: least / middle / most", texts))
     return columns
 
 
-def _measured(header: str, key: str, found: list[dict[str, Any]]) -> Column:
-    best = best_index([one[key] for one in found], highest=True)
-    return Column(header, [words.percent(one[key]) for one in found], best=best)
+def _measured(
+    header: str, of: Callable[[Classifier], float | None], found: Sequence[Classifier]
+) -> Column:
+    values = [of(one) for one in found]
+    return Column(header, [words.percent(v) for v in values], best=best_index(values, highest=True))
 
 
-def _erases(erases: dict[str, float]) -> str:
-    return f"{erases['mean']:.1f} ±{erases['stddev']:.1f}"
+def _erases(erases: EraseSpread) -> str:
+    return f"{erases.mean:.1f} ±{erases.stddev:.1f}"
 
 
-def _conclusion(op: float, cases: list[dict[str, Any]]) -> str:
+def _conclusion(op: float, cases: Sequence[Case]) -> str:
     best = amplification.best_case(cases)
-    value = words.ratio(best["write_amplification"])
+    value = words.ratio(best.write_amplification)
     line = f"best at {words.percent(op)}: {amplification.label(best)}: write amplification {value}"
-    bounds = [case for case in cases if case["bound"] and case is not best]
+    bounds = [case for case in cases if case.bound and case is not best]
     if bounds:
         lowest = amplification.best_case(bounds)
-        value = words.ratio(lowest["write_amplification"])
-        line += f"; the bound {lowest['separation']}, {lowest['reclaim']} has {value}"
+        value = words.ratio(lowest.write_amplification)
+        line += f"; the bound {lowest.separation}, {lowest.reclaim} has {value}"
     return line

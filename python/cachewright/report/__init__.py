@@ -61,7 +61,7 @@ def write_curves_report(curves: Curves, path: Path, kinds: Sequence[str] = ()) -
     """
     from cachewright.report import curves as drawn
 
-    return _write(drawn.page(curves.document), drawn.figures(curves.document), path, kinds)
+    return _write(drawn.page(curves.answer), drawn.figures(curves.answer), path, kinds)
 
 
 def write_latency_figure(curves: Curves, path: Path) -> Path:
@@ -74,11 +74,11 @@ def write_latency_figure(curves: Curves, path: Path) -> Path:
     kinds = (".svg", ".png", ".pdf")
     if path.suffix not in kinds:
         raise RunError(f"{path}: found `{path.suffix}`, expected one of {', '.join(kinds)}")
-    if not curves.document.get("latency"):
+    if not curves.answer.latency:
         raise RunError(f"{path}: found no response times, expected curves made with `latency`")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        timed.latency_figure(curves.document).save(path)
+        timed.latency_figure(curves.answer).save(path)
     except OSError as error:
         raise RunError(f"{error.filename or path}: {words.reason(error)}") from None
     return path

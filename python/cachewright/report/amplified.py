@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import altair as alt
 
 from cachewright import amplification, words
+from cachewright.amplification import Case
+from cachewright.answers import AmplificationAnswer, DriveTenantFacts
 from cachewright.report import marks
 from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
@@ -26,6 +28,18 @@ if TYPE_CHECKING:
 
 # Lines and panels that can still be told apart.
 LINES, PANELS = 8, 8
+# What schemes are ranked by; the least is best.
+RANKED: tuple[tuple[str, Callable[[Case], float], Callable[[float], str]], ...] = (
+    ("write amplification", lambda case: case.write_amplification, words.ratio),
+    ("extra writes per host write", lambda case: case.extra_writes, words.ratio),
+    (
+        "write amplification, last drive write",
+        lambda case: case.last_write_amplification,
+        words.ratio,
+    ),
+    ("moved pages", lambda case: case.moved_pages, words.count),
+    ("metadata bytes per page", lambda case: case.metadata_bytes_per_page, words.significant),
+)
 # Measures of predictions of which more is better.
 BETTER_HIGH = ("accuracy", "precision", "recall", "f1")
 
@@ -33,24 +47,25 @@ BETTER_HIGH = ("accuracy", "precision", "recall", "f1")
 def figures(result: Amplification) -> list[Figure]:
     """Return the figures of the report, in its order."""
     found = []
-    for op, cases in amplification.by_op(result.document):
+    for op, cases in amplification.by_op(result.answer):
         name, title = f"op-{op * 100:g}", f"over-provisioning {words.percent(op)}"
         if len(cases) > 1:
             found.append(_bars(name, title, cases))
         found.append(_lines(name, title, cases[:LINES]))
         predicting = amplification.predicting(cases)
         if predicting:
-            found.append(accuracy(name, title, predicting[:LINES]))
+            lines = [(amplification.label(case), case) for case in predicting[:LINES]]
+            found.append(accuracy(name, title, lines))
         found.append(_lifetimes(name, title, cases[:PANELS]))
     return found
 
 
-def _bars(name: str, title: str, cases: Rows) -> Figure:
-    rows = [
+def _bars(name: str, title: str, cases: Sequence[Case]) -> Figure:
+    rows: Rows = [
         {
             "scheme": amplification.label(c),
-            "amplification": c["write_amplification"],
-            "kind": "bound" if c["bound"] else "scheme",
+            "amplification": c.write_amplification,
+            "kind": "bound" if c.bound else "scheme",
         }
         for c in cases
     ]
@@ -63,15 +78,15 @@ def _bars(name: str, title: str, cases: Rows) -> Figure:
     return Figure(f"write-amplification-{name}", f"Write amplification, {title}", caption, chart)
 
 
-def _lines(name: str, title: str, cases: Rows) -> Figure:
-    rows = [
+def _lines(name: str, title: str, cases: Sequence[Case]) -> Figure:
+    rows: Rows = [
         {
             "scheme": amplification.label(case),
             "drive_writes": end,
             "amplification": flash / user,
         }
         for case in cases
-        for end, user, flash in case["series"]
+        for end, user, flash in case.series
         if user
     ]
     series = Series("scheme", distinct(rows, "scheme"), "scheme")
@@ -85,15 +100,20 @@ def _lines(name: str, title: str, cases: Rows) -> Figure:
     return Figure(f"over-drive-writes-{name}", title, caption, chart)
 
 
-def accuracy(name: str, title: str, cases: Rows, over: str = "all of the run so far") -> Figure:
-    """Return accuracy over drive writes, a line per case; figure 8 of Shiro's paper."""
-    rows = [
+def accuracy(
+    name: str,
+    title: str,
+    cases: Sequence[tuple[str, Case]],
+    over: str = "all of the run so far",
+) -> Figure:
+    """Return accuracy over drive writes, a line per title and case; figure 8 of Shiro's paper."""
+    rows: Rows = [
         {
-            "scheme": case.get("title") or amplification.label(case),
+            "scheme": scheme,
             "drive_writes": row["drive_writes"],
             "accuracy": row["cumulative_accuracy"],
         }
-        for case in cases
+        for scheme, case in cases
         for row in amplification.accuracy_over_time(case)
     ]
     series = Series("scheme", distinct(rows, "scheme"), "scheme")
@@ -113,16 +133,16 @@ def _drive_writes() -> alt.X:
     return alt.X("drive_writes:Q").title("drive writes").scale(nice=False)
 
 
-def _lifetimes(name: str, title: str, cases: Rows) -> Figure:
+def _lifetimes(name: str, title: str, cases: Sequence[Case]) -> Figure:
     """One panel per scheme, a line per stream."""
     schemes = [amplification.label(case) for case in cases]
-    rows = []
+    rows: Rows = []
     for case in cases:
-        for stream in case["streams"]:
-            pages = stream["user_pages"] + stream["moved_pages"]
-            for most, user, moved in stream["lifetimes"]:
+        for stream in case.streams:
+            pages = stream.user_pages + stream.moved_pages
+            for most, user, moved in stream.lifetimes or ():
                 if most is not None:
-                    row = {"scheme": amplification.label(case), "stream": str(stream["stream"])}
+                    row = {"scheme": amplification.label(case), "stream": str(stream.stream)}
                     rows.append({**row, "lifetime": most, "share": (user + moved) / pages})
     streams = sorted({row["stream"] for row in rows}, key=int)
     series = Series("stream", streams, "stream")
@@ -154,17 +174,17 @@ def _lifetimes(name: str, title: str, cases: Rows) -> Figure:
 
 def page(result: Amplification, drawn: Sequence[Figure]) -> str:
     """Return the whole page."""
-    document = result.document
-    groups = amplification.by_op(document)
+    answer = result.answer
+    groups = amplification.by_op(answer)
     best = amplification.best_case(groups[0][1])
-    facts = amplification.drive_sentence(document)
+    facts = amplification.drive_sentence(answer)
     tiles = [
-        ("flash writes per host write", words.ratio(best["write_amplification"])),
-        ("extra writes per host write", words.ratio(best["extra_writes"])),
-        ("metadata bytes per page", words.significant(best["metadata_bytes_per_page"])),
+        ("flash writes per host write", words.ratio(best.write_amplification)),
+        ("extra writes per host write", words.ratio(best.extra_writes)),
+        ("metadata bytes per page", words.significant(best.metadata_bytes_per_page)),
     ]
     shown = "".join(f"<div><b>{escape(v)}</b><span>{escape(n)}</span></div>" for n, v in tiles)
-    name = f"{amplification.label(best)} at {words.percent(best['op'])} over-provisioning"
+    name = f"{amplification.label(best)} at {words.percent(best.op)} over-provisioning"
     notes = "".join(f"<li>{escape(warning)}</li>" for warning in result.warnings)
     return whole_page(
         f"{result.name}: write amplification",
@@ -174,72 +194,67 @@ def page(result: Amplification, drawn: Sequence[Figure]) -> str:
             f'<ul class="note">{notes}</ul>' if notes else "",
             f'<section class="best"><p>Best: <strong>{escape(name)}</strong></p>'
             f'<div class="tiles">{shown}</div></section>',
-            *(_ranking(document, op, cases) for op, cases in groups),
+            *(_ranking(answer, op, cases) for op, cases in groups),
             *(_predictions(op, cases) for op, cases in groups),
             *drawn,
-            _traces(document["tenants"]),
-            f"<footer>Cachewright {escape(str(document['cachewright']))}</footer>",
+            _traces(answer.tenants),
+            f"<footer>Cachewright {escape(answer.cachewright)}</footer>",
         ],
     )
 
 
-def _ranking(document: dict[str, Any], op: float, cases: Rows) -> str:
+def _ranking(answer: AmplificationAnswer, op: float, cases: Sequence[Case]) -> str:
     columns = [
         [escape(amplification.separation(case)) for case in cases],
-        [escape(case["reclaim"]) for case in cases],
+        [escape(case.reclaim) for case in cases],
     ]
-    measures: dict[str, tuple[str, Callable[[float], str]]] = {
-        "write amplification": ("write_amplification", words.ratio),
-        "extra writes per host write": ("extra_writes", words.ratio),
-        "write amplification, last drive write": ("last_write_amplification", words.ratio),
-        "moved pages": ("moved_pages", words.count),
-        "metadata bytes per page": ("metadata_bytes_per_page", words.significant),
-    }
-    for key, show in measures.values():
-        choices = [None if case["bound"] else case[key] for case in cases]
+    for _, of, show in RANKED:
+        choices = [None if case.bound else of(case) for case in cases]
         best = best_index(choices, highest=False)
-        columns.append(marked([show(case[key]) for case in cases], best))
-    columns.append([amplification.dram(document, case) for case in cases])
+        columns.append(marked([show(of(case)) for case in cases], best))
+    columns.append([amplification.dram(answer, case) for case in cases])
     columns.append([words.percent(amplification.miss_share(case)) for case in cases])
-    spreads = [case["erases"] for case in cases]
-    columns.append([f"{e['min']:.0f} to {e['max']:.0f}, mean {e['mean']:.1f}" for e in spreads])
+    spreads = [case.erases for case in cases]
+    columns.append([f"{e.min:.0f} to {e.max:.0f}, mean {e.mean:.1f}" for e in spreads])
     rows = [list(row) for row in zip(*columns, strict=True)]
-    headers = ["separation", "reclaim", *measures, "memory per TB", "metadata misses"]
+    names = [name for name, _, _ in RANKED]
+    headers = ["separation", "reclaim", *names, "memory per TB", "metadata misses"]
     headers.append("erases per superblock")
     title = f"Ranked, over-provisioning {words.percent(op)}"
     return f"<section><h2>{escape(title)}</h2>{html_table(headers, rows, 2)}</section>"
 
 
-def _predictions(op: float, cases: Rows) -> str:
+def _predictions(op: float, cases: Sequence[Case]) -> str:
     """Return table V of Shiro's paper for the schemes that predict; nothing if none does."""
     found = amplification.predicting(cases)
     if not found:
         return ""
+    judged = [case.classifier for case in found if case.classifier]
     columns = [
         [escape(amplification.separation(case)) for case in found],
-        [escape(case["reclaim"]) for case in found],
-        [words.count(case["classifier"]["judged"]) for case in found],
+        [escape(case.reclaim) for case in found],
+        [words.count(one.judged) for one in judged],
     ]
-    for key in amplification.MEASURES:
-        values = [case["classifier"].get(key) for case in found]
+    for key, of in amplification.MEASURES:
+        values = [of(one) for one in judged]
         best = best_index(values, highest=True) if key in BETTER_HIGH else set()
         columns.append(marked([words.percent(value) for value in values], best))
     headers = ["separation", "reclaim", "judged", "accuracy", "precision", "recall", "F1"]
     headers += ["always the more frequent", "called short", "were short"]
-    columns.append([amplification.thresholds(case["classifier"]) for case in found])
+    columns.append([amplification.thresholds(one) for one in judged])
     rows = [list(row) for row in zip(*columns, strict=True)]
     headers.append("short is up to: least / middle / most")
     title = f"Predictions of short lifetimes, over-provisioning {words.percent(op)}"
     return f"<section><h2>{escape(title)}</h2>{html_table(headers, rows, 2)}</section>"
 
 
-def _traces(tenants: Rows) -> str:
+def _traces(tenants: Sequence[DriveTenantFacts]) -> str:
     rows = [
         [
-            escape(str(t["name"])),
-            escape(str(t["part"])),
-            escape(str(t["trace"])),
-            *(words.count(t[key]) for key in ("requests", "writes", "trims", "skipped_bad")),
+            escape(t.name),
+            escape(t.part),
+            escape(t.trace),
+            *map(words.count, (t.requests, t.writes, t.trims, t.skipped_bad)),
         ]
         for t in tenants
     ]

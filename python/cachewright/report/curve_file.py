@@ -28,7 +28,7 @@ def write_miss_ratio_figure(curves: Curves, path: Path) -> Path:
 
     if path.suffix not in KINDS:
         raise RunError(f"{path}: found `{path.suffix}`, expected one of {', '.join(KINDS)}")
-    named = [one for one in drawn.figures(curves.document) if one.name == NAME]
+    named = [one for one in drawn.figures(curves.answer) if one.name == NAME]
     if not named:
         raise RunError(f"{path}: found curves without points, expected block accesses to draw")
     try:

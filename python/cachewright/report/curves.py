@@ -12,7 +12,8 @@ from typing import Any
 
 import altair as alt
 
-from cachewright import _native, words
+from cachewright import words
+from cachewright.answers import CurvesAnswer, MissRatioCurve
 from cachewright.report import marks, timed
 from cachewright.report.figure import Figure
 from cachewright.report.page import html_table, whole_page
@@ -26,86 +27,91 @@ from cachewright.report.plots import (
     distinct,
 )
 
-Document = dict[str, Any]
+# Size in blocks, miss ratio, low and high end of its interval.
+Point = tuple[int, float, float | None, float | None]
 ALL = "all"
 PANELS, ROWS = 12, 12
 # Curves with more points than this are lines without dots.
 DOTTED = 40
 
 
-def page(document: Document) -> str:
+def page(answer: CurvesAnswer) -> str:
     """Return the whole page."""
-    name = str(document["name"])
+    name = answer.name
     drawn: list[str | Figure] = [
         f"<h1>{escape(name)}</h1>",
-        f'<p class="lead">{escape(_sentence(document))}</p>',
-        *figures(document),
-        *(_table(document, tenant) for tenant in distinct(document["curves"], "tenant")),
-        _notes(document),
-        _checks(document),
-        f"<footer>Cachewright {escape(_version(document))}</footer>",
+        f'<p class="lead">{escape(_sentence(answer))}</p>',
+        *figures(answer),
+        *(_table(answer, tenant) for tenant in _tenants(answer.curves)),
+        _notes(answer),
+        _checks(answer),
+        f"<footer>Cachewright {escape(answer.cachewright)}</footer>",
     ]
     return whole_page(f"{name}: miss-ratio curves", drawn)
 
 
-def figures(document: Document) -> list[Figure]:
+def figures(answer: CurvesAnswer) -> list[Figure]:
     """Return the figures that the document has points for, in the order of the page."""
     found = []
-    rows = _rows(document)
+    rows = _rows(answer)
     if rows:
         banded = any("low" in row for row in rows)
-        caption = f"Share of block accesses that miss, {_what_lines_are(document)}."
+        caption = f"Share of block accesses that miss, {_what_lines_are(answer)}."
         caption += " Bands are confidence intervals." if banded else ""
         left_out = len(_panels(rows)) - PANELS
         caption += f" {left_out} more panels are left out." if left_out > 0 else ""
         found.append(Figure("miss-ratio-curves", "Miss-ratio curves", caption, _plot(rows)))
-    if document.get("latency"):
-        found.append(timed.latency_figure(document))
+    if answer.latency:
+        found.append(timed.latency_figure(answer))
     return found
 
 
-def chart(document: Document) -> Any:
+def chart(answer: CurvesAnswer) -> Any:
     """Return the miss-ratio figure as one Altair chart: a panel per tenant, a line per policy."""
-    return _plot(_rows(document)).still()
+    return _plot(_rows(answer)).still()
 
 
-def _sentence(document: Document) -> str:
-    curves = document["curves"]
-    tenants = [one for one in distinct(curves, "tenant") if one != ALL]
-    policies = distinct(curves, "policy")
+def _sentence(answer: CurvesAnswer) -> str:
+    curves = answer.curves
+    tenants = [one for one in _tenants(curves) if one != ALL]
+    policies = _policies(curves)
     return (
         f"Miss ratio by cache size: {words.counted(max(len(tenants), 1), 'tenant')}, "
-        f"{', '.join(policies)}; blocks of {words.size(document['block_bytes'])}"
+        f"{', '.join(policies)}; blocks of {words.size(answer.block_bytes)}"
     )
 
 
-def _version(document: Document) -> str:
-    return str(document.get("cachewright", _native.__version__))
+def _tenants(curves: Sequence[MissRatioCurve]) -> list[str]:
+    return list(dict.fromkeys(curve.tenant for curve in curves))
 
 
-def _what_lines_are(document: Document) -> str:
-    curves = document["curves"]
-    several = len(distinct(curves, "policy")) > 1
+def _policies(curves: Sequence[MissRatioCurve]) -> list[str]:
+    return list(dict.fromkeys(curve.policy for curve in curves))
+
+
+def _what_lines_are(answer: CurvesAnswer) -> str:
+    curves = answer.curves
+    several = len(_policies(curves)) > 1
     own = "one line per policy; one panel per tenant" if several else "one line per tenant"
-    if any(curve["window"] is not None for curve in curves):
+    if any(curve.window is not None for curve in curves):
         own += ", and per window of time"
     return own
 
 
-def _rows(document: Document) -> Rows:
-    curves = document["curves"]
-    block = int(document["block_bytes"])
-    several = len({curve["policy"] for curve in curves}) > 1
+def _rows(answer: CurvesAnswer) -> Rows:
+    curves = answer.curves
+    block = answer.block_bytes
+    several = len({curve.policy for curve in curves}) > 1
     rows = []
-    for curve in sorted(curves, key=lambda one: (one["window"] or 0, one["tenant"] == ALL)):
-        line = curve["policy"] if several else curve["tenant"]
-        parts = [curve["tenant"]] if several else []
-        if curve["window"] is not None:
-            parts.append(f"window {curve['window'] + 1}")
-        for size, miss, low, high in curve["points"]:
+    for curve in sorted(curves, key=lambda one: (one.window or 0, one.tenant == ALL)):
+        line = curve.policy if several else curve.tenant
+        parts = [curve.tenant] if several else []
+        if curve.window is not None:
+            parts.append(f"window {curve.window + 1}")
+        for size, miss, low, high in curve.points:
             if size > 0:
                 row = {"panel": ", ".join(parts), "line": line, "size": size * block}
-                row |= {"miss": miss, "tenant": curve["tenant"], "policy": curve["policy"]}
+                row |= {"miss": miss, "tenant": curve.tenant, "policy": curve.policy}
                 rows.append(row if low is None else {**row, "low": low, "high": high})
     return rows
 
@@ -154,11 +160,11 @@ def _panel(rows: Rows, title: str, series: Series, x: alt.X) -> Panel:
     )  # fmt: skip
 
 
-def _table(document: Document, tenant: str) -> str:
+def _table(answer: CurvesAnswer, tenant: str) -> str:
     """Return a tenant's miss ratios: a row per size, thinned, a column per policy and window."""
-    curves = [curve for curve in document["curves"] if curve["tenant"] == tenant]
-    block = int(document["block_bytes"])
-    found = [{point[0]: point for point in curve["points"] if point[0] > 0} for curve in curves]
+    curves = [curve for curve in answer.curves if curve.tenant == tenant]
+    block = answer.block_bytes
+    found = [{point[0]: point for point in curve.points if point[0] > 0} for curve in curves]
     sizes = _thinned(sorted({size for points in found for size in points}))
     headers = ["cache", "blocks", *(_heading(curve) for curve in curves)]
     rows = [
@@ -170,12 +176,12 @@ def _table(document: Document, tenant: str) -> str:
     return f"<section><h2>{escape(title)}</h2>{html_table(headers, rows, 1)}</section>"
 
 
-def _heading(curve: Document) -> str:
-    window = "" if curve["window"] is None else f", window {curve['window'] + 1}"
-    return f"{curve['policy']}{window} ({curve['method']})"
+def _heading(curve: MissRatioCurve) -> str:
+    window = "" if curve.window is None else f", window {curve.window + 1}"
+    return f"{curve.policy}{window} ({curve.method})"
 
 
-def _cell(point: Sequence[Any] | None) -> str:
+def _cell(point: Point | None) -> str:
     if point is None:
         return words.NOTHING
     _, miss, low, high = point
@@ -191,14 +197,13 @@ def _thinned(sizes: Sequence[int]) -> list[int]:
     return [sizes[round(at * step)] for at in range(ROWS)]
 
 
-def _notes(document: Document) -> str:
-    block = int(document["block_bytes"])
-    notes = [str(note) for note in document.get("notes", [])]
-    for curve in document["curves"]:
-        name = f"{curve['tenant']}, {curve['policy']}"
-        notes += [f"{name}: {note}" for note in curve.get("notes", [])]
-        if curve.get("trusted_from_blocks"):
-            size = words.size(curve["trusted_from_blocks"] * block)
+def _notes(answer: CurvesAnswer) -> str:
+    block = answer.block_bytes
+    notes = list(answer.notes)
+    for curve in answer.curves:
+        name = f"{curve.tenant}, {curve.policy}"
+        if curve.trusted_from_blocks:
+            size = words.size(curve.trusted_from_blocks * block)
             notes.append(f"{name}: sizes below {size} are uncertain")
     listed = "".join(f"<li>{escape(note)}</li>" for note in dict.fromkeys(notes))
     if not listed:
@@ -206,16 +211,16 @@ def _notes(document: Document) -> str:
     return f'<section><h2>Notes</h2><ul class="note">{listed}</ul></section>'
 
 
-def _checks(document: Document) -> str:
-    block = int(document["block_bytes"])
+def _checks(answer: CurvesAnswer) -> str:
+    block = answer.block_bytes
     rows = [
         [
-            escape(str(check["tenant"])),
-            escape(str(check["policy"])),
-            words.size(check["size_blocks"] * block),
-            *(words.ratio(check[key]) for key in ("curve", "exact", "error")),
+            escape(check.tenant),
+            escape(check.policy),
+            words.size(check.size_blocks * block),
+            *map(words.ratio, (check.curve, check.exact, check.error)),
         ]
-        for check in document.get("verify") or []
+        for check in answer.verify or []
     ]
     if not rows:
         return ""

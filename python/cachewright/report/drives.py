@@ -6,11 +6,13 @@ percentages, joules.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from cachewright import drives, summary, words
+from cachewright import drives, summary, timing, words
+from cachewright.answers import Case, Dies
 from cachewright.report import marks
 from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
@@ -21,32 +23,31 @@ if TYPE_CHECKING:
 
 # Drives with more parts than this are not drawn part by part.
 MOST_DIES = 1024
-Case = dict[str, Any]
 
 
 def figures(result: Result, cases: list[Case]) -> list[Figure]:
     """Return the figures of timed cases, the fastest first."""
-    label = summary.label(cases[0], result.document["varied"])
+    label = summary.label(cases[0], result.answer.varied)
     of_case = f"Fastest case ({label}): " if len(cases) > 1 else ""
     found = [
         _busy(name, drive, of_case)
         for name, drive in drives.drives(cases[0])
-        if len(drive["dies"]["busy"]) <= MOST_DIES
+        if len(drive.dies.busy) <= MOST_DIES
     ]
     spent = [case for case in cases if drives.energy_rows(case)]
     return [*found, _energy(result, spent)] if spent else found
 
 
-def _busy(name: str, drive: dict[str, Any], of_case: str) -> Figure:
-    channels, dies = drive["channels"]["busy"], drive["dies"]
-    unit, per_channel = dies["unit"], len(dies["busy"]) // len(channels)
+def _busy(name: str, drive: drives.Drive, of_case: str) -> Figure:
+    channels, dies = drive.channels.busy, drive.dies
+    unit, per_channel = dies.unit, len(dies.busy) // len(channels)
     parts = [
         {"channel": at // per_channel, "place": at % per_channel, "busy": share}
-        for at, share in enumerate(dies["busy"])
+        for at, share in enumerate(dies.busy)
     ]
-    stages = list(dies["stages"])
+    stages = list(dies.stages)
     series = Series("stage", stages, "spent on", "box")
-    busiest = max(*dies["busy"], 1e-9)
+    busiest = max(*dies.busy, 1e-9)
     ramp = Ramp(f"{unit} busy", words.percent(0.0), words.percent(busiest))
     height = max(90, min(14 * per_channel, 260))
     key = "" if name == "drive" else f"-{name.replace(' ', '-')}"
@@ -59,7 +60,7 @@ def _busy(name: str, drive: dict[str, Any], of_case: str) -> Figure:
     return Figure(f"drive-busy{key}", title, caption, Plot(panels, [series, ramp]))
 
 
-def _channels(channels: list[float]) -> Panel:
+def _channels(channels: Sequence[float]) -> Panel:
     rows = [{"channel": at, "busy": share} for at, share in enumerate(channels)]
     tips = [Tip("channel", "channel"), Tip("busy", "busy", "percent")]
     bars = alt.Chart(data(rows)).mark_bar(color=COLOURS[0])
@@ -82,31 +83,31 @@ def _grid(rows: list[dict[str, Any]], unit: str, busiest: float, height: int) ->
     return Panel([marks.tipped(cells, tips)], height=height, says=marks.reading(rows, tips))
 
 
-def _stages(dies: dict[str, Any], series: Series) -> Panel:
+def _stages(dies: Dies, series: Series) -> Panel:
     rows = [
-        {"what": f"{dies['unit']}s", "stage": stage, "order": order, "share": share}
-        for order, (stage, share) in enumerate(dies["stages"].items())
+        {"what": f"{dies.unit}s", "stage": stage, "order": order, "share": share}
+        for order, (stage, share) in enumerate(dies.stages.items())
     ]
     x = alt.X("share:Q").title("share of the time").axis(format="%")
     tips = [Tip("spent on", "stage"), Tip("share of the time", "share", "percent")]
-    y = marks.row_names("what", [f"{dies['unit']}s"])
+    y = marks.row_names("what", [f"{dies.unit}s"])
     return marks.bars(rows, series, x, y, tips, encodings=[alt.Order("order:Q")])
 
 
 def _energy(result: Result, cases: list[Case]) -> Figure:
-    varied = result.document["varied"]
+    varied = result.answer.varied
     rows = [
         {
             "case": summary.label(case, varied),
-            "part": f"{device['name']}: {part}",
+            "part": f"{device.name}: {part}",
             "order": order,
             "joules": joules,
             "text": drives.quantity(joules, "J"),
         }
         for case in cases
-        for device in case["timing"]["devices"]
-        if "energy" in device
-        for order, (part, joules) in enumerate(device["energy"]["parts"].items())
+        for device in timing.of(case).devices
+        if device.energy
+        for order, (part, joules) in enumerate(device.energy.parts.items())
     ]
     series = Series("part", distinct(rows, "part"), "where it went", "box")
     y = marks.row_names("case", distinct(rows, "case"))

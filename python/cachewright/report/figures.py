@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cachewright import summary, words
+from cachewright.answers import Case
 from cachewright.report import charts
 from cachewright.report.figure import Figure
 
@@ -33,7 +34,7 @@ def all_figures(result: Result) -> list[Figure]:
 
 
 def _capacity(result: Result) -> Figure | None:
-    cases = result.document["cases"]
+    cases = result.answer.cases
     if len({summary.capacity_bytes(case) for case in cases}) < 2:
         return None
     return Figure(
@@ -45,10 +46,10 @@ def _capacity(result: Result) -> Figure | None:
 
 
 def _policies(result: Result) -> Figure | None:
-    cases = result.document["cases"]
+    cases = result.answer.cases
     if len({summary.value(case, summary.POLICY) for case in cases}) < 2:
         return None
-    best = summary.best_case(result.document)
+    best = summary.best_case(result.answer)
     same = summary.capacity_bytes(best)
     rows = [row for row in _case_rows(result) if row["capacity_bytes"] == same]
     return Figure(
@@ -60,16 +61,16 @@ def _policies(result: Result) -> Figure | None:
 
 
 def _flash(result: Result) -> Figure | None:
-    cases = [case for case in result.document["cases"] if "flash" in case]
+    cases = [case for case in result.answer.cases if case.flash]
     if len(cases) < 2:
         return None
     rows = [
         {
-            "case": summary.label(case, result.document["varied"]),
+            "case": summary.label(case, result.answer.varied),
             "policy": summary.policy_label(case),
             "separation": summary.value(case, summary.SEPARATION),
             "hit_ratio": summary.hit_ratio(case),
-            "amplification": summary.flash(case, "write_amplification"),
+            "amplification": case.flash.write_amplification if case.flash else None,
             "flash_pages": summary.flash_pages(case),
         }
         for case in cases
@@ -84,13 +85,13 @@ def _flash(result: Result) -> Figure | None:
 
 
 def _tenants(result: Result) -> Figure | None:
-    document = result.document
-    if len(document["tenants"]) < 2 or len(document["cases"]) < 2:
+    answer = result.answer
+    if len(answer.tenants) < 2 or len(answer.cases) < 2:
         return None
     rows = [
-        {"case": label, "tenant": tenant["name"], "hit_ratio": tenant["hit_ratio"]}
+        {"case": label, "tenant": tenant.name, "hit_ratio": tenant.hit_ratio}
         for case, label in _chosen(result, charts.TENANT_CASES)
-        for tenant in case["tenants"]
+        for tenant in case.tenants
     ]
     return Figure(
         "hit-ratio-by-tenant",
@@ -101,19 +102,19 @@ def _tenants(result: Result) -> Figure | None:
 
 
 def _curves(result: Result) -> Figure | None:
-    curves = result.document.get("curves", [])
-    cases = result.document["cases"]
+    curves = result.answer.curves
+    cases = result.answer.cases
     if not curves or not cases:
         return None
-    block = int(cases[0]["block_bytes"])
+    block = cases[0].block_bytes
     rows = [
         {
-            "tenant": curve["tenant"],
+            "tenant": curve.tenant,
             "size_bytes": size * block,
             "miss_ratio": miss,
         }
-        for curve in sorted(curves, key=lambda curve: curve["tenant"] == "all")
-        for size, miss, *_ in curve["points"]
+        for curve in sorted(curves, key=lambda curve: curve.tenant == "all")
+        for size, miss in curve.points
         if size > 0
     ]
     sizes = sorted({summary.capacity_bytes(case) for case in cases})
@@ -155,44 +156,44 @@ def _case_rows(result: Result) -> list[dict[str, Any]]:
             "policy": summary.policy_label(case),
             "partition": summary.value(case, summary.PARTITION),
             "capacity_bytes": summary.capacity_bytes(case),
-            "hit_ratio": case["total"]["hit_ratio"],
+            "hit_ratio": case.total.hit_ratio,
         }
-        for case in result.document["cases"]
+        for case in result.answer.cases
     ]
 
 
-def _chosen(result: Result, count: int) -> list[tuple[dict[str, Any], str]]:
+def _chosen(result: Result, count: int) -> list[tuple[Case, str]]:
     """Return the best choices of the best one's group and the worst of it, with labels."""
-    document = result.document
-    best = summary.best_case(document)
-    group = next(cases for _, cases in summary.groups(document) if best in cases)
+    answer = result.answer
+    best = summary.best_case(answer)
+    group = next(cases for _, cases in summary.groups(answer) if best in cases)
     real = summary.one_per_cache([c for c in group if not summary.is_bound(c)] or group)
-    ranked = sorted(real, key=lambda c: (-summary.hit_ratio(c), c["case"]))
+    ranked = sorted(real, key=lambda c: (-summary.hit_ratio(c), c.case))
     picked = ranked if len(ranked) <= count else [*ranked[: count - 1], ranked[-1]]
     size = words.size(summary.capacity_bytes(best))
-    varied = [key for key in document["varied"] if not key.startswith(summary.FLASH)]
+    varied = [key for key in answer.varied if not key.startswith(summary.FLASH)]
     keys = [key for key in varied if key != summary.CAPACITY]
     return [(c, f"{summary.label(c, keys)} ({size})" if keys else size) for c in picked]
 
 
-def _best_of_partitions(result: Result) -> list[tuple[dict[str, Any], str]]:
+def _best_of_partitions(result: Result) -> list[tuple[Case, str]]:
     """Return the best choice of each partition at the best size, if there are several."""
-    best: dict[str, tuple[dict[str, Any], str]] = {}
-    for case, label in _chosen(result, len(result.document["cases"])):
+    best: dict[str, tuple[Case, str]] = {}
+    for case, label in _chosen(result, len(result.answer.cases)):
         best.setdefault(summary.value(case, summary.PARTITION), (case, label))
     return list(best.values())[:SERIES_CASES] if len(best) > 1 else []
 
 
 def _series_rows(result: Result) -> list[dict[str, Any]]:
     picked = _best_of_partitions(result) or _chosen(result, SERIES_CASES)
-    return series_rows(result, {case["case"]: label for case, label in picked})
+    return series_rows(result, {case.case: label for case, label in picked})
 
 
 def series_rows(result: Result, labels: dict[int, str]) -> list[dict[str, Any]]:
     """Return the windows of some cases, by their numbers, under labels: hits and blocks held."""
     import polars as pl
 
-    block = int(result.document["cases"][0]["block_bytes"])
+    block = result.answer.cases[0].block_bytes
     frame = result.series.filter(
         pl.col("case").is_in(list(labels)) & (pl.col("tenant") != "all")
     ).select(

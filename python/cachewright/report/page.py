@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cachewright import drives, summary, timing, verdict, words
+from cachewright.answers import Case, CaseTenant, RunAnswer, Timing
 from cachewright.report.live import POLICY, WITHOUT_SCRIPTS, scripts
 from cachewright.report.style import STYLE
 
@@ -24,22 +25,22 @@ TENANT_COLUMNS = 8
 
 def page(result: Result, figures: Sequence[Figure]) -> str:
     """Return the whole page."""
-    document = result.document
-    several = len(document["cases"]) > 1
+    answer = result.answer
+    several = len(answer.cases) > 1
     parts: list[str | Figure] = [
         f"<h1>{escape(result.name)}</h1>",
-        f'<p class="lead">{escape(_workload_sentence(document))}</p>',
-        _headline(document),
+        f'<p class="lead">{escape(_workload_sentence(answer))}</p>',
+        _headline(answer),
         '<div class="row">',
-        *([_pivot(p) for p in summary.pivots(document) if len(p.partitions) > 1]),
+        *([_pivot(p) for p in summary.pivots(answer) if len(p.partitions) > 1]),
         "</div>",
         *figures,
-        *([_ranking(document, ranking) for ranking in summary.rankings(document)]),
-        _best_tenants(document, several),
-        _responses(document),
-        _workload(document),
-        _settings(document),
-        f"<footer>Cachewright {escape(str(document['cachewright']))}</footer>",
+        *([_ranking(answer, ranking) for ranking in summary.rankings(answer)]),
+        _best_tenants(answer, several),
+        _responses(answer),
+        _workload(answer),
+        _settings(answer),
+        f"<footer>Cachewright {escape(answer.cachewright)}</footer>",
     ]
     return whole_page(f"{result.name}: cache report", parts)
 
@@ -59,48 +60,48 @@ def whole_page(title: str, parts: Sequence[str | Figure]) -> str:
     )
 
 
-def _workload_sentence(document: dict[str, Any]) -> str:
-    whole = document["workload"]
+def _workload_sentence(answer: RunAnswer) -> str:
+    whole = answer.workload
     return (
-        f"{words.counted(len(document['tenants']), 'tenant')}, "
-        f"{words.counted(whole['requests'], 'request')}, "
-        f"{words.count(whole['block_accesses'])} block accesses, "
-        f"working set {words.size(whole['working_set_bytes'])}, "
-        f"{words.duration(whole['span_ns'])} of trace"
-        f"{_warmup(document)}"
+        f"{words.counted(len(answer.tenants), 'tenant')}, "
+        f"{words.counted(whole.requests, 'request')}, "
+        f"{words.count(whole.block_accesses)} block accesses, "
+        f"working set {words.size(whole.working_set_bytes)}, "
+        f"{words.duration(whole.span_ns)} of trace"
+        f"{_warmup(answer)}"
     )
 
 
-def _warmup(document: dict[str, Any]) -> str:
+def _warmup(answer: RunAnswer) -> str:
     """Return from when on results count, if that is later than the start."""
-    warmup = document["spec"].get("replay", {}).get("warmup", "0s")
+    warmup = answer.spec.get("replay", {}).get("warmup", "0s")
     return "" if warmup == "0s" else f"; what arrives in the first {warmup} warms the cache only"
 
 
-def _headline(document: dict[str, Any]) -> str:
-    best = summary.best_case(document)
+def _headline(answer: RunAnswer) -> str:
+    best = summary.best_case(answer)
     tiles = [
-        ("hit ratio", words.percent(best["total"]["hit_ratio"])),
-        ("read hit ratio", words.percent(best["total"]["read_hit_ratio"])),
-        ("cache writes", words.count(best["total"]["cache_writes"])),
-        ("write-backs", words.count(best["total"]["writebacks"])),
+        ("hit ratio", words.percent(best.total.hit_ratio)),
+        ("read hit ratio", words.percent(best.total.read_hit_ratio)),
+        ("cache writes", words.count(best.total.cache_writes)),
+        ("write-backs", words.count(best.total.writebacks)),
     ]
-    if "flash" in best:
-        tiles.append(("F/U on flash", words.ratio(summary.flash(best, "write_amplification"))))
-        tiles.append(("flash writes", words.count(summary.flash_pages(best))))
-    if best["total"].get("mean_response_ns") is not None:
-        tiles.append(("mean response", words.duration(best["total"]["mean_response_ns"])))
+    if best.flash:
+        tiles.append(("F/U on flash", words.ratio(best.flash.write_amplification)))
+        tiles.append(("flash writes", words.count(best.flash.flash_pages)))
+    if best.total.mean_response_ns is not None:
+        tiles.append(("mean response", words.duration(best.total.mean_response_ns)))
     drawn = "".join(
         f"<div><b>{escape(value)}</b><span>{name}</span></div>" for name, value in tiles
     )
-    if len(document["cases"]) > 1:
-        what = f"<p>{words.count(len(document['cases']))} combinations</p>"
-        for line in verdict.sentences(document):
+    if len(answer.cases) > 1:
+        what = f"<p>{words.count(len(answer.cases))} combinations</p>"
+        for line in verdict.sentences(answer):
             head, colon, rest = line.partition(": ")
             what += f"<p><strong>{escape(head)}</strong>{colon}{escape(rest)}</p>"
-        drawn = "" if verdict.choice(document) is None else drawn
+        drawn = "" if verdict.choice(answer) is None else drawn
     else:
-        label = escape(summary.label(best, document["varied"] or list(best["settings"])))
+        label = escape(summary.label(best, answer.varied or list(best.settings)))
         what = f"<p>One case: <strong>{label}</strong></p>"
     tiles_drawn = f'<div class="tiles">{drawn}</div>' if drawn else ""
     return f'<section class="best">{what}{tiles_drawn}</section>'
@@ -147,8 +148,8 @@ def _pivot(pivot: summary.Pivot) -> str:
     )
 
 
-def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> str:
-    if len(document["cases"]) < 2:
+def _ranking(answer: RunAnswer, ranking: summary.Ranking) -> str:
+    if len(answer.cases) < 2:
         return ""
     cases = ranking.cases
     shown = cases[: ranking.shown]
@@ -158,27 +159,27 @@ def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> str:
         [escape(summary.policy_label(case)) for case in shown],
         [escape(summary.value(case, summary.PARTITION)) for case in shown],
     ]
-    for key in summary.flash_keys(document):
+    for key in summary.flash_keys(answer):
         headers.append(key.removeprefix(summary.FLASH))
         columns.append([escape(summary.value(case, key)) for case in shown])
     text_columns = len(headers)
-    totals = [case["total"] for case in cases]
+    totals = [case.total for case in cases]
     for measure in summary.measures(totals):
         headers.append(measure.header)
         best: set[int] = set()
-        if measure.key not in summary.MOVED:
-            best = ranking.best([total.get(measure.key) for total in totals], measure.highest)
+        if not measure.moves:
+            best = ranking.best([measure.of(total) for total in totals], measure.highest)
         columns.append(marked([measure.shown(t) for t in totals[: ranking.shown]], best))
-    for name, key, show in summary.FLASH_MEASURES:
-        values = [summary.flash(c, key) for c in cases]
+    for name, of, show in summary.FLASH_MEASURES:
+        values = [of(case.flash) if case.flash else None for case in cases]
         if any(value is not None for value in values):
             headers.append(name)
             best = ranking.best(values, highest=False)
             columns.append(marked([show(v) for v in values[: ranking.shown]], best))
-    names = [tenant["name"] for tenant in document["tenants"]]
+    names = [tenant.name for tenant in answer.tenants]
     if 1 < len(names) <= TENANT_COLUMNS:
         for index, name in enumerate(names):
-            ratios = [case["tenants"][index]["hit_ratio"] for case in cases]
+            ratios = [case.tenants[index].hit_ratio for case in cases]
             headers.append(name)
             texts = [words.ratio(v) for v in ratios[: ranking.shown]]
             columns.append(marked(texts, ranking.best(ratios, highest=True)))
@@ -190,46 +191,49 @@ def _ranking(document: dict[str, Any], ranking: summary.Ranking) -> str:
     return f"<section><h2>{escape(title)}</h2>{drawn}{more}</section>"
 
 
-def _best_tenants(document: dict[str, Any], several: bool) -> str:
-    best = summary.best_case(document)
-    block = int(best["block_bytes"])
-    lines = [*best["tenants"], {"name": "all", **best["total"]}]
-    measures = summary.measures(lines)
-    goals = any("goal_hit_ratio" in line for line in lines)
-    states = any("states" in line for line in lines)
+def _best_tenants(answer: RunAnswer, several: bool) -> str:
+    best = summary.best_case(answer)
+    measures = summary.measures([*best.tenants, best.total])
+    goals = any(line.goal_hit_ratio is not None for line in best.tenants)
+    states = any(line.states for line in best.tenants)
+
+    def numbers(name: str, line: summary.Line) -> list[str]:
+        shown = [measure.shown(line) for measure in measures]
+        return [escape(name), words.count(line.accesses), *shown]
+
     rows = [
         [
-            escape(str(line["name"])),
-            words.count(line["accesses"]),
-            *(measure.shown(line) for measure in measures),
+            *numbers(line.name, line),
             *([summary.goal(line)] if goals else []),
-            _held(line.get("occupancy_blocks"), block),
-            _held(line.get("quota_blocks"), block),
+            words.size(line.occupancy_blocks * best.block_bytes),
+            words.size(line.quota_blocks * best.block_bytes),
             *([_states(line)] if states else []),
         ]
-        for line in lines
+        for line in best.tenants
     ]
+    unknown = [words.NOTHING] * (2 + goals + states)
+    rows.append([*numbers("all", best.total), *unknown])
     headers = ["tenant", "accesses", *(measure.header for measure in measures)]
     headers += ["goal"] if goals else []
-    title = escape(f"Tenants in {verdict.named(document)}") if several else "Tenants"
+    title = escape(f"Tenants in {verdict.named(answer)}") if several else "Tenants"
     headers += ["held at the end", "quota at the end"]
     headers += ["supply / demand / stable"] if states else []
     return f"<section><h2>{title}</h2>{html_table(headers, rows, 1)}</section>"
 
 
-def _responses(document: dict[str, Any]) -> str:
-    case = timing.fastest(document)
+def _responses(answer: RunAnswer) -> str:
+    case = timing.fastest(answer)
     if case is None:
         return ""
     headers = ["tenant", "requests", *(name for name, _ in timing.PERCENTILES), "per second"]
     lines = timing.lines(case)
-    slowdowns = any("slowdown" in line for line in lines)
+    slowdowns = any(line.slowdown is not None for line in lines)
     rows = [
         [
-            escape(str(line["name"])),
-            words.count(line["requests"]),
-            *(words.duration(line[key]) for _, key in timing.PERCENTILES),
-            words.short(line["throughput_per_s"]),
+            escape(line.name),
+            words.count(line.requests),
+            *(words.duration(of(line)) for _, of in timing.PERCENTILES),
+            words.short(line.throughput_per_s),
             *([timing.slowdown(line)] if slowdowns else []),
         ]
         for line in lines
@@ -237,40 +241,40 @@ def _responses(document: dict[str, Any]) -> str:
     headers += ["slowdown"] if slowdowns else []
     devices = [
         [
-            escape(device["name"]),
-            escape(str(device["model"])),
-            words.count(device["reads"]),
-            words.count(device["writes"]),
-            words.percent(device["busy"]),
-            words.significant(device["mean_inside"]),
+            escape(device.name),
+            escape(str(device.model)),
+            words.count(device.reads),
+            words.count(device.writes),
+            words.percent(device.busy),
+            words.significant(device.mean_inside),
         ]
-        for device in case["timing"]["devices"]
+        for device in timing.of(case).devices
     ]
-    flash = [[escape(name), escape(text)] for name, text in timing.store(case["timing"])]
-    several = len(document["cases"]) > 1
+    flash = [[escape(name), escape(text)] for name, text in timing.store(timing.of(case))]
+    several = len(answer.cases) > 1
     title = "Response times in the fastest case" if several else "Response times"
     return (
         f"<section><h2>{title}</h2>{html_table(headers, rows, 1)}"
         + html_table(["device", "model", "reads", "writes", "busy", "mean inside"], devices, 2)
         + (html_table(["flash", "what it did"], flash, 2) if flash else "")
-        + _channels(case["timing"])
+        + _channels(timing.of(case))
         + "</section>"
         + _drives(case, several)
     )
 
 
-def _channels(found: dict[str, Any]) -> str:
+def _channels(found: Timing) -> str:
     groups = timing.channel_groups(found)
     if len(groups) < 2:
         return ""
     rows = [
         [
-            group["label"],
-            escape(group["owners"]),
-            words.size(group["bytes_per_s"]),
-            words.percent(group["busy"]),
-            words.percent(group["dies_working"]),
-            words.percent(group["dies_cleaning"]),
+            group.label,
+            escape(group.owners),
+            words.size(group.group.bytes_per_s),
+            words.percent(group.busy),
+            words.percent(group.dies_working),
+            words.percent(group.dies_cleaning),
         ]
         for group in groups
     ]
@@ -278,12 +282,12 @@ def _channels(found: dict[str, Any]) -> str:
     return html_table(headers, rows, 2)
 
 
-def _drives(case: dict[str, Any], several: bool) -> str:
+def _drives(case: Case, several: bool) -> str:
     of_case = " in the fastest case" if several else ""
     parts = []
     energy = [[escape(cell) for cell in row] for row in drives.energy_rows(case)]
     if energy:
-        whole = "".join(f"<p>{escape(text)}</p>" for _, text in drives.energy_fact(case["timing"]))
+        whole = "".join(f"<p>{escape(text)}</p>" for _, text in drives.energy_fact(timing.of(case)))
         drawn = html_table(drives.ENERGY_HEADERS, energy, 2)
         parts.append(f"<section><h2>Energy{of_case}</h2>{whole}{drawn}</section>")
     for name, drive in drives.drives(case):
@@ -294,51 +298,47 @@ def _drives(case: dict[str, Any], several: bool) -> str:
     return "".join(parts)
 
 
-def _states(line: dict[str, Any]) -> str:
+def _states(line: CaseTenant) -> str:
     """Return the shares of windows in each state of a tenant that has a quota of its own."""
-    states = line.get("states")
+    states = line.states
     if states is None:
         return words.NOTHING
-    return " / ".join(words.percent(states[name]) for name in ("supply", "demand", "stable"))
+    return " / ".join(map(words.percent, (states.supply, states.demand, states.stable)))
 
 
-def _held(blocks: int | None, block: int) -> str:
-    return words.NOTHING if blocks is None else words.size(blocks * block)
-
-
-def _workload(document: dict[str, Any]) -> str:
+def _workload(answer: RunAnswer) -> str:
     rows = [
         [
-            escape(str(t["name"])),
-            escape(str(t["trace"])),
-            escape(str(t["format"])),
-            words.count(t["requests"]),
-            words.percent(t["reads"] / t["requests"] if t["requests"] else None),
-            words.size(t["read_bytes"]),
-            words.size(t["write_bytes"]),
-            words.count(t["distinct_blocks"]),
-            words.duration(t["span_ns"]),
-            words.count(t.get("skipped_bad", 0)),
-            words.count(t.get("skipped_irrelevant", 0)),
-            words.count(t.get("out_of_order", 0)),
+            escape(t.name),
+            escape(t.trace),
+            escape(t.format),
+            words.count(t.requests),
+            words.percent(t.reads / t.requests if t.requests else None),
+            words.size(t.read_bytes),
+            words.size(t.write_bytes),
+            words.count(t.distinct_blocks),
+            words.duration(t.span_ns),
+            words.count(t.skipped_bad),
+            words.count(t.skipped_irrelevant),
+            words.count(t.out_of_order),
         ]
-        for t in document["tenants"]
+        for t in answer.tenants
     ]
     headers = ["tenant", "trace", "format", "requests", "reads", "read", "written"]
     headers += ["distinct blocks", "span", "malformed, skipped", "no request, skipped"]
     headers += ["out of order"]
     examples = [
-        f"<li>{escape(str(t['name']))}: {escape(str(example))}</li>"
-        for t in document["tenants"]
-        if t.get("skipped_bad")
-        for example in t.get("skipped_examples", [])
+        f"<li>{escape(t.name)}: {escape(example)}</li>"
+        for t in answer.tenants
+        if t.skipped_bad
+        for example in t.skipped_examples
     ]
     listed = f'<ul class="note">{"".join(examples)}</ul>' if examples else ""
     return f"<section><h2>Workload</h2>{html_table(headers, rows, 3)}{listed}</section>"
 
 
-def _settings(document: dict[str, Any]) -> str:
-    text = json.dumps(document["spec"], indent=2, ensure_ascii=False)
+def _settings(answer: RunAnswer) -> str:
+    text = json.dumps(answer.spec, indent=2, ensure_ascii=False)
     return (
         "<section><h2>Settings in full</h2><details><summary>show</summary>"
         f"<pre>{escape(text)}</pre></details></section>"

@@ -7,11 +7,12 @@ Units: milliseconds on axes, seconds of simulated time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import altair as alt
 
 from cachewright import summary, timing, words
+from cachewright.answers import Case, CurvesAnswer
 from cachewright.report import charts, drives, marks
 from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
@@ -35,29 +36,29 @@ NS_PER_S = 1e9
 
 def figures(result: Result) -> list[Figure]:
     """Return the figures that the result has times for."""
-    timed = [case for case in result.document["cases"] if timing.is_timed(case)]
+    timed = [case for case in result.answer.cases if case.timing]
     if not timed:
         return []
-    shown = sorted(timed, key=lambda case: (case["timing"]["total"]["mean_ns"], case["case"]))
+    shown = sorted(timed, key=lambda case: (timing.of(case).total.mean_ns, case.case))
     shown = shown if len(shown) <= CASES else [*shown[: CASES - 1], shown[-1]]
     responses = [_breakdown(result, shown), _percentiles(result, shown)]
     return [*responses, _over_time(result, shown[0]), *drives.figures(result, shown)]
 
 
-def _label(result: Result, case: dict[str, Any]) -> str:
-    return summary.label(case, result.document["varied"])
+def _label(result: Result, case: Case) -> str:
+    return summary.label(case, result.answer.varied)
 
 
-def _breakdown(result: Result, cases: list[dict[str, Any]]) -> Figure:
+def _breakdown(result: Result, cases: list[Case]) -> Figure:
     lines = [line for case in cases for line in timing.lines(case)]
     parts = timing.parts(lines)
-    rows = [
+    rows: Rows = [
         {
             "case": _label(result, case),
-            "tenant": line["name"],
+            "tenant": line.name,
             "part": part,
             "order": order,
-            "ms": line["breakdown_ns"].get(part, 0.0) / NS_PER_MS,
+            "ms": line.breakdown_ns.get(part, 0.0) / NS_PER_MS,
             "share": words.percent(timing.share(line, part)),
         }
         for case in cases
@@ -65,7 +66,7 @@ def _breakdown(result: Result, cases: list[dict[str, Any]]) -> Figure:
         for order, part in enumerate(parts)
     ]
     series = Series("part", parts, "where time went", "box")
-    totals = [line["mean_ns"] / NS_PER_MS for case in cases for line in timing.lines(case)]
+    totals = [line.mean_ns / NS_PER_MS for case in cases for line in timing.lines(case)]
     x = alt.X("ms:Q").title("mean response (ms)").scale(domain=[0, max(totals)], nice=True)
     tips = [Tip("tenant", "tenant"), Tip("spent on", "part"), Tip("share", "share")]
     tips.append(Tip("time", "ms", "milliseconds"))
@@ -82,21 +83,21 @@ def _breakdown(result: Result, cases: list[dict[str, Any]]) -> Figure:
     )
 
 
-def _percentiles(result: Result, cases: list[dict[str, Any]]) -> Figure:
-    keys = {"p50": "p50_ns", "p90": "p90_ns", "p99": "p99_ns", "p99.9": "p999_ns", "max": "max_ns"}
-    rows = [
+def _percentiles(result: Result, cases: list[Case]) -> Figure:
+    shares = [(name, of) for name, of in timing.PERCENTILES if name != "mean"]
+    rows: Rows = [
         {
             "case": _label(result, case),
-            "tenant": line["name"],
+            "tenant": line.name,
             "percentile": name,
             # A logarithmic axis has no zero: what took no time is drawn at a nanosecond.
-            "ms": max(line[key], 1) / NS_PER_MS,
+            "ms": max(of(line), 1) / NS_PER_MS,
         }
         for case in cases
         for line in timing.lines(case)
-        for name, key in keys.items()
+        for name, of in shares
     ]
-    series = Series("percentile", list(keys), "percentile", "point", shaped=True)
+    series = Series("percentile", [name for name, _ in shares], "percentile", "point", shaped=True)
     low, high = extent([row["ms"] for row in rows])
     ticks = marks.decades(low, high)
     scale = alt.Scale(type="log", domain=[ticks[0], ticks[-1]])
@@ -117,7 +118,7 @@ def _percentiles(result: Result, cases: list[dict[str, Any]]) -> Figure:
     )
 
 
-def _order(cases: list[dict[str, Any]]) -> str:
+def _order(cases: list[Case]) -> str:
     return "; the fastest cases first and the slowest last" if len(cases) > 1 else ""
 
 
@@ -129,18 +130,18 @@ def _by_case(rows: Rows, draw: Callable[[Rows, str], Panel]) -> list[Panel]:
     return [draw([row for row in rows if row["case"] == case], case) for case in cases]
 
 
-def _over_time(result: Result, case: dict[str, Any]) -> Figure:
-    bins = case["timing"]["series"]
-    width_s = bins["width_ns"] / NS_PER_S
-    names = [tenant["name"] for tenant in case["timing"]["tenants"]]
-    rows = [
+def _over_time(result: Result, case: Case) -> Figure:
+    bins = timing.of(case).series
+    width_s = bins.width_ns / NS_PER_S
+    names = [tenant.name for tenant in timing.of(case).tenants]
+    rows: Rows = [
         {
             "tenant": name,
             "seconds": (index + 0.5) * width_s,
             "per_second": requests / width_s,
             "ms": mean_ns / NS_PER_MS,
         }
-        for name, each in zip(names, bins["tenants"], strict=True)
+        for name, each in zip(names, bins.tenants, strict=True)
         for index, (requests, _, mean_ns) in enumerate(each)
         if requests
     ]
@@ -160,25 +161,25 @@ def _over_time(result: Result, case: dict[str, Any]) -> Figure:
     return Figure(
         "response-over-time",
         "Response and throughput over time",
-        f"Fastest case ({_label(result, case)}), in bins of {words.duration(bins['width_ns'])}.",
+        f"Fastest case ({_label(result, case)}), in bins of {words.duration(bins.width_ns)}.",
         Plot(panels, [series]),
     )
 
 
-def latency_figure(document: dict[str, Any]) -> Figure:
+def latency_figure(answer: CurvesAnswer) -> Figure:
     """Return mean and p99 response against cache size, a line per tenant and policy."""
-    block = int(document["block_bytes"])
-    several = len({curve["policy"] for curve in document["latency"]}) > 1
-    rows = [
+    curves = answer.latency or ()
+    several = len({curve.policy for curve in curves}) > 1
+    rows: Rows = [
         {
-            "line": f"{curve['tenant']}, {curve['policy']}" if several else curve["tenant"],
-            "size_bytes": point["size_blocks"] * block,
+            "line": f"{curve.tenant}, {curve.policy}" if several else curve.tenant,
+            "size_bytes": point.size_blocks * answer.block_bytes,
             "measure": measure,
-            "ms": point[key] / NS_PER_MS,
+            "ms": time_ns / NS_PER_MS,
         }
-        for curve in document["latency"]
-        for point in curve["points"]
-        for measure, key in (("mean", "mean_ns"), ("p99", "p99_ns"))
+        for curve in curves
+        for point in curve.points
+        for measure, time_ns in (("mean", point.mean_ns), ("p99", point.p99_ns))
     ]
     sizes = sorted({row["size_bytes"] for row in rows})
     title = "tenant and policy" if several else "tenant"
