@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import pytest
 
+from cachewright.answers import Case, TenantThroughput, Throughput, Timing
 from cachewright.reproduce.isolation_measures import Outcome
 
 
 def outcome(*steady: float | None) -> Outcome:
-    tenants = [{"bytes_mean_over_sd": one} for one in steady]
-    return Outcome({"timing": {"throughput": {"tenants": tenants}}})
+    """Return what a replay says of each tenant's steadiness, and nothing else."""
+    tenants = tuple(TenantThroughput.of({"bytes_mean_over_sd": one}) for one in steady)
+    timing = Timing.of({"throughput": Throughput.of({"tenants": tenants})})
+    return Outcome(Case.of({"timing": timing}))
 
 
 def test_the_sum_follows_one_tenant_and_the_harmonic_mean_does_not() -> None:

@@ -6,27 +6,38 @@ Units: (F-U)/U and F/U are flash writes beyond, and per, host write; shares are 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Any
 
 from cachewright import amplification, words
+from cachewright.answers import Classifier, ThresholdSpread
 from cachewright.report import amplified, grouped
 from cachewright.report.figure import Figure
 from cachewright.report.parts import Table, plain
 from cachewright.reproduce.amplified import Amplified, Scheme, SchemesSpec
 from cachewright.summary import best_index
 
-MEASURES = (
-    ("accuracy", "accuracy"),
-    ("precision", "precision"),
-    ("recall", "recall"),
-    ("F1", "f1"),
-)
+Of = Callable[[Classifier], float | None]
+# By the name of the column: the key under which a spec has the paper's value, and ours.
+MEASURES: dict[str, tuple[str, Of]] = {
+    "accuracy": ("accuracy", lambda found: found.accuracy),
+    "precision": ("precision", lambda found: found.precision),
+    "recall": ("recall", lambda found: found.recall),
+    "F1": ("f1", lambda found: found.f1),
+}
 # Of predictions: what always answering the same would score, how many are short.
-SHARES = ("majority", "called_short", "were_short")
+SHARES: dict[str, Of] = {
+    "always the more frequent": lambda found: found.majority,
+    "called short": lambda found: found.called_short,
+    "were short": lambda found: found.were_short,
+}
+NUMBERS: tuple[Of, ...] = (*(of for _, of in MEASURES.values()), *SHARES.values())
 # The lifetimes up to which pages were short, by the name of their column.
-THRESHOLDS = {"least": "min", "middle": "median", "most": "max"}
+THRESHOLDS: dict[str, Callable[[ThresholdSpread], int | None]] = {
+    "least": lambda found: found.min,
+    "middle": lambda found: found.median,
+    "most": lambda found: found.max,
+}
 # Shares of pages whose lifetime a row of figure 1 gives.
 QUANTILES = (0.25, 0.5, 0.75, 0.9)
 # A separation whose settings are not those of its source begins so.
@@ -51,20 +62,20 @@ def shown(what: Amplified, figure: SchemesSpec) -> list[Table | Figure]:
 def _traces(what: Amplified) -> Table:
     rows = []
     for workload, drive in product(what.setup.workloads, what.drives()):
-        document = what.document(workload, drive)
-        rounds = f"repeated {words.significant(document['rounds'])} times"
+        answer = what.answer(workload, drive)
+        rounds = f"repeated {words.significant(answer.rounds)} times"
         rows.append(
             [
                 workload.name,
-                words.size(document["page_bytes"]),
-                words.size(document["superblock_bytes"]),
-                words.size(document["logical_pages"] * document["page_bytes"]),
-                rounds if document["looped"] else "once",
-                words.count(document["live_pages"]),
-                words.count(document["working_pages"]),
-                words.count(document["load_pages"]),
-                words.count(document["user_pages"]),
-                words.significant(document["drive_writes"]),
+                words.size(answer.page_bytes),
+                words.size(answer.superblock_bytes),
+                words.size(answer.logical_pages * answer.page_bytes),
+                rounds if answer.looped else "once",
+                words.count(answer.live_pages),
+                words.count(answer.working_pages),
+                words.count(answer.load_pages),
+                words.count(answer.user_pages),
+                words.significant(answer.drive_writes),
             ]
         )
     headers = ["trace", "page", "superblock", "drive", "replayed", "most live at once"]
@@ -93,10 +104,10 @@ def _at(text: str, op: str) -> str:
 
 def _extra(what: Amplified, figure: SchemesSpec, op: str) -> Table:
     """(F-U)/U per trace and scheme, the lowest mean first; bounds last."""
-    bound = {scheme: what.cases(figure, scheme, op)[0]["bound"] for scheme in figure.schemes}
+    bound = {scheme: what.cases(figure, scheme, op)[0].bound for scheme in figure.schemes}
     order = sorted(figure.schemes, key=lambda s: (bound[s], what.mean(figure, s, op)))
     columns = [
-        [case["extra_writes"] for case in each]
+        [case.extra_writes for case in each]
         for each in zip(*(what.cases(figure, s, op) for s in order), strict=True)
     ]
     columns.append([what.mean(figure, s, op) for s in order])
@@ -126,16 +137,18 @@ def _extra(what: Amplified, figure: SchemesSpec, op: str) -> Table:
 def _names(what: Amplified, figure: SchemesSpec) -> list[str]:
     """Return the workloads' names, those that are repeated marked."""
     workloads = what.setup.workloads
-    looped = {w.name: what.document(w, figure.drive)["looped"] for w in workloads}
+    looped = {w.name: what.answer(w, figure.drive).looped for w in workloads}
     return [f"{name} {amplification.DAGGER}" if flag else name for name, flag in looped.items()]
 
 
-def _judged(what: Amplified, figure: SchemesSpec, op: str) -> list[tuple[Scheme, list[Any]]]:
+def _judged(
+    what: Amplified, figure: SchemesSpec, op: str
+) -> list[tuple[Scheme, list[Classifier | None]]]:
     """Return the schemes that predict, each with its classifiers by workload (None: no case)."""
     found = []
     for scheme in figure.schemes:
-        each = [c["classifier"] for c in what.cases(figure, scheme, op)]
-        known = [one if one and one["judged"] else None for one in each]
+        each = [case.classifier for case in what.cases(figure, scheme, op)]
+        known = [one if one and one.judged else None for one in each]
         if any(known):
             found.append((scheme, known))
     return found
@@ -143,25 +156,24 @@ def _judged(what: Amplified, figure: SchemesSpec, op: str) -> list[tuple[Scheme,
 
 def _classifier(what: Amplified, figure: SchemesSpec, op: str) -> Table:
     """Table V: a row per scheme and trace, then the average and the paper's."""
-    keys = [*(key for _, key in MEASURES), *SHARES]
     nothing = [words.NOTHING] * len(THRESHOLDS)
     rows = []
     for scheme, each in _judged(what, figure, op):
         for name, one in zip(_names(what, figure), each, strict=True):
             if one is not None:
-                numbers = [words.fixed(one[key], 3) for key in keys]
+                numbers = [words.fixed(of(one), 3) for of in NUMBERS]
                 rows.append([scheme.title, name, *numbers, *_thresholds(one)])
         rows.append([scheme.title, "average", *_means(each), *nothing])
-    if all(isinstance(figure.paper.get(key), float) for _, key in MEASURES):
-        numbers = [f"{figure.paper[key]:.3f}" for _, key in MEASURES]
+    if all(isinstance(figure.paper.get(key), float) for key, _ in MEASURES.values()):
+        numbers = [f"{figure.paper[key]:.3f}" for key, _ in MEASURES.values()]
         rows.append(["paper", "average", *numbers, *[words.NOTHING] * len(SHARES), *nothing])
     headers = [*_measure_headers("scheme", "trace"), *(f"{key} T" for key in THRESHOLDS)]
     return plain(figure.heading, _at("predictions", op), headers, rows, 2, op)
 
 
-def _thresholds(classifier: dict[str, Any]) -> list[str]:
+def _thresholds(classifier: Classifier) -> list[str]:
     """Return the least, middle and most lifetime that was called short, in host page writes."""
-    return [words.count(classifier["threshold"][key]) for key in THRESHOLDS.values()]
+    return [words.count(of(classifier.threshold)) for of in THRESHOLDS.values()]
 
 
 def _averages(what: Amplified, figure: SchemesSpec, op: str) -> Table:
@@ -172,14 +184,12 @@ def _averages(what: Amplified, figure: SchemesSpec, op: str) -> Table:
 
 
 def _measure_headers(*names: str) -> list[str]:
-    shares = ["always the more frequent", "called short", "were short"]
-    return [*names, *(name for name, _ in MEASURES), *shares]
+    return [*names, *MEASURES, *SHARES]
 
 
-def _means(each: Sequence[Any]) -> list[str]:
+def _means(each: Sequence[Classifier | None]) -> list[str]:
     known = [one for one in each if one is not None]
-    keys = [*(key for _, key in MEASURES), *SHARES]
-    return [words.fixed(sum(one[key] for one in known) / len(known), 3) for key in keys]
+    return [words.fixed(sum(of(one) or 0.0 for one in known) / len(known), 3) for of in NUMBERS]
 
 
 def _accuracy(what: Amplified, figure: SchemesSpec, op: str) -> Table:
@@ -203,16 +213,16 @@ def _metadata(what: Amplified, figure: SchemesSpec, op: str) -> Table:
     rows = []
     for scheme in figure.schemes:
         cases = what.cases(figure, scheme, op)
-        written = sum(c["meta_pages"] for c in cases) / sum(c["flash_pages"] for c in cases)
-        size = words.significant(cases[0]["metadata_bytes_per_page"])
+        written = sum(c.meta_pages for c in cases) / sum(c.flash_pages for c in cases)
+        size = words.significant(cases[0].metadata_bytes_per_page)
         shares = [words.percent(amplification.miss_share(case)) for case in cases]
         rows.append([scheme.title, size, words.percent(written), *shares])
     return plain(figure.heading, _at("bytes, and look-ups that miss", op), headers, rows, 1, op)
 
 
 def _dram(what: Amplified, figure: SchemesSpec, scheme: Scheme, op: str) -> str:
-    document = what.document(what.setup.workloads[0], figure.drive)
-    return amplification.dram(document, what.cases(figure, scheme, op)[0])
+    answer = what.answer(what.setup.workloads[0], figure.drive)
+    return amplification.dram(answer, what.cases(figure, scheme, op)[0])
 
 
 def _lifetimes(what: Amplified, figure: SchemesSpec, op: str) -> Table:
@@ -221,8 +231,8 @@ def _lifetimes(what: Amplified, figure: SchemesSpec, op: str) -> Table:
     for name, scheme in product(_names(what, figure), figure.schemes):
         place = _names(what, figure).index(name)
         case = what.cases(figure, scheme, op)[place]
-        streams = [one for one in case["streams"] if one["stream"] == SHORT]
-        bins = [(most, user) for one in streams for most, user, _ in one["lifetimes"] if user]
+        streams = [one for one in case.streams if one.stream == SHORT]
+        bins = [(most, user) for one in streams for most, user, _ in one.lifetimes or () if user]
         total = sum(user for _, user in bins)
         rows.append([name, scheme.title, words.count(total), *_quantiles(bins, total)])
     headers = ["trace", "scheme", "pages of the host"]
@@ -269,12 +279,12 @@ def _beside(what: Amplified, figure: SchemesSpec, op: str) -> list[Table]:
 
 
 def _learns(what: Amplified, figure: SchemesSpec, scheme: Scheme, op: str) -> bool:
-    return any(case["learning"] for case in what.cases(figure, scheme, op))
+    return any(case.learning for case in what.cases(figure, scheme, op))
 
 
 def notes(what: Amplified) -> list[str]:
     """Return what to know before the numbers."""
-    if not any(document["looped"] for document in what.documents.values()):
+    if not any(answer.looped for answer in what.answers.values()):
         return []
     writes = what.drive.get("drive_writes")
     reached = f" to reach {words.count(writes)} drive writes" if writes is not None else ""
@@ -292,11 +302,12 @@ def _charts(what: Amplified, figure: SchemesSpec, op: str) -> list[Figure]:
     if figure.shows != "accuracy":
         return []
     lines = [
-        {**case, "title": _line_title(figure, scheme, workload.name)}
+        (_line_title(figure, scheme, workload.name), case)
         for scheme in figure.schemes
         for workload, case in zip(what.setup.workloads, what.cases(figure, scheme, op), strict=True)
+        if amplification.predicting([case])
     ]
-    return [amplified.accuracy(name, title, amplification.predicting(lines))]
+    return [amplified.accuracy(name, title, lines)]
 
 
 def _line_title(figure: SchemesSpec, scheme: Scheme, workload: str) -> str:
@@ -308,7 +319,7 @@ def _bars(what: Amplified, figure: SchemesSpec, op: str, name: str, title: str) 
         {
             "scheme": scheme.title,
             "trace": workload.name,
-            "extra": case["extra_writes"],
+            "extra": case.extra_writes,
         }
         for scheme in figure.schemes
         for workload, case in zip(what.setup.workloads, what.cases(figure, scheme, op), strict=True)

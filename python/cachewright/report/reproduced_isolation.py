@@ -6,10 +6,11 @@ are millions of bytes; means are over seeds, ± is the standard deviation of a s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cachewright import _native, words
+from cachewright.answers import RegionWindow, TenantThroughput, TenantTiming
 from cachewright.report import charts, grouped, isolation_charts
 from cachewright.report.figure import Figure
 from cachewright.report.figures import series_rows
@@ -21,14 +22,22 @@ from cachewright.summary import best_index
 from cachewright.timing import holders
 
 MB = 1e6
-REGIONS = {"own": "bucket", "common": "pool"}
+# Where blocks lie: the name of the region, and the blocks of each tenant there.
+REGIONS: tuple[tuple[str, Callable[[RegionWindow], Sequence[int]]], ...] = (
+    ("bucket", lambda window: window.own_blocks),
+    ("pool", lambda window: window.common_blocks),
+)
 NS_PER_S = 1e9
 # The layouts that others are compared with, the paper's and ours, and the one with common channels.
 OWN, SHARED = "oc-cache", "shared-cache"
 COMPARED = (OWN, "oc-cache-x")
 BASES = (SHARED, "flashblox")
 BESIDE = ("isolation", "harmonic mean", "space", "bandwidth")
-QUANTILES = (("p50", "p50_ns"), ("p99", "p99_ns"), ("p99.9", "p999_ns"))
+QUANTILES: tuple[tuple[str, Callable[[TenantTiming], float]], ...] = (
+    ("p50", lambda one: one.p50_ns),
+    ("p99", lambda one: one.p99_ns),
+    ("p99.9", lambda one: one.p999_ns),
+)
 COMPARED_BY = ("isolation", "C_v", "harmonic mean", "space", "bandwidth")
 Row = tuple[Point, Layout]
 
@@ -193,16 +202,18 @@ def _tenants(what: Isolation, figure: IsolationSpec) -> Table:
         for point, layout in figure.rows():
             outcomes = what.found(figure, point, layout)
             quiet = what.found(figure, point, layout, quiet=True)
-            name = outcomes[0].responses[place]["name"] + (" (noisy)" if loud else "")
+            name = outcomes[0].responses[place].name + (" (noisy)" if loud else "")
             texts = [name, layout.title]
-            texts.append(words.fixed(_of(outcomes, place, "bytes_per_s_mean", "windows") / MB, 2))
-            texts.append(words.fixed(_of(outcomes, place, "bytes_mean_over_sd", "windows"), 2))
-            varies = _of(outcomes, place, "bytes_sd_over_mean", "windows")
+            answered = _windows(outcomes, place, lambda one: one.bytes_per_s_mean)
+            texts.append(words.fixed(answered / MB, 2))
+            steady = _windows(outcomes, place, lambda one: one.bytes_mean_over_sd)
+            texts.append(words.fixed(steady, 2))
+            varies = _windows(outcomes, place, lambda one: one.bytes_sd_over_mean)
             texts.append(words.significant(varies))
-            hits = [one.case["tenants"][place]["hit_ratio"] for one in outcomes]
+            hits = [one.case.tenants[place].hit_ratio for one in outcomes]
             texts.append(words.ratio(mean(hits)))
-            texts += [words.duration(_of(outcomes, place, key)) for _, key in QUANTILES]
-            texts.append(words.NOTHING if loud else words.duration(_of(quiet, place, "p99_ns")))
+            texts += [words.duration(_responses(outcomes, place, of)) for _, of in QUANTILES]
+            texts.append(words.NOTHING if loud else words.duration(_p99(quiet, place)))
             texts.append(words.duration(alone[place]) if alone[place] else words.NOTHING)
             texts.append(words.NOTHING if loud else _disturbed(outcomes, quiet, place))
             rows.append(texts)
@@ -211,7 +222,7 @@ def _tenants(what: Isolation, figure: IsolationSpec) -> Table:
 
 def _disturbed(loud: Sequence[Outcome], quiet: Sequence[Outcome], place: int) -> str:
     """Return how many times longer a tenant's p99 is with the noisy ones (first seed)."""
-    with_noise, without = (one[0].responses[place]["p99_ns"] for one in (loud, quiet))
+    with_noise, without = (one[0].responses[place].p99_ns for one in (loud, quiet))
     return words.times(with_noise, without or 0.0)
 
 
@@ -222,46 +233,58 @@ def _requirements(what: Isolation, figure: IsolationSpec) -> Table:
         outcome = what.found(figure, point, layout)[0]
         if layout.title != OWN or outcome.required is None:
             continue
-        group = outcome.case["timing"]["channels"]["groups"][0]
-        channel = int(group["capacity_bytes"]) // len(group["channels"])
-        for one in outcome.case["tenants"]:
-            size = int(one["required_blocks"]) * int(outcome.case["block_bytes"])
-            miss = float(one["required_miss_ratio"])
+        group = outcome.groups[0]
+        channel = group.capacity_bytes // len(group.channels)
+        for one in outcome.case.tenants:
+            size = (one.required_blocks or 0) * outcome.case.block_bytes
             rows.append(
                 [
-                    one["name"],
+                    one.name,
                     words.size(size),
                     words.fixed(size / channel, 2),
-                    words.fixed(miss, 2),
+                    words.fixed(one.required_miss_ratio, 2),
                 ]
             )
     headers = ["tenant", "S_r", "S_r by a channel", "R_e"]
     return plain(figure.heading, "what tenants require", headers, rows, 1, "requirements")
 
 
-def _of(outcomes: Sequence[Outcome], place: int, key: str, part: str = "responses") -> float:
-    return mean([float(getattr(one, part)[place][key] or 0.0) for one in outcomes])
+def _responses(
+    outcomes: Sequence[Outcome], place: int, of: Callable[[TenantTiming], float]
+) -> float:
+    """Return the mean over seeds of a number of a tenant's responses."""
+    return mean([float(of(one.responses[place])) for one in outcomes])
+
+
+def _p99(outcomes: Sequence[Outcome], place: int) -> float:
+    return _responses(outcomes, place, lambda one: one.p99_ns)
+
+
+def _windows(
+    outcomes: Sequence[Outcome], place: int, of: Callable[[TenantThroughput], float | None]
+) -> float:
+    """Return the mean over seeds of a number of a tenant's throughput; 0 where it has none."""
+    return mean([float(of(one.windows[place]) or 0.0) for one in outcomes])
 
 
 def _alone(what: Isolation, figure: IsolationSpec) -> list[float]:
     """Return each tenant's p99 with the whole cache to itself; 0 where it sent nothing."""
     point, layout = figure.rows()[0]
     first = what.found(figure, point, layout, quiet=True)[0]
-    return [float(one.get("alone_p99_ns") or 0.0) for one in first.responses]
+    return [float(one.alone_p99_ns or 0.0) for one in first.responses]
 
 
 def _throughput(what: Isolation, figure: IsolationSpec) -> Figure:
     warmup_ns = _native.parse_duration(what.common.stack["replay"]["warmup"])
     rows = []
     for point, layout in figure.rows():
-        timing = what.found(figure, point, layout)[0].case["timing"]
-        width_ns = timing["throughput"]["window_ns"]
-        width_s, first = width_ns / NS_PER_S, -(-warmup_ns // width_ns)
-        for one in timing["throughput"]["tenants"]:
-            last = first + int(one["windows"])
-            for at, (_, count) in enumerate(one["series"][first:last]):
+        found = what.found(figure, point, layout)[0].throughput_windows
+        width_s, first = found.window_ns / NS_PER_S, -(-warmup_ns // found.window_ns)
+        for one in found.tenants:
+            last = first + one.windows
+            for at, (_, count) in enumerate(one.series[first:last]):
                 seconds, mb = (at + 1) * width_s, count / width_s / MB
-                row = {"layout": layout.title, "tenant": one["name"]}
+                row = {"layout": layout.title, "tenant": one.name}
                 rows.append({**row, "seconds": round(seconds, 6), "mb": mb})
     caption = "Bytes answered per window of the first seed, after the warm-up."
     chart = isolation_charts.throughput(rows)
@@ -284,13 +307,13 @@ def _rooms(what: Isolation, figure: IsolationSpec) -> list[Figure]:
     rows = []
     for point, layout in figure.rows():
         outcome = what.found(figure, point, layout)[0]
-        block = int(outcome.case["block_bytes"])
-        names = [one["name"] for one in outcome.responses]
+        block = outcome.case.block_bytes
+        names = [one.name for one in outcome.responses]
         for window in outcome.rooms if layout.title == OWN else []:
-            for room in ("own", "common"):
-                for name, blocks in zip(names, window[f"{room}_blocks"], strict=True):
-                    row = {"tenant": name, "region": REGIONS[room], "size_bytes": blocks * block}
-                    rows.append({**row, "seconds": window["time_ns"] / NS_PER_S})
+            for region, held in REGIONS:
+                for name, blocks in zip(names, held(window), strict=True):
+                    row = {"tenant": name, "region": region, "size_bytes": blocks * block}
+                    rows.append({**row, "seconds": window.time_ns / NS_PER_S})
     if not rows:
         return []
     caption = f"At the end of each window under {OWN}, of the first seed, the warm-up too."
@@ -304,17 +327,16 @@ def _map(what: Isolation, figure: IsolationSpec) -> Table:
     rows = []
     for point, layout in figure.rows():
         outcome = what.found(figure, point, layout)[0]
-        groups = outcome.case["timing"]["channels"]["groups"]
-        for held in dict.fromkeys(holders(one) for one in groups):
-            own = [one for one in groups if holders(one) == held]
+        for held in dict.fromkeys(holders(one) for one in outcome.groups):
+            own = [one for one in outcome.groups if holders(one) == held]
             rows.append(
                 [
                     layout.title,
-                    _channels([number for one in own for number in one["channels"]]),
+                    _channels([number for one in own for number in one.channels]),
                     held,
-                    words.size(_sum(own, "read_bytes")),
-                    words.size(_sum(own, "write_bytes")),
-                    words.fixed(_sum(own, "bytes_per_s") / MB, 1),
+                    words.size(sum(one.read_bytes for one in own)),
+                    words.size(sum(one.write_bytes for one in own)),
+                    words.fixed(sum(one.bytes_per_s for one in own) / MB, 1),
                 ]
             )
     return plain(figure.heading, "channels, warm-up included", headers, rows, 3, "channels")
@@ -337,14 +359,10 @@ def _choices(what: Isolation, figure: IsolationSpec) -> Table:
             for one in beside:
                 top, base = mean(values[own.title][key]), mean(values[one.title][key])
                 row.append(words.times(top, base))
-        waits = [_of(what.found(figure, point, one), 0, "p99_ns") for one in figure.layouts]
+        waits = [_p99(what.found(figure, point, one), 0) for one in figure.layouts]
         rows.append([*row, *(words.duration(wait) for wait in waits)])
     told = f"{OWN} by the others; means of {words.counted(figure.seeds, 'seed')}"
     return plain(figure.heading, told, headers, rows, 1)
-
-
-def _sum(groups: Sequence[dict[str, Any]], key: str) -> float:
-    return sum(float(one[key]) for one in groups)
 
 
 def _channels(numbers: Sequence[int]) -> str:

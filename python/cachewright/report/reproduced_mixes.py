@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Any
 
 import altair as alt
 
-from cachewright import words
+from cachewright import timing, words
+from cachewright.answers import Case, CaseTenant, LatencyCurve, PlanAnswer
 from cachewright.report import charts, grouped, marks
 from cachewright.report.figure import Figure
 from cachewright.report.figures import series_rows
 from cachewright.report.marks import Tip
 from cachewright.report.parts import Table, plain
-from cachewright.report.plots import PANEL_HEIGHT, Plot, Series, distinct, extent
-from cachewright.reproduce.mixes import Case, Division, Mixes, MixSpec
+from cachewright.report.plots import PANEL_HEIGHT, Plot, Rows, Series, distinct, extent
+from cachewright.reproduce.mixes import Division, Mixes, MixSpec
 from cachewright.summary import best_index
 
 # Partitions by title that others are set beside.
@@ -71,16 +71,15 @@ def _goals(what: Mixes, mixes: Sequence[tuple[MixSpec, float]]) -> Table:
 def _fits(what: Mixes, figure: MixSpec, size: float) -> bool:
     """Return whether a cache is as large as what the goals of its mix need."""
     plan = what.found[figure.name].plan
-    if plan is None or plan["smallest_blocks"] is None:
+    if plan is None or plan.smallest_blocks is None:
         return False
-    cases = what.cases(figure, size)
-    return bool(plan["smallest_blocks"] * plan["block_bytes"] <= _capacity(cases))
+    return plan.smallest_blocks * plan.block_bytes <= _capacity(what.cases(figure, size))
 
 
 def _all_met(mixes: Sequence[Cases], title: str) -> str:
     """Return in how many mixes a partition meets every goal."""
     named = [case for cases in mixes for division, case in cases if division.title == title]
-    met = sum(case["total"]["goals_met"] == case["total"]["goals"] for case in named)
+    met = sum(case.total.goals_met == case.total.goals for case in named)
     return words.Number(f"{met} of {len(named)}", met / len(named)) if named else words.NOTHING
 
 
@@ -92,7 +91,7 @@ def _together(what: Mixes, mixes: Sequence[tuple[MixSpec, float]]) -> Table:
         for title, base in product(named, BASES):
             if title.startswith(OURS) and base in named:
                 whole, gains = found.setdefault((title, base), ([], []))
-                own, other = (named[one]["total"]["hit_ratio"] for one in (title, base))
+                own, other = (named[one].total.hit_ratio for one in (title, base))
                 whole += _known([_quotient(own, other)])
                 gains += _known(_gains(named[title], named[base]))
     rows = []
@@ -114,8 +113,9 @@ def shown(what: Mixes, figure: MixSpec) -> list[Table | Figure]:
     for size in figure.sizes:
         found += [_table(what, figure, size), *_beside(what, figure, size)]
         found.append(_bars(what, figure, size))
-    if figure.plan and not what.setup.quick:
-        found.append(_planned(what, figure))
+    plan = what.found[figure.name].plan
+    if plan is not None and figure.plan and not what.setup.quick:
+        found.append(_planned(figure, plan))
     if figure.over_time:
         found += _over_time(what, figure)
     return found
@@ -128,21 +128,21 @@ def _titles(what: Mixes) -> list[str]:
 
 def _capacity(cases: Cases) -> int:
     case = cases[0][1]
-    return int(case["capacity_blocks"]) * int(case["block_bytes"])
+    return case.capacity_blocks * case.block_bytes
 
 
 def _needed(what: Mixes, figure: MixSpec) -> str:
     plan = what.found[figure.name].plan
     if plan is None:
         return words.NOTHING
-    blocks = plan["smallest_blocks"]
-    return "no size" if blocks is None else words.size(blocks * plan["block_bytes"])
+    blocks = plan.smallest_blocks
+    return "no size" if blocks is None else words.size(blocks * plan.block_bytes)
 
 
 def _met(cases: Cases, title: str) -> str:
     for division, case in cases:
-        if division.title == title and case["total"].get("goals"):
-            met, goals = case["total"]["goals_met"], case["total"]["goals"]
+        goals, met = case.total.goals, case.total.goals_met
+        if division.title == title and goals and met is not None:
             return words.Number(f"{met} of {goals}", met / goals)
     return words.NOTHING
 
@@ -157,7 +157,7 @@ def _beside(what: Mixes, figure: MixSpec, size: float) -> list[Table]:
                 rows.append([title, base, *_quotients(case, named[base])])
     if not rows:
         return []
-    names = [tenant["name"] for tenant in what.cases(figure, size)[0][1]["tenants"]]
+    names = [tenant.name for tenant in what.cases(figure, size)[0][1].tenants]
     headers = ["partition", "by", "hit ratio", *(f"{name} hits" for name in names), "most gained"]
     headers += ["run time", *(f"{name} runs" for name in names)]
     headers += ["least run time", *(f"{name} waits" for name in names)]
@@ -169,12 +169,12 @@ def _beside(what: Mixes, figure: MixSpec, size: float) -> list[Table]:
 
 def _quotients(case: Case, base: Case) -> list[str]:
     """Return hit ratios and run times by those of another partition, of all and of each tenant."""
-    pairs = list(zip(case["tenants"], base["tenants"], strict=True))
+    pairs = list(zip(case.tenants, base.tenants, strict=True))
     gains = _gains(case, base)
-    cells = [words.times(case["total"]["hit_ratio"], base["total"]["hit_ratio"])]
+    cells = [words.times(case.total.hit_ratio, base.total.hit_ratio)]
     cells += [*map(_shown, gains), _picked(max, _known(gains))]
-    cells.append(words.times(case["total"]["run_time_ns"], base["total"]["run_time_ns"]))
-    runs = [_quotient(own["run_time_ns"], other["run_time_ns"]) for own, other in pairs]
+    cells.append(words.times(case.total.run_time_ns or 0, base.total.run_time_ns or 0))
+    runs = [_quotient(own.run_time_ns or 0, other.run_time_ns or 0) for own, other in pairs]
     cells += [*map(_shown, runs), _picked(min, _known(runs))]
     waits = [(_waits(case, at), _waits(base, at)) for at in range(len(pairs))]
     return cells + [words.times(own, other) for own, other in waits]
@@ -182,12 +182,12 @@ def _quotients(case: Case, base: Case) -> list[str]:
 
 def _waits(case: Case, tenant: int) -> int:
     """Return how many block accesses of a tenant waited for the backing device to read."""
-    return int(case["timing"]["tenants"][tenant]["demand_misses"])
+    return timing.of(case).tenants[tenant].demand_misses
 
 
 def _gains(case: Case, base: Case) -> list[float | None]:
-    pairs = zip(case["tenants"], base["tenants"], strict=True)
-    return [_quotient(own["hit_ratio"], other["hit_ratio"]) for own, other in pairs]
+    pairs = zip(case.tenants, base.tenants, strict=True)
+    return [_quotient(own.hit_ratio, other.hit_ratio) for own, other in pairs]
 
 
 def _quotient(own: float, base: float) -> float | None:
@@ -221,30 +221,30 @@ def _named(figure: MixSpec, size: float, name: str = "") -> str:
 def _table(what: Mixes, figure: MixSpec, size: float) -> Table:
     """Return a row per partition: hit ratios, goals, run times, movement of quotas."""
     cases = what.cases(figure, size)
-    tenants = cases[0][1]["tenants"]
-    overall = [case["total"]["hit_ratio"] for _, case in cases]
+    tenants = cases[0][1].tenants
+    overall = [case.total.hit_ratio for _, case in cases]
     columns = [[words.ratio(value) for value in overall]]
     best = [best_index(overall, highest=True)]
     headers = ["partition", "overall"]
     for at, tenant in enumerate(tenants):
-        own = [case["tenants"][at] for _, case in cases]
-        goal = tenant.get("goal_hit_ratio")
-        headers.append(f"{tenant['name']}, goal {goal:g}" if goal is not None else tenant["name"])
+        own = [case.tenants[at] for _, case in cases]
+        goal = tenant.goal_hit_ratio
+        headers.append(f"{tenant.name}, goal {goal:g}" if goal is not None else tenant.name)
         columns.append([_hits(one) for one in own])
-        best.append(best_index([one["hit_ratio"] for one in own], highest=True))
+        best.append(best_index([one.hit_ratio for one in own], highest=True))
     for at, tenant in enumerate(tenants):
-        times = [case["tenants"][at]["run_time_ns"] for _, case in cases]
-        headers.append(f"{tenant['name']} runs")
+        times = [case.tenants[at].run_time_ns or 0 for _, case in cases]
+        headers.append(f"{tenant.name} runs")
         columns.append([words.Number(f"{time / NS_PER_S:.0f}s", time) for time in times])
         best.append(best_index(times, highest=False))
     for at, tenant in enumerate(tenants):
         waits = [_waits(case, at) for _, case in cases]
-        headers.append(f"{tenant['name']} waits")
+        headers.append(f"{tenant.name} waits")
         columns.append([words.count(one) for one in waits])
         best.append(best_index(waits, highest=False))
     headers += ["moved each time", "turns"]
-    columns.append([_share(case["total"].get("moved_mean")) for _, case in cases])
-    columns.append([words.count(case["total"].get("turns")) for _, case in cases])
+    columns.append([words.percent(case.total.moved_mean) for _, case in cases])
+    columns.append([words.count(case.total.turns) for _, case in cases])
     rows = [[division.title] for division, _ in cases]
     for column in columns:
         for row, text in zip(rows, column, strict=True):
@@ -254,33 +254,27 @@ def _table(what: Mixes, figure: MixSpec, size: float) -> Table:
     return Table(figure.heading, title, headers, rows, best, name=_named(figure, size))
 
 
-def _hits(tenant: dict[str, Any]) -> str:
+def _hits(tenant: CaseTenant) -> str:
     """Return a tenant's hit ratio, marked where its goal is met."""
-    text = words.ratio(tenant["hit_ratio"])
-    mark = " ✓" if tenant.get("goal_met") else ""
+    text = words.ratio(tenant.hit_ratio)
+    mark = " ✓" if tenant.goal_met else ""
     return words.Number(text + mark, words.value_of(text))
 
 
-def _share(value: float | None) -> str:
-    return words.NOTHING if value is None else words.percent(value)
-
-
-def _planned(what: Mixes, figure: MixSpec) -> Table:
+def _planned(figure: MixSpec, plan: PlanAnswer) -> Table:
     """Return the smallest cache that meets all goals, by partition."""
-    plan = what.found[figure.name].plan or {"partitions": [], "tenants": []}
-    needs = [tenant["alone_blocks"] for tenant in plan["tenants"]]
-    reached = all(blocks is not None for blocks in needs)
+    needs = [tenant.alone_blocks for tenant in plan.tenants if tenant.alone_blocks is not None]
+    reached = len(needs) == len(plan.tenants)
     smallest = sum(needs) if reached else None
     sized = [("each tenant alone, added up", smallest)]
     # A quota that stays is a cache of the tenant's own.
     sized.append(("equal", max(needs) * len(needs) if reached else None))
-    known = zip(figure.plan, plan["partitions"], strict=False)
-    sized += [(title, one["smallest_blocks"]) for title, one in known]
-    block = int(plan.get("block_bytes", 1))
+    known = zip(figure.plan, plan.partitions, strict=False)
+    sized += [(title, one.smallest_blocks) for title, one in known]
     rows = [
         [
             title,
-            "no size" if blocks is None else words.size(blocks * block),
+            "no size" if blocks is None else words.size(blocks * plan.block_bytes),
             words.times(blocks, smallest) if blocks and smallest else words.NOTHING,
         ]
         for title, blocks in sized
@@ -293,9 +287,12 @@ def _planned(what: Mixes, figure: MixSpec) -> Table:
 def _bars(what: Mixes, figure: MixSpec, size: float) -> Figure:
     cases = what.cases(figure, size)
     rows = [
-        {"partition": division.title, "application": line["name"], "value": line["hit_ratio"]}
+        {"partition": division.title, "application": name, "value": value}
         for division, case in cases
-        for line in [*case["tenants"], {"name": "overall", **case["total"]}]
+        for name, value in [
+            *((tenant.name, tenant.hit_ratio) for tenant in case.tenants),
+            ("overall", case.total.hit_ratio),
+        ]
     ]
     capacity = words.size(_capacity(cases))
     title = f"{figure.title}, {capacity}"
@@ -309,7 +306,7 @@ def _over_time(what: Mixes, figure: MixSpec) -> list[Figure]:
     if result is None:
         return []
     chosen = what.cases(figure, figure.sizes[-1])
-    labels = {case["case"]: one.title for one, case in chosen if one.title in DRAWN}
+    labels = {case.case: one.title for one, case in chosen if one.title in DRAWN}
     rows = series_rows(result, labels)
     return [
         Figure(
@@ -329,33 +326,36 @@ def _over_time(what: Mixes, figure: MixSpec) -> list[Figure]:
 
 def _alone(what: Mixes, figure: MixSpec) -> Table:
     """Return the hit ratio of each application alone by size."""
-    curves = what.found[figure.name].curves
-    document = {"latency": []} if curves is None else curves.document
-    block = int(document.get("block_bytes", 1))
-    lines = document["latency"]
-    sizes = [point["size_blocks"] for point in lines[0]["points"]]
-    headers = ["cache", *(line["tenant"] for line in lines)]
+    block, lines = _latency(what, figure)
+    sizes = [point.size_blocks for point in lines[0].points]
+    headers = ["cache", *(line.tenant for line in lines)]
     rows = [
         [words.size(size * block) if size else "none"]
-        + [words.ratio(line["points"][at]["hit_ratio"]) for line in lines]
+        + [words.ratio(line.points[at].hit_ratio) for line in lines]
         for at, size in enumerate(sizes)
     ]
     return plain(figure.heading, "hit ratio of each application alone", headers, rows, 1)
 
 
-def _alone_chart(what: Mixes, figure: MixSpec) -> Figure:
+def _latency(what: Mixes, figure: MixSpec) -> tuple[int, tuple[LatencyCurve, ...]]:
+    """Return the bytes of a block, and each application alone by size."""
     curves = what.found[figure.name].curves
-    document = {"latency": []} if curves is None else curves.document
-    block = int(document.get("block_bytes", 1))
-    rows = [
+    if curves is None or curves.answer.latency is None:
+        raise RuntimeError("nothing was run")
+    return curves.answer.block_bytes, curves.answer.latency
+
+
+def _alone_chart(what: Mixes, figure: MixSpec) -> Figure:
+    block, lines = _latency(what, figure)
+    rows: Rows = [
         {
-            "application": line["tenant"],
-            "size_bytes": point["size_blocks"] * block,
-            "hit_ratio": point["hit_ratio"],
+            "application": line.tenant,
+            "size_bytes": point.size_blocks * block,
+            "hit_ratio": point.hit_ratio,
         }
-        for line in document["latency"]
-        for point in line["points"]
-        if point["size_blocks"]
+        for line in lines
+        for point in line.points
+        if point.size_blocks
     ]
     series = Series("application", distinct(rows, "application"), "application")
     sizes = sorted({row["size_bytes"] for row in rows})
@@ -373,9 +373,9 @@ def _alone_chart(what: Mixes, figure: MixSpec) -> Figure:
 
 
 def _alone_over_time(what: Mixes, figure: MixSpec) -> Figure:
-    rows: list[dict[str, Any]] = []
+    rows: Rows = []
     for name, result in what.found[figure.name].alone.items():
-        rows += series_rows(result, {result.document["cases"][0]["case"]: name})
+        rows += series_rows(result, {result.answer.cases[0].case: name})
     chart = charts.hits_over_time([row for row in rows if row["hit_ratio"] is not None])
     caption = f"Each alone in {words.size(_alone_size(what, figure))}, by windows of requests."
     return Figure(figure.name, figure.title, caption, chart)

@@ -6,9 +6,12 @@ are millions of bytes; response times of the last part of a trace at its own tim
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import altair as alt
 
 from cachewright import words
+from cachewright.answers import ResponseTimes
 from cachewright.report import marks
 from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
@@ -18,7 +21,13 @@ from cachewright.reproduce.drive_replays import DriveReplays, ReplaysSpec, Schem
 from cachewright.reproduce.replayed import PARTS
 
 MB, NS_PER_US = 1e6, 1e3
-QUANTILES = {"p50": "p50_ns", "p90": "p90_ns", "p99": "p99_ns", "p99.9": "p999_ns"}
+Of = Callable[[ResponseTimes], float]
+QUANTILES: dict[str, Of] = {
+    "p50": lambda found: found.p50_ns,
+    "p90": lambda found: found.p90_ns,
+    "p99": lambda found: found.p99_ns,
+    "p99.9": lambda found: found.p999_ns,
+}
 # Where each percentile stands on an axis of the share of requests that take longer.
 BEYOND = {"p50": 0.5, "p90": 0.1, "p99": 0.01, "p99.9": 0.001}
 
@@ -68,7 +77,7 @@ def _bandwidth(what: DriveReplays, figure: ReplaysSpec) -> Table:
             phase = what.phase(scheme, name, timed=False)
             parts = phase.bandwidths()
             cells = [words.significant(one / MB) for one in parts]
-            whole = words.significant(float(phase.total["bytes_per_s"]) / MB)
+            whole = words.significant(phase.total.bytes_per_s / MB)
             cells += [whole, words.change(parts[-1], base), words.change(parts[-1], rule)]
             cells.append(words.fixed(phase.amplification, 3))
             rows.append([name, scheme.title, *cells])
@@ -113,9 +122,9 @@ def _responses(what: DriveReplays, figure: ReplaysSpec) -> Table:
         base = what.phase(_base(figure), name, timed=True).total
         for scheme in figure.schemes:
             found = what.phase(scheme, name, timed=True).total
-            keys = ("mean_ns", *QUANTILES.values())
-            cells = [words.significant(float(found[key]) / NS_PER_US) for key in keys]
-            change = words.change(float(found["mean_ns"]), float(base["mean_ns"]))
+            times = (found.mean_ns, *(of(found) for of in QUANTILES.values()))
+            cells = [words.significant(one / NS_PER_US) for one in times]
+            change = words.change(found.mean_ns, base.mean_ns)
             rows.append([name, scheme.title, *cells, change])
     headers = ["trace", "scheme", "mean, us", *(f"{one}, us" for one in QUANTILES)]
     headers.append(f"mean beside {figure.base}")
@@ -130,11 +139,11 @@ def _responses_chart(what: DriveReplays, figure: ReplaysSpec) -> Figure:
             "scheme": scheme.title,
             "percentile": label,
             "beyond": BEYOND[label],
-            "us": float(what.phase(scheme, name, timed=True).total[key]) / NS_PER_US,
+            "us": of(what.phase(scheme, name, timed=True).total) / NS_PER_US,
         }
         for name in figure.workloads
         for scheme in figure.schemes
-        for label, key in QUANTILES.items()
+        for label, of in QUANTILES.items()
     ]
     tips = [Tip("scheme", "scheme"), Tip("percentile", "percentile")]
     tips.append(Tip("response (us)", "us", "number"))

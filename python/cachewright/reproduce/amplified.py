@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from cachewright import api
 from cachewright._native import SpecError
+from cachewright.answers import AmplificationAnswer
+from cachewright.answers import AmplificationCase as Case
 from cachewright.reproduce import specs
 from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, Workload
 
@@ -27,7 +29,6 @@ RECLAIM = "cost-benefit"
 SHOWN = ("extra-writes", "classifier", "accuracy", "ablation", "metadata", "lifetimes")
 # Keys of a trace that say how large its drive is, unless a figure does.
 OWN = ("capacity",)
-Case = dict[str, Any]
 # Options of `wa` by name, the over-provisioning among them.
 Drive = tuple[tuple[str, Any], ...]
 
@@ -54,17 +55,17 @@ class SchemesSpec(FigureSpec):
 
 @dataclass
 class Amplified:
-    """The figures of a paper with the documents and cases they show."""
+    """The figures of a paper with the answers and cases they show."""
 
     setup: Setup
     drive: Mapping[str, Any]
     figures: Sequence[SchemesSpec]
-    documents: dict[tuple[str, Drive], dict[str, Any]] = field(default_factory=dict)
+    answers: dict[tuple[str, Drive], AmplificationAnswer] = field(default_factory=dict)
     found: dict[tuple[str, Drive, str, str], Case] = field(default_factory=dict)
 
-    def document(self, workload: Workload, drive: Drive) -> dict[str, Any]:
+    def answer(self, workload: Workload, drive: Drive) -> AmplificationAnswer:
         """Return what is known of a workload on a drive, whatever its over-provisioning."""
-        return self.documents[workload.name, drive]
+        return self.answers[workload.name, drive]
 
     def drives(self) -> list[Drive]:
         """Return the drives of the figures, over-provisioning aside."""
@@ -90,18 +91,16 @@ class Amplified:
                 folder = None if out is None else Path(out) / name
                 own = {key: workload.table[key] for key in OWN if key in workload.table}
                 options = {**self.drive, **own, **dict(drive)}
-                result = _measure(
+                answer = _measure(
                     workload, options, reclaim, separations, folder, threads, progress
-                )
-                self.documents[workload.name, drive[1:]] = result.document
-                for separation, case in zip(separations, result.document["cases"], strict=True):
+                ).answer
+                self.answers[workload.name, drive[1:]] = answer
+                for separation, case in zip(separations, answer.cases, strict=True):
                     self.found[workload.name, drive, separation, reclaim] = case
 
-    def mean(
-        self, figure: SchemesSpec, scheme: Scheme, op: str, key: str = "extra_writes"
-    ) -> float:
-        """Return the mean over the workloads of one number of a scheme's cases."""
-        numbers = [float(case[key]) for case in self.cases(figure, scheme, op)]
+    def mean(self, figure: SchemesSpec, scheme: Scheme, op: str) -> float:
+        """Return the mean over the workloads of a scheme's extra writes, (F-U)/U."""
+        numbers = [case.extra_writes for case in self.cases(figure, scheme, op)]
         return sum(numbers) / len(numbers)
 
 

@@ -127,7 +127,7 @@ class DriveReplays:
             threads=1,
             progress=progress,
         )
-        return Phase(result.document["cases"][0])
+        return Phase(result.answer.cases[0])
 
     def _trace(self, asked: Asked) -> dict[str, Any]:
         """Return the stack of a workload's replay."""

@@ -73,7 +73,7 @@ class Isolation:
         """Return what a layout made of a point, by seed; quiet ones are of the first seed."""
         seeds = range(1, 1 + (1 if quiet else figure.seeds))
         asked = [Asked(figure.name, point, layout, seed, quiet) for seed in seeds]
-        return [Outcome(self.results[one].document["cases"][0]) for one in asked]
+        return [Outcome(self.results[one].answer.cases[0]) for one in asked]
 
     def base(self, figure: IsolationSpec, point: Point) -> list[Outcome]:
         """Return what the layout that others are measured by made of a point."""
@@ -92,7 +92,7 @@ class Isolation:
             ]
             jobs: list[Job[Result]] = [partial(self._run, one, folder) for one in asked]
             read, write, *found = each("replaying", [*peaks, *jobs], threads, progress)
-            self.peak = Peak.of(read.document["cases"][0], write.document["cases"][0])
+            self.peak = Peak.of(read.answer.cases[0], write.answer.cases[0])
             self.results = dict(zip(asked, found, strict=True))
 
     def _asked(self, figure: IsolationSpec) -> list[Asked]:

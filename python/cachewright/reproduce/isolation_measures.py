@@ -15,9 +15,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, harmonic_mean, stdev
-from typing import Any
 
-Case = dict[str, Any]
+from cachewright import timing
+from cachewright.answers import (
+    Case,
+    ChannelGroup,
+    Channels,
+    RegionWindow,
+    TenantThroughput,
+    TenantTiming,
+    Throughput,
+    Timing,
+)
 
 
 @dataclass(frozen=True)
@@ -30,11 +39,7 @@ class Peak:
     @staticmethod
     def of(read: Case, write: Case) -> Peak:
         """Return the peaks that two replays of one tenant found."""
-        found = [
-            float(case["timing"]["throughput"]["tenants"][0]["bytes_per_s_mean"])
-            for case in (read, write)
-        ]
-        return Peak(*found)
+        return Peak(*(Outcome(case).windows[0].bytes_per_s_mean for case in (read, write)))
 
     def at(self, write_share: float) -> float:
         """Return what the drive could do with a share of writes."""
@@ -48,16 +53,26 @@ class Outcome:
     case: Case
 
     @property
-    def windows(self) -> list[dict[str, Any]]:
-        """Each tenant's throughput."""
-        found: list[dict[str, Any]] = self.case["timing"]["throughput"]["tenants"]
-        return found
+    def timing(self) -> Timing:
+        """What the replay measured of times."""
+        return timing.of(self.case)
 
     @property
-    def responses(self) -> list[dict[str, Any]]:
+    def throughput_windows(self) -> Throughput:
+        """Throughput in windows, which every stack of the study asks for."""
+        if self.timing.throughput is None:
+            raise ValueError("found no windows, expected a stack with `throughput_window`")
+        return self.timing.throughput
+
+    @property
+    def windows(self) -> tuple[TenantThroughput, ...]:
+        """Each tenant's throughput."""
+        return self.throughput_windows.tenants
+
+    @property
+    def responses(self) -> tuple[TenantTiming, ...]:
         """Each tenant's responses."""
-        found: list[dict[str, Any]] = self.case["timing"]["tenants"]
-        return found
+        return self.timing.tenants
 
     @property
     def steadiness(self) -> float:
@@ -71,8 +86,7 @@ class Outcome:
 
     @property
     def _steady(self) -> list[float]:
-        found = (one["bytes_mean_over_sd"] for one in self.windows)
-        return [0.0 if one is None else float(one) for one in found]
+        return [one.bytes_mean_over_sd or 0.0 for one in self.windows]
 
     def isolation(self, base: Outcome) -> float:
         """Return C_v by that of another layout."""
@@ -81,13 +95,13 @@ class Outcome:
     @property
     def throughput(self) -> float:
         """All tenants' bytes per second."""
-        return sum(float(one["bytes_per_s_mean"]) for one in self.windows)
+        return sum(one.bytes_per_s_mean for one in self.windows)
 
     @property
     def write_share(self) -> float:
         """R_w: the share of writes of all block accesses."""
-        total = self.case["total"]
-        return float(total["write_accesses"] / max(total["accesses"], 1))
+        total = self.case.total
+        return total.write_accesses / max(total.accesses, 1)
 
     def bandwidth(self, peak: Peak) -> float:
         """Return the share of the drive's bandwidth that tenants are answered with."""
@@ -96,18 +110,16 @@ class Outcome:
     @property
     def required(self) -> int | None:
         """What tenants require, as the division reports it; nothing where it does not."""
-        blocks = [one.get("required_blocks") for one in self.case["tenants"]]
-        if any(one is None for one in blocks):
-            return None
-        return int(sum(blocks)) * int(self.case["block_bytes"])
+        blocks = [one.required_blocks for one in self.case.tenants]
+        known = [one for one in blocks if one is not None]
+        return sum(known) * self.case.block_bytes if len(known) == len(blocks) else None
 
     @property
     def allocated(self) -> int:
         """What the layout keeps for tenants."""
-        channels = self.case["timing"]["channels"]
-        if channels["layout"] == "striped":
-            return int(self.case["capacity_blocks"]) * int(self.case["block_bytes"])
-        return sum(int(one["capacity_bytes"]) for one in self._had)
+        if self._striped:
+            return self.case.capacity_blocks * self.case.block_bytes
+        return sum(one.capacity_bytes for one in self._had)
 
     def space(self, required: int) -> float:
         """Return the share of what is allocated that tenants require."""
@@ -119,28 +131,41 @@ class Outcome:
         return len(self._had)
 
     @property
-    def _had(self) -> list[dict[str, Any]]:
-        groups = self.case["timing"]["channels"]["groups"]
-        return [one for one in groups if one["tenants"] and not one["lent"]]
+    def groups(self) -> tuple[ChannelGroup, ...]:
+        """All groups of channels."""
+        return self._channels.groups
+
+    @property
+    def _channels(self) -> Channels:
+        if self.timing.channels is None:
+            raise ValueError("found no channels, expected a drive with flash")
+        return self.timing.channels
+
+    @property
+    def _striped(self) -> bool:
+        return self._channels.layout == "striped"
+
+    @property
+    def _had(self) -> list[ChannelGroup]:
+        return [one for one in self.groups if one.tenants and not one.lent]
 
     @property
     def swaps(self) -> int | None:
         """Pairs of blocks that changed places, hot for cold; nothing where channels are common."""
-        if self.case["timing"]["channels"]["layout"] == "striped":
+        if self._striped:
             return None
-        done = self.case["timing"].get("migrations", {"tenants": []})
-        return int(sum(one["swaps"] for one in done["tenants"]))
+        done = self.timing.migrations
+        return sum(one.swaps for one in done.tenants) if done else 0
 
     @property
-    def rooms(self) -> list[dict[str, Any]]:
+    def rooms(self) -> tuple[RegionWindow, ...]:
         """Where tenants' blocks lay at the end of each window; empty where channels are common."""
-        found: list[dict[str, Any]] = self.case["timing"].get("rooms", {"windows": []})["windows"]
-        return found
+        return self.timing.rooms.windows if self.timing.rooms else ()
 
     @property
     def hit_ratio(self) -> float:
         """Of all tenants' block accesses."""
-        return float(self.case["total"]["hit_ratio"])
+        return self.case.total.hit_ratio
 
 
 def mean(values: Sequence[float]) -> float:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachewright import _native, api
 from cachewright._native import SpecError
+from cachewright.answers import Case, PlanAnswer
 from cachewright.reproduce import specs
 from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, among
 
@@ -31,7 +32,6 @@ MIB = 1 << 20
 NS_PER_MS = 1_000_000
 # Share by which a planned size may be too large.
 PRECISION = 0.05
-Case = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Found:
 
     result: Result | None = None
     variants: list[Result] = field(default_factory=list)
-    plan: dict[str, Any] | None = None
+    plan: PlanAnswer | None = None
     curves: Curves | None = None
     alone: dict[str, Result] = field(default_factory=dict)
 
@@ -100,14 +100,14 @@ class Mixes:
         runs = [result, *self.found[figure.name].variants]
         for run, divisions in zip(runs, _apart(figure), strict=True):
             width = len(divisions)
-            cases = run.document["cases"][at * width : (at + 1) * width]
+            cases = run.answer.cases[at * width : (at + 1) * width]
             found += zip(divisions, cases, strict=True)
         return found
 
     def count(self) -> int:
         """Return how many cases were run."""
         return sum(
-            len(one.document["cases"])
+            len(one.answer.cases)
             for found in self.found.values()
             for one in (found.result, *found.variants, *found.alone.values())
             if one is not None
@@ -190,9 +190,7 @@ class Mixes:
                 one[name] = value
         return api.compare(stack, vary, out=folder, threads=threads, progress=progress)
 
-    def _plan(
-        self, figure: MixSpec, threads: int, progress: Progress | None
-    ) -> dict[str, Any] | None:
+    def _plan(self, figure: MixSpec, threads: int, progress: Progress | None) -> PlanAnswer | None:
         if not all("goal" in tenant for tenant in figure.tenants):
             return None
         named = {one.title: one.partition for one in figure.divisions}

@@ -6,10 +6,11 @@ nanoseconds; flash writes per host write are a ratio.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+
+from cachewright import timing
+from cachewright.answers import Case, ResponseTimes, Timing
 
 NS_PER_S = 1e9
 PARTS = 10
@@ -20,24 +21,30 @@ PARTS = 10
 class Phase:
     """The only tenant of one case of a replay's result."""
 
-    case: Mapping[str, Any]
+    case: Case
 
     @property
-    def total(self) -> Mapping[str, Any]:
+    def total(self) -> ResponseTimes:
         """Response times and throughput of all requests that count."""
-        found: Mapping[str, Any] = self.case["timing"]["total"]
-        return found
+        return self._timing.total
 
     @property
     def amplification(self) -> float:
         """Flash writes per host write, of the whole replay."""
-        return float(self.case["timing"]["drive"]["write_amplification"])
+        drive = self._timing.drive
+        if drive is None:
+            raise ValueError("found no drive, expected one that is the whole machine")
+        return drive.write_amplification
+
+    @property
+    def _timing(self) -> Timing:
+        return timing.of(self.case)
 
     def bandwidths(self) -> list[float]:
         """Return the bytes per second of each of ten equal parts of the bytes answered."""
-        series = self.case["timing"]["series"]
-        width_ns, ends, done = float(series["width_ns"]), [0.0], 0
-        answered = [int(window[1]) for window in series["tenants"][0]]
+        series = self._timing.series
+        width_ns, ends, done = float(series.width_ns), [0.0], 0
+        answered = [size for _, size, _ in series.tenants[0]]
         part = sum(answered) / PARTS
         for place, found in enumerate(answered):
             while len(ends) <= PARTS and found and done + found >= part * len(ends):
@@ -49,7 +56,7 @@ class Phase:
 
     def later_mean_ns(self) -> float:
         """Return the mean response of the later half of the replay's time."""
-        windows = self.case["timing"]["series"]["tenants"][0]
+        windows = self._timing.series.tenants[0]
         later = windows[len(windows) // 2 :]
-        requests = sum(int(window[0]) for window in later)
-        return sum(int(window[0]) * float(window[2]) for window in later) / max(requests, 1)
+        requests = sum(count for count, _, _ in later)
+        return sum(count * mean_ns for count, _, mean_ns in later) / max(requests, 1)
