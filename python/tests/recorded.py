@@ -9,6 +9,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from filled import filled
+
+from cachewright.answers import RunAnswer
+from cachewright.result import Result
+
 BLOCK = 4096
 WINDOWS = 60
 TENANTS = ("oltp", "web", "mail")
@@ -37,7 +42,6 @@ def _counts(accesses: int, hit_ratio: float) -> dict[str, Any]:
         "bypasses": 0,
         "evictions": max(accesses - hits - 5000, 0),
         "writebacks": (accesses - hits) // 3,
-        "dirty_blocks": 100,
         "cache_writes": accesses - hits // 2,
         "backing_reads": (accesses - hits) * 2 // 3,
         "backing_writes": (accesses - hits) // 3,
@@ -65,7 +69,7 @@ def _case(number: int, policy: str, partition: str, capacity: str) -> dict[str, 
         "settings": settings,
         "capacity_blocks": blocks,
         "block_bytes": BLOCK,
-        "total": _counts(1_800_000, base - 0.06),
+        "total": {**_counts(1_800_000, base - 0.06), "dirty_blocks": 100},
         "tenants": tenants,
     }
 
@@ -107,6 +111,7 @@ def _tenant(index: int, name: str) -> dict[str, Any]:
         "skipped_irrelevant": 0,
         "skipped_examples": ["line 3, column 2: found `<x>`, expected R or W"] if index else [],
         "out_of_order": 0,
+        "has_times": True,
     }
 
 
@@ -147,3 +152,8 @@ def result_document(single: bool = False) -> dict[str, Any]:
         "curves": curves,
         "series_rows": _series(cases),
     }
+
+
+def result_of(document: dict[str, Any]) -> Result:
+    """Return the result of a document; fields that it lacks are empty or zero."""
+    return Result(filled(RunAnswer, document))

@@ -115,9 +115,9 @@ def test_approximate_curves_carry_their_interval(traces: Path) -> None:
 def test_info_counts_a_trace(traces: Path) -> None:
     info = cachewright.info("a.csv")
     frame = cachewright.read_trace("a.csv")
-    assert info["requests"] == len(frame) == 4000
-    assert info["reads"] == (frame["op"] == "read").sum()
-    assert info["read_bytes"] == frame.filter(pl.col("op") == "read")["length_bytes"].sum()
+    assert info.requests == len(frame) == 4000
+    assert info.reads == (frame["op"] == "read").sum()
+    assert info.read_bytes == frame.filter(pl.col("op") == "read")["length_bytes"].sum()
 
 
 def test_traces_go_out_and_in_as_arrow(traces: Path) -> None:

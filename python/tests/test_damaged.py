@@ -49,14 +49,13 @@ DAMAGES: list[tuple[Callable[[dict[str, Any]], Any], list[str]]] = [
     (lambda _: "text", ["without a `cachewright` version"]),
     (_changed(cachewright=3), ["without a `cachewright` version"]),
     (_changed(cachewright="9.9.9"), ["found a result of version `9.9.9`", "run the command again"]),
-    (_changed(cases=None), ["found no list `cases`"]),
-    (_changed(spec=[]), ["found no table `spec`"]),
-    (_changed(name=7), ["found no text `name`"]),
+    (_changed(cases=None), ["result.cases: found null, expected a list"]),
+    (_changed(name=7), ["result.name: found an integer, expected text"]),
     (_changed(cases=[]), ["found a damaged result"]),
-    (_changed(cases=[{}]), ["found a damaged result (no '"]),
-    (_changed(cases=["x"]), ["found a damaged result"]),
-    (_changed(tenants=[{"name": "a\x1b[1m"}]), ["found the name `a?[1m`", "control characters"]),
-    (_changed(workload={}), ["found a damaged result", "'requests'"]),
+    (_changed(cases=[{}]), ["result.cases[0]: found no key `case`, expected one"]),
+    (_changed(cases=["x"]), ["result.cases[0]: found text, expected an object"]),
+    (_changed(name="a\x1b[1m"), ["found the name `a?[1m`", "control characters"]),
+    (_changed(workload={}), ["result.workload: found no key `requests`", "of `run` or `compare`"]),
 ]
 
 

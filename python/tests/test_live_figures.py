@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from browser import chromium, window
 from conftest import trace_text
-from recorded import result_document
+from recorded import result_document, result_of
 
 from cachewright import api, cli, words
 from cachewright.report import (
@@ -26,7 +26,6 @@ from cachewright.report import (
 )
 from cachewright.report.figure import Figure
 from cachewright.report.page import whole_page
-from cachewright.result import Result
 
 WIDTHS, SCHEMES = (1280, 400), ("light", "dark")
 HOSTILE = [
@@ -73,7 +72,7 @@ def hostile_document() -> dict[str, Any]:
 
 
 def compared(_: Path, to: Path) -> Path:
-    return Result(hostile_document()).report(to)
+    return result_of(hostile_document()).report(to)
 
 
 def timed(inputs: Path, to: Path) -> Path:
@@ -180,7 +179,7 @@ def by_partition(document: dict[str, Any], policy: str) -> list[tuple[int, float
 @pytest.mark.parametrize("width", WIDTHS)
 def test_each_point_of_a_line_says_its_own_values(browser: Any, tmp_path: Path, width: int) -> None:
     document = result_document()
-    path = Result(document).report(tmp_path / "page.html")
+    path = result_of(document).report(tmp_path / "page.html")
     with window(browser, width) as view:
         view.open(path)
         found = []
@@ -198,7 +197,7 @@ def test_each_point_of_a_line_says_its_own_values(browser: Any, tmp_path: Path, 
 
 def test_dots_and_curves_say_their_own_values(browser: Any, tmp_path: Path) -> None:
     document = hostile_document()
-    path = Result(document).report(tmp_path / "page.html")
+    path = result_of(document).report(tmp_path / "page.html")
     with window(browser, 1280) as view:
         view.open(path)
         charts = view.page.locator(".chart")
@@ -221,7 +220,7 @@ def test_dots_and_curves_say_their_own_values(browser: Any, tmp_path: Path) -> N
 
 
 def test_figures_take_the_colours_that_the_reader_prefers(browser: Any, tmp_path: Path) -> None:
-    path = Result(result_document(single=True)).report(tmp_path / "page.html")
+    path = result_of(result_document(single=True)).report(tmp_path / "page.html")
     colours = (
         "[getComputedStyle(document.querySelector('.chart svg text')).fill, "
         "getComputedStyle(document.body).color]"
@@ -238,7 +237,7 @@ def test_figures_take_the_colours_that_the_reader_prefers(browser: Any, tmp_path
 
 
 def test_a_name_in_the_legend_brings_its_series_forward(browser: Any, tmp_path: Path) -> None:
-    path = Result(result_document()).report(tmp_path / "page.html")
+    path = result_of(result_document()).report(tmp_path / "page.html")
     opacities = "[...document.querySelectorAll('.chart')[0].querySelectorAll('.mark-line path')]"
     opacities += ".map((line) => Number(getComputedStyle(line).opacity))"
     with window(browser, 1280) as view:
@@ -252,7 +251,7 @@ def test_a_name_in_the_legend_brings_its_series_forward(browser: Any, tmp_path: 
 
 
 def test_still_figures_stand_where_scripts_are_off(browser: Any, tmp_path: Path) -> None:
-    path = Result(hostile_document()).report(tmp_path / "page.html")
+    path = result_of(hostile_document()).report(tmp_path / "page.html")
     with window(browser, 400, java_script_enabled=False) as view:
         view.page.goto(path.as_uri())
         still = view.page.locator(".figure svg[role=img]")
@@ -263,7 +262,7 @@ def test_still_figures_stand_where_scripts_are_off(browser: Any, tmp_path: Path)
 
 
 def test_names_in_figures_are_text_and_nothing_else(browser: Any, tmp_path: Path) -> None:
-    path = Result(hostile_document()).report(tmp_path / "page.html")
+    path = result_of(hostile_document()).report(tmp_path / "page.html")
     with window(browser, 1280) as view:
         view.open(path)
         shown = view.page.locator(".legend").nth(2).locator("button").all_text_contents()

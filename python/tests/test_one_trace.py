@@ -15,6 +15,7 @@ import pytest
 
 import cachewright
 from cachewright import Trace, traces
+from cachewright.record import values
 
 MATRIX = (
     "time_us,volume,op,offset_bytes,length_bytes\n0,a,W,0,4096\n10,a,R,0,4096\n20,b,T,0,4096\n"
@@ -49,13 +50,13 @@ def amplification(trace: Any) -> Any:
 
 
 def facts(trace: Any) -> Any:
-    document = cachewright.info(trace)
-    return {key: one for key, one in document.items() if key not in ("path", "format")}
+    found = cachewright.info(trace)
+    return {key: one for key, one in values(found).items() if key not in ("path", "format")}
 
 
 def character(trace: Any) -> Any:
-    document = cachewright.characterize(trace, every="1s")
-    return {key: one for key, one in document.items() if key not in ("path", "format")}
+    found = cachewright.characterize(trace, every="1s")
+    return {key: one for key, one in values(found).items() if key not in ("path", "format")}
 
 
 def rows(trace: Any) -> Any:
@@ -120,11 +121,11 @@ def test_answers_about_a_frame_are_kept(traces: Path) -> None:
 def test_volumes_of_a_frame_keep_their_names(folder: Path) -> None:
     Path("m.csv").write_text(MATRIX)
     frame = cachewright.read_trace("m.csv")
-    names = [one["name"] for one in cachewright.info(frame)["volumes"]]
+    names = [one.name for one in cachewright.info(frame).volumes]
     assert names == ["a", "b"]
-    assert cachewright.info(Trace(frame, volume="b"))["requests"] == 3
-    assert cachewright.info(frame)["path"] == "frame"
-    assert cachewright.info("m.csv")["path"] == "m.csv"
+    assert cachewright.info(Trace(frame, volume="b")).requests == 3
+    assert cachewright.info(frame).path == "frame"
+    assert cachewright.info("m.csv").path == "m.csv"
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from recorded import result_document
+from recorded import result_document, result_of
 
 from cachewright import RunError
 from cachewright.report.plots import printable
-from cachewright.result import Result
 
 NAMESPACES = {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
 LIBRARY = re.compile(r'<script type="module">.*?</script>', re.DOTALL)
@@ -44,7 +43,7 @@ class _Tags(HTMLParser):
 
 @pytest.mark.parametrize("single", [True, False])
 def test_the_page_stands_alone(tmp_path: Path, single: bool) -> None:
-    path = Result(result_document(single)).report(tmp_path / "deep" / "report.html")
+    path = result_of(result_document(single)).report(tmp_path / "deep" / "report.html")
     text = path.read_text(encoding="utf-8")
     assert len(LIBRARY.findall(text)) == 2, "Vega and what draws with it, once"
     assert "default-src 'none'" in text
@@ -63,15 +62,15 @@ def test_the_page_stands_alone(tmp_path: Path, single: bool) -> None:
 
 def test_the_page_names_the_warm_up(tmp_path: Path) -> None:
     document = copy.deepcopy(result_document())
-    plain = Result(document).report(tmp_path / "r.html").read_text(encoding="utf-8")
+    plain = result_of(document).report(tmp_path / "r.html").read_text(encoding="utf-8")
     assert "warms the cache only" not in plain
     document["spec"]["replay"] = {"warmup": "16500ms"}
-    text = Result(document).report(tmp_path / "w.html").read_text(encoding="utf-8")
+    text = result_of(document).report(tmp_path / "w.html").read_text(encoding="utf-8")
     assert "; what arrives in the first 16500ms warms the cache only" in text
 
 
 def test_the_page_says_what_was_found(tmp_path: Path) -> None:
-    text = Result(result_document()).report(tmp_path / "r.html").read_text(encoding="utf-8")
+    text = result_of(result_document()).report(tmp_path / "r.html").read_text(encoding="utf-8")
     assert "18 combinations" in text
     for size in ("32MiB", "64MiB", "128MiB"):
         assert f"<strong>best at capacity {size}</strong>: s3-fifo, hull: hit ratio " in text
@@ -94,7 +93,7 @@ def test_the_page_says_what_was_found(tmp_path: Path) -> None:
 
 
 def test_every_chart_says_in_words_what_it_shows(tmp_path: Path) -> None:
-    text = Result(result_document()).report(tmp_path / "r.html").read_text(encoding="utf-8")
+    text = result_of(result_document()).report(tmp_path / "r.html").read_text(encoding="utf-8")
     labels = re.findall(r'<div class="chart" role="img" aria-label="([^"]+)">', text)
     assert len(labels) == text.count('class="chart"')
     assert labels[0] == (
@@ -106,11 +105,11 @@ def test_every_chart_says_in_words_what_it_shows(tmp_path: Path) -> None:
 def test_the_same_result_gives_the_same_bytes(tmp_path: Path) -> None:
     pages = []
     for name in ("one", "two"):
-        path = Result(result_document()).report(tmp_path / name / "r.html", ["svg"])
+        path = result_of(result_document()).report(tmp_path / name / "r.html", ["svg"])
         figures = sorted((tmp_path / name / "figures").iterdir())
         pages.append([path.read_bytes(), *(figure.read_bytes() for figure in figures)])
         # Whatever was drawn before leaves no trace.
-        Result(result_document(single=True)).report(tmp_path / "other.html")
+        result_of(result_document(single=True)).report(tmp_path / "other.html")
     assert pages[0] == pages[1]
 
 
@@ -121,7 +120,7 @@ def test_names_cannot_end_the_script_that_holds_them(tmp_path: Path) -> None:
         case["tenants"][0]["name"] = name
     for tenant in (document["tenants"][0], document["curves"][0]):
         tenant["name" if "name" in tenant else "tenant"] = name
-    text = Result(document).report(tmp_path / "r.html").read_text(encoding="utf-8")
+    text = result_of(document).report(tmp_path / "r.html").read_text(encoding="utf-8")
     blocks = re.findall(r'<script type="application/json">(.*?)</script>', text, re.DOTALL)
     assert len(blocks) == 6
     legends = [json.loads(block)["legends"] for block in blocks]
@@ -134,7 +133,7 @@ def test_names_that_cannot_be_drawn_are_replaced(tmp_path: Path) -> None:
     for case in document["cases"]:
         case["tenants"][0]["name"] = "a\x00b\x1b[31m"
     document["tenants"][0]["name"] = "a\x00b\x1b[31m"
-    path = Result(document).report(tmp_path / "r.html", ["svg", "png"])
+    path = result_of(document).report(tmp_path / "r.html", ["svg", "png"])
     text = path.read_text(encoding="utf-8")
     assert "a\\ufffdb\\ufffd[31m" in text
 
@@ -142,14 +141,14 @@ def test_names_that_cannot_be_drawn_are_replaced(tmp_path: Path) -> None:
 def test_a_result_without_curves_or_windows_has_a_page(tmp_path: Path) -> None:
     document = copy.deepcopy(result_document(single=True))
     document["curves"], document["series_rows"] = [], []
-    text = Result(document).report(tmp_path / "r.html").read_text(encoding="utf-8")
+    text = result_of(document).report(tmp_path / "r.html").read_text(encoding="utf-8")
     assert "<svg" not in text
     assert "<script" not in text
     assert "<h2>Tenants</h2>" in text
 
 
 def test_figures_are_written_in_every_format(tmp_path: Path) -> None:
-    Result(result_document()).report(tmp_path / "r.html", ["svg", "png", "pdf"])
+    result_of(result_document()).report(tmp_path / "r.html", ["svg", "png", "pdf"])
     starts = {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF"}
     for kind, start in starts.items():
         files = sorted((tmp_path / "figures").glob(f"*.{kind}"))
@@ -160,7 +159,7 @@ def test_figures_are_written_in_every_format(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match="file"):
-        Result(result_document(single=True)).report(tmp_path / "file" / "r.html")
+        result_of(result_document(single=True)).report(tmp_path / "file" / "r.html")
 
 
 def test_what_charts_cannot_draw_is_replaced_wherever_it_stands() -> None:

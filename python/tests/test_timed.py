@@ -11,6 +11,8 @@ import pytest
 from conftest import Command
 
 from cachewright import api, drives, timing
+from cachewright.answers import RunAnswer
+from cachewright.load import load
 from cachewright.result import Result
 
 DEVICES = (
@@ -180,14 +182,14 @@ def test_a_figure_without_devices_or_of_another_kind_is_refused(
 
 
 def test_reads_and_writes_are_told_apart(timed: Path, command: Command) -> None:
-    document = json.loads(command("run", timed, "--json").out)
-    for line in timing.lines(document["cases"][0]):
-        kinds = [(line[f"{kind}s"], line[f"{kind}_mean_ns"]) for kind in ("read", "write")]
-        assert sum(count for count, _ in kinds) == line["requests"]
-        whole = sum(count * mean for count, mean in kinds) / line["requests"]
-        assert whole == pytest.approx(line["mean_ns"])
-        assert line["read_p99_ns"] <= line["max_ns"]
-        assert line["write_p99_ns"] < line["write_mean_ns"] * 2, "a write waits for the cache only"
+    answer = load(RunAnswer, json.loads(command("run", timed, "--json").out))
+    for line in timing.lines(answer.cases[0]):
+        kinds = [(line.reads, line.read_mean_ns), (line.writes, line.write_mean_ns)]
+        assert sum(count for count, _ in kinds) == line.requests
+        whole = sum(count * mean for count, mean in kinds) / line.requests
+        assert whole == pytest.approx(line.mean_ns)
+        assert line.read_p99_ns <= line.max_ns
+        assert line.write_p99_ns < line.write_mean_ns * 2, "a write waits for the cache only"
     shown = command("run", timed).out
     headers = shown[shown.index("response times") :].split("------")[0]
     assert headers.split().count("read") == headers.split().count("write") == 2

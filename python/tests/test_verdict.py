@@ -5,9 +5,13 @@ For: `cachewright.verdict` and the order of cases. Must never know: how results 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from filled import filled
+
 from cachewright import summary, verdict
+from cachewright.answers import RunAnswer
 
 BLOCK = 4096
 
@@ -30,8 +34,10 @@ def _case(
     }
 
 
-def _document(*cases: dict[str, Any]) -> dict[str, Any]:
-    return {"cases": list(cases), "varied": ["cache.policy", "cache.capacity"]}
+def _document(
+    *cases: dict[str, Any], varied: Sequence[str] = ("cache.policy", "cache.capacity")
+) -> RunAnswer:
+    return filled(RunAnswer, {"cases": list(cases), "varied": list(varied)})
 
 
 def test_a_case_that_meets_more_goals_is_better_than_one_that_hits_more() -> None:
@@ -39,9 +45,9 @@ def test_a_case_that_meets_more_goals_is_better_than_one_that_hits_more() -> Non
         _case(0, "lru", 32, 0.9, goals=(0, 1)),
         _case(1, "arc", 32, 0.4, goals=(1, 1)),
     )
-    assert summary.best_case(document)["case"] == 1
+    assert summary.best_case(document).case == 1
     (ranking,) = summary.rankings(document)
-    assert [case["case"] for case in ranking.cases] == [1, 0]
+    assert [case.case for case in ranking.cases] == [1, 0]
     assert ranking.ranked_by == "goals met, then hit ratio"
     (sentence,) = verdict.sentences(document)
     assert sentence == (
@@ -60,7 +66,7 @@ def test_the_smallest_cache_that_meets_all_goals_is_the_choice() -> None:
     )
     chosen = verdict.choice(document)
     assert chosen is not None
-    assert chosen["case"] == 1
+    assert chosen.case == 1
     first, *rest = verdict.sentences(document)
     assert first == (
         "smallest cache that meets all goals: capacity 256KiB, arc: 2 of 2 goals met, "
@@ -101,8 +107,8 @@ def test_without_goals_every_capacity_has_a_best_and_none_is_the_choice() -> Non
 
 
 def test_a_sweep_of_capacities_alone_names_no_best() -> None:
-    document = _document(_case(0, "lru", 32, 0.3), _case(1, "lru", 64, 0.4))
-    document["varied"] = ["cache.capacity"]
+    cases = (_case(0, "lru", 32, 0.3), _case(1, "lru", 64, 0.4))
+    document = _document(*cases, varied=["cache.capacity"])
     assert verdict.sentences(document) == [
         "capacity 128KiB: hit ratio 0.3000; capacity 256KiB: hit ratio 0.4000"
     ]

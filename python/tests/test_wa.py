@@ -106,4 +106,4 @@ def test_wa_writes_a_result_and_a_report(traces: Path, command: Command) -> None
     assert found.series.filter(pl.col("case") == 0)["flash_pages"].sum() == one["flash_pages"]
     assert found.streams["user_pages"].sum() == 4 * one["user_pages"]
     assert found.lifetimes["user_pages"].sum() == 4 * one["user_pages"]
-    assert found.best()["write_amplification"] == found.cases["write_amplification"].min()
+    assert found.best().write_amplification == found.cases["write_amplification"].min()
