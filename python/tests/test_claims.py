@@ -17,7 +17,7 @@ from cachewright.report import papers
 from cachewright.report.parts import Table, plain
 from cachewright.reproduce import claims, measured
 from cachewright.reproduce.claims import Claim
-from cachewright.reproduce.measured import Measured
+from cachewright.reproduce.measured import Measured, Provenance, Shown, Traces
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = """[[claim]]
@@ -146,17 +146,18 @@ def test_names_are_given_once() -> None:
 
 def results(kind: str = "trace", **measures: float) -> Measured:
     named = {name.replace("_", "/"): value for name, value in measures.items()}
-    table = plain("", "hits of all", ["", "hits"], [["a", words.ratio(0.5)]], 1)
-    figures = {
-        measured.figure_of(name): {
-            "cachewright": "0",
-            "specs": "0",
-            "traces": {"kind": kind, "names": ["lu"]},
-        }
-        for name in named
-    }
-    tables = {name: [{**vars(table), "best": [[], []]}] for name in figures}
-    return Measured("p", figures, named, tables)
+    traces = Traces(kind=kind, names=("lu",))
+    where = Provenance(cachewright="0", specs="0", traces=traces)
+    figures = dict.fromkeys(map(measured.figure_of, named), where)
+    shown = Shown(
+        name="",
+        title="hits of all",
+        headers=("", "hits"),
+        rows=(("a", "0.5000"),),
+        best=((), ()),
+        texts=1,
+    )
+    return Measured("p", figures, named, dict.fromkeys(figures, (shown,)))
 
 
 def tree(folder: Path, text: str = GOOD + OPEN) -> Path:

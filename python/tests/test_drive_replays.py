@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filled import filled
 
 import cachewright
 from cachewright import reproduce
-from cachewright.answers import Case, ResponseSeries, Timing
+from cachewright.answers import Case
 from cachewright.report import reproduced
 from cachewright.reproduce.replayed import Phase
 from cachewright.reproduce.volumes import reach_bytes
@@ -37,28 +38,27 @@ separation = "2r"
 """
 
 
-def case(windows: list[tuple[int, int, float]], width_ns: int = 1_000_000_000) -> Phase:
-    """Return a replay of which only its windows are known: requests, bytes, mean response in ns."""
-    series = ResponseSeries(width_ns=width_ns, tenants=(tuple(windows),))
-    return Phase(Case.of({"timing": Timing.of({"series": series})}))
+def case(windows: list[list[float]], width_ns: int = 1_000_000_000) -> Phase:
+    """Return a replay by its windows: requests, bytes, mean response in ns."""
+    series = {"width_ns": width_ns, "tenants": [windows]}
+    return Phase(filled(Case, {"timing": {"series": series}}))
 
 
 def test_parts_of_the_bytes_take_what_time_they_take() -> None:
     # 50 bytes in the first second, nothing in the second, 50 in the third: five parts in a second
     # each way, and the sixth begins with the pause.
-    found = case([(1, 50, 3.0), (0, 0, 0.0), (1, 50, 5.0)]).bandwidths()
+    found = case([[1, 50, 3.0], [0, 0, 0.0], [1, 50, 5.0]]).bandwidths()
     assert found == pytest.approx([50, 50, 50, 50, 50, 10 / 1.2, 50, 50, 50, 50])
-    assert case([(1, 7, 1.0)]).bandwidths() == pytest.approx([7.0] * 10)
+    assert case([[1, 7, 1.0]]).bandwidths() == pytest.approx([7.0] * 10)
 
 
 def test_a_replay_that_answers_nothing_has_no_bandwidth() -> None:
-    assert case([(0, 0, 0.0)]).bandwidths() == [0.0] * 10
+    assert case([[0, 0, 0.0]]).bandwidths() == [0.0] * 10
     assert case([]).later_mean_ns() == 0
 
 
 def test_the_later_half_of_the_time_is_weighed_by_requests() -> None:
-    windows = [(9, 9, 100.0), (1, 1, 10.0), (3, 3, 20.0), (1, 1, 60.0)]
-    assert case(windows).later_mean_ns() == 30
+    assert case([[9, 9, 100.0], [1, 1, 10.0], [3, 3, 20.0], [1, 1, 60.0]]).later_mean_ns() == 30
 
 
 def test_the_last_byte_that_a_trace_touches(folder: Path) -> None:

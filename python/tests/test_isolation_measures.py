@@ -6,16 +6,15 @@ For: `cachewright.reproduce.isolation_measures`. Must never know: replays, figur
 from __future__ import annotations
 
 import pytest
+from filled import filled
 
-from cachewright.answers import Case, TenantThroughput, Throughput, Timing
+from cachewright.answers import Case
 from cachewright.reproduce.isolation_measures import Outcome
 
 
 def outcome(*steady: float | None) -> Outcome:
-    """Return what a replay says of each tenant's steadiness, and nothing else."""
-    tenants = tuple(TenantThroughput.of({"bytes_mean_over_sd": one}) for one in steady)
-    timing = Timing.of({"throughput": Throughput.of({"tenants": tenants})})
-    return Outcome(Case.of({"timing": timing}))
+    tenants = [{"bytes_mean_over_sd": one} for one in steady]
+    return Outcome(filled(Case, {"timing": {"throughput": {"tenants": tenants}}}))
 
 
 def test_the_sum_follows_one_tenant_and_the_harmonic_mean_does_not() -> None:

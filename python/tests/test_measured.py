@@ -15,6 +15,7 @@ import pytest
 from test_claims import GOOD, results, run_of, tree, written
 
 from cachewright import SpecError, reproduce
+from cachewright.record import values
 from cachewright.report import papers, reproduced
 from cachewright.report.parts import markdown
 from cachewright.reproduce import measured
@@ -59,8 +60,8 @@ def test_a_figure_without_its_traces_is_refused(folder: Path, figures: dict[str,
 )
 def test_a_table_that_cannot_be_drawn_is_refused(folder: Path, change: dict[str, Any]) -> None:
     (table,) = results(fig1_a_hits=1.0).tables["fig1"]
-    assert len(table["headers"]) == 2
-    path = damaged(folder, {"tables": {"fig1": [table | change]}})
+    assert len(table.headers) == 2
+    path = damaged(folder, {"tables": {"fig1": [values(table) | change]}})
     with pytest.raises(SpecError, match="`tables`: `fig1`: found no list of tables, expected the"):
         measured.read(path)
 
@@ -107,8 +108,8 @@ def test_a_figure_names_the_traces_of_its_own_study(monkeypatch: pytest.MonkeyPa
     what = reproduce.load("rc-rnn", None, quick=True, specs=SPECS)
     found = reproduced.measured(what, every=False).figures
     table = what.setup.document
-    own = [one["name"] for one in table["caching"]["quick"]]
-    kinds = [one["name"] for one in table["quick"]]
+    own = tuple(one["name"] for one in table["caching"]["quick"])
+    kinds = tuple(one["name"] for one in table["quick"])
     assert own != kinds
-    assert found["fig11"]["traces"]["names"] == own
-    assert found["fig3"]["traces"]["names"] == kinds
+    assert found["fig11"].traces.names == own
+    assert found["fig3"].traces.names == kinds

@@ -10,17 +10,16 @@ know: any paper, how anything is measured. A block stands between `<!-- begin ..
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cachewright import words
 from cachewright._native import SpecError
 from cachewright.report.parts import Table, markdown
 from cachewright.reproduce import claims, measured, specs
 from cachewright.reproduce.claims import Claim
-from cachewright.reproduce.measured import ALL, Measured
+from cachewright.reproduce.measured import ALL, Measured, Shown
 
 FOLDER, KEPT = Path("docs/papers"), "measured"
 ELSEWHERE = "elsewhere"
@@ -111,14 +110,14 @@ def problems(paper: Paper) -> list[str]:
                 expected = ", ".join(figures)
                 found.append(f"{where}: `{key}`: found figure `{figure}`, expected {expected}")
             elif ran and not any(name in results.measures for results in ran):
-                said = measured.absent(name, ran[0].measures)
+                said = measured.with_nearest(name, ran[0].measures)
                 found.append(f"{where}: `{key}`: found {said}, expected a measure of the results")
     return found
 
 
 def _named(claim: Claim) -> Iterator[tuple[str, str]]:
-    for key in ("measure", "later", ELSEWHERE):
-        name = getattr(claim, key)
+    named = (("measure", claim.measure), ("later", claim.later), (ELSEWHERE, claim.elsewhere))
+    for key, name in named:
         if name is not None:
             yield key, name
 
@@ -206,9 +205,8 @@ def _source(head: str, results: Measured) -> str:
     """Return the figures that were measured on the same traces together."""
     groups: dict[str, list[str]] = {}
     for name, where in results.figures.items():
-        traces = where["traces"]
-        folder = f" of {traces['folder']}" if "folder" in traces else ""
-        own = f"{', '.join(traces['names'])}{folder} (Cachewright {where['cachewright']})"
+        folder = "" if where.traces.folder is None else f" of {where.traces.folder}"
+        own = f"{', '.join(where.traces.names)}{folder} (Cachewright {where.cachewright})"
         groups.setdefault(own, []).append(name)
     parts = [f"{', '.join(figures)} on {own}" for own, figures in groups.items()]
     return f"{head}: {'; '.join(parts)}." if parts else ""
@@ -222,18 +220,18 @@ def _table(paper: Paper, results: Measured, name: str) -> str:
         raise SpecError(f"{paper.page}: table `{name}`: found no such figure, expected {expected}")
     if figure not in results.figures:
         return f"({figure}: {NOT_MEASURED})"
-    tables = results.tables.get(figure, [])
+    tables = results.tables.get(figure, ())
     for one in tables:
-        if one["name"] == own:
+        if one.name == own:
             return _drawn(one)
-    expected = ", ".join(f"`{figure}/{one['name']}`".replace("/`", "`") for one in tables)
+    expected = ", ".join(f"`{figure}/{one.name}`".replace("/`", "`") for one in tables)
     raise SpecError(f"{paper.page}: table `{name}`: found none, expected one of {expected}")
 
 
-def _drawn(one: Mapping[str, Any]) -> str:
-    best = [set(places) for places in one["best"]]
-    table = Table("", one["title"], one["headers"], one["rows"], best, one["texts"])
-    return f"{one['title'][:1].upper()}{one['title'][1:]}:\n\n{table.markdown()}"
+def _drawn(one: Shown) -> str:
+    rows, best = [list(row) for row in one.rows], [set(places) for places in one.best]
+    table = Table("", one.title, list(one.headers), rows, best, one.texts)
+    return f"{one.title[:1].upper()}{one.title[1:]}:\n\n{table.markdown()}"
 
 
 def run_of(root: Path, folder: Path) -> Measured:
@@ -248,7 +246,7 @@ def run_of(root: Path, folder: Path) -> Measured:
 
 def _given(run: Measured) -> bool:
     """Return whether a run is of given volumes."""
-    return any(one["traces"]["kind"] == specs.GIVEN for one in run.figures.values())
+    return any(one.traces.kind == specs.GIVEN for one in run.figures.values())
 
 
 def accept(root: Path, folder: Path) -> tuple[Path, Measured]:

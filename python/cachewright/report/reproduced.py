@@ -28,7 +28,7 @@ from cachewright.report.page import html_table, marked, whole_page
 from cachewright.report.parts import Table
 from cachewright.reproduce import Study, parts
 from cachewright.reproduce.claims import Judged
-from cachewright.reproduce.measured import ALL, Measured, provenance, unique
+from cachewright.reproduce.measured import ALL, Measured, Shown, provenance, unique
 from cachewright.reproduce.specs import FigureSpec, Setup, Workload
 
 STUDIES: dict[str, Any] = {
@@ -88,7 +88,7 @@ def measured(what: Study, *, every: bool) -> Measured:
         drawn.append((ALL, list(named.values()), together))
     for figure, workloads, own in drawn:
         found.figures[figure] = provenance(what.setup, figure, workloads)
-        found.tables[figure] = [_document(one) for one in own]
+        found.tables[figure] = tuple(_kept(one) for one in own)
         pairs += [(f"{figure}/{name}", value) for one in own for name, value in one.measures()]
     found.measures = unique(pairs)
     return found
@@ -104,15 +104,15 @@ def _tables_of(shown: Sequence[Table | Figure]) -> list[Table]:
     return [one for one in shown if isinstance(one, Table)]
 
 
-def _document(one: Table) -> dict[str, Any]:
-    return {
-        "name": one.name,
-        "title": one.title,
-        "headers": one.headers,
-        "rows": [[str(cell) for cell in row] for row in one.rows],
-        "best": [sorted(places) for places in one.best],
-        "texts": one.texts,
-    }
+def _kept(one: Table) -> Shown:
+    return Shown(
+        name=one.name,
+        title=one.title,
+        headers=tuple(one.headers),
+        rows=tuple(tuple(str(cell) for cell in row) for row in one.rows),
+        best=tuple(tuple(sorted(places)) for places in one.best),
+        texts=one.texts,
+    )
 
 
 def markdown(what: Study, claims: Sequence[Judged]) -> str:

@@ -15,10 +15,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from cachewright import words
 from cachewright._native import SpecError, __version__
+from cachewright.load import dump, load, load_all
+from cachewright.record import Record
 from cachewright.reproduce import specs
 from cachewright.reproduce.specs import Setup, Workload
 
@@ -28,7 +29,46 @@ SCHEMA = 1
 ALL = "all"
 # Numbers nearer to each other than this share of themselves are the same.
 SAME = 1e-9
-Table = dict[str, Any]
+
+
+class Traces(Record):
+    """The traces that a figure's numbers come from."""
+
+    # `trace` of reference, `given` of a folder, `bundled` or `quick`.
+    kind: str
+    names: tuple[str, ...]
+    # Name of the folder of given traces; absent for others.
+    folder: str | None = None
+
+
+class Provenance(Record):
+    """Where a figure's numbers come from."""
+
+    # Version of Cachewright.
+    cachewright: str
+    # Digest of the specs.
+    specs: str
+    traces: Traces
+
+
+class Shown(Record):
+    """A table as it was shown."""
+
+    # What tells it from others of its figure; empty for the main one.
+    name: str
+    title: str
+    headers: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    # By column: the rows that are best.
+    best: tuple[tuple[int, ...], ...]
+    # How many columns name a row.
+    texts: int
+
+    @property
+    def even(self) -> bool:
+        """Whether every row has as many cells as there are headers, and `best` as many columns."""
+        width = len(self.headers)
+        return len(self.best) == width and all(len(row) == width for row in self.rows)
 
 
 @dataclass
@@ -36,14 +76,14 @@ class Measured:
     """What was measured for a paper: numbers by name, tables by figure, where figures are from."""
 
     paper: str
-    figures: dict[str, Table] = field(default_factory=dict)
+    figures: dict[str, Provenance] = field(default_factory=dict)
     measures: dict[str, float] = field(default_factory=dict)
-    tables: dict[str, list[Table]] = field(default_factory=dict)
+    tables: dict[str, tuple[Shown, ...]] = field(default_factory=dict)
 
     @property
     def whole(self) -> bool:
         """Whether all numbers are of full size: reference traces or given volumes."""
-        return all(one["traces"]["kind"] in specs.WHOLE for one in self.figures.values())
+        return all(one.traces.kind in specs.WHOLE for one in self.figures.values())
 
     def of(self, figure: str) -> dict[str, float]:
         """Return the numbers of a figure."""
@@ -54,9 +94,9 @@ class Measured:
         document = {
             "schema_version": SCHEMA,
             "paper": self.paper,
-            "figures": self.figures,
+            "figures": dump(self.figures),
             "measures": self.measures,
-            "tables": self.tables,
+            "tables": dump(self.tables),
         }
         path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
@@ -101,16 +141,14 @@ def figure_of(name: str) -> str:
     return name.partition("/")[0]
 
 
-def provenance(setup: Setup, figure: str, workloads: Sequence[Workload]) -> Table:
+def provenance(setup: Setup, figure: str, workloads: Sequence[Workload]) -> Provenance:
     """Return where a figure's numbers come from: program, spec, the traces of its study."""
-    traces: Table = {"kind": setup.kind, "names": [one.name for one in workloads]}
+    names = tuple(one.name for one in workloads)
+    traces = Traces(kind=setup.kind, names=names)
     if setup.traces is not None:
-        traces["folder"] = setup.traces.name
-    return {
-        "cachewright": __version__,
-        "specs": digest(setup.folder, figure),
-        "traces": traces,
-    }
+        traces = Traces(kind=setup.kind, names=names, folder=setup.traces.name)
+    said = digest(setup.folder, figure)
+    return Provenance(cachewright=__version__, specs=said, traces=traces)
 
 
 def digest(folder: Path, figure: str) -> str:
@@ -158,14 +196,15 @@ def read(path: Path) -> Measured:
     for name, value in document["measures"].items():
         if not is_number(value):
             raise SpecError(f"{path}: `{name}`: found `{value}`, expected a number")
+    figures = {}
     for figure, where in document["figures"].items():
-        if not _sourced(where):
-            raise SpecError(f"{path}: `figures`: `{figure}`: found no traces, {expected}")
-    for figure, tables in document["tables"].items():
-        if not isinstance(tables, list) or not all(map(_drawable, tables)):
-            raise SpecError(f"{path}: `tables`: `{figure}`: found no list of tables, {expected}")
-    keys = ("paper", "figures", "measures", "tables")
-    return Measured(*(document[key] for key in keys))
+        refused = f"{path}: `figures`: `{figure}`: found no traces, {expected}"
+        figures[figure] = _provenance(where, refused)
+    tables = {}
+    for figure, shown in document["tables"].items():
+        refused = f"{path}: `tables`: `{figure}`: found no list of tables, {expected}"
+        tables[figure] = _tables(shown, refused)
+    return Measured(document["paper"], figures, document["measures"], tables)
 
 
 def is_number(value: object) -> bool:
@@ -175,34 +214,22 @@ def is_number(value: object) -> bool:
     return abs(value) <= sys.float_info.max
 
 
-def _sourced(where: object) -> bool:
-    """Return whether a figure says from which program, spec and traces its numbers are."""
-    traces = where.get("traces") if isinstance(where, dict) else None
-    if not isinstance(where, dict) or not isinstance(traces, dict):
-        return False
-    texts = (where.get("cachewright"), where.get("specs"), traces.get("kind"))
-    return all(isinstance(text, str) for text in texts) and _texts(traces.get("names"))
+def _provenance(where: object, refused: str) -> Provenance:
+    try:
+        return load(Provenance, where)
+    except SpecError:
+        raise SpecError(refused) from None
 
 
-def _drawable(table: object) -> bool:
-    """Return whether a table has all that a page draws, as many cells in each row as headers."""
-    if not isinstance(table, dict) or not _texts(table.get("headers")):
-        return False
-    rows, best, width = table.get("rows"), table.get("best"), len(table["headers"])
-    return (
-        all(isinstance(table.get(key), str) for key in ("name", "title"))
-        and isinstance(table.get("texts"), int)
-        and isinstance(rows, list)
-        and all(_texts(row) and len(row) == width for row in rows)
-        and isinstance(best, list)
-        and len(best) == width
-        and all(isinstance(places, list) for places in best)
-        and all(isinstance(place, int) for places in best for place in places)
-    )
-
-
-def _texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+def _tables(shown: object, refused: str) -> tuple[Shown, ...]:
+    """Return tables that have all that a page draws, as many cells in each row as headers."""
+    try:
+        found = load_all(Shown, shown)
+    except SpecError:
+        raise SpecError(refused) from None
+    if not all(one.even for one in found):
+        raise SpecError(refused)
+    return found
 
 
 def changes(before: Measured, now: Measured) -> list[Change]:
@@ -228,11 +255,11 @@ def stale(kept: Measured, folder: Path) -> list[str]:
     return [
         name
         for name, where in kept.figures.items()
-        if name != ALL and where.get("specs") != digest(folder, name)
+        if name != ALL and where.specs != digest(folder, name)
     ]
 
 
-def absent(measure: str, known: Mapping[str, float]) -> str:
+def with_nearest(measure: str, known: Mapping[str, float]) -> str:
     """Return a measure with the nearest known name, for messages."""
     import difflib
 
