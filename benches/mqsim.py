@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import json
 import os
 import resource
 import subprocess
@@ -20,6 +19,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
+
+from cachewright import Result
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "target" / "mqsim"
@@ -153,11 +154,11 @@ def ours(folder: Path, workload: Path, cachewright: Path) -> Measured:
     out = KEPT / workload.stem
     stack = str(workload.with_suffix(".toml"))
     cpu_s = processor_time([str(cachewright), "run", stack, "--out", str(out), "--fresh"], KEPT)
-    case = json.loads((out / "result.json").read_text())["cases"][0]
-    timing = case["timing"]
-    responses = [tenant["mean_ns"] / 1e3 for tenant in timing["tenants"]]
-    drive = timing["drive"]
-    return Measured(responses, drive["map_misses"], drive["map_programs"], cpu_s)
+    timing = Result.load(out).answer.cases[0].timing
+    if timing is None or timing.drive is None:
+        raise SystemExit(f"error: {out}: found no drive, expected one that is the whole machine")
+    responses = [tenant.mean_ns / 1e3 for tenant in timing.tenants]
+    return Measured(responses, timing.drive.map_misses, timing.drive.map_programs, cpu_s)
 
 
 def start_up(cachewright: Path) -> float:

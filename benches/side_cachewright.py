@@ -33,8 +33,8 @@ def simulate(path: str, policies: list[str], sizes: list[int]) -> list[float]:
     """Run all policies at all sizes over one trace pass; return the miss ratios in that order."""
     vary = {"policy": policies, "capacity": [f"{size} blocks" for size in sizes]}
     stack = stack_of(path, policies[0], sizes[0])
-    cases = cachewright.compare(stack, vary, threads=1).document["cases"]
-    return [case["total"]["misses"] / case["total"]["accesses"] for case in cases]
+    cases = cachewright.compare(stack, vary, threads=1).answer.cases
+    return [case.total.misses / case.total.accesses for case in cases]
 
 
 def curve(path: str) -> list[float]:
