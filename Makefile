@@ -105,10 +105,12 @@ tidy: ## the style of the house: headers, columns, lengths, imports between room
 generate: develop ## write the pages made from the code and from kept results
 	cargo xtask generate
 	$(BIN)/python scripts/papers.py --write
+	$(BIN)/python scripts/reference.py --write
 
 check-generated: develop ## check that the pages made from code and kept results are fresh
 	cargo xtask generate --check
 	$(BIN)/python scripts/papers.py --check
+	$(BIN)/python scripts/reference.py --check
 
 figures: develop ## the papers' figures beside ours, and what changed since the kept results (long)
 	@for paper in $(PAPERS); do \

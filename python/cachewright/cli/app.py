@@ -47,6 +47,10 @@ COMMANDS = {
         "Show how a trace's requests change over time, and which kind of workload they are of.",
     ),
     "import": ("importing:app", "Make stack files of other simulators' configurations."),
+    "completion": (
+        "completion:completion",
+        "Print what a shell needs to complete commands and options.",
+    ),
 }
 
 
