@@ -15,13 +15,22 @@ from cachewright.report import charts, grouped, isolation_charts
 from cachewright.report.figure import Figure
 from cachewright.report.figures import series_rows
 from cachewright.report.parts import Table, plain
-from cachewright.reproduce.isolation import Asked, Isolation, noisy
+from cachewright.report.reproduced_isolation_measures import (
+    BANDWIDTH,
+    HARMONIC,
+    ISOLATION,
+    MB,
+    SPACE,
+    STEADINESS,
+    THROUGHPUT,
+    values_of,
+)
+from cachewright.reproduce.isolation import Asked, Isolation
 from cachewright.reproduce.isolation_measures import Outcome, deviation, mean
-from cachewright.reproduce.isolation_specs import IsolationSpec, Layout, Point
+from cachewright.reproduce.isolation_specs import IsolationSpec
 from cachewright.summary import best_index
 from cachewright.timing import holders
 
-MB = 1e6
 # Where blocks lie: the name of the region, and the blocks of each tenant there.
 REGIONS: tuple[tuple[str, Callable[[RegionWindow], Sequence[int]]], ...] = (
     ("bucket", lambda window: window.own_blocks),
@@ -32,14 +41,15 @@ NS_PER_S = 1e9
 OWN, SHARED = "oc-cache", "shared-cache"
 COMPARED = (OWN, "oc-cache-x")
 BASES = (SHARED, "flashblox")
-BESIDE = ("isolation", "harmonic mean", "space", "bandwidth")
+BESIDE = (ISOLATION, HARMONIC, SPACE, BANDWIDTH)
 QUANTILES: tuple[tuple[str, Callable[[TenantTiming], float]], ...] = (
     ("p50", lambda one: one.p50_ns),
     ("p99", lambda one: one.p99_ns),
     ("p99.9", lambda one: one.p999_ns),
 )
-COMPARED_BY = ("isolation", "C_v", "harmonic mean", "space", "bandwidth")
-Row = tuple[Point, Layout]
+# Of which the best row is marked, and what changes with a choice.
+MARKED = (ISOLATION, STEADINESS, HARMONIC, SPACE, BANDWIDTH)
+CHANGED = (STEADINESS, HARMONIC, THROUGHPUT, SPACE)
 
 
 def notes(what: Isolation) -> list[str]:
@@ -90,68 +100,29 @@ def shown(what: Isolation, figure: IsolationSpec) -> list[Table | Figure]:
 def _beside(what: Isolation, figure: IsolationSpec) -> Table:
     """Return the measures of the paper's layout and ours as quotients by every other layout."""
     rows = {layout.title: (point, layout) for point, layout in figure.rows()}
-    known = {title: _values(what, figure, row) for title, row in rows.items()}
-    keys = [key for key in BESIDE if all(key in values for values in known.values())]
+    known = {title: values_of(what, figure, row) for title, row in rows.items()}
     cells = []
     for own in (title for title in COMPARED if title in rows):
         texts = [own]
-        for key in keys:
+        for measure in BESIDE:
             for other in BASES:
-                base = mean(known[other][key]) if other in known else 0.0
-                texts.append(words.times(mean(known[own][key]), base))
+                base = measure.mean(known[other]) if other in known else 0.0
+                texts.append(words.times(measure.mean(known[own]), base))
         cells.append(texts)
-    headers = ["", *(f"{key} by {other}" for key in keys for other in BASES)]
+    headers = ["", *(f"{one.title} by {other}" for one in BESIDE for other in BASES)]
     return plain(figure.heading, "beside the other layouts: quotients", headers, cells, 1, "beside")
 
 
-def _values(what: Isolation, figure: IsolationSpec, row: Row) -> dict[str, list[float]]:
-    """Return the measures of a row by seed."""
-    point, layout = row
-    outcomes = what.found(figure, point, layout)
-    bases = what.base(figure, point)
-    found: dict[str, list[float]] = {
-        "isolation": [one.isolation(base) for one, base in zip(outcomes, bases, strict=True)],
-        "C_v": [one.steadiness for one in outcomes],
-        "harmonic mean": [one.harmonic for one in outcomes],
-        "space": [
-            one.space(_required(one, base)) for one, base in zip(outcomes, bases, strict=True)
-        ],
-        "MB/s": [one.throughput / MB for one in outcomes],
-        "hit ratio": [one.hit_ratio for one in outcomes],
-        "channels": [float(one.channels) for one in outcomes],
-    }
-    if what.peak is not None:
-        peak = what.peak
-        found["bandwidth"] = [one.bandwidth(peak) for one in outcomes]
-    return found
-
-
-def _required(one: Outcome, base: Outcome) -> int:
-    """Return what tenants require: where all share one pool, as the base layout's division says."""
-    own = one.required or base.required
-    return own if own is not None else one.allocated
-
-
 def _measures(what: Isolation, figure: IsolationSpec) -> Table:
-    headers = [
-        "",
-        "isolation",
-        "C_v",
-        "harmonic mean",
-        "space",
-        "bandwidth",
-        "MB/s",
-        "hit ratio",
-        "channels",
-        "swaps",
-    ]
+    headers = ["", *(one.title for one in MARKED)]
+    headers += ["MB/s", "hit ratio", "channels", "swaps"]
     rows, compared = [], []
     for point, layout in figure.rows():
-        values = _values(what, figure, (point, layout))
-        texts = [_spread(values[key]) for key in ("isolation", "C_v", "harmonic mean")]
-        texts += [words.percent(mean(values[key])) for key in ("space", "bandwidth")]
-        texts += [words.fixed(mean(values["MB/s"]), 1), words.ratio(mean(values["hit ratio"]))]
-        texts.append(words.fixed(mean(values["channels"]), 0))
+        values = values_of(what, figure, (point, layout))
+        texts = [_spread(one.of(values)) for one in (ISOLATION, STEADINESS, HARMONIC)]
+        texts += [words.percent(one.mean(values)) for one in (SPACE, BANDWIDTH)]
+        texts += [words.fixed(THROUGHPUT.mean(values), 1), words.ratio(mean(values.hit_ratio))]
+        texts.append(words.fixed(mean(values.channels), 0))
         swaps = [one.swaps for one in what.found(figure, point, layout)]
         known = [float(one) for one in swaps if one is not None]
         texts.append(words.count(mean(known)) if known else words.NOTHING)
@@ -159,7 +130,7 @@ def _measures(what: Isolation, figure: IsolationSpec) -> Table:
         if figure.of is None and point.title:
             title = f"{point.title}, {layout.title}"
         rows.append([title, *texts])
-        compared.append([mean(values[key]) for key in COMPARED_BY])
+        compared.append([one.mean(values) for one in MARKED])
     best = [
         set(),
         *(best_index(list(column), highest=True) for column in zip(*compared, strict=True)),
@@ -174,11 +145,10 @@ def _bars(what: Isolation, figure: IsolationSpec) -> Figure:
     """Return the three measures of each layout as the paper draws them."""
     rows = []
     for point, layout in figure.rows():
-        values = _values(what, figure, (point, layout))
+        values = values_of(what, figure, (point, layout))
         for measure in BESIDE:
-            if measure in values:
-                row = {"measure": measure, "layout": layout.title}
-                rows.append({**row, "value": mean(values[measure])})
+            row = {"measure": measure.title, "layout": layout.title}
+            rows.append({**row, "value": measure.mean(values)})
     chart = grouped.bars(rows, "measure", "layout", "by that of flashblox; shares")
     caption = "Isolation is beside flashblox; space and bandwidth are shares that are used."
     return Figure(f"{figure.name}-measures", f"{figure.title}: measures", caption, chart)
@@ -198,7 +168,7 @@ def _tenants(what: Isolation, figure: IsolationSpec) -> Table:
     alone = _alone(what, figure)
     rows = []
     for place, told in enumerate(figure.tenants):
-        loud = str(told["app"]) in noisy(figure)
+        loud = told.noisy
         for point, layout in figure.rows():
             outcomes = what.found(figure, point, layout)
             quiet = what.found(figure, point, layout, quiet=True)
@@ -347,17 +317,17 @@ def _choices(what: Isolation, figure: IsolationSpec) -> Table:
     beside = [one for one in figure.layouts if one.title != OWN]
     own = next(one for one in figure.layouts if one.title == OWN)
     headers = ["choice"]
-    for key in ("C_v", "harmonic mean", "MB/s", "space"):
-        headers += [f"{key} by {one.title}'s" for one in beside]
-    small = str(figure.tenants[0]["app"])
+    for measure in CHANGED:
+        headers += [f"{measure.title} by {one.title}'s" for one in beside]
+    small = figure.tenants[0].app
     headers += [f"p99 of {small}, {one.title}" for one in figure.layouts]
     rows = []
     for point in figure.points:
-        values = {one.title: _values(what, figure, (point, one)) for one in figure.layouts}
+        values = {one.title: values_of(what, figure, (point, one)) for one in figure.layouts}
         row = [point.title]
-        for key in ("C_v", "harmonic mean", "MB/s", "space"):
+        for measure in CHANGED:
             for one in beside:
-                top, base = mean(values[own.title][key]), mean(values[one.title][key])
+                top, base = measure.mean(values[own.title]), measure.mean(values[one.title])
                 row.append(words.times(top, base))
         waits = [_p99(what.found(figure, point, one), 0) for one in figure.layouts]
         rows.append([*row, *(words.duration(wait) for wait in waits)])
@@ -379,11 +349,11 @@ def _channels(numbers: Sequence[int]) -> str:
 def _swept(what: Isolation, figure: IsolationSpec) -> Figure:
     rows = []
     for point, layout in figure.rows():
-        values = _values(what, figure, (point, layout))
-        for measure in ("isolation", "space", "bandwidth"):
+        values = values_of(what, figure, (point, layout))
+        for measure in (ISOLATION, SPACE, BANDWIDTH):
             title = point.title if figure.of is None else figure.title_of(point, layout)
-            row = {"measure": measure, "row": title, "layout": layout.title}
-            rows.append({**row, "value": mean(values[measure])})
+            row = {"measure": measure.title, "row": title, "layout": layout.title}
+            rows.append({**row, "value": measure.mean(values)})
     caption = "Isolation is beside flashblox; the others are shares."
     chart = isolation_charts.measures(rows, figure.title)
     return Figure(figure.name, figure.title, caption, chart)

@@ -129,12 +129,11 @@ class Isolation:
     def _tenant(self, figure: IsolationSpec, place: int, asked: Asked) -> dict[str, Any]:
         lap, at = divmod(place, len(figure.tenants))
         told = figure.tenants[at]
-        own = {key: value for key, value in told.items() if key not in ("app", "noisy")}
-        name = told["app"] if lap == 0 else f"{told['app']} {lap + 1}"
-        trace = next(one.path for one in self.setup.workloads if one.name == told["app"])
-        known = {**self.common.tenant, **self.common.apps.get(told["app"], {}), **own}
+        name = told.app if lap == 0 else f"{told.app} {lap + 1}"
+        trace = next(one.path for one in self.setup.workloads if one.name == told.app)
+        known = {**self.common.tenant, **self.common.apps.get(told.app, {}), **dict(told.keys)}
         table = {"name": name, "trace": os.fspath(trace.resolve()), **known}
-        if told.get("noisy"):
+        if told.noisy:
             noise = dict(asked.point.noise) or dict(self.common.noise)
             table |= {"start": NEVER} if asked.quiet else {"noise": noise}
         return table
@@ -160,11 +159,6 @@ class Isolation:
             threads=1,
             progress=progress,
         )
-
-
-def noisy(figure: IsolationSpec) -> set[str]:
-    """Return the names of the tenants that are noisy."""
-    return {str(one["app"]) for one in figure.tenants if one.get("noisy")}
 
 
 def load(setup: Setup) -> Isolation:

@@ -9,7 +9,7 @@ compared, `[peak]` how the drive's own bandwidth is measured. A figure names its
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,15 @@ SHOWN = ("isolation", "sweep", "counts", "choices")
 # The layout that others are measured by: every figure has it.
 BASE = "flashblox"
 Table = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """A tenant of a figure: its program, and keys of its own beside the program's."""
+
+    app: str
+    noisy: bool
+    keys: tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True)
@@ -52,7 +61,7 @@ class IsolationSpec(FigureSpec):
     all layouts are run at every point.
     """
 
-    tenants: tuple[Mapping[str, Any], ...]
+    tenants: tuple[Tenant, ...]
     layouts: tuple[Layout, ...]
     points: tuple[Point, ...]
     seeds: int
@@ -117,9 +126,9 @@ def _figure(path: Path, document: Table, setup: Setup, common: Common) -> Isolat
     fields = specs.head(path, document, SHOWN)
     about = document["figure"]
     known = {one.name for one in setup.workloads}
-    tenants = specs.key(path, document, "tenant")
+    tenants = tuple(_tenant(path, one) for one in specs.key(path, document, "tenant"))
     for tenant in tenants:
-        among(path, "app", specs.key(path, tenant, "app"), known)
+        among(path, "app", tenant.app, known)
     titles = [one.title for one in common.layouts]
     wanted = about.get("layouts", titles)
     for title in [*wanted, *([about["of"]] if "of" in about else [])]:
@@ -132,12 +141,17 @@ def _figure(path: Path, document: Table, setup: Setup, common: Common) -> Isolat
     seeds = int(about.get("seeds", 1))
     return IsolationSpec(
         **fields,
-        tenants=tuple(tenants),
+        tenants=tenants,
         layouts=tuple(one for one in common.layouts if one.title in wanted),
         points=tuple(_fewer(points, setup)) or (Point(""),),
         seeds=1 if setup.quick else seeds,
         of=about.get("of"),
     )
+
+
+def _tenant(path: Path, table: Table) -> Tenant:
+    own = tuple((key, value) for key, value in table.items() if key not in ("app", "noisy"))
+    return Tenant(str(specs.key(path, table, "app")), bool(table.get("noisy")), own)
 
 
 def _point(path: Path, table: Table, small: str) -> Point:

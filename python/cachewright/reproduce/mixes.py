@@ -47,6 +47,15 @@ class Division:
 
 
 @dataclass(frozen=True)
+class Tenant:
+    """A tenant of a figure: its application, its goal, and keys of its own."""
+
+    app: str
+    goal: float | None
+    keys: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
 class MixSpec(FigureSpec):
     """One figure: tenants with goals, sizes of the cache in MiB, partitions.
 
@@ -55,7 +64,7 @@ class MixSpec(FigureSpec):
     """
 
     sizes: tuple[float, ...]
-    tenants: tuple[Mapping[str, Any], ...]
+    tenants: tuple[Tenant, ...]
     divisions: tuple[Division, ...]
     plan: tuple[str, ...]
     over_time: bool
@@ -132,11 +141,12 @@ class Mixes:
             else:
                 for tenant in figure.tenants:
                     stack = self._stack(figure, [tenant])
-                    name = str(tenant["app"])
-                    own = None if folder is None else folder / name
-                    found.alone[name] = api.run(stack, out=own, threads=threads, progress=progress)
+                    own = None if folder is None else folder / tenant.app
+                    found.alone[tenant.app] = api.run(
+                        stack, out=own, threads=threads, progress=progress
+                    )
 
-    def _stack(self, figure: MixSpec, tenants: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def _stack(self, figure: MixSpec, tenants: Sequence[Tenant]) -> dict[str, Any]:
         stack = {key: dict(table) for key, table in self.setup.document["stack"].items()}
         stack["cache"]["capacity"] = self.size(figure.sizes[0])
         if not self.setup.whole:
@@ -145,14 +155,14 @@ class Mixes:
         tables = [self._tenant(tenant) for tenant in tenants]
         return {"name": figure.name, "seed": 1, **stack, "tenant": tables}
 
-    def _tenant(self, tenant: Mapping[str, Any]) -> dict[str, Any]:
-        app = tenant["app"]
-        trace = next(one.path for one in self.setup.workloads if one.name == app)
-        own = {key: value for key, value in tenant.items() if key not in ("app", "goal")}
+    def _tenant(self, tenant: Tenant) -> dict[str, Any]:
+        trace = next(one.path for one in self.setup.workloads if one.name == tenant.app)
+        own = dict(tenant.keys)
         own |= {key: self._when(own[key]) for key in ("start", "stop") if key in own}
-        table = {"name": app, "trace": os.fspath(trace.resolve()), **self._app(app), **own}
-        if "goal" in tenant:
-            table["goal_hit_ratio"] = tenant["goal"]
+        known = {**self._app(tenant.app), **own}
+        table = {"name": tenant.app, "trace": os.fspath(trace.resolve()), **known}
+        if tenant.goal is not None:
+            table["goal_hit_ratio"] = tenant.goal
         return table
 
     def _when(self, time: str) -> str:
@@ -191,7 +201,7 @@ class Mixes:
         return api.compare(stack, vary, out=folder, threads=threads, progress=progress)
 
     def _plan(self, figure: MixSpec, threads: int, progress: Progress | None) -> PlanAnswer | None:
-        if not all("goal" in tenant for tenant in figure.tenants):
+        if any(tenant.goal is None for tenant in figure.tenants):
             return None
         named = {one.title: one.partition for one in figure.divisions}
         wanted = [] if self.setup.quick else [named[title] for title in figure.plan]
@@ -226,6 +236,11 @@ def _division(path: Path, table: Mapping[str, Any]) -> Division:
     return Division(title, partition, tuple(settings.items()))
 
 
+def _tenant(path: Path, table: Mapping[str, Any]) -> Tenant:
+    own = tuple((key, value) for key, value in table.items() if key not in ("app", "goal"))
+    return Tenant(str(specs.key(path, table, "app")), table.get("goal"), own)
+
+
 def _apart(figure: MixSpec) -> list[list[Division]]:
     """Return the divisions of a figure by stack: first those of the paper's own settings."""
     found: dict[str, list[Division]] = {str(()): []}
@@ -250,13 +265,12 @@ def _figure(
     chosen = [titles[title] for title in about.get("partitions", titles)]
     for title in about.get("plan", []):
         among(path, "plan", title, [one.title for one in chosen])
-    tenants = tuple(specs.key(path, document, "tenant"))
+    tenants = tuple(_tenant(path, one) for one in specs.key(path, document, "tenant"))
     for tenant in tenants:
-        app = specs.key(path, tenant, "app")
-        among(path, "app", app, apps)
-        if "plan" in about and "goal" not in tenant:
+        among(path, "app", tenant.app, apps)
+        if "plan" in about and tenant.goal is None:
             raise SpecError(
-                f"{path}: `plan`: found no goal of `{app}`, expected one of each tenant"
+                f"{path}: `plan`: found no goal of `{tenant.app}`, expected one of each tenant"
             )
     return MixSpec(
         **fields,
