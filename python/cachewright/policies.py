@@ -203,4 +203,7 @@ def _run_file(name: str, path: Path) -> ModuleType:
 def _built_in() -> set[str]:
     import json
 
-    return {entry["name"] for entry in json.loads(_native.policies())}
+    from cachewright.answers import SchemeEntry
+    from cachewright.load import load_all
+
+    return {entry.name for entry in load_all(SchemeEntry, json.loads(_native.policies()))}

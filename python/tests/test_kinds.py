@@ -18,7 +18,9 @@ from conftest import Command
 
 import cachewright
 from cachewright import _native
+from cachewright.load import load
 from cachewright.train import KindsTraining, confusion, kinds, train_kinds
+from cachewright.train.reports import KindsReport, KindWindows
 
 REQUESTS = 6000
 HOW = KindsTraining(most=30, epochs=6, patience=6, batch=8, units=8, rate=1e-2)
@@ -69,38 +71,36 @@ def test_of_ten_windows_the_majority_counts() -> None:
 
 
 def test_accuracy_is_the_mean_over_kinds() -> None:
-    judged = [
-        {"kind": kind, "answers": found, "answers_f32": found, "answers_of_ten": found}
-        for kind, found in [(0, [8, 2]), (1, [0, 100]), (1, [50, 50])]
-    ]
-    found = confusion.summary(judged, 2)["windows_judged"]
-    assert found["confusion"] == [[8, 2], [50, 150]]
-    assert found["accuracy_per_kind"] == [0.8, 0.75]
-    assert found["accuracy"] == pytest.approx(0.775)
+    found = confusion.summary([(0, [8, 2]), (1, [0, 100]), (1, [50, 50])], 2)
+    assert found.confusion == ((8, 2), (50, 150))
+    assert found.accuracy_per_kind == (0.8, 0.75)
+    assert found.accuracy == pytest.approx(0.775)
 
 
 def test_periods_without_a_model(two: dict[str, Path]) -> None:
     found = cachewright.characterize(two["scan"], every="2s")
-    assert found["kinds"] == []
-    assert [one["start_ns"] for one in found["periods"]] == [0, 2_000_000_000, 4_000_000_000]
-    for one in found["periods"]:
-        assert (one["reads"], one["writes"], one["mean_bytes"]) == (2000, 0, 65536)
-        assert one["working_set_bytes"] == 2000 * 65536
-        assert one["judged"] == []
-    shares = [one["classes"]["sequential"] for one in found["periods"]]
+    assert found.kinds == ()
+    assert [one.start_ns for one in found.periods] == [0, 2_000_000_000, 4_000_000_000]
+    for one in found.periods:
+        assert (one.reads, one.writes, one.mean_bytes) == (2000, 0, 65536)
+        assert one.working_set_bytes == 2000 * 65536
+        assert one.judged == ()
+    shares = [one.classes.sequential for one in found.periods]
     assert shares == [1999 / 2000, 1.0, 1.0]
-    by_count = cachewright.characterize(two["scan"], every="2000")["periods"]
-    assert [one["reads"] for one in by_count] == [2000, 2000, 2000]
+    by_count = cachewright.characterize(two["scan"], every="2000").periods
+    assert [one.reads for one in by_count] == [2000, 2000, 2000]
 
 
 def test_the_classes_of_a_bundled_trace_are_these() -> None:
     path = Path(__file__).parents[2] / "data" / "oltp.csv.zst"
-    found = cachewright.characterize(path)["total"]
-    counted = [found[name] for name in ("reads", "writes", "trims", "flushes")]
+    found = cachewright.characterize(path).total
+    counted = [found.reads, found.writes, found.trims, found.flushes]
     assert counted == [45_641, 31_620, 101, 7_637]
-    shares = [share * (45_641 + 31_620) for share in found["classes"].values()]
-    assert [round(share) for share in shares] == [16_637, 5_910, 4_281, 50_433]
-    assert found["working_set_bytes"] == 722_862_080
+    of = found.classes
+    shares = [of.sequential, of.overlapped, of.strided, of.random]
+    counts = [round(share * (45_641 + 31_620)) for share in shares]
+    assert counts == [16_637, 5_910, 4_281, 50_433]
+    assert found.working_set_bytes == 722_862_080
 
 
 def test_rows_are_cut_into_windows(two: dict[str, Path]) -> None:
@@ -116,16 +116,17 @@ def test_kinds_that_differ_are_told_apart_over_time(
     folder: Path, two: dict[str, Path], needs_jax: None, by: str
 ) -> None:
     trained = train_kinds(two, folder / "kinds.safetensors", replace(HOW, by=by))
-    document = trained.document
-    assert document["windows"]["scan"] == {"train": 30, "validation": 6}
-    assert document["windows_judged"]["accuracy"] > 0.9
-    assert document["of_ten"]["accuracy"] == 1.0
-    assert json.loads((folder / "kinds.json").read_text()) == document
+    report = trained.report
+    assert report.windows["scan"] == KindWindows(train=30, validation=6)
+    assert report.windows_judged.accuracy is not None
+    assert report.windows_judged.accuracy > 0.9
+    assert report.of_ten.accuracy == 1.0
+    assert load(KindsReport, json.loads((folder / "kinds.json").read_text())) == report
     both = written(folder / "both.csv", [*scan(3000), *updates(3000, 3000)])
     found = cachewright.characterize(both, every="1500", model=folder / "kinds.safetensors")
-    assert found["kinds"] == ["scan", "updates"]
-    assert found["characterizer"] == by
-    assert [one["judged"][0]["kind"] for one in found["periods"]] == ["scan"] * 2 + ["updates"] * 2
+    assert found.kinds == ("scan", "updates")
+    assert found.characterizer == by
+    assert [one.judged[0].kind for one in found.periods] == ["scan"] * 2 + ["updates"] * 2
 
 
 def test_what_judges_over_time_is_what_was_judged_in_training(
@@ -135,8 +136,8 @@ def test_what_judges_over_time_is_what_was_judged_in_training(
     content = trained.files["kinds.safetensors"]
     (volume,) = kinds.seen({"scan": two["scan"]}, "rc-rnn", 100, ["scan", "updates"])
     expected = kinds.answers(content, volume.windows)[:10].mean(axis=0)
-    period = cachewright.characterize(two["scan"], every="1000", model=content)["periods"][0]
-    assert period["judged"][0]["scores"] == pytest.approx(expected.tolist(), abs=1e-5)
+    period = cachewright.characterize(two["scan"], every="1000", model=content).periods[0]
+    assert period.judged[0].scores == pytest.approx(expected.tolist(), abs=1e-5)
 
 
 def test_the_same_seed_gives_the_same_file(two: dict[str, Path], needs_jax: None) -> None:

@@ -5,8 +5,6 @@ For: `model_file`, `train.trees`, `_native.Model`. Must never know: how models a
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from learned import Floats, outputs, random_weights, sigmoid
@@ -14,7 +12,9 @@ from numpy.typing import NDArray
 
 import cachewright
 from cachewright import _native
+from cachewright.answers import ForestShape, InputScale
 from cachewright.train import Normalisation, model_file
+from cachewright.train.model_file import described
 from cachewright.train.trees import Tree, predict, tensors
 
 UNITS = 5
@@ -64,19 +64,20 @@ def lstm_file(weights: dict[str, Floats], rows: Floats) -> bytes:
 
 def test_an_lstm_says_the_same_here_and_there_and_nearly_so_in_int8() -> None:
     weights, rows = lstm_weights(3, UNITS), features(40)
-    model = _native.Model(lstm_file(weights, rows[:16]))
-    about = json.loads(model.describe())
-    assert (about["kind"], about["hidden"], about["int8"]) == ("lstm", [UNITS], False)
-    assert about["heads"] == [["points", 2]]
-    assert about["notes"] == {"k": "v"}
-    assert about["normalisation"] == {"mean": [1, 2, 3], "deviation": [2, 4, 8]}
+    content = lstm_file(weights, rows[:16])
+    model, about = _native.Model(content), described(content)
+    assert (about.kind, about.hidden, about.int8) == ("lstm", (UNITS,), False)
+    assert about.heads == (("points", 2),)
+    assert about.notes == {"k": "v"}
+    assert about.normalisation == InputScale(mean=(1, 2, 3), deviation=(2, 4, 8))
     for name, tensor in model.weights().items():
         np.testing.assert_array_equal(tensor, weights[name])
     sequences = np.stack([rows[:20], rows[20:]])
     expected = [lstm_outputs(weights, NORMAL.apply(one))[-1] for one in sequences]
     np.testing.assert_allclose(model.outputs(sequences), expected, atol=1e-5)
-    int8 = _native.Model(model.quantised(sequences))
-    assert json.loads(int8.describe())["int8"] is True
+    stored = model.quantised(sequences)
+    int8 = _native.Model(stored)
+    assert described(stored).int8 is True
     np.testing.assert_allclose(int8.outputs(sequences), expected, atol=0.03)
     assert model.quantised(sequences) == model.quantised(sequences)
 
@@ -141,7 +142,7 @@ def test_trees_say_the_same_here_and_there() -> None:
     )
     model = _native.Model(file)
     np.testing.assert_array_equal(model.outputs(rows[:, None, :]), found)
-    assert json.loads(model.describe())["forest"] == {"trees": 5, "nodes": 2 * 42 + 5}
+    assert described(file).forest == ForestShape(trees=5, nodes=2 * 42 + 5)
     summed = predict(arrays, rows, "sum")
     file = model_file(
         arrays, list("abc"), rows[:9], summed[:9], kind="forest", heads=["points"], combine="sum"

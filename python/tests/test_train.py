@@ -18,6 +18,8 @@ from conftest import Command
 from learned import loss, outputs, random_weights, read_model, write_trace
 
 import cachewright
+from cachewright.answers import AmplificationAnswer, TrainAnswer
+from cachewright.load import load
 from cachewright.train import Trainer, Window, model_file
 from cachewright.train.packing import BATCH_STEPS, batches
 
@@ -64,9 +66,9 @@ def test_a_callable_gets_windows_and_its_models_are_used(folder: Path) -> None:
     train, kept = recorded(by_hand)
     trace = write_trace(folder, 2000)
     found = cachewright.wa(trace, [SHIRO, "none"], trainer=train, **DRIVE)
-    training = found.document["cases"][0]["training"]
-    assert (training["models"], training["failures"]) == (len(kept), 0)
-    assert found.document["trainer"].endswith("train")
+    training = found.answer.cases[0].training
+    assert (training.models, training.failures) == (len(kept), 0)
+    assert found.answer.trainer.endswith("train")
     window, _ = kept[3]
     assert (window.case, window.first, window.inputs.shape[1]) == (0, False, 24)
     assert (window.inputs.dtype, window.labels.dtype) == (np.float32, np.int8)
@@ -85,9 +87,9 @@ def test_a_callable_that_raises_costs_its_windows_only(folder: Path) -> None:
 
     trace = write_trace(folder, 2000)
     found = cachewright.wa(trace, [SHIRO, "none"], trainer=moody, **DRIVE)
-    training = found.document["cases"][0]["training"]
-    assert training["failures"] == 2
-    assert training["models"] > 10
+    training = found.answer.cases[0].training
+    assert training.failures == 2
+    assert training.models > 10
     told = [warning for warning in found.warnings if "training failed" in warning]
     assert len(told) == 1
     assert "in 2 of " in told[0]
@@ -109,9 +111,9 @@ def test_an_answer_that_is_no_model_of_shiro_is_said(
     folder: Path, answer: Trainer, sentence: str
 ) -> None:
     found = cachewright.wa(write_trace(folder, 500), [SHIRO], trainer=answer, **DRIVE)
-    training = found.document["cases"][0]["training"]
-    assert training["models"] == 0
-    assert training["failures"] > 0
+    training = found.answer.cases[0].training
+    assert training.models == 0
+    assert training.failures > 0
     assert any(sentence in warning for warning in found.warnings)
 
 
@@ -142,8 +144,8 @@ def test_a_test_vector_that_is_not_reproduced_is_refused(folder: Path) -> None:
     trace, file = write_trace(folder, 500), folder / "m.safetensors"
     file.write_bytes(model_file(weights, names, rows, right))
     found = cachewright.wa(trace, [SHIRO], model=file, **DRIVE)
-    assert found.document["cases"][0]["training"]["models"] == 1
-    assert found.document["model"]["file"] == str(file)
+    assert found.answer.cases[0].training.models == 1
+    assert found.answer.model.file == str(file)
     file.write_bytes(model_file(weights, names, rows, right + np.float32(1e-3)))
     with pytest.raises(cachewright.SpecError, match=r"`model`: .*m\.safetensors: "):
         cachewright.wa(trace, [SHIRO], model=file, **DRIVE)
@@ -201,8 +203,8 @@ def test_jax_writes_models_that_rust_reproduces(
     train, kept = recorded(jax_trainer())
     trace = write_trace(folder, 2000)
     found = cachewright.wa(trace, [SHIRO], trainer=train, **DRIVE)
-    training = found.document["cases"][0]["training"]
-    assert (training["models"], training["failures"]) == (len(kept), 0)
+    training = found.answer.cases[0].training
+    assert (training.models, training.failures) == (len(kept), 0)
     for window, model in (kept[0], kept[-1]):
         weights, description = read_model(model)
         vector = description["test_vector"]
@@ -213,7 +215,7 @@ def test_jax_writes_models_that_rust_reproduces(
         assert description["notes"]["threshold"] == str(window.threshold)
         (folder / "m.safetensors").write_bytes(model)
         given = cachewright.wa(trace, [SHIRO], model=folder / "m.safetensors", **DRIVE)
-        assert given.document["cases"][0]["training"]["models"] == 1
+        assert given.answer.cases[0].training.models == 1
 
 
 def test_pytorch_gives_what_jax_gave(folder: Path, jax_trainer: Callable[[], Trainer]) -> None:
@@ -240,7 +242,7 @@ def test_jax_and_the_trainer_in_rust_reach_similar_losses(
     train, kept = recorded(jax_trainer())
     by_jax = cachewright.train_shiro(trace, separation=WIDE, share=0.5, trainer=train)
     by_rust = cachewright.train_shiro(trace, separation=WIDE, share=0.5)
-    assert by_jax.document["windows"] == by_rust.document["windows"] == len(kept) == 1
+    assert by_jax.answer.windows == by_rust.answer.windows == len(kept) == 1
     window = kept[0][0]
     losses = [loss(read_model(one.model)[0], window) for one in (by_jax, by_rust)]
     assert abs(losses[0] - losses[1]) < LOSS_MARGIN, losses
@@ -281,18 +283,22 @@ def test_train_writes_a_model_that_wa_uses(folder: Path, command: Command) -> No
     refused = command(*words, "--out", "m.safetensors")
     assert refused.status == 2
     assert "existing file" in refused.err
-    again = json.loads(command(*words, "--out", "m.safetensors", "--force", "--json").out)
-    assert again["held_out"]["accuracy"] > again["held_out"]["majority"] + 0.1
-    assert again["trained_pages"] == 4250
+    printed = command(*words, "--out", "m.safetensors", "--force", "--json").out
+    again = load(TrainAnswer, json.loads(printed))
+    assert again.held_out is not None
+    assert again.held_out.accuracy > again.held_out.majority + 0.1
+    assert again.trained_pages == 4250
     answer = command(
         *("wa", other, "--op", "100%", "--superblock", "128KiB", "--model", "m.safetensors"),
         *("--separation", f"{WIDE},none", "--json"),
     )
     assert answer.status == 0, answer.err
-    found = json.loads(answer.out)
-    assert found["trainer"] == "none"
-    assert found["model"]["notes"]["trainer"] == "native"
-    assert found["cases"][0]["training"]["models"] == 1
+    found = load(AmplificationAnswer, json.loads(answer.out))
+    assert found.trainer == "none"
+    assert found.model is not None
+    assert found.model.notes["trainer"] == "native"
+    assert found.cases[0].training is not None
+    assert found.cases[0].training.models == 1
     answer = command(*words[:-1], "half", "--out", "half.safetensors")
     assert answer.status == 2
     assert "--share: found `half`, expected a part such as 70%" in answer.err

@@ -17,10 +17,13 @@ from numpy.typing import NDArray
 
 import cachewright
 from cachewright import _native
+from cachewright.load import load
 from cachewright.train import RcRnnTraining, caching_lessons, labelling, train_rc_rnn
 from cachewright.train.control import trees
 from cachewright.train.labelling import NO_DURATION, Steps
+from cachewright.train.model_file import described
 from cachewright.train.rc_rnn import Lessons
+from cachewright.train.reports import CachingReport, Epoch
 
 NAMES = ["address", "size", "write", "previous_cached", "previous_duration"]
 HOW = RcRnnTraining(
@@ -80,23 +83,23 @@ def test_rare_labels_count_more_by_the_power_asked_for() -> None:
 @pytest.mark.usefixtures("needs_jax")
 def test_a_model_learns_what_it_can_see_and_is_stored_in_int8(folder: Path) -> None:
     found = train_rc_rnn(made_up(1), "made up", "models", HOW, judge={"other": made_up(2)})
-    model = found.document["models"][0]
-    assert model["own"]["cached"] > 0.95 > found.document["majority"]["cached"] + 0.2
-    assert model["own"]["duration"] > 0.9 > found.document["majority"]["duration"] + 0.2
-    assert model["others"]["other"]["own"]["cached"] > 0.95
-    assert abs(model["own"]["cached"] - model["own_f32"]["cached"]) < 0.02
+    (model,) = found.report.models
+    assert model.own.cached > 0.95 > found.report.majority.cached + 0.2
+    assert model.own.duration > 0.9 > found.report.majority.duration + 0.2
+    assert model.others["other"].own.cached > 0.95
+    assert abs(model.own.cached - model.own_f32.cached) < 0.02
     assert sorted(path.name for path in Path("models").iterdir()) == [
         "made-up.f32.safetensors",
         "made-up.json",
         "made-up.safetensors",
     ]
-    about = json.loads(_native.Model(found.files["made-up.safetensors"]).describe())
-    assert about["int8"]
-    assert about["heads"] == [["cached", 2], ["duration", 3]]
-    assert about["features"] == NAMES
+    about = described(found.files["made-up.safetensors"])
+    assert about.int8
+    assert about.heads == (("cached", 2), ("duration", 3))
+    assert list(about.features) == NAMES
     # An address is spread over 0 to 1 by the file.
-    assert about["normalisation"]["mean"][0] == pytest.approx(0, abs=0.01)
-    assert about["normalisation"]["deviation"][0] == pytest.approx(4, abs=0.02)
+    assert about.normalisation.mean[0] == pytest.approx(0, abs=0.01)
+    assert about.normalisation.deviation[0] == pytest.approx(4, abs=0.02)
 
 
 @pytest.mark.usefixtures("needs_jax")
@@ -135,13 +138,13 @@ def test_a_model_without_feedback_says_the_same_whatever_it_said_before() -> Non
 def test_boosted_trees_see_what_the_network_sees_and_no_labels() -> None:
     pytest.importorskip("sklearn", reason="needs scikit-learn (pip install 'cachewright[train]')")
     found = trees(made_up(5), HOW)
-    assert found["cached"] == found["duration"] == 1.0
-    assert found["hits"] is None
+    assert found.cached == found.duration == 1.0
+    assert found.hits is None
     # The label of the request before says all, and they are not told it.
     told = made_up(6)
     told.rows[:, 1:3] = 0
     told.cached[1:] = told.cached[:-1]
-    assert trees(told, HOW)["cached"] < 0.7
+    assert trees(told, HOW).cached < 0.7
 
 
 @pytest.mark.usefixtures("needs_jax")
@@ -151,18 +154,19 @@ def test_the_epoch_with_the_least_loss_is_kept_and_hits_are_written_down(traces:
     found = train_rc_rnn(
         caching_lessons(path, share=0.6), "mail", how=replace(HOW, epochs=4, stop="loss")
     )
-    model = found.document["models"][0]
-    losses = [one["loss"] for one in model["curve"]]
-    assert losses[model["best_epoch"] - 1] == min(losses)
-    assert all(0 < one["score"] < 1 for one in model["curve"])
+    (model,) = found.report.models
+    losses = [one.loss for one in model.curve]
+    assert losses[model.best_epoch - 1] == min(losses)
+    assert all(one.score is not None and 0 < one.score < 1 for one in model.curve)
 
 
 def test_the_epoch_that_a_schedule_keeps() -> None:
     schedule = labelling.Schedule(20, 5, 10, 1e-3, 0.0, 1.0, 1)
-    found = {"loss": 0.5, "score": 0.7}
+    found = Epoch(updates=10, loss=0.5, score=0.7)
+    unscored = Epoch(updates=10, loss=0.5)
     kept = (labelling.LEAST_LOSS, labelling.BEST_SCORE, labelling.LAST)
     assert [replace(schedule, keep=one).judged(3, found) for one in kept] == [0.5, -0.7, -3]
-    assert replace(schedule, keep=labelling.BEST_SCORE).judged(3, {"loss": 0.5}) == 0.5
+    assert replace(schedule, keep=labelling.BEST_SCORE).judged(3, unscored) == 0.5
 
 
 def test_a_schedule_goes_from_the_labels_to_the_model_s_own() -> None:
@@ -178,10 +182,10 @@ def test_the_epoch_with_most_hits_is_kept(traces: Path) -> None:
     lessons = caching_lessons(path, share=0.6)
     assert lessons.split == 2400
     found = train_rc_rnn(lessons, "mail", how=replace(HOW, epochs=4, stop="hits"))
-    model = found.document["models"][0]
-    scores = [one["score"] for one in model["curve"]]
-    assert len(scores) == model["epochs"]
-    assert scores[model["best_epoch"] - 1] == max(scores) > 0
+    (model,) = found.report.models
+    scores = [one.score or 0.0 for one in model.curve]
+    assert len(scores) == model.epochs
+    assert scores[model.best_epoch - 1] == max(scores) > 0
     # The same labels, replayed by the stack itself after as many requests.
     said = _native.caching_labels(found.files["mail.safetensors"], lessons.rows, True)
     Path("own.labels").write_bytes(_native.caching_table(said))
@@ -189,8 +193,8 @@ def test_the_epoch_with_most_hits_is_kept(traces: Path) -> None:
     models = 'models = { mail = "own.labels" }'
     text = STACK.replace('policy = "rc-rnn"', f'policy = "rc-rnn"\n{models}')
     path.write_text(text.replace("windows = 0", f'windows = 0\nwarmup = "{warm}ns"'))
-    replayed = cachewright.run(path).document["cases"][0]["total"]["hit_ratio"]
-    assert model["hits"]["own"]["later"] == pytest.approx(replayed, abs=1e-9)
+    replayed = cachewright.run(path).answer.cases[0].total.hit_ratio
+    assert model.hits.own.later == pytest.approx(replayed, abs=1e-9)
 
 
 def test_perfect_labels_hit_nearly_what_their_oracle_does(traces: Path) -> None:
@@ -233,8 +237,9 @@ def test_the_command_trains_what_its_stack_runs(traces: Path, command: Command) 
     answer = command("train", "rc-rnn", path, "--out", "models", *how)
     assert answer.status == 0, answer.err
     assert "later part, seed 1" in answer.out
-    assert json.loads(Path("models/mail.json").read_text())["kind"] == "mail"
+    report = load(CachingReport, json.loads(Path("models/mail.json").read_text()))
+    assert (report.kind, report.control) == ("mail", None)
     models = 'models = { mail = "models/mail.safetensors" }'
     path.write_text(STACK.replace('policy = "rc-rnn"', f'policy = "rc-rnn"\n{models}'))
     result = cachewright.run(path)
-    assert 0 < result.document["cases"][0]["tenants"][0]["hit_ratio"] < 1
+    assert 0 < result.answer.cases[0].tenants[0].hit_ratio < 1

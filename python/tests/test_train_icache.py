@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 import cachewright
 from cachewright import _native
 from cachewright.demand import Reading, Segments, TenantSegments
+from cachewright.load import load
 from cachewright.train import (
     ICacheTraining,
     MLCacheTraining,
@@ -31,6 +32,8 @@ from cachewright.train import (
 )
 from cachewright.train.cutting import Cutting
 from cachewright.train.mlcache import best_division, joint
+from cachewright.train.model_file import described
+from cachewright.train.reports import PartitionerReport
 
 STEPS, GRANULES, INTERVALS, PHASE = 12, 4, 60, 5
 # Mean responses by granules from a cache switched off on: of the granules after the first, most is
@@ -243,23 +246,24 @@ def test_histograms_are_normalised_together() -> None:
 @pytest.mark.usefixtures("needs_jax")
 def test_an_lstm_learns_what_repeats_and_is_small_in_int8(folder: Path) -> None:
     trained = train_icache(replay(), folder / "models", HOW)
-    for one, place in zip(trained.document["tenants"], ("a", "b-c"), strict=True):
-        (model,) = one["models"]
-        assert model["file"] == f"{place}.safetensors"
-        content = (folder / "models" / model["file"]).read_bytes()
-        assert content == trained.files[model["file"]]
-        assert model["bytes"] == len(content) < 100_000
-        assert model["int8"]
-        assert one["windows"]["test"] == len(HOW.cutting().split(STEPS * INTERVALS).test)
-        assert model["test"]["mse"] < 0.5 * one["naive"]["mean_label"]["mse"]
-        assert abs(model["test"]["mse"] - model["test_f32"]["mse"]) < 0.01
-        about = json.loads(_native.Model(content).describe())
-        assert about["heads"] == [["points", 2]]
-        assert about["features"] == list(cutting.FEATURES)
-        assert about["notes"]["granules"] == str(GRANULES)
-        assert about["notes"]["window_steps"] == str(STEPS)
+    for one, place in zip(trained.report.tenants, ("a", "b-c"), strict=True):
+        (model,) = one.models
+        assert model.file == f"{place}.safetensors"
+        content = (folder / "models" / model.file).read_bytes()
+        assert content == trained.files[model.file]
+        assert model.bytes == len(content) < 100_000
+        assert model.int8
+        assert one.windows.test == len(HOW.cutting().split(STEPS * INTERVALS).test)
+        assert model.test.mse < 0.5 * one.naive.mean_label.mse
+        assert abs(model.test.mse - model.test_f32.mse) < 0.01
+        about = described(content)
+        assert about.heads == (("points", 2),)
+        assert list(about.features) == list(cutting.FEATURES)
+        assert about.notes["granules"] == str(GRANULES)
+        assert about.notes["window_steps"] == str(STEPS)
     report = json.loads((folder / "models" / "training.json").read_text())
     assert report == trained.document
+    assert load(PartitionerReport, report) == trained.report
     tables = cachewright.spec.load(folder / "models" / "models.toml").text
     assert tables.count("[[tenant]]") == 2
     assert 'name = "b/c"' in tables
@@ -296,8 +300,9 @@ def test_a_feature_that_is_switched_off_changes_nothing() -> None:
     for kind, name in (("lstm", "weight_ih_l0"), ("mlp", "hidden.0.weight")):
         how = ICacheTraining(**{**HOW.__dict__, "epochs": 1, "features": "1011", "model": kind})
         trained = train_icache(replay(), None, how)
-        model = _native.Model(trained.files["a.f32.safetensors"])
-        assert json.loads(model.describe())["notes"]["switched_off"] == "write_ratio"
+        content = trained.files["a.f32.safetensors"]
+        assert described(content).notes["switched_off"] == "write_ratio"
+        model = _native.Model(content)
         columns = model.weights()[name][:, 1::4]
         assert not columns.any()
         assert model.weights()[name][:, 0::4].all()
@@ -307,11 +312,11 @@ def test_a_feature_that_is_switched_off_changes_nothing() -> None:
 def test_an_mlp_sees_windows_pooled() -> None:
     how = ICacheTraining(**{**HOW.__dict__, "model": "mlp", "epochs": 20})
     trained = train_icache(replay(), None, how)
-    one = trained.document["tenants"][0]
-    about = json.loads(_native.Model(trained.files["a.safetensors"]).describe())
-    assert (about["kind"], about["hidden"]) == ("mlp", [128, 64])
-    assert about["features"] == cutting.pooled_names()
-    assert one["models"][0]["test"]["mse"] < 0.5 * one["naive"]["mean_label"]["mse"]
+    one = trained.report.tenants[0]
+    about = described(trained.files["a.safetensors"])
+    assert (about.kind, about.hidden) == ("mlp", (128, 64))
+    assert list(about.features) == cutting.pooled_names()
+    assert one.models[0].test.mse < 0.5 * one.naive.mean_label.mse
 
 
 def test_a_forest_says_what_scikit_learn_does() -> None:
@@ -321,8 +326,8 @@ def test_a_forest_says_what_scikit_learn_does() -> None:
     how = ICacheTraining(**{**HOW.__dict__, "model": "forest"})
     found = replay()
     trained = train_icache(found, None, how)
-    one = trained.document["tenants"][0]
-    assert one["models"][0]["test"]["mse"] < 0.5 * one["naive"]["mean_label"]["mse"]
+    one = trained.report.tenants[0]
+    assert one.models[0].test.mse < 0.5 * one.naive.mean_label.mse
     split = how.cutting().split(STEPS * INTERVALS)
 
     def rows(starts: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -359,16 +364,17 @@ def test_settings_that_cannot_be_are_refused_before_a_replay() -> None:
 def test_mlcache_learns_shares_of_all_tenants(folder: Path) -> None:
     how = MLCacheTraining(granules=GRANULES, epochs=30, rate=1e-3)
     trained = train_mlcache(replay(1), folder / "ml.safetensors", how)
-    (one,) = trained.document["tenants"]
-    (model,) = one["models"]
+    (one,) = trained.report.tenants
+    (model,) = one.models
     content = (folder / "ml.safetensors").read_bytes()
-    about = json.loads(_native.Model(content).describe())
-    assert (about["kind"], about["hidden"]) == ("mlp", [256, 256])
-    assert about["heads"] == [["shares", 2]]
-    assert about["features"][9:11] == ["reuse.0.9", "reuse.1.0"]
-    assert about["notes"]["tenants"] == "a,b/c"
-    assert model["test"]["mse"] < one["naive"]["mean_label"]["mse"]
-    assert one["naive"]["equal"]["hits"] <= model["test"]["hits"] <= 1.0
+    about = described(content)
+    assert (about.kind, about.hidden) == ("mlp", (256, 256))
+    assert about.heads == (("shares", 2),)
+    assert about.features[9:11] == ("reuse.0.9", "reuse.1.0")
+    assert about.notes["tenants"] == "a,b/c"
+    assert model.test.mse < one.naive.mean_label.mse
+    assert one.naive.equal is not None
+    assert (one.naive.equal.hits or 0.0) <= (model.test.hits or 0.0) <= 1.0
     assert json.loads((folder / "ml.training.json").read_text()) == trained.document
 
 
@@ -415,8 +421,8 @@ def test_the_command_replays_a_stack_and_shows_a_row_per_model(
     names = [line.split()[0] for line in answer.out.splitlines() if line[:2] in ("a ", "b ")]
     assert names == ["a", "b"]
     assert (folder / "models" / "a.safetensors").exists()
-    document = json.loads((folder / "models" / "training.json").read_text())
-    assert document["interval_ns"] == 50_000_000
+    written = json.loads((folder / "models" / "training.json").read_text())
+    assert load(PartitionerReport, written).interval_ns == 50_000_000
     wrong = command("train", "icache", timed, "--out", "m", "--share", "lots")
     assert wrong.status == 2
     assert "--share: found `lots`" in wrong.err
@@ -434,7 +440,7 @@ def updates_run_and_are_refused_by_name(timed: Path, folder: Path, how: ICacheTr
         timed.write_text(text.replace(model, f"{model}model_updates = {files}\n"))
 
     updated('["models/a.update1.safetensors"]')
-    assert cachewright.run(timed).document["cases"]
+    assert cachewright.run(timed).answer.cases
     for files, message in (
         (
             '"models/a.update1.safetensors"',
@@ -462,7 +468,7 @@ def test_models_that_were_trained_run_in_the_stack_they_came_from(
     partition = '{ name = "icache", granules = 2, steps_per_interval = 12, window_steps = 12 }'
     text = text.replace('capacity = "512KiB"', f'capacity = "512KiB"\npartition = {partition}')
     timed.write_text(text)
-    assert cachewright.run(timed).document["cases"]
+    assert cachewright.run(timed).answer.cases
     updates_run_and_are_refused_by_name(timed, folder, how)
     answer = command(
         "train", "mlcache", timed, "--out", "ml.safetensors", "--epochs", "2", "--granules", "2"
@@ -470,4 +476,4 @@ def test_models_that_were_trained_run_in_the_stack_they_came_from(
     assert answer.status == 0, answer.err
     assert "hits" in answer.out
     joint_model = {"cache.partition": "mlcache", "cache.model": "ml.safetensors"}
-    assert cachewright.run(timed, settings=joint_model).document["cases"]
+    assert cachewright.run(timed, settings=joint_model).answer.cases

@@ -6,7 +6,6 @@ train need jax and optax.
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,11 @@ import pytest
 from numpy.typing import NDArray
 from test_train_icache import HOW, STEPS, needs_jax, replay
 
-from cachewright import RunError, _native
+from cachewright import RunError
 from cachewright.demand import Segments, TenantSegments
 from cachewright.train import ICacheTraining, train_icache
 from cachewright.train.cutting import Cutting
+from cachewright.train.model_file import described
 
 __all__ = ["needs_jax"]
 
@@ -60,20 +60,21 @@ def test_updates_go_on_from_the_weights_and_see_nothing_after_their_border(folde
     found = replay()
     one = replace(found, tenants=found.tenants[:1])
     trained = train_icache(one, folder / "models", how)
-    model = trained.document["tenants"][0]["models"][0]
-    assert model["updates"] == ["a.update1.safetensors", "a.update2.safetensors"]
+    model = trained.report.tenants[0].models[0]
+    updates = ("a.update1.safetensors", "a.update2.safetensors")
+    assert model.updates == updates
     tables = (folder / "models" / "models.toml").read_text()
-    assert all(name in tables for name in model["updates"])
-    files = [trained.files[name] for name in [model["file"], *model["updates"]]]
+    assert all(name in tables for name in updates)
+    files = [trained.files[name] for name in [model.file, *updates]]
     assert len(set(files)) == 3, "each learned something"
-    notes = [json.loads(_native.Model(file).describe())["notes"] for file in files]
-    assert [one.get("from_interval") for one in notes] == [None, "44", "52"]
-    normal = [json.loads(_native.Model(file).describe())["normalisation"] for file in files]
+    about = [described(file) for file in files]
+    assert [one.notes.get("from_interval") for one in about] == [None, "44", "52"]
+    normal = [one.normalisation for one in about]
     assert normal[0] == normal[1] == normal[2], "carried on"
     # What comes after a border changes no update that takes over there, or before.
     for intervals, same in ((36, 1), (44, 2), (52, 3)):
         again = train_icache(before(one, intervals, 5), None, how).files
-        other = [again[name] for name in [model["file"], *model["updates"]]]
+        other = [again[name] for name in [model.file, *updates]]
         assert other[:same] == files[:same]
         assert all(a != b for a, b in zip(other[same:], files[same:], strict=True))
 

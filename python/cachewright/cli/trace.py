@@ -56,11 +56,11 @@ def info(
     """
     named = (trace or TraceArgs()).trace(path)
     with progress() as on_progress:
-        document = api.info(named, block=block, progress=on_progress)
+        found = api.info(named, block=block, progress=on_progress)
     if json:
-        output.print_json(document)
+        output.print_json(found)
         return
-    info_view.show(document)
+    info_view.show(found)
 
 
 @app.command(help_epilogue="")

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from cyclopts import App
 
 from cachewright import targets, words
+from cachewright.answers import Prediction
 from cachewright.cli import options, output, train_caching, train_kinds, train_models
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
@@ -27,8 +28,7 @@ app.command(train_models.mlcache)
 app.command(train_kinds.kinds)
 app.command(train_caching.rc_rnn, name="rc-rnn")
 
-Measures: TypeAlias = dict[str, float]
-MEASURES = ("accuracy", "precision", "recall", "f1")
+Measures: TypeAlias = list[tuple[str, Prediction | None]]
 
 
 @app.command
@@ -90,7 +90,7 @@ def shiro(
             progress=on_progress,
         )
     if json:
-        output.print_json(found.document)
+        output.print_json(found.answer)
         return
     show(found)
     output.say(f"model: {out}, {words.size(len(found.model))}")
@@ -98,38 +98,36 @@ def shiro(
 
 def show(found: Trained) -> None:
     """Print what was trained and how the model does."""
-    document = found.document
+    answer = found.answer
     output.say(
-        f"{document['name']}: {document['separation']} trained by {document['trainer']} on the "
-        f"first {words.count(document['trained_pages'])} of "
-        f"{words.count(document['trace_pages'])} page writes "
-        f"({words.count(document['labelled_steps'])} labelled, of "
-        f"{words.counted(document['windows'], 'window')}); short is up to "
+        f"{answer.name}: {answer.separation} trained by {answer.trainer} on the "
+        f"first {words.count(answer.trained_pages)} of "
+        f"{words.count(answer.trace_pages)} page writes "
+        f"({words.count(answer.labelled_steps)} labelled, of "
+        f"{words.counted(answer.windows, 'window')}); short is up to "
         f"{words.count(found.threshold)} page writes"
     )
     output.say()
     measures = found.measures
     columns = [
         Column("judged on", [name for name, _ in measures], numeric=False),
-        Column("predictions", [_cell(one, "predictions", words.count) for _, one in measures]),
+        Column("predictions", _cells(measures, lambda one: words.count(one.predictions))),
+        Column("accuracy", _cells(measures, lambda one: words.percent(one.accuracy))),
+        Column("precision", _cells(measures, lambda one: words.percent(one.precision))),
+        Column("recall", _cells(measures, lambda one: words.percent(one.recall))),
+        Column("F1", _cells(measures, lambda one: words.percent(one.f1))),
+        Column("most frequent class", _cells(measures, lambda one: words.percent(one.majority))),
     ]
-    for key in MEASURES:
-        columns.append(Column(key.upper() if key == "f1" else key, _shares(measures, key)))
-    columns.append(Column("most frequent class", _shares(measures, "majority")))
     table("", columns)
     for name, one in measures:
-        if one is not None and one["accuracy"] < one["majority"]:
+        if one is not None and one.accuracy < one.majority:
             output.note(f"{name}: less often right than the more frequent class would be")
     if any(one is None for _, one in measures):
         output.note("nothing judged where no page was written twice; a smaller --share leaves more")
 
 
-def _shares(measures: list[tuple[str, Measures | None]], key: str) -> list[str]:
-    return [_cell(one, key, words.percent) for _, one in measures]
-
-
-def _cell(one: Measures | None, key: str, show: Callable[[Any], str]) -> str:
-    return "-" if one is None else show(one[key])
+def _cells(measures: Measures, show: Callable[[Prediction], str]) -> list[str]:
+    return ["-" if one is None else show(one) for _, one in measures]
 
 
 def _others(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -17,10 +17,12 @@ from cachewright.cli import options, output
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
 from cachewright.spec import files_of, load
-from cachewright.train import RcRnnTraining, Trainings, checks, train_rc_rnn
+from cachewright.train import RcRnnTraining, checks, train_rc_rnn
+from cachewright.train.reports import CachingReport
 from cachewright.train.store import SUFFIX, file_name
 
 Stack = Annotated[Path, Parameter(help="A stack file (TOML) with one tenant.")]
+LATER = "later part"
 
 
 @Parameter(name="*")
@@ -132,9 +134,9 @@ def rc_rnn(
             progress=on_progress,
         )
     if lessons.json:
-        output.print_json(found.document)
+        output.print_json(found.report)
         return
-    show(found)
+    show(found.report)
     output.say(f"models: {out}; use one with `models = {{ KIND = ... }}` in [cache]")
 
 
@@ -145,54 +147,45 @@ def _settings(
     return RcRnnTraining(oracle=oracle, share=options.share(share), seeds=seeds, **given)
 
 
-def show(found: Trainings) -> None:
+def show(report: CachingReport) -> None:
     """Print how often each model says what the oracle does, beside its most frequent label."""
-    document = found.document
-    requests = document["requests"]
+    requests = report.requests
     output.say(
-        f"{document['kind']}: trained on {words.count(requests['train'])} requests, stopped by "
-        f"{words.count(requests['validation'])}; a cache of "
-        f"{words.counted(document['capacity_blocks'], 'block')}"
+        f"{report.kind}: trained on {words.count(requests.train)} requests, stopped by "
+        f"{words.count(requests.validation)}; a cache of "
+        f"{words.counted(report.capacity_blocks, 'block')}"
     )
     output.say()
     rows = [
-        (f"later part, seed {model['seed']}", model["own"], document["majority"], model)
-        for model in document["models"]
+        (f"{LATER}, seed {model.seed}", model.own, report.majority, model)
+        for model in report.models
     ]
-    for model in document["models"]:
-        for name, other in model["others"].items():
-            rows.append((f"{name}, seed {model['seed']}", other["own"], other["majority"], model))
+    for model in report.models:
+        for name, other in model.others.items():
+            rows.append((f"{name}, seed {model.seed}", other.own, other.majority, model))
     table(
         "agreement with the oracle, the model's own labels fed back",
         [
             Column("judged on", [name for name, *_ in rows], numeric=False),
-            Column("cached", [words.percent(own["cached"]) for _, own, _, _ in rows]),
-            Column(
-                "most frequent label", [words.percent(most["cached"]) for _, _, most, _ in rows]
-            ),
-            Column("duration", [words.percent(own["duration"]) for _, own, _, _ in rows]),
-            Column(
-                "most frequent label", [words.percent(most["duration"]) for _, _, most, _ in rows]
-            ),
-            Column("epochs", [str(model["epochs"]) for *_, model in rows]),
-            Column("CPU time", [words.duration(_ns(model)) for *_, model in rows]),
-            Column("bytes", [words.count(model["bytes"]) for *_, model in rows]),
-            Column("step takes", [words.duration(model["step_ns"]) for *_, model in rows]),
+            Column("cached", [words.percent(own.cached) for _, own, _, _ in rows]),
+            Column("most frequent label", [words.percent(most.cached) for _, _, most, _ in rows]),
+            Column("duration", [words.percent(own.duration) for _, own, _, _ in rows]),
+            Column("most frequent label", [words.percent(most.duration) for _, _, most, _ in rows]),
+            Column("epochs", [str(model.epochs) for *_, model in rows]),
+            Column("CPU time", [words.duration(model.cpu_seconds * 1e9) for *_, model in rows]),
+            Column("bytes", [words.count(model.bytes) for *_, model in rows]),
+            Column("step takes", [words.duration(model.step_ns) for *_, model in rows]),
         ],
     )
     for name, own, most, model in rows:
-        if own["cached"] < most["cached"]:
+        if own.cached < most.cached:
             output.note(f"{name}: less often right than always the more frequent label")
-        forced = model["forced"]["cached"]
-        if name.startswith("later part") and forced - own["cached"] > 0.05:
+        forced = model.forced.cached
+        if name.startswith(LATER) and forced - own.cached > 0.05:
             output.note(
                 f"{name}: {words.percent(forced)} with the oracle's label of the request "
                 "before as input, which is not known in use"
             )
-
-
-def _ns(model: dict[str, Any]) -> float:
-    return float(model["cpu_seconds"]) * 1e9
 
 
 def _only_tenant(source: Path) -> str:

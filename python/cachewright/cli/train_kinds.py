@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -21,6 +21,7 @@ from cachewright.source import Trace
 from cachewright.spec import files_of
 from cachewright.train import checks
 from cachewright.train.kinds import ADDRESS, KindsTraining, train_kinds
+from cachewright.train.reports import KindsReport
 from cachewright.train.store import FLOAT_SUFFIX
 
 Named = Annotated[
@@ -121,41 +122,40 @@ def kinds(
             progress=on_progress,
         )
     if json:
-        output.print_json(found.document)
+        output.print_json(found.report)
         return
-    show(found.document)
+    show(found.report, how)
     output.say(f"model: {out}; use it with `characterize --model {out}`")
 
 
-def show(document: dict[str, Any]) -> None:
+def show(report: KindsReport, how: KindsTraining) -> None:
     """Print how often each trace's windows were taken for what they are."""
-    kinds, judged = document["kinds"], document["judged"]
+    kinds, judged = report.kinds, report.judged
     output.say(
-        f"{document['scheme']}: {document['network']} of {document['settings']['units']} units, "
-        f"windows of {document['settings']['window']} requests, "
-        f"{words.size(document['bytes'])}, {words.duration(document['inference_ns'])} per window"
+        f"{report.scheme}: {report.network} of {how.units} units, "
+        f"windows of {how.window} requests, "
+        f"{words.size(report.bytes)}, {words.duration(report.inference_ns)} per window"
     )
     output.say()
     answers = [
-        Column(f"as {kind}", [words.count(one["answers"][index]) for one in judged])
+        Column(f"as {kind}", [words.count(one.answers[index]) for one in judged])
         for index, kind in enumerate(kinds)
     ]
     table(
         "windows that never trained",
         [
-            Column("trace", [one["name"] for one in judged], numeric=False),
-            Column("part", [one["part"] for one in judged], numeric=False),
-            Column("kind", [kinds[one["kind"]] for one in judged], numeric=False),
-            Column("windows", [words.count(one["windows"]) for one in judged]),
+            Column("trace", [one.name for one in judged], numeric=False),
+            Column("part", [one.part for one in judged], numeric=False),
+            Column("kind", [kinds[one.kind] for one in judged], numeric=False),
+            Column("windows", [words.count(one.windows) for one in judged]),
             *answers,
-            Column("right", [_right(one["accuracy"]) for one in judged]),
-            Column("of ten together", [_right(one["accuracy_of_ten"]) for one in judged]),
+            Column("right", [_right(one.accuracy) for one in judged]),
+            Column("of ten together", [_right(one.accuracy_of_ten) for one in judged]),
         ],
     )
-    means = [document[key]["accuracy"] for key in ("windows_judged", "f32", "of_ten")]
     output.say(
-        f"mean over kinds, later parts: {_right(means[0])} of windows right "
-        f"({_right(means[1])} in f32), {_right(means[2])} of ten together"
+        f"mean over kinds, later parts: {_right(report.windows_judged.accuracy)} of windows right "
+        f"({_right(report.f32.accuracy)} in f32), {_right(report.of_ten.accuracy)} of ten together"
     )
 
 

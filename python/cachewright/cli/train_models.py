@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -21,11 +21,11 @@ from cachewright.spec import files_of
 from cachewright.train import (
     ICacheTraining,
     MLCacheTraining,
-    Trainings,
     checks,
     train_icache,
     train_mlcache,
 )
+from cachewright.train.reports import Errors, ModelReport, PartitionerReport, TenantReport
 from cachewright.train.store import FLOAT_SUFFIX, REPORT, SUFFIX
 
 Stack = Annotated[Path, Parameter(help="A stack file (TOML) of a timed open-loop replay.")]
@@ -139,9 +139,9 @@ def icache(
             progress=on_progress,
         )
     if lessons.json:
-        output.print_json(found.document)
+        output.print_json(found.report)
         return
-    show(found, "errors of MBP and OAP in shares of the cache, on the later part")
+    show(found.report, "errors of MBP and OAP in shares of the cache, on the later part")
     output.say(f"models: {out}; use each with `model = ...` in its [[tenant]] table (models.toml)")
 
 
@@ -196,56 +196,56 @@ def mlcache(
             progress=on_progress,
         )
     if lessons.json:
-        output.print_json(found.document)
+        output.print_json(found.report)
         return
-    show(
-        found, "errors of shares of the cache, and hits beside the most there could be, later part"
-    )
+    title = "errors of shares of the cache, and hits beside the most there could be, later part"
+    show(found.report, title)
     output.say(f"model: {out}; use it with `model = ...` in [cache]")
 
 
-def show(found: Trainings, title: str) -> None:
+def show(report: PartitionerReport, title: str) -> None:
     """Print a row per model, and what answers without a model would score."""
-    rows = [(tenant, model) for tenant in found.document["tenants"] for model in tenant["models"]]
-    counts = [tenant["windows"] for tenant, _ in rows]
+    rows = [(tenant, model) for tenant in report.tenants for model in tenant.models]
+    counts = [tenant.windows for tenant, _ in rows]
     table(
         title,
         [
-            Column("tenant", [tenant["name"] for tenant, _ in rows], numeric=False),
-            Column("seed", [str(model["seed"]) for _, model in rows]),
-            Column(
-                "windows",
-                [f"{one['train']} + {one['validation']}, {one['test']}" for one in counts],
-            ),
-            Column("epochs", [words.count(model["epochs"]) for _, model in rows]),
-            Column("MSE", [_mse(model["test"]) for _, model in rows]),
-            Column("in f32", [_mse(model["test_f32"]) for _, model in rows]),
-            Column("of last label", [_mse(one["naive"]["last_label"]) for one, _ in rows]),
-            Column("of mean label", [_mse(one["naive"]["mean_label"]) for one, _ in rows]),
-            Column("mean error", [words.percent(model["test"]["mae"]) for _, model in rows]),
+            Column("tenant", [tenant.name for tenant, _ in rows], numeric=False),
+            Column("seed", [str(model.seed) for _, model in rows]),
+            Column("windows", [f"{one.train} + {one.validation}, {one.test}" for one in counts]),
+            Column("epochs", [words.count(model.epochs) for _, model in rows]),
+            Column("MSE", [_mse(model.test) for _, model in rows]),
+            Column("in f32", [_mse(model.test_f32) for _, model in rows]),
+            Column("of last label", [_mse(one.naive.last_label) for one, _ in rows]),
+            Column("of mean label", [_mse(one.naive.mean_label) for one, _ in rows]),
+            Column("mean error", [words.percent(model.test.mae) for _, model in rows]),
             *_hits(rows),
-            Column("bytes", [words.count(model["bytes"]) for _, model in rows]),
-            Column("answer takes", [words.duration(model["inference_ns"]) for _, model in rows]),
+            Column("bytes", [words.count(model.bytes) for _, model in rows]),
+            Column("answer takes", [words.duration(model.inference_ns) for _, model in rows]),
         ],
     )
     for tenant, model in rows:
-        least = min(one["mse"] for one in tenant["naive"].values())
-        if model["test"]["mse"] > least:
+        if model.test.mse > tenant.naive.least_mse():
             output.note(
-                f"{tenant['name']}, seed {model['seed']}: further from the truth than an answer "
+                f"{tenant.name}, seed {model.seed}: further from the truth than an answer "
                 "without a model"
             )
 
 
-def _hits(rows: list[tuple[dict[str, Any], dict[str, Any]]]) -> list[Column]:
-    if any("hits" not in model["test"] for _, model in rows):
+def _hits(rows: list[tuple[TenantReport, ModelReport]]) -> list[Column]:
+    """Return columns of hits, where divisions are counted by them."""
+    if any(model.test.hits is None for _, model in rows):
         return []
     return [
-        Column("hits", [words.percent(model["test"]["hits"]) for _, model in rows]),
-        Column("of last", [words.percent(one["naive"]["last_label"]["hits"]) for one, _ in rows]),
-        Column("of equal", [words.percent(one["naive"]["equal"]["hits"]) for one, _ in rows]),
+        Column("hits", [_won(model.test) for _, model in rows]),
+        Column("of last", [_won(one.naive.last_label) for one, _ in rows]),
+        Column("of equal", [_won(one.naive.equal) for one, _ in rows]),
     ]
 
 
-def _mse(measures: dict[str, float] | None) -> str:
-    return words.NOTHING if measures is None else f"{measures['mse']:.4f}"
+def _won(measures: Errors | None) -> str:
+    return words.NOTHING if measures is None else words.percent(measures.hits)
+
+
+def _mse(measures: Errors | None) -> str:
+    return words.NOTHING if measures is None else f"{measures.mse:.4f}"

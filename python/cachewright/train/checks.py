@@ -5,7 +5,6 @@ For: refusing before anything is replayed or trained. Must never know: what a se
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from cachewright._native import SpecError
@@ -19,10 +18,9 @@ def part(name: str, found: float) -> None:
         raise SpecError(f"`{name}`: found {found}, expected more than 0 and less than 1")
 
 
-def counts(settings: object, names: Sequence[str]) -> None:
-    """Check that these settings are at least 1. Errors: `SpecError`."""
-    for name in names:
-        found = getattr(settings, name)
+def counts(**settings: int) -> None:
+    """Check that settings, by name, are at least 1. Errors: `SpecError`."""
+    for name, found in settings.items():
         if found < 1:
             raise SpecError(f"`{name}`: found {found}, expected at least 1")
 

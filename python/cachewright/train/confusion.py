@@ -8,8 +8,10 @@ counts, of several the one with the higher mean probability (RC-RNN, section 4.2
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cachewright.train.reports import Confusion
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,20 +45,19 @@ def row(kind: int, counted: Sequence[int]) -> float | None:
     return counted[kind] / total if total else None
 
 
-def summary(judged: Sequence[Mapping[str, Any]], kinds: int) -> dict[str, Any]:
-    """Return confusion tables of all volumes together, accuracy per kind and over kinds."""
-    found: dict[str, Any] = {}
-    for key in ("answers", "answers_f32", "answers_of_ten"):
-        table = [[0] * kinds for _ in range(kinds)]
-        for one in judged:
-            for answer, count in enumerate(one[key]):
-                table[one["kind"]][answer] += count
-        each = [row(kind, counted) for kind, counted in enumerate(table)]
-        known = [one for one in each if one is not None]
-        name = key.removeprefix("answers").removeprefix("_") or "windows_judged"
-        found[name] = {
-            "confusion": table,
-            "accuracy_per_kind": each,
-            "accuracy": sum(known) / len(known) if known else None,
-        }
-    return found
+def summary(judged: Sequence[tuple[int, Sequence[int]]], kinds: int) -> Confusion:
+    """Return the confusion table of volumes, and accuracy per kind and over kinds.
+
+    `judged` are the kind of each volume and how often each kind was answered.
+    """
+    table = [[0] * kinds for _ in range(kinds)]
+    for kind, counted in judged:
+        for answer, count in enumerate(counted):
+            table[kind][answer] += count
+    each = tuple(row(kind, counted) for kind, counted in enumerate(table))
+    known = [one for one in each if one is not None]
+    return Confusion(
+        confusion=tuple(tuple(counted) for counted in table),
+        accuracy_per_kind=each,
+        accuracy=sum(known) / len(known) if known else None,
+    )

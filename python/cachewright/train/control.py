@@ -7,12 +7,13 @@ request alone, no state, no labels fed back; all requests that train count alike
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cachewright._native import SpecError
 from cachewright.train.labelling import FED_BACK, NO_DURATION
 from cachewright.train.networks import EXTRA
 from cachewright.train.rc_rnn import Course, Lessons, RcRnnTraining
+from cachewright.train.reports import Control
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 ROUNDS, LEAVES = 100, 31
 
 
-def trees(lessons: Lessons, how: RcRnnTraining) -> dict[str, Any]:
+def trees(lessons: Lessons, how: RcRnnTraining) -> Control:
     """Return how often boosted trees say what the oracle does later, and what their labels hit.
 
     Errors: `SpecError` without scikit-learn, or where a network could not be trained either.
@@ -33,12 +34,12 @@ def trees(lessons: Lessons, how: RcRnnTraining) -> dict[str, Any]:
     later = slice(course.end, len(lessons.cached))
     cached = lessons.duration[later] != NO_DURATION
     lasting = said[later, 1][cached] == lessons.duration[later][cached]
-    return {
-        "cached": float(np.mean(said[later, 0] == lessons.cached[later])),
-        "duration": float(np.mean(lasting)) if len(lasting) else 0.0,
-        "says_cached": float(np.mean(said[later, 0])),
-        "hits": course.hit_ratios(said)["later"],
-    }
+    return Control(
+        cached=float(np.mean(said[later, 0] == lessons.cached[later])),
+        duration=float(np.mean(lasting)) if len(lasting) else 0.0,
+        says_cached=float(np.mean(said[later, 0])),
+        hits=course.hit_ratios(said).later,
+    )
 
 
 def _learned(lessons: Lessons, train: slice) -> NDArray[np.uint8]:

@@ -8,14 +8,15 @@ ours) so that short traces teach enough; windows of training, validation and tes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cachewright import _native, words
 from cachewright._native import SpecError
 from cachewright.demand import LEAST_GAIN, Reading, Segments, TenantSegments
+from cachewright.record import values
 from cachewright.spec import PathLike, Settings, SpecLike
 from cachewright.train import checks, cutting
 from cachewright.train.cutting import FEATURES, PARTS, Cutting, Split
@@ -23,7 +24,15 @@ from cachewright.train.judged import errors, report
 from cachewright.train.lesson import Learned, Lesson, learn_forest, learn_network
 from cachewright.train.model_file import FOREST, Normalisation
 from cachewright.train.networks import LSTM, MLP, Examples, Fitting, Network
-from cachewright.train.store import Trainings, file_name, update_name
+from cachewright.train.reports import (
+    Errors,
+    ModelReport,
+    Naive,
+    PartitionerReport,
+    TenantReport,
+    Windows,
+)
+from cachewright.train.store import PartitionerTrainings, add, file_name, float_name, update_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -99,12 +108,21 @@ class ICacheTraining:
             raise SpecError(f"`least_gain`: found {self.least_gain}, expected 0 to below 1")
         if self.gain_of not in GAINS:
             raise SpecError(f"`gain_of`: found `{self.gain_of}`, expected {', '.join(GAINS)}")
-        checks.counts(self, ("granules", "steps", "window", "seeds", "epochs", "patience", "batch"))
+        checks.counts(
+            granules=self.granules,
+            steps=self.steps,
+            window=self.window,
+            seeds=self.seeds,
+            epochs=self.epochs,
+            patience=self.patience,
+            batch=self.batch,
+        )
         if self.retrain_every < 0:
             raise SpecError(f"`retrain_every`: found {self.retrain_every}, expected 0 or more")
         if self.retrain_every and self.model == FOREST:
             raise SpecError("`retrain_every`: found a forest, expected a network to train on")
-        checks.counts(self, ("stride",) if self.stride is not None else ())
+        if self.stride is not None:
+            checks.counts(stride=self.stride)
 
     def cutting(self) -> Cutting:
         """Return how a replay becomes windows."""
@@ -129,7 +147,7 @@ def train_icache(
     begin: PathLike | None = None,
     threads: int = 0,
     progress: Progress | None = None,
-) -> Trainings:
+) -> PartitionerTrainings:
     """Train a model per tenant on the earlier part of a timed open-loop stack; judge on the rest.
 
     With `out` the files are written into that folder: `TENANT.safetensors` (and with several seeds
@@ -141,7 +159,8 @@ def train_icache(
     how.check()
     checks.folder(out)
     found = cutting.replayed(spec, settings, how.granules, how.steps, threads, progress)
-    trainings = Trainings.empty("icache", how, found)
+    files: dict[str, bytes] = {}
+    tenants = []
     for tenant in found.tenants:
         course = _Course.of(tenant, found, how)
         models = []
@@ -149,22 +168,29 @@ def train_icache(
             place = file_name(tenant.name, seed, how.seeds)
             note = (f"training {tenant.name}, seed {seed}", progress) if progress else None
             learned = course.learn(seed, _begin(begin, place, how), note)
-            trainings.add(place, learned)
+            add(files, place, learned)
             updates = []
             every = _updates(tenant, found, how, seed, learned, note)
             for number, update in enumerate(every, 1):
                 updates.append(update_name(place, number))
-                trainings.add(updates[-1], update)
-            about = {"seed": seed, "file": place, **course.judge(learned)}
-            models.append(about | ({"updates": updates} if how.retrain_every else {}))
-        trainings.document["tenants"].append({**course.about(), "models": models})
+                add(files, updates[-1], update)
+            models.append(course.judge(learned, seed, place, updates))
+        tenants.append(course.report(models))
+    report = PartitionerReport(
+        scheme="icache",
+        interval_ns=found.interval_ns,
+        step_ns=found.step_ns,
+        settings=asdict(how),
+        tenants=tuple(tenants),
+    )
+    trainings = PartitionerTrainings(files, report)
     if out is not None:
         trainings.write(Path(out))
         trainings.write_tables(Path(out))
     return trainings
 
 
-def judged_icache(content: bytes, found: Segments, how: ICacheTraining) -> dict[str, float]:
+def judged_icache(content: bytes, found: Segments, how: ICacheTraining) -> Errors:
     """Return the errors of a model on the judged part of a workload that did not train it.
 
     `found` holds that workload alone, cut as `how` says. Errors: `SpecError` for more tenants.
@@ -184,8 +210,8 @@ class _Course:
     split: Split
     lesson: Lesson
     test: Examples
-    naive: Mapping[str, NDArray[np.float32]]
-    """Labels of the windows that judge as guesses without a model give them."""
+    last: NDArray[np.float32]
+    """For each window that judges the label of the interval before."""
 
     @staticmethod
     def of(
@@ -225,9 +251,7 @@ class _Course:
             notes,
         )
         before = np.maximum(split.test - how.steps, 0)
-        mean = np.tile(train.targets.mean(axis=0), (len(split.test), 1))
-        naive = {"last_label": label(before), "mean_label": mean}
-        return _Course(tenant, how, split, lesson, examples(split.test), naive)
+        return _Course(tenant, how, split, lesson, examples(split.test), label(before))
 
     def learn(self, seed: int, begin: bytes | None, note: tuple[str, Progress] | None) -> Learned:
         how = self.how
@@ -237,19 +261,34 @@ class _Course:
         fitting = Fitting(how.epochs, how.patience, how.batch, how.rate, seed)
         return learn_network(self.lesson, network, fitting, begin, note)
 
-    def judge(self, learned: Learned) -> dict[str, Any]:
+    def judge(self, learned: Learned, seed: int, file: str, updates: list[str]) -> ModelReport:
         """Return errors on what was never seen, size and time of a model."""
 
-        def judged(content: bytes, examples: Examples) -> dict[str, float]:
+        def judged(content: bytes, examples: Examples) -> Errors:
             return errors(_native.Model(content).outputs(examples.inputs), examples.targets)
 
-        return report(learned, self.lesson.validation, self.test, judged)
+        validation = self.lesson.validation
+        found = report(learned, validation, self.test, judged, seed=seed, file=file)
+        if not self.how.retrain_every:
+            return found
+        return ModelReport(**values(found), updates=tuple(updates))
 
-    def about(self) -> dict[str, Any]:
-        """Return what all seeds share."""
-        windows = {part: len(getattr(self.split, part)) for part in ("train", "validation", "test")}
-        naive = {name: errors(said, self.test.targets) for name, said in self.naive.items()}
-        return {"name": self.tenant.name, "windows": windows, "naive": naive}
+    def report(self, models: list[ModelReport]) -> TenantReport:
+        """Return what all seeds share, and the models."""
+        import numpy as np
+
+        targets = self.test.targets
+        mean = np.tile(self.lesson.train.targets.mean(axis=0), (len(targets), 1))
+        return TenantReport(
+            name=self.tenant.name,
+            windows=Windows(
+                train=len(self.split.train),
+                validation=len(self.split.validation),
+                test=len(self.split.test),
+            ),
+            naive=Naive(last_label=errors(self.last, targets), mean_label=errors(mean, targets)),
+            models=tuple(models),
+        )
 
 
 def _updates(
@@ -292,7 +331,7 @@ def _begin(folder: PathLike | None, place: str, how: ICacheTraining) -> bytes | 
         return None
     if how.model == FOREST:
         raise SpecError("`begin`: found a folder, expected none for a forest (it is grown anew)")
-    path = Path(folder) / Trainings.float_name(place)
+    path = Path(folder) / float_name(place)
     try:
         return path.read_bytes()
     except OSError as error:

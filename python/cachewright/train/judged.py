@@ -6,12 +6,13 @@ in the targets' unit; the model runs as it will run.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cachewright import _native
+from cachewright.train.model_file import described
+from cachewright.train.reports import Errors, ModelReport
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
 ROUNDS = 5
 
 
-def errors(found: NDArray[np.float32], expected: NDArray[np.float32]) -> dict[str, float]:
+def errors(found: NDArray[np.float32], expected: NDArray[np.float32]) -> Errors:
     """Return mean squared and mean absolute error."""
     import numpy as np
 
     apart = found.astype(np.float64) - expected
-    return {"mse": float(np.mean(apart**2)), "mae": float(np.mean(np.abs(apart)))}
+    return Errors(mse=float(np.mean(apart**2)), mae=float(np.mean(np.abs(apart))))
 
 
 def inference_ns(content: bytes, sequences: NDArray[np.float32]) -> float:
@@ -45,19 +46,24 @@ def report(
     learned: Learned,
     validation: Examples,
     test: Examples,
-    judged: Callable[[bytes, Examples], dict[str, float]],
-) -> dict[str, Any]:
+    judged: Callable[[bytes, Examples], Errors],
+    *,
+    seed: int,
+    file: str,
+) -> ModelReport:
     """Return a model's kind, size, errors as `judged` finds them, and the time of an answer."""
-    about = json.loads(_native.Model(learned.file).describe())
-    return {
-        "kind": about["kind"],
-        "int8": about["int8"],
-        "bytes": len(learned.file),
-        "weight_bytes": about["weight_bytes"],
-        "epochs": learned.epochs,
-        "best_epoch": learned.best_epoch,
-        "validation": judged(learned.file, validation),
-        "test": judged(learned.file, test),
-        "test_f32": judged(learned.float_file, test) if learned.float_file else None,
-        "inference_ns": inference_ns(learned.file, test.inputs),
-    }
+    about = described(learned.file)
+    return ModelReport(
+        seed=seed,
+        file=file,
+        kind=about.kind,
+        int8=about.int8,
+        bytes=len(learned.file),
+        weight_bytes=about.weight_bytes,
+        epochs=learned.epochs,
+        best_epoch=learned.best_epoch,
+        validation=judged(learned.file, validation),
+        test=judged(learned.file, test),
+        test_f32=judged(learned.float_file, test) if learned.float_file else None,
+        inference_ns=inference_ns(learned.file, test.inputs),
+    )

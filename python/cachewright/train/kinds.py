@@ -13,17 +13,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from cachewright import _native, words
 from cachewright._native import SpecError
+from cachewright.record import values
 from cachewright.source import PathLike, TraceLike, opened
 from cachewright.train import checks, confusion
 from cachewright.train.judged import inference_ns
 from cachewright.train.lesson import Learned, Lesson, learn_network
-from cachewright.train.model_file import Normalisation
+from cachewright.train.model_file import Normalisation, described
 from cachewright.train.networks import LSTM, MLP, SHARES, Examples, Fitting, Network
-from cachewright.train.store import SUFFIX, Trainings
+from cachewright.train.reports import JudgedVolume, KindsReport, KindWindows, WatchedAccuracy
+from cachewright.train.store import FLOAT_SUFFIX, SUFFIX, KindsTrainings, add
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,8 +38,6 @@ RECURRENT = "rc-rnn"
 """The characterizer whose windows are read request by request unless another network is asked."""
 
 ADDRESS = "address"
-LABELLING, EVALUATION = "labelling", "evaluation"
-"""Windows that train and windows that judge, as figure 7 of the paper names them."""
 
 WATCHED = 200
 """Windows of a volume at most by which the curve of evaluation is drawn."""
@@ -82,7 +82,14 @@ class KindsTraining:
         if self.network not in (None, LSTM, MLP):
             raise SpecError(f"`network`: found `{self.network}`, expected {LSTM} or {MLP}")
         checks.part("share", self.share)
-        checks.counts(self, ("units", "window", "most", "epochs", "patience", "batch"))
+        checks.counts(
+            units=self.units,
+            window=self.window,
+            most=self.most,
+            epochs=self.epochs,
+            patience=self.patience,
+            batch=self.batch,
+        )
 
     def kind_of_network(self) -> str:
         """Return lstm or mlp."""
@@ -161,7 +168,7 @@ def train_kinds(
     *,
     judge: Traces | None = None,
     progress: Progress | None = None,
-) -> Trainings:
+) -> KindsTrainings:
     """Train a model that tells the kinds of these traces apart; judge it on their later parts.
 
     `traces` are traces by kind, `judge` others that only judge, whole. With `out` the model file is
@@ -178,13 +185,13 @@ def train_kinds(
     if out is not None:
         path = Path(out)
         path.parent.mkdir(parents=True, exist_ok=True)
-        (place,) = (name for name in trained.files if not name.endswith(".f32" + SUFFIX))
+        (place,) = (name for name in trained.files if not name.endswith(FLOAT_SUFFIX))
         files = {
             name.replace(place.removesuffix(SUFFIX), path.stem): content
             for name, content in trained.files.items()
         }
-        trained.document["file"] = path.name
-        trained = Trainings(files, trained.document)
+        report = KindsReport(**values(trained.report), file=path.name)
+        trained = KindsTrainings(files, report)
         trained.write(path.parent, f"{path.stem}.json")
     return trained
 
@@ -195,7 +202,7 @@ def train_on(
     kinds: Sequence[str],
     how: KindsTraining,
     progress: Progress | None = None,
-) -> Trainings:
+) -> KindsTrainings:
     """Train and judge on windows that are there already."""
     names = _native.characterizer_features(how.by)
     course = _Course.of(volumes, kinds, names, how)
@@ -208,23 +215,28 @@ def train_on(
         for volume, begin in zip(volumes, course.begins, strict=True)
     ]
     judged += [course.judge(learned, volume, volume.windows, "whole") for volume in others]
-    document = {
-        "scheme": how.by,
-        "network": network.kind,
-        "kinds": list(kinds),
-        "settings": {**asdict(how), "without": list(how.without)},
-        "windows": course.counts(),
-        "bytes": len(learned.file),
-        "epochs": learned.epochs,
-        "best_epoch": learned.best_epoch,
-        "curve": list(learned.curve),
-        "inference_ns": inference_ns(learned.file, course.lesson.validation.inputs),
-        "judged": judged,
-        **confusion.summary(judged[: len(volumes)], len(kinds)),
-    }
-    trainings = Trainings({}, document)
-    trainings.add(f"{how.by}{SUFFIX}", learned)
-    return trainings
+    later, count = judged[: len(volumes)], len(kinds)
+    report = KindsReport(
+        scheme=how.by,
+        network=network.kind,
+        kinds=tuple(kinds),
+        settings={**asdict(how), "without": list(how.without)},
+        windows=course.counts(),
+        bytes=len(learned.file),
+        epochs=learned.epochs,
+        best_epoch=learned.best_epoch,
+        curve=tuple(
+            WatchedAccuracy(labelling=taught, evaluation=unseen) for taught, unseen in learned.curve
+        ),
+        inference_ns=inference_ns(learned.file, course.lesson.validation.inputs),
+        judged=tuple(judged),
+        windows_judged=confusion.summary([(one.kind, one.answers) for one in later], count),
+        f32=confusion.summary([(one.kind, one.answers_f32) for one in later], count),
+        of_ten=confusion.summary([(one.kind, one.answers_of_ten) for one in later], count),
+    )
+    files: dict[str, bytes] = {}
+    add(files, f"{how.by}{SUFFIX}", learned)
+    return KindsTrainings(files, report)
 
 
 def answers(content: bytes, windows: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -232,7 +244,7 @@ def answers(content: bytes, windows: NDArray[np.float32]) -> NDArray[np.float32]
     import numpy as np
 
     model = _native.Model(content)
-    rows = windows if '"lstm"' in model.describe() else _means(windows)
+    rows = windows if described(content).kind == LSTM else _means(windows)
     outputs = model.outputs(np.ascontiguousarray(rows)).astype(np.float64)
     raised = np.exp(outputs - outputs.max(axis=1, keepdims=True))
     return np.asarray(raised / raised.sum(axis=1, keepdims=True), dtype=np.float32)
@@ -305,38 +317,45 @@ class _Course:
         rows = taught.inputs.reshape(-1, taught.inputs.shape[2])
         normalisation = Normalisation.of(rows)
         stopping = examples([validation for _, validation in chosen])
-        watched = {LABELLING: taught, EVALUATION: examples(later)}
+        watched = (taught, examples(later))
         lesson = Lesson(names, taught, stopping, normalisation, used, HEAD, notes, watched)
         sizes = [(len(train), len(validation)) for train, validation in chosen]
         return _Course(kinds, lesson, begins, sizes, volumes)
 
     def judge(
         self, learned: Learned, volume: Volume, windows: NDArray[np.float32], part: str
-    ) -> dict[str, Any]:
+    ) -> JudgedVolume:
         """Return how often each kind was answered for windows of a volume."""
         shares = answers(learned.file, windows)
         plain = answers(learned.float_file or learned.file, windows)
         count = len(self.kinds)
         tens = confusion.counts(confusion.majorities(shares), count)
         found = confusion.counts(shares.argmax(axis=1), count)
-        return {
-            "name": volume.name,
-            "part": part,
-            "kind": volume.kind,
-            "windows": len(windows),
-            "answers": found,
-            "answers_f32": confusion.counts(plain.argmax(axis=1), count),
-            "answers_of_ten": tens,
-            "accuracy": confusion.row(volume.kind, found),
-            "accuracy_of_ten": confusion.row(volume.kind, tens),
-        }
+        return JudgedVolume(
+            name=volume.name,
+            part=part,
+            kind=volume.kind,
+            windows=len(windows),
+            answers=tuple(found),
+            answers_f32=tuple(confusion.counts(plain.argmax(axis=1), count)),
+            answers_of_ten=tuple(tens),
+            accuracy=confusion.row(volume.kind, found),
+            accuracy_of_ten=confusion.row(volume.kind, tens),
+        )
 
-    def counts(self) -> dict[str, dict[str, int]]:
+    def counts(self) -> dict[str, KindWindows]:
         """Return windows that train and validate, per kind."""
-        found = {kind: {"train": 0, "validation": 0} for kind in self.kinds}
-        for volume, (train, validation) in zip(self.volumes, self.learned_windows, strict=True):
-            found[self.kinds[volume.kind]]["train"] += train
-            found[self.kinds[volume.kind]]["validation"] += validation
+        found = {}
+        for number, kind in enumerate(self.kinds):
+            own = [
+                sizes
+                for volume, sizes in zip(self.volumes, self.learned_windows, strict=True)
+                if volume.kind == number
+            ]
+            found[kind] = KindWindows(
+                train=sum(train for train, _ in own),
+                validation=sum(validation for _, validation in own),
+            )
         return found
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from cachewright._native import RunError
 from cachewright.train.model_file import GATES
 from cachewright.train.networks import CLIP, LSTM, Weights, lstm_layers
+from cachewright.train.reports import Epoch
 
 if TYPE_CHECKING:
     import jax
@@ -25,8 +26,11 @@ if TYPE_CHECKING:
 
     from cachewright.types import Progress
 
-HEADS: Mapping[str, int] = {"cached": 2, "duration": 3}
-"""Labels of a step and how many classes each has."""
+CACHED, DURATIONS = 2, 3
+"""How many classes each label of a step has."""
+
+HEADS: Mapping[str, int] = {"cached": CACHED, "duration": DURATIONS}
+"""The labels of a step by the names of the heads that say them."""
 
 NO_DURATION = 3
 """The duration of a step that has none."""
@@ -107,13 +111,13 @@ class Schedule:
     keep: str = LEAST_LOSS
     """The epoch that is kept: with the least loss, with the highest score, or the last."""
 
-    def judged(self, epoch: int, found: Mapping[str, float]) -> float:
+    def judged(self, epoch: int, found: Epoch) -> float:
         """Return a number that is less for a better epoch."""
         if self.keep == LAST:
             return -float(epoch)
-        if self.keep == BEST_SCORE and "score" in found:
-            return -found["score"]
-        return found["loss"]
+        if self.keep == BEST_SCORE and found.score is not None:
+            return -found.score
+        return found.loss
 
     def own_in(self, epoch: int) -> float:
         """Return the share told its own labels in an epoch, the first being 0."""
@@ -129,8 +133,7 @@ class Fitted:
     best_epoch: int
     updates: int
     validation_loss: float
-    curve: list[dict[str, float]] = field(default_factory=list)
-    """What was found after each epoch: `updates` so far, `loss` of validation, `score`."""
+    curve: list[Epoch] = field(default_factory=list)
 
 
 def fit(
@@ -159,7 +162,7 @@ def fit(
         memory = machine.start(weights)
         key = jax.random.key(schedule.seed)
         best, best_loss, least, best_epoch, epoch, updates = weights, 0.0, float("inf"), 0, 0, 0
-        curve: list[dict[str, float]] = []
+        curve: list[Epoch] = []
         rate = np.float32(schedule.rate)
         while epoch < schedule.epochs and epoch - best_epoch < schedule.patience:
             length = min(schedule.updates, lanes.windows())
@@ -173,9 +176,10 @@ def fit(
                 )
             epoch, updates = epoch + 1, updates + length
             loss = _judged(machine, weights, shape, judges, counts)
-            found = {"updates": updates, "loss": loss}
+            found = Epoch(updates=updates, loss=loss)
             if score is not None:
-                found["score"] = score({key: np.asarray(one) for key, one in weights.items()})
+                arrays = {key: np.asarray(one) for key, one in weights.items()}
+                found = Epoch(updates=updates, loss=loss, score=score(arrays))
             curve.append(found)
             judged = schedule.judged(epoch, found)
             if judged < least:
@@ -242,7 +246,7 @@ def weights_of_classes(
         return np.asarray(found / max((found * share).sum(), 1e-9), dtype=np.float32)
 
     durations = steps.duration[steps.duration != NO_DURATION]
-    return of(steps.cached, HEADS["cached"]), of(durations, HEADS["duration"])
+    return of(steps.cached, CACHED), of(durations, DURATIONS)
 
 
 def _judged(
@@ -304,7 +308,7 @@ def _machine(layers: int) -> _Machine:
         """Return inputs that are told the network's own labels at a share `own` of steps."""
         (said, lasts), _ = _forward(weights, inputs, state)
         cached = (said[..., 1] > said[..., 0]).astype(inputs.dtype)
-        lasting = cached * (jnp.argmax(lasts, axis=-1) + 1) / HEADS["duration"]
+        lasting = cached * (jnp.argmax(lasts, axis=-1) + 1) / DURATIONS
         labels = jnp.stack([cached, lasting], axis=-1)[:-1]
         chosen = jax.random.uniform(key, labels.shape[:2])[..., None] < own
         labels = jnp.where(chosen, labels, inputs[1:, :, -FED_BACK:])

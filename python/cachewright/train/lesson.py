@@ -7,7 +7,6 @@ from. A forest comes from scikit-learn (extra `train`) and looks at features as 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 from cachewright import _native
 from cachewright._native import SpecError
 from cachewright.train import networks, trees
-from cachewright.train.model_file import FOREST, Normalisation, model_file
+from cachewright.train.model_file import FOREST, Normalisation, described, model_file
 from cachewright.train.networks import EXTRA, LSTM, Examples, Fitting, Network
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ class Lesson:
 
     head: str
     notes: Mapping[str, str] = field(default_factory=dict)
-    watched: Mapping[str, Examples] = field(default_factory=dict)
+    watched: Sequence[Examples] = ()
     """Parts whose accuracy is written down while the network learns; it decides nothing."""
 
     def normal(self, examples: Examples, kind: str) -> Examples:
@@ -65,8 +64,8 @@ class Learned:
 
     epochs: int | None
     best_epoch: int | None
-    curve: tuple[dict[str, float], ...] = ()
-    """Accuracy on the parts of `Lesson.watched` after each epoch."""
+    curve: tuple[tuple[float, ...], ...] = ()
+    """Accuracy on each part of `Lesson.watched` after each epoch."""
 
 
 def learn_network(
@@ -90,7 +89,7 @@ def learn_network(
         lesson = replace(lesson, normalisation=normalisation)
     train = lesson.normal(lesson.train, network.kind)
     judges = lesson.normal(lesson.validation, network.kind)
-    watched = {key: lesson.normal(one, network.kind) for key, one in lesson.watched.items()}
+    watched = [lesson.normal(one, network.kind) for one in lesson.watched]
     fitted = networks.fit(network, train, judges, fitting, weights, note, watched)
     first = "weight_ih_l0" if network.kind == LSTM else "hidden.0.weight"
     found = {**fitted.weights, first: fitted.weights[first] * lesson.used}
@@ -120,21 +119,22 @@ def _begin(
     import numpy as np
 
     model = _native.Model(content)
-    about = json.loads(model.describe())
-    found = (about["kind"], tuple(about["hidden"]), about["features"], about["int8"])
-    expected = (network.kind, network.hidden, list(lesson.names), False)
-    for what, one, other in zip(
-        ("kind", "hidden", "features", "int8"), found, expected, strict=True
+    about = described(content)
+    for what, found, expected in (
+        ("kind", about.kind, network.kind),
+        ("hidden", about.hidden, network.hidden),
+        ("features", list(about.features), list(lesson.names)),
+        ("int8", about.int8, False),
     ):
-        if one != other:
-            raise SpecError(f"model to go on from: found {what} {one}, expected {other}")
+        if found != expected:
+            raise SpecError(f"model to go on from: found {what} {found}, expected {expected}")
     for key in ("granules", "window_steps", "tenants", "switched_off"):
-        one, other = about["notes"].get(key), lesson.notes.get(key)
+        one, other = about.notes.get(key), lesson.notes.get(key)
         if one != other:
             raise SpecError(f"model to go on from: found note `{key}` {one}, expected {other}")
-    normal = about["normalisation"]
+    normal = about.normalisation
     normalisation = Normalisation(
-        np.array(normal["mean"], np.float32), np.array(normal["deviation"], np.float32)
+        np.array(normal.mean, np.float32), np.array(normal.deviation, np.float32)
     )
     return model.weights(), normalisation
 

@@ -11,9 +11,9 @@ says the validation part best is kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cachewright import _native
 from cachewright.demand import Segments
@@ -24,7 +24,15 @@ from cachewright.train.judged import errors, report
 from cachewright.train.lesson import Learned, Lesson, learn_network
 from cachewright.train.model_file import Normalisation
 from cachewright.train.networks import MLP, SHARES, Examples, Fitting, Network
-from cachewright.train.store import SUFFIX, Trainings
+from cachewright.train.reports import (
+    Errors,
+    ModelReport,
+    Naive,
+    PartitionerReport,
+    TenantReport,
+    Windows,
+)
+from cachewright.train.store import SUFFIX, PartitionerTrainings, add
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,7 +61,7 @@ class MLCacheTraining:
     def check(self) -> None:
         """Check settings. Errors: `SpecError`."""
         checks.part("share", self.share)
-        checks.counts(self, ("granules", "epochs", "batch"))
+        checks.counts(granules=self.granules, epochs=self.epochs, batch=self.batch)
 
 
 def best_division(hits: NDArray[np.int64]) -> list[int]:
@@ -99,7 +107,7 @@ def train_mlcache(
     settings: Settings | None = None,
     threads: int = 0,
     progress: Progress | None = None,
-) -> Trainings:
+) -> PartitionerTrainings:
     """Train one model for all tenants on the earlier part of a timed open-loop stack.
 
     The rest judges. With `out` the model is written to that file (`NAME.safetensors`), in f32 and
@@ -114,13 +122,19 @@ def train_mlcache(
     fitting = Fitting(how.epochs, how.epochs, how.batch, how.rate, how.seed)
     learned = learn_network(course.lesson, NETWORK, fitting, note=note)
     place = Path(out).name if out is not None else f"mlcache{SUFFIX}"
-    trainings = Trainings.empty("mlcache", how, found)
-    trainings.add(place, learned)
-    models = [{"seed": how.seed, "file": place, **course.judge(learned)}]
-    trainings.document["tenants"].append({**course.about(), "models": models})
+    files: dict[str, bytes] = {}
+    add(files, place, learned)
+    about = PartitionerReport(
+        scheme="mlcache",
+        interval_ns=found.interval_ns,
+        step_ns=found.step_ns,
+        settings=asdict(how),
+        tenants=(course.report(course.judge(learned, how.seed, place)),),
+    )
+    trainings = PartitionerTrainings(files, about)
     if out is not None:
-        report = Path(out).name.removesuffix(SUFFIX) + ".training.json"
-        trainings.write(Path(out).parent, report)
+        beside = Path(out).name.removesuffix(SUFFIX) + ".training.json"
+        trainings.write(Path(out).parent, beside)
     return trainings
 
 
@@ -173,36 +187,42 @@ class _Course:
         )
         return _Course(names, lesson, examples(split.test), hits[split.test], best[split.test - 1])
 
-    def judge(self, learned: Learned) -> dict[str, Any]:
+    def judge(self, learned: Learned, seed: int, file: str) -> ModelReport:
         """Return errors and hits on what was never seen, size and time of the model."""
 
-        def judged(content: bytes, examples: Examples) -> dict[str, float]:
+        def judged(content: bytes, examples: Examples) -> Errors:
             shares = _softmax(_native.Model(content).outputs(examples.inputs))
-            found = errors(shares, examples.targets)
-            return {**found, "hits": self._hits(shares)} if examples is self.test else found
+            return (
+                self._worth(shares) if examples is self.test else errors(shares, examples.targets)
+            )
 
-        return report(learned, self.lesson.validation, self.test, judged)
+        return report(learned, self.lesson.validation, self.test, judged, seed=seed, file=file)
 
-    def about(self) -> dict[str, Any]:
-        """Return windows, and what divisions that need no model would have been worth."""
+    def report(self, model: ModelReport) -> TenantReport:
+        """Return windows, what divisions without a model would have been worth, and the model."""
         import numpy as np
 
         count = len(self.test.targets)
-        naive = {
-            "last_label": self.last,
-            "mean_label": np.tile(self.lesson.train.targets.mean(axis=0), (count, 1)),
-            "equal": np.full_like(self.last, 1 / len(self.names)),
-        }
-        windows = {
-            "train": len(self.lesson.train.targets),
-            "validation": len(self.lesson.validation.targets),
-            "test": count,
-        }
-        judged = {
-            name: {**errors(said, self.test.targets), "hits": self._hits(said)}
-            for name, said in naive.items()
-        }
-        return {"name": " + ".join(self.names), "windows": windows, "naive": judged}
+        mean = np.tile(self.lesson.train.targets.mean(axis=0), (count, 1))
+        return TenantReport(
+            name=" + ".join(self.names),
+            windows=Windows(
+                train=len(self.lesson.train.targets),
+                validation=len(self.lesson.validation.targets),
+                test=count,
+            ),
+            naive=Naive(
+                last_label=self._worth(self.last),
+                mean_label=self._worth(mean),
+                equal=self._worth(np.full_like(self.last, 1 / len(self.names))),
+            ),
+            models=(model,),
+        )
+
+    def _worth(self, shares: NDArray[np.float32]) -> Errors:
+        """Return the errors and hits of divisions of the intervals that judge."""
+        found = errors(shares, self.test.targets)
+        return Errors(mse=found.mse, mae=found.mae, hits=self._hits(shares))
 
     def _hits(self, shares: NDArray[np.float32]) -> float:
         """Return the hits of these divisions, a granule cut in proportion, as a part of the best.

@@ -1,19 +1,23 @@
-"""Writing models as model files, whatever framework trained them.
+"""Models as model files, whatever framework trained them.
 
-For: weights by PyTorch's names, or trees as flat arrays, in; bytes out. Must never know: how they
-were found. Layout: docs/model-file.md (safetensors; little-endian; the same model gives the same
-bytes).
+For: weights by PyTorch's names, or trees as flat arrays, in; bytes out; what a file says of its
+model. Must never know: how weights were found. Layout: docs/model-file.md (safetensors;
+little-endian; the same model gives the same bytes).
 """
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from cachewright import _native
 from cachewright._native import SpecError
+from cachewright.answers import ModelDescription
+from cachewright.load import load, table
+from cachewright.record import Record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +29,38 @@ FOREST = "forest"
 GATES = {"gru": 3, "lstm": 4}
 WHOLE = ("tree.nodes", "node.feature")
 """Tensors of whole numbers."""
+
+Tensors: TypeAlias = "Mapping[str, NDArray[np.float32] | NDArray[np.int32]]"
+
+
+class Head(Record):
+    """A head of a network, or the outputs of a forest."""
+
+    name: str
+    outputs: int
+
+
+class Forest(Record):
+    """The shape of a forest."""
+
+    trees: int
+    # Nodes of all trees.
+    nodes: int
+    # `mean` or `sum`.
+    combine: str
+
+
+class Architecture(Record):
+    """The shape of a model, as its file has it."""
+
+    kind: str
+    # Numbers per step that go in.
+    inputs: int
+    # Units of each layer, the first layer first.
+    hidden: tuple[int, ...]
+    heads: tuple[Head, ...]
+    # Absent for other kinds.
+    forest: Forest | None = None
 
 
 @dataclass(frozen=True)
@@ -63,8 +99,13 @@ class Normalisation:
         return np.asarray((features - self.mean) * (one / self.deviation), dtype=np.float32)
 
 
+def described(content: bytes) -> ModelDescription:
+    """Return what a model file holds. Errors: `SpecError` for other bytes."""
+    return load(ModelDescription, json.loads(_native.Model(content).describe()))
+
+
 def model_file(
-    weights: Mapping[str, NDArray[np.float32] | NDArray[np.int32]],
+    weights: Tensors,
     features: Sequence[str],
     test_inputs: NDArray[np.float32],
     test_outputs: NDArray[np.float32],
@@ -89,7 +130,7 @@ def model_file(
     _check(weights, _expected(architecture))
     description = {
         "version": VERSION,
-        "architecture": architecture,
+        "architecture": table(architecture),
         "features": list(features),
         "normalisation": {
             "mean": normalisation.mean.tolist(),
@@ -118,27 +159,23 @@ def model_file(
 
 
 def _architecture(
-    weights: Mapping[str, Any], kind: str, inputs: int, heads: Sequence[str], combine: str
-) -> dict[str, Any]:
+    weights: Tensors, kind: str, inputs: int, heads: Sequence[str], combine: str
+) -> Architecture:
     """Return what the weights say of themselves; 1 where one that would say it is missing."""
 
     def width(name: str) -> int:
         return int(weights[name].shape[-1]) if name in weights else 1
 
-    outputs = {head: width("base" if kind == FOREST else f"{head}.bias") for head in heads}
-    found = {
-        "kind": kind,
-        "inputs": inputs,
-        "hidden": _hidden(weights, kind, width),
-        "heads": [{"name": name, "outputs": count} for name, count in outputs.items()],
-    }
+    hidden = tuple(_hidden(weights, kind, width))
     if kind == FOREST:
-        trees, nodes = width("tree.nodes"), width("node.feature")
-        found["forest"] = {"trees": trees, "nodes": nodes, "combine": combine}
-    return found
+        forest = Forest(trees=width("tree.nodes"), nodes=width("node.feature"), combine=combine)
+        outputs = tuple(Head(name=head, outputs=width("base")) for head in heads)
+        return Architecture(kind=kind, inputs=inputs, hidden=hidden, heads=outputs, forest=forest)
+    outputs = tuple(Head(name=head, outputs=width(f"{head}.bias")) for head in heads)
+    return Architecture(kind=kind, inputs=inputs, hidden=hidden, heads=outputs)
 
 
-def _hidden(weights: Mapping[str, Any], kind: str, width: Any) -> list[int]:
+def _hidden(weights: Tensors, kind: str, width: Callable[[str], int]) -> list[int]:
     """Return the units of each layer, at least of one layer where the kind has layers."""
     if kind in GATES:
         layers = sum(name.startswith("weight_hh_l") for name in weights)
@@ -149,12 +186,12 @@ def _hidden(weights: Mapping[str, Any], kind: str, width: Any) -> list[int]:
     return []
 
 
-def _expected(architecture: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+def _expected(architecture: Architecture) -> dict[str, tuple[int, ...]]:
     """Return the tensors that an architecture has, by name with their shapes."""
-    kind, before = architecture["kind"], architecture["inputs"]
-    if kind == FOREST:
-        trees, nodes = architecture["forest"]["trees"], architecture["forest"]["nodes"]
-        outputs = architecture["heads"][0]["outputs"]
+    kind, before = architecture.kind, architecture.inputs
+    if architecture.forest is not None:
+        trees, nodes = architecture.forest.trees, architecture.forest.nodes
+        outputs = architecture.heads[0].outputs
         return {
             "tree.nodes": (trees,),
             "node.feature": (nodes,),
@@ -163,7 +200,7 @@ def _expected(architecture: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
             "base": (outputs,),
         }
     expected: dict[str, tuple[int, ...]] = {}
-    for layer, units in enumerate(architecture["hidden"]):
+    for layer, units in enumerate(architecture.hidden):
         if kind in GATES:
             rows = GATES[kind] * units
             expected[f"weight_ih_l{layer}"] = (rows, before)
@@ -173,13 +210,13 @@ def _expected(architecture: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
             expected[f"hidden.{layer}.weight"] = (units, before)
             expected[f"hidden.{layer}.bias"] = (units,)
         before = units
-    for head in architecture["heads"]:
-        expected[f"{head['name']}.weight"] = (head["outputs"], before)
-        expected[f"{head['name']}.bias"] = (head["outputs"],)
+    for head in architecture.heads:
+        expected[f"{head.name}.weight"] = (head.outputs, before)
+        expected[f"{head.name}.bias"] = (head.outputs,)
     return expected
 
 
-def _check(weights: Mapping[str, Any], expected: Mapping[str, tuple[int, ...]]) -> None:
+def _check(weights: Tensors, expected: Mapping[str, tuple[int, ...]]) -> None:
     names = ", ".join(expected)
     for name in weights:
         if name not in expected:

@@ -9,7 +9,7 @@ uniform within 1/sqrt(inputs of the layer) as PyTorch's, biases of the head at t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -103,7 +103,7 @@ class Fitted:
     """Of the last epoch, while it learned."""
 
     validation_loss: float
-    curve: list[dict[str, float]] = field(default_factory=list)
+    curve: list[tuple[float, ...]] = field(default_factory=list)
     """After each epoch the share of each watched part whose largest output is the target's."""
 
 
@@ -125,7 +125,7 @@ def fit(
     fitting: Fitting,
     begin: Weights | None = None,
     note: tuple[str, Progress] | None = None,
-    watched: Mapping[str, Examples] | None = None,
+    watched: Sequence[Examples] = (),
 ) -> Fitted:
     """Learn from examples until the loss of `validation` has not fallen for `patience` epochs.
 
@@ -143,7 +143,7 @@ def fit(
         memory = machine.start(weights)
         rate = np.float32(fitting.rate)
         best, least, best_epoch, epoch, loss = weights, float("inf"), 0, 0, 0.0
-        curve: list[dict[str, float]] = []
+        curve: list[tuple[float, ...]] = []
         while epoch < fitting.epochs and epoch - best_epoch < fitting.patience:
             losses = []
             for chosen, counts in _batches(rng.permutation(len(train.inputs)), fitting.batch):
@@ -156,8 +156,7 @@ def fit(
             if judged < least:
                 best, least, best_epoch = weights, judged, epoch
             if watched:
-                parts = watched.items()
-                curve.append({key: _right(machine, weights, one) for key, one in parts})
+                curve.append(tuple(_right(machine, weights, one) for one in watched))
             if note is not None and note[1](note[0], epoch, fitting.epochs) is False:
                 raise RunError("cancelled by the progress call-back")
         kept = {name: np.asarray(value) for name, value in best.items()}

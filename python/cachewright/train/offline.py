@@ -9,9 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cachewright import _native, targets
+from cachewright.answers import Prediction, TrainAnswer
+from cachewright.load import load, table
 from cachewright.spec import PathLike, Settings, Stack, StackOrTrace, pairs, stack_of
 from cachewright.train import checks
 from cachewright.train.by_name import NATIVE, hand_out
@@ -27,23 +30,28 @@ ANY_CAPACITY = "100%wss"
 class Trained:
     """A model file and how well it does.
 
-    `document` says what was trained; `measures` are accuracy and so on by name, the later part of
-    the trace first.
+    `answer` says what was trained, by attributes (docs/result.md); `measures` are accuracy and so
+    on by name, the later part of the trace first.
     """
 
     model: bytes
-    document: dict[str, Any]
+    answer: TrainAnswer
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """What was trained as JSON values."""
+        return table(self.answer)
 
     @property
     def threshold(self) -> int:
         """Lifetimes up to this, in page writes, are short."""
-        return int(self.document["threshold"])
+        return self.answer.threshold
 
     @property
-    def measures(self) -> list[tuple[str, dict[str, float] | None]]:
+    def measures(self) -> list[tuple[str, Prediction | None]]:
         """Names with predictions, accuracy, precision, recall, f1 and majority (None of none)."""
-        later = (f"{self.document['name']}, later part", self.document["held_out"])
-        return [later, *((one["name"], one["measures"]) for one in self.document["judged"])]
+        later = (f"{self.answer.name}, later part", self.answer.held_out)
+        return [later, *((one.name, one.measures) for one in self.answer.judged)]
 
 
 def train_shiro(
@@ -83,7 +91,7 @@ def train_shiro(
     )
     if out is not None:
         targets.write_whole(out, model)
-    return Trained(model, json.loads(text))
+    return Trained(model, load(TrainAnswer, json.loads(text)))
 
 
 def _stack(spec: StackOrTrace, page: str) -> Stack:

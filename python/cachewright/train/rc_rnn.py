@@ -10,21 +10,31 @@ model's own labels there are kept for every epoch.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cachewright import _native
 from cachewright._native import SpecError
 from cachewright.spec import PathLike, Settings, SpecLike, load, pairs
 from cachewright.train import checks, labelling, networks
 from cachewright.train.labelling import FED_BACK, HEADS, NO_DURATION, Schedule, Shape, Steps
-from cachewright.train.model_file import Normalisation, model_file
+from cachewright.train.model_file import Normalisation, described, model_file
 from cachewright.train.networks import LSTM, Weights
-from cachewright.train.store import Trainings, file_name
+from cachewright.train.reports import (
+    Agreement,
+    CachingModel,
+    CachingReport,
+    Elsewhere,
+    Fed,
+    FedHits,
+    HitRatios,
+    Majority,
+    Requests,
+)
+from cachewright.train.store import SUFFIX, CachingTrainings, file_name, float_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,11 +46,11 @@ VALIDATION = 0.2
 """Part of what trains, at its end, that says when to stop."""
 
 TEST_STEPS = 16
-CHOICES = {
-    "labels": ("remaining", "residence"),
-    "stop": ("epochs", "loss", "hits"),
-    "feedback": ("labels", "scheduled", "none"),
-}
+TIMED = 5000
+"""Requests at most by which an answer is timed."""
+
+LABELS = ("remaining", "residence")
+FEEDBACKS = ("labels", "scheduled", "none")
 KEEPS = {"epochs": labelling.LAST, "loss": labelling.LEAST_LOSS, "hits": labelling.BEST_SCORE}
 RAMP = 10
 """Epochs over which a schedule goes from the oracle's labels to the model's own."""
@@ -102,14 +112,25 @@ class RcRnnTraining:
     def check(self) -> None:
         """Check what no other part checks. Errors: `SpecError`."""
         checks.part("share", self.share)
-        for name in ("balance", "own"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise SpecError(f"`{name}`: found {getattr(self, name)}, expected 0 to 1")
-        checks.counts(self, ("units", "window", "batch", "epochs", "patience", "updates", "seeds"))
-        for name, known in CHOICES.items():
-            if getattr(self, name) not in known:
-                expected = ", ".join(known)
-                raise SpecError(f"`{name}`: found `{getattr(self, name)}`, expected {expected}")
+        for name, share in (("balance", self.balance), ("own", self.own)):
+            if not 0.0 <= share <= 1.0:
+                raise SpecError(f"`{name}`: found {share}, expected 0 to 1")
+        checks.counts(
+            units=self.units,
+            window=self.window,
+            batch=self.batch,
+            epochs=self.epochs,
+            patience=self.patience,
+            updates=self.updates,
+            seeds=self.seeds,
+        )
+        for name, found, known in (
+            ("labels", self.labels, LABELS),
+            ("stop", self.stop, tuple(KEEPS)),
+            ("feedback", self.feedback, FEEDBACKS),
+        ):
+            if found not in known:
+                raise SpecError(f"`{name}`: found `{found}`, expected {', '.join(known)}")
         if not 1 <= self.layers <= 3:
             raise SpecError(f"`layers`: found {self.layers}, expected 1 to 3")
 
@@ -184,14 +205,14 @@ class Lessons:
         )
         return hits / max(accesses, 1)
 
-    def majority(self) -> dict[str, float]:
+    def majority(self) -> Majority:
         """Return how often the most frequent label is the right one."""
         import numpy as np
 
         def of(column: NDArray[np.uint8]) -> float:
             return float(np.bincount(column).max() / len(column)) if len(column) else 0.0
 
-        return {"cached": of(self.cached), "duration": of(self.lasting())}
+        return Majority(cached=of(self.cached), duration=of(self.lasting()))
 
     def lasting(self) -> NDArray[np.uint8]:
         """Return the durations of requests that are cached."""
@@ -199,18 +220,18 @@ class Lessons:
 
         return np.asarray(self.duration[self.duration != NO_DURATION])
 
-    def agreement(self, content: bytes, own: bool) -> dict[str, float]:
+    def agreement(self, content: bytes, own: bool) -> Agreement:
         """Return how often a model says what the oracle does; durations where it caches."""
         import numpy as np
 
         said = _native.caching_labels(content, np.ascontiguousarray(self.rows), own)
         cached = self.duration != NO_DURATION
         lasting = said[cached, 1] == self.duration[cached]
-        return {
-            "cached": float(np.mean(said[:, 0] == self.cached)),
-            "duration": float(np.mean(lasting)) if len(lasting) else 0.0,
-            "says_cached": float(np.mean(said[:, 0])),
-        }
+        return Agreement(
+            cached=float(np.mean(said[:, 0] == self.cached)),
+            duration=float(np.mean(lasting)) if len(lasting) else 0.0,
+            says_cached=float(np.mean(said[:, 0])),
+        )
 
 
 def caching_lessons(
@@ -256,7 +277,7 @@ def train_rc_rnn(
     settings: Settings | None = None,
     threads: int = 0,
     progress: Progress | None = None,
-) -> Trainings:
+) -> CachingTrainings:
     """Train the caching model of a kind of workload on the earlier requests; judge on the rest.
 
     `judge` are other stacks by name to judge on as well, whole. With `out` the files are written
@@ -283,19 +304,18 @@ def train_rc_rnn(
 
     course = Course.of(lessons(spec), how)
     others = {name: lessons(other) for name, other in (judge or {}).items()}
-    document = {"scheme": "rc-rnn", "kind": kind, "settings": asdict(how), **course.about()}
-    trainings = Trainings({}, {**document, "models": []})
+    files: dict[str, bytes] = {}
+    models = []
     for seed in range(how.seed, how.seed + how.seeds):
         place = file_name(kind, seed, how.seeds)
         note = (f"training {kind}, seed {seed}", progress) if progress else None
         learned = course.learn(kind, seed, note)
-        trainings.files[place] = learned.file
-        trainings.files[Trainings.float_name(place)] = learned.float_file
-        model = {"seed": seed, "file": place, **course.judge(learned, others)}
-        trainings.document["models"].append(model)
+        files[place], files[float_name(place)] = learned.file, learned.float_file
+        models.append(course.judge(learned, others, seed, place))
+    trainings = CachingTrainings(files, course.report(kind, models))
     if out is not None:
         Path(out).mkdir(parents=True, exist_ok=True)
-        trainings.write(Path(out), f"{file_name(kind, 1, 1).removesuffix('.safetensors')}.json")
+        trainings.write(Path(out), f"{file_name(kind, 1, 1).removesuffix(SUFFIX)}.json")
     return trainings
 
 
@@ -384,8 +404,9 @@ class Course:
 
         raw, weights = self.lessons.rows, dict(weights)
         if self.how.feedback == "none":
-            weights["weight_ih_l0"] = weights["weight_ih_l0"].copy()
-            weights["weight_ih_l0"][:, -FED_BACK:] = 0
+            from_inputs = weights["weight_ih_l0"].copy()
+            from_inputs[:, -FED_BACK:] = 0
+            weights["weight_ih_l0"] = from_inputs
         float_file = model_file(
             weights,
             self.lessons.names,
@@ -413,71 +434,84 @@ class Course:
             "window": str(how.window),
         }
 
-    def about(self) -> dict[str, Any]:
-        """Return what all seeds share."""
+    def report(self, kind: str, models: Sequence[CachingModel]) -> CachingReport:
+        """Return what all seeds share, and the models."""
         test = self.lessons.part(self.end, len(self.lessons.cached))
         perfect = self.hit_ratios(self.lessons.said())
-        return {
-            "capacity_blocks": self.lessons.capacity_blocks,
-            "requests": {
-                "warm": self.begin,
-                "train": self.middle - self.begin,
-                "validation": self.end - self.middle,
-                "test": len(test.cached),
-            },
-            "test_begins_ns": int(test.time_ns[0]),
-            "oracle_caches": float(test.cached.mean()),
-            "majority": test.majority(),
-            "majority_in_sample": self.lessons.part(self.begin, self.middle).majority(),
-            "perfect": perfect["in_sample"],
-            "perfect_later": perfect["later"],
-        }
+        return CachingReport(
+            scheme="rc-rnn",
+            kind=kind,
+            settings=asdict(self.how),
+            capacity_blocks=self.lessons.capacity_blocks,
+            requests=Requests(
+                warm=self.begin,
+                train=self.middle - self.begin,
+                validation=self.end - self.middle,
+                test=len(test.cached),
+            ),
+            test_begins_ns=int(test.time_ns[0]),
+            oracle_caches=float(test.cached.mean()),
+            majority=test.majority(),
+            majority_in_sample=self.lessons.part(self.begin, self.middle).majority(),
+            perfect=perfect.in_sample,
+            perfect_later=perfect.later,
+            models=tuple(models),
+        )
 
-    def hit_ratios(self, labels: NDArray[np.uint8]) -> dict[str, float | None]:
+    def hit_ratios(self, labels: NDArray[np.uint8]) -> HitRatios:
         """Return the hit ratios of labels on what trained and on what was never seen."""
         count = len(self.lessons.cached)
-        return {
-            "in_sample": self.lessons.hit_ratio(labels, self.begin, self.middle, self.how),
-            "later": self.lessons.hit_ratio(labels, self.end, count, self.how),
-        }
+        return HitRatios(
+            in_sample=self.lessons.hit_ratio(labels, self.begin, self.middle, self.how),
+            later=self.lessons.hit_ratio(labels, self.end, count, self.how),
+        )
 
-    def judge(self, learned: _Learned, others: Mapping[str, Lessons]) -> dict[str, Any]:
+    def judge(
+        self, learned: _Learned, others: Mapping[str, Lessons], seed: int, file: str
+    ) -> CachingModel:
         """Return agreement with the oracle on what was never seen, size and time of a step."""
         import numpy as np
 
         test = self.lessons.part(self.end, len(self.lessons.cached))
-        about = json.loads(_native.Model(learned.file).describe())
         sample = self.lessons.part(self.begin, self.middle)
         every = np.ascontiguousarray(self.lessons.rows)
-        found = {
-            "bytes": len(learned.file),
-            "weight_bytes": about["weight_bytes"],
-            "epochs": learned.fitted.epochs,
-            "best_epoch": learned.fitted.best_epoch,
-            "updates": learned.fitted.updates,
-            "cpu_seconds": learned.seconds,
-            "forced": test.agreement(learned.file, own=False),
-            "own": test.agreement(learned.file, own=True),
-            "in_sample": {
-                "forced": sample.agreement(learned.file, own=False),
-                "own": sample.agreement(learned.file, own=True),
-            },
-            "hits": {
-                key: self.hit_ratios(_native.caching_labels(learned.file, every, own))
-                for key, own in (("forced", False), ("own", True))
-            },
-            "curve": learned.fitted.curve,
-            "own_f32": test.agreement(learned.float_file, own=True),
-            "others": {
-                name: {"majority": other.majority(), "own": other.agreement(learned.file, own=True)}
+
+        def hits(own: bool) -> HitRatios:
+            return self.hit_ratios(_native.caching_labels(learned.file, every, own))
+
+        return CachingModel(
+            seed=seed,
+            file=file,
+            bytes=len(learned.file),
+            weight_bytes=described(learned.file).weight_bytes,
+            epochs=learned.fitted.epochs,
+            best_epoch=learned.fitted.best_epoch,
+            updates=learned.fitted.updates,
+            cpu_seconds=learned.seconds,
+            forced=test.agreement(learned.file, own=False),
+            own=test.agreement(learned.file, own=True),
+            in_sample=Fed(
+                forced=sample.agreement(learned.file, own=False),
+                own=sample.agreement(learned.file, own=True),
+            ),
+            hits=FedHits(forced=hits(own=False), own=hits(own=True)),
+            curve=tuple(learned.fitted.curve),
+            own_f32=test.agreement(learned.float_file, own=True),
+            others={
+                name: Elsewhere(
+                    majority=other.majority(), own=other.agreement(learned.file, own=True)
+                )
                 for name, other in others.items()
             },
-        }
-        rows = np.ascontiguousarray(test.rows[:5000])
-        start = time.perf_counter_ns()
-        _native.caching_labels(learned.file, rows, True)
-        found["step_ns"] = (time.perf_counter_ns() - start) / len(rows)
-        return found
+            step_ns=_step_ns(learned.file, np.ascontiguousarray(test.rows[:TIMED])),
+        )
+
+
+def _step_ns(content: bytes, rows: NDArray[np.float32]) -> float:
+    """Return the time of one answer."""
+    start = time.perf_counter_ns()
+    _native.caching_labels(content, rows, True)
+    return (time.perf_counter_ns() - start) / len(rows)
 
 
 def _normalisation(names: Sequence[str], rows: NDArray[np.float32]) -> Normalisation:

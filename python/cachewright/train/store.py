@@ -7,16 +7,18 @@ trained.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright import targets
 from cachewright._native import SpecError
+from cachewright.load import table
+from cachewright.record import Record, values
 from cachewright.spec import toml_value
+from cachewright.train.reports import CachingReport, Control, KindsReport, PartitionerReport
 
 if TYPE_CHECKING:
-    from cachewright.demand import Segments
     from cachewright.train.lesson import Learned
 
 REPORT, TABLES = "training.json", "models.toml"
@@ -28,26 +30,12 @@ class Trainings:
     """Model files by name, and what is to be said of them (`training.json`)."""
 
     files: dict[str, bytes]
-    document: dict[str, Any]
+    report: Record
 
-    @staticmethod
-    def empty(scheme: str, how: Any, found: Segments) -> Trainings:
-        """Return a report without tenants; `how` is a dataclass of settings."""
-        lengths = {"interval_ns": found.interval_ns, "step_ns": found.step_ns}
-        return Trainings({}, {"scheme": scheme, **lengths, "settings": asdict(how), "tenants": []})
-
-    def add(self, place: str, learned: Learned) -> None:
-        """Take a model. Errors: `SpecError` when two tenants' names give one file."""
-        if place in self.files:
-            raise SpecError(f"two tenants would both be written to {place}; rename one")
-        self.files[place] = learned.file
-        if learned.float_file is not None:
-            self.files[self.float_name(place)] = learned.float_file
-
-    @staticmethod
-    def float_name(place: str) -> str:
-        """Return the name of a model's f32 file."""
-        return place.removesuffix(SUFFIX) + FLOAT_SUFFIX
+    @property
+    def document(self) -> dict[str, Any]:
+        """The report as JSON values."""
+        return table(self.report)
 
     def write(self, folder: Path, report: str = REPORT) -> None:
         """Write all files and the report."""
@@ -56,20 +44,60 @@ class Trainings:
         text = json.dumps(self.document, indent=2, ensure_ascii=False) + "\n"
         targets.write_whole(folder / report, text)
 
+
+@dataclass(frozen=True)
+class PartitionerTrainings(Trainings):
+    """Models of `icache` or `mlcache`."""
+
+    report: PartitionerReport
+
     def write_tables(self, folder: Path) -> None:
         """Write, for each seed, the tables that tell a stack its tenants' models."""
         tables: dict[Path, str] = {}
-        for tenant in self.document["tenants"]:
-            for model in tenant["models"]:
-                path = folder / model["file"]
-                lines = f"[[tenant]]\nname = {toml_value(tenant['name'])}\n"
+        for tenant in self.report.tenants:
+            for model in tenant.models:
+                path = folder / model.file
+                lines = f"[[tenant]]\nname = {toml_value(tenant.name)}\n"
                 lines += f"model = {toml_value(path.resolve())}\n"
-                updates = [(folder / name).resolve() for name in model.get("updates", [])]
+                updates = [(folder / name).resolve() for name in model.updates or ()]
                 texts = ", ".join(toml_value(one) for one in updates)
                 lines += f"model_updates = [{texts}]\n\n" if updates else "\n"
                 tables[path.parent] = tables.get(path.parent, "") + lines
         for parent, text in tables.items():
             targets.write_whole(parent / TABLES, text)
+
+
+@dataclass(frozen=True)
+class KindsTrainings(Trainings):
+    """A model that tells kinds of workloads apart."""
+
+    report: KindsReport
+
+
+@dataclass(frozen=True)
+class CachingTrainings(Trainings):
+    """Caching models of a kind of workload."""
+
+    report: CachingReport
+
+    def with_control(self, control: Control) -> CachingTrainings:
+        """Return the same with what another learner reached in the report."""
+        report = CachingReport(**values(self.report), control=control)
+        return CachingTrainings(self.files, report)
+
+
+def add(files: dict[str, bytes], place: str, learned: Learned) -> None:
+    """Take a model's files. Errors: `SpecError` when two tenants' names give one file."""
+    if place in files:
+        raise SpecError(f"two tenants would both be written to {place}; rename one")
+    files[place] = learned.file
+    if learned.float_file is not None:
+        files[float_name(place)] = learned.float_file
+
+
+def float_name(place: str) -> str:
+    """Return the name of a model's f32 file."""
+    return place.removesuffix(SUFFIX) + FLOAT_SUFFIX
 
 
 def update_name(place: str, number: int) -> str:
