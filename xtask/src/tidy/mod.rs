@@ -48,7 +48,7 @@ impl fmt::Display for Finding {
 type Rule = fn(&Source) -> Vec<Finding>;
 
 /// The rules about one file, by name.
-pub const RULES: [(&str, Rule); 14] = [
+pub const RULES: [(&str, Rule); 15] = [
     ("header", layout::header),
     ("columns", layout::columns),
     ("blanks", layout::blanks),
@@ -62,6 +62,7 @@ pub const RULES: [(&str, Rule); 14] = [
     ("authorship", words::authorship),
     ("answers by hand", declared::answers),
     ("settings by hand", declared::settings),
+    ("answers by key", declared::look_ups),
     ("imports", rooms::imports),
 ];
 
