@@ -33,7 +33,7 @@ def measures_of(folder: Path) -> dict[str, float]:
     assert not found.whole
     assert not [name for name in found.measures if name.endswith(" (2)")], "names tell them apart"
     for figure, tables in found.tables.items():
-        names = [table["name"] for table in tables]
+        names = [table.name for table in tables]
         assert len(set(names)) == len(names), f"{figure}: tables of one name"
     judged = json.loads((folder / claims.FILE).read_text())["claims"]
     assert judged

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filled import filled
 
 from cachewright import reproduce, words
+from cachewright.answers import AmplificationAnswer, AmplificationCase, Case
 from cachewright.report import (
     reproduced_amplified,
     reproduced_drive,
@@ -27,6 +29,7 @@ from cachewright.reproduce.drive_mixes import BASE, Asked, DriveMixes, Outcome, 
 from cachewright.reproduce.drive_specs import DriveFigure, Mix, Scheme
 from cachewright.reproduce.imitators import Imitator
 from cachewright.reproduce.taught import Lessons, Taught
+from cachewright.train.reports import CachingReport, TenantReport
 
 SPECS = Path(__file__).resolve().parents[2] / "specs"
 
@@ -41,8 +44,8 @@ def drive(name: str) -> tuple[DriveMixes, DriveFigure]:
 
 def outcome(*means: float) -> Outcome:
     """Return a replay of tenants that wait so long, alone 1 us; 0 is a tenant without requests."""
-    tenants = [{"mean_ns": one, "max_ns": one, "requests": int(one > 0)} for one in means]
-    return Outcome({"timing": {"tenants": tenants}}, tuple(1e3 for _ in means))
+    tenants = [{"mean_ns": one, "max_ns": int(one), "requests": int(one > 0)} for one in means]
+    return Outcome(filled(Case, {"timing": {"tenants": tenants}}), tuple(1e3 for _ in means))
 
 
 def put(what: DriveMixes, figure: DriveFigure, mix: Mix, scheme: Scheme, *found: Outcome) -> None:
@@ -96,16 +99,16 @@ def test_changes_are_beside_all_seeds_of_the_other_scheme() -> None:
 def test_every_static_division_keeps_its_own_replay() -> None:
     what, figure = drive("bounds")
     [mix] = figure.mixes
-    cases: dict[Asked, dict[str, Any]] = {}
+    cases: dict[Asked, Case] = {}
     plain = Asked(what._plain(figure.setting), mix, BASE, 1)
     for number, asked in enumerate([plain, *what.asked()]):
         tenants = [
-            {"alone_mean_ns": 1e3, "mean_ns": 2e3 + number, "max_ns": 2e3, "requests": 1}
+            {"alone_mean_ns": 1e3, "mean_ns": 2e3 + number, "max_ns": 2000, "requests": 1}
             for _ in asked.mix.members
         ]
-        cases[asked] = {"number": number, "timing": {"tenants": tenants}}
+        cases[asked] = filled(Case, {"case": number, "timing": {"tenants": tenants}})
     what._keep(cases)
-    found = {split: one.case["number"] for split, one in what.static(figure, mix).items()}
+    found = {split: one.case.case for split, one in what.static(figure, mix).items()}
     assert len(found) == 9
     assert len(set(found.values())) == 9, "each its own"
     assert all(what.outcomes[asked].case is cases[asked] for asked in what.asked())
@@ -144,7 +147,7 @@ def test_settings_of_one_rule_share_their_models(folder: Path) -> None:
     class Counted(Lessons):
         def each(self, setting: Any, workload: str, how: Any, progress: Any = None) -> Taught:
             asked.append((self.basis(setting), workload, how))
-            return Taught(folder / f"{len(asked)}", {"models": [{}]})
+            return Taught(folder / f"{len(asked)}", filled(TenantReport, {"models": [{}]}))
 
     lessons = Counted(folder, what._alone, what.setup.workloads, what.common.training)
     what._teach(lessons, 1, None)
@@ -166,10 +169,10 @@ def test_schemes_that_judged_no_prediction_make_an_empty_table() -> None:
     [op] = figure.op
     for workload in what.setup.workloads:
         for drive_ in what.drives():
-            what.documents[workload.name, drive_] = {"looped": True}
+            what.answers[workload.name, drive_] = filled(AmplificationAnswer, {"looped": True})
         for scheme in figure.schemes:
             key = (workload.name, (("op", op), *figure.drive), scheme.separation, scheme.reclaim)
-            what.found[key] = {"classifier": None}
+            what.found[key] = filled(AmplificationCase, {})
     [table] = reproduced_amplified.shown(what, figure)
     assert isinstance(table, Table)
     assert [row[0] for row in table.rows] == ["paper"]
@@ -177,10 +180,11 @@ def test_schemes_that_judged_no_prediction_make_an_empty_table() -> None:
 
 
 def test_a_quotient_by_nothing_is_no_number() -> None:
-    gains = reproduced_mixes._gains(
-        {"tenants": [{"hit_ratio": 0.5}, {"hit_ratio": 0.6}]},
-        {"tenants": [{"hit_ratio": 0.0}, {"hit_ratio": 0.3}]},
+    own, base = (
+        filled(Case, {"tenants": [{"hit_ratio": one} for one in ratios]})
+        for ratios in ((0.5, 0.6), (0.0, 0.3))
     )
+    gains = reproduced_mixes._gains(own, base)
     assert gains == [None, 2.0]
     known = reproduced_mixes._known(gains)
     assert [reproduced_mixes._picked(max, one) for one in (known, [])] == ["2", words.NOTHING]
@@ -192,9 +196,10 @@ def test_a_model_that_kept_no_epoch_has_no_best() -> None:
     assert isinstance(part, caching.Caching)
     [figure] = part.figures
     model = {"curve": [{"score": 0.5}], "best_epoch": 0, "epochs": 1, "updates": 3}
+    report = filled(CachingReport, {"models": [model]})
     for scheme in figure.schemes:
         for name in figure.workloads:
-            part.models[name, scheme.learns] = Imitator(Path("m"), {"models": [model]})
+            part.models[name, scheme.learns] = Imitator(Path("m"), report)
     table = reproduced_labels.learning(part, figure, "t")[0]
     assert isinstance(table, Table)
     row = dict(zip(table.headers, table.rows[0], strict=True))

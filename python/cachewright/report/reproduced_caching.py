@@ -7,24 +7,24 @@ replacements are per 100 requests. A scheme that sees ahead is shown, but never 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import altair as alt
 
 from cachewright import words
+from cachewright.answers import Case
 from cachewright.report import charts, grouped, marks, reproduced_labels
 from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
 from cachewright.report.parts import Table, plain
 from cachewright.report.plots import PANEL_HEIGHT, Plot, Series
-from cachewright.reproduce.caching import Asked, Caching, CachingFigure, Case, Scheme
+from cachewright.report.reproduced_labels import LABELS
+from cachewright.reproduce.caching import Asked, Caching, CachingFigure, Scheme, Window
 from cachewright.reproduce.imitators import Imitator
 from cachewright.summary import best_index
 
 Measure = Callable[[Case], float]
 NS_PER_S = 1e9
-LABELS = ("cached", "duration")
 BEST_OF = "best of the others"
 
 
@@ -45,27 +45,26 @@ def shared(what: Caching) -> list[Table]:
 
 def hit_ratio(case: Case) -> float:
     """Return the share of block accesses that hit."""
-    return float(case["total"]["hit_ratio"])
+    return case.total.hit_ratio
 
 
 def replacements(case: Case) -> float:
     """Return blocks that left for others per 100 requests."""
-    return _per_100(case, "evictions")
+    return _per_100(case, case.total.evictions)
 
 
 def writes(case: Case) -> float:
     """Return blocks written to the cache device per 100 requests."""
-    return _per_100(case, "cache_writes")
+    return _per_100(case, case.total.cache_writes)
 
 
 def response_us(case: Case) -> float:
     """Return the mean response of requests in us."""
-    return float(case["total"]["mean_response_ns"]) / 1e3
+    return (case.total.mean_response_ns or 0.0) / 1e3
 
 
-def _per_100(case: Case, key: str) -> float:
-    total = case["total"]
-    return 100.0 * float(total[key]) / max(int(total["requests"]), 1)
+def _per_100(case: Case, count: int) -> float:
+    return 100.0 * count / max(case.total.requests, 1)
 
 
 MEASURES: dict[str, tuple[str, Measure, bool]] = {
@@ -206,14 +205,14 @@ def _agreement(what: Caching, figure: CachingFigure) -> Table:
         for name in figure.workloads:
             model = what.models[name, scheme.learns]
             cells = [scheme.title, name]
-            for label in LABELS:
-                forced, own = (model.agreement(label, own=one) for one in (False, True))
-                cells += [words.percent(one) for one in (forced, own, model.majority(label))]
+            for _, of in LABELS:
+                said = (model.agreement(own=False), model.agreement(own=True), model.majority)
+                cells += [words.percent(of(one)) for one in said]
             rows.append([*cells, _gain(model)])
         of_scheme = [row for row in rows if row[0] == scheme.title]
         rows.append([scheme.title, "mean", *_column_means(of_scheme)])
     each = ("told the oracle's labels", "fed its own", "the commonest")
-    headers = ["scheme", "workload", *(f"{label}, {one}" for label in LABELS for one in each)]
+    headers = ["scheme", "workload", *(f"{label}, {one}" for label, _ in LABELS for one in each)]
     title = "agreement with the oracle on the later part; gain: equation 4, less one"
     return plain(_title(figure), title, [*headers, "gain"], rows, 2)
 
@@ -231,20 +230,23 @@ def _column_means(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _gain(model: Imitator) -> str:
     found = commonest = 1.0
-    for label in LABELS:
-        found *= model.agreement(label, own=False)
-        commonest *= model.majority(label)
+    for _, of in LABELS:
+        found *= of(model.agreement(own=False))
+        commonest *= of(model.majority)
     return words.change(found, commonest, 0)
 
 
 def _over_time(what: Caching, figure: CachingFigure, workload: str) -> list[Table | Figure]:
     """Return hit ratios over the replay, as a chart and by tenths of it."""
-    points = []
-    for scheme in figure.schemes:
-        for row in what.rows[Asked(workload, figure.sizes[0], scheme)]:
-            if row["tenant"] == "all" and row["hit_ratio"] is not None:
-                s = row["time_ns"] / NS_PER_S
-                points.append({"scheme": scheme.title, "seconds": s, "hits": row["hit_ratio"]})
+    windows = {
+        scheme.title: what.windows[Asked(workload, figure.sizes[0], scheme)]
+        for scheme in figure.schemes
+    }
+    points = [
+        {"scheme": title, "seconds": window.time_ns / NS_PER_S, "hits": window.hit_ratio}
+        for title, own in windows.items()
+        for window in own
+    ]
     series = Series("scheme", [scheme.title for scheme in figure.schemes], "scheme")
     tips = [Tip("scheme", "scheme"), Tip("time", "seconds", "seconds")]
     tips.append(Tip("hit ratio", "hits", "ratio"))
@@ -254,24 +256,26 @@ def _over_time(what: Caching, figure: CachingFigure, workload: str) -> list[Tabl
     caption = "Hit ratio of each window; what trains comes before."
     name = f"{figure.name}-{workload}"
     return [
-        _tenths(figure, workload, points),
+        _tenths(figure, workload, windows),
         Figure(name, f"{workload} over time", caption, chart),
     ]
 
 
-def _tenths(figure: CachingFigure, workload: str, points: Sequence[dict[str, Any]]) -> Table:
-    """Return mean hit ratios by tenths of the replay."""
-    end = max((point["seconds"] for point in points), default=1.0)
+def _tenths(figure: CachingFigure, workload: str, windows: Mapping[str, Sequence[Window]]) -> Table:
+    """Return mean hit ratios by tenths of the replay, of each scheme's windows by title."""
+    ends = [window.time_ns / NS_PER_S for own in windows.values() for window in own]
+    end = max(ends, default=1.0)
     rows = []
-    for scheme in figure.schemes:
-        own = [point for point in points if point["scheme"] == scheme.title]
+    for title, own in windows.items():
         cells = []
         for tenth in range(10):
             inside = [
-                p["hits"] for p in own if tenth <= min(10 * p["seconds"] / end, 9.999) < tenth + 1
+                window.hit_ratio
+                for window in own
+                if tenth <= min(10 * (window.time_ns / NS_PER_S) / end, 9.999) < tenth + 1
             ]
             cells.append(words.ratio(sum(inside) / len(inside)) if inside else words.NOTHING)
-        rows.append([scheme.title, *cells])
+        rows.append([title, *cells])
     headers = ["scheme", *(f"{10 * tenth} %" for tenth in range(10))]
     title = f"{workload}: hit ratio from so much of the replay on"
     return plain(_title(figure), title, headers, rows, 1, workload)

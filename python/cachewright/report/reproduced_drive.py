@@ -8,9 +8,10 @@ is their mean with the least and the greatest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cachewright import words
+from cachewright.answers import TenantTiming
 from cachewright.report import reproduced_drive_alone as alone
 from cachewright.report import reproduced_drive_beside as beside
 from cachewright.report import reproduced_drive_bounds as bounds
@@ -33,8 +34,12 @@ from cachewright.reproduce.drive_specs import DriveFigure, Mix, Scheme
 from cachewright.summary import best_index
 
 EQUAL = "equal"
+Of = Callable[[TenantTiming], float]
 # Tails of responses; the paper's is the maximum ("maximum response latency").
-TAILS = (("max_ns", "max (us)"), ("p999_ns", "p99.9 (us)"))
+TAILS: tuple[tuple[str, Of], ...] = (
+    ("max (us)", lambda one: one.max_ns),
+    ("p99.9 (us)", lambda one: one.p999_ns),
+)
 
 
 def notes(what: DriveMixes) -> list[str]:
@@ -75,7 +80,7 @@ def shown(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
         case "fairness":
             return _fairness(what, figure)
         case "tail":
-            return [part for key, title in TAILS for part in _tail(what, figure, key, title)]
+            return [part for tail in TAILS for part in _tail(what, figure, *tail)]
         case "hits":
             return _hits(what, figure)
         case "group":
@@ -114,18 +119,19 @@ def _group(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
     """Return every measure of mixes with as many tenants; the max slowdown as a chart, too."""
     rest = [
         *_response(what, figure, "response"),
-        *(part for key, title in TAILS for part in _tail(what, figure, key, title)),
+        *(part for tail in TAILS for part in _tail(what, figure, *tail)),
         *_fairness(what, figure, "fairness"),
         *_hits(what, figure, "hits"),
     ]
     return [*_slowdown(what, figure), *(part for part in rest if isinstance(part, Table))]
 
 
-def _tail(what: DriveMixes, figure: DriveFigure, key: str, title: str) -> list[Table | Figure]:
+def _tail(what: DriveMixes, figure: DriveFigure, title: str, of: Of) -> list[Table | Figure]:
+    """Return a tail of responses by mix; only the paper's own is drawn, too."""
     short = title.split(" (", maxsplit=1)[0]
-    found = _by_mix(what, figure, title, lambda one: one.mean(key) / 1e3, name=short)
-    changes = beside.changes(what, figure, lambda one: _figures(one, key), f"{short}, beside")
-    return _with(found if key == "max_ns" else found[:1], changes)
+    found = _by_mix(what, figure, title, lambda one: one.mean(of) / 1e3, name=short)
+    changes = beside.changes(what, figure, lambda one: _figures(one, of), f"{short}, beside")
+    return _with(found if title == TAILS[0][0] else found[:1], changes)
 
 
 def _with(found: list[Table | Figure], changes: list[Table]) -> list[Table | Figure]:
@@ -133,9 +139,9 @@ def _with(found: list[Table | Figure], changes: list[Table]) -> list[Table | Fig
     return [*found[:1], *changes, *found[1:]]
 
 
-def _figures(one: Outcome, key: str) -> list[float | None]:
-    """Return a figure of each tenant's responses; nothing for one without requests."""
-    return [float(tenant[key]) if tenant["requests"] else None for tenant in one.tenants]
+def _figures(one: Outcome, of: Of) -> list[float | None]:
+    """Return a number of each tenant's responses; nothing for one without requests."""
+    return [float(of(tenant)) if tenant.requests else None for tenant in one.tenants]
 
 
 def _by_mix(

@@ -8,9 +8,8 @@ points of the hit ratio.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import geometric_mean
-from typing import Any
 
 from cachewright import _native, words
 from cachewright.demand import Reading
@@ -20,8 +19,40 @@ from cachewright.report.parts import Table, plain
 from cachewright.reproduce.drive_mixes import DriveMixes, Outcome
 from cachewright.reproduce.drive_specs import DriveFigure, Mix, Setting
 from cachewright.summary import best_index
+from cachewright.train.reports import Errors, Naive, TenantReport
 
 LSTM, ALL = "lstm", "1111"
+Guess = Callable[[Naive], Errors]
+# Answers that need no model.
+GUESSES: tuple[tuple[str, Guess], ...] = (
+    ("the last label", lambda naive: naive.last_label),
+    ("the mean label", lambda naive: naive.mean_label),
+)
+LAST, MEAN = (guess for _, guess in GUESSES)
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What the same piece of cache more brings a tenant: hit ratios and mean responses in ns."""
+
+    low: float
+    hits: float
+    before_ns: float
+    after_ns: float
+    locality: float
+    """The hit ratio with the whole cache."""
+
+    @property
+    def fall(self) -> float:
+        """By which share of itself the response falls."""
+        return 1 - self.after_ns / self.before_ns
+
+
+# What ranks tenants, and how a chart calls it.
+RANKS: tuple[tuple[str, str, str, Callable[[Gain], float]], ...] = (
+    ("hits", "gain in hits", "gain in hit ratio", lambda gain: gain.hits),
+    ("locality", "locality", "hit ratio with all", lambda gain: gain.locality),
+)
 
 
 def shown(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
@@ -44,12 +75,12 @@ def shown(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
     return [_settings(what, figure)]
 
 
-def _correlations(figure: DriveFigure, gains: Sequence[dict[str, float]]) -> Table:
+def _correlations(figure: DriveFigure, gains: Sequence[Gain]) -> Table:
     """Return how well hits and locality rank tenants by what the cache brings them in time."""
-    falls = [gain["fall"] for gain in gains]
+    falls = [gain.fall for gain in gains]
     rows = [
-        [title, _signed(rank_correlation([gain[key] for gain in gains], falls))]
-        for key, title in (("hits", "gain in hits"), ("locality", "locality"))
+        [title, _signed(rank_correlation([of(gain) for gain in gains], falls))]
+        for _, title, _, of in RANKS
     ]
     title = "rank correlation with the fall of the response time"
     return plain(figure.heading, title, ["", "coefficient"], rows, 1, "ranks")
@@ -116,21 +147,14 @@ def _points(means: Sequence[float]) -> tuple[int, int]:
     return int(mbp), int(oap)
 
 
-def _gain(what: DriveMixes, figure: DriveFigure, workload: str) -> dict[str, float]:
+def _gain(what: DriveMixes, figure: DriveFigure, workload: str) -> Gain:
     """Return what the same piece of cache more brings a tenant."""
     low, high = (int(figure.about[key]) for key in ("from_granules", "to_granules"))
     means = _means(what, figure.setting, workload)
     tenant = what.segments(figure.setting, workload).tenants[0]
     accesses = max(int(tenant.accesses.sum()), 1)
     hits = [float(row.sum()) / accesses for row in tenant.hits]
-    return {
-        "low": hits[low],
-        "hits": hits[high] - hits[low],
-        "fall": 1 - means[high] / means[low],
-        "from": means[low],
-        "to": means[high],
-        "locality": hits[-1],
-    }
+    return Gain(hits[low], hits[high] - hits[low], means[low], means[high], hits[-1])
 
 
 def _gains(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
@@ -138,12 +162,12 @@ def _gains(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
     rows = [
         [
             name,
-            words.ratio(one["low"]),
-            _signed(100 * one["hits"]),
-            words.fixed(one["from"] / 1e3, 1),
-            words.fixed(one["to"] / 1e3, 1),
-            words.signed(-one["fall"]),
-            words.ratio(one["locality"]),
+            words.ratio(one.low),
+            _signed(100 * one.hits),
+            words.fixed(one.before_ns / 1e3, 1),
+            words.fixed(one.after_ns / 1e3, 1),
+            words.signed(-one.fall),
+            words.ratio(one.locality),
         ]
         for name, one in gains.items()
     ]
@@ -153,8 +177,8 @@ def _gains(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
     headers.append("hits with all (locality)")
     table = plain(figure.heading, f"from {sizes[0]} to {sizes[1]}, alone", headers, rows, 1)
     charts: list[Table | Figure] = []
-    for key, axis in (("hits", "gain in hit ratio"), ("locality", "hit ratio with all")):
-        dots = [{"tenant": n, "x": one[key], "y": one["fall"]} for n, one in gains.items()]
+    for key, _, axis, of in RANKS:
+        dots = [{"tenant": n, "x": of(one), "y": one.fall} for n, one in gains.items()]
         chart = scatter(dots, axis, "fall of the response time", "tenant")
         caption = "The same piece of cache more for each tenant alone."
         charts.append(Figure(f"{figure.name}-{key}", f"Response time by {axis}", caption, chart))
@@ -208,7 +232,7 @@ def _features_alone(what: DriveMixes, figure: DriveFigure) -> list[Table | Figur
 
 def _reports(
     what: DriveMixes, figure: DriveFigure, setting: Setting, kind: str, features: str
-) -> list[list[dict[str, Any]]]:
+) -> list[list[TenantReport]]:
     """Return the reports of all workloads by seed."""
     return [
         [what.model(setting, name, kind, features, seed) for name in figure.workloads]
@@ -217,14 +241,14 @@ def _reports(
 
 
 def _over(
-    reports: Sequence[Sequence[dict[str, Any]]], value: Callable[[dict[str, Any]], float]
+    reports: Sequence[Sequence[TenantReport]], value: Callable[[TenantReport], float]
 ) -> list[float]:
     """Return the mean over workloads for each seed."""
     return [sum(value(one) for one in each) / len(each) for each in reports]
 
 
-def _mse(report: dict[str, Any]) -> float:
-    return float(report["models"][0]["test"]["mse"])
+def _mse(report: TenantReport) -> float:
+    return report.models[0].test.mse
 
 
 def _errors(values: Sequence[float]) -> str:
@@ -233,8 +257,8 @@ def _errors(values: Sequence[float]) -> str:
     return words.Number(f"{mean:.4f}{spread}", mean)
 
 
-def _naive(reports: Sequence[dict[str, Any]], name: str) -> float:
-    return sum(float(one["naive"][name]["mse"]) for one in reports) / len(reports)
+def _naive(reports: Sequence[TenantReport], guess: Guess) -> float:
+    return sum(guess(one.naive).mse for one in reports) / len(reports)
 
 
 def _models(what: DriveMixes, figure: DriveFigure) -> Table:
@@ -242,15 +266,15 @@ def _models(what: DriveMixes, figure: DriveFigure) -> Table:
     rows, errors = [], []
     for kind in figure.about["models"]:
         reports = _reports(what, figure, figure.setting, kind, ALL)
-        every = [one["models"][0] for each in reports for one in each]
+        every = [one.models[0] for each in reports for one in each]
         own = _over(reports, _mse)
         errors.append(sum(own) / len(own))
-        size = sum(one["bytes"] for one in every) / len(every)
-        takes = sum(one["inference_ns"] for one in every) / len(every)
+        size = sum(one.bytes for one in every) / len(every)
+        takes = sum(one.inference_ns for one in every) / len(every)
         rows.append([kind, _errors(own), words.size(size), words.duration(takes)])
     naive = _reports(what, figure, figure.setting, figure.about["models"][0], ALL)[0]
-    for name, title in (("last_label", "the last label"), ("mean_label", "the mean label")):
-        errors.append(_naive(naive, name))
+    for title, guess in GUESSES:
+        errors.append(_naive(naive, guess))
         rows.append([title, words.ratio(errors[-1]), words.NOTHING, words.NOTHING])
     headers = ["model", "MSE", "stored in", "answer takes"]
     title = f"means over {words.counted(len(figure.workloads), 'tenant')}, later part"
@@ -289,7 +313,7 @@ def _elsewhere(what: DriveMixes, figure: DriveFigure) -> Table:
             what.elsewhere(figure.setting, (trained, judged), seed)
             for seed in range(1, figure.seeds + 1)
         ]
-        naive = (words.ratio(_naive(own[:1], name)) for name in ("mean_label", "last_label"))
+        naive = (words.ratio(_naive(own[:1], guess)) for guess in (MEAN, LAST))
         mine = [_mse(one) for one in own]
         rows.append([trained, judged, _errors(found), _errors(mine), *naive])
     headers = ["trained on", "judged on", "MSE", "of its own model", "its mean label", "last label"]
@@ -312,7 +336,7 @@ def _settings(what: DriveMixes, figure: DriveFigure) -> Table:
             cells = _setting_cells(outcomes(setting), base)
             names = tuple(dict.fromkeys(one.workload for mix in mixes for one in mix.members))
             reports = _reports(what, replace(figure, mixes=tuple(mixes)), setting, LSTM, ALL)
-            said = [_errors(_over(reports, _mse)), words.ratio(_naive(reports[0], "last_label"))]
+            said = [_errors(_over(reports, _mse)), words.ratio(_naive(reports[0], LAST))]
             demands = [words.fixed(one, 1) for one in _demands(what, setting, names)]
             rows.append([title, group, *cells, *said, *demands])
     headers = ["setting", "mixes", "max slowdown", "beside the first", "fairness", "response"]
@@ -324,10 +348,10 @@ def _settings(what: DriveMixes, figure: DriveFigure) -> Table:
 def _setting_cells(found: Sequence[Outcome], base: Sequence[Outcome]) -> list[str]:
     slowest = [geometric_mean([one.max_slowdown for one in some]) for some in (found, base)]
     beside = [
-        own["mean_ns"] / usual["mean_ns"]
+        own.mean_ns / usual.mean_ns
         for one, other in zip(found, base, strict=True)
         for own, usual in zip(one.tenants, other.tenants, strict=True)
-        if usual["requests"]
+        if usual.requests
     ]
     return [
         words.significant(slowest[0], 4),

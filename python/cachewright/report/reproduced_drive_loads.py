@@ -7,11 +7,12 @@ runs alone. A slowdown is of the mean response.
 
 from __future__ import annotations
 
-from cachewright import words
+from cachewright import timing, words
+from cachewright.answers import Timing
 from cachewright.report.figure import Figure
 from cachewright.report.parts import Table, plain
 from cachewright.report.reproduced_drive_means import geometric, mean
-from cachewright.reproduce.drive_mixes import BASE, Case, DriveMixes
+from cachewright.reproduce.drive_mixes import BASE, DriveMixes
 from cachewright.reproduce.drive_specs import DriveFigure, Mix, Setting
 
 NS_PER_S = 1e9
@@ -24,14 +25,13 @@ def shown(what: DriveMixes, figure: DriveFigure) -> list[Table | Figure]:
     return [_slowdowns(what, figure), _mixes(what, figure), _tenants(what, figure)]
 
 
-def _case(what: DriveMixes, figure: DriveFigure, setting: Setting, workload: str) -> Case:
+def _alone(what: DriveMixes, figure: DriveFigure, setting: Setting, workload: str) -> Timing:
     mix = next(one for one in figure.alone if one.name == workload)
-    return what.of(setting, mix, BASE, 1)[0].case
+    return timing.of(what.of(setting, mix, BASE, 1)[0].case)
 
 
 def _utilisation(what: DriveMixes, figure: DriveFigure, setting: Setting, workload: str) -> float:
-    case = _case(what, figure, setting, workload)
-    return max(float(device["busy"]) for device in case["timing"]["devices"])
+    return max(device.busy for device in _alone(what, figure, setting, workload).devices)
 
 
 def _sum(what: DriveMixes, figure: DriveFigure, setting: Setting, mix: Mix) -> float:
@@ -44,8 +44,8 @@ def _tenants(what: DriveMixes, figure: DriveFigure) -> Table:
     for name in figure.workloads:
         cells = []
         for _, setting in figure.settings:
-            rate = _case(what, figure, setting, name)["timing"]["total"]["throughput_per_s"]
-            cells.append(words.significant(float(rate)))
+            rate = _alone(what, figure, setting, name).total.throughput_per_s
+            cells.append(words.significant(rate))
             cells.append(words.percent(_utilisation(what, figure, setting, name)))
         rows.append([name, *cells])
     heads = [f"{title}, {part}" for title, _ in figure.settings for part in ("requests/s", "busy")]

@@ -7,30 +7,41 @@ of windows that never trained, the mean over kinds of each kind's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from cachewright import words
 from cachewright.report import grouped
 from cachewright.report.figure import Figure
 from cachewright.report.parts import Table, plain
 from cachewright.reproduce.workload_kinds import KindsFigure, Scenario, WorkloadKinds
-from cachewright.train.kinds import EVALUATION, LABELLING
+from cachewright.train.reports import Confusion, JudgedVolume, KindsReport
 
-WINDOWS, TENS = "windows_judged", "of_ten"
+Of = Callable[[KindsReport], Confusion]
+WHOLE = "whole"
+"""The part that judges of a volume that trained nothing."""
+
+
+def windows(report: KindsReport) -> Confusion:
+    """Return answers for windows one by one."""
+    return report.windows_judged
+
+
+def tens(report: KindsReport) -> Confusion:
+    """Return answers for ten windows together."""
+    return report.of_ten
 
 
 def notes(what: WorkloadKinds) -> list[str]:
     """Return what to know before the numbers."""
-    windows = [
-        f"{kind}: {counts['train']} windows train, {counts['validation']} say when to stop"
+    counts = [
+        f"{kind}: {counted.train} windows train, {counted.validation} say when to stop"
         for trainings in list(what.found.values())[:1]
-        for kind, counts in trainings.document["windows"].items()
+        for kind, counted in trainings.report.windows.items()
     ]
     return [
         "rc-rnn reads a window request by request and does not see addresses, only distances from "
         "the request before; the other methods' windows are judged by their mean. Models are as "
         "they are stored, in int8.",
-        *windows,
+        *counts,
     ]
 
 
@@ -59,15 +70,10 @@ def _learning(what: WorkloadKinds, figure: KindsFigure) -> Table:
     """Return accuracy on what trains and on what judges, after each iteration."""
     scenario = what.scenarios[-1]
     report = what.report(scenario, what.method(figure.methods[0]))
-    curve = report["curve"]
-    rows = [
-        [str(at), *(_right(one[key]) for key in (LABELLING, EVALUATION))]
-        for at, one in enumerate(curve, 1)
-    ]
-    best = report["best_epoch"]
-    if best:
-        kept = [_right(curve[best - 1][key]) for key in (LABELLING, EVALUATION)]
-        rows.append(["kept", *kept])
+    named = [(str(at), one) for at, one in enumerate(report.curve, 1)]
+    if report.best_epoch:
+        named.append(("kept", report.curve[report.best_epoch - 1]))
+    rows = [[name, _right(one.labelling), _right(one.evaluation)] for name, one in named]
     headers = ["iteration", "labelling (windows that train)", "evaluation (later windows)"]
     return plain(figure.heading, f"accuracy while it learns, {scenario.title}", headers, rows, 1)
 
@@ -76,9 +82,9 @@ def _right(share: float | None) -> str:
     return words.NOTHING if share is None else words.percent(share)
 
 
-def _accuracies(what: WorkloadKinds, by: str, key: str = WINDOWS) -> list[float]:
+def _accuracies(what: WorkloadKinds, by: str, of: Of = windows) -> list[float]:
     how = what.method(by)
-    return [float(what.report(one, how)[key]["accuracy"] or 0.0) for one in what.scenarios]
+    return [of(what.report(one, how)).accuracy or 0.0 for one in what.scenarios]
 
 
 def _best(columns: Sequence[Sequence[float | None]]) -> list[set[int]]:
@@ -93,8 +99,8 @@ def _best(columns: Sequence[Sequence[float | None]]) -> list[set[int]]:
 def _accuracy(what: WorkloadKinds, figure: KindsFigure) -> Table:
     """Return a row per method: each scenario's windows, then ten of them together."""
     columns = [
-        [_accuracies(what, by, key)[place] for by in figure.methods]
-        for key in (WINDOWS, TENS)
+        [_accuracies(what, by, of)[place] for by in figure.methods]
+        for of in (windows, tens)
         for place in range(len(what.scenarios))
     ]
     titles = [one.title for one in what.scenarios]
@@ -128,11 +134,11 @@ def _bars(
 def _confusion(what: WorkloadKinds, by: str) -> Table:
     """Return what the last scenario's windows were taken for."""
     scenario = what.scenarios[-1]
-    table = what.report(scenario, what.method(by))[WINDOWS]
+    table = windows(what.report(scenario, what.method(by)))
     rows = [
         [kind, *(words.count(count) for count in counts), _right(right)]
         for kind, counts, right in zip(
-            scenario.kinds, table["confusion"], table["accuracy_per_kind"], strict=True
+            scenario.kinds, table.confusion, table.accuracy_per_kind, strict=True
         )
     ]
     headers = ["windows of", *(f"as {kind}" for kind in scenario.kinds), "right"]
@@ -146,19 +152,19 @@ def _variants(what: WorkloadKinds, figure: KindsFigure) -> Table:
     hows = [(by, what.method(by)) for by in figure.methods]
     hows += [(one.title, one.how) for one in figure.variants]
     reports = [(title, what.report(scenario, how)) for title, how in hows]
-    others = [one["name"] for one in reports[0][1]["judged"] if one["part"] == "whole"]
+    others = [one.name for one in reports[0][1].judged if one.part == WHOLE]
     # What is judged whole is of another volume.
     rows = []
     for title, report in reports:
-        judged = {one["name"]: one["accuracy"] for one in report["judged"]}
-        own = [_right(report[key]["accuracy"]) for key in (WINDOWS, TENS, "f32")]
+        judged = {one.name: one.accuracy for one in report.judged}
+        own = [_right(one.accuracy) for one in (windows(report), tens(report), report.f32)]
         rows.append(
             [
                 title,
-                report["network"],
+                report.network,
                 *own,
                 *(_right(judged[name]) for name in others),
-                words.size(report["bytes"]),
+                words.size(report.bytes),
             ]
         )
     headers = ["model", "network", "windows", "ten together", "in f32", *others, "size"]
@@ -170,7 +176,7 @@ def _grid(what: WorkloadKinds, figure: KindsFigure) -> Table:
     """Return a row per number of units, a column per window."""
     grid = what.grid(figure)
     scenario: Scenario = what.scenarios[0]
-    values = [[what.report(scenario, how)[WINDOWS]["accuracy"] for how in row] for row in grid]
+    values = [[windows(what.report(scenario, how)).accuracy for how in row] for row in grid]
     headers = ["units", *(f"{how.window} requests" for how in grid[0])]
     rows = [
         [str(row[0].units), *(_right(value) for value in found)]
@@ -202,23 +208,24 @@ def _added(what: WorkloadKinds, figure: KindsFigure) -> Table:
 def _elsewhere(what: WorkloadKinds, figure: KindsFigure) -> list[Table]:
     """Return a row per volume that trained nothing, its windows by each method."""
     scenario = what.scenarios[-1]
-    found: dict[str, list[Any]] = {}
+    found: dict[str, list[JudgedVolume]] = {}
     for by in figure.methods:
-        for one in what.report(scenario, what.method(by))["judged"]:
-            if one["part"] == "whole":
-                found.setdefault(one["name"], [scenario.kinds[one["kind"]]]).append(one)
+        for one in what.report(scenario, what.method(by)).judged:
+            if one.part == WHOLE:
+                found.setdefault(one.name, []).append(one)
     if not found:
         return []
     rows = [
         [
             name,
-            kind,
-            words.count(judged[0]["windows"]),
-            *(_right(one[key]) for key in ("accuracy", "accuracy_of_ten") for one in judged),
+            scenario.kinds[judged[0].kind],
+            words.count(judged[0].windows),
+            *(_right(one.accuracy) for one in judged),
+            *(_right(one.accuracy_of_ten) for one in judged),
         ]
-        for name, (kind, *judged) in found.items()
+        for name, judged in found.items()
     ]
-    tens = [f"{by}, ten together" for by in figure.methods]
-    headers = ["volume", "kind", "windows", *figure.methods, *tens]
+    together = [f"{by}, ten together" for by in figure.methods]
+    headers = ["volume", "kind", "windows", *figure.methods, *together]
     title = f"windows told right, {scenario.title}"
     return [plain(figure.heading, title, headers, rows, 2, keys=1)]

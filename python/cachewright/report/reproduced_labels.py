@@ -6,8 +6,7 @@ ratios of block accesses; agreement as shares of requests.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import altair as alt
 
@@ -16,14 +15,49 @@ from cachewright.report import marks
 from cachewright.report.figure import Figure
 from cachewright.report.marks import Tip
 from cachewright.report.parts import Table, plain
-from cachewright.report.plots import PANEL_HEIGHT, Plot, Series
+from cachewright.report.plots import PANEL_HEIGHT, Plot, Rows, Series, distinct
 from cachewright.reproduce.caching import Caching, CachingFigure
-from cachewright.reproduce.imitators import Imitator
+from cachewright.reproduce.imitators import Imitator, Worth
+from cachewright.train.reports import (
+    Agreement,
+    CachingModel,
+    Control,
+    Fed,
+    FedHits,
+    HitRatios,
+    Majority,
+)
 
 EPOCHS = (1, 2, 4, 8, 16, 32)
 """Epochs that the table of a learning curve shows, besides the best."""
 
-PARTS = ("in_sample", "later")
+LABELS: tuple[tuple[str, Callable[[Agreement | Majority | Control], float]], ...] = (
+    ("cached", lambda said: said.cached),
+    ("duration", lambda said: said.duration),
+)
+
+TOLD: tuple[tuple[str, Callable[[Fed], Agreement], Callable[[FedHits], HitRatios]], ...] = (
+    ("the oracle's labels", lambda fed: fed.forced, lambda hits: hits.forced),
+    ("its own", lambda fed: fed.own, lambda hits: hits.own),
+)
+"""What a model is told of the request before, and what was found then."""
+
+PARTS: tuple[tuple[str, Callable[[HitRatios], float | None]], ...] = (
+    ("in-sample", lambda hits: hits.in_sample),
+    ("later", lambda hits: hits.later),
+)
+
+WORTHS: tuple[tuple[str, Callable[[Worth], float]], ...] = (
+    ("its labels", lambda worth: worth.perfect),
+    ("the oracle itself", lambda worth: worth.oracle),
+)
+
+COUNTS: tuple[Callable[[CachingModel], int], ...] = (
+    lambda model: model.best_epoch,
+    lambda model: model.epochs,
+    lambda model: model.updates,
+)
+"""The last columns of the table of a learning curve."""
 
 CONTROL = (
     "cached, commonest",
@@ -43,11 +77,11 @@ def ceilings(what: Caching, figure: CachingFigure, title: str) -> list[Table]:
     """Return hit ratios of perfect labels, and as shares of their oracle's."""
     rows, shares = [], []
     for scheme in figure.schemes:
-        found = [what.ceilings[name, scheme.learns].report for name in figure.workloads]
-        for key, label in (("perfect", "its labels"), ("oracle", "the oracle itself")):
-            rows.append([scheme.title, label, *_with_mean([one[key] for one in found])])
-        quotients = [one["perfect"] / max(one["oracle"], 1e-9) for one in found]
-        means = [sum(one[key] for one in found) for key in ("perfect", "oracle")]
+        found = [what.ceilings[name, scheme.learns].worth for name in figure.workloads]
+        for label, of in WORTHS:
+            rows.append([scheme.title, label, *_with_mean([of(one) for one in found])])
+        quotients = [one.perfect / max(one.oracle, 1e-9) for one in found]
+        means = [sum(of(one) for one in found) for _, of in WORTHS]
         cells = [words.ratio(value) for value in (*quotients, means[0] / max(means[1], 1e-9))]
         shares.append([scheme.title, *cells])
     headers = ["labels of", "", *figure.workloads, "mean"]
@@ -62,19 +96,17 @@ def in_sample(what: Caching, figure: CachingFigure, title: str) -> list[Table]:
     agreement, hits = [], []
     for scheme in figure.schemes:
         models = [what.models[name, scheme.learns] for name in figure.workloads]
-        for label in ("cached", "duration"):
-            for fed in ("forced", "own"):
-                texts = [scheme.title, label, _fed(fed)]
-                values = [one.model["in_sample"][fed][label] for one in models]
-                agreement.append([*texts, *_shares(values)])
-            common = [one.report["majority_in_sample"][label] for one in models]
+        for label, of in LABELS:
+            for told, fed, _ in TOLD:
+                values = [of(fed(one.model.in_sample)) for one in models]
+                agreement.append([scheme.title, label, told, *_shares(values)])
+            common = [of(one.report.majority_in_sample) for one in models]
             agreement.append([scheme.title, label, "the commonest", *_shares(common)])
-        for part in PARTS:
-            named = part.replace("_", "-")
-            for fed in ("forced", "own"):
-                values = [one.model["hits"][fed][part] or 0.0 for one in models]
-                hits.append([scheme.title, named, _fed(fed), *_with_mean(values)])
-        perfect = [one.report["perfect"] or 0.0 for one in models]
+        for part, ratio in PARTS:
+            for told, _, fed_hits in TOLD:
+                values = [ratio(fed_hits(one.model.hits)) or 0.0 for one in models]
+                hits.append([scheme.title, part, told, *_with_mean(values)])
+        perfect = [one.report.perfect or 0.0 for one in models]
         hits.append([scheme.title, "in-sample", "perfect labels", *_with_mean(perfect)])
     headers = ["scheme", "label", "told", *figure.workloads, "mean"]
     caption = "agreement with the oracle on the requests that trained"
@@ -86,30 +118,28 @@ def in_sample(what: Caching, figure: CachingFigure, title: str) -> list[Table]:
 
 def learning(what: Caching, figure: CachingFigure, title: str) -> list[Table | Figure]:
     """Return the hits of the part that says when to stop, epoch by epoch."""
-    points: list[dict[str, Any]] = []
+    points: Rows = []
     rows, control = [], []
     for scheme in figure.schemes:
         for name in figure.workloads:
             model = what.models[name, scheme.learns].model
-            curve: Sequence[Mapping[str, float]] = model["curve"]
-            scores = [one.get("score") for one in curve]
+            scores = [one.score for one in model.curve]
             label = f"{scheme.title}, {name}"
             for at, score in enumerate(scores):
                 if score is not None:
                     points.append({"model": label, "epoch": at + 1, "hits": score})
             shown = [scores[at - 1] if at <= len(scores) else None for at in EPOCHS]
-            kept = int(model["best_epoch"])
-            best = scores[kept - 1] if kept and scores else None
+            best = scores[model.best_epoch - 1] if model.best_epoch and scores else None
             cells = [words.NOTHING if one is None else words.ratio(one) for one in (*shown, best)]
             control.append(_control(scheme.title, name, what.models[name, scheme.learns]))
-            counts = [words.count(int(model[key])) for key in ("best_epoch", "epochs", "updates")]
+            counts = [words.count(of(model)) for of in COUNTS]
             rows.append([scheme.title, name, *cells, *counts])
     headers = ["scheme", "workload", *(f"epoch {at}" for at in EPOCHS), "best"]
     headers += ["best epoch", "epochs", "updates"]
     beside = "on the later part: the network, and boosted trees that see the same features"
     controls = plain("", beside, ["scheme", "workload", *CONTROL], control, 2, "control")
     caption = "hit ratio of the last fifth of what trains, own labels fed back, by epoch"
-    series = Series("model", list(dict.fromkeys(one["model"] for one in points)), "model")
+    series = Series("model", distinct(points, "model"), "model")
     tips = [Tip("model", "model"), Tip("epoch", "epoch"), Tip("hit ratio", "hits", "ratio")]
     x, y = alt.X("epoch:Q").title("epoch"), alt.Y("hits:Q").title("hit ratio")
     panel = marks.lines(points, series, x, y, tips, height=PANEL_HEIGHT + 40)
@@ -122,18 +152,14 @@ def _control(title: str, name: str, found: Imitator) -> list[str]:
 
     A model that was kept before there were trees has none.
     """
-    trees, cells = found.report.get("control"), []
+    trees, cells = found.report.control, []
     if trees is None:
         return [title, name, *[words.NOTHING] * len(CONTROL)]
-    for label in ("cached", "duration"):
-        shares = (found.majority(label), found.agreement(label, own=True), trees[label])
+    for _, of in LABELS:
+        shares = (of(found.majority), of(found.agreement(own=True)), of(trees))
         cells += [words.percent(one) for one in shares]
-    hits = (found.model["hits"]["own"]["later"], trees["hits"], found.report["perfect_later"])
+    hits = (found.model.hits.own.later, trees.hits, found.report.perfect_later)
     return [title, name, *cells, *(words.ratio(one) for one in hits)]
-
-
-def _fed(key: str) -> str:
-    return "the oracle's labels" if key == "forced" else "its own"
 
 
 def _with_mean(values: Sequence[float]) -> list[str]:

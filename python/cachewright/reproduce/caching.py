@@ -16,15 +16,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cachewright import _native, api
+from cachewright.answers import Case
 from cachewright.reproduce import specs, volumes
 from cachewright.reproduce.imitators import Ceiling, Imitator, Imitators, hashed
 from cachewright.reproduce.jobs import Job, each
 from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, Workload, among, merged
+from cachewright.result import ALL
 
 if TYPE_CHECKING:
+    from cachewright.result import Result
     from cachewright.spec import PathLike
     from cachewright.types import Progress
 
@@ -51,7 +54,6 @@ the oracle's of the request before."""
 STUDY = "caching"
 SIZES = ("units", "layers")
 MODELS, RUNS = "models", "runs"
-Case = dict[str, Any]
 Pairs = tuple[tuple[str, Any], ...]
 Table = dict[str, Any]
 
@@ -96,6 +98,13 @@ class CachingFigure(FigureSpec):
         return self.shows not in (*OF_MODELS, "ceilings")
 
 
+class Window(NamedTuple):
+    """Accesses of a window of time: when it ends, and the share that hit."""
+
+    time_ns: int
+    hit_ratio: float
+
+
 @dataclass(frozen=True)
 class Asked:
     """One replay."""
@@ -114,7 +123,7 @@ class Caching:
     workloads: Sequence[Workload]
     about: Table
     cases: dict[Asked, Case] = field(default_factory=dict)
-    rows: dict[Asked, list[dict[str, Any]]] = field(default_factory=dict)
+    windows: dict[Asked, list[Window]] = field(default_factory=dict)
     models: dict[tuple[str, Pairs], Imitator] = field(default_factory=dict)
     ceilings: dict[tuple[str, Pairs], Ceiling] = field(default_factory=dict)
     judge: Path | None = None
@@ -239,10 +248,9 @@ class Caching:
             threads=1,
             progress=progress,
         )
-        series = result.series.to_dicts() if self.about.get("windows", 0) else []
-        for at, (asked, case) in enumerate(zip(group, result.document["cases"], strict=True)):
+        for asked, case in zip(group, result.answer.cases, strict=True):
             self.cases[asked] = case
-            self.rows[asked] = [row for row in series if row["case"] == at]
+            self.windows[asked] = _windows(result, case) if self.about.get("windows", 0) else []
         return list(group)
 
     def _models(self, asked: Asked) -> Table:
@@ -263,6 +271,12 @@ class Caching:
             return self.ceilings[name, scheme.learns].path
         model = self.models[name, scheme.learns]
         return model.forced if scheme.labels == FORCED else model.path
+
+
+def _windows(result: Result, case: Case) -> list[Window]:
+    """Return the windows of a case in which blocks were accessed."""
+    own = result.series.filter(case=case.case, tenant=ALL).drop_nulls("hit_ratio")
+    return [Window(*row) for row in own.select("time_ns", "hit_ratio").rows()]
 
 
 def _folder(asked: Asked, how: tuple[Any, ...]) -> str:

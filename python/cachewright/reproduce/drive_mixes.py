@@ -8,14 +8,15 @@ never know: how a figure is drawn, how anything is measured. `drive_specs` says 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from cachewright import _native, api
+from cachewright import _native, api, timing
+from cachewright.answers import Case, TenantTiming
 from cachewright.reproduce import drive_specs, features_alone
 from cachewright.reproduce.drive_specs import (
     EACH,
@@ -33,6 +34,7 @@ from cachewright.reproduce.jobs import Job, each
 from cachewright.reproduce.specs import Setup, merged
 from cachewright.reproduce.taught import Lessons, Taught
 from cachewright.train import ICacheTraining, judged_icache
+from cachewright.train.reports import TenantReport
 
 if TYPE_CHECKING:
     from cachewright.demand import Segments
@@ -43,7 +45,6 @@ MODELS, RUNS = "models", "runs"
 # Whose replay has every tenant alone beside it.
 BASE = Scheme("shared", "shared", None, bound=False)
 STATIC = Scheme("best static", "static", None, bound=True)
-Case = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -54,19 +55,15 @@ class Outcome:
     alone_ns: tuple[float, ...]
 
     @property
-    def tenants(self) -> list[dict[str, Any]]:
+    def tenants(self) -> tuple[TenantTiming, ...]:
         """The responses of each tenant."""
-        found: list[dict[str, Any]] = self.case["timing"]["tenants"]
-        return found
+        return timing.of(self.case).tenants
 
     @property
     def slowdown_by_tenant(self) -> list[float | None]:
         """How many times longer than alone each tenant waits; nothing for one without requests."""
         pairs = zip(self.tenants, self.alone_ns, strict=True)
-        return [
-            one["mean_ns"] / alone if one["requests"] and alone > 0 else None
-            for one, alone in pairs
-        ]
+        return [one.mean_ns / alone if one.requests and alone > 0 else None for one, alone in pairs]
 
     @property
     def slowdowns(self) -> list[float]:
@@ -83,15 +80,15 @@ class Outcome:
         """The least performance ratio by the greatest."""
         return min(self.slowdowns, default=1.0) / self.max_slowdown
 
-    def mean(self, key: str = "mean_ns") -> float:
-        """Return the mean over tenants with requests of a figure of their responses."""
-        busy = [float(one[key]) for one in self.tenants if one["requests"]]
+    def mean(self, of: Callable[[TenantTiming], float] = lambda one: one.mean_ns) -> float:
+        """Return the mean over tenants with requests of a number of their responses."""
+        busy = [float(of(one)) for one in self.tenants if one.requests]
         return sum(busy) / max(len(busy), 1)
 
     @property
     def hit_ratio(self) -> float:
         """Of all tenants' block accesses."""
-        return float(self.case["total"]["hit_ratio"])
+        return self.case.total.hit_ratio
 
 
 @dataclass(frozen=True)
@@ -154,7 +151,7 @@ class DriveMixes:
 
     def model(
         self, setting: Setting, workload: str, kind: str, features: str, seed: int
-    ) -> dict[str, Any]:
+    ) -> TenantReport:
         """Return the report on a workload's model: of one tenant, its only model in `models`."""
         return self.taught[setting, workload, kind, features, seed].tenant
 
@@ -165,7 +162,7 @@ class DriveMixes:
             raise RuntimeError("nothing was run")
         how = self.lessons.training_of(setting, seed)
         model = self.taught[setting, trained, "lstm", "1111", seed].path.read_bytes()
-        return judged_icache(model, self.lessons.segments(setting, judged), how)["mse"]
+        return judged_icache(model, self.lessons.segments(setting, judged), how).mse
 
     def run(self, out: PathLike | None, threads: int, progress: Progress | None) -> None:
         """Run all that the figures need; with `out` everything is kept below it."""
@@ -316,7 +313,7 @@ class DriveMixes:
     def _keep(self, cases: dict[Asked, Case]) -> None:
         alone = {
             (asked.setting, asked.mix.name): tuple(
-                float(one["alone_mean_ns"]) for one in case["timing"]["tenants"]
+                one.alone_mean_ns or 0.0 for one in timing.of(case).tenants
             )
             for asked, case in cases.items()
             if asked.scheme == BASE
@@ -357,8 +354,7 @@ class DriveMixes:
             threads=1,
             progress=progress,
         )
-        found: list[Case] = result.document["cases"]
-        return found
+        return list(result.answer.cases)
 
     def _partition(self, asked: Asked) -> str:
         if asked.scheme.model != EACH:

@@ -94,10 +94,12 @@ def _line(
     replay = machine["replay"] | {"warmup": f"{round(WARM * span_ns)}ns"}
     one = {"name": tenant["name"], "trace": str(path.resolve()), "format": "synth"}
     stack = {"name": name, "seed": 1, **machine, "replay": replay, "tenant": [one]}
-    found = api.mrc(stack, sizes=sizes, latency=True, threads=1, progress=progress).document
-    block = int(found["block_bytes"])
-    points = found["latency"][0]["points"]
-    sized = [(int(p["size_blocks"]) * block, float(p["mean_ns"])) for p in points]
+    found = api.mrc(stack, sizes=sizes, latency=True, threads=1, progress=progress).answer
+    sized = [
+        (point.size_blocks * found.block_bytes, point.mean_ns)
+        for curve in found.latency or ()
+        for point in curve.points
+    ]
     return Line(title, label, tenant["name"], tuple(sized))
 
 

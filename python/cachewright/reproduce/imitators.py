@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright import _native, targets
+from cachewright.load import load, table
+from cachewright.record import Record
 from cachewright.train import (
     KindsTraining,
     RcRnnTraining,
@@ -23,6 +25,7 @@ from cachewright.train import (
     train_rc_rnn,
 )
 from cachewright.train.control import trees
+from cachewright.train.reports import Agreement, CachingModel, CachingReport, Majority
 
 if TYPE_CHECKING:
     from cachewright.train.rc_rnn import Lessons
@@ -39,24 +42,24 @@ class Imitator:
     """A model: its file and the report of its training."""
 
     path: Path
-    report: Mapping[str, Any]
+    report: CachingReport
 
     @property
-    def model(self) -> Mapping[str, Any]:
+    def model(self) -> CachingModel:
         """What is said of the model itself."""
-        found: Mapping[str, Any] = self.report["models"][0]
-        return found
+        return self.report.models[0]
 
-    def agreement(self, label: str, *, own: bool) -> float:
+    def agreement(self, *, own: bool) -> Agreement:
         """Return how often it says what the oracle does on the later part.
 
-        `label` is `cached` or `duration`; `own` feeds back its own labels, not the oracle's.
+        `own` feeds back its own labels, not the oracle's.
         """
-        return float(self.model["own" if own else "forced"][label])
+        return self.model.own if own else self.model.forced
 
-    def majority(self, label: str) -> float:
-        """Return how often the commonest label of the later part is right."""
-        return float(self.report["majority"][label])
+    @property
+    def majority(self) -> Majority:
+        """How often the commonest label of the later part is right."""
+        return self.report.majority
 
     @property
     def forced(self) -> Path:
@@ -64,12 +67,21 @@ class Imitator:
         return self.path.parent / FORCED
 
 
+class Worth(Record):
+    """What labels are worth: hit ratios on the later part, 0 to 1."""
+
+    # Of an oracle's labels through the queues.
+    perfect: float
+    # Of the oracle itself.
+    oracle: float
+
+
 @dataclass(frozen=True)
 class Ceiling:
-    """An oracle's labels through the queues: a file of them and hit ratios on the later part."""
+    """An oracle's labels: a file of them and what they are worth."""
 
     path: Path
-    report: Mapping[str, float]
+    worth: Worth
 
 
 @dataclass(frozen=True)
@@ -93,14 +105,14 @@ class Imitators:
         if not report.is_file():
             lessons = _lessons(stack, how, progress)
             found = train_rc_rnn(lessons, workload, None, how, threads=1, progress=progress)
-            found.document["control"] = trees(lessons, how)
-            content = found.files[found.document["models"][0]["file"]]
-            said = _native.caching_labels(content, lessons.rows, False)
+            found = found.with_control(trees(lessons, how))
+            content = found.files[found.report.models[0].file]
+            labels = _native.caching_labels(content, lessons.rows, False)
             folder.mkdir(parents=True, exist_ok=True)
-            targets.write_whole(folder / FORCED, _native.caching_table(said))
+            targets.write_whole(folder / FORCED, _native.caching_table(labels))
             found.write(folder, report.name)
-        document = json.loads(report.read_text(encoding="utf-8"))
-        return Imitator((folder / document["models"][0]["file"]).resolve(), document)
+        said = load(CachingReport, json.loads(report.read_text(encoding="utf-8")), str(report))
+        return Imitator((folder / said.models[0].file).resolve(), said)
 
     def ceiling(
         self, workload: str, learns: Mapping[str, Any], progress: Progress | None = None
@@ -115,15 +127,15 @@ class Imitators:
             cut, whole = _lessons(stack, how, progress), _lessons(stack, how, progress, whole=True)
             labels, count = whole.said(), len(whole.cached)
             accesses, hits = cut.oracle
-            found = {
-                "perfect": whole.hit_ratio(labels, cut.split, count, how),
-                "oracle": hits / max(accesses, 1),
-            }
+            found = Worth(
+                perfect=whole.hit_ratio(labels, cut.split, count, how) or 0.0,
+                oracle=hits / max(accesses, 1),
+            )
             folder.mkdir(parents=True, exist_ok=True)
             targets.write_whole(folder / PERFECT, _native.caching_table(labels))
-            targets.write_whole(report, json.dumps(found) + "\n")
-        document = json.loads(report.read_text(encoding="utf-8"))
-        return Ceiling((folder / PERFECT).resolve(), document)
+            targets.write_whole(report, json.dumps(table(found)) + "\n")
+        worth = load(Worth, json.loads(report.read_text(encoding="utf-8")), str(report))
+        return Ceiling((folder / PERFECT).resolve(), worth)
 
     def _how(self, learns: Mapping[str, Any]) -> RcRnnTraining:
         keys = {key: value for key, value in self.training.items() if key not in OWN}

@@ -17,16 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 from cachewright import _native, api
 from cachewright.demand import Segments
+from cachewright.load import load
 from cachewright.reproduce import recut
 from cachewright.reproduce.drive_specs import TRAINING, Mix, Setting
 from cachewright.train import ICacheTraining, MLCacheTraining, train_icache, train_mlcache
+from cachewright.train.reports import ModelReport, PartitionerReport, TenantReport
 
 if TYPE_CHECKING:
     from cachewright.reproduce.specs import Workload
     from cachewright.types import Progress
 
 REPORT = "training.json"
-Report = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -34,18 +35,17 @@ class Taught:
     """A model: its file and the report of its training, of one tenant and one seed."""
 
     path: Path
-    tenant: Report
+    tenant: TenantReport
 
     @property
     def updates(self) -> list[Path]:
         """The models that take over from it while a replay goes on."""
-        return [self.path.parent / name for name in self.model.get("updates", [])]
+        return [self.path.parent / name for name in self.model.updates or ()]
 
     @property
-    def model(self) -> Report:
+    def model(self) -> ModelReport:
         """What is said of the model itself."""
-        found: Report = self.tenant["models"][0]
-        return found
+        return self.tenant.models[0]
 
 
 @dataclass
@@ -149,9 +149,10 @@ def _digest(path: Path) -> str:
 
 
 def _taught(folder: Path) -> Taught:
-    report = json.loads((folder / REPORT).read_text(encoding="utf-8"))
-    tenant = report["tenants"][0]
-    return Taught((folder / tenant["models"][0]["file"]).resolve(), tenant)
+    path = folder / REPORT
+    report = load(PartitionerReport, json.loads(path.read_text(encoding="utf-8")), str(path))
+    tenant = report.tenants[0]
+    return Taught((folder / tenant.models[0].file).resolve(), tenant)
 
 
 def _hash(value: Any) -> str:

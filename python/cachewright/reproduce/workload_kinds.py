@@ -19,7 +19,8 @@ from cachewright.reproduce.specs import FigureSpec, Setup, Workload
 from cachewright.source import Trace
 from cachewright.train import KindsTraining, kinds
 from cachewright.train.kinds import Volume
-from cachewright.train.store import Trainings
+from cachewright.train.reports import KindsReport
+from cachewright.train.store import KindsTrainings
 
 if TYPE_CHECKING:
     from cachewright.spec import PathLike
@@ -75,16 +76,16 @@ class WorkloadKinds:
     scenarios: Sequence[Scenario]
     figures: Sequence[KindsFigure]
     base: KindsTraining
-    found: dict[Asked, Trainings] = field(default_factory=dict)
+    found: dict[Asked, KindsTrainings] = field(default_factory=dict)
     seen: dict[tuple[str, str, int], list[Volume]] = field(default_factory=dict)
 
     def count(self) -> int:
         """Return how many models were trained."""
         return len(self.found)
 
-    def report(self, scenario: Scenario, how: KindsTraining) -> dict[str, Any]:
+    def report(self, scenario: Scenario, how: KindsTraining) -> KindsReport:
         """Return what a model does."""
-        return self.found[Asked(scenario, how)].document
+        return self.found[Asked(scenario, how)].report
 
     def method(self, by: str) -> KindsTraining:
         """Return how a method's model learns."""
@@ -117,7 +118,7 @@ class WorkloadKinds:
         reading: list[Job[list[Volume]]] = [partial(self._read, key) for key in keys]
         read = each("reading the traces", reading, threads, progress)
         self.seen = dict(zip(keys, read, strict=True))
-        jobs: list[Job[Trainings]] = [partial(self._train, one) for one in asked]
+        jobs: list[Job[KindsTrainings]] = [partial(self._train, one) for one in asked]
         trained = each("training models of kinds", jobs, threads, progress)
         self.found = dict(zip(asked, trained, strict=True))
         if out is not None:
@@ -146,7 +147,7 @@ class WorkloadKinds:
         found = kinds.seen({kind: trace}, by, window, [kind], progress)
         return [replace(one, name=_volume_name(name, one.name)) for one in found]
 
-    def _train(self, asked: Asked, progress: Progress) -> Trainings:
+    def _train(self, asked: Asked, progress: Progress) -> KindsTrainings:
         scenario, how = asked.scenario, asked.how
         learns, judges = [], []
         for workload in self.setup.workloads:
