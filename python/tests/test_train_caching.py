@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 import cachewright
 from cachewright import _native
-from cachewright.load import load
+from cachewright.load import load, table
 from cachewright.train import RcRnnTraining, caching_lessons, labelling, train_rc_rnn
 from cachewright.train.control import trees
 from cachewright.train.labelling import NO_DURATION, Steps
 from cachewright.train.model_file import described
 from cachewright.train.rc_rnn import Lessons
-from cachewright.train.reports import CachingReport, Epoch
+from cachewright.train.reports import CachingReport, Control, Epoch
 
 NAMES = ["address", "size", "write", "previous_cached", "previous_duration"]
 HOW = RcRnnTraining(
@@ -97,6 +97,8 @@ def test_a_model_learns_what_it_can_see_and_is_stored_in_int8(folder: Path) -> N
     assert about.int8
     assert about.heads == (("cached", 2), ("duration", 3))
     assert list(about.features) == NAMES
+    control = Control(cached=1.0, duration=1.0, says_cached=0.5, hits=None)
+    assert found.with_control(control).document == {**found.document, "control": table(control)}
     # An address is spread over 0 to 1 by the file.
     assert about.normalisation.mean[0] == pytest.approx(0, abs=0.01)
     assert about.normalisation.deviation[0] == pytest.approx(4, abs=0.02)
