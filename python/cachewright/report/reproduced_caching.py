@@ -30,7 +30,7 @@ BEST_OF = "best of the others"
 
 def notes(what: Caching) -> list[str]:
     """Return what to know before the numbers."""
-    share = words.percent(float(what.training["share"]))
+    share = words.percent(what.training.share)
     return [
         f"The first {share} of each trace trains the models and fills the cache; only what comes "
         "after is counted. Schemes that see ahead are bounds, not schemes to use.",

@@ -52,7 +52,7 @@ def notes(what: DriveMixes) -> list[str]:
         "a group's mean without one of its mixes. `= equal` marks a scheme that divides every "
         "cache of the row exactly as `equal` does.",
     ]
-    if what.common.training["seeds"] > 1:
+    if what.common.training.seeds > 1:
         found.append("Models of icache are trained from several seeds: mean (least to greatest).")
     return found
 

@@ -25,6 +25,7 @@ from cachewright.reproduce.imitators import Ceiling, Imitator, Imitators, hashed
 from cachewright.reproduce.jobs import Job, each
 from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, Workload, among, merged
 from cachewright.result import ALL
+from cachewright.train import RcRnnTraining
 
 if TYPE_CHECKING:
     from cachewright.result import Result
@@ -122,17 +123,17 @@ class Caching:
     figures: Sequence[CachingFigure]
     workloads: Sequence[Workload]
     about: Table
+    training: RcRnnTraining
+    """How models learn; `share` of a trace trains."""
+
+    size: float
+    """Of the cache, unless a figure says another."""
+
     cases: dict[Asked, Case] = field(default_factory=dict)
     windows: dict[Asked, list[Window]] = field(default_factory=dict)
     models: dict[tuple[str, Pairs], Imitator] = field(default_factory=dict)
     ceilings: dict[tuple[str, Pairs], Ceiling] = field(default_factory=dict)
     judge: Path | None = None
-
-    @property
-    def training(self) -> Table:
-        """How models learn, `share` of the trace that trains and `size` of its cache among it."""
-        found: Table = self.about["training"]
-        return found
 
     def count(self) -> int:
         """Return how many replays were made."""
@@ -208,7 +209,7 @@ class Caching:
         keys = stack.pop("tenant")
         trace = os.fspath(self.workload(name).path.resolve())
         stack["cache"]["capacity"] = f"{size:g}%wss"
-        share = float(self.workload(name).table.get("warmup", self.training["share"]))
+        share = float(self.workload(name).table.get("warmup", self.training.share))
         warmup = round(self.span_ns(name) * share)
         windows = int(self.about.get("windows", 0))
         stack["replay"] |= {"warmup": f"{warmup}ns", "windows": windows}
@@ -217,7 +218,7 @@ class Caching:
 
     def _teaching(self, name: str) -> Table:
         """Return the stack that a workload's model is trained on: the usual size."""
-        return self._stack(name, float(self.training["size"]))
+        return self._stack(name, self.size)
 
     def _replay(self, folder: Path, threads: int, progress: Progress | None) -> None:
         """Replay what is asked for: those with the same machine together."""
@@ -298,11 +299,16 @@ def load(setup: Setup) -> Caching:
     schemes = [_scheme(path, one, whole=setup.whole) for one in about["scheme"]]
     lacking = {one.title for one in schemes if not known.issuperset(one.kinds)}
     schemes = [one for one in schemes if setup.kind != specs.GIVEN or one.title not in lacking]
+    learns = dict(about["training"])
+    size = float(learns.pop("size"))
+    for key in learns:
+        among(path, "training", key, RcRnnTraining.__dataclass_fields__)
     found = [
-        _figure(file, figure, setup, workloads, schemes, about["training"])
+        _figure(file, figure, setup, workloads, schemes, size)
         for file, figure in specs.figures(setup.folder, STUDY)
     ]
-    return Caching(setup, [one for one in found if one is not None], workloads, about)
+    figures = [one for one in found if one is not None]
+    return Caching(setup, figures, workloads, about, RcRnnTraining(**learns), size)
 
 
 def _scheme(path: Path, table: Mapping[str, Any], *, whole: bool) -> Scheme:
@@ -335,7 +341,7 @@ def _figure(
     setup: Setup,
     workloads: Sequence[Workload],
     schemes: Sequence[Scheme],
-    training: Mapping[str, Any],
+    size: float,
 ) -> CachingFigure | None:
     """Return a figure, or nothing where none of its workloads is given."""
     fields = specs.head(path, document, SHOWN)
@@ -356,7 +362,7 @@ def _figure(
     for title in beside:
         among(path, "beside", title, about.get("schemes", list(titles)))
     names = tuple(name for name in wanted if name in known) or tuple(known)
-    sizes = about.get("sizes", [training["size"]])
+    sizes = about.get("sizes", [size])
     return CachingFigure(
         **fields,
         workloads=names,

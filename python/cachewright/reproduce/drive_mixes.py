@@ -188,9 +188,9 @@ class DriveMixes:
         stack = merged(self.common.stack, self.common.machines[setting.machine])
         stack.pop("tenant", None)
         stack["cache"] = stack["cache"] | {"capacity": setting.cache}
-        steps, scale = int(self.common.training["steps"]), setting.time_scale
+        usual, scale = self.common.training.each, setting.time_scale
         replay = stack["replay"]
-        interval = _native.parse_duration(replay["interval"]) * setting.steps // steps
+        interval = _native.parse_duration(replay["interval"]) * setting.steps // usual.steps
         times = {"interval": f"{round(interval * scale)}ns"}
         if "warmup" in replay:
             times["warmup"] = _scaled(replay["warmup"], scale)
@@ -325,8 +325,8 @@ class DriveMixes:
 
     def _plain(self, setting: Setting) -> Setting:
         """Return the setting with the usual interval: tenants alone do not depend on it."""
-        steps, granules = int(self.common.training["steps"]), int(self.common.training["granules"])
-        return replace(setting.usual, steps=steps, granules=granules)
+        usual = self.common.training.each
+        return replace(setting.usual, steps=usual.steps, granules=usual.granules)
 
     def _compare(self, group: Sequence[Asked], folder: Path, progress: Progress) -> list[Case]:
         """Replay the schemes of one mix that ask for the same models."""
@@ -359,7 +359,7 @@ class DriveMixes:
     def _partition(self, asked: Asked) -> str:
         if asked.scheme.model != EACH:
             return asked.scheme.partition
-        window = int(self.common.training["window"])
+        window = self.common.training.each.window
         keys = f"steps_per_interval = {asked.setting.steps}, window_steps = {window}"
         keys += f", granules = {asked.setting.granules}"
         rule = asked.setting.of(RULE)

@@ -15,6 +15,7 @@ from typing import Any
 from cachewright._native import SpecError
 from cachewright.reproduce import specs, volumes
 from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, among, merged
+from cachewright.train import ICacheTraining, MLCacheTraining
 
 # Figures of mixes, and the rest.
 OUTCOMES = ("interference", "slowdown", "response", "fairness", "tail", "hits", "summary", "group")
@@ -155,12 +156,32 @@ class DriveFigure(FigureSpec):
 
 
 @dataclass(frozen=True)
+class Training:
+    """How models learn unless a setting says otherwise: one per tenant, one of all together."""
+
+    each: ICacheTraining
+    joint: MLCacheTraining
+    seeds: int
+    """How many models of each tenant are trained."""
+
+    @staticmethod
+    def of(path: Path, table: Table) -> Training:
+        """Return what `[training]` says. Errors: `SpecError` for a key that there is not."""
+        own = {key: value for key, value in table.items() if key not in ("joint", "seeds")}
+        for key in own:
+            among(path, "training", key, ICacheTraining.__dataclass_fields__)
+        each = ICacheTraining(**own)
+        joint = MLCacheTraining(share=each.share, **table.get("joint", {}))
+        return Training(each, joint, int(specs.key(path, table, "seeds")))
+
+
+@dataclass(frozen=True)
 class Common:
     """What all figures share, for the traces there are."""
 
     stack: Table
     machines: dict[str, Table]
-    training: Table
+    training: Training
     mixes: tuple[Mix, ...]
     schemes: tuple[Scheme, ...]
 
@@ -178,7 +199,8 @@ class Common:
         there = [one for one in tables if not set(one.get("tenants", [])) & set(setup.absent)]
         mixes = [_mix(path, one, known) for one in there]
         schemes = [_scheme(path, one) for one in specs.key(path, setup.document, "scheme")]
-        stack, machines, training = table("stack"), table("drive"), table("training")
+        stack, machines = table("stack"), table("drive")
+        training = Training.of(path, table("training"))
         if setup.kind == specs.GIVEN:
             shares = specs.key(path, setup.document, "given_span")
             machines = {name: _paced(one, setup, shares) for name, one in machines.items()}
@@ -243,18 +265,17 @@ def _figure(path: Path, document: dict[str, Any], setup: Setup, common: Common) 
             raise SpecError(f"{path}: `pairs`: found {pair}, expected two workloads each")
         for workload in pair:
             among(path, "pairs", workload, {one.name for one in setup.workloads})
-    training = common.training
     # Bounds see ahead and cost many replays: only figures that name them have them.
     about.setdefault("schemes", [one.title for one in common.schemes if not one.bound])
     schemes = _named(path, "schemes", about, common.schemes, [s.title for s in common.schemes])
-    seeds = int(about["seeds"]) if "seeds" in about else int(training["seeds"])
+    seeds = int(about.get("seeds", common.training.seeds))
     others = document.get(setup.key("setting"), document.get("setting", []))
     return DriveFigure(
         **fields,
         setting=setting,
         mixes=_mixes(path, about, setup, common),
         schemes=schemes,
-        seeds=min(seeds, int(training["seeds"])),
+        seeds=min(seeds, common.training.seeds),
         settings=tuple(_setting(path, one, setting) for one in others),
         about=about,
         document=document,
@@ -285,8 +306,8 @@ def _usual(about: Mapping[str, Any], common: Common) -> Setting:
     return Setting(
         machine,
         str(about.get("cache", common.stack["cache"]["capacity"])),
-        int(common.training["steps"]),
-        int(common.training["granules"]),
+        common.training.each.steps,
+        common.training.each.granules,
         float(about.get("time_scale", speed)),
         keys=_keys(about),
     )

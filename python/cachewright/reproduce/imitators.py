@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from cachewright.train.rc_rnn import Lessons
     from cachewright.types import Progress
 
-# Keys of the table that say something else than how a model learns.
-OWN = ("size",)
 PERFECT, FORCED = "perfect.labels", "forced.labels"
 CEILING = "ceiling.json"
 
@@ -90,7 +88,7 @@ class Imitators:
 
     folder: Path
     stack: Callable[[str], dict[str, Any]]
-    training: Mapping[str, Any]
+    training: RcRnnTraining
 
     def of(
         self, workload: str, learns: Mapping[str, Any], progress: Progress | None = None
@@ -138,14 +136,12 @@ class Imitators:
         return Ceiling((folder / PERFECT).resolve(), worth)
 
     def _how(self, learns: Mapping[str, Any]) -> RcRnnTraining:
-        keys = {key: value for key, value in self.training.items() if key not in OWN}
-        return RcRnnTraining(**keys | dict(learns))
+        return replace(self.training, **learns)
 
     def judge(self, traces: Mapping[str, Path], about: Mapping[str, Any]) -> Path:
         """Return the model that tells these traces apart, trained on as much of them."""
-        share = float(self.training["share"])
         keys = {key: value for key, value in about.items() if key != "every"}
-        how = KindsTraining(**keys, share=share)
+        how = KindsTraining(**keys, share=self.training.share)
         names = "-".join(traces)
         inputs = {
             name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in traces.items()

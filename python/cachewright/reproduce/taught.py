@@ -19,8 +19,8 @@ from cachewright import _native, api
 from cachewright.demand import Segments
 from cachewright.load import load
 from cachewright.reproduce import recut
-from cachewright.reproduce.drive_specs import TRAINING, Mix, Setting
-from cachewright.train import ICacheTraining, MLCacheTraining, train_icache, train_mlcache
+from cachewright.reproduce.drive_specs import TRAINING, Mix, Setting, Training
+from cachewright.train import ICacheTraining, train_icache, train_mlcache
 from cachewright.train.reports import ModelReport, PartitionerReport, TenantReport
 
 if TYPE_CHECKING:
@@ -58,12 +58,12 @@ class Lessons:
     folder: Path
     stack: Callable[[Setting, str], dict[str, Any]]
     workloads: Sequence[Workload]
-    training: dict[str, Any]
+    training: Training
     found: dict[tuple[Setting, str], Segments] = field(default_factory=dict)
 
     def basis(self, setting: Setting) -> Setting:
         """Return the setting whose segments serve this one: more granules, the usual interval."""
-        steps, granules = int(self.training["steps"]), int(self.training["granules"])
+        steps, granules = self.training.each.steps, self.training.each.granules
         own = granules if granules % setting.granules == 0 else setting.granules
         return replace(setting.usual, steps=steps, granules=own)
 
@@ -94,11 +94,9 @@ class Lessons:
 
     def training_of(self, setting: Setting, seed: int, **own: Any) -> ICacheTraining:
         """Return how a model of a setting is trained."""
-        how = {key: item for key, item in self.training.items() if key not in ("joint", "seeds")}
-        how |= {"steps": setting.steps, "granules": setting.granules}
+        how = {"steps": setting.steps, "granules": setting.granules}
         how |= {} if setting.stride is None else {"stride": setting.stride}
-        how |= setting.of(TRAINING)
-        return ICacheTraining(**how | own, seed=seed)
+        return replace(self.training.each, **how | setting.of(TRAINING) | own, seed=seed)
 
     def each(
         self,
@@ -118,11 +116,7 @@ class Lessons:
 
     def joint(self, setting: Setting, mix: Mix, progress: Progress | None = None) -> Taught:
         """Return the model of a mix, trained unless it is there."""
-        how = MLCacheTraining(
-            granules=setting.granules,
-            share=self.training["share"],
-            **self.training.get("joint", {}),
-        )
+        how = replace(self.training.joint, granules=setting.granules)
         own = [self.segments(setting, member.workload) for member in mix.members]
         names = [member.name for member in mix.members]
         keys = [self._key(self.basis(setting), member.workload) for member in mix.members]
