@@ -128,6 +128,25 @@ class Ranking:
         return {place for place in found if place < self.shown}
 
 
+def _worst_slowdown(case: Case) -> float | None:
+    fairness = case.timing.fairness if case.timing else None
+    return fairness.max_slowdown if fairness else None
+
+
+def _drive_amplification(case: Case) -> float | None:
+    drive = case.timing.drive if case.timing else None
+    return drive.write_amplification if drive else None
+
+
+# Of cases on devices; the lowest is best.
+DEVICE_MEASURES: tuple[
+    tuple[str, Callable[[Case], float | None], Callable[[float | None], str]], ...
+] = (
+    ("worst slowdown", _worst_slowdown, words.ratio),
+    ("write amplification", _drive_amplification, words.ratio),
+)
+
+
 def measures(lines: Sequence[Line]) -> list[Measure]:
     """Return what there is to say of the lines: moves of quotas only where any moved."""
     moved = any(_moved_mean(line) or line.turns for line in lines)

@@ -156,6 +156,17 @@ def _by_kind(ranking: summary.Ranking) -> list[Column]:
     return columns
 
 
+def _device_measures(ranking: summary.Ranking) -> list[Column]:
+    """Return slowdowns, and what a drive with a data cache wrote, of cases that have them."""
+    columns = []
+    for header, of, show in summary.DEVICE_MEASURES:
+        values = [of(case) for case in ranking.cases]
+        if any(value is not None for value in values):
+            best = ranking.best(values, highest=False)
+            columns.append(Column(header, [show(v) for v in values[: ranking.shown]], best=best))
+    return columns
+
+
 def _flash_measures(ranking: summary.Ranking) -> list[Column]:
     columns = []
     for header, of, show in summary.FLASH_MEASURES:
@@ -184,6 +195,7 @@ def _ranking(answer: RunAnswer, ranking: summary.Ranking) -> None:
         columns.append(Column(key.removeprefix(summary.FLASH), named, numeric=False))
     columns += _measures([case.total for case in ranking.cases], ranking)
     columns += _by_kind(ranking)
+    columns += _device_measures(ranking)
     if summary.has_flash(ranking.cases):
         columns += _flash_measures(ranking)
     names = [tenant.name for tenant in answer.tenants]

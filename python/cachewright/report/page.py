@@ -176,6 +176,12 @@ def _ranking(answer: RunAnswer, ranking: summary.Ranking) -> str:
             headers.append(name)
             best = ranking.best(values, highest=False)
             columns.append(marked([show(v) for v in values[: ranking.shown]], best))
+    for name, of_case, show in summary.DEVICE_MEASURES:
+        values = [of_case(case) for case in cases]
+        if any(value is not None for value in values):
+            headers.append(name)
+            best = ranking.best(values, highest=False)
+            columns.append(marked([show(v) for v in values[: ranking.shown]], best))
     names = [tenant.name for tenant in answer.tenants]
     if 1 < len(names) <= TENANT_COLUMNS:
         for index, name in enumerate(names):
