@@ -28,7 +28,7 @@ from cachewright.train.control import trees
 from cachewright.train.reports import Agreement, CachingModel, CachingReport, Majority
 
 if TYPE_CHECKING:
-    from cachewright.train.rc_rnn import Lessons
+    from cachewright.train.labelled import Lessons
     from cachewright.types import Progress
 
 PERFECT, FORCED = "perfect.labels", "forced.labels"
@@ -126,7 +126,7 @@ class Imitators:
             labels, count = whole.said(), len(whole.cached)
             accesses, hits = cut.oracle
             found = Worth(
-                perfect=whole.hit_ratio(labels, cut.split, count, how) or 0.0,
+                perfect=whole.hit_ratio(labels, cut.split, count, how.requeue_hits) or 0.0,
                 oracle=hits / max(accesses, 1),
             )
             folder.mkdir(parents=True, exist_ok=True)

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from cachewright.train.by_name import TRAINERS, hand_out
     from cachewright.train.icache import ICacheTraining, judged_icache, train_icache
     from cachewright.train.kinds import KindsTraining, train_kinds
+    from cachewright.train.labelled import caching_lessons
     from cachewright.train.mlcache import MLCacheTraining, train_mlcache
     from cachewright.train.offline import Trained, train_shiro
-    from cachewright.train.rc_rnn import RcRnnTraining, caching_lessons, train_rc_rnn
+    from cachewright.train.rc_rnn import RcRnnTraining, train_rc_rnn
     from cachewright.train.shiro import JaxTrainer
     from cachewright.train.store import Trainings
     from cachewright.train.window import CONTEXT, LONG, SHORT, Trainer, Window
@@ -67,7 +68,7 @@ _HOMES = {
     "Trainer": "window",
     "Trainings": "store",
     "Window": "window",
-    "caching_lessons": "rc_rnn",
+    "caching_lessons": "labelled",
     "hand_out": "by_name",
     "judged_icache": "icache",
     "train_icache": "icache",

@@ -18,20 +18,19 @@ from typing import TYPE_CHECKING
 
 from cachewright import _native
 from cachewright._native import SpecError
-from cachewright.spec import PathLike, Settings, SpecLike, load, pairs
+from cachewright.spec import PathLike, Settings, SpecLike
 from cachewright.train import checks, labelling, networks
-from cachewright.train.labelling import FED_BACK, HEADS, NO_DURATION, Schedule, Shape, Steps
+from cachewright.train.labelled import Lessons, caching_lessons
+from cachewright.train.labelling import FED_BACK, HEADS, Schedule, Shape, Steps
 from cachewright.train.model_file import Normalisation, described, model_file
 from cachewright.train.networks import LSTM, Weights
 from cachewright.train.reports import (
-    Agreement,
     CachingModel,
     CachingReport,
     Elsewhere,
     Fed,
     FedHits,
     HitRatios,
-    Majority,
     Requests,
 )
 from cachewright.train.store import SUFFIX, CachingTrainings, file_name, float_name
@@ -54,9 +53,6 @@ FEEDBACKS = ("labels", "scheduled", "none")
 KEEPS = {"epochs": labelling.LAST, "loss": labelling.LEAST_LOSS, "hits": labelling.BEST_SCORE}
 RAMP = 10
 """Epochs over which a schedule goes from the oracle's labels to the model's own."""
-
-TRIM, LAST = 4, 2
-"""Flags of an access of `Lessons.flags`."""
 
 CALIBRATION = 8, 1000
 """Sequences and steps from which int8 scales are taken: states grow beyond a window."""
@@ -137,134 +133,6 @@ class RcRnnTraining:
     def shape(self) -> Shape:
         """Return the network."""
         return Shape(self.units, self.layers, self.window, self.batch)
-
-
-@dataclass(frozen=True)
-class Lessons:
-    """Every read and write of a workload: features [request, feature] and an oracle's labels."""
-
-    capacity_blocks: int
-    names: Sequence[str]
-    rows: NDArray[np.float32]
-    cached: NDArray[np.uint8]
-    duration: NDArray[np.uint8]
-    time_ns: NDArray[np.uint64]
-    split: int = 0
-    """Requests whose labels see nothing beyond the last of them."""
-
-    filled: int = 0
-    """Requests until the oracle's cache was full for the first time."""
-
-    blocks: NDArray[np.uint32] | None = None
-    """The blocks asked for, one after another, and a byte of flags each; of whole lessons only."""
-
-    flags: NDArray[np.uint8] | None = None
-    oracle: tuple[int, int] = (0, 0)
-    """Accesses and hits of the oracle behind the split."""
-
-    def part(self, first: int, last: int) -> Lessons:
-        """Return the requests from `first` up to `last`, without their blocks."""
-        here = slice(first, last)
-        return Lessons(
-            self.capacity_blocks,
-            self.names,
-            self.rows[here],
-            self.cached[here],
-            self.duration[here],
-            self.time_ns[here],
-        )
-
-    def said(self) -> NDArray[np.uint8]:
-        """Return the oracle's labels as a model's would be [request, 2]."""
-        import numpy as np
-
-        return np.stack([self.cached, np.minimum(self.duration, NO_DURATION - 1)], axis=1)
-
-    def hit_ratio(
-        self, labels: NDArray[np.uint8], first: int, last: int, how: RcRnnTraining
-    ) -> float | None:
-        """Return the hit ratio of the requests from `first` up to `last` under labels of all.
-
-        Nothing where the blocks are not known.
-        """
-        import numpy as np
-
-        if self.blocks is None or self.flags is None:
-            return None
-        ends = np.flatnonzero((self.flags & (TRIM | LAST)) == LAST)
-        end = int(ends[last - 1]) + 1
-        accesses, hits, _ = _native.caching_hits(
-            self.blocks[:end],
-            self.flags[:end],
-            np.ascontiguousarray(labels[:last]),
-            capacity_blocks=self.capacity_blocks,
-            requeue_hits=how.requeue_hits,
-            uncached_soon=how.requeue_hits,
-            first=first,
-            last=last,
-        )
-        return hits / max(accesses, 1)
-
-    def majority(self) -> Majority:
-        """Return how often the most frequent label is the right one."""
-        import numpy as np
-
-        def of(column: NDArray[np.uint8]) -> float:
-            return float(np.bincount(column).max() / len(column)) if len(column) else 0.0
-
-        return Majority(cached=of(self.cached), duration=of(self.lasting()))
-
-    def lasting(self) -> NDArray[np.uint8]:
-        """Return the durations of requests that are cached."""
-        import numpy as np
-
-        return np.asarray(self.duration[self.duration != NO_DURATION])
-
-    def agreement(self, content: bytes, own: bool) -> Agreement:
-        """Return how often a model says what the oracle does; durations where it caches."""
-        import numpy as np
-
-        said = _native.caching_labels(content, np.ascontiguousarray(self.rows), own)
-        cached = self.duration != NO_DURATION
-        lasting = said[cached, 1] == self.duration[cached]
-        return Agreement(
-            cached=float(np.mean(said[:, 0] == self.cached)),
-            duration=float(np.mean(lasting)) if len(lasting) else 0.0,
-            says_cached=float(np.mean(said[:, 0])),
-        )
-
-
-def caching_lessons(
-    spec: SpecLike,
-    *,
-    features: str = "reuse",
-    oracle: str = "benefit-oracle",
-    labels: str = "remaining",
-    share: float | None = None,
-    until_ns: int | None = None,
-    settings: Settings | None = None,
-    threads: int = 0,
-    progress: Progress | None = None,
-) -> Lessons:
-    """Return features and an oracle's labels of every request of a stack's only tenant.
-
-    Labels of the first `share` of the requests, or of those before `until_ns`, see nothing beyond.
-    Errors: `SpecError`, `TraceError`, `RunError`.
-    """
-    stack = load(spec)
-    found = _native.caching_lessons(
-        stack.text,
-        stack.origin,
-        pairs(settings),
-        features=features,
-        policy=oracle,
-        labels=labels,
-        share=share,
-        until_ns=until_ns,
-        threads=threads,
-        progress=progress,
-    )
-    return Lessons(**found)
 
 
 def train_rc_rnn(
@@ -388,7 +256,9 @@ class Course:
 
         def hits(weights: Weights) -> float:
             said = _native.caching_labels(self.files(weights, notes)[0], rows, True)
-            return float(self.lessons.hit_ratio(said, self.middle, self.end, how) or 0.0)
+            return float(
+                self.lessons.hit_ratio(said, self.middle, self.end, how.requeue_hits) or 0.0
+            )
 
         rows = np.ascontiguousarray(self.lessons.rows[: self.end])
         score = hits if self.lessons.blocks is not None else None
@@ -462,8 +332,10 @@ class Course:
         """Return the hit ratios of labels on what trained and on what was never seen."""
         count = len(self.lessons.cached)
         return HitRatios(
-            in_sample=self.lessons.hit_ratio(labels, self.begin, self.middle, self.how),
-            later=self.lessons.hit_ratio(labels, self.end, count, self.how),
+            in_sample=self.lessons.hit_ratio(
+                labels, self.begin, self.middle, self.how.requeue_hits
+            ),
+            later=self.lessons.hit_ratio(labels, self.end, count, self.how.requeue_hits),
         )
 
     def judge(
