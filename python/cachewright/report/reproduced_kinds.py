@@ -20,12 +20,12 @@ WHOLE = "whole"
 """The part that judges of a volume that trained nothing."""
 
 
-def windows(report: KindsReport) -> Confusion:
+def _windows(report: KindsReport) -> Confusion:
     """Return answers for windows one by one."""
     return report.windows_judged
 
 
-def tens(report: KindsReport) -> Confusion:
+def _tens(report: KindsReport) -> Confusion:
     """Return answers for ten windows together."""
     return report.of_ten
 
@@ -82,7 +82,7 @@ def _right(share: float | None) -> str:
     return words.NOTHING if share is None else words.percent(share)
 
 
-def _accuracies(what: WorkloadKinds, by: str, of: Of = windows) -> list[float]:
+def _accuracies(what: WorkloadKinds, by: str, of: Of = _windows) -> list[float]:
     how = what.method(by)
     return [of(what.report(one, how)).accuracy or 0.0 for one in what.scenarios]
 
@@ -100,7 +100,7 @@ def _accuracy(what: WorkloadKinds, figure: KindsFigure) -> Table:
     """Return a row per method: each scenario's windows, then ten of them together."""
     columns = [
         [_accuracies(what, by, of)[place] for by in figure.methods]
-        for of in (windows, tens)
+        for of in (_windows, _tens)
         for place in range(len(what.scenarios))
     ]
     titles = [one.title for one in what.scenarios]
@@ -134,7 +134,7 @@ def _bars(
 def _confusion(what: WorkloadKinds, by: str) -> Table:
     """Return what the last scenario's windows were taken for."""
     scenario = what.scenarios[-1]
-    table = windows(what.report(scenario, what.method(by)))
+    table = _windows(what.report(scenario, what.method(by)))
     rows = [
         [kind, *(words.count(count) for count in counts), _right(right)]
         for kind, counts, right in zip(
@@ -157,7 +157,7 @@ def _variants(what: WorkloadKinds, figure: KindsFigure) -> Table:
     rows = []
     for title, report in reports:
         judged = {one.name: one.accuracy for one in report.judged}
-        own = [_right(one.accuracy) for one in (windows(report), tens(report), report.f32)]
+        own = [_right(one.accuracy) for one in (_windows(report), _tens(report), report.f32)]
         rows.append(
             [
                 title,
@@ -176,7 +176,7 @@ def _grid(what: WorkloadKinds, figure: KindsFigure) -> Table:
     """Return a row per number of units, a column per window."""
     grid = what.grid(figure)
     scenario: Scenario = what.scenarios[0]
-    values = [[windows(what.report(scenario, how)).accuracy for how in row] for row in grid]
+    values = [[_windows(what.report(scenario, how)).accuracy for how in row] for row in grid]
     headers = ["units", *(f"{how.window} requests" for how in grid[0])]
     rows = [
         [str(row[0].units), *(_right(value) for value in found)]
