@@ -4,8 +4,8 @@
 For: `benches/mqsim.py --mqsim FOLDER`, or MQSIM=FOLDER, where FOLDER holds a built `MQSim` with its
 `ssdconfig.xml`, `workload.xml` and `traces`; skipped with a message where there is none. Both sides
 run whole processes on the same files, one right after the other: ours is `cachewright run` on what
-`cachewright import mqsim` made of them. Must never know: how either side works. Units: microseconds
-of response, seconds of processor time.
+`cachewright import mqsim` made of them. The interpreter must have the package. Must never know: how
+either side works. Units: microseconds of response, seconds of processor time.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
-
-from cachewright import Result
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "target" / "mqsim"
@@ -148,6 +146,8 @@ def theirs(folder: Path, workload: Path) -> Measured:
 
 def ours(folder: Path, workload: Path, cachewright: Path) -> Measured:
     """Import the same files and run them."""
+    from cachewright import Result
+
     config = str(folder / "ssdconfig.xml")
     command = [str(cachewright), "import", "mqsim", config, str(workload), "--force"]
     processor_time([*command, "--out", str(KEPT)], KEPT)
