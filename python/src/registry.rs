@@ -75,13 +75,13 @@ fn partitions() -> PyResult<String> {
 /// The layouts of tenants on a drive's channels.
 #[pyfunction]
 fn layouts() -> PyResult<String> {
-    schemes!(cachewright_layout::registry, cachewright_layout::registry::Need::word)
+    schemes!(cachewright_layout::registry, cachewright_layout::Need::word)
 }
 
 /// The characterizers of workloads.
 #[pyfunction]
 fn characterizers() -> PyResult<String> {
-    schemes!(cachewright_characterize::registry, cachewright_characterize::registry::Need::word)
+    schemes!(cachewright_characterize::registry, cachewright_characterize::Need::word)
 }
 
 /// The separations of flash pages by lifetime.

@@ -5,7 +5,7 @@
 //! after Azor and Hystor). How far back frequency is counted is not given: see `counts`.
 
 use crate::counts::{BINS, Counts, bin};
-use crate::registry::{Entry, Need, Registered};
+use crate::entry::{Entry, Need, Registered};
 use crate::{Features, is_write, log2_bytes};
 use cachewright_types::Request;
 use cachewright_types::declare::NoSettings;

@@ -5,7 +5,7 @@
 //! KiB to 256 KiB and beyond.
 
 use crate::Features;
-use crate::registry::{Entry, Need, Registered};
+use crate::entry::{Entry, Need, Registered};
 use cachewright_types::Request;
 use cachewright_types::declare::NoSettings;
 

@@ -10,6 +10,7 @@
 
 pub mod classes;
 pub mod counts;
+pub mod entry;
 pub mod frequency;
 pub mod io_size;
 pub mod rc_rnn;
@@ -19,7 +20,8 @@ pub mod windowed;
 
 pub use classes::{Class, ClassSettings, Classes};
 pub use counts::Counts;
-pub use registry::{Entry, Need, Registered, boxed, entries, entry, features};
+pub use entry::{Entry, Need, Registered};
+pub use registry::{boxed, entries, entry, features};
 pub use windowed::{JUDGED_WINDOWS, WINDOW_REQUESTS, Windowed};
 
 use cachewright_types::{Op, Request};

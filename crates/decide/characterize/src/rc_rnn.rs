@@ -7,7 +7,7 @@
 //! request before (`jump`, a logarithm with its sign), which does not know the volume by its
 //! addresses. A trainer switches off what a model shall not see.
 
-use crate::registry::{Entry, Need, Registered};
+use crate::entry::{Entry, Need, Registered};
 use crate::{Features, is_write, log2_bytes};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{Nanos, Request};

@@ -3,40 +3,11 @@
 //! For: names, sentences, sources and settings of every characterizer. Must never know: who asks.
 //! Adding one is one file and one line in `characterizers!` below.
 
+use crate::entry::{Entry, Registered};
 use crate::windowed::Windowed;
 use crate::{Characterizer, Features};
-use cachewright_types::declare::Declared;
 use cachewright_types::registry::{settings, unknown};
 use cachewright_types::{RegistryError, Value};
-
-/// What a characterizer needs beyond requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
-    /// A trained model, through [`Characterizer::learn`].
-    Model,
-}
-
-impl Need {
-    /// The word used in tables and errors.
-    pub fn word(self) -> &'static str {
-        match self {
-            Need::Model => "model",
-        }
-    }
-}
-
-/// What a user can know of one characterizer without reading code.
-pub type Entry = cachewright_types::registry::Entry<Need>;
-
-/// What a characterizer of the registry sees of requests; [`Windowed`] judges windows of it.
-pub trait Registered: Features + Sized + 'static {
-    /// Its settings.
-    type Settings: Declared;
-    /// Its facts.
-    const ENTRY: Entry;
-    /// One that has heard nothing.
-    fn new(settings: &Self::Settings) -> Self;
-}
 
 macro_rules! characterizers {
     ($($characterizer:ty),* $(,)?) => {

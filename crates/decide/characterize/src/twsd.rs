@@ -7,8 +7,8 @@
 use crate::Features;
 use crate::classes::{Class, ClassSettings, Classes};
 use crate::counts::BINS;
+use crate::entry::{Entry, Need, Registered};
 use crate::frequency::Frequency;
-use crate::registry::{Entry, Need, Registered};
 use cachewright_types::Request;
 
 const CLASSES: usize = Class::ALL.len();

@@ -5,7 +5,7 @@
 //! are free; the others divide what is left by their weights, at least one each (D'Hondt: one
 //! after the other to whoever has the highest weight per channel with it).
 
-use crate::registry::{Entry, Need, Registered};
+use crate::entry::{Entry, Need, Registered};
 use crate::{Channels, Layout, Map, Refusal, TenantView, Wish};
 use cachewright_types::declare::NoSettings;
 

@@ -8,7 +8,7 @@
 //! free.
 
 use crate::dedicated::Free;
-use crate::registry::{Entry, Need, Registered};
+use crate::entry::{Entry, Need, Registered};
 use crate::{Channels, Layout, Map, Refusal, TenantView};
 use cachewright_types::declare::NoSettings;
 

@@ -6,14 +6,16 @@
 //! a pool promises it can hold.
 
 pub mod dedicated;
+pub mod entry;
 pub mod flashblox;
 mod map;
 pub mod on_demand;
 pub mod registry;
 pub mod striped;
 
+pub use entry::{Entry, Need, Registered};
 pub use map::{Map, Share};
-pub use registry::{Entry, Need, Registered, boxed, entries, entry};
+pub use registry::{boxed, entries, entry};
 
 use thiserror::Error;
 

@@ -13,7 +13,7 @@
 //! that nobody has, too: it promises no more for it, and whoever comes gets them.
 
 use crate::dedicated::Free;
-use crate::registry::{Entry, Need, Registered};
+use crate::entry::{Entry, Need, Registered};
 use crate::{Channels, Layout, Map, Refusal, Share, TenantView};
 use cachewright_types::declare;
 

@@ -3,7 +3,7 @@
 //! For: the baseline, which has all the bandwidth and no isolation. Must never know: tenants.
 //! Source: Wang et al. (oc-cache), V: "Shared-Cache".
 
-use crate::registry::{Entry, Registered};
+use crate::entry::{Entry, Registered};
 use crate::{Channels, Layout, Map, Refusal, Share, TenantView};
 use cachewright_types::declare::NoSettings;
 

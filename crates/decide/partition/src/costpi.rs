@@ -10,7 +10,7 @@
 //! Without a sensitive tenant all share; when at most one is not sensitive nobody shares, and the
 //! cache is in equal parts.
 
-use crate::registry::{Entry, Registered};
+use crate::entry::{Entry, Registered};
 use crate::{Partitioner, Quotas, TenantView, share};
 use cachewright_types::Seed;
 use cachewright_types::declare::NoSettings;

@@ -2,7 +2,7 @@
 //!
 //! For: the other baseline. Must never know: what tenants do. Units: blocks.
 
-use crate::registry::{Entry, Registered};
+use crate::entry::{Entry, Registered};
 use crate::{Partitioner, Quotas, TenantView, share};
 use cachewright_types::Seed;
 use cachewright_types::declare::NoSettings;

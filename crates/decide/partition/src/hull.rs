@@ -12,7 +12,7 @@
 //! them equally. Units: blocks.
 
 use crate::averages::Averages;
-use crate::registry::{Entry, Need, Registered};
+use crate::entry::{Entry, Need, Registered};
 use crate::{CurveKind, Partitioner, Quotas, Requirement, TenantView, share};
 use cachewright_curve::hull::{Hull, divide};
 use cachewright_curve::{Curve, Provenance};

@@ -23,7 +23,7 @@
 //! most; pages that leave for other reasons (trims, write-back that keeps nothing) make room for
 //! all. Not here: the isolation of channels of the original.
 
-use crate::registry::{Entry, Need, Registered};
+use crate::entry::{Entry, Need, Registered};
 use crate::share::most;
 use crate::{Asked, Partitioner, Quotas, Round, Rounds, TenantView};
 use cachewright_types::{Seed, declare};

@@ -6,6 +6,7 @@
 
 mod averages;
 pub mod costpi;
+pub mod entry;
 pub mod equal;
 pub mod hull;
 pub mod icache;
@@ -23,7 +24,8 @@ pub mod soft_qos_x;
 pub mod static_weights;
 mod steepest;
 
-pub use registry::{Entry, Need, Registered, boxed, entries, entry};
+pub use entry::{Entry, Need, Registered};
+pub use registry::{boxed, entries, entry};
 
 use cachewright_curve::{Curve, Curves};
 use cachewright_signal::{Prices, Step};

@@ -9,8 +9,8 @@
 //! write, and an interval without writes changes nothing. Its parallel write-back is not part of a
 //! division and left out. Units: blocks.
 
+use crate::entry::{Entry, Need, Registered};
 use crate::network::Network;
-use crate::registry::{Entry, Need, Registered};
 use crate::{Models, Partitioner, Quotas, TenantView, share};
 use cachewright_infer::Kind;
 use cachewright_signal::BINS;

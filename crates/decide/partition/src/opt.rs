@@ -13,7 +13,7 @@
 //! the times that tenants have beside each other, and it does not see that an interval leaves the
 //! next a warm cache: a scheme may be faster in the end, but not by this measure.
 
-use crate::registry::{Entry, Need, Registered};
+use crate::entry::{Entry, Need, Registered};
 use crate::{Partitioner, Quotas, TenantView, share};
 use cachewright_types::{Seed, declare};
 

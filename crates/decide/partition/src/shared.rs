@@ -2,7 +2,7 @@
 //!
 //! For: the baseline that every scheme is compared with. Must never know: anything.
 
-use crate::registry::{Entry, Registered};
+use crate::entry::{Entry, Registered};
 use crate::{Partitioner, Quotas, TenantView};
 use cachewright_types::Seed;
 use cachewright_types::declare::NoSettings;

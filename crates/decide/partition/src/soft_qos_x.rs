@@ -11,8 +11,8 @@
 //! change hands at a time.
 
 use crate::averages::{Averages, KNOTS};
+use crate::entry::{Entry, Need, Registered};
 use crate::idle::Idle;
-use crate::registry::{Entry, Need, Registered};
 use crate::steepest::steepest;
 use crate::{Partitioner, Quotas, TenantView, share};
 use cachewright_curve::Curve;

@@ -3,7 +3,7 @@
 //! For: operators who know what they want. Must never know: what tenants do. Units: blocks.
 //! Whole blocks by largest remainder.
 
-use crate::registry::{Entry, Registered};
+use crate::entry::{Entry, Registered};
 use crate::{Partitioner, Quotas, TenantView, share};
 use cachewright_types::Seed;
 use cachewright_types::declare;

@@ -14,8 +14,8 @@
 //! system metadata and Hystor's weighting by request size, which a policy of unit blocks cannot
 //! see. Unit: blocks and accesses. Counts stop at 255.
 
+use crate::entry::{Entry, Registered};
 use crate::links::Links;
-use crate::registry::{Entry, Registered};
 use crate::{Access, Policy, Verdict};
 use cachewright_types::{BlockId, Seed};
 

@@ -7,8 +7,8 @@
 //! same REPLACE rule until the blocks fit. Invariants (section I.C of the paper): |T1| + |T2| <= c,
 //! |T1| + |B1| <= c, all four together <= 2c.
 
+use crate::entry::{Entry, Registered};
 use crate::links::Links;
-use crate::registry::{Entry, Registered};
 use crate::{Access, Policy, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};

@@ -5,8 +5,8 @@
 //! (`belady-bypass`, which leaves out a block that would be the next to leave). Unit: positions in
 //! the stream of accesses.
 
+use crate::entry::{Entry, Need, Registered};
 use crate::far_first::FarFirst;
-use crate::registry::{Entry, Need, Registered};
 use crate::{Access, NEVER, Policy, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};

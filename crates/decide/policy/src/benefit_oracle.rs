@@ -8,8 +8,8 @@
 //! access; a block that is worth nothing stays out even where there is room; of blocks worth the
 //! same the one not used for the longest time leaves first, and none leaves for its equal.
 
+use crate::entry::{Entry, Need, Registered};
 use crate::least_first::LeastFirst;
-use crate::registry::{Entry, Need, Registered};
 use crate::{Access, Policy, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};

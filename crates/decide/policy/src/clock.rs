@@ -6,8 +6,8 @@
 //! block that the hand spares goes from the tail to the head with its bit cleared. Memory: 1 byte
 //! per id, 4 to 8 per resident block.
 
+use crate::entry::{Entry, Registered};
 use crate::queue::Queue;
-use crate::registry::{Entry, Registered};
 use crate::{Access, Policy, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};

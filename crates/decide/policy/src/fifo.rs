@@ -4,8 +4,8 @@
 //! 1966. Unit: blocks. A hit reads one byte; only a miss touches the queue. Memory: 1 byte per id,
 //! 4 to 8 per resident block.
 
+use crate::entry::{Entry, Registered};
 use crate::queue::Queue;
-use crate::registry::{Entry, Registered};
 use crate::{Access, Policy, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};

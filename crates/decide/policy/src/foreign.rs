@@ -10,7 +10,7 @@
 //! of capacity 0 is not called. Its ids are never given to other blocks: what the code remembers
 //! of a block cannot be known.
 
-use crate::registry::{Entry, Need, Registered};
+use crate::entry::{Entry, Need, Registered};
 use crate::{Access, Policy, Verdict};
 use cachewright_types::declare::Declared;
 use cachewright_types::{BlockId, Key, Seed, SettingError, Value};

@@ -8,8 +8,8 @@
 //! paper: at least one ghost is kept, else caches below 2 blocks would never admit. As in the
 //! paper, a cache that is not full admits no sooner. Unit: blocks.
 
+use crate::entry::{Entry, Registered};
 use crate::links::Links;
-use crate::registry::{Entry, Registered};
 use crate::{Access, Policy, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};

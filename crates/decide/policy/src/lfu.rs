@@ -7,7 +7,7 @@
 //! section 3: when the average count exceeds a limit, every count C becomes ceil(C/2). Blocks
 //! whose counts become equal keep their order: the lower count leaves first.
 
-use crate::registry::{Entry, Registered};
+use crate::entry::{Entry, Registered};
 use crate::{Access, Policy, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed, declare};

@@ -12,6 +12,7 @@ pub mod benefit_oracle;
 pub mod beside;
 mod boxed;
 pub mod clock;
+pub mod entry;
 pub mod far_first;
 pub mod fifo;
 pub mod foreign;
@@ -35,8 +36,9 @@ pub mod smq;
 pub mod two_q;
 
 pub use beside::{Asked, Chore, Room, Rooms};
+pub use entry::{Entry, Need, PolicyVisitor, Registered};
 pub use foreign::{Fault, ForeignClass, ForeignCode, ForeignPolicy};
-pub use registry::{Entry, Need, PolicyVisitor, Registered, entries, entry, visit};
+pub use registry::{entries, entry, visit};
 
 use cachewright_characterize::Characterizer;
 use cachewright_types::BlockId;

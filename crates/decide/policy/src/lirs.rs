@@ -14,8 +14,8 @@
 //! and may still be hit before it (8 of 896,229 misses at one of 22 sizes tried, none at others).
 //! Unit: blocks.
 
+use crate::entry::{Entry, Registered};
 use crate::links::Links;
-use crate::registry::{Entry, Registered};
 use crate::{Access, Policy, Verdict};
 use cachewright_types::{BlockId, Seed};
 

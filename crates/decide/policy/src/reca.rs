@@ -15,8 +15,8 @@
 //! the cache leaves first whatever its class: priorities alone would never let go of it. Pools of
 //! several tenants compare addresses of different volumes.
 
+use crate::entry::{Entry, Need, Registered};
 use crate::links::Links;
-use crate::registry::{Entry, Need, Registered};
 use crate::{Access, Asked, Policy, Verdict};
 use cachewright_characterize::{Class, Classes};
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId, declare};

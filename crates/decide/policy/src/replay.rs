@@ -32,7 +32,7 @@ pub fn count_hits<P: Policy>(policy: &mut P, blocks: &[BlockId], next_use: &[u32
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::Registered;
+    use crate::entry::Registered;
 
     #[test]
     fn hits_are_counted_whatever_is_loaded_ahead() {

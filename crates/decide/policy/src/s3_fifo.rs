@@ -20,8 +20,8 @@
 //! the golden synthetic trace take two blocks if one does not stop; no miss count changes at any
 //! of its seven sizes.)
 
+use crate::entry::{Entry, Registered};
 use crate::queue::Queue;
-use crate::registry::{Entry, Registered};
 use crate::{Access, Policy, Verdict};
 use cachewright_types::{BlockId, Seed, declare};
 

@@ -10,8 +10,8 @@
 //! puts it back at the oldest. So a block spared in its place costs two neighbouring writes.
 //! Memory: 1 byte per id, 8 to 16 per resident block.
 
+use crate::entry::{Entry, Registered};
 use crate::queue::Queue;
-use crate::registry::{Entry, Registered};
 use crate::{Access, Policy, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};

@@ -24,9 +24,9 @@
 //! history); an id given to another block within a region of several inherits the region's level.
 //! Unit: blocks.
 
+use crate::entry::{Entry, Registered};
 use crate::levels::{LEVELS, LevelQueue, Levelled};
 use crate::links::Links;
-use crate::registry::{Entry, Registered};
 use crate::{Access, Policy, Verdict};
 use cachewright_types::{BlockId, Seed};
 

@@ -7,8 +7,8 @@
 //! A1in gives up a block when it is over its share or when Am is empty. Shares are rounded down.
 //! Unit: blocks. Invariants: |A1in| + |Am| <= c, |A1out| <= floor(kout c).
 
+use crate::entry::{Entry, Registered};
 use crate::links::Links;
-use crate::registry::{Entry, Registered};
 use crate::{Access, Policy, Verdict};
 use cachewright_types::{BlockId, Seed};
 

@@ -49,8 +49,8 @@ fn mini(policy: &str, settings: &MiniSettings, stream: &[BlockId]) -> Curves {
 }
 
 /// Policies that ask for no more than accesses and their future.
-fn of_accesses() -> Vec<&'static registry::Entry> {
-    let simple = |entry: &&registry::Entry| entry.needs.iter().all(|need| *need == Need::Future);
+fn of_accesses() -> Vec<&'static cachewright_policy::Entry> {
+    let simple = |entry: &&cachewright_policy::Entry| entry.needs.iter().all(|need| *need == Need::Future);
     registry::entries().into_iter().filter(simple).collect()
 }
 

@@ -13,7 +13,7 @@ pub mod allocate;
 pub mod points;
 pub mod predict;
 
-use crate::registry::{Entry, Need, Registered};
+use crate::entry::{Entry, Need, Registered};
 use crate::{Models, Partitioner, Quotas, TenantView, share};
 use allocate::{Demand, Remains, Resources, allocate};
 use cachewright_types::{Seed, declare};

@@ -15,8 +15,8 @@ pub mod balance;
 pub mod costs;
 pub mod slowdown;
 
+use crate::entry::{Entry, Need, Registered};
 use crate::idle::Idle;
-use crate::registry::{Entry, Need, Registered};
 use crate::steepest::steepest;
 use crate::{Partitioner, Quotas, TenantView, share};
 use cachewright_curve::Curve;

@@ -23,8 +23,8 @@ mod tests;
 
 pub use table::Table;
 
+use crate::entry::{Entry, Need, Registered};
 use crate::idle::Idle;
-use crate::registry::{Entry, Need, Registered};
 use crate::{Partitioner, Quotas, TenantView, share};
 use cachewright_types::{Seed, declare};
 

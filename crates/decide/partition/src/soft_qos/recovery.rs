@@ -6,7 +6,7 @@
 //! stuck, because what it is given beyond its demand depends on the gains of the others.
 
 use super::{SoftQos, SoftQosSettings};
-use crate::registry::Registered;
+use crate::entry::Registered;
 use crate::{Partitioner, Quotas, TenantView};
 use cachewright_types::Seed;
 

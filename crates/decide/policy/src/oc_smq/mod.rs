@@ -33,8 +33,8 @@ mod rooms;
 mod shelves;
 mod thresholds;
 
+use crate::entry::{Entry, Registered};
 use crate::levels::LEVELS;
-use crate::registry::{Entry, Registered};
 use crate::{Access, Chore, Policy, Room, Rooms, Verdict};
 use background::Background;
 use cachewright_types::{BlockId, Seed};

@@ -35,7 +35,7 @@ pub mod table;
 mod tests;
 
 use crate::beside::Asked;
-use crate::registry::{Entry, Need, Registered};
+use crate::entry::{Entry, Need, Registered};
 use crate::{Access, Policy, Verdict};
 use cachewright_characterize::Characterizer;
 use cachewright_types::{BlockId, Seed};

@@ -6,7 +6,7 @@
 
 use super::features::Label;
 use super::{RcRnn, RcRnnSettings};
-use crate::registry::Registered;
+use crate::entry::Registered;
 use crate::{Access, Policy, Verdict};
 use cachewright_types::{BlockId, Seed};
 

@@ -25,8 +25,8 @@ pub mod class;
 mod leave;
 pub mod life;
 
+use crate::entry::{Entry, Need, Registered};
 use crate::links::Links;
-use crate::registry::{Entry, Need, Registered};
 use crate::{Access, Asked, Chore, Policy, Verdict};
 use cachewright_types::{BlockId, Rng, Seed};
 use class::Shapes;

@@ -114,7 +114,7 @@ fn every_partitioner_that_keeps_goals_is_tried_unless_some_are_named() {
     let named = answer["partitions"].as_array().unwrap().iter();
     let named: Vec<&str> = named.map(|one| one["partition"].as_str().unwrap()).collect();
     let entries = cachewright_partition::registry::entries();
-    let keeps = |entry: &&&cachewright_partition::registry::Entry| {
+    let keeps = |entry: &&&cachewright_partition::Entry| {
         entry.needs.contains(&cachewright_partition::Need::Goal)
     };
     for keeper in entries.iter().filter(keeps) {

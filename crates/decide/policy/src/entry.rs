@@ -1,0 +1,57 @@
+//! What stands in the registry of policies: needs, facts, and the trait of an entry.
+//!
+//! For: every policy and the table that lists them. Must never know: any policy.
+
+use crate::Policy;
+use cachewright_types::Seed;
+use cachewright_types::declare::Declared;
+
+/// What a policy needs beyond the accesses themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// The position of each block's next access (a pre-pass over the whole trace).
+    Future,
+    /// What each access is worth to a cache that knows the future: as bits of an `f32` where others
+    /// are told the next access.
+    Benefit,
+    /// Whole requests, through [`Policy::asked`].
+    Requests,
+    /// Trained models, through [`Policy::learn`].
+    Model,
+    /// Code outside the workspace, through [`Policy::attach`].
+    Code,
+}
+
+impl Need {
+    /// The word used in tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Need::Future => "future",
+            Need::Benefit => "benefit",
+            Need::Requests => "requests",
+            Need::Model => "model",
+            Need::Code => "code",
+        }
+    }
+}
+
+/// What a user can know of one policy without reading code.
+pub type Entry = cachewright_types::registry::Entry<Need>;
+
+/// A policy that stands in the registry.
+pub trait Registered: Policy + Sized + 'static {
+    /// Its settings, with defaults as in its source.
+    type Settings: Declared;
+    /// Its facts.
+    const ENTRY: Entry;
+    /// An empty cache of `capacity_blocks`.
+    fn new(capacity_blocks: u32, settings: &Self::Settings, seed: Seed) -> Self;
+}
+
+/// Code that runs once the name of a policy has become its type.
+pub trait PolicyVisitor {
+    /// What the code returns.
+    type Output;
+    /// Called with the policy's type and checked settings.
+    fn visit<P: Registered>(self, settings: P::Settings) -> Self::Output;
+}
