@@ -20,6 +20,8 @@ class RunAnswer:
 
     # Version of Cachewright that wrote the document.
     cachewright: str
+    # Version of the keys of all documents; a reader of another version refuses the document.
+    schema_version: int
     # Name of the stack.
     name: str
     # The stack file with every default filled in.
@@ -1192,6 +1194,8 @@ class CurvesAnswer:
 
     # Version of Cachewright that wrote the document.
     cachewright: str
+    # Version of the keys of all documents; a reader of another version refuses the document.
+    schema_version: int
     # Name of the stack.
     name: str
     # The stack file with every default filled in.
@@ -1318,6 +1322,8 @@ class AmplificationAnswer:
 
     # Version of Cachewright that wrote the document.
     cachewright: str
+    # Version of the keys of all documents; a reader of another version refuses the document.
+    schema_version: int
     # Name of the stack.
     name: str
     # Bytes of a page.
@@ -1480,6 +1486,8 @@ class PlanAnswer:
 
     # Version of Cachewright that wrote the document.
     cachewright: str
+    # Version of the keys of all documents; a reader of another version refuses the document.
+    schema_version: int
     # Name of the stack.
     name: str
     # The stack file with every default filled in.
@@ -1536,6 +1544,10 @@ class PlanPartition:
 class TraceInfo:
     """The answer of `trace info`."""
 
+    # Version of Cachewright that wrote the document.
+    cachewright: str
+    # Version of the keys of all documents; a reader of another version refuses the document.
+    schema_version: int
     # Requests of all kinds.
     requests: int
     # Requests that read.
@@ -1660,6 +1672,10 @@ class VolumeInfo:
 class CharacterizeAnswer:
     """The answer of `characterize`."""
 
+    # Version of Cachewright that wrote the document.
+    cachewright: str
+    # Version of the keys of all documents; a reader of another version refuses the document.
+    schema_version: int
     # Names of the volumes, by number.
     volumes: tuple[str, ...]
     # Path of the trace.
@@ -1780,6 +1796,10 @@ class KindJudgement:
 class TrainAnswer:
     """What a model was trained on and how well it predicts."""
 
+    # Version of Cachewright that wrote the document.
+    cachewright: str
+    # Version of the keys of all documents; a reader of another version refuses the document.
+    schema_version: int
     # Which trainer made the model: `native` or its name.
     trainer: str
     # Distinct pages that the trace writes.

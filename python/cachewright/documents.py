@@ -1,8 +1,8 @@
 """Result documents: read back from a folder, and made into polars frames.
 
 For: what `Result` and `Amplification` share. Must never know: what a document means, beyond the
-keys that its reader names. A document of another version is refused: its numbers may mean something
-else.
+keys that its reader names. A document of another schema version is refused: its keys may mean
+something else.
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright import words
-from cachewright._native import Error, SpecError, __version__
+from cachewright._native import SCHEMA_VERSION, Error, SpecError
 
 if TYPE_CHECKING:
     import polars as pl
 
 VERSION = "cachewright"
+SCHEMA = "schema_version"
 _KINDS: dict[type, str] = {dict: "table", list: "list", str: "text"}
-# What of a version must be the same: 0.1 of 0.1.7.
-_SAME = 2
 _NAMES = ("tenants", "cases")
+# Characters of a version that a message shows.
+_SHOWN = 20
 
 
 def read(file: Path, expected: str, keys: Mapping[str, type]) -> dict[str, Any]:
-    """Return the document in `file`, which was written by this version and has `keys`.
+    """Return the document in `file`, which is of this schema version and has `keys`.
 
     Errors: `SpecError`, naming the file, what was found and what was `expected`.
     """
@@ -39,11 +40,12 @@ def read(file: Path, expected: str, keys: Mapping[str, type]) -> dict[str, Any]:
         raise SpecError(f"{file}: found no JSON ({error}), expected {expected}") from None
     if not isinstance(document, dict) or not isinstance(document.get(VERSION), str):
         raise SpecError(f"{file}: found JSON without a `{VERSION}` version, expected {expected}")
-    found = document[VERSION]
-    if found.split(".")[:_SAME] != __version__.split(".")[:_SAME]:
+    found = document.get(SCHEMA)
+    if type(found) is not int or found != SCHEMA_VERSION:
+        shown = "no version" if found is None else f"version `{_plain(str(found)[:_SHOWN])}`"
         raise SpecError(
-            f"{file}: found a result of version `{_plain(found)}`, expected one of version "
-            f"{__version__}; run the command again"
+            f"{file}: found a result of cachewright {_plain(document[VERSION][:_SHOWN])} with "
+            f"{shown} of its schema, expected version {SCHEMA_VERSION}; run the command again"
         )
     for key, kind in keys.items():
         if not isinstance(document.get(key), kind):
