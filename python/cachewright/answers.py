@@ -1924,15 +1924,15 @@ class SchemeEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingEntry:
-    """A setting of a scheme, device or machine."""
+    """A setting of a scheme, device or machine, or an option of a trace format."""
 
-    # Its key in a stack file.
+    # Its key, in a stack file or among the options of a format.
     name: str
     # What it means, in one sentence.
     doc: str
     # Unit of the value; `bytes` and `time` are written with their own.
     unit: str
-    # Value where the key is absent, as text of a stack file.
+    # Value where the key is absent, as text of a stack file; empty where there is none.
     default: str
     # What is accepted, in words.
     accepted: str
@@ -1953,25 +1953,13 @@ class FormatEntry:
     # Always empty: a format requires nothing.
     needs: tuple[str, ...]
     # Options of reading.
-    settings: tuple[FormatOption, ...]
+    settings: tuple[SettingEntry, ...]
     # Whether files of the format can be written too.
     writes: bool
     # How the names of written files end.
     suffixes: tuple[str, ...]
     # Options of writing.
-    write_settings: tuple[FormatOption, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FormatOption:
-    """An option of a trace format."""
-
-    # Its key in `format_options`.
-    name: str
-    # What it means and what is accepted, in one sentence.
-    doc: str
-    # Value where the key is absent; empty where there is none.
-    default: str
+    write_settings: tuple[SettingEntry, ...]
 
 
 # The class of each document, or of the entries of a list.

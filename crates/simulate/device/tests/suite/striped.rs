@@ -61,7 +61,8 @@ fn a_flush_goes_to_all_and_a_trim_where_its_bytes_are() {
     let mut array = array(3, 4, "null", &[]);
     array.submit(Nanos(0), command(0, Op::Flush, 0, 0));
     array.submit(Nanos(0), command(1, Op::Trim, 4 * KIB, 8 * KIB));
-    let commands: Vec<[u64; 4]> = array.report(NOW).members.iter().map(|m| m.used.commands).collect();
+    let commands: Vec<[u64; 4]> =
+        array.report(NOW).members.iter().map(|m| m.used.commands).collect();
     let (flushes, trims) = (Op::Flush as usize, Op::Trim as usize);
     assert_eq!(commands.iter().map(|kinds| kinds[flushes]).collect::<Vec<_>>(), [1, 1, 1]);
     assert_eq!(commands.iter().map(|kinds| kinds[trims]).collect::<Vec<_>>(), [0, 1, 1]);

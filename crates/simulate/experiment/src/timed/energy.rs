@@ -37,7 +37,8 @@ fn rates(joules: f64, end_ns: u64, (requests, bytes): (u64, u64)) -> EnergyRates
 /// are not known is said.
 pub(super) fn total_energy(times: &Times) -> Option<TotalEnergy> {
     let devices: Vec<&DeviceUse> = times.devices.iter().flat_map(DeviceUse::leaves).collect();
-    let known: Vec<f64> = devices.iter().filter_map(|device| device.report.energy.joules()).collect();
+    let known: Vec<f64> =
+        devices.iter().filter_map(|device| device.report.energy.joules()).collect();
     if known.is_empty() {
         return None;
     }

@@ -45,8 +45,8 @@ use cachewright_device::{AnyDevice, DeviceUse};
 use cachewright_layout::Map;
 use cachewright_system::profile::Machined;
 use cachewright_system::timed::{
-    CacheDecider, Decider, Layout, Loop, Machine, Parts, Placed, Replay, Requests,
-    Slots, StepClock, StepSums, Times, run, run_drive,
+    CacheDecider, Decider, Layout, Loop, Machine, Parts, Placed, Replay, Requests, Slots,
+    StepClock, StepSums, Times, run, run_drive,
 };
 use cachewright_system::{Control, Noise, RecordError, Recording, Wanted};
 use cachewright_types::{Bytes, TenantId};
