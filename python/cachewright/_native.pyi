@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from cachewright.types import Columns, Handed, Progress
 
 __all__ = [
+    "SCHEMA_VERSION",
     "Answer",
     "BlockStream",
     "Error",
@@ -62,6 +63,7 @@ __all__ = [
 ]
 
 __version__: str
+SCHEMA_VERSION: int
 
 class Error(Exception): ...
 class SpecError(Error): ...

@@ -17,6 +17,8 @@ class RunAnswer(Record):
 
     # Version of Cachewright that wrote the document.
     cachewright: str
+    # Version of the keys of all documents; a reader of another version refuses the document.
+    schema_version: int
     # Name of the stack.
     name: str
     # The stack file with every default filled in.
@@ -1140,6 +1142,8 @@ class CurvesAnswer(Record):
 
     # Version of Cachewright that wrote the document.
     cachewright: str
+    # Version of the keys of all documents; a reader of another version refuses the document.
+    schema_version: int
     # Name of the stack.
     name: str
     # The stack file with every default filled in.
@@ -1261,6 +1265,8 @@ class AmplificationAnswer(Record):
 
     # Version of Cachewright that wrote the document.
     cachewright: str
+    # Version of the keys of all documents; a reader of another version refuses the document.
+    schema_version: int
     # Name of the stack.
     name: str
     # Bytes of a page.
@@ -1419,6 +1425,8 @@ class PlanAnswer(Record):
 
     # Version of Cachewright that wrote the document.
     cachewright: str
+    # Version of the keys of all documents; a reader of another version refuses the document.
+    schema_version: int
     # Name of the stack.
     name: str
     # The stack file with every default filled in.
@@ -1472,6 +1480,10 @@ class PlanPartition(Record):
 class TraceInfo(Record):
     """The answer of `trace info`."""
 
+    # Version of Cachewright that wrote the document.
+    cachewright: str
+    # Version of the keys of all documents; a reader of another version refuses the document.
+    schema_version: int
     # Requests of all kinds.
     requests: int
     # Requests that read.
@@ -1592,6 +1604,10 @@ class VolumeInfo(Record):
 class CharacterizeAnswer(Record):
     """The answer of `characterize`."""
 
+    # Version of Cachewright that wrote the document.
+    cachewright: str
+    # Version of the keys of all documents; a reader of another version refuses the document.
+    schema_version: int
     # Names of the volumes, by number.
     volumes: tuple[str, ...]
     # Path of the trace.
@@ -1707,6 +1723,10 @@ class KindJudgement(Record):
 class TrainAnswer(Record):
     """What a model was trained on and how well it predicts."""
 
+    # Version of Cachewright that wrote the document.
+    cachewright: str
+    # Version of the keys of all documents; a reader of another version refuses the document.
+    schema_version: int
     # Which trainer made the model: `native` or its name.
     trainer: str
     # Distinct pages that the trace writes.
@@ -1824,15 +1844,15 @@ class SchemeEntry(Record):
 
 
 class SettingEntry(Record):
-    """A setting of a scheme, device or machine."""
+    """A setting of a scheme, device or machine, or an option of a trace format."""
 
-    # Its key in a stack file.
+    # Its key, in a stack file or among the options of a format.
     name: str
     # What it means, in one sentence.
     doc: str
     # Unit of the value; `bytes` and `time` are written with their own.
     unit: str
-    # Value where the key is absent, as text of a stack file.
+    # Value where the key is absent, as text of a stack file; empty where there is none.
     default: str
     # What is accepted, in words.
     accepted: str
@@ -1852,24 +1872,13 @@ class FormatEntry(Record):
     # Always empty: a format requires nothing.
     needs: tuple[str, ...]
     # Options of reading.
-    settings: tuple[FormatOption, ...]
+    settings: tuple[SettingEntry, ...]
     # Whether files of the format can be written too.
     writes: bool
     # How the names of written files end.
     suffixes: tuple[str, ...]
     # Options of writing.
-    write_settings: tuple[FormatOption, ...]
-
-
-class FormatOption(Record):
-    """An option of a trace format."""
-
-    # Its key in `format_options`.
-    name: str
-    # What it means and what is accepted, in one sentence.
-    doc: str
-    # Value where the key is absent; empty where there is none.
-    default: str
+    write_settings: tuple[SettingEntry, ...]
 
 
 # The class of each document, or of the entries of a list.

@@ -1,8 +1,7 @@
 """Result documents: read back from a folder, and made into polars frames.
 
 For: what `Result`, `Curves` and `Amplification` share. Must never know: what a document means. A
-document of another version is refused: its numbers may mean something
-else.
+document of another schema version is refused: its keys may mean something else.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cachewright import words
-from cachewright._native import Error, SpecError, __version__
+from cachewright._native import SCHEMA_VERSION, Error, SpecError
 from cachewright.load import load
 from cachewright.record import Record, values
 
@@ -23,13 +22,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 VERSION = "cachewright"
-# What of a version must be the same: 0.1 of 0.1.7.
-_SAME = 2
+SCHEMA = "schema_version"
 NAME = "name"
+# Characters of a version that a message shows.
+_SHOWN = 20
 
 
 def read(kind: type[T], file: Path, expected: str) -> T:
-    """Return the document in `file`, which was written by this version.
+    """Return the document in `file`, which is of this schema version and fits `kind`.
 
     Errors: `SpecError`, naming the file, the place in it, what was found and what was `expected`.
     """
@@ -41,11 +41,12 @@ def read(kind: type[T], file: Path, expected: str) -> T:
         raise SpecError(f"{file}: found no JSON ({error}), expected {expected}") from None
     if not isinstance(document, dict) or not isinstance(document.get(VERSION), str):
         raise SpecError(f"{file}: found JSON without a `{VERSION}` version, expected {expected}")
-    found = document[VERSION]
-    if found.split(".")[:_SAME] != __version__.split(".")[:_SAME]:
+    version = document.get(SCHEMA)
+    if type(version) is not int or version != SCHEMA_VERSION:
+        shown = "no version" if version is None else f"version `{_plain(str(version)[:_SHOWN])}`"
         raise SpecError(
-            f"{file}: found a result of version `{_plain(found)}`, expected one of version "
-            f"{__version__}; run the command again"
+            f"{file}: found a result of cachewright {_plain(document[VERSION][:_SHOWN])} with "
+            f"{shown} of its schema, expected version {SCHEMA_VERSION}; run the command again"
         )
     try:
         found = load(kind, document, "result")

@@ -21,11 +21,13 @@ mod trace;
 mod training;
 mod work;
 
+use cachewright_result::written::SCHEMA_VERSION;
 use pyo3::prelude::*;
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("SCHEMA_VERSION", SCHEMA_VERSION)?;
     errors::register(module)?;
     registry::register(module)?;
     trace::register(module)?;

@@ -5,10 +5,11 @@
 
 use crate::errors::{SpecError, of_experiment};
 use cachewright_experiment::{json, setting};
-use cachewright_result::registry::{FormatEntry, FormatOption, SchemeEntry};
-use cachewright_trace::formats::{COMMON_OPTIONS, OptionSpec};
+use cachewright_result::registry::{FormatEntry, SchemeEntry, SettingEntry};
+use cachewright_trace::formats::CommonOptions;
 use cachewright_trace::write::WRITE_FORMATS;
 use cachewright_types::Key;
+use cachewright_types::declare::Declared;
 use cachewright_types::registry::Entry;
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -42,14 +43,14 @@ fn text(list: &impl Serialize) -> PyResult<String> {
 fn scheme<N: Copy>(
     entry: &Entry<N>,
     word: fn(N) -> &'static str,
-    specs: Option<Vec<Key>>,
+    keys: Option<Vec<Key>>,
 ) -> SchemeEntry {
     SchemeEntry {
         name: entry.name.to_owned(),
         doc: entry.doc.to_owned(),
         source: entry.source.to_owned(),
         needs: entry.needs.iter().map(|need| word(*need).to_owned()).collect(),
-        settings: specs.unwrap_or_default().iter().map(|key| setting(key, None)).collect(),
+        settings: settings(&keys.unwrap_or_default()),
     }
 }
 
@@ -114,22 +115,17 @@ fn formats() -> PyResult<String> {
             doc: entry.doc.to_owned(),
             source: entry.source.to_owned(),
             needs: Vec::new(),
-            settings: options(&[entry.options, COMMON_OPTIONS].concat()),
+            settings: settings(&[(entry.options)(), CommonOptions::keys()].concat()),
             writes: writer.is_some(),
             suffixes: suffixes.iter().map(ToString::to_string).collect(),
-            write_settings: options(writer.map_or(&[], |writer| writer.options)),
+            write_settings: writer.map_or_else(Vec::new, |writer| settings(&(writer.options)())),
         }
     });
     text(&list.collect::<Vec<_>>())
 }
 
-fn options(specs: &[OptionSpec]) -> Vec<FormatOption> {
-    let option = |spec: &OptionSpec| FormatOption {
-        name: spec.key.to_owned(),
-        doc: spec.doc.to_owned(),
-        default: spec.default.to_owned(),
-    };
-    specs.iter().map(option).collect()
+fn settings(keys: &[Key]) -> Vec<SettingEntry> {
+    keys.iter().map(|key| setting(key, None)).collect()
 }
 
 /// Bytes of a size with a unit, such as `4KiB`.

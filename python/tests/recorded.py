@@ -132,6 +132,7 @@ def result_document(single: bool = False) -> dict[str, Any]:
     ]
     return {
         "cachewright": "0.1.0",
+        "schema_version": 1,
         "name": "mixed <tenants>",
         "spec": {
             "name": "mixed <tenants>",

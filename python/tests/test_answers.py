@@ -135,6 +135,7 @@ def test_every_name_of_the_registries_is_asked_about() -> None:
 def test_a_difference_has_a_path() -> None:
     document = {
         "cachewright": "0.1.0",
+        "schema_version": 1,
         "cases": [{"total": {"hits": 3, "ratio": 1.0}, "series": list(range(200))}],
     }
     small = json.loads(kept.text(kept.small(document)))

@@ -48,7 +48,8 @@ DAMAGES: list[tuple[Callable[[dict[str, Any]], Any], list[str]]] = [
     (lambda _: [1, 2], ["without a `cachewright` version"]),
     (lambda _: "text", ["without a `cachewright` version"]),
     (_changed(cachewright=3), ["without a `cachewright` version"]),
-    (_changed(cachewright="9.9.9"), ["found a result of version `9.9.9`", "run the command again"]),
+    (_changed(schema_version=9), ["with version `9` of its schema", "run the command again"]),
+    (_changed(schema_version=None), ["with no version of its schema, expected version 1"]),
     (_changed(cases=None), ["result.cases: found null, expected a list"]),
     (_changed(name=7), ["result.name: found an integer, expected text"]),
     (_changed(cases=[]), ["found a damaged result"]),
@@ -110,6 +111,7 @@ def test_no_change_of_a_document_ends_in_a_traceback(
 ) -> None:
     document: Any = {
         "cachewright": _native.__version__,
+        "schema_version": _native.SCHEMA_VERSION,
         "name": "x",
         "spec": {"replay": {}},
         "workload": {"requests": 1},
@@ -140,8 +142,8 @@ def test_a_result_of_wa_has_its_own_report(traces: Path, command: Command) -> No
     assert "sepbit" in (traces / "w" / "report.html").read_text()
     assert list((traces / "w" / "figures").glob("*.svg"))
     file = traces / "w" / "wa.json"
-    file.write_text(file.read_text().replace(_native.__version__, "0.0.1"))
-    _refused(command, "w", "w/wa.json: found a result of version `0.0.1`")
+    file.write_text(file.read_text().replace('"schema_version": ', '"schema_version": 9'))
+    _refused(command, "w", "w/wa.json: found a result of", "version `91` of its schema")
     file.write_text("{}")
     _refused(command, "w", "w/wa.json: ", "a result of `wa`")
 

@@ -46,8 +46,10 @@ def _runtime(function: object) -> list[tuple[str, bool]]:
 
 def test_the_stub_names_what_the_module_exports() -> None:
     nodes = [n for n in _stub().body if isinstance(n, ast.FunctionDef | ast.ClassDef)]
+    values = [n.target for n in _stub().body if isinstance(n, ast.AnnAssign)]
+    names = {node.name for node in nodes} | {ast.unparse(value) for value in values}
     exported = {name for name in dir(_native) if not name.startswith("_")}
-    assert {node.name for node in nodes} == exported
+    assert {name for name in names if not name.startswith("_")} == exported
     assigned = [n for n in _stub().body if isinstance(n, ast.Assign)]
     listed = [ast.literal_eval(n.value) for n in assigned]
     assert [sorted(names) for names in listed] == [sorted(_native.__all__)]

@@ -2,7 +2,7 @@
 
 For: `test_answers`. Must never know: which questions there are, what a document means. A kept file
 is compact JSON with a line per key, and per item of a list of tables. It holds every value as the
-program gave it, but for the version, and but for groups of values that are long: of these it keeps
+program gave it, but for the versions, and but for groups of values that are long: of these it keeps
 the first digits of the SHA-256 of their compact JSON (keys sorted), so that a difference still has
 a path. Numbers are compared by their text: 1 is not 1.0.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent / "kept"
-VERSION = "cachewright"
+VERSIONS = ("cachewright", "schema_version")
 ASKED = "spec"
 """The key of the stack that was asked about, which `check` answers in whole."""
 
@@ -73,10 +73,10 @@ def _get(tree: Any, key: str) -> Any:
 
 
 def without_version(document: Any) -> Any:
-    """Return a document without the version that made it."""
+    """Return a document without the versions of the program and of the schema."""
     if not isinstance(document, dict):
         return document
-    return {key: value for key, value in document.items() if key != VERSION}
+    return {key: value for key, value in document.items() if key not in VERSIONS}
 
 
 def _children(tree: Any) -> list[Any]:

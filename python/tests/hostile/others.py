@@ -89,7 +89,8 @@ def _models() -> Iterator[Case]:
 
 
 def _result(**keys: object) -> bytes:
-    found = {"cachewright": "0.1.0", "name": "x", "spec": {}, "workload": {}, **keys}
+    versions = {"cachewright": "0.1.0", "schema_version": 1}
+    found = {**versions, "name": "x", "spec": {}, "workload": {}, **keys}
     return text(json.dumps(found))
 
 
@@ -101,8 +102,8 @@ def _results() -> Iterator[Case]:
         "a number": b"3",
         "not JSON": b"{",
         "not UTF-8": b"\xff\xfe",
-        "of another version": b'{"cachewright": "9.9.9", "cases": [], "name": "x", "tenants": []}',
-        "cases that are a number": b'{"cachewright": "0.1.0", "cases": 3}',
+        "of another version": _result(schema_version=9),
+        "cases that are a number": _result(cases=3),
         "no case": _result(cases=[], tenants=[], varied=[]),
         "a case without total": _result(cases=[{}], tenants=[], varied=[]),
         "deep JSON": b"[" * 100_000,

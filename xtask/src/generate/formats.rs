@@ -2,8 +2,10 @@
 //!
 //! For: `docs/formats.md`. Must never know: how a format is read.
 
-use cachewright_trace::formats::{COMMON_OPTIONS, FORMATS, OptionSpec};
+use cachewright_trace::formats::{CommonOptions, FORMATS};
 use cachewright_trace::write::WRITE_FORMATS;
+use cachewright_types::Key;
+use cachewright_types::declare::{Declared, Value};
 
 pub const PAGE: &str = "docs/formats.md";
 
@@ -20,19 +22,21 @@ pub fn page() -> String {
         let yes = if written { "yes" } else { "-" };
         page.push_str(&format!("| `{}` | {doc} | {source} | {yes} |\n", entry.name));
     }
-    let head = "| format | option | meaning | default |\n|---|---|---|---|\n";
+    let head = "| format | option | meaning | default | accepted |\n|---|---|---|---|---|\n";
     page.push_str(&format!("\n## Options of reading\n\n{head}"));
-    options(&mut page, "all", COMMON_OPTIONS);
-    FORMATS.iter().for_each(|entry| options(&mut page, entry.name, entry.options));
+    options(&mut page, "all", &CommonOptions::keys());
+    FORMATS.iter().for_each(|entry| options(&mut page, entry.name, &(entry.options)()));
     page.push_str(&format!("\n## Options of writing\n\n{head}"));
-    WRITE_FORMATS.iter().for_each(|entry| options(&mut page, entry.name, entry.options));
+    WRITE_FORMATS.iter().for_each(|entry| options(&mut page, entry.name, &(entry.options)()));
     page
 }
 
-fn options(page: &mut String, format: &str, options: &[OptionSpec]) {
-    for OptionSpec { key, default, doc } in options {
-        let default = if default.is_empty() { "-".to_owned() } else { format!("`{default}`") };
-        page.push_str(&format!("| `{format}` | `{key}` | {} | {default} |\n", cell(doc)));
+fn options(page: &mut String, format: &str, options: &[Key]) {
+    for key in options {
+        let default = key.default.as_ref().map(Value::plain);
+        let default = default.map_or_else(|| "-".to_owned(), |text| format!("`{text}`"));
+        let (name, doc, accepted) = (key.name, cell(key.doc), cell(&key.accepted));
+        page.push_str(&format!("| `{format}` | `{name}` | {doc} | {default} | {accepted} |\n"));
     }
 }
 

@@ -3,12 +3,16 @@
 //! For: what Python receives. Must never know: characterizers. Units: bytes, nanoseconds since the
 //! trace's first request; the working set is of 4 KiB pages.
 
+use crate::written::Written;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The answer of `characterize`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CharacterizeAnswer {
+    /// The versions of the program and of the document.
+    #[serde(flatten)]
+    pub written: Written,
     /// Names of the volumes, by number.
     pub volumes: Vec<String>,
     /// Path of the trace.

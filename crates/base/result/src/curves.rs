@@ -5,6 +5,7 @@
 
 use crate::facts::TenantFacts;
 use crate::timing::ResponseTimes;
+use crate::written::Written;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,8 +13,9 @@ use serde_json::Value;
 /// The answer of `mrc`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CurvesAnswer {
-    /// Version of Cachewright that wrote the document.
-    pub cachewright: String,
+    /// The versions of the program and of the document.
+    #[serde(flatten)]
+    pub written: Written,
     /// Name of the stack.
     pub name: String,
     /// The stack file with every default filled in.

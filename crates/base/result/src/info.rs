@@ -2,12 +2,16 @@
 //!
 //! For: what Python receives. Must never know: trace formats. Units: bytes, nanoseconds, blocks.
 
+use crate::written::Written;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The answer of `trace info`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceInfo {
+    /// The versions of the program and of the document.
+    #[serde(flatten)]
+    pub written: Written,
     /// Totals of the whole trace.
     #[serde(flatten)]
     pub totals: VolumeTotals,

@@ -25,6 +25,7 @@ pub mod store;
 pub mod timing;
 pub mod training;
 pub mod wa;
+pub mod written;
 
 pub use entries::Entries;
 pub use schema::{definitions, documents, schemas};

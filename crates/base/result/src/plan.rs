@@ -3,6 +3,7 @@
 //! For: `plan.json`, and what Python receives. Must never know: partitioners. Units: blocks; hit
 //! ratios from 0 to 1.
 
+use crate::written::Written;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,8 +11,9 @@ use serde_json::Value;
 /// The answer of `plan`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanAnswer {
-    /// Version of Cachewright that wrote the document.
-    pub cachewright: String,
+    /// The versions of the program and of the document.
+    #[serde(flatten)]
+    pub written: Written,
     /// Name of the stack.
     pub name: String,
     /// The stack file with every default filled in.

@@ -20,16 +20,16 @@ pub struct SchemeEntry {
     pub settings: Vec<SettingEntry>,
 }
 
-/// A setting of a scheme, device or machine.
+/// A setting of a scheme, device or machine, or an option of a trace format.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SettingEntry {
-    /// Its key in a stack file.
+    /// Its key, in a stack file or among the options of a format.
     pub name: String,
     /// What it means, in one sentence.
     pub doc: String,
     /// Unit of the value; `bytes` and `time` are written with their own.
     pub unit: String,
-    /// Value where the key is absent, as text of a stack file.
+    /// Value where the key is absent, as text of a stack file; empty where there is none.
     pub default: String,
     /// What is accepted, in words.
     pub accepted: String,
@@ -49,22 +49,11 @@ pub struct FormatEntry {
     /// Always empty: a format requires nothing.
     pub needs: Vec<String>,
     /// Options of reading.
-    pub settings: Vec<FormatOption>,
+    pub settings: Vec<SettingEntry>,
     /// Whether files of the format can be written too.
     pub writes: bool,
     /// How the names of written files end.
     pub suffixes: Vec<String>,
     /// Options of writing.
-    pub write_settings: Vec<FormatOption>,
-}
-
-/// An option of a trace format.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FormatOption {
-    /// Its key in `format_options`.
-    pub name: String,
-    /// What it means and what is accepted, in one sentence.
-    pub doc: String,
-    /// Value where the key is absent; empty where there is none.
-    pub default: String,
+    pub write_settings: Vec<SettingEntry>,
 }

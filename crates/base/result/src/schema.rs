@@ -111,6 +111,26 @@ mod tests {
         assert_eq!(documents.len(), DOCUMENTS.len());
     }
 
+    /// Lists have no keys, and a model file has a version of its own.
+    #[test]
+    fn every_document_begins_with_its_versions() {
+        for (name, schema) in schemas() {
+            let types = schema.get("$defs").unwrap();
+            let Some(reference) = schema.get("$ref").and_then(Value::as_str) else { continue };
+            let document = &types[reference.trim_start_matches("#/$defs/")];
+            let keys: Vec<&str> = document["properties"]
+                .as_object()
+                .unwrap()
+                .keys()
+                .map(|key| &**key)
+                .take(2)
+                .collect();
+            if name != "model" {
+                assert_eq!(keys, ["cachewright", "schema_version"], "{name}");
+            }
+        }
+    }
+
     #[test]
     fn a_schema_is_complete_in_itself() {
         for (name, schema) in schemas() {

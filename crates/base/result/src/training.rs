@@ -2,6 +2,7 @@
 //!
 //! For: what Python receives. Must never know: how a model is trained. Units: pages.
 
+use crate::written::Written;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -9,6 +10,9 @@ use std::collections::BTreeMap;
 /// What a model was trained on and how well it predicts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrainAnswer {
+    /// The versions of the program and of the document.
+    #[serde(flatten)]
+    pub written: Written,
     /// Which trainer made the model: `native` or its name.
     pub trainer: String,
     /// Distinct pages that the trace writes.

@@ -5,6 +5,7 @@
 
 use crate::drive::DriveWork;
 use crate::facts::DriveTenantFacts;
+use crate::written::Written;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -12,8 +13,9 @@ use std::collections::BTreeMap;
 /// The answer of `wa`: one drive under every scheme asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AmplificationAnswer {
-    /// Version of Cachewright that wrote the document.
-    pub cachewright: String,
+    /// The versions of the program and of the document.
+    #[serde(flatten)]
+    pub written: Written,
     /// Name of the stack.
     pub name: String,
     /// Bytes of a page.

@@ -22,7 +22,7 @@ pub mod write;
 
 pub use batch::{Batch, Call, Record};
 pub use error::{BadRecord, Skipped, TraceError};
-pub use formats::{FORMATS, FormatEntry, OptionSpec, open, open_bytes, recognise, recognise_bytes};
+pub use formats::{FORMATS, FormatEntry, open, open_bytes, recognise, recognise_bytes};
 pub use intern::{InternError, Interner};
 pub use merge::{Clock, Space, TenantInput, TenantSource, Workload, WorkloadBatch};
 pub use next_use::{NEVER, next_uses};

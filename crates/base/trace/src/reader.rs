@@ -21,8 +21,6 @@ pub enum OnBadRecord {
 ///
 /// Block layers split requests at some MiB; what is longer by far is damage.
 pub const MAX_REQUEST: Bytes = Bytes(1 << 30);
-/// Range of [`OpenOptions::max_request`].
-pub const MAX_REQUEST_RANGE: std::ops::RangeInclusive<u64> = 512..=1 << 40;
 
 /// How to open a trace.
 #[derive(Clone, Debug, PartialEq)]

@@ -16,10 +16,11 @@ pub use zipf::Zipf;
 use self::address::Address;
 use self::arrival::Arrival;
 use self::spec::{Mistake, SynthSpec, TenantSpec};
-use crate::formats::{FormatEntry, OptionSpec, bad_option, shown};
+use crate::formats::{FormatEntry, declared, shown};
 use crate::reader::RequestBound;
 use crate::{Batch, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
-use cachewright_types::{Op, Rng, Seed};
+use cachewright_types::declare::Declared;
+use cachewright_types::{Op, Rng, Seed, declare};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -28,16 +29,19 @@ pub const ENTRY: FormatEntry = FormatEntry {
     name: "synth",
     doc: "TOML description of seeded synthetic tenants (first line `[synth]`)",
     source: "docs/synth.md",
-    options: &[SEED],
+    options: SynthOptions::keys,
     recognise,
     open: |source, options| Ok(Box::new(Synth::open(source, options)?)),
 };
 
-const SEED: OptionSpec = OptionSpec {
-    key: "seed",
-    default: "",
-    doc: "a whole number instead of the description's seed",
-};
+declare! {
+    /// Options of reading a description.
+    pub struct SynthOptions {
+        /// seed in place of the description's
+        seed: Option<u64> = None, "";
+    }
+}
+
 /// Longest description that is read.
 const LONGEST_BYTES: usize = 1 << 20;
 /// No request is later than this, some 292 years.
@@ -149,13 +153,8 @@ impl Synth {
                 return Err(refuse(Mistake::new(found, bound.expected())));
             }
         }
-        let seed = match options.format_options.get(SEED.key) {
-            None => Seed(spec.seed),
-            Some(text) => match text.parse() {
-                Ok(seed) => Seed(seed),
-                Err(_) => return Err(bad_option(SEED.key, text, "a whole number from 0")),
-            },
-        };
+        let own: SynthOptions = declared(&options.format_options)?;
+        let seed = Seed(own.seed.unwrap_or(spec.seed));
         let mut synth = Synth {
             tenants: spec.tenants.iter().map(|tenant| Tenant::new(tenant, seed)).collect(),
             due: BinaryHeap::new(),

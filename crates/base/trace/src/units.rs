@@ -4,10 +4,11 @@
 //! missing or unknown unit is refused.
 
 use crate::fields::{SECTOR_BYTES, decimal};
-use crate::formats::{OptionSpec, bad_option, option};
+use crate::formats::bad_option;
 use crate::reader::RequestBound;
 use crate::{OpenOptions, TraceError};
-use cachewright_types::Op;
+use cachewright_types::declare::{Kind, Mismatch};
+use cachewright_types::{Bytes, Op, Value};
 
 /// What a unit of time is refused with.
 pub(crate) const TIME_UNITS: &str = "one of ps, ns, 100ns, us, ms, s";
@@ -16,9 +17,19 @@ pub(crate) const ADDRESS_UNITS: &str =
     "`B`, `sector` (512 B) or a size with a unit such as `4KiB`, at most 1GiB";
 const LARGEST_ADDRESS_UNIT_BYTES: u64 = 1 << 30;
 
+/// The units of time: word, nanoseconds as a ratio. `100ns` is that of Windows file time.
+const TIME_WORDS: [(&str, (u64, u64)); 6] = [
+    ("ps", (1, 1_000)),
+    ("ns", (1, 1)),
+    ("100ns", (100, 1)),
+    ("us", (1_000, 1)),
+    ("ms", (1_000_000, 1)),
+    ("s", (1_000_000_000, 1)),
+];
+
 /// A unit of time: `numerator / denominator` nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TimeUnit {
+pub struct TimeUnit {
     numerator: u64,
     denominator: u64,
 }
@@ -27,17 +38,10 @@ impl TimeUnit {
     /// The unit of this room's border.
     pub(crate) const NANOSECOND: TimeUnit = TimeUnit { numerator: 1, denominator: 1 };
 
-    /// The unit called `text`; `100ns` is that of Windows file time.
+    /// The unit called `text`.
     pub(crate) fn parse(text: &str) -> Option<TimeUnit> {
-        let (numerator, denominator) = match text {
-            "ps" => (1, 1_000),
-            "ns" => (1, 1),
-            "100ns" => (100, 1),
-            "us" => (1_000, 1),
-            "ms" => (1_000_000, 1),
-            "s" => (1_000_000_000, 1),
-            _ => return None,
-        };
+        let named = TIME_WORDS.iter().find(|(word, _)| *word == text);
+        let (_, (numerator, denominator)) = *named?;
         Some(TimeUnit { numerator, denominator })
     }
 
@@ -61,6 +65,40 @@ impl TimeUnit {
     }
 }
 
+impl Kind for TimeUnit {
+    const KIND: &'static str = TIME_UNITS;
+
+    fn read(value: &Value) -> Result<TimeUnit, Mismatch> {
+        value.as_text().and_then(TimeUnit::parse).ok_or(Mismatch::Kind)
+    }
+
+    fn value(&self) -> Option<Value> {
+        let same = |(_, ratio): &&(_, (u64, u64))| *ratio == (self.numerator, self.denominator);
+        TIME_WORDS.iter().find(same).map(|(word, _)| Value::Text((*word).to_owned()))
+    }
+
+    fn words() -> Vec<&'static str> {
+        TIME_WORDS.iter().map(|(word, _)| *word).collect()
+    }
+}
+
+/// Bytes of a unit of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressUnit(pub u64);
+
+impl Kind for AddressUnit {
+    const KIND: &'static str = ADDRESS_UNITS;
+
+    fn read(value: &Value) -> Result<AddressUnit, Mismatch> {
+        let bytes = value.as_text().and_then(address_unit_bytes);
+        bytes.map(AddressUnit).ok_or(Mismatch::Kind)
+    }
+
+    fn value(&self) -> Option<Value> {
+        Some(Value::Text(Bytes(self.0).exact()))
+    }
+}
+
 /// The bytes in the unit of addresses called `text`.
 pub(crate) fn address_unit_bytes(text: &str) -> Option<u64> {
     match text {
@@ -73,18 +111,13 @@ pub(crate) fn address_unit_bytes(text: &str) -> Option<u64> {
     }
 }
 
-/// The bytes of the option `block` of a format that counts in blocks; `specs` are the format's
-/// options. Errors: no size, or one out of range or above the bound on one request.
-pub(crate) fn block_bytes(options: &OpenOptions, specs: &[OptionSpec]) -> Result<u64, TraceError> {
-    let text = option(options, specs, "block");
-    let bytes = cachewright_types::parse_bytes(text).ok().map(|bytes| bytes.0);
-    let bytes = bytes
-        .filter(|bytes| (1..=LARGEST_ADDRESS_UNIT_BYTES).contains(bytes))
-        .ok_or_else(|| bad_option("block", text, "a size from 1B to 1GiB, such as `4KiB`"))?;
+/// The bytes of the option `block` of a format that counts in blocks. Errors: more than the bound
+/// on one request.
+pub(crate) fn block_bytes(options: &OpenOptions, block: Bytes) -> Result<u64, TraceError> {
     let bound = RequestBound::of(options);
-    match bound.refuses(Op::Read, bytes) {
-        true => Err(bad_option("block", text, bound.expected())),
-        false => Ok(bytes),
+    match bound.refuses(Op::Read, block.0) {
+        true => Err(bad_option("block", &block.exact(), bound.expected())),
+        false => Ok(block.0),
     }
 }
 

@@ -13,13 +13,14 @@ mod suffix;
 
 pub use self::csv::CsvWriter;
 pub use self::oracle_general::OracleGeneralWriter;
-pub use self::parquet::{Compression, Encoding, ParquetWriter};
+pub use self::parquet::{Compression, Encoding, ParquetOptions, ParquetWriter, Times};
 pub use self::suffix::{COMPRESSIONS, format_by_suffix};
 
-use crate::formats::OptionSpec;
+use crate::formats::oracle_general::ObjectOptions;
 use crate::source::Container;
 use crate::{Batch, TraceError};
-use cachewright_types::nearest;
+use cachewright_types::declare::Declared;
+use cachewright_types::{Key, nearest};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -56,8 +57,8 @@ pub struct WriteEntry {
     pub suffixes: &'static [&'static str],
     /// Whether its files can be compressed as a whole.
     pub compressed: bool,
-    /// The keys it accepts.
-    pub options: &'static [OptionSpec],
+    /// The keys of its options.
+    pub options: fn() -> Vec<Key>,
     create: Create,
 }
 
@@ -68,7 +69,7 @@ pub static WRITE_FORMATS: &[WriteEntry] = &[
         doc: "the native format: keeps everything (docs/trace-format.md)",
         suffixes: &[".parquet"],
         compressed: false,
-        options: parquet::OPTIONS,
+        options: ParquetOptions::keys,
         create: |path, options| Ok(Box::new(ParquetWriter::create(path, options)?)),
     },
     WriteEntry {
@@ -77,7 +78,7 @@ pub static WRITE_FORMATS: &[WriteEntry] = &[
               (nanoseconds below are cut off)",
         suffixes: &[".csv"],
         compressed: true,
-        options: &[],
+        options: Vec::new,
         create: |path, _| Ok(Box::new(CsvWriter::create(path)?)),
     },
     WriteEntry {
@@ -86,7 +87,7 @@ pub static WRITE_FORMATS: &[WriteEntry] = &[
               difference, trims, flushes, volumes, and time below a second",
         suffixes: &[".oracleGeneral", ".oracleGeneral.bin"],
         compressed: true,
-        options: oracle_general::OPTIONS,
+        options: ObjectOptions::keys,
         create: |path, options| Ok(Box::new(OracleGeneralWriter::create(path, options)?)),
     },
 ];
@@ -116,7 +117,7 @@ pub fn create_writer(
         .iter()
         .find(|entry| entry.name == wanted)
         .ok_or_else(|| refuse("format", name, &names))?;
-    let keys: Vec<&str> = entry.options.iter().map(|spec| spec.key).collect();
+    let keys: Vec<&str> = (entry.options)().iter().map(|key| key.name).collect();
     if let Some(key) = options.keys().find(|key| !keys.contains(&key.as_str())) {
         return Err(refuse("option", key, &keys));
     }

@@ -10,6 +10,7 @@ pub mod layer;
 pub mod models;
 pub mod null;
 pub mod ram;
+pub mod report;
 pub mod seam;
 pub mod servers;
 mod slab;
@@ -20,6 +21,7 @@ pub mod usage;
 
 pub use energy::Energy;
 pub use models::{MODELS, Model, ModelError, model};
-pub use seam::{AnyDevice, Command, Completion, Device, Exposed, Member, Part, Spent};
+pub use report::{DeviceUse, Report, Work};
+pub use seam::{AnyDevice, Command, Completion, Device, Exposed, Part, Spent};
 pub use striped::{ArraySettings, Striped};
 pub use usage::Use;

@@ -4,10 +4,7 @@
 //! never share state, and the same commands at the same times give the same completions. Must never
 //! know: who submits, or which model answers. Units: bytes, nanoseconds of simulated time.
 
-use crate::energy::Energy;
-use crate::ssd::flash::FlashStats;
-use crate::store::StoreStats;
-use crate::usage::Use;
+use crate::report::Report;
 use cachewright_types::{Bytes, Nanos, Op, TenantId};
 use std::ops::Range;
 
@@ -140,15 +137,6 @@ pub struct Completion {
     pub spent: Spent,
 }
 
-/// One of the devices that a device passes its commands on to.
-#[derive(Clone, Copy)]
-pub struct Member<'a> {
-    /// The device.
-    pub device: &'a dyn Device,
-    /// How it was used.
-    pub used: &'a Use,
-}
-
 /// Addresses that a drive keeps on channels of their own (open-channel mode): cleaning and programs
 /// of one such range take no channel or die of another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,31 +171,16 @@ pub trait Device {
     /// Commands accepted and not yet completed.
     fn outstanding(&self) -> usize;
 
-    /// The devices that this one passes commands on to; empty for one that serves them itself.
-    fn members(&self) -> Vec<Member<'_>> {
-        Vec::new()
-    }
-
     /// The ranges of addresses that lie on channels of their own, in the order of addresses; empty
     /// for a device that has no such thing.
     fn exposed(&self) -> Vec<Exposed> {
         Vec::new()
     }
 
-    /// What was spent from time 0 up to `now`, of the parts whose rates are given; what is under
-    /// way counts whole, what members spend is theirs.
-    fn energy(&self, _now: Nanos) -> Energy {
-        Energy::default()
-    }
-
-    /// What the flash inside has done up to `now`; nothing for a device without flash.
-    fn flash(&self, _now: Nanos) -> Option<FlashStats> {
-        None
-    }
-
-    /// What a log-structured store has done; nothing for other devices.
-    fn store(&self) -> Option<StoreStats> {
-        None
+    /// What it did from time 0 up to `now`, and what the devices behind it did. Slow, because it
+    /// copies statistics.
+    fn report(&self, _now: Nanos) -> Report {
+        Report::default()
     }
 
     /// Checks everything that must hold between calls. Errors: the first rule found broken, in

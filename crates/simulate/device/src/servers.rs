@@ -5,6 +5,7 @@
 //! the queue of theory: Poisson arrivals and equal times wait as M/D/1 does.
 
 use crate::energy::Energy;
+use crate::report::Report;
 use crate::seam::{Command, Completion, Device, Part, Spent};
 use cachewright_types::{Bytes, Nanos, Op, SettingError};
 use std::cmp::Reverse;
@@ -106,8 +107,8 @@ impl<S: Service> Device for Served<S> {
         self.endings.len()
     }
 
-    fn energy(&self, now: Nanos) -> Energy {
-        self.service.energy(&self.done, now.0)
+    fn report(&self, now: Nanos) -> Report {
+        Report { energy: self.service.energy(&self.done, now.0), ..Report::default() }
     }
 
     /// Nothing ends before it was submitted and served.

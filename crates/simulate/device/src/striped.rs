@@ -6,7 +6,8 @@
 //! it. A command is done when its last part is, and its time is accounted for along that part.
 //! Invariants (audited): each command completes once; members hold the parts that are open.
 
-use crate::seam::{AnyDevice, Command, Completion, Device, Member};
+use crate::report::{DeviceUse, Report};
+use crate::seam::{AnyDevice, Command, Completion, Device};
 use crate::slab::Slab;
 use crate::usage::Use;
 use cachewright_types::{Bytes, Nanos, Op, SettingError, declare};
@@ -163,9 +164,9 @@ impl Device for Striped {
         self.open.len()
     }
 
-    fn members(&self) -> Vec<Member<'_>> {
-        let parts = self.parts.iter();
-        parts.map(|part| Member { device: part.device.as_ref(), used: &part.used }).collect()
+    fn report(&self, now: Nanos) -> Report {
+        let of = |part: &Part| DeviceUse::of(part.device.as_ref(), &part.used, now);
+        Report { members: self.parts.iter().map(of).collect(), ..Report::default() }
     }
 
     fn audit(&self) -> Result<(), String> {

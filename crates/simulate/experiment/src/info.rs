@@ -14,6 +14,7 @@ use crate::scan::{Scanned, TraceChoice, scan};
 use bins::{PowerBins, TimeBins};
 use cachewright_curve::{Curves, Histogram, StackDistance};
 use cachewright_result::info::{Reuse, TraceInfo, VolumeInfo};
+use cachewright_result::written::Written;
 use cachewright_trace::intern::Interner;
 use cachewright_trace::{OpenOptions, Record, formats};
 use cachewright_types::{BlockId, Bytes, Op, parse_bytes};
@@ -171,6 +172,7 @@ impl Facts {
     fn answer(&mut self, path: &Path, format: &str, found: &Scanned) -> TraceInfo {
         let (skipped, span_ns) = (&found.skipped, self.span_ns(found.has_times));
         TraceInfo {
+            written: Written::here(),
             totals: self.total.totals(self.block.0, span_ns),
             path: path.display().to_string(),
             format: format.to_owned(),

@@ -23,9 +23,10 @@ use crate::progress::{OnProgress, Progress, with_threads};
 use crate::record::{Kept, record};
 use crate::spec::{Goal, resolved};
 use crate::timed;
-use crate::{ExperimentError, Spec, VERSION};
+use crate::{ExperimentError, Spec};
 use cachewright_measure::Counts;
 use cachewright_result::plan::{PlanAnswer, PlanPartition, PlanTenant};
+use cachewright_result::written::Written;
 use cachewright_system::closed::requests_by_tenant;
 use cachewright_system::profile::Wants;
 use cachewright_system::replay::{Shared, replay};
@@ -193,7 +194,7 @@ impl Planner<'_> {
             partitions.iter().map(|name| self.size(name)).collect();
         let sized = sized?;
         Ok(PlanAnswer {
-            cachewright: VERSION.to_owned(),
+            written: Written::here(),
             name: spec.name.clone(),
             spec: resolved(spec).map_err(refuse)?,
             block_bytes: spec.cache.block.0,

@@ -19,11 +19,12 @@ use crate::spec::full_key;
 use crate::store::Store;
 use crate::timed::{Timed, add_responses, rooms, shares_places, throughput, timing, workload};
 use crate::wa::{Flash, UnderCache};
-use crate::{ExperimentError, Spec, VERSION};
+use crate::{ExperimentError, Spec};
 use cachewright_curve::{CurveSet, Method};
 use cachewright_result::case::Case as CaseAnswer;
 use cachewright_result::facts::TenantFacts;
 use cachewright_result::run::{RunAnswer, TenantCurve, Workload};
+use cachewright_result::written::Written;
 use cachewright_system::closed::{Experience, requests_by_tenant};
 use cachewright_system::replay::Shared;
 use cachewright_system::{
@@ -412,7 +413,7 @@ impl Run<'_> {
         self.rows.sort_by_key(|(case, row)| (*case, row.window, row.tenant));
         let Head { tenants, workload, curves } = self.head.take().unwrap_or_default();
         let mut answer = RunAnswer {
-            cachewright: VERSION.to_owned(),
+            written: Written::here(),
             name: spec.name.clone(),
             spec: resolved(spec, self.origin)?,
             workload,

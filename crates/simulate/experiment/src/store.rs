@@ -1,13 +1,14 @@
 //! The result directory: answers kept case by case, so that a sweep can be stopped and continued.
 //!
 //! For: `cases/KEY.json` (one answer and its time series) and `result.json`. Must never know: what
-//! an answer means. A key is made of the version, the resolved settings and the traces' identity;
+//! an answer means. A key is made of the versions, the resolved settings and the traces' identity;
 //! a changed input has another key, so stale answers are never used.
 
 use crate::folder::RESULT;
 use crate::part::Part;
 use crate::{ExperimentError, VERSION, json};
 use cachewright_result::run::RunAnswer;
+use cachewright_result::written::SCHEMA_VERSION;
 use cachewright_system::{Row, series::State};
 use cachewright_types::seed::mix;
 use serde::Serialize;
@@ -15,7 +16,8 @@ use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The shape of answers; another one makes all kept answers unknown.
+/// The shape of kept answers; another one, or another schema of documents, makes all of them
+/// unknown.
 const SHAPE: u32 = 4;
 
 /// Where answers are kept, if anywhere.
@@ -54,7 +56,8 @@ impl Store {
     /// The key of a case, from its settings and the facts read from its traces, both as JSON text,
     /// and the fingerprint of their block accesses.
     pub fn key(resolved: &str, tenants: &str, fingerprint: u64) -> String {
-        let text = format!("{VERSION} {SHAPE} {resolved} {tenants} {fingerprint:x}");
+        let text =
+            format!("{VERSION} {SCHEMA_VERSION} {SHAPE} {resolved} {tenants} {fingerprint:x}");
         let hash = |seed: u64| text.bytes().fold(seed, |hash, byte| mix(hash ^ u64::from(byte)));
         format!("{:016x}{:016x}", hash(1), hash(2))
     }

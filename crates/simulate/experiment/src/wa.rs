@@ -23,7 +23,7 @@ use crate::json::{document, text as text_of};
 use crate::progress::{OnProgress, Progress, with_threads};
 use crate::spec::flash::{self, advice};
 use crate::store::{Store, write_document};
-use crate::{ExperimentError, Spec, VERSION};
+use crate::{ExperimentError, Spec};
 pub use study::{TrainOptions, Trained, train};
 pub use teaching::{TrainerFactory, stored};
 
@@ -31,6 +31,7 @@ pub use cached::{Flash, UnderCache};
 use cachewright_ftl::FtlError;
 use cachewright_result::drive::DriveWork;
 use cachewright_result::wa::{AmplificationAnswer, AmplificationCase};
+use cachewright_result::written::Written;
 use drive::{Case, Stop, Work};
 pub use log::log;
 use plan::Plan;
@@ -325,7 +326,7 @@ impl Run<'_> {
     fn answer(&self, spec: &Spec, cases: Vec<AmplificationCase>) -> AmplificationAnswer {
         let (plan, script) = (self.plan, self.script);
         AmplificationAnswer {
-            cachewright: VERSION.to_owned(),
+            written: Written::here(),
             name: spec.name.clone(),
             page_bytes: plan.page_bytes,
             superblock_bytes: plan.page_bytes * u64::from(plan.block_pages),

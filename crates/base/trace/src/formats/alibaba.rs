@@ -16,7 +16,7 @@ pub const ENTRY: FormatEntry = FormatEntry {
     name: "alibaba",
     doc: "device_id,opcode,offset,length,timestamp: R, W, T (trim), F (flush); bytes; microseconds",
     source: "github:alibaba/block-traces README; Li et al., IISWC'20",
-    options: &[],
+    options: Vec::new,
     recognise: |head| trial(Alibaba, head, 90),
     open: |source, options| Ok(TextReader::boxed(source, Alibaba, options)),
 };

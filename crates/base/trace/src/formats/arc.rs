@@ -6,28 +6,32 @@
 //! have neither times nor writes: every request is a read. Source: the README beside the traces of
 //! Megiddo and Modha, FAST'03.
 
-use super::{FormatEntry, OptionSpec};
+use super::{FormatEntry, declared};
 use crate::fields::{BLANKS, Extent, Fault, Fields};
 use crate::text::{LineParser, TextReader, Volumes, trial, whole_lines};
 use crate::units::block_bytes;
 use crate::{OpenOptions, Record, Source, TraceError, TraceReader};
-use cachewright_types::Op;
+use cachewright_types::declare::Declared;
+use cachewright_types::{Bytes, Op, declare};
 
 /// The row of the table of formats.
 pub const ENTRY: FormatEntry = FormatEntry {
     name: "arc",
     doc: "start count ignored id (`.lis`): blocks of 512 B; no times, all are reads",
     source: "README of the ARC traces; Megiddo and Modha, FAST'03",
-    options: OPTIONS,
+    options: ArcOptions::keys,
     recognise,
     open,
 };
 
-const OPTIONS: &[OptionSpec] = &[OptionSpec {
-    key: "block",
-    default: "512B",
-    doc: "bytes per block of the first two columns, such as 4KiB",
-}];
+declare! {
+    /// Options of reading.
+    pub struct ArcOptions {
+        /// bytes per block of the first two columns
+        block: Bytes = Bytes(512), "bytes", 1 ..= 1_073_741_824;
+    }
+}
+
 const START: &str = "the number of the first block, a whole number from 0";
 const COUNT: &str = "a number of blocks";
 const IGNORED: &str = "a whole number, which means nothing";
@@ -47,7 +51,8 @@ impl Arc {
 }
 
 fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-    let block_bytes = block_bytes(options, OPTIONS)?;
+    let own: ArcOptions = declared(&options.format_options)?;
+    let block_bytes = block_bytes(options, own.block)?;
     Ok(TextReader::boxed(source, Arc::new(block_bytes), options))
 }
 
@@ -128,7 +133,10 @@ mod tests {
         let (records, _) = read_with(&options("arc", &[("block", "4KiB")]), TEXT);
         assert_eq!((records[1].offset_bytes, records[1].length_bytes), (42 * 4096, 4096));
         let refused = bad_with(&options("arc", &[("block", "4")]), TEXT);
-        assert!(refused.starts_with("`block`: found `4`, expected a size"), "{refused}");
+        assert!(
+            refused.starts_with("`block`: found `4`, expected a number with a unit"),
+            "{refused}"
+        );
     }
 
     #[test]

@@ -9,38 +9,60 @@
 //! flush; with data the request is taken as the write that it is.
 //! Source: blkparse(1) and `blkparse_fmt.c` of blktrace.
 
-use super::{FormatEntry, OptionSpec, bad_option, option};
+use super::{FormatEntry, declared};
 use crate::Record;
 use crate::fields::{BLANKS, Extent, Fault, Fields, SECOND_NS, SECTOR_BYTES, expected, whole};
 use crate::text::{LineParser, TextReader, Volumes, trial};
-use cachewright_types::Op;
+use cachewright_types::declare::Declared;
+use cachewright_types::{Op, choices, declare};
 
 /// The row of the table of formats.
 pub const ENTRY: FormatEntry = FormatEntry {
     name: "blkparse",
     doc: "maj,min cpu seq time pid action RWBS sector + count: seconds; sectors; one event kind",
     source: "blkparse(1) of blktrace",
-    options: OPTIONS,
-    recognise: |head| trial(Blkparse { event: b'Q', in_summary: false }, head, 95),
+    options: BlkparseOptions::keys,
+    recognise: |head| trial(Blkparse::new(Event::Queued), head, 95),
     open: |source, options| {
-        let text = option(options, OPTIONS, "event");
-        let event = match text.as_bytes() {
-            [event] if EVENTS.contains(event) => *event,
-            _ => return Err(bad_option("event", text, EVENTS_EXPECTED)),
-        };
-        Ok(TextReader::boxed(source, Blkparse { event, in_summary: false }, options))
+        let own: BlkparseOptions = declared(&options.format_options)?;
+        Ok(TextReader::boxed(source, Blkparse::new(own.event), options))
     },
 };
 
-const OPTIONS: &[OptionSpec] = &[OptionSpec {
-    key: "event",
-    default: "Q",
-    doc: "kind of event that counts as a request: Q (asked), D (issued), C (completed), G, I, M, \
-          F, R, A, B",
-}];
-/// Events that carry `sector + count`.
-const EVENTS: &[u8] = b"QGIMFDCRAB";
-const EVENTS_EXPECTED: &str = "one of Q, G, I, M, F, D, C, R, A, B";
+declare! {
+    /// Options of reading.
+    pub struct BlkparseOptions {
+        /// kind of event that counts as a request: Q (asked), D (issued), C (completed)
+        event: Event = Event::Queued, "";
+    }
+}
+
+choices! {
+    /// Events that carry `sector + count`.
+    pub enum Event {
+        /// What was asked.
+        Queued = "Q",
+        /// A request structure was taken.
+        Taken = "G",
+        /// Inserted into the scheduler.
+        Inserted = "I",
+        /// Merged behind a request.
+        Merged = "M",
+        /// Merged before a request.
+        MergedBefore = "F",
+        /// Issued to the device.
+        Issued = "D",
+        /// Completed by the device.
+        Completed = "C",
+        /// Given back to the scheduler.
+        Requeued = "R",
+        /// Mapped to another device.
+        Remapped = "A",
+        /// Copied to memory that the device reaches.
+        Bounced = "B",
+    }
+}
+
 const DEVICE: &str = "a device as `major,minor`";
 const CPU: &str = "a processor number";
 const SEQUENCE: &str = "a sequence number";
@@ -56,9 +78,15 @@ const EXTENT: Extent = Extent {
 };
 
 struct Blkparse {
-    event: u8,
+    event: &'static [u8],
     /// The totals that blkparse writes after the events have begun.
     in_summary: bool,
+}
+
+impl Blkparse {
+    fn new(event: Event) -> Blkparse {
+        Blkparse { event: event.word().as_bytes(), in_summary: false }
+    }
 }
 
 impl LineParser for Blkparse {
@@ -80,7 +108,7 @@ impl LineParser for Blkparse {
         if action.len() > 2 || !action.iter().all(u8::is_ascii_alphabetic) {
             return Err(fields.fault(ACTION));
         }
-        if *action != [self.event] {
+        if action != self.event {
             return Ok(None);
         }
         let letters = fields.word(RWBS)?;

@@ -7,30 +7,64 @@
 //! irrelevant. The machine's byte order shows in the magic number. There is one file per CPU: give
 //! each to a tenant, or merge them. Source: `blktrace_api.h`.
 
-use super::{FormatEntry, OptionSpec, bad_option, option};
+use super::{FormatEntry, declared};
 use crate::binary::{Records, extent, field};
 use crate::{Batch, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
-use cachewright_types::Op;
+use cachewright_types::declare::Declared;
+use cachewright_types::{Op, choices, declare};
 
 /// The row of the table of formats.
 pub const ENTRY: FormatEntry = FormatEntry {
     name: "blktrace",
     doc: "Linux blktrace binary v7, either byte order; one kind of event is taken",
     source: "blktrace_api.h",
-    options: &[EVENT],
+    options: BlktraceOptions::keys,
     recognise: |head| if Order::of(head).is_some() { 98 } else { 0 },
     open,
 };
 
-const EVENT: OptionSpec = OptionSpec {
-    key: "event",
-    default: "Q",
-    doc: "kind of event taken: Q queued (what was asked), D issued to the device, C completed, \
-          G, I, M, X",
-};
-/// The kinds a user may choose, with blktrace's numbers.
-const EVENTS: [(&str, u32); 7] =
-    [("Q", 1), ("D", 7), ("C", 8), ("G", 4), ("I", 12), ("M", 2), ("X", 13)];
+declare! {
+    /// Options of reading.
+    pub struct BlktraceOptions {
+        /// kind of event taken: Q queued (what was asked), D issued to the device, C completed
+        event: Event = Event::Queued, "";
+    }
+}
+
+choices! {
+    /// The kinds of event that a user may choose.
+    pub enum Event {
+        /// What was asked.
+        Queued = "Q",
+        /// Issued to the device.
+        Issued = "D",
+        /// Completed by the device.
+        Completed = "C",
+        /// A request structure was taken.
+        Taken = "G",
+        /// Inserted into the scheduler.
+        Inserted = "I",
+        /// Merged behind a request.
+        Merged = "M",
+        /// Split.
+        Split = "X",
+    }
+}
+
+impl Event {
+    /// The number in blktrace's records.
+    fn number(self) -> u32 {
+        match self {
+            Event::Queued => 1,
+            Event::Merged => 2,
+            Event::Taken => 4,
+            Event::Issued => 7,
+            Event::Completed => 8,
+            Event::Inserted => 12,
+            Event::Split => 13,
+        }
+    }
+}
 
 const EVENT_BYTES: usize = 48;
 const SECTOR_BYTES: u64 = 512;
@@ -89,10 +123,7 @@ struct Blktrace {
 }
 
 fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-    let wanted = option(options, &[EVENT], EVENT.key);
-    let Some((_, event)) = EVENTS.iter().find(|(name, _)| *name == wanted) else {
-        return Err(bad_option(EVENT.key, wanted, "one of Q, D, C, G, I, M, X"));
-    };
+    let own: BlktraceOptions = declared(&options.format_options)?;
     let refuse = |found: String| TraceError::File {
         path: source.path().to_owned(),
         found,
@@ -107,7 +138,7 @@ fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, T
     Ok(Box::new(Blktrace {
         records,
         order,
-        event: *event,
+        event: own.event.number(),
         devices: Vec::new(),
         volumes: Vec::new(),
     }))

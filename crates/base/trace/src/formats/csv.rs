@@ -8,83 +8,82 @@
 
 mod layout;
 
-use self::layout::{Layout, ROLES, Role};
-use super::{FormatEntry, OptionSpec, bad_option};
+use self::layout::{Delimiter, Layout, ROLES, Role};
+use super::{FormatEntry, bad_option};
 use crate::fields::{BLANKS, Extent, Fault, whole};
 use crate::reader::RequestBound;
 use crate::text::{LineParser, TextReader, Volumes, trial};
+use crate::units::{AddressUnit, TimeUnit};
 use crate::{OpenOptions, Record, Source, TraceError, TraceReader};
-use cachewright_types::Op;
+use cachewright_types::declare::Declared;
+use cachewright_types::{Bytes, Op, choices, declare};
 
 /// The row of the table of formats.
 pub const ENTRY: FormatEntry = FormatEntry {
     name: "csv",
     doc: "any CSV by a column map, or by a header that names columns with units",
     source: "RFC 4180",
-    options: OPTIONS,
+    options: CsvOptions::keys,
     recognise,
     open,
 };
 
-pub(crate) const OPTIONS: &[OptionSpec] = &[
-    OptionSpec {
-        key: "columns",
-        default: "",
-        doc: "where each part is, by number from 1 or by header name: time, op, offset, length, \
-              volume (`time=1,op=2,offset=3,length=4,volume=5`); only offset is required; default: \
-              by the header's names",
-    },
-    OptionSpec {
-        key: "time_unit",
-        default: "",
-        doc: "unit of time: ps, ns, 100ns, us, ms or s; default: the suffix of the header's name",
-    },
-    OptionSpec {
-        key: "offset_unit",
-        default: "",
-        doc: "unit of offset: B, sector or a size such as 4KiB; default: the header's suffix",
-    },
-    OptionSpec {
-        key: "length_unit",
-        default: "",
-        doc: "unit of length: B, sector or a size such as 4KiB; default: the header's suffix",
-    },
-    OptionSpec {
-        key: "delimiter",
-        default: "auto",
-        doc: "comma, semicolon, tab, blanks (runs of them), one character, or auto: by the first \
-              line",
-    },
-    OptionSpec {
-        key: "header",
-        default: "auto",
-        doc: "yes, no, or auto: the first line is one if it holds words only",
-    },
-    OptionSpec {
-        key: "read_words",
-        default: "r,read,rs",
-        doc: "words that mean a read, in any case (numbers are words too: `read_words=0`)",
-    },
-    OptionSpec { key: "write_words", default: "w,write,ws", doc: "words that mean a write" },
-    OptionSpec { key: "trim_words", default: "t,d,trim,discard,unmap", doc: "... a trim" },
-    OptionSpec { key: "flush_words", default: "f,s,flush,sync,fsync", doc: "... a flush" },
-    OptionSpec {
-        key: "keep",
-        default: "",
-        doc: "rows that are requests, by a column's text: `column=value|value`, the column by \
-              number from 1 or by header name; others are passed over",
-    },
-    OptionSpec {
-        key: "default_op",
-        default: "",
-        doc: "what every record asks if no column says it: read or write",
-    },
-    OptionSpec {
-        key: "default_length",
-        default: "",
-        doc: "length of every record if no column says it, such as 4KiB",
-    },
-];
+declare! {
+    /// Options of reading.
+    pub struct CsvOptions {
+        /// where each part is, by number from 1 or by header name: time, op, offset, length, volume
+        /// (`time=1,op=2,offset=3,length=4,volume=5`); only offset is required; default: by the
+        /// header's names
+        columns: Option<String> = None, "";
+        /// unit of time; default: the suffix of the header's name
+        time_unit: Option<TimeUnit> = None, "";
+        /// unit of offset; default: the header's suffix
+        offset_unit: Option<AddressUnit> = None, "";
+        /// unit of length; default: the header's suffix
+        length_unit: Option<AddressUnit> = None, "";
+        /// what separates columns; `blanks` are runs of them, `auto` is by the first line
+        delimiter: Delimiter = Delimiter::Auto, "";
+        /// whether the first line is a header; `auto`: it is one if it holds words only
+        header: Header = Header::Auto, "";
+        /// words that mean a read, in any case (numbers are words too: `read_words=0`)
+        read_words: String = "r,read,rs".to_owned(), "";
+        /// words that mean a write
+        write_words: String = "w,write,ws".to_owned(), "";
+        /// words that mean a trim
+        trim_words: String = "t,d,trim,discard,unmap".to_owned(), "";
+        /// words that mean a flush
+        flush_words: String = "f,s,flush,sync,fsync".to_owned(), "";
+        /// rows that are requests, by a column's text: `column=value|value`, the column by number
+        /// from 1 or by header name; others are passed over
+        keep: Option<String> = None, "";
+        /// what every record asks if no column says it
+        default_op: Option<DefaultOp> = None, "";
+        /// length of every record if no column says it
+        default_length: Option<Bytes> = None, "bytes", 1 ..= 1_099_511_627_776;
+    }
+}
+
+choices! {
+    /// Whether the first line is a header.
+    pub enum Header {
+        /// If it holds words only.
+        Auto = "auto",
+        /// It is.
+        Yes = "yes",
+        /// It is not.
+        No = "no",
+    }
+}
+
+choices! {
+    /// What every record asks.
+    pub enum DefaultOp {
+        /// To be read.
+        Read = "read",
+        /// To be written.
+        Write = "write",
+    }
+}
 
 const FIELD: &str = "a field for each mapped column";
 const TIME: &str = "a time, a decimal number from 0 below 2^64 nanoseconds";

@@ -18,7 +18,7 @@ pub const ENTRY: FormatEntry = FormatEntry {
     name: "fio-iolog",
     doc: "fio version 2 or 3 iolog: [microseconds] file action [offset length]; bytes",
     source: "fio HOWTO, trace file format v2 and v3",
-    options: &[],
+    options: Vec::new,
     recognise,
     open,
 };

@@ -16,7 +16,7 @@ pub const ENTRY: FormatEntry = FormatEntry {
     name: "fiu",
     doc: "ts pid process lba size op major minor md5: nanoseconds; sectors of 512 B; R, W",
     source: "SNIA IOTTA 391/411 README; Koller and Rangaswami, FAST'10",
-    options: &[],
+    options: Vec::new,
     recognise: |head| trial(Fiu, head, 95),
     open: |source, options| Ok(TextReader::boxed(source, Fiu, options)),
 };

@@ -6,12 +6,13 @@
 //! the next number at first sight, as the paths or keys of an object cache need. Source:
 //! libCacheSim `txt.c`.
 
-use super::{FormatEntry, OptionSpec, bad_option, option};
+use super::{FormatEntry, declared};
 use crate::fields::{BLANKS, Extent, Fault, whole};
 use crate::text::{LineParser, TextReader, Volumes, trial};
 use crate::units::block_bytes;
 use crate::{OpenOptions, Record, Source, TraceError, TraceReader};
-use cachewright_types::Op;
+use cachewright_types::declare::Declared;
+use cachewright_types::{Bytes, Op, choices, declare};
 use hashbrown::HashMap;
 
 /// The row of the table of formats.
@@ -19,25 +20,31 @@ pub const ENTRY: FormatEntry = FormatEntry {
     name: "ids",
     doc: "one block number (or word) per line: a read of one block; no times",
     source: "libCacheSim txt.c",
-    options: OPTIONS,
+    options: IdsOptions::keys,
     recognise: |head| trial(Ids::new(4096, false), head, 60),
     open,
 };
 
-const OPTIONS: &[OptionSpec] = &[
-    BLOCK,
-    OptionSpec {
-        key: "ids",
-        default: "numbers",
-        doc: "`numbers`, or `words`: each distinct line is a block of its own",
-    },
-];
-/// Bytes that an id stands for; of every format of ids alone.
-pub(super) const BLOCK: OptionSpec = OptionSpec {
-    key: "block",
-    default: "4KiB",
-    doc: "bytes of the block that an id stands for, such as 512B",
-};
+declare! {
+    /// Options of reading.
+    pub struct IdsOptions {
+        /// bytes of the block that an id stands for
+        block: Bytes = Bytes(4096), "bytes", 1 ..= 1_073_741_824;
+        /// what a line holds; with `words` each distinct line is a block of its own
+        ids: LineKind = LineKind::Numbers, "";
+    }
+}
+
+choices! {
+    /// What a line holds.
+    pub enum LineKind {
+        /// The number of a block.
+        Numbers = "numbers",
+        /// Anything.
+        Words = "words",
+    }
+}
+
 const NUMBER: &str = "a block number, a whole number from 0 (or set `ids = words`)";
 const WORD: &str = "fewer than 2^28 distinct ids of at most 255 bytes";
 /// Distinct words that are kept, and bytes of one.
@@ -75,13 +82,9 @@ impl Ids {
 }
 
 fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-    let block_bytes = block_bytes(options, OPTIONS)?;
-    let words = match option(options, OPTIONS, "ids") {
-        "numbers" => false,
-        "words" => true,
-        other => return Err(bad_option("ids", other, "`numbers` or `words`")),
-    };
-    Ok(TextReader::boxed(source, Ids::new(block_bytes, words), options))
+    let own: IdsOptions = declared(&options.format_options)?;
+    let ids = Ids::new(block_bytes(options, own.block)?, own.ids == LineKind::Words);
+    Ok(TextReader::boxed(source, ids, options))
 }
 
 impl LineParser for Ids {
@@ -142,7 +145,7 @@ mod tests {
         let long = format!("{}\n", "x".repeat(256));
         assert!(bad_with(&words, &long).contains("column 1: found `xxx"));
         let wrong = bad_with(&options("ids", &[("ids", "hash")]), "1\n");
-        assert_eq!(wrong, "`ids`: found `hash`, expected `numbers` or `words`");
+        assert_eq!(wrong, "`ids`: found `hash`, expected one of numbers, words");
     }
 
     #[test]

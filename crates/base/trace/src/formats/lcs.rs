@@ -16,12 +16,13 @@
 //! A tenant is a volume. Next access, time to live and features are not used. An op of 0 (none
 //! stated) is a read. Source: libCacheSim `lcs.h`, `lcs.c`, `enum.h`.
 
-use super::oracle_general::{ADDRESS_UNIT, address_unit_bytes, op_of};
-use super::{FormatEntry, option};
+use super::oracle_general::{ObjectOptions, op_of};
+use super::{FormatEntry, declared};
 use crate::binary::{Records, extent, le_u32, le_u64};
 use crate::text::VOLUMES_LIMIT;
 use crate::{Batch, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
 use cachewright_types::Op;
+use cachewright_types::declare::Declared;
 use hashbrown::HashMap;
 
 /// The row of the table of formats.
@@ -29,7 +30,7 @@ pub const ENTRY: FormatEntry = FormatEntry {
     name: "lcs",
     doc: "8 KiB header, then 24 to 100 B binary: seconds, object, bytes, op, tenant (the volume)",
     source: "libCacheSim lcs.h (versions 1 to 8) and enum.h",
-    options: &[ADDRESS_UNIT],
+    options: ObjectOptions::keys,
     recognise: |head| if Header::of(head).is_ok() { 99 } else { 0 },
     open,
 };
@@ -91,7 +92,7 @@ struct Lcs {
 }
 
 fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-    let unit_bytes = address_unit_bytes(option(options, &[ADDRESS_UNIT], ADDRESS_UNIT.key))?;
+    let own: ObjectOptions = declared(&options.format_options)?;
     let header = Header::of(source.head()).map_err(|found| TraceError::File {
         path: source.path().to_owned(),
         found,
@@ -103,7 +104,7 @@ fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, T
     Ok(Box::new(Lcs {
         records,
         header,
-        unit_bytes,
+        unit_bytes: own.address_unit.0,
         volumes: Vec::new(),
         volume_of: HashMap::default(),
     }))

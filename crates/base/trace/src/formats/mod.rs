@@ -35,35 +35,26 @@ mod damage_tests;
 #[cfg(test)]
 mod golden_tests;
 
-use crate::reader::MAX_REQUEST_RANGE;
+use crate::reader::MAX_REQUEST;
 use crate::source::Source;
 use crate::{Batch, OpenOptions, Skipped, TraceError, TraceReader};
-use cachewright_types::{nearest, parse_bytes};
+use cachewright_types::declare::Declared;
+use cachewright_types::{Bytes, Key, declare, nearest};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Confidence below which content is not taken for a format.
 pub const CONFIDENT: u8 = 40;
 /// Two formats whose confidences differ by no more than this are not told apart.
 pub const TIE_MARGIN: u8 = 5;
-const MAX_REQUEST_EXPECTED: &str = "a size from 512B to 1TiB, such as `64MiB`";
 
-/// One key of a format's own options.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OptionSpec {
-    /// The key in `format_options`.
-    pub key: &'static str,
-    /// The value when the key is absent; empty when there is none.
-    pub default: &'static str,
-    /// One sentence: meaning and accepted values.
-    pub doc: &'static str,
+declare! {
+    /// Options that every format has beside its own.
+    pub struct CommonOptions {
+        /// longest read or write; a longer one is a malformed record
+        max_request: Bytes = MAX_REQUEST, "bytes", 512 ..= 1_099_511_627_776;
+    }
 }
-
-/// Keys that every format accepts beside its own.
-pub const COMMON_OPTIONS: &[OptionSpec] = &[OptionSpec {
-    key: "max_request",
-    default: "1GiB",
-    doc: "a longer read or write is a malformed record: a size from 512B to 1TiB",
-}];
 
 /// A format's own beginning of reading.
 pub type Open = fn(Source, &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError>;
@@ -77,8 +68,8 @@ pub struct FormatEntry {
     pub doc: &'static str,
     /// Where the format is defined.
     pub source: &'static str,
-    /// The keys it accepts.
-    pub options: &'static [OptionSpec],
+    /// The keys of its own options.
+    pub options: fn() -> Vec<Key>,
     /// How well the beginning of the decompressed content fits, 0 to 100.
     pub recognise: fn(&[u8]) -> u8,
     /// Starts reading. The options' keys have been checked, their values not.
@@ -164,30 +155,39 @@ fn open_source(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceRea
     Ok(Box::new(NotVacuous { inner, path, format, requests: 0 }))
 }
 
-/// The options with those of [`COMMON_OPTIONS`] taken from the format's own. Errors: a value out of
+/// The options with those of [`CommonOptions`] taken from the format's own. Errors: a value out of
 /// range.
 fn with_common(options: &OpenOptions) -> Result<OpenOptions, TraceError> {
     let mut options = options.clone();
-    let key = COMMON_OPTIONS[0].key;
-    if let Some(text) = options.format_options.remove(key) {
-        let bytes = parse_bytes(&text).ok().filter(|bytes| MAX_REQUEST_RANGE.contains(&bytes.0));
-        options.max_request = bytes.ok_or_else(|| bad_option(key, &text, MAX_REQUEST_EXPECTED))?;
+    let unset = CommonOptions { max_request: options.max_request }.values();
+    let mut given = BTreeMap::new();
+    for (key, value) in unset {
+        let text = options.format_options.remove(key);
+        let text = text.or_else(|| Some(value?.plain()));
+        given.extend(text.map(|text| (key.to_owned(), text)));
     }
-    if !MAX_REQUEST_RANGE.contains(&options.max_request.0) {
-        return Err(bad_option(key, &options.max_request.to_string(), MAX_REQUEST_EXPECTED));
-    }
+    options.max_request = declared::<CommonOptions>(&given)?.max_request;
     Ok(options)
+}
+
+/// Options as they are declared, from their texts. Errors: a value that its key does not accept.
+pub(crate) fn declared<T: Declared>(texts: &BTreeMap<String, String>) -> Result<T, TraceError> {
+    let mut declared = T::default();
+    for (key, text) in texts {
+        let set = declared.set_text(key, text);
+        set.map_err(|error| bad_option(&error.key, text, error.expected))?;
+    }
+    Ok(declared)
 }
 
 /// The format with the options it is read with, as in `blkparse with event=Q`.
 fn described(entry: &FormatEntry, options: &OpenOptions) -> String {
-    let values: Vec<String> = entry
-        .options
-        .iter()
-        .map(|spec| (spec.key, option(options, entry.options, spec.key)))
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(key, value)| format!("{key}={}", shown(value.as_bytes())))
-        .collect();
+    let one = |key: Key| {
+        let given = options.format_options.get(key.name).cloned();
+        let value = given.or_else(|| Some(key.default?.plain()))?;
+        (!value.is_empty()).then(|| format!("{}={}", key.name, shown(value.as_bytes())))
+    };
+    let values: Vec<String> = (entry.options)().into_iter().filter_map(one).collect();
     if values.is_empty() {
         return entry.name.to_owned();
     }
@@ -237,22 +237,16 @@ fn known() -> String {
 }
 
 fn check_key(entry: &FormatEntry, key: &str, value: &str) -> Result<(), TraceError> {
-    let keys = || entry.options.iter().chain(COMMON_OPTIONS).map(|spec| spec.key);
-    if keys().any(|known| known == key) {
+    let own = (entry.options)().into_iter().chain(CommonOptions::keys());
+    let all: Vec<&str> = own.map(|own| own.name).collect();
+    if all.contains(&key) {
         return Ok(());
     }
-    let all: Vec<&str> = keys().collect();
-    let expected = match nearest(key, keys()) {
+    let expected = match nearest(key, all.iter().copied()) {
         Some(near) => format!("an option of format `{}`; nearest is `{near}`", entry.name),
         None => format!("an option of format `{}`: {}", entry.name, all.join(", ")),
     };
     Err(bad_option(key, value, expected))
-}
-
-/// The value of option `key`: the user's, or the default of `specs`.
-pub(crate) fn option<'a>(options: &'a OpenOptions, specs: &[OptionSpec], key: &str) -> &'a str {
-    let default = || specs.iter().find(|spec| spec.key == key).map_or("", |spec| spec.default);
-    options.format_options.get(key).map_or_else(default, String::as_str)
 }
 
 /// The refusal of the value `found` of option `key`.

@@ -6,33 +6,35 @@
 //! WRITE and 1 a READ. Source: MQSim README and `ASCII_Trace_Definition.h` (Tavakkol et al.,
 //! FAST'18); SSDsim `ssd.c` (Hu et al., ICS'11).
 
-use super::{FormatEntry, OptionSpec, bad_option, option};
+use super::{FormatEntry, declared};
 use crate::Record;
 use crate::fields::{BLANKS, Extent, Fault, Fields, SECTOR_BYTES, whole};
 use crate::text::{LineParser, TextReader, Volumes, trial};
-use crate::units::{TIME_UNITS, TimeUnit};
-use cachewright_types::Op;
+use crate::units::TimeUnit;
+use cachewright_types::declare::Declared;
+use cachewright_types::{Op, declare};
 
 /// The row of the table of formats.
 pub const ENTRY: FormatEntry = FormatEntry {
     name: "mqsim",
     doc: "time device lba sectors type (also SSDsim): sectors of 512 B; 0 write, 1 read",
     source: "MQSim README and ASCII_Trace_Definition.h; SSDsim ssd.c",
-    options: OPTIONS,
+    options: MqsimOptions::keys,
     recognise: |head| trial(Mqsim { unit: TimeUnit::NANOSECOND }, head, 75),
     open: |source, options| {
-        let text = option(options, OPTIONS, "time_unit");
-        let unit =
-            TimeUnit::parse(text).ok_or_else(|| bad_option("time_unit", text, TIME_UNITS))?;
-        Ok(TextReader::boxed(source, Mqsim { unit }, options))
+        let own: MqsimOptions = declared(&options.format_options)?;
+        Ok(TextReader::boxed(source, Mqsim { unit: own.time_unit }, options))
     },
 };
 
-const OPTIONS: &[OptionSpec] = &[OptionSpec {
-    key: "time_unit",
-    default: "ns",
-    doc: "unit of the first column: ps, ns, 100ns, us, ms or s",
-}];
+declare! {
+    /// Options of reading.
+    pub struct MqsimOptions {
+        /// unit of the first column
+        time_unit: TimeUnit = TimeUnit::NANOSECOND, "";
+    }
+}
+
 const TIME: &str = "a time, a whole number below 2^64 nanoseconds";
 const DEVICE: &str = "a device number";
 const LBA: &str = "a first sector of 512 B, a whole number from 0";

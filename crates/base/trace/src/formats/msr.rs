@@ -16,7 +16,7 @@ pub const ENTRY: FormatEntry = FormatEntry {
     name: "msr",
     doc: "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime: 100 ns; Read, Write; bytes",
     source: "SNIA IOTTA 387/388 README; Narayanan et al., FAST'08",
-    options: &[],
+    options: Vec::new,
     recognise: |head| trial(Msr, head, 95),
     open: |source, options| Ok(TextReader::boxed(source, Msr, options)),
 };

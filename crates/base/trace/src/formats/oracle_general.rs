@@ -5,25 +5,47 @@
 //! access is not used (our own pre-pass is cheap and cannot be wrong). Without an op every request
 //! is a read. Sources: libCacheSim `oracleGeneralBin.h`, `enum.h` (op numbers), cacheMon README.
 
-use super::{FormatEntry, OptionSpec, bad_option, option};
+use super::{FormatEntry, declared};
 use crate::binary::{ADDRESS_LIMIT_BYTES, Records, extent, le_u16, le_u32, le_u64};
 use crate::reader::RequestBound;
 use crate::{Batch, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
-use cachewright_types::{Op, parse_bytes};
+use cachewright_types::declare::{Declared, Kind, Mismatch};
+use cachewright_types::{Bytes, Op, Value, declare, parse_bytes};
+
+declare! {
+    /// Options of formats that number objects.
+    pub struct ObjectOptions {
+        /// bytes per unit of the object number; `object` means 1B
+        address_unit: ObjectUnit = ObjectUnit(512), "bytes";
+    }
+}
 
 /// Bytes per unit of the object number.
-pub(crate) const ADDRESS_UNIT: OptionSpec = OptionSpec {
-    key: "address_unit",
-    default: "512B",
-    doc: "bytes per unit of the object number: a size, or `object` for 1B",
-};
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectUnit(pub u64);
+
+impl Kind for ObjectUnit {
+    const KIND: &'static str = "`object` or a size such as `512B`";
+
+    fn read(value: &Value) -> Result<ObjectUnit, Mismatch> {
+        let bytes = match value.as_text() {
+            Some("object") => Some(1),
+            text => text.and_then(|text| parse_bytes(text).ok()).map(|bytes| bytes.0),
+        };
+        bytes.filter(|bytes| *bytes > 0).map(ObjectUnit).ok_or(Mismatch::Kind)
+    }
+
+    fn value(&self) -> Option<Value> {
+        Some(Value::Text(Bytes(self.0).exact()))
+    }
+}
 
 /// The rows of the table of formats.
 pub const ENTRY: FormatEntry = FormatEntry {
     name: "oracle-general",
     doc: "24 B binary: seconds, object, bytes, next access; no op, so all are reads",
     source: "libCacheSim oracleGeneralBin.h; cacheMon/cache_dataset README",
-    options: &[ADDRESS_UNIT],
+    options: ObjectOptions::keys,
     recognise: |head| recognise(Layout::Plain, head),
     open: |source, options| open(Layout::Plain, source, options),
 };
@@ -32,7 +54,7 @@ pub const OP_NS_ENTRY: FormatEntry = FormatEntry {
     name: "oracle-general-op-ns",
     doc: "27 B binary: seconds, object, bytes, op, name space (the volume), next access",
     source: "libCacheSim oracleGeneralBin.h and enum.h",
-    options: &[ADDRESS_UNIT],
+    options: ObjectOptions::keys,
     recognise: |head| recognise(Layout::OpNs, head),
     open: |source, options| open(Layout::OpNs, source, options),
 };
@@ -71,28 +93,16 @@ struct OracleGeneral {
     volume_of: Vec<u32>,
 }
 
-/// Reads the option's value. Errors: neither `object` nor a size above 0.
-pub(crate) fn address_unit_bytes(text: &str) -> Result<u64, TraceError> {
-    let refuse = || bad_option(ADDRESS_UNIT.key, text, "`object` or a size such as `512B`");
-    match text {
-        "object" => Ok(1),
-        _ => match parse_bytes(text) {
-            Ok(unit) if unit.0 > 0 => Ok(unit.0),
-            _ => Err(refuse()),
-        },
-    }
-}
-
 fn open(
     layout: Layout,
     source: Source,
     options: &OpenOptions,
 ) -> Result<Box<dyn TraceReader>, TraceError> {
-    let unit_bytes = address_unit_bytes(option(options, &[ADDRESS_UNIT], ADDRESS_UNIT.key))?;
+    let own: ObjectOptions = declared(&options.format_options)?;
     Ok(Box::new(OracleGeneral {
         records: Records::new(source.into_stream(), options),
         layout,
-        unit_bytes,
+        unit_bytes: own.address_unit.0,
         volumes: if layout == Layout::Plain { vec!["0".to_owned()] } else { Vec::new() },
         volume_of: if layout == Layout::Plain { Vec::new() } else { vec![u32::MAX; 1 << 16] },
     }))

@@ -31,7 +31,7 @@ pub const ENTRY: FormatEntry = FormatEntry {
     name: "parquet",
     doc: "the native format: columns time_ns, offset_bytes, length_bytes, op, volume",
     source: "docs/trace-format.md",
-    options: &[],
+    options: Vec::new,
     recognise: |head| if head.starts_with(MAGIC) { 99 } else { 0 },
     open: |source, options| Ok(Box::new(ParquetReader::open(source, options)?)),
 };

@@ -5,25 +5,42 @@
 //! neither times nor sizes: every integer is a read of one block of the option `block`. Units:
 //! block numbers, 4 or 8 bytes wide. Source: none; it is the simplest thing that programs write.
 
-use super::ids::BLOCK;
-use super::{FormatEntry, OptionSpec, bad_option, option};
+use super::{FormatEntry, declared};
 use crate::binary::{Records, extent, le_u32, le_u64};
 use crate::units::block_bytes;
 use crate::{Batch, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
-use cachewright_types::Op;
+use cachewright_types::declare::Declared;
+use cachewright_types::{Bytes, Op, choices, declare};
 
 /// The row of the table of formats.
 pub const ENTRY: FormatEntry = FormatEntry {
     name: "raw",
     doc: "little-endian integers, block numbers: a read of one block each; no times; to be named",
     source: "no header, no mark",
-    options: OPTIONS,
+    options: RawOptions::keys,
     recognise: |_| 0,
     open,
 };
 
-const OPTIONS: &[OptionSpec] =
-    &[BLOCK, OptionSpec { key: "width", default: "u64", doc: "of an integer: `u32` or `u64`" }];
+declare! {
+    /// Options of reading.
+    pub struct RawOptions {
+        /// bytes of the block that an integer stands for
+        block: Bytes = Bytes(4096), "bytes", 1 ..= 1_073_741_824;
+        /// of an integer
+        width: Width = Width::U64, "";
+    }
+}
+
+choices! {
+    /// The width of an integer.
+    pub enum Width {
+        /// Four bytes.
+        U32 = "u32",
+        /// Eight bytes.
+        U64 = "u64",
+    }
+}
 
 struct Raw {
     records: Records,
@@ -34,15 +51,15 @@ struct Raw {
 }
 
 fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-    let width_bytes = match option(options, OPTIONS, "width") {
-        "u32" => 4,
-        "u64" => 8,
-        other => return Err(bad_option("width", other, "`u32` or `u64`")),
+    let own: RawOptions = declared(&options.format_options)?;
+    let width_bytes = match own.width {
+        Width::U32 => 4,
+        Width::U64 => 8,
     };
     Ok(Box::new(Raw {
         records: Records::new(source.into_stream(), options),
         width_bytes,
-        block_bytes: block_bytes(options, OPTIONS)?,
+        block_bytes: block_bytes(options, own.block)?,
         volumes: ["0".to_owned()],
         requests: 0,
     }))

@@ -16,7 +16,7 @@ pub const ENTRY: FormatEntry = FormatEntry {
     name: "spc",
     doc: "ASU,LBA,Size,Opcode,Timestamp: LBA in sectors of 512 B, size bytes; r, w; seconds",
     source: "SPC Trace File Format Specification 1.0.1",
-    options: &[],
+    options: Vec::new,
     recognise: |head| trial(Spc, head, 85),
     open: |source, options| Ok(TextReader::boxed(source, Spc, options)),
 };

@@ -21,7 +21,7 @@ pub const ENTRY: FormatEntry = FormatEntry {
     name: "syscall",
     doc: "timestamp_us,pid,file_id,offset,length,op[,duration_us]: R, W, S (fsync); bytes",
     source: "our buffer-cache captures (strace of read, write and fsync)",
-    options: &[],
+    options: Vec::new,
     recognise: |head| trial(Syscall::default(), head, 90),
     open: |source, options| Ok(TextReader::boxed(source, Syscall::default(), options)),
 };

@@ -17,7 +17,7 @@ pub const ENTRY: FormatEntry = FormatEntry {
     name: "systor17",
     doc: "header, then Timestamp,Response,IOType,LUN,Offset,Size: decimal seconds; R, W; bytes",
     source: "SNIA IOTTA; Lee et al., SYSTOR'17",
-    options: &[],
+    options: Vec::new,
     recognise,
     open: |source, options| Ok(TextReader::boxed(source, Systor, options)),
 };

@@ -16,7 +16,7 @@ pub const ENTRY: FormatEntry = FormatEntry {
     name: "tencent",
     doc: "Timestamp,Offset,Size,IOType,VolumeID: seconds; sectors of 512 B; 0 read, 1 write",
     source: "SNIA IOTTA 28064 README; Zhang et al., OSCA, ATC'20",
-    options: &[],
+    options: Vec::new,
     recognise,
     open: |source, options| Ok(TextReader::boxed(source, Tencent, options)),
 };

@@ -15,7 +15,7 @@ pub const ENTRY: FormatEntry = FormatEntry {
     name: "vscsi",
     doc: "VMware vscsiStats binary, v1 (32 B) or v2 (40 B): SCSI command, 512 B blocks, us",
     source: "libCacheSim vscsi.h; CloudPhysics (Waldspurger et al., FAST'15)",
-    options: &[],
+    options: Vec::new,
     recognise: |head| Version::of(head).map_or(0, |version| version.confidence(head)),
     open,
 };

@@ -11,14 +11,13 @@
 use super::sink::Sink;
 use super::suffix::container_of;
 use super::{TraceWriter, Written, nothing_to_write};
-use crate::formats::OptionSpec;
-use crate::formats::oracle_general::{ADDRESS_UNIT, address_unit_bytes};
+use crate::formats::declared;
+use crate::formats::oracle_general::ObjectOptions;
 use crate::{Batch, InternError, Interner, Record, TraceError};
 use cachewright_types::Op;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-pub(super) const OPTIONS: &[OptionSpec] = &[ADDRESS_UNIT];
 const NEVER: u32 = u32::MAX;
 
 /// Writes oracleGeneral.
@@ -43,9 +42,9 @@ impl OracleGeneralWriter {
         path: &Path,
         options: &BTreeMap<String, String>,
     ) -> Result<OracleGeneralWriter, TraceError> {
-        let unit = options.get(ADDRESS_UNIT.key).map_or(ADDRESS_UNIT.default, String::as_str);
+        let own: ObjectOptions = declared(options)?;
         Ok(OracleGeneralWriter {
-            unit_bytes: address_unit_bytes(unit)?,
+            unit_bytes: own.address_unit.0,
             file: Sink::create(path, container_of(path))?,
             volume: None,
             objects: Interner::new(),

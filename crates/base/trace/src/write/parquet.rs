@@ -8,10 +8,11 @@
 
 use super::atomic::AtomicFile;
 use super::{TraceWriter, Written, nothing_to_write};
-use crate::formats::OptionSpec;
+use crate::formats::declared;
 use crate::native::checksum::{self, Checksums};
 use crate::native::{self, COLUMNS};
 use crate::{Batch, TraceError};
+use cachewright_types::{choices, declare};
 use parquet::basic::{Compression as PageCompression, Encoding as PageEncoding, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
 use parquet::errors::{ParquetError, Result as ParquetResult};
@@ -29,42 +30,48 @@ const ROW_GROUP: usize = 1 << 20;
 const PAGE_BYTES: usize = 256 << 10;
 const CREATED_BY: &str = concat!("cachewright ", env!("CARGO_PKG_VERSION"));
 
-pub(super) const OPTIONS: &[OptionSpec] = &[
-    OptionSpec {
-        key: "compression",
-        default: "lz4",
-        doc: "of pages: `none`, `lz4` or `zstd` (smaller, slower)",
-    },
-    OptionSpec {
-        key: "encoding",
-        default: "delta",
-        doc: "of times: `delta` (smaller) or `plain` (faster)",
-    },
-    OptionSpec {
-        key: "times",
-        default: "recorded",
-        doc: "`recorded`, or `none` where the trace has none: readers of the file then say so",
-    },
-];
-
-/// How pages are compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compression {
-    /// Not at all.
-    None,
-    /// LZ4 (the format's LZ4_RAW).
-    Lz4,
-    /// Zstandard level 3.
-    Zstd,
+declare! {
+    /// Options of writing.
+    pub struct ParquetOptions {
+        /// of pages: `zstd` is smaller and slower than `lz4`
+        compression: Compression = Compression::Lz4, "";
+        /// of times: `delta` is smaller, `plain` is faster
+        encoding: Encoding = Encoding::Delta, "";
+        /// `none` where the trace has no times: readers of the file then say so
+        times: Times = Times::Recorded, "";
+    }
 }
 
-/// How the column of times is encoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoding {
-    /// DELTA_BINARY_PACKED.
-    Delta,
-    /// PLAIN.
-    Plain,
+choices! {
+    /// How pages are compressed.
+    pub enum Compression {
+        /// Not at all.
+        None = "none",
+        /// LZ4 (the format's LZ4_RAW).
+        Lz4 = "lz4",
+        /// Zstandard level 3.
+        Zstd = "zstd",
+    }
+}
+
+choices! {
+    /// How the column of times is encoded.
+    pub enum Encoding {
+        /// DELTA_BINARY_PACKED.
+        Delta = "delta",
+        /// PLAIN.
+        Plain = "plain",
+    }
+}
+
+choices! {
+    /// Whether the trace has times.
+    pub enum Times {
+        /// It has.
+        Recorded = "recorded",
+        /// It has none.
+        None = "none",
+    }
 }
 
 /// Writes the native format.
@@ -98,39 +105,15 @@ impl Write for Hashed {
 }
 
 impl ParquetWriter {
-    /// Starts a file that will be called `path`. Errors: the operating system's; an unknown value
-    /// of an option.
+    /// Starts a file that will be called `path`. Errors: the operating system's; a value of an
+    /// option that is refused.
     pub fn create(
         path: &Path,
         options: &BTreeMap<String, String>,
     ) -> Result<ParquetWriter, TraceError> {
-        let value = |index: usize| {
-            let spec: &OptionSpec = &OPTIONS[index];
-            options.get(spec.key).map_or(spec.default, String::as_str)
-        };
-        let refuse = |key: &str, found: &str, expected: &str| TraceError::Option {
-            key: key.to_owned(),
-            found: found.to_owned(),
-            expected: expected.to_owned(),
-        };
-        let compression = match value(0) {
-            "none" => Compression::None,
-            "lz4" => Compression::Lz4,
-            "zstd" => Compression::Zstd,
-            found => return Err(refuse("compression", found, "`none`, `lz4` or `zstd`")),
-        };
-        let encoding = match value(1) {
-            "delta" => Encoding::Delta,
-            "plain" => Encoding::Plain,
-            found => return Err(refuse("encoding", found, "`delta` or `plain`")),
-        };
-        let has_times = match value(2) {
-            "recorded" => true,
-            native::NO_TIMES => false,
-            found => return Err(refuse("times", found, "`recorded` or `none`")),
-        };
-        let writer = ParquetWriter::with(path, compression, encoding)?;
-        Ok(ParquetWriter { has_times, ..writer })
+        let own: ParquetOptions = declared(options)?;
+        let writer = ParquetWriter::with(path, own.compression, own.encoding)?;
+        Ok(ParquetWriter { has_times: own.times == Times::Recorded, ..writer })
     }
 
     /// The same with the choices as types. Errors: the operating system's.

@@ -3,7 +3,8 @@
 //! For: `declare!` and `choices!`. Must never know: any key. What they expand to lives in the
 //! module above.
 
-/// Declares a struct of keys. Each key is its sentence, then `name: type = default, "unit"` with
+/// Declares a struct of keys. Each key is its sentence, in as many lines as
+/// it takes, then `name: type = default, "unit"` with
 /// `, low ..= high` where it has a range, and `;`. Then follow, where there are such, its source
 /// (`"paper, section";`), what the rest of the file must hold (`needs "devices";`) and when it
 /// means anything (`applies "in a closed loop";`). Keys may stand under the names of groups. Bounds
@@ -17,7 +18,7 @@ macro_rules! declare {
             $(
                 $group:literal {
                     $(
-                        #[doc = $doc:literal]
+                        $(#[doc = $doc:literal])+
                         $field:ident : $kind:ty = $default:expr, $unit:literal
                             $(, $low:literal ..= $high:literal)? ;
                             $($source:literal ;)?
@@ -31,7 +32,7 @@ macro_rules! declare {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq)]
         pub struct $name {
-            $( $( #[doc = $doc] pub $field: $kind, )* )*
+            $( $( $(#[doc = $doc])+ pub $field: $kind, )* )*
         }
 
         impl Default for $name {
@@ -49,7 +50,7 @@ macro_rules! declare {
                     $crate::declare::Key {
                         name: $crate::declare::key_name(stringify!($field)),
                         group: $group,
-                        doc: $doc.trim_ascii(),
+                        doc: concat!($($doc),+).trim_ascii(),
                         unit: $unit,
                         kind: <$kind as $crate::declare::Kind>::KIND,
                         default: $crate::declare::Kind::value(&defaults.$field),

@@ -99,6 +99,12 @@ pub trait Declared: Default + Clone + Send + Sync + 'static {
     fn keys() -> Vec<Key>;
     /// Sets one key. Errors: unknown key (with the nearest known one), wrong kind, out of range.
     fn set(&mut self, key: &str, value: &Value) -> Result<(), SettingError>;
+    /// Sets one key from a text without quotes, as options have it. It is read as a number or a
+    /// flag where the key is no text. Errors: like [`Declared::set`].
+    fn set_text(&mut self, key: &str, text: &str) -> Result<(), SettingError> {
+        let plain = self.set(key, &Value::Text(text.to_owned()));
+        plain.or_else(|_| self.set(key, &Value::read(text)))
+    }
     /// The current values in the order of declaration; nothing for a key without one.
     fn values(&self) -> Vec<(&'static str, Option<Value>)>;
     /// Defaults with `pairs` set over them.

@@ -37,7 +37,8 @@ declare! {
             name: Option<String> = None, "text";
             /// what cuts it
             knife: Scheme = Scheme::named("plain"), "scheme";
-            /// what it is cut from
+            /// what it
+            /// is cut from
             stock: Option<Size> = None, "size";
             /// places of holes
             holes: Vec<u32> = Vec::new(), "corners";
@@ -106,6 +107,19 @@ fn values_read_back_as_themselves() {
 }
 
 #[test]
+fn texts_of_options_are_read_by_the_kind_of_their_key() {
+    let mut sample = Sample::default();
+    for (key, text) in [("corners", "4"), ("name", "4"), ("loop", "true"), ("sheet", "4KiB")] {
+        sample.set_text(key, text).unwrap();
+    }
+    assert_eq!((sample.corners, sample.name.as_deref(), sample.r#loop), (4, Some("4"), true));
+    assert_eq!((sample.sheet, Sample::keys()[3].default_text()), (Bytes(4096), "\"red\"".into()));
+    let refused = sample.set_text("corners", "9").unwrap_err();
+    assert_eq!((refused.found.as_str(), refused.key.as_str()), ("`9`", "corners"));
+    assert_eq!(text("red").plain(), "red");
+}
+
+#[test]
 fn a_scheme_is_a_name_or_a_table() {
     let table = Value::Table(vec![
         ("name".to_owned(), text("saw")),
@@ -129,6 +143,7 @@ fn keys_say_what_a_user_can_know() {
     assert_eq!((cut.accepted.as_str(), cut.applies), ("0s..=1ms", "with a knife"));
     assert_eq!(cut.default_text(), "\"1.5us\"");
     assert_eq!((keys[4].name, keys[4].source, keys[6].default.clone()), ("loop", "", None));
+    assert_eq!(keys[8].doc, "what it is cut from");
     assert_eq!(keys[0].extremes(), [Value::Int(3), Value::Int(8)]);
     assert_eq!(keys[3].extremes(), [text("red"), text("blue")]);
     assert_eq!(Flat::keys()[0].extremes(), [Value::Float(0.0), Value::Float(1.0)]);

@@ -51,6 +51,11 @@ impl Value {
         }
     }
 
+    /// The value as options have it: a text stands without quotes.
+    pub fn plain(&self) -> String {
+        self.as_text().map_or_else(|| self.to_string(), str::to_owned)
+    }
+
     /// The value in a message: bounded in length; texts have quotes where they would read as
     /// something else.
     pub fn shown(&self) -> String {

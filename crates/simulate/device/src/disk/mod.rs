@@ -19,6 +19,7 @@ pub use queue::Schedule;
 pub use settings::{CHEETAH_9LP, DiskSettings};
 
 use crate::energy::Energy;
+use crate::report::Report;
 use crate::seam::{Command, Completion, Device, Part, Spent};
 use buffer::TrackBuffer;
 use cachewright_types::{Bytes, Nanos, Op, SettingError};
@@ -270,13 +271,13 @@ impl Device for Disk {
     }
 
     /// Data read ahead is not counted as passing.
-    fn energy(&self, now: Nanos) -> Energy {
+    fn report(&self, now: Nanos) -> Report {
         let [idle, seek, transfer] = self.watts;
         let mut energy = Energy::default();
         energy.draw("idle", idle, now.0);
         energy.draw("seek", seek, self.seek_ns);
         energy.draw("transfer", transfer, self.transfer_ns);
-        energy
+        Report { energy, ..Report::default() }
     }
 
     fn audit(&self) -> Result<(), String> {

@@ -7,7 +7,7 @@
 use super::flash::FlashStats;
 use super::host::{Host, Slot};
 use super::link::NEVER_NS;
-use crate::{Command, Completion, Device, Energy, Exposed, Spent};
+use crate::{Command, Completion, Device, Energy, Exposed, Report, Spent, Work};
 use cachewright_types::{Bytes, Nanos};
 
 /// A command that the inside has done.
@@ -198,16 +198,13 @@ impl<I: Inside> Device for Drive<I> {
         self.inside.exposed()
     }
 
-    fn energy(&self, now: Nanos) -> Energy {
+    fn report(&self, now: Nanos) -> Report {
         let mut energy = Energy::default();
         energy.draw("idle", self.power.idle, now.0);
         energy.draw("active", self.power.active, self.active(now).0);
         self.inside.spend(&mut energy);
-        energy
-    }
-
-    fn flash(&self, now: Nanos) -> Option<FlashStats> {
-        self.inside.flash(now)
+        let flash = self.inside.flash(now).map(Box::new);
+        Report { energy, work: flash.map_or(Work::Nothing, Work::Flash), members: Vec::new() }
     }
 
     fn audit(&self) -> Result<(), String> {
@@ -356,7 +353,7 @@ mod tests {
         let last = run(&mut drive)[1].finished.0;
         let active = first + last - 10_000;
         assert_eq!(drive.active(Nanos(1_000_000)), Nanos(active));
-        let energy = drive.energy(Nanos(1_000_000));
+        let energy = drive.report(Nanos(1_000_000)).energy;
         assert_eq!(energy.parts(), [("idle", 0.002), ("active", 3.0 * (active as f64 / 1e9))]);
     }
 

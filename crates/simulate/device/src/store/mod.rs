@@ -29,7 +29,7 @@ pub use stats::StoreStats;
 
 use crate::layer::{Layer, Steps};
 use crate::slab::Slab;
-use crate::{AnyDevice, Command, Completion, Device, Member, Spent, Use};
+use crate::{AnyDevice, Command, Completion, Device, DeviceUse, Report, Spent, Use, Work};
 use cachewright_ftl::{Counts, FtlError, Geometry, Space};
 use cachewright_types::{Bytes, Nanos, Op};
 use cleaning::Gathering;
@@ -265,13 +265,11 @@ impl Device for LogStore {
         self.check()
     }
 
-    fn members(&self) -> Vec<Member<'_>> {
-        vec![Member { device: self.inner.as_ref(), used: &self.used }]
-    }
-
-    fn store(&self) -> Option<StoreStats> {
+    fn report(&self, now: Nanos) -> Report {
         let counts = self.layer.counts() - self.before;
         let fault = self.fault.as_ref().map(ToString::to_string);
-        Some(StoreStats { counts, fault, ..self.stats.clone() })
+        let stats = StoreStats { counts, fault, ..self.stats.clone() };
+        let members = vec![DeviceUse::of(self.inner.as_ref(), &self.used, now)];
+        Report { work: Work::Store(Box::new(stats)), members, ..Report::default() }
     }
 }

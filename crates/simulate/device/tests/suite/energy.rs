@@ -23,7 +23,7 @@ fn one_by_one(device: &mut dyn Device, commands: &[(Op, u64, u64)]) -> Vec<Compl
 
 #[track_caller]
 fn assert_parts(device: &dyn Device, at: Nanos, expected: &[(&str, f64)]) {
-    let energy = device.energy(at);
+    let energy = device.report(at).energy;
     assert_eq!(energy.parts().len(), expected.len(), "{energy:?}");
     for ((part, joules), (name, wanted)) in energy.parts().iter().zip(expected) {
         assert_eq!(part, name);
@@ -56,7 +56,7 @@ fn a_disk_under_random_reads_draws_the_published_power() {
     let reads: Vec<_> = (0..4000).map(|_| (Op::Read, rng.below(blocks) * 4096, 4096)).collect();
     let done = one_by_one(disk.as_mut(), &reads);
     let end = done.last().unwrap().finished;
-    let watts = disk.energy(end).joules().unwrap() / (end.0 as f64 / 1e9);
+    let watts = disk.report(end).energy.joules().unwrap() / (end.0 as f64 / 1e9);
     assert!((watts - 10.8).abs() < 0.1, "{watts} W");
 }
 
@@ -108,14 +108,14 @@ fn a_drive_spends_per_page_and_per_bit_on_a_channel() {
         ("channels", bits * 10e-12),
     ];
     assert_parts(drive.as_ref(), Nanos(500_000_000), &expected);
-    let flash = drive.flash(Nanos(500_000_000)).unwrap();
-    assert_eq!(flash.counters.channel_bytes * 8, bits as u64);
+    let report = drive.report(Nanos(500_000_000));
+    assert_eq!(report.flash().unwrap().counters.channel_bytes * 8, bits as u64);
 }
 
 #[test]
 fn only_models_with_a_source_for_their_power_have_an_energy() {
     let given = |name: &&str| {
-        model(name).unwrap().build(&[]).unwrap().energy(Nanos(1)) != Default::default()
+        model(name).unwrap().build(&[]).unwrap().report(Nanos(1)).energy != Default::default()
     };
     let names = MODELS.iter().map(|model| model.name);
     let known: Vec<&str> = names.filter(given).collect();

@@ -5,9 +5,12 @@ use crate::common;
 use crate::store_parts;
 
 use cachewright_device::{Command, Completion, Device, Part};
-use cachewright_types::Op;
+use cachewright_types::{Nanos, Op};
 use common::{command, device};
 use store_parts::{PAGE, Shape, replay, store};
+
+/// The time of a report, on which a store does not depend.
+const END: Nanos = Nanos(u64::MAX);
 
 /// Two pages in segments of two, and three more of these, the oldest of which is cleaned.
 const TINY: Shape<'_> = Shape {
@@ -83,7 +86,8 @@ fn a_write_waits_until_the_last_segment_is_cleaned_and_reset() {
         (11, 900, vec![read]),
     ];
     assert_eq!(found(&done), expected);
-    let work = store.store().unwrap();
+    let report = store.report(END);
+    let work = report.store().unwrap();
     let counts = work.counts;
     assert_eq!((counts.user_pages, counts.moved_pages, counts.collections), (6, 1, 2));
     assert_eq!((work.resets, work.held_pages, work.memory_reads), (2, 1, 3));
@@ -113,7 +117,7 @@ fn pages_that_come_while_one_is_written_go_together() {
             [(0, 3), (10, 9), (20, 5), (30, 7)].map(|(us, at)| page(us, us, Op::Write, at));
         let done = found(&replay(&mut store, &writes));
         let ends: Vec<u64> = done.iter().map(|(_, end, _)| *end).collect();
-        (ends, store.store().unwrap().appends)
+        (ends, store.report(END).store().unwrap().appends)
     };
     assert_eq!(with(&[]), (vec![60, 120, 120, 120], 2));
     assert_eq!(with(&[("append_depth", "2")]), (vec![60, 70, 120, 120], 3));
@@ -122,7 +126,8 @@ fn pages_that_come_while_one_is_written_go_together() {
     let mut store = store(inner, &WIDE, &[]).unwrap();
     let commands = [at(0, 0, Op::Write, 0, 8 * PAGE), at(100, 1, Op::Read, 0, 16 * PAGE)];
     replay(&mut store, &commands);
-    let work = store.store().unwrap();
+    let report = store.report(END);
+    let work = report.store().unwrap();
     assert_eq!((work.appends, work.reads), (1, 2));
 }
 
@@ -146,9 +151,10 @@ fn pages_written_in_part_are_read_before_and_trims_forget_whole_ones() {
     let done = found(&replay(&mut store, &commands));
     let ends: Vec<u64> = done.iter().map(|(_, end, _)| *end).collect();
     assert_eq!(ends, [240, 120, 1000, 1001, 1101, 2060, 3000, 4100]);
-    let work = store.store().unwrap();
+    let report = store.report(END);
+    let work = report.store().unwrap();
     assert_eq!((work.update_reads, work.unwritten_reads, work.counts.trimmed_pages), (2, 1, 1));
-    assert_eq!(store.members()[0].device.outstanding(), 0);
+    assert_eq!(report.members[0].used.population.inside(), 0);
 }
 
 #[test]

@@ -66,8 +66,8 @@ fn overwrite(device: &mut dyn Device, pages: u32, writes: u64) {
 fn amplification(segment_pages: u32, separation: &str) -> (f64, f64) {
     let mut store = store(drive(), &shape(segment_pages, separation), &[]).unwrap();
     overwrite(&mut store, 80 * SUPERBLOCK, 20_000);
-    let (work, flash) =
-        (store.store().unwrap(), store.members()[0].device.flash(Nanos(u64::MAX)).unwrap());
+    let report = store.report(Nanos(u64::MAX));
+    let (work, flash) = (report.store().unwrap(), report.members[0].report.flash().unwrap());
     (work.counts.write_amplification(), flash.write_amplification())
 }
 
@@ -78,7 +78,7 @@ fn amplification(segment_pages: u32, separation: &str) -> (f64, f64) {
 fn segments_of_whole_superblocks_leave_the_drive_next_to_nothing_to_clean() {
     let mut bare = drive();
     overwrite(bare.as_mut(), 80 * SUPERBLOCK, 20_000);
-    let bare = bare.flash(Nanos(u64::MAX)).unwrap().write_amplification();
+    let bare = bare.report(Nanos(u64::MAX)).flash().unwrap().write_amplification();
     let cases = [
         (1, "none", 1.2, 1.3),
         (2, "none", 1.0, 1.05),

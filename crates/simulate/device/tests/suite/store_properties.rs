@@ -6,7 +6,7 @@ use crate::common;
 use crate::store_parts;
 
 use cachewright_device::{Command, Completion, Device};
-use cachewright_types::Op;
+use cachewright_types::{Nanos, Op};
 use common::{command, device};
 use proptest::prelude::*;
 use store_parts::{PAGE, Shape, replay, store};
@@ -70,7 +70,8 @@ fn answer(
     let (name, parameters) = DEVICES[which];
     let mut store = store(device(name, parameters), shape, pairs).unwrap();
     let done = replay(&mut store, &commands(steps));
-    let work = store.store().unwrap();
+    let report = store.report(Nanos(u64::MAX));
+    let work = report.store().unwrap();
     let written = work.counts.flash_pages();
     assert_eq!(work.appended_pages, written, "every page written or moved was appended once");
     assert_eq!(work.resets, work.counts.collections);

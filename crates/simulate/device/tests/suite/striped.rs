@@ -9,6 +9,8 @@ use common::{command, device, saturate};
 use proptest::prelude::*;
 
 const KIB: u64 = 1024;
+/// The time of a report, which counts of commands do not depend on.
+const NOW: Nanos = Nanos(0);
 
 /// `count` devices of a model in stripes of so many KiB.
 fn array(count: usize, stripe_kib: u64, name: &str, pairs: &[(&str, &str)]) -> Striped {
@@ -18,7 +20,7 @@ fn array(count: usize, stripe_kib: u64, name: &str, pairs: &[(&str, &str)]) -> S
 
 /// Reads and written bytes of each member.
 fn bytes(array: &Striped, op: Op) -> Vec<u64> {
-    array.members().iter().map(|member| member.used.bytes[op as usize]).collect()
+    array.report(NOW).members.iter().map(|member| member.used.bytes[op as usize]).collect()
 }
 
 /// 64 KiB on 4 members in stripes of 16 KiB, from the middle of the second on: members 1 to 3 and,
@@ -28,7 +30,7 @@ fn what_lies_on_one_member_is_one_command_to_it() {
     let mut array = array(4, 16, "fixed-latency", &[("read", "100us"), ("parallelism", "1")]);
     array.submit(Nanos(0), command(7, Op::Read, 24 * KIB, 64 * KIB));
     assert_eq!(bytes(&array, Op::Read), [16 * KIB, 16 * KIB, 16 * KIB, 16 * KIB]);
-    let commands: Vec<u64> = array.members().iter().map(|m| m.used.commands[0]).collect();
+    let commands: Vec<u64> = array.report(NOW).members.iter().map(|m| m.used.commands[0]).collect();
     assert_eq!(commands, [1; 4], "8 KiB and 8 KiB of member 1 lie in a row");
     let mut done = Vec::new();
     array.advance(Nanos(100_000), &mut done);
@@ -49,7 +51,7 @@ fn a_command_ends_with_its_last_part() {
     let ends: Vec<(u64, u64)> = done.iter().map(|one| (one.tag, one.finished.0)).collect();
     assert_eq!(ends, [(1, 100_000), (2, 200_000)]);
     assert_eq!((done[1].spent.of(Part::Queue), done[1].spent.total_ns()), (70_000, 170_000));
-    let members = array.members();
+    let members = array.report(NOW).members;
     let busy: Vec<u64> = members.iter().map(|m| m.used.population.busy_ns()).collect();
     assert_eq!(busy, [100_000, 200_000], "each has a line of its own");
 }
@@ -59,7 +61,8 @@ fn a_flush_goes_to_all_and_a_trim_where_its_bytes_are() {
     let mut array = array(3, 4, "null", &[]);
     array.submit(Nanos(0), command(0, Op::Flush, 0, 0));
     array.submit(Nanos(0), command(1, Op::Trim, 4 * KIB, 8 * KIB));
-    let commands: Vec<[u64; 4]> = array.members().iter().map(|m| m.used.commands).collect();
+    let commands: Vec<[u64; 4]> =
+        array.report(NOW).members.iter().map(|m| m.used.commands).collect();
     let (flushes, trims) = (Op::Flush as usize, Op::Trim as usize);
     assert_eq!(commands.iter().map(|kinds| kinds[flushes]).collect::<Vec<_>>(), [1, 1, 1]);
     assert_eq!(commands.iter().map(|kinds| kinds[trims]).collect::<Vec<_>>(), [0, 1, 1]);

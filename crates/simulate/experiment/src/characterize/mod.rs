@@ -19,6 +19,7 @@ use crate::scan::scan;
 use cachewright_characterize::{Characterizer, Classes, boxed};
 use cachewright_infer::StoredModel;
 use cachewright_result::characterize::{CharacterizeAnswer, JudgedPeriod, KindJudgement};
+use cachewright_result::written::Written;
 use cachewright_trace::Record;
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
 use every::Every;
@@ -74,6 +75,7 @@ pub fn characterize(
     }
     study.close();
     document(&CharacterizeAnswer {
+        written: Written::here(),
         volumes: found.volumes,
         path: path.display().to_string(),
         kinds,

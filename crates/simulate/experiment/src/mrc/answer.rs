@@ -8,11 +8,12 @@
 use super::Job;
 use super::measure::{How, Wanted};
 use super::remarks::Remarks;
+use crate::ExperimentError;
 use crate::series::{Group, column, write_file};
 use crate::spec::resolved;
-use crate::{ExperimentError, VERSION};
 use cachewright_curve::{Curve, MiniSettings};
 use cachewright_result::curves::{CurvesAnswer, MissRatioCurve};
+use cachewright_result::written::Written;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use std::path::Path;
@@ -42,7 +43,7 @@ impl Job<'_> {
         let each = wanted.iter().zip(curves);
         let rate = self.options.rate.unwrap_or(MiniSettings::default().rate);
         Ok(CurvesAnswer {
-            cachewright: VERSION.to_owned(),
+            written: Written::here(),
             name: self.spec.name.clone(),
             spec: resolved(self.spec).map_err(|message| self.refuse(message))?,
             block_bytes: self.spec.cache.block.0,

@@ -13,6 +13,7 @@ use super::store::store;
 use super::throughput::throughput;
 use crate::case::Case;
 use crate::spec::{DeviceSpec, Front};
+use cachewright_device::DeviceUse;
 use cachewright_measure::fairness::{extremes, jain};
 use cachewright_measure::{Bin, Counts};
 use cachewright_result::case::{Case as CaseAnswer, CaseResponses, MeasuredResponses};
@@ -20,7 +21,7 @@ use cachewright_result::device::Device;
 use cachewright_result::timing::{
     AloneTimes, Fairness, LittlesLaw, ResponseSeries, ResponseTimes, TenantTiming, Timing,
 };
-use cachewright_system::timed::{DeviceUse, Experience, InFlight, Times};
+use cachewright_system::timed::{Experience, InFlight, Times};
 use cachewright_types::{Bytes, Op};
 
 /// The `timing` of a case with a cache of so many blocks.
@@ -169,14 +170,14 @@ fn devices(case: &Case, times: &Times) -> Vec<Device> {
             _ => &stack.backing,
         });
         // What a store was asked stands under `store`; here is what it asked of its device.
-        let device = match (&device.store, device.members.first()) {
+        let device = match (device.report.store(), device.report.members.first()) {
             (Some(_), Some(beneath)) => beneath,
             _ => device,
         };
-        if device.members.is_empty() {
+        if device.report.members.is_empty() {
             lines.push(one(&name, spec, device, times.end_ns));
         }
-        for (place, member) in device.members.iter().enumerate() {
+        for (place, member) in device.report.members.iter().enumerate() {
             let name = format!("{name} {}", place + 1);
             lines.push(one(&name, spec, member, times.end_ns));
         }
@@ -188,7 +189,7 @@ fn one(name: &str, spec: Option<&DeviceSpec>, device: &DeviceUse, end_ns: u64) -
     let (used, span_ns) = (&device.used, end_ns.max(1) as f64);
     let params = spec.and_then(|spec| spec.drive().ok());
     let written = Bytes(used.bytes[Op::Write as usize]);
-    let of_flash = params.zip(device.flash.as_ref());
+    let of_flash = params.zip(device.report.flash());
     Device {
         name: name.to_owned(),
         model: spec.map(|spec| spec.model.clone()),

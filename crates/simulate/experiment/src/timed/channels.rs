@@ -16,7 +16,7 @@ use cachewright_types::Op;
 /// The map and the use of channels; nothing for a first device that has none.
 pub fn channels(case: &Case, times: &Times, capacity_blocks: u32) -> Option<Channels> {
     let device = times.devices.first()?;
-    let flash = device.flash.as_ref()?;
+    let flash = device.report.flash()?;
     let span_ns = times.end_ns.max(1) as f64;
     let group = |(at, group): (usize, &GroupUse)| {
         let (read, written) = (group.bytes[Op::Read as usize], group.bytes[Op::Write as usize]);

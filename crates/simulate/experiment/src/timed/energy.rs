@@ -4,9 +4,9 @@
 //! joules, watts; a request of a device is a command to it, one of all devices together is a
 //! tenant's.
 
-use cachewright_device::Use;
+use cachewright_device::{DeviceUse, Use};
 use cachewright_result::energy::{DeviceEnergy, EnergyRates, TotalEnergy};
-use cachewright_system::timed::{DeviceUse, Times};
+use cachewright_system::timed::Times;
 use cachewright_types::Op;
 
 /// Commands and bytes that a device read and wrote.
@@ -17,9 +17,9 @@ fn done(used: &Use) -> (u64, u64) {
 
 /// What a device spent by part, if it is known.
 pub(super) fn device_energy(device: &DeviceUse, end_ns: u64) -> Option<DeviceEnergy> {
-    let joules = device.energy.joules()?;
+    let joules = device.report.energy.joules()?;
     let rates = rates(joules, end_ns, done(&device.used));
-    Some(DeviceEnergy { rates, parts: device.energy.parts().iter().copied().collect() })
+    Some(DeviceEnergy { rates, parts: device.report.energy.parts().iter().copied().collect() })
 }
 
 /// Joules as a power, and over what they were spent for; nothing where that is nothing.
@@ -37,7 +37,8 @@ fn rates(joules: f64, end_ns: u64, (requests, bytes): (u64, u64)) -> EnergyRates
 /// are not known is said.
 pub(super) fn total_energy(times: &Times) -> Option<TotalEnergy> {
     let devices: Vec<&DeviceUse> = times.devices.iter().flat_map(DeviceUse::leaves).collect();
-    let known: Vec<f64> = devices.iter().filter_map(|device| device.energy.joules()).collect();
+    let known: Vec<f64> =
+        devices.iter().filter_map(|device| device.report.energy.joules()).collect();
     if known.is_empty() {
         return None;
     }

@@ -41,12 +41,12 @@ use crate::progress::{OnProgress, Progress, Sum};
 use crate::record::open;
 use crate::spec::{DeviceSpec, Front, Spec, StackSpec, TenantSpec};
 use cachewright_cache::{Cache, Quotas};
-use cachewright_device::AnyDevice;
+use cachewright_device::{AnyDevice, DeviceUse};
 use cachewright_layout::Map;
 use cachewright_system::profile::Machined;
 use cachewright_system::timed::{
-    CacheDecider, Decider, DeviceUse, Layout, Loop, Machine, Parts, Placed, Replay, Requests,
-    Slots, StepClock, StepSums, Times, run, run_drive,
+    CacheDecider, Decider, Layout, Loop, Machine, Parts, Placed, Replay, Requests, Slots,
+    StepClock, StepSums, Times, run, run_drive,
 };
 use cachewright_system::{Control, Noise, RecordError, Recording, Wanted};
 use cachewright_types::{Bytes, TenantId};
@@ -388,7 +388,7 @@ impl Workload<'_> {
 /// The refusal of a replay in which a drive could not carry out a write: its times are too short.
 fn full_drive(stack: &StackSpec, times: &Times) -> Option<String> {
     times.devices.iter().enumerate().find_map(|(number, device)| {
-        let fault = |leaf: &DeviceUse| leaf.flash.as_ref().and_then(|flash| flash.fault.clone());
+        let fault = |leaf: &DeviceUse| leaf.report.flash().and_then(|flash| flash.fault.clone());
         let fault = device.leaves().into_iter().find_map(fault)?;
         let key = match &stack.front {
             Front::Device(_) if number == 0 => "device.cache",

@@ -50,7 +50,7 @@ impl Workload<'_> {
 
 /// Refuses times of a store that could not go on.
 pub(super) fn check(times: Times) -> Result<Times, ExperimentError> {
-    let stores = times.devices.iter().filter_map(|device| device.store.as_ref());
+    let stores = times.devices.iter().filter_map(|device| device.report.store());
     match stores.filter_map(|store| store.fault.as_ref()).next() {
         Some(fault) => {
             Err(ExperimentError::Flash(format!("the store of a backing device: {fault}")))
@@ -64,7 +64,7 @@ pub(super) fn store(case: &Case, times: &Times) -> Option<Store> {
     let flash = case.spec.flash.as_ref()?;
     let mut all = StoreStats::default();
     let stores: Vec<&StoreStats> =
-        times.devices.iter().filter_map(|device| device.store.as_ref()).collect();
+        times.devices.iter().filter_map(|device| device.report.store()).collect();
     stores.iter().for_each(|store| all.add(store));
     let counts = &all.counts;
     let appended_bytes = (all.appended_pages * flash.page.0) as f64;

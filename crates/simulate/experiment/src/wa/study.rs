@@ -21,6 +21,7 @@ use cachewright_ftl::separation::{self, Registered, SeparationVisitor};
 use cachewright_ftl::{Block, Geometry, HostRequest, Invalidated, NEVER, Write};
 use cachewright_infer::StoredModel;
 use cachewright_result::training::{JudgedTrace, Prediction, TrainAnswer};
+use cachewright_result::written::Written;
 use cachewright_types::{Op, Seed, parse_bytes};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -317,6 +318,7 @@ impl SeparationVisitor for Lesson<'_> {
         notes.insert(teaching::WINDOW_NOTE.to_owned(), window_pages.to_string());
         let held_out = pupil.judge(&model)?;
         let answer = TrainAnswer {
+            written: Written::here(),
             trainer: factory.name().to_owned(),
             logical_pages: course.script.working_pages,
             trace_pages: course.script.run_pages,

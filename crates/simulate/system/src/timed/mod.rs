@@ -42,5 +42,5 @@ pub use slots::{InRooms, Slots};
 pub use source::Loop;
 pub use sums::{StepClock, StepSums};
 pub use tenancy::Tenancy;
-pub use times::{DeviceUse, DriveWork, Experience, Times};
+pub use times::{DriveWork, Experience, Times};
 pub use whole::run_drive;

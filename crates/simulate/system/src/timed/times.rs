@@ -14,12 +14,10 @@ use super::sums::StepSums;
 use super::tenancy::Event;
 use crate::lane::LaneResult;
 use crate::ssd::CacheStats;
-use cachewright_device::ssd::flash::FlashStats;
-use cachewright_device::store::StoreStats;
-use cachewright_device::{Device, Energy, Member, Use};
+use cachewright_device::{DeviceUse, Use};
 use cachewright_layout::Map;
 use cachewright_measure::{Population, Rates, Responses};
-use cachewright_types::{Nanos, Op, Request};
+use cachewright_types::{Op, Request};
 
 /// Width of a bin of rates at first.
 const BIN_NS: u64 = 1_000_000;
@@ -87,50 +85,6 @@ pub struct Times {
     pub cache: LaneResult,
     /// What a drive that is the whole machine did.
     pub drive: Option<DriveWork>,
-}
-
-/// How a device of a machine was used.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct DeviceUse {
-    /// Commands to it, as one device.
-    pub used: Use,
-    /// What its flash did; nothing for a device without flash of its own.
-    pub flash: Option<FlashStats>,
-    /// What it did as a log-structured store; nothing for other devices.
-    pub store: Option<StoreStats>,
-    /// What it spent itself, of the parts whose powers are given.
-    pub energy: Energy,
-    /// The devices it passes commands on to; empty for one that serves them itself.
-    pub members: Vec<DeviceUse>,
-}
-
-impl DeviceUse {
-    /// How a device was used up to `now`.
-    pub(super) fn of(device: &dyn Device, used: &Use, now: Nanos) -> DeviceUse {
-        let members = device.members();
-        let of = |member: &Member<'_>| DeviceUse::of(member.device, member.used, now);
-        DeviceUse {
-            used: *used,
-            flash: device.flash(now),
-            store: device.store(),
-            energy: device.energy(now),
-            members: members.iter().map(of).collect(),
-        }
-    }
-
-    /// It, or the devices behind it that serve commands themselves.
-    pub fn leaves(&self) -> Vec<&DeviceUse> {
-        if self.members.is_empty() {
-            return vec![self];
-        }
-        self.members.iter().flat_map(DeviceUse::leaves).collect()
-    }
-
-    /// It and all devices behind it.
-    fn all(&self) -> Vec<&Use> {
-        let behind = self.members.iter().flat_map(DeviceUse::all);
-        std::iter::once(&self.used).chain(behind).collect()
-    }
 }
 
 /// What a drive that is the whole machine did.

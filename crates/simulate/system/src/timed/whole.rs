@@ -13,14 +13,14 @@ use super::machine::Answer;
 use super::meter::Meter;
 use super::path::{Path, Role};
 use super::source::{Loop, Source, request_of};
-use super::times::{DeviceUse, DriveWork, Times};
+use super::times::{DriveWork, Times};
 use crate::control::Control;
 use crate::lane::LaneResult;
 use crate::recording::RecordError;
 use crate::series::{Held, Row, rows_of};
 use crate::signals::Wanted;
 use crate::ssd::CachedDrive;
-use cachewright_device::{Command, Completion, Use};
+use cachewright_device::{Command, Completion, DeviceUse, Use};
 use cachewright_measure::Counts;
 use cachewright_types::{Nanos, TenantId};
 

@@ -183,7 +183,8 @@ pub fn run(row: &Row) -> Found {
     let times = run_flows(&mut drive, &row.flows, 7);
     assert_eq!(drive.audit(), Ok(()), "row {}", row.id);
     let end = Nanos(times.iter().map(|times| times.end).max().unwrap_or(0));
-    let stats = drive.flash(end).unwrap();
+    let report = drive.report(end);
+    let stats = report.flash().unwrap();
     let first = &times[0];
     let us = |value: u64| value as f64 / 1e3;
     let written = stats.counters.host_programs.max(1) as f64;

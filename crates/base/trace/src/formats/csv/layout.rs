@@ -3,18 +3,21 @@
 //! For: deciding, before the first record, which column holds what in which unit. Must never know:
 //! records. Units are taken from an option, else from the suffix of a header's name, else refused.
 
-use super::{OPTIONS, next_field};
+use super::{CsvOptions, DefaultOp, Header, next_field};
 use crate::fields::BLANKS;
-use crate::formats::{bad_option, option, shown};
+use crate::formats::{bad_option, declared, shown};
 use crate::text::{is_header, whole_lines};
-use crate::units::{ADDRESS_UNITS, TIME_UNITS, TimeUnit, address_unit_bytes};
+use crate::units::{ADDRESS_UNITS, AddressUnit, TIME_UNITS, TimeUnit, address_unit_bytes};
 use crate::{OpenOptions, TraceError};
-use cachewright_types::{Op, nearest, parse_bytes};
+use cachewright_types::declare::{Kind, Mismatch};
+use cachewright_types::{Op, Value, nearest};
 
 /// Number of [`Role`]s.
 pub(super) const ROLES: usize = 5;
 /// Columns further right cannot be mapped.
 const COLUMNS_LIMIT: usize = 1024;
+/// What is found where nothing says something.
+const NOTHING: &str = "nothing";
 const ROLE_NAMES: [&str; ROLES] = ["time", "op", "offset", "length", "volume"];
 /// Header names, without unit, that stand for each role.
 const ALIASES: [&[&str]; ROLES] = [
@@ -63,19 +66,19 @@ impl Layout {
     /// The map that `options` and the first line of `head` give. Errors: a map that is incomplete,
     /// contradictory or names what the header does not have; a missing or unknown unit.
     pub(super) fn new(head: &[u8], options: &OpenOptions) -> Result<Layout, TraceError> {
+        let own: CsvOptions = declared(&options.format_options)?;
         let first_line = whole_lines(head).next().unwrap_or_default();
-        let delimiter = delimiter(option(options, OPTIONS, "delimiter"), first_line)?;
-        let has_header = match option(options, OPTIONS, "header") {
-            "auto" => None,
-            "yes" => Some(true),
-            "no" => Some(false),
-            other => return Err(bad_option("header", other, "auto, yes or no")),
+        let delimiter = own.delimiter.of(first_line);
+        let has_header = match own.header {
+            Header::Auto => None,
+            Header::Yes => Some(true),
+            Header::No => Some(false),
         };
         let names = match has_header.unwrap_or_else(|| is_header(first_line)) {
             true => names_of(first_line, delimiter),
             false => Vec::new(),
         };
-        let columns = match option(options, OPTIONS, "columns") {
+        let columns = match own.columns.as_deref().unwrap_or_default() {
             "" => columns_of_names(&names)?,
             map => columns_of_map(map, &names)?,
         };
@@ -85,25 +88,26 @@ impl Layout {
         };
         let time_unit = match columns[Role::Time as usize] {
             0 => None,
-            _ => Some(time_unit(options, unit_of(Role::Time))?),
+            _ => Some(time_unit(own.time_unit, unit_of(Role::Time))?),
         };
-        let (default_op, default_length_bytes) = defaults(options, &columns)?;
+        let (default_op, default_length_bytes) = defaults(&own, &columns)?;
         let length_unit_bytes = match default_length_bytes {
             Some(_) => 1,
-            None => address_unit(options, "length_unit", unit_of(Role::Length))?,
+            None => address_unit("length_unit", own.length_unit, unit_of(Role::Length))?,
         };
-        let keep = Keep::new(option(options, OPTIONS, "keep"), &names)?;
+        let keep = Keep::new(own.keep.as_deref().unwrap_or_default(), &names)?;
+        let offset_unit = unit_of(Role::Offset);
         Ok(Layout {
             roles: roles_of(&columns, keep.as_ref().map_or(0, |keep| keep.column)),
             columns,
             delimiter,
             has_header,
             time_unit,
-            offset_unit_bytes: address_unit(options, "offset_unit", unit_of(Role::Offset))?,
+            offset_unit_bytes: address_unit("offset_unit", own.offset_unit, offset_unit)?,
             length_unit_bytes,
             default_op,
             default_length_bytes,
-            words: Words::new(options)?,
+            words: Words::new(&own, options)?,
             keep,
         })
     }
@@ -157,19 +161,19 @@ pub(super) struct Words {
 }
 
 impl Words {
-    fn new(options: &OpenOptions) -> Result<Words, TraceError> {
+    fn new(own: &CsvOptions, options: &OpenOptions) -> Result<Words, TraceError> {
         let lists = [
-            ("read_words", Op::Read),
-            ("write_words", Op::Write),
-            ("trim_words", Op::Trim),
-            ("flush_words", Op::Flush),
+            ("read_words", &own.read_words, Op::Read),
+            ("write_words", &own.write_words, Op::Write),
+            ("trim_words", &own.trim_words, Op::Trim),
+            ("flush_words", &own.flush_words, Op::Flush),
         ];
         let mut words = Words { letters: [None; 256], longer: Vec::new() };
         // Lists that the user gave come first: they may take a word from another's default.
         for given in [true, false] {
-            for (key, op) in lists {
+            for (key, list, op) in lists {
                 if options.format_options.contains_key(key) == given {
-                    words.add(key, option(options, OPTIONS, key), op, given)?;
+                    words.add(key, list, op, given)?;
                 }
             }
         }
@@ -209,36 +213,37 @@ impl Words {
 
 /// What every record asks and how long it is, where no column says it.
 fn defaults(
-    options: &OpenOptions,
+    own: &CsvOptions,
     columns: &[u32; ROLES],
 ) -> Result<(Option<Op>, Option<u64>), TraceError> {
-    let value = |key, role: Role| {
-        let text = option(options, OPTIONS, key);
-        match (columns[role as usize], text) {
-            (0, "") => Err(bad_option(
-                key,
-                "nothing",
-                format!("a value, or a column for `{}`", ROLE_NAMES[role as usize]),
-            )),
-            (0, text) => Ok(Some(text)),
-            (_, "") => Ok(None),
-            (_, text) => Err(bad_option(key, text, "nothing, because a column says it")),
+    let column = |role: Role| columns[role as usize];
+    let op = default("default_op", own.default_op, (column(Role::Op), Role::Op))?;
+    let op = op.map(|op| match op {
+        DefaultOp::Read => Op::Read,
+        DefaultOp::Write => Op::Write,
+    });
+    let length = (column(Role::Length), Role::Length);
+    let length = default("default_length", own.default_length, length)?;
+    Ok((op, length.map(|bytes| bytes.0)))
+}
+
+/// A default of what the column of a role says, 0 for none. Errors: both are there, or neither.
+fn default<T: Kind>(
+    key: &str,
+    value: Option<T>,
+    (column, role): (u32, Role),
+) -> Result<Option<T>, TraceError> {
+    match (column, &value) {
+        (0, None) => {
+            let role = ROLE_NAMES[role as usize];
+            Err(bad_option(key, NOTHING, format!("a value, or a column for `{role}`")))
         }
-    };
-    let op = match value("default_op", Role::Op)? {
-        None => None,
-        Some("read") => Some(Op::Read),
-        Some("write") => Some(Op::Write),
-        Some(other) => return Err(bad_option("default_op", other, "read or write")),
-    };
-    let length = match value("default_length", Role::Length)? {
-        None => None,
-        Some(text) => match parse_bytes(text) {
-            Ok(bytes) if bytes.0 > 0 => Some(bytes.0),
-            _ => return Err(bad_option("default_length", text, "a size above 0 such as `4KiB`")),
-        },
-    };
-    Ok((op, length))
+        (0, Some(_)) | (_, None) => Ok(value),
+        (_, Some(given)) => {
+            let text = given.value().map(|value| value.plain()).unwrap_or_default();
+            Err(bad_option(key, &text, "nothing, because a column says it"))
+        }
+    }
 }
 
 /// The role of each column up to the last that has one, or up to `until`.
@@ -248,24 +253,57 @@ fn roles_of(columns: &[u32; ROLES], until: u32) -> Vec<Option<Role>> {
     (1..=last).map(role_at).collect()
 }
 
-fn delimiter(text: &str, first_line: &[u8]) -> Result<u8, TraceError> {
-    match text {
-        "auto" => {
-            let count = |byte: u8| first_line.iter().filter(|other| **other == byte).count();
-            let commonest = [b',', b';', b'\t', b'|'].into_iter().rev().max_by_key(|b| count(*b));
-            Ok(commonest.filter(|byte| count(*byte) > 0).unwrap_or(BLANKS))
+/// What separates columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delimiter {
+    /// The commonest of the usual ones in the first line.
+    Auto,
+    /// This character; [`BLANKS`] are runs of blanks.
+    Byte(u8),
+}
+
+const DELIMITERS: [(&str, Delimiter); 5] = [
+    ("auto", Delimiter::Auto),
+    ("comma", Delimiter::Byte(b',')),
+    ("semicolon", Delimiter::Byte(b';')),
+    ("tab", Delimiter::Byte(b'\t')),
+    ("blanks", Delimiter::Byte(BLANKS)),
+];
+
+impl Delimiter {
+    fn of(self, first_line: &[u8]) -> u8 {
+        if let Delimiter::Byte(byte) = self {
+            return byte;
         }
-        "comma" => Ok(b','),
-        "semicolon" => Ok(b';'),
-        "tab" => Ok(b'\t'),
-        "blanks" => Ok(BLANKS),
-        _ => match text.as_bytes() {
-            [byte] if byte.is_ascii_punctuation() && !b"\"._-".contains(byte) => Ok(*byte),
-            _ => {
-                let expected = "auto, comma, semicolon, tab, blanks or one punctuation character";
-                Err(bad_option("delimiter", text, expected))
+        let count = |byte: u8| first_line.iter().filter(|other| **other == byte).count();
+        let commonest = [b',', b';', b'\t', b'|'].into_iter().rev().max_by_key(|b| count(*b));
+        commonest.filter(|byte| count(*byte) > 0).unwrap_or(BLANKS)
+    }
+}
+
+impl Kind for Delimiter {
+    const KIND: &'static str = "auto, comma, semicolon, tab, blanks or one punctuation character";
+
+    fn read(value: &Value) -> Result<Delimiter, Mismatch> {
+        let text = value.as_text().ok_or(Mismatch::Kind)?;
+        let named = DELIMITERS.iter().find(|(word, _)| *word == text);
+        match (named, text.as_bytes()) {
+            (Some((_, delimiter)), _) => Ok(*delimiter),
+            (None, [byte]) if byte.is_ascii_punctuation() && !b"\"._-".contains(byte) => {
+                Ok(Delimiter::Byte(*byte))
             }
-        },
+            _ => Err(Mismatch::Kind),
+        }
+    }
+
+    fn value(&self) -> Option<Value> {
+        let named = DELIMITERS.iter().find(|(_, known)| known == self);
+        let text = match (named, self) {
+            (Some((word, _)), _) => (*word).to_owned(),
+            (None, Delimiter::Byte(byte)) => char::from(*byte).to_string(),
+            (None, Delimiter::Auto) => return None,
+        };
+        Some(Value::Text(text))
     }
 }
 
@@ -370,24 +408,18 @@ fn column_at(key: &str, part: &str, place: &str, names: &[String]) -> Result<u32
     }
 }
 
-fn time_unit(options: &OpenOptions, suffix: Option<&str>) -> Result<TimeUnit, TraceError> {
-    let text = stated(options, "time_unit", suffix);
-    TimeUnit::parse(text).ok_or_else(|| bad_option("time_unit", or_nothing(text), TIME_UNITS))
+/// The unit of time by option, else by the suffix of the header's name.
+fn time_unit(given: Option<TimeUnit>, suffix: Option<&str>) -> Result<TimeUnit, TraceError> {
+    let unit = given.or_else(|| suffix.and_then(TimeUnit::parse));
+    unit.ok_or_else(|| bad_option("time_unit", suffix.unwrap_or(NOTHING), TIME_UNITS))
 }
 
-fn address_unit(options: &OpenOptions, key: &str, suffix: Option<&str>) -> Result<u64, TraceError> {
-    let text = stated(options, key, suffix);
-    address_unit_bytes(text).ok_or_else(|| bad_option(key, or_nothing(text), ADDRESS_UNITS))
-}
-
-/// The unit by option, else by the header.
-fn stated<'a>(options: &'a OpenOptions, key: &str, suffix: Option<&'a str>) -> &'a str {
-    match option(options, OPTIONS, key) {
-        "" => suffix.unwrap_or_default(),
-        text => text,
-    }
-}
-
-fn or_nothing(text: &str) -> &str {
-    if text.is_empty() { "nothing" } else { text }
+/// The same for a unit of addresses.
+fn address_unit(
+    key: &str,
+    given: Option<AddressUnit>,
+    suffix: Option<&str>,
+) -> Result<u64, TraceError> {
+    let unit = given.map(|unit| unit.0).or_else(|| suffix.and_then(address_unit_bytes));
+    unit.ok_or_else(|| bad_option(key, suffix.unwrap_or(NOTHING), ADDRESS_UNITS))
 }

@@ -238,7 +238,7 @@ fn a_trace_without_times_stays_one() {
     }
     let wrong = [("times".to_owned(), "no".to_owned())].into_iter().collect();
     let error = crate::create_writer("parquet", &path, &wrong).err().unwrap().to_string();
-    assert_eq!(error, "`times`: found `no`, expected `recorded` or `none`");
+    assert_eq!(error, "`times`: found `no`, expected one of recorded, none; nearest is `none`");
 }
 
 /// A gzip whose content begins with `PAR1` was unpacked into memory, up to 4 GiB.
