@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from zlib import crc32
 
-from cachewright import _native
+from cachewright import registries
 from cachewright._native import SpecError, Verdict
 
 if TYPE_CHECKING:
@@ -201,6 +201,4 @@ def _run_file(name: str, path: Path) -> ModuleType:
 
 
 def _built_in() -> set[str]:
-    import json
-
-    return {entry["name"] for entry in json.loads(_native.policies())}
+    return {entry["name"] for entry in registries.list("policies")}

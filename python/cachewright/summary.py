@@ -9,13 +9,12 @@ ranked, but never called best.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from cachewright import _native, words
+from cachewright import registries, words
 
 POLICY = "cache.policy"
 PARTITION = "cache.partition"
@@ -134,7 +133,7 @@ def hit_ratio(case: Case) -> float:
 @cache
 def bounds() -> frozenset[str]:
     """Return the names of the policies that need the future, or benefits made from it."""
-    entries = json.loads(_native.policies())
+    entries = registries.list("policies")
     return frozenset(e["name"] for e in entries if {"future", "benefit"} & set(e["needs"]))
 
 

@@ -1,4 +1,4 @@
-"""The command `list`: policies, partitions, layouts, characterizers, separations and so on.
+"""The command `list`, with a command of its own for each stage.
 
 For: names as stack files use them, with sentences and, on request, sources and settings. Must never
 know: any name; the registries of the Rust rooms are the only place where they stand.
@@ -6,12 +6,11 @@ know: any name; the registries of the Rust rooms are the only place where they s
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from cachewright import api, words
+from cachewright import _native, registries, words
 from cachewright.cli import options, output, rows
 from cachewright.cli.tables import Column, table
 
@@ -22,28 +21,18 @@ Verbose = Annotated[
 ]
 
 
-def _command(name: str, what: str, entries: Callable[[], list[dict[str, Any]]]) -> None:
-    """Add the command `list NAME`; all of them have the same options."""
+def _command(stage: str, what: str) -> None:
+    """Add the command `list STAGE`; all of them have the same options."""
 
     def command(*, verbose: Verbose = False, show: options.ShowArgs | None = None) -> None:
-        _show(entries(), verbose, options.shown(show))
+        _show(registries.list(stage), verbose, options.shown(show))
 
     command.__doc__ = f"List {what}."
-    app.command(command, name=name)
+    app.command(command, name=stage)
 
 
-_command("policies", "the replacement policies", api.list_policies)
-_command("partitions", "the ways to split a cache between tenants", api.list_partitions)
-_command("layouts", "which channels of a drive hold whose blocks", api.list_layouts)
-_command("characterizers", "the ways to tell kinds of workloads apart", api.list_characterizers)
-_command(
-    "separations",
-    "the ways to choose which flash pages share a superblock",
-    api.list_separations,
-)
-_command("reclaims", "the ways to pick the superblock to clean", api.list_reclaims)
-_command("devices", "the device models and the settings of a machine", api.list_devices)
-_command("formats", "the trace formats", api.list_formats)
+for _stage, _what in _native.stages():
+    _command(_stage, _what)
 
 
 def _show(entries: list[dict[str, Any]], verbose: bool, how: options.ShowArgs) -> None:
@@ -71,6 +60,10 @@ def _entry(entry: dict[str, Any]) -> None:
         output.say(f"  source: {entry['source']}")
     if entry.get("needs"):
         output.say(f"  needs: {', '.join(entry['needs'])}")
+    for key, value in entry.get("keys", {}).items():
+        output.say(f"  {key} = {value}")
+    if entry.get("spec"):
+        output.say(f"  run: {entry['spec']}")
     settings = entry.get("settings", [])
     if not settings:
         output.say()
