@@ -9,6 +9,7 @@ Must never know: how anything works. Everything raises `cachewright.Error` or on
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from cachewright._native import (
@@ -27,14 +28,6 @@ if TYPE_CHECKING:
         check,
         compare,
         info,
-        list_characterizers,
-        list_devices,
-        list_formats,
-        list_layouts,
-        list_partitions,
-        list_policies,
-        list_reclaims,
-        list_separations,
         mrc,
         plan,
         run,
@@ -48,6 +41,7 @@ if TYPE_CHECKING:
     from cachewright.live import Cache
     from cachewright.plugin import simulate_python
     from cachewright.policies import CachePolicy
+    from cachewright.registries import list
     from cachewright.result import Curves, Result
     from cachewright.source import Trace
     from cachewright.train import Trained, train_shiro
@@ -72,14 +66,7 @@ __all__ = [
     "check",
     "compare",
     "info",
-    "list_characterizers",
-    "list_devices",
-    "list_formats",
-    "list_layouts",
-    "list_partitions",
-    "list_policies",
-    "list_reclaims",
-    "list_separations",
+    "list",
     "mrc",
     "plan",
     "read_trace",
@@ -103,6 +90,7 @@ _HOMES = {
     "Trace": "source",
     "Trained": "train",
     "characterize": "characterized",
+    "list": "registries",
     "read_trace": "frames",
     "scan_trace": "frames",
     "simulate_python": "plugin",
@@ -120,5 +108,5 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def __dir__() -> list[str]:
+def __dir__() -> Iterable[str]:
     return sorted(__all__)

@@ -36,28 +36,22 @@ __all__ = [
     "characterize",
     "characterizer_features",
     "characterizer_rows",
-    "characterizers",
     "check",
     "choices",
-    "devices",
-    "formats",
+    "entries",
     "import_mqsim",
     "info",
-    "layouts",
     "mqsim_traces",
     "mrc",
     "oracle_labels",
     "parse_bytes",
     "parse_duration",
-    "partitions",
     "plan",
     "points",
-    "policies",
-    "reclaims",
     "recognise",
     "run",
     "segments",
-    "separations",
+    "stages",
     "train",
     "wa",
 ]
@@ -71,14 +65,8 @@ class TraceError(Error): ...
 class RunError(Error): ...
 class PolicyError(Error): ...
 
-def policies() -> str: ...
-def partitions() -> str: ...
-def layouts() -> str: ...
-def characterizers() -> str: ...
-def separations() -> str: ...
-def reclaims() -> str: ...
-def devices() -> str: ...
-def formats() -> str: ...
+def entries(stage: str) -> str: ...
+def stages() -> list[tuple[str, str]]: ...
 def mqsim_traces(workload: tuple[str, str]) -> list[str]: ...
 def import_mqsim(
     config: tuple[str, str],

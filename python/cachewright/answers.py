@@ -1860,6 +1860,21 @@ class SettingEntry(Record):
     source: str
 
 
+class NamedSchemeEntry(Record):
+    """A scheme of a paper, or one of ours, and how a stack file asks for it."""
+
+    # The name that people use.
+    name: str
+    # What it does, in one sentence.
+    doc: str
+    # The paper that describes it, or `ours`.
+    source: str
+    # Keys of a stack file and the value of each, as after `--set`.
+    keys: dict[str, str]
+    # The stack file that runs it; empty where there is none.
+    spec: str
+
+
 class FormatEntry(Record):
     """A trace format."""
 
@@ -1891,7 +1906,8 @@ DOCUMENTS: Final[dict[str, type[Any]]] = {
     "characterize": CharacterizeAnswer,
     "train": TrainAnswer,
     "model": ModelDescription,
-    "list schemes": SchemeEntry,
+    "list": SchemeEntry,
+    "list schemes": NamedSchemeEntry,
     "list devices": SchemeEntry,
     "list formats": FormatEntry,
 }

@@ -410,51 +410,6 @@ def info(trace: TraceLike, *, block: str = "4KiB", progress: Progress | None = N
     return load_answer(TraceInfo, document)
 
 
-def list_policies() -> list[dict[str, Any]]:
-    """Return the replacement policies: `name`, `doc`, `source`, `needs`, `settings`."""
-    return _entries(_native.policies())
-
-
-def list_partitions() -> list[dict[str, Any]]:
-    """Return the ways to split a cache: `name`, `doc`, `source`, `needs`, `settings`."""
-    return _entries(_native.partitions())
-
-
-def list_layouts() -> list[dict[str, Any]]:
-    """Return the layouts of tenants on a drive's channels: `name`, `doc`, `source`, `needs`."""
-    return _entries(_native.layouts())
-
-
-def list_characterizers() -> list[dict[str, Any]]:
-    """Return the characterizers of workloads: `name`, `doc`, `source`, `needs`, `settings`."""
-    return _entries(_native.characterizers())
-
-
-def list_separations() -> list[dict[str, Any]]:
-    """Return the separations of flash pages: `name`, `doc`, `source`, `needs`, `settings`."""
-    return _entries(_native.separations())
-
-
-def list_reclaims() -> list[dict[str, Any]]:
-    """Return the ways to pick a superblock to clean: `name`, `doc`, `source`, `settings`."""
-    return _entries(_native.reclaims())
-
-
-def list_devices() -> list[dict[str, Any]]:
-    """Return the device models, and the settings of `[machine]` as the entry of that name."""
-    return _entries(_native.devices())
-
-
-def list_formats() -> list[dict[str, Any]]:
-    """Return the trace formats: `name`, `doc`, `source`, `settings`, and whether each `writes`."""
-    return _entries(_native.formats())
-
-
-def _entries(text: str) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = json.loads(text)
-    return entries
-
-
 def _natural(name: str, number: int) -> int:
     if number < 0:
         raise _native.SpecError(f"`{name}`: found {number}, expected 0 or more")

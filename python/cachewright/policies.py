@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from zlib import crc32
 
-from cachewright import _native
+from cachewright import registries
 from cachewright._native import SpecError, Verdict
 
 if TYPE_CHECKING:
@@ -201,9 +201,4 @@ def _run_file(name: str, path: Path) -> ModuleType:
 
 
 def _built_in() -> set[str]:
-    import json
-
-    from cachewright.answers import SchemeEntry
-    from cachewright.load import load_all
-
-    return {entry.name for entry in load_all(SchemeEntry, json.loads(_native.policies()))}
+    return {entry.name for entry in registries.list("policies")}

@@ -48,9 +48,10 @@ class TraceOptions:
 class Trace:
     """A trace and how to read it.
 
-    `path` is a file or a polars frame. `format` is a name of `list_formats()`, recognised from the
-    content when left out; `options` are that format's. `volume` takes one volume of the trace.
-    `on_bad_record` is `fail` or `skip`. A plain path, or a plain frame, means `Trace(path)`.
+    `path` is a file or a polars frame. `format` is a name of `cachewright.list("formats")`,
+    recognised from the content when left out; `options` are that format's. `volume` takes one
+    volume of the trace. `on_bad_record` is `fail` or `skip`. A plain path, or a plain frame, means
+    `Trace(path)`.
     """
 
     path: PathLike | Frame

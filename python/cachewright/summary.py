@@ -9,21 +9,18 @@ ranked, but never called best.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from cachewright import _native, words
+from cachewright import registries, words
 from cachewright.answers import (
     CacheDrive,
     Case,
     CaseTenant,
     CaseTotal,
     RunAnswer,
-    SchemeEntry,
 )
-from cachewright.load import load_all
 
 POLICY = "cache.policy"
 PARTITION = "cache.partition"
@@ -173,7 +170,7 @@ def hit_ratio(case: Case) -> float:
 @cache
 def bounds() -> frozenset[str]:
     """Return the names of the policies that need the future, or benefits made from it."""
-    entries = load_all(SchemeEntry, json.loads(_native.policies()), "policies")
+    entries = registries.list("policies")
     return frozenset(e.name for e in entries if {"future", "benefit"} & set(e.needs))
 
 

@@ -1,28 +1,22 @@
-//! The registries as JSON: policies, partitions, layouts, characterizers, separations, reclaims,
-//! devices, formats; and the readers of quantities.
+//! What can stand in a stack file, by stage, as JSON; and the readers of quantities.
 //!
 //! For: `list` commands, and checks that need no run. Must never know: any name.
 
 use crate::errors::{SpecError, of_experiment};
 use cachewright_experiment::{json, setting};
-use cachewright_result::registry::{FormatEntry, SchemeEntry, SettingEntry};
+use cachewright_result::registry::{FormatEntry, NamedSchemeEntry, SchemeEntry, SettingEntry};
+use cachewright_stack::{NamedScheme, SCHEMES};
 use cachewright_trace::formats::CommonOptions;
 use cachewright_trace::write::WRITE_FORMATS;
-use cachewright_types::Key;
-use cachewright_types::declare::Declared;
+use cachewright_types::declare::{Declared, Value};
 use cachewright_types::registry::Entry;
+use cachewright_types::{Key, nearest};
 use pyo3::prelude::*;
 use serde::Serialize;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(policies, module)?)?;
-    module.add_function(wrap_pyfunction!(partitions, module)?)?;
-    module.add_function(wrap_pyfunction!(layouts, module)?)?;
-    module.add_function(wrap_pyfunction!(characterizers, module)?)?;
-    module.add_function(wrap_pyfunction!(separations, module)?)?;
-    module.add_function(wrap_pyfunction!(reclaims, module)?)?;
-    module.add_function(wrap_pyfunction!(devices, module)?)?;
-    module.add_function(wrap_pyfunction!(formats, module)?)?;
+    module.add_function(wrap_pyfunction!(entries, module)?)?;
+    module.add_function(wrap_pyfunction!(stages, module)?)?;
     module.add_function(wrap_pyfunction!(parse_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(parse_duration, module)?)
 }
@@ -34,6 +28,55 @@ macro_rules! schemes {
         let one = |entry| scheme(entry, $word, registry::keys(entry.name));
         text(&registry::entries().into_iter().map(one).collect::<Vec<_>>())
     }};
+}
+
+/// A stage: its name, what it lists, and its entries as text.
+type Stage = (&'static str, &'static str, fn() -> PyResult<String>);
+
+const STAGES: [Stage; 9] = [
+    ("policies", "the replacement policies", || {
+        schemes!(cachewright_policy::registry, cachewright_policy::Need::word)
+    }),
+    ("partitions", "the ways to split a cache between tenants", || {
+        schemes!(cachewright_partition::registry, cachewright_partition::Need::word)
+    }),
+    ("layouts", "which channels of a drive hold whose blocks", || {
+        schemes!(cachewright_layout::registry, cachewright_layout::Need::word)
+    }),
+    ("characterizers", "the ways to tell kinds of workloads apart", || {
+        schemes!(cachewright_characterize::registry, cachewright_characterize::Need::word)
+    }),
+    ("separations", "the ways to choose which flash pages share a superblock", || {
+        schemes!(cachewright_ftl::separation, of_flash)
+    }),
+    ("reclaims", "the ways to pick the superblock to clean", || {
+        schemes!(cachewright_ftl::reclaim, of_flash)
+    }),
+    ("devices", "the device models and the settings of a machine", || {
+        text(&cachewright_experiment::devices())
+    }),
+    ("formats", "the trace formats", formats),
+    ("schemes", "the schemes of the papers and ours, with the keys that carry them", named),
+];
+
+/// What can stand in a stack file, or names a part of it, as a JSON list. Errors: a stage that is
+/// not known.
+#[pyfunction]
+fn entries(stage: &str) -> PyResult<String> {
+    if let Some((_, _, list)) = STAGES.iter().find(|(name, ..)| *name == stage) {
+        return list();
+    }
+    let names = STAGES.map(|(name, ..)| name);
+    let near = nearest(stage, names).map(|near| format!("; nearest is `{near}`"));
+    let (shown, near) = (Value::read(stage).shown(), near.unwrap_or_default());
+    let known = names.join(", ");
+    Err(SpecError::new_err(format!("`stage`: found `{shown}`, expected one of {known}{near}")))
+}
+
+/// The stages of `entries`, each with what it lists.
+#[pyfunction]
+fn stages() -> Vec<(&'static str, &'static str)> {
+    STAGES.map(|(name, what, _)| (name, what)).to_vec()
 }
 
 fn text(list: &impl Serialize) -> PyResult<String> {
@@ -61,51 +104,20 @@ fn of_flash(need: cachewright_ftl::Need) -> &'static str {
     }
 }
 
-/// The replacement policies.
-#[pyfunction]
-fn policies() -> PyResult<String> {
-    schemes!(cachewright_policy::registry, cachewright_policy::Need::word)
-}
-
-/// The partitioners.
-#[pyfunction]
-fn partitions() -> PyResult<String> {
-    schemes!(cachewright_partition::registry, cachewright_partition::Need::word)
-}
-
-/// The layouts of tenants on a drive's channels.
-#[pyfunction]
-fn layouts() -> PyResult<String> {
-    schemes!(cachewright_layout::registry, cachewright_layout::Need::word)
-}
-
-/// The characterizers of workloads.
-#[pyfunction]
-fn characterizers() -> PyResult<String> {
-    schemes!(cachewright_characterize::registry, cachewright_characterize::Need::word)
-}
-
-/// The separations of flash pages by lifetime.
-#[pyfunction]
-fn separations() -> PyResult<String> {
-    schemes!(cachewright_ftl::separation, of_flash)
-}
-
-/// The policies that pick the superblock to clean.
-#[pyfunction]
-fn reclaims() -> PyResult<String> {
-    schemes!(cachewright_ftl::reclaim, of_flash)
-}
-
-/// The device models and the settings of a machine.
-#[pyfunction]
-fn devices() -> PyResult<String> {
-    text(&cachewright_experiment::devices())
+/// The schemes that papers describe, and ours.
+fn named() -> PyResult<String> {
+    let one = |scheme: NamedScheme| NamedSchemeEntry {
+        name: scheme.name.to_owned(),
+        doc: scheme.doc.to_owned(),
+        source: scheme.source.to_owned(),
+        keys: scheme.keys.iter().map(|(key, value)| (*key, (*value).to_owned())).collect(),
+        spec: scheme.spec.to_owned(),
+    };
+    text(&SCHEMES.map(one))
 }
 
 /// The trace formats; `writes` says whether files of a format can be written too, `suffixes` how
 /// their names end.
-#[pyfunction]
 fn formats() -> PyResult<String> {
     let list = cachewright_trace::FORMATS.iter().map(|entry| {
         let writer = WRITE_FORMATS.iter().find(|writer| writer.name == entry.name);

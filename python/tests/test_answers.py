@@ -9,7 +9,7 @@ numbers on purpose writes them anew, and its difference is read before it is tak
 
     CACHEWRIGHT_WRITE_ANSWERS=1 python -m pytest tests/test_answers.py
 
-Not covered: Python's lists of names (`list_policies` and its kin), `simulate_python`, the trainers,
+Not covered: Python's lists of names (`cachewright.list`), `simulate_python`, the trainers,
 schemes of a drive that are written with settings, and what the program says beside its answers.
 """
 
@@ -28,6 +28,7 @@ from answers import corpus, kept
 from answers.case import Case
 
 import cachewright
+from cachewright import _native
 
 WRITES = "CACHEWRIGHT_WRITE_ANSWERS" in os.environ
 SHOWN = 10
@@ -43,6 +44,9 @@ WRITTEN = {
 
 BESIDE = ("series_rows", "series", "throughput", "rooms")
 """Keys of a result that tell where its time series are."""
+
+NAMED = {"schemes"}
+"""Stages whose entries stand in questions by the names of others."""
 
 TABLES = ("machine", "array", "log")
 """Entries of the list of devices that are tables of settings."""
@@ -117,19 +121,10 @@ def test_every_kept_answer_has_a_question() -> None:
 
 def test_every_name_of_the_registries_is_asked_about() -> None:
     asked = set(corpus.words(list(CASES.values())))
-    lists = {
-        "policy": cachewright.list_policies(),
-        "partition": cachewright.list_partitions(),
-        "layout": cachewright.list_layouts(),
-        "characterizer": cachewright.list_characterizers(),
-        "separation": cachewright.list_separations(),
-        "reclaim": cachewright.list_reclaims(),
-        "device": [one for one in cachewright.list_devices() if one["name"] not in TABLES],
-        "format": cachewright.list_formats(),
-    }
-    for kind, entries in lists.items():
-        names = [entry["name"] for entry in entries]
-        assert [name for name in names if name not in asked] == [], f"{kind} without a question"
+    stages = {stage for stage, _ in _native.stages()} - NAMED
+    for stage in sorted(stages):
+        names = [entry["name"] for entry in cachewright.list(stage) if entry["name"] not in TABLES]
+        assert [name for name in names if name not in asked] == [], f"{stage} without a question"
 
 
 def test_a_difference_has_a_path() -> None:

@@ -1,4 +1,4 @@
-"""The command `list`: policies, partitions, layouts, characterizers, separations and so on.
+"""The command `list`, with a command of its own for each stage.
 
 For: names as stack files use them, with sentences and, on request, sources and settings. Must never
 know: any name; the registries of the Rust rooms are the only place where they stand.
@@ -6,12 +6,13 @@ know: any name; the registries of the Rust rooms are the only place where they s
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from cachewright import api, words
+from cachewright import _native, registries, words
+from cachewright.answers import NamedSchemeEntry
 from cachewright.cli import options, output, rows
 from cachewright.cli.tables import Column, table
 
@@ -22,73 +23,71 @@ Verbose = Annotated[
 ]
 
 
-def _command(name: str, what: str, entries: Callable[[], list[dict[str, Any]]]) -> None:
-    """Add the command `list NAME`; all of them have the same options."""
+def _command(stage: str, what: str) -> None:
+    """Add the command `list STAGE`; all of them have the same options."""
 
     def command(*, verbose: Verbose = False, show: options.ShowArgs | None = None) -> None:
-        _show(entries(), verbose, options.shown(show))
+        _show(registries.list(stage), verbose, options.shown(show))
 
     command.__doc__ = f"List {what}."
-    app.command(command, name=name)
+    app.command(command, name=stage)
 
 
-_command("policies", "the replacement policies", api.list_policies)
-_command("partitions", "the ways to split a cache between tenants", api.list_partitions)
-_command("layouts", "which channels of a drive hold whose blocks", api.list_layouts)
-_command("characterizers", "the ways to tell kinds of workloads apart", api.list_characterizers)
-_command(
-    "separations",
-    "the ways to choose which flash pages share a superblock",
-    api.list_separations,
-)
-_command("reclaims", "the ways to pick the superblock to clean", api.list_reclaims)
-_command("devices", "the device models and the settings of a machine", api.list_devices)
-_command("formats", "the trace formats", api.list_formats)
+for _stage, _what in _native.stages():
+    _command(_stage, _what)
 
 
-def _show(entries: list[dict[str, Any]], verbose: bool, how: options.ShowArgs) -> None:
+def _show(entries: Sequence[registries.Entry], verbose: bool, how: options.ShowArgs) -> None:
     if how.json:
         output.print_json(entries)
-        return
-    if how.csv:
+    elif how.csv:
         output.print_csv(rows.of_registry(entries))
-        return
-    if not verbose:
-        columns = [Column("name", [e["name"] for e in entries], numeric=False)]
-        columns.append(Column("what it does", [e["doc"] for e in entries], numeric=False))
-        if any(entry.get("needs") for entry in entries):
-            needs = [", ".join(entry.get("needs", [])) for entry in entries]
-            columns.append(Column("needs", needs, numeric=False))
-        table("", columns)
-        return
-    for entry in entries:
-        _entry(entry)
+    elif verbose:
+        for entry in entries:
+            _entry(entry)
+    else:
+        _table(entries)
 
 
-def _entry(entry: dict[str, Any]) -> None:
-    output.say(f"{entry['name']}: {entry['doc']}")
-    if entry.get("source"):
-        output.say(f"  source: {entry['source']}")
-    if entry.get("needs"):
-        output.say(f"  needs: {', '.join(entry['needs'])}")
-    settings = entry.get("settings", [])
+def _table(entries: Sequence[registries.Entry]) -> None:
+    named = [entry for entry in entries if isinstance(entry, NamedSchemeEntry)]
+    needs = [", ".join(_needs(entry)) for entry in entries]
+    columns = [Column("name", [entry.name for entry in entries], numeric=False)]
+    columns.append(Column("what it does", [entry.doc for entry in entries], numeric=False))
+    if any(needs):
+        columns.append(Column("needs", needs, numeric=False))
+    if named:
+        columns.append(Column("source", [entry.source for entry in named], numeric=False))
+        columns.append(
+            Column("run", [entry.spec or words.NOTHING for entry in named], numeric=False)
+        )
+    table("", columns)
+
+
+def _needs(entry: registries.Entry) -> Sequence[str]:
+    return () if isinstance(entry, NamedSchemeEntry) else entry.needs
+
+
+def _entry(entry: registries.Entry) -> None:
+    output.say(f"{entry.name}: {entry.doc}")
+    if entry.source:
+        output.say(f"  source: {entry.source}")
+    if _needs(entry):
+        output.say(f"  needs: {', '.join(_needs(entry))}")
+    if isinstance(entry, NamedSchemeEntry):
+        for key, value in entry.keys.items():
+            output.say(f"  {key} = {value}")
+        output.say(*([f"  run: {entry.spec}"] if entry.spec else []))
+        return
+    settings = entry.settings
     if not settings:
         output.say()
         return
     columns = [
-        Column("  setting", [f"  {s['name']}" for s in settings], numeric=False),
-        Column("default", [_value(s, "default") for s in settings]),
-        Column("range", [_range(s) for s in settings], numeric=False),
-        Column("unit", [str(s.get("unit", "")) for s in settings], numeric=False),
-        Column("", [s["doc"] for s in settings], numeric=False),
+        Column("  setting", [f"  {one.name}" for one in settings], numeric=False),
+        Column("default", [words.setting(one.default) for one in settings]),
+        Column("range", [one.accepted for one in settings], numeric=False),
+        Column("unit", [one.unit for one in settings], numeric=False),
+        Column("", [one.doc for one in settings], numeric=False),
     ]
     table("", columns)
-
-
-def _value(setting: dict[str, Any], key: str) -> str:
-    value = setting.get(key)
-    return words.NOTHING if value is None else words.setting(value)
-
-
-def _range(setting: dict[str, Any]) -> str:
-    return str(setting.get("accepted", ""))

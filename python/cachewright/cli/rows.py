@@ -10,9 +10,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from cachewright import timing
-from cachewright.answers import Case, CharacterizeAnswer, PlanAnswer, RunAnswer
+from cachewright.answers import (
+    Case,
+    CharacterizeAnswer,
+    NamedSchemeEntry,
+    PlanAnswer,
+    RunAnswer,
+)
 from cachewright.load import table
 from cachewright.record import values
+from cachewright.registries import Entry
 from cachewright.result import ALL, capacity, case_keys, flash, without_name
 
 Row = dict[str, Any]
@@ -62,11 +69,17 @@ def _at(values: Sequence[float] | None, place: int) -> float | None:
     return values[place] if values else None
 
 
-def of_registry(entries: list[dict[str, Any]]) -> list[Row]:
-    """Return a row per entry of a registry."""
-    return [
-        {key: entry.get(key) for key in ("name", "doc", "source", "needs")} for entry in entries
-    ]
+def of_registry(entries: Sequence[Entry]) -> list[Row]:
+    """Return a row per entry of a registry; a named scheme has its keys in one cell."""
+    return [_of_entry(entry) for entry in entries]
+
+
+def _of_entry(entry: Entry) -> Row:
+    row: Row = {"name": entry.name, "doc": entry.doc, "source": entry.source}
+    if isinstance(entry, NamedSchemeEntry):
+        keys = [f"{key} = {value}" for key, value in entry.keys.items()]
+        return {**row, "keys": keys, "spec": entry.spec}
+    return {**row, "needs": entry.needs}
 
 
 def of_periods(document: CharacterizeAnswer) -> list[Row]:

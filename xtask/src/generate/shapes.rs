@@ -213,7 +213,7 @@ mod tests {
         for record in records() {
             for field in &record.fields {
                 let opaque = format!("{:?}", field.shape).contains("Any");
-                assert_eq!(opaque, field.name == "spec", "{}.{}", record.name, field.name);
+                assert!(!opaque || field.name == "spec", "{}.{}", record.name, field.name);
             }
         }
     }

@@ -26,6 +26,8 @@ are refused with the key, what was found and what was expected.
 - `--set KEY=VALUE` and `--vary KEY=A,B` take full keys (`cache.policy`, `policy.small_share`,
   `tenant.NAME.weight`). `policy`, `partition`, `layout`, `capacity`, `block`, `write`, `separation`
   and `reclaim` stand for the keys of their tables.
+- The same keys are a JSON schema, [schema/stack.json](schema/stack.json). Editors complete and
+  check a stack file that begins with a line such as `#:schema ../docs/schema/stack.json`.
 
 ```toml
 [cache]

@@ -2,6 +2,7 @@
 //!
 //! For: what Python receives. Must never know: any scheme, device or format.
 
+use crate::Entries;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +36,21 @@ pub struct SettingEntry {
     pub accepted: String,
     /// Where the default or the meaning comes from.
     pub source: String,
+}
+
+/// A scheme of a paper, or one of ours, and how a stack file asks for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NamedSchemeEntry {
+    /// The name that people use.
+    pub name: String,
+    /// What it does, in one sentence.
+    pub doc: String,
+    /// The paper that describes it, or `ours`.
+    pub source: String,
+    /// Keys of a stack file and the value of each, as after `--set`.
+    pub keys: Entries<String>,
+    /// The stack file that runs it; empty where there is none.
+    pub spec: String,
 }
 
 /// A trace format.

@@ -7,7 +7,7 @@ use crate::characterize::CharacterizeAnswer;
 use crate::curves::CurvesAnswer;
 use crate::info::TraceInfo;
 use crate::plan::PlanAnswer;
-use crate::registry::{FormatEntry, SchemeEntry};
+use crate::registry::{FormatEntry, NamedSchemeEntry, SchemeEntry};
 use crate::run::RunAnswer;
 use crate::training::{ModelDescription, TrainAnswer};
 use crate::wa::AmplificationAnswer;
@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 type Make = fn(&mut SchemaGenerator) -> Schema;
 
 /// The name of each document and how its schema is made.
-const DOCUMENTS: [(&str, Make); 11] = [
+const DOCUMENTS: [(&str, Make); 12] = [
     ("run", of::<RunAnswer>),
     ("mrc", of::<CurvesAnswer>),
     ("wa", of::<AmplificationAnswer>),
@@ -28,7 +28,8 @@ const DOCUMENTS: [(&str, Make); 11] = [
     ("characterize", of::<CharacterizeAnswer>),
     ("train", of::<TrainAnswer>),
     ("model", of::<ModelDescription>),
-    ("list schemes", of::<Vec<SchemeEntry>>),
+    ("list", of::<Vec<SchemeEntry>>),
+    ("list schemes", of::<Vec<NamedSchemeEntry>>),
     ("list devices", of::<Vec<SchemeEntry>>),
     ("list formats", of::<Vec<FormatEntry>>),
 ];
