@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import cachewright
+from cachewright.load import dump
 
 Tables = Mapping[str, Any]
 
@@ -33,7 +34,7 @@ class Case:
     def answer(self) -> Any:
         """Ask."""
         found = VERBS[self.verb](self.spec, **self.arguments)
-        return getattr(found, "document", found)
+        return dump(getattr(found, "answer", found))
 
     def resolved(self) -> dict[str, Any] | None:
         """Return what `check` says of the stack; nothing where the answer holds no stack."""

@@ -71,7 +71,7 @@ pub const SCHEMES: [NamedScheme; 12] = [
     },
     NamedScheme {
         name: "oc-cache-x",
-        doc: "oc-cache that lends channels nobody has and swaps no hot blocks",
+        doc: "oc-cache that lends unused channels and swaps no hot blocks",
         source: OURS,
         keys: &[
             ("cache.policy", "{ name = \"oc-smq\", hot_share = 1.0 }"),
