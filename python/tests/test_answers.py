@@ -123,7 +123,7 @@ def test_every_name_of_the_registries_is_asked_about() -> None:
     asked = set(corpus.words(list(CASES.values())))
     stages = {stage for stage, _ in _native.stages()} - NAMED
     for stage in sorted(stages):
-        names = [entry["name"] for entry in cachewright.list(stage) if entry["name"] not in TABLES]
+        names = [entry.name for entry in cachewright.list(stage) if entry.name not in TABLES]
         assert [name for name in names if name not in asked] == [], f"{stage} without a question"
 
 

@@ -169,10 +169,10 @@ def test_errors_form_a_tree_and_can_be_sent(folder: Path) -> None:
 
 
 def test_stages_are_listed_by_name() -> None:
-    schemes = {entry["name"]: entry for entry in cachewright.list("schemes")}
-    assert schemes["oc-cache"]["keys"]["cache.layout"] == "on-demand"
-    assert (schemes["shiro"]["spec"], schemes["shiro-x"]["spec"]) == ("specs/shiro.toml", "")
-    assert {entry["source"] for entry in schemes.values() if not entry["spec"]} == {"ours"}
+    schemes = {entry.name: entry for entry in cachewright.list("schemes")}
+    assert schemes["oc-cache"].keys["cache.layout"] == "on-demand"
+    assert (schemes["shiro"].spec, schemes["shiro-x"].spec) == ("specs/shiro.toml", "")
+    assert {entry.source for entry in schemes.values() if not entry.spec} == {"ours"}
     with pytest.raises(cachewright.SpecError, match=r"found `polices`.*nearest is `policies`"):
         cachewright.list("polices")
 
@@ -181,7 +181,7 @@ def test_progress_cancels(folder: Path) -> None:
     lines = (f"1,R,{(n * 7919) % 99991 * 4096},4096,{n}" for n in range(400_000))
     Path("long.csv").write_text("\n".join(lines) + "\n")
     known = cachewright.list("policies")
-    policies = [entry["name"] for entry in known if "model" not in entry["needs"]]
+    policies = [entry.name for entry in known if "model" not in entry.needs]
     tenant = {"name": "t", "trace": "long.csv"}
     stack = {"cache": {"capacity": "1%wss"}, "tenant": [tenant]}
     seen: list[tuple[str, int, int | None]] = []

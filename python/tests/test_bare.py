@@ -68,7 +68,7 @@ def test_what_is_not_given_is_chosen_and_said(traces: Path, command: Command) ->
     found = _document(command, "compare", "a.csv")
     assert _settings(found, "policy") == list(bare.POLICIES)
     assert _settings(found, "capacity") == list(bare.CAPACITIES)
-    assert set(bare.POLICIES) <= {entry["name"] for entry in cachewright.list("policies")}
+    assert set(bare.POLICIES) <= {entry.name for entry in cachewright.list("policies")}
     one = command("run", "a.csv")
     assert "capacity 10%wss" in one.err
     assert "lru, shared" in one.out
@@ -106,7 +106,7 @@ def test_all_is_every_policy_that_can_run_here(
     answer = command("compare", "stack.toml", *words, "--json")
     assert answer.status == 0, answer.err
     names = _settings(json.loads(answer.out), "policy")
-    entries = {entry["name"]: entry["needs"] for entry in cachewright.list("policies")}
+    entries = {entry.name: entry.needs for entry in cachewright.list("policies")}
     assert names == [name for name, needs in entries.items() if "model" not in needs]
     left_out = [line for line in answer.err.splitlines() if "policy=all leaves out" in line]
     assert [line.split()[4] for line in left_out] == [

@@ -65,11 +65,11 @@ def test_every_format_that_is_written_has_a_suffix_in_the_help(
     folder: Path, command: Command
 ) -> None:
     shown = re.sub("\x1b\\[[0-9;]*m", "", command("trace", "--help").out)
-    written = [entry for entry in cachewright.list("formats") if entry["writes"]]
-    assert [entry["name"] for entry in written] == ["alibaba", "oracle-general", "parquet"]
+    written = [entry for entry in cachewright.list("formats") if entry.writes]
+    assert [entry.name for entry in written] == ["alibaba", "oracle-general", "parquet"]
     for entry in written:
-        assert entry["suffixes"]
-        assert [suffix for suffix in entry["suffixes"] if suffix not in shown] == [], shown
+        assert entry.suffixes
+        assert [suffix for suffix in entry.suffixes if suffix not in shown] == [], shown
 
 
 def test_csv_that_is_written_is_what_was_read(folder: Path, command: Command) -> None:
