@@ -3,7 +3,7 @@
 //! For: splitting requests into blocks and interning them. Must never know: caches. Memory: 5 bytes
 //! per block access and 8 per request; with several tenants 6 more per access, with the bytes of
 //! accesses 4 more per access, with requests of several blocks 4 more per request, with extents 16
-//! more per request. Source of the dense ids: DESIGN.md, "dense ids".
+//! more per request. Source of the dense ids: docs/design/cache.md, C-1.
 
 pub use crate::record_error::RecordError;
 

@@ -4,7 +4,7 @@
 //! back-pressure cost time. Must never know: stack files, partitioners (they change its quotas from
 //! outside). Units: pages, sectors (bits of a page), nanoseconds. Source: the data cache of MQSim
 //! (Tavakkol et al., FAST'18), whose choices are settings here; its differences are listed in
-//! DESIGN.md. Invariants (audited): a dirty page is in the cache; bytes on their way to flash are
+//! docs/design/devices.md. Invariants (audited): a dirty page is in the cache; bytes on their way to flash are
 //! those of the write-backs under way; a write waits only while they are at their limit; while room
 //! changes hands memory holds no more than its size.
 //!
