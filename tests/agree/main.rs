@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
 use cachewright_cache::{Cache, Engine, Move, Plan, Quotas, WriteMode};
-use cachewright_policy::lru::Lru;
 use cachewright_policy::Entry;
+use cachewright_policy::lru::Lru;
 use cachewright_policy::{Access, Asked, Need, Policy, PolicyVisitor, Registered, Verdict};
 use cachewright_policy::{entries, visit};
 use cachewright_system::{BlockKind, EngineLane, Lane, Recorder, Recording};

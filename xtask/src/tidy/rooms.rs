@@ -1,8 +1,8 @@
 //! The rooms of the house and what each may use.
 //!
 //! For: the one table of allowed dependencies, and the rule that reads `use` lines and paths by it.
-//! Must never know: manifests (see `manifests`, which reads the same table). Source: the diagram
-//! in ARCHITECTURE.md.
+//! Must never know: manifests (see `manifests`, which reads the same table). Source: the table
+//! of crates in ARCHITECTURE.md.
 
 use super::mask::{is_word, words};
 use super::{Finding, Kind, Source};

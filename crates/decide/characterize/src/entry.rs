@@ -24,7 +24,7 @@ impl Need {
 /// What a user can know of one characterizer without reading code.
 pub type Entry = cachewright_types::registry::Entry<Need>;
 
-/// What a characterizer of the registry sees of requests; [`crate::windowed::Windowed`] judges windows of it.
+/// What a characterizer sees of requests; [`crate::windowed::Windowed`] judges windows of it.
 pub trait Registered: Features + Sized + 'static {
     /// Its settings.
     type Settings: Declared;

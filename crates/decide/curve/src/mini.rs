@@ -13,8 +13,8 @@
 use crate::sample::{Circle, mean_and_half_width, threshold};
 use crate::shards::{Index, new_index};
 use crate::{Curve, CurveError, Curves, Provenance};
-use cachewright_policy::{PolicyVisitor, Registered, registry};
 use cachewright_policy::{Access, NEVER, Need, Verdict};
+use cachewright_policy::{PolicyVisitor, Registered, registry};
 use cachewright_types::{BlockId, Seed, Value, declare};
 
 declare! {

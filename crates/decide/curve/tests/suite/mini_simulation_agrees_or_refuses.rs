@@ -50,7 +50,8 @@ fn mini(policy: &str, settings: &MiniSettings, stream: &[BlockId]) -> Curves {
 
 /// Policies that ask for no more than accesses and their future.
 fn of_accesses() -> Vec<&'static cachewright_policy::Entry> {
-    let simple = |entry: &&cachewright_policy::Entry| entry.needs.iter().all(|need| *need == Need::Future);
+    let simple =
+        |entry: &&cachewright_policy::Entry| entry.needs.iter().all(|need| *need == Need::Future);
     registry::entries().into_iter().filter(simple).collect()
 }
 

@@ -3,8 +3,8 @@
 //! For: [`CachedSsd`], a device whose cache engine decides and whose memory, flash and
 //! back-pressure cost time. Must never know: stack files, partitioners (they change its quotas from
 //! outside). Units: pages, sectors (bits of a page), nanoseconds. Source: the data cache of MQSim
-//! (Tavakkol et al., FAST'18), whose choices are settings here; its differences are listed in
-//! docs/design/devices.md. Invariants (audited): a dirty page is in the cache; bytes on their way to flash are
+//! (Tavakkol et al., FAST'18); choices are settings here, differences in docs/design/devices.md.
+//! Invariants (audited): a dirty page is in the cache; bytes on their way to flash are
 //! those of the write-backs under way; a write waits only while they are at their limit; while room
 //! changes hands memory holds no more than its size.
 //!
