@@ -85,3 +85,20 @@ def test_the_bar_waits_then_shows_rate_and_time_left(
     _news(clock)
     assert "reading" in _shown()
     assert "60,000,000 of 60,000,000, 15M/s, 0:00 left" in _shown()
+
+
+def test_a_stage_that_goes_beyond_its_total_has_no_end(
+    monkeypatch: pytest.MonkeyPatch, clock: StoppedClock
+) -> None:
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with progress.progress() as call:
+        assert call is not None
+        for done in (0, 100_000, 150_000, 300_000):
+            clock.now += 2.0
+            call("replaying", done, 100_000)
+    assert _shown().splitlines() == [
+        "replaying: 0 of 100,000",
+        "replaying: 100,000 of 100,000, 50k/s, 0:00 left",
+        "replaying: 150,000, 37.5k/s",
+        "replaying: 300,000, 50k/s",
+    ]

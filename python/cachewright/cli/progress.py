@@ -50,14 +50,18 @@ class _Shown(ABC):
         self.stage_first = 0
 
     def on_progress(self, stage: str, done: int, total: int | None) -> None:
-        """Take news of a stage; its rate is the mean since it began."""
+        """Take news of a stage; its rate is the mean since it began.
+
+        A stage that has done more than its total, as a trace that is repeated, has no known end.
+        """
         now = time.monotonic()
         if stage != self.stage:
             self.stage, self.stage_began, self.stage_first = stage, now, done
             self.begin()
         if now - self.started >= QUIET_SECONDS:
             seconds = max(now - self.stage_began, 1e-3)
-            self.show(done, total, (done - self.stage_first) / seconds)
+            end = None if total is not None and done > total else total
+            self.show(done, end, (done - self.stage_first) / seconds)
 
     @abstractmethod
     def begin(self) -> None:
