@@ -40,7 +40,7 @@ const STAGES: [Stage; 9] = [
     ("partitions", "the ways to split a cache between tenants", || {
         schemes!(cachewright_partition::registry, cachewright_partition::Need::word)
     }),
-    ("layouts", "which channels of a drive hold whose blocks", || {
+    ("layouts", "which channels of a drive hold which tenant's blocks", || {
         schemes!(cachewright_layout::registry, cachewright_layout::Need::word)
     }),
     ("characterizers", "the ways to tell kinds of workloads apart", || {

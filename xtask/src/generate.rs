@@ -94,7 +94,7 @@ fn registries() -> Vec<Registry> {
     vec![
         one("policy", "Policies: which block stays", policies),
         one("partition", "Partitioners: how much each tenant gets", partitions),
-        one("layout", "Layouts: which channels hold whose blocks", layouts),
+        one("layout", "Layouts: which channels hold which tenant's blocks", layouts),
         one("characterize", "Characterizers: which kind of workload is running", characterizers),
         one("separation", "Separations: which pages share a superblock", separations),
         one("reclaim", "Reclaim: which superblock is cleaned next", reclaims),

@@ -22,7 +22,7 @@ declare! {
     pub struct OnDemandSettings {
         /// share of a channel (W_u) from which what is left of a need gets a channel of its own
         watermark: f64 = 0.5, "ratio", 0.0 ..= 1.0;
-        /// whether the pool also lies on channels that nobody has, until somebody comes for them
+        /// whether the pool also uses channels without a tenant, until a tenant needs them
         lend: bool = false, "";
     }
 }

@@ -23,7 +23,7 @@ declare! {
     pub struct HullSettings {
         /// minimise the sum of miss ratios as in the paper, not the number of misses
         by_ratio: bool = false, "";
-        /// blocks that everyone keeps; less if the cache is too small
+        /// blocks that every tenant keeps; less if the cache is too small
         floor_blocks: u32 = 1, "blocks", 0 ..= 4294967295;
         /// share of earlier intervals in the averaged curve; 0 uses the last interval alone
         smoothing: f64 = 0.5, "ratio", 0.0 ..= 0.99;

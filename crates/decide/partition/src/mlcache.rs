@@ -19,7 +19,7 @@ use cachewright_types::{Seed, declare};
 declare! {
     /// Settings of `mlcache`.
     pub struct MlCacheSettings {
-        /// blocks that everyone keeps; less if the cache is too small
+        /// blocks that every tenant keeps; less if the cache is too small
         floor_blocks: u32 = 1, "blocks", 0 ..= 4294967295;
     }
 }

@@ -22,7 +22,7 @@ declare! {
     pub struct OptSettings {
         /// parts into which the cache is cut
         granules: u32 = 10, "granules", 1 ..= 1000;
-        /// blocks that everyone keeps; less if the cache is too small
+        /// blocks that every tenant keeps; less if the cache is too small
         floor_blocks: u32 = 1, "blocks", 0 ..= 4294967295;
     }
 }

@@ -15,7 +15,7 @@ impl Registered for Shared {
     type Settings = NoSettings;
     const ENTRY: Entry = Entry {
         name: "shared",
-        doc: "one pool, whoever comes takes from all",
+        doc: "one pool, from which every tenant takes",
         source: "the usual cache of a shared device",
         needs: &[],
     };

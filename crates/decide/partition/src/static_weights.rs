@@ -11,7 +11,7 @@ use cachewright_types::declare;
 declare! {
     /// Settings of `static`.
     pub struct StaticSettings {
-        /// blocks that everyone keeps, whatever its weight; less if the cache is too small
+        /// blocks that every tenant keeps, whatever its weight; less if the cache is too small
         floor_blocks: u32 = 1, "blocks", 0 ..= 4294967295;
     }
 }

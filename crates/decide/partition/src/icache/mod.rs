@@ -30,9 +30,9 @@ declare! {
         window_steps: u32 = 180, "steps", 1 ..= 100000;
         /// carry recurrent state on from step to step; not from zero for each window
         carried: bool = false, "";
-        /// give what nobody asked for to all by OAP; not to the fastest-growing tenant
+        /// give what no tenant asked for to all by OAP; not to the fastest-growing tenant
         spread: bool = false, "";
-        /// what everyone keeps, in granules divided by the number of tenants
+        /// what every tenant keeps, in granules divided by the number of tenants
         reserve: f64 = 1.0, "granules / tenants", 0.0 ..= 1000.0;
     }
 }

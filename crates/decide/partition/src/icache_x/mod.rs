@@ -36,7 +36,7 @@ declare! {
         least_gain: f64 = 0.02, "ratio", 0.0 ..= 1.0;
         /// most of the cache that changes hands at one division
         most_moved: f64 = 0.25, "ratio", 0.001 ..= 1.0;
-        /// what everyone keeps, of an equal share
+        /// what every tenant keeps, of an equal share
         reserve: f64 = 0.1, "ratio", 0.0 ..= 1.0;
         /// intervals without an access after which a tenant keeps the reserve only; 0 is never
         lend_after: u32 = 4, "intervals", 0 ..= 1000000;

@@ -62,7 +62,7 @@ pub struct Times {
     pub devices: Vec<DeviceUse>,
     /// What was sent to each group of channels that the first device shows.
     pub groups: Vec<GroupUse>,
-    /// Which of these groups hold whose blocks, at the end; nothing where all hold everybody's.
+    /// Which of these groups hold which tenant's blocks, at the end; nothing where all hold all.
     pub layout: Option<Map>,
     /// Who came, left and was given which channels, where the layout follows that.
     pub tenancy: Vec<Event>,

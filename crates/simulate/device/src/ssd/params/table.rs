@@ -25,7 +25,7 @@ declare! {
             fetch_size: u32 = 512, "commands", 1 ..= 65_536; "MQSim Queue_Fetch_Size";
             /// commands of all tenants that the drive works on at once (SATA: 32 at most)
             command_slots: u32 = 65_536, "commands", 1 ..= 65_536; "MQSim has no such limit";
-            /// whose command is fetched next when several wait
+            /// which queue's command is fetched next when several wait
             arbitration: Arbitration = Arbitration::Arrival, "-";
                 "NVMe base specification 1.4, 4.13";
             /// commands fetched from one queue before the next has its turn
@@ -185,7 +185,7 @@ declare! {
                 "as in memory; MQSim: an address and a bit per sector";
             /// bytes moved for a mapping entry read from flash
             map_read: Bytes = Bytes(512), "bytes", 1 ..= 65_536; "MQSim, kept";
-            /// who uses that memory
+            /// which tenants share that memory
             map_sharing: MapSharing = MapSharing::Shared, "-"; "MQSim CMT_Sharing_Mode";
             /// what reading a page costs that was never written
             unwritten: UnwrittenReads = UnwrittenReads::Zero, "-"; "MQSim allocates";
