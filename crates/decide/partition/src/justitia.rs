@@ -48,7 +48,7 @@ impl Registered for Justitia {
     type Settings = JustitiaSettings;
     const ENTRY: Entry = Entry {
         name: "justitia",
-        doc: "elastic lists; the largest holder gives up as many pages at once as channels are idle",
+        doc: "elastic lists; the largest holder gives up as many pages as channels are idle",
         source: "Liu et al., Justitia, TPDS'22 (abstract), as coded in 1024cs/air_code",
         needs: &[Need::Channels],
     };
