@@ -10,7 +10,7 @@ was repeated: its number flatters it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,21 @@ MEASURES: tuple[tuple[str, Callable[[Classifier], float | None]], ...] = (
 )
 # A terabyte, as drives are sold.
 TERABYTE = 10**12
+
+
+@dataclass(frozen=True)
+class JudgedPart:
+    """Predictions of short lifetimes in one part of a run, which begins after `drive_writes`."""
+
+    drive_writes: float
+    threshold_pages: int
+    short_right: int
+    short_wrong: int
+    long_right: int
+    long_wrong: int
+    accuracy: float | None
+    cumulative_accuracy: float | None
+    """Of all parts up to this one."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +119,9 @@ class Amplification:
         (`short_right` and so on), `accuracy` of the part and `cumulative_accuracy` up to its end.
         """
         rows = [
-            {**_scheme(case), **row}
+            {**_scheme(case), **asdict(part)}
             for case in self.answer.cases
-            for row in accuracy_over_time(case)
+            for part in accuracy_over_time(case)
         ]
         return documents.frame(rows)
 
@@ -223,25 +238,26 @@ def thresholds(classifier: Classifier) -> str:
     return " / ".join(words.count(value) for value in (found.min, found.median, found.max))
 
 
-def accuracy_over_time(case: Case) -> list[dict[str, Any]]:
+def accuracy_over_time(case: Case) -> list[JudgedPart]:
     """Return the parts of a case's run with their counts, accuracy and that of all so far."""
-    rows, right, judged = [], 0, 0
+    parts, right, judged = [], 0, 0
     for at, threshold, *counts in case.classifier.parts if case.classifier else ():
         short_right, short_wrong, long_right, long_wrong = counts
         part = sum(counts)
         right, judged = right + short_right + long_right, judged + part
-        row = {
-            "drive_writes": at,
-            "threshold_pages": threshold,
-            "short_right": short_right,
-            "short_wrong": short_wrong,
-            "long_right": long_right,
-            "long_wrong": long_wrong,
-            "accuracy": (short_right + long_right) / part if part else None,
-            "cumulative_accuracy": right / judged if judged else None,
-        }
-        rows.append(row)
-    return rows
+        parts.append(
+            JudgedPart(
+                drive_writes=at,
+                threshold_pages=threshold,
+                short_right=short_right,
+                short_wrong=short_wrong,
+                long_right=long_right,
+                long_wrong=long_wrong,
+                accuracy=(short_right + long_right) / part if part else None,
+                cumulative_accuracy=right / judged if judged else None,
+            )
+        )
+    return parts
 
 
 def drive_sentence(answer: AmplificationAnswer) -> str:

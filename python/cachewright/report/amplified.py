@@ -110,11 +110,11 @@ def accuracy(
     rows: Rows = [
         {
             "scheme": scheme,
-            "drive_writes": row["drive_writes"],
-            "accuracy": row["cumulative_accuracy"],
+            "drive_writes": part.drive_writes,
+            "accuracy": part.cumulative_accuracy,
         }
         for scheme, case in cases
-        for row in amplification.accuracy_over_time(case)
+        for part in amplification.accuracy_over_time(case)
     ]
     series = Series("scheme", distinct(rows, "scheme"), "scheme")
     y = alt.Y("accuracy:Q").title("accuracy").axis(format="%").scale(zero=False)

@@ -199,9 +199,9 @@ def _accuracy(what: Amplified, figure: SchemesSpec, op: str) -> Table:
         for name, case in zip(_names(what, figure), what.cases(figure, scheme, op), strict=True):
             parts = amplification.accuracy_over_time(case)
             if parts:
-                later = [part for part in parts if part["drive_writes"] >= 1] or parts[-1:]
+                later = [part for part in parts if part.drive_writes >= 1] or parts[-1:]
                 chosen = [parts[0], later[0], parts[-1]]
-                texts = [words.ratio(part["cumulative_accuracy"]) for part in chosen]
+                texts = [words.ratio(part.cumulative_accuracy) for part in chosen]
                 rows.append([scheme.title, name, *texts])
     title = _at("accuracy of all predictions so far", op)
     return plain(figure.heading, title, headers, rows, 2, op)
