@@ -6,6 +6,7 @@
 //! Units: pages; the clock counts pages written by the host and nothing else. Source: the common
 //! frame of SepBIT (FAST'22), MiDAS (FAST'24) and Shiro (section II).
 
+pub mod block;
 pub mod blocks;
 pub mod counts;
 pub mod error;
@@ -17,6 +18,7 @@ pub mod reclaim;
 pub mod registry;
 pub mod separation;
 pub mod sink;
+pub mod stream;
 pub mod theory;
 pub mod wear;
 pub mod workload;

@@ -6,7 +6,7 @@
 //! Invariant (audited by `blocks`): a superblock that may not be cleaned is worth nothing. Memory:
 //! 16 bytes per superblock.
 
-use crate::blocks::Block;
+use crate::block::Block;
 
 /// Superblocks that are looked at together.
 const CHUNK: usize = 64;

@@ -14,7 +14,7 @@ pub mod greedy;
 
 use crate::blocks::{Block, Blocks, Order};
 use crate::registry::Entry;
-use crate::separation::ShortLived;
+use crate::stream::ShortLived;
 use crate::{FtlError, Geometry};
 use cachewright_types::declare::Declared;
 use cachewright_types::registry::{settings, unknown};

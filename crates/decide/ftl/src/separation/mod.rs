@@ -22,29 +22,12 @@ pub mod two_region;
 
 use crate::blocks::{Block, Blocks};
 use crate::registry::Entry;
+pub use crate::stream::{ShortLived, Stream};
 use crate::{FtlError, Geometry};
 use cachewright_types::declare::Declared;
 use cachewright_types::registry::{settings, unknown};
 use cachewright_types::{Seed, Value};
 use learning::{Classification, Statistics};
-
-/// A stream: pages placed on one stream fill the same superblock one after another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Stream(pub u8);
-
-impl Stream {
-    /// The index into per-stream arrays.
-    #[inline(always)]
-    pub fn index(self) -> usize {
-        usize::from(self.0)
-    }
-
-    /// The set that holds only this stream.
-    #[inline(always)]
-    pub fn mask(self) -> u64 {
-        1 << (self.0 & 63)
-    }
-}
 
 /// One request of the host, before its pages are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,15 +95,6 @@ pub enum Choice {
     Among(u64),
     /// This superblock; if it is not sealed, as [`Choice::Any`].
     Block(u32),
-}
-
-/// What reclaim may know of a separation's classes (Shiro's equation 1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ShortLived {
-    /// Streams whose pages are believed to be overwritten soon, a bit each.
-    pub streams: u64,
-    /// Lifetime in pages below which a page counts as short-lived.
-    pub threshold: u64,
 }
 
 /// A scheme that gives each page its stream. The streams returned must be below `streams()`; a

@@ -4,7 +4,6 @@
 //! balanced sample, its accuracy on a held-out fifth. Must never know: pages, windows. Units:
 //! accuracy in `[0, 1]`. Source: Shiro, section III-B, Algorithm 1. Cost: 4 M multiplications.
 
-use super::threshold::Observed;
 use cachewright_infer::squash::sigmoid;
 use cachewright_types::Seed;
 use cachewright_types::seed::Rng;
@@ -17,6 +16,19 @@ const TEST_PER_CLASS: usize = 200;
 const STEPS: usize = 60;
 /// Length of a step.
 const RATE: f32 = 1.0;
+
+/// Lifetimes of one window, and for some of them the inputs of the writes that began them.
+#[derive(Clone, Copy, Debug)]
+pub struct Observed<'a> {
+    /// All lifetimes.
+    pub all: &'a [u32],
+    /// Those of the rows.
+    pub lifetimes: &'a [u32],
+    /// Numbers per row.
+    pub inputs: usize,
+    /// One row per entry of `lifetimes`, one after another.
+    pub rows: &'a [f32],
+}
 
 /// How well a logistic regression tells lifetimes up to `threshold` from the others; 0 if there is
 /// no lifetime on one side to learn from or to judge by.

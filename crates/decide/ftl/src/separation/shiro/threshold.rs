@@ -12,7 +12,7 @@
 //! it ran away to the shortest or longest there is. Where none of the three can win, the window
 //! begins anew at its inflection point among the values that can. No value is below the floor.
 
-use super::logistic;
+use super::logistic::{self, Observed};
 use cachewright_types::Seed;
 
 /// Fewest lifetimes that say anything about a distribution.
@@ -21,19 +21,6 @@ const LEAST_LIFETIMES: usize = 32;
 const FIRST_STEP: i32 = 5;
 /// The longest step, in percentiles.
 const LONGEST_STEP: i32 = 10;
-
-/// Lifetimes of one window, and for some of them the inputs of the writes that began them.
-#[derive(Clone, Copy, Debug)]
-pub struct Observed<'a> {
-    /// All lifetimes.
-    pub all: &'a [u32],
-    /// Those of the rows.
-    pub lifetimes: &'a [u32],
-    /// Numbers per row.
-    pub inputs: usize,
-    /// One row per entry of `lifetimes`, one after another.
-    pub rows: &'a [f32],
-}
 
 /// The threshold and the memory of its last adjustment.
 #[derive(Clone, Debug)]
