@@ -14,6 +14,7 @@ pub mod report;
 pub mod seam;
 pub mod servers;
 mod slab;
+pub mod spent;
 pub mod ssd;
 pub mod store;
 pub mod striped;

@@ -1,14 +1,12 @@
-//! What a device did: the answer of [`Device::report`].
+//! What a device did: the answer of [`crate::Device::report`].
 //!
 //! For: results that show a device and the devices behind it. Must never know: how a result is
 //! written. Units: see [`Use`], [`Energy`] and the statistics of each kind of work.
 
 use crate::energy::Energy;
-use crate::seam::Device;
 use crate::ssd::flash::FlashStats;
 use crate::store::StoreStats;
 use crate::usage::Use;
-use cachewright_types::Nanos;
 
 /// What a device did from time 0 to a moment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -62,9 +60,9 @@ pub struct DeviceUse {
 }
 
 impl DeviceUse {
-    /// How a device was used up to `now`.
-    pub fn of(device: &dyn Device, used: &Use, now: Nanos) -> DeviceUse {
-        DeviceUse { used: *used, report: device.report(now) }
+    /// How a device was used, with its own report.
+    pub fn new(used: &Use, report: Report) -> DeviceUse {
+        DeviceUse { used: *used, report }
     }
 
     /// It, or the devices behind it that serve commands themselves.

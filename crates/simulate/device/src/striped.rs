@@ -165,7 +165,7 @@ impl Device for Striped {
     }
 
     fn report(&self, now: Nanos) -> Report {
-        let of = |part: &Part| DeviceUse::of(part.device.as_ref(), &part.used, now);
+        let of = |part: &Part| DeviceUse::new(&part.used, part.device.report(now));
         Report { members: self.parts.iter().map(of).collect(), ..Report::default() }
     }
 

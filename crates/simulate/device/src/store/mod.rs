@@ -269,7 +269,7 @@ impl Device for LogStore {
         let counts = self.layer.counts() - self.before;
         let fault = self.fault.as_ref().map(ToString::to_string);
         let stats = StoreStats { counts, fault, ..self.stats.clone() };
-        let members = vec![DeviceUse::of(self.inner.as_ref(), &self.used, now)];
+        let members = vec![DeviceUse::new(&self.used, self.inner.report(now))];
         Report { work: Work::Store(Box::new(stats)), members, ..Report::default() }
     }
 }

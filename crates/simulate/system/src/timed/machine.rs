@@ -230,7 +230,7 @@ impl Machine {
     pub fn uses(&self) -> Vec<DeviceUse> {
         let now = Nanos(self.now_ns);
         let pairs = self.devices.iter().zip(&self.uses);
-        pairs.map(|(device, used)| DeviceUse::of(device.as_ref(), used, now)).collect()
+        pairs.map(|(device, used)| DeviceUse::new(used, device.report(now))).collect()
     }
 
     /// What was sent to each group of channels that the cache device shows.

@@ -236,7 +236,7 @@ impl Whole<'_> {
         let tenants = (0..held.len()).map(|tenant| TenantId(tenant as u16));
         self.times.end_ns = self.now_ns;
         let now = Nanos(self.now_ns);
-        self.times.devices = vec![DeviceUse::of(&*self.drive, &self.used, now)];
+        self.times.devices = vec![DeviceUse::new(&self.used, self.drive.report(now))];
         self.times.groups = self.groups.all().to_vec();
         self.times.cache = LaneResult {
             counts: tenants.map(|tenant| self.drive.counted(tenant)).collect(),

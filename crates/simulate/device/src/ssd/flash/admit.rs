@@ -10,7 +10,7 @@ use super::params::{Fill, MapCache, Unwritten};
 use super::transaction::{Id, NIL, Place, Purpose, Step, Work};
 use super::{Backend, Done, Kind, Priority, Transaction};
 use crate::layer::Told;
-use crate::seam::Part;
+use crate::spent::Part;
 use cachewright_types::{Nanos, Seed};
 
 /// Where data that is wanted is.

@@ -7,7 +7,7 @@
 use super::Backend;
 use super::events::What;
 use super::transaction::{Id, Step};
-use crate::seam::Part;
+use crate::spent::Part;
 use std::collections::VecDeque;
 
 /// The part of the controller that runs models, for one page after the other.

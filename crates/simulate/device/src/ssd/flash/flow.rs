@@ -8,7 +8,7 @@ use super::Backend;
 use super::events::What;
 use super::transaction::{Id, NIL, Purpose, Queue, Step};
 use super::unit::{Class, Halted, Stage};
-use crate::seam::Part;
+use crate::spent::Part;
 
 impl Backend {
     /// One event takes place.

@@ -27,6 +27,7 @@ pub mod order;
 pub mod params;
 pub mod priority;
 mod schedule;
+mod shape;
 mod space;
 pub mod stats;
 pub mod tenants;
@@ -46,7 +47,7 @@ pub use unit::{Class, Stage};
 
 use crate::energy::Energy;
 use crate::layer::Steps;
-use crate::seam::Spent;
+use crate::spent::Spent;
 use cachewright_ftl::{Counts, FtlError, Wear};
 use cachewright_types::{Nanos, Seed, TenantId};
 use cleaning::Jobs;

@@ -4,7 +4,7 @@
 //! is four letters: channel, way (chip of a channel), die, plane; the first changes fastest.
 //! Source: Tavakkol et al., MQSim, FAST'18, section 4.4; Jung and Kandemir, HotStorage'12.
 
-use super::params::Shape;
+use super::shape::Shape;
 
 /// One of four coordinates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

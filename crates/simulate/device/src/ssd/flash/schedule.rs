@@ -14,7 +14,7 @@ use super::check::PLANES_MOST;
 use super::priority::Priority;
 use super::transaction::{Id, NIL, Purpose, Queue, Step};
 use super::unit::{Class, Stage};
-use crate::seam::Part;
+use crate::spent::Part;
 use crate::ssd::flash::events::What;
 
 /// Queues in the order in which they are looked at, each with the queue whose pages may share the

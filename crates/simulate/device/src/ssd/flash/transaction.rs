@@ -6,7 +6,7 @@
 //! queue, the work of a unit, those that wait for another).
 
 use super::priority::Priority;
-use crate::seam::{Part, Spent};
+use crate::spent::{Part, Spent};
 
 /// Index of a transaction in the slab.
 pub type Id = u32;
