@@ -191,7 +191,8 @@ def _found(claim: Claim, value: float | None) -> str:
 def _sources(paper: Paper) -> list[str]:
     """Return where the numbers come from, and which specs changed since."""
     lines = [_source("Measured", paper.own), _source("On new volumes", paper.elsewhere)]
-    missing = [name for name in paper.figures() if name not in paper.own.figures]
+    wanted = [name for name in paper.figures() if name != ALL]
+    missing = [name for name in wanted if name not in paper.own.figures]
     if paper.own.figures and missing:
         lines.append(f"Not measured: {', '.join(missing)}.")
     for results in (paper.own, paper.elsewhere):
