@@ -216,9 +216,10 @@ def test_a_failed_or_cancelled_write_leaves_nothing(traces: Path, command: Comma
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_write_leaves_nothing(traces: Path, number: signal.Signals) -> None:
     # The selection never ends, so the command is writing when the signal comes. The tests may run
-    # where a hang-up is ignored, which a child would inherit.
+    # where interrupts and hang-ups are ignored, which a child would inherit.
     program = (
         "import signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
         "from cachewright import cli, traces\n"
         "select = traces.select\n"
