@@ -192,7 +192,11 @@ def test_a_page_is_made_from_claims_and_kept_results(folder: Path) -> None:
     page = papers.written(papers.Paper.of(root, "p"))
     assert "| 20 % above, **met** |" in page
     assert "| a | 0.5000 |" in page
-    assert "Not measured: all." in page
+    assert "Not measured" not in page
+    other = root / "specs" / "p" / "fig2.toml"
+    other.write_text('[figure]\ntitle = "G"\n')
+    assert "Not measured: fig2." in papers.written(papers.Paper.of(root, "p"))
+    other.unlink()
     assert "The specs changed since these were measured: fig1." in page
     papers.accept(root, run_of(folder, results("given", fig1_a_hits=0.9)))
     page = papers.written(papers.Paper.of(root, "p"))
