@@ -74,7 +74,7 @@ pub const ROOMS: [Room; 25] = [
         ],
     },
     Room { folder: "crates/simulate/experiment/", uses: ALL_BUT_SERVE },
-    Room { folder: "crates/serve/nbd/", uses: BASE },
+    Room { folder: "crates/serve/nbd/", uses: &[] },
     Room {
         folder: "crates/serve/live/",
         uses: &[
@@ -95,7 +95,7 @@ pub const ROOMS: [Room; 25] = [
     Room { folder: "python/", uses: ALL_BUT_SERVE },
     Room { folder: "tests/", uses: ALL_BUT_SERVE },
     Room { folder: "benches/", uses: ALL_BUT_SERVE },
-    Room { folder: "fuzz/", uses: ALL_BUT_SERVE },
+    Room { folder: "fuzz/", uses: &["trace", "infer", "result", "experiment", "nbd"] },
     Room {
         folder: "xtask/",
         uses: &[
@@ -116,7 +116,7 @@ pub const ROOMS: [Room; 25] = [
 ];
 
 /// What a wing may not touch, and why.
-const FORBIDDEN_PATHS: [(&str, &[&str], &str); 4] = [
+const FORBIDDEN_PATHS: [(&str, &[&str], &str); 5] = [
     (
         "crates/decide/",
         &[
@@ -142,6 +142,22 @@ const FORBIDDEN_PATHS: [(&str, &[&str], &str); 4] = [
         "crates/simulate/",
         &["std::net", "Instant", "SystemTime", "RandomState"],
         "simulated time only: no clock, network or entropy",
+    ),
+    (
+        "crates/serve/nbd/",
+        &[
+            "std::fs",
+            "std::net",
+            "std::os",
+            "std::io",
+            "std::thread",
+            "std::time",
+            "std::process",
+            "Instant",
+            "SystemTime",
+            "RandomState",
+        ],
+        "a protocol of bytes in and bytes out: no files, network, threads, clocks or entropy",
     ),
     (
         "python/src/",
@@ -290,6 +306,13 @@ mod tests {
         found.dedup();
         assert_eq!(found, [1, 4, 2], "one finding per path and line");
         assert_eq!(lines("crates/base/trace/src/lib.rs", "use std::fs;\n"), [0_usize; 0]);
+    }
+
+    #[test]
+    fn the_protocol_has_no_sockets_and_no_rooms_below() {
+        assert_eq!(lines("crates/serve/nbd/src/lib.rs", "use std::net::TcpStream;\n"), [1]);
+        assert_eq!(lines("crates/serve/nbd/src/lib.rs", "use cachewright_types::Op;\n"), [1]);
+        assert_eq!(lines("fuzz/fuzz_targets/nbd.rs", "use cachewright_nbd::Session;\n"), [0; 0]);
     }
 
     #[test]

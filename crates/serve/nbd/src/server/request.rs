@@ -1,0 +1,206 @@
+//! Requests: headers of 28 or 32 bytes, and the checks that each must pass.
+//!
+//! For: the session of a server. Must never know: negotiation, payloads. Units: bytes. Source:
+//! proto.md, "Request message" and "Request types".
+
+use super::Violation;
+use super::negotiation::Chosen;
+use crate::limits::Limits;
+use crate::protocol::{self, Errno, command, command_flag};
+use crate::wire::Reader;
+
+/// Bytes of the export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// The first byte.
+    pub offset: u64,
+    /// How many; at least one.
+    pub length: u64,
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// The bytes of a range.
+    Read {
+        /// Where.
+        range: Range,
+        /// Whether the answer has one chunk of content at most.
+        whole: bool,
+    },
+    /// To hold the payload that follows.
+    Write(Range),
+    /// To make all answered writes durable.
+    Flush,
+    /// The range is not needed any more; it may be rounded inwards.
+    Trim(Range),
+    /// The range reads as zeroes from now on.
+    Zero {
+        /// Where.
+        range: Range,
+        /// Whether its space is kept.
+        keep_space: bool,
+        /// Whether it fails rather than be slow.
+        fast: bool,
+    },
+    /// The range will be read soon.
+    Cache(Range),
+    /// The status of a range in each chosen context.
+    BlockStatus {
+        /// Where.
+        range: Range,
+        /// Whether one extent per context is enough.
+        one: bool,
+    },
+}
+
+/// A valid request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The client's name for it, which the answer carries.
+    pub cookie: u64,
+    /// First byte of its range, as the client sent it; 0 for a flush.
+    pub offset: u64,
+    /// What is asked.
+    pub command: Command,
+    /// Whether its effect is durable before it is answered.
+    pub fua: bool,
+}
+
+/// Why a request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) errno: Errno,
+    pub(super) message: &'static str,
+}
+
+/// A request as it stands on the wire.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Header {
+    flags: u16,
+    pub(super) kind: u16,
+    cookie: u64,
+    offset: u64,
+    length: u64,
+}
+
+impl Header {
+    /// Reads a complete header. Errors: another magic number.
+    pub(super) fn parse(bytes: &[u8], extended: bool) -> Result<Header, Violation> {
+        let mut reader = Reader(bytes);
+        let compact = protocol::REQUEST_MAGIC;
+        let expected = u64::from(if extended { protocol::EXTENDED_REQUEST_MAGIC } else { compact });
+        let found = u64::from(reader.u32().unwrap_or_default());
+        if found != expected {
+            return Err(Violation::Magic { found, expected });
+        }
+        Ok(Header {
+            flags: reader.u16().unwrap_or_default(),
+            kind: reader.u16().unwrap_or_default(),
+            cookie: reader.u64().unwrap_or_default(),
+            offset: reader.u64().unwrap_or_default(),
+            length: match extended {
+                true => reader.u64().unwrap_or_default(),
+                false => u64::from(reader.u32().unwrap_or_default()),
+            },
+        })
+    }
+
+    /// Bytes that follow the header.
+    pub(super) fn payload(&self, extended: bool) -> u64 {
+        let follows = match extended {
+            true => self.flags & command_flag::PAYLOAD_LENGTH != 0,
+            false => self.kind == command::WRITE,
+        };
+        if follows { self.length } else { 0 }
+    }
+
+    /// What the answer to a refused request needs of it.
+    pub(super) fn refused(&self) -> Request {
+        let (cookie, offset) = (self.cookie, self.offset);
+        Request { cookie, offset, command: Command::Flush, fua: false }
+    }
+}
+
+/// The request of a header, or why it is refused.
+pub(super) fn check(header: &Header, chosen: &Chosen, limits: &Limits) -> Result<Request, Refusal> {
+    let &Header { flags, kind, cookie, offset, length } = header;
+    let has = |flag: u16| flags & flag != 0;
+    if flags & !allowed_flags(kind, chosen) != 0 {
+        return refuse(Errno::Inval, "a flag that the request does not have");
+    }
+    if chosen.extended && kind == command::WRITE && !has(command_flag::PAYLOAD_LENGTH) {
+        return refuse(Errno::Inval, "a write without the flag for its payload's length");
+    }
+    if kind == command::FLUSH {
+        return Ok(Request { cookie, offset: 0, command: Command::Flush, fua: true });
+    }
+    let range = Range { offset, length };
+    let command = match kind {
+        command::READ => Command::Read { range, whole: has(command_flag::DF) },
+        command::WRITE => Command::Write(range),
+        command::TRIM => Command::Trim(range),
+        command::CACHE => Command::Cache(range),
+        command::WRITE_ZEROES => Command::Zero {
+            range,
+            keep_space: has(command_flag::NO_HOLE),
+            fast: has(command_flag::FAST_ZERO),
+        },
+        command::BLOCK_STATUS if chosen.contexts != 0 => {
+            Command::BlockStatus { range, one: has(command_flag::REQ_ONE) }
+        }
+        command::BLOCK_STATUS => {
+            return refuse(Errno::Inval, "block status without a chosen context");
+        }
+        _ => return refuse(Errno::Inval, "an unknown command"),
+    };
+    check_range(&command, range, chosen, limits)?;
+    Ok(Request { cookie, offset, command, fua: has(command_flag::FUA) })
+}
+
+/// Flags that a command may have. Forced unit access is accepted, and may be ignored, on all.
+fn allowed_flags(kind: u16, chosen: &Chosen) -> u16 {
+    let payload = if chosen.extended { command_flag::PAYLOAD_LENGTH } else { 0 };
+    let own = match kind {
+        command::READ if chosen.replies.in_chunks() => command_flag::DF,
+        command::WRITE => payload,
+        command::WRITE_ZEROES => command_flag::NO_HOLE | command_flag::FAST_ZERO,
+        command::BLOCK_STATUS => command_flag::REQ_ONE,
+        _ => 0,
+    };
+    own | command_flag::FUA
+}
+
+fn check_range(
+    command: &Command,
+    range: Range,
+    chosen: &Chosen,
+    limits: &Limits,
+) -> Result<(), Refusal> {
+    let changes = matches!(command, Command::Write(_) | Command::Trim(_) | Command::Zero { .. });
+    if changes && chosen.read_only {
+        return refuse(Errno::Perm, "the export is read-only");
+    }
+    if range.length == 0 {
+        return refuse(Errno::Inval, "a range without bytes");
+    }
+    let beyond = range.offset.checked_add(range.length).is_none_or(|end| end > chosen.size);
+    if beyond && matches!(command, Command::Write(_) | Command::Zero { .. }) {
+        return refuse(Errno::NoSpace, "the range ends beyond the export");
+    }
+    if beyond {
+        return refuse(Errno::Inval, "the range ends beyond the export");
+    }
+    if (range.offset | range.length) & (u64::from(chosen.min_block.max(1)) - 1) != 0 {
+        return refuse(Errno::Inval, "the range is not a multiple of the minimum block size");
+    }
+    let carries = matches!(command, Command::Read { .. } | Command::Write(_));
+    if carries && range.length > u64::from(limits.payload_bytes) {
+        return refuse(Errno::Inval, "the range is longer than the maximum payload");
+    }
+    Ok(())
+}
+
+fn refuse<T>(errno: Errno, message: &'static str) -> Result<T, Refusal> {
+    Err(Refusal { errno, message })
+}

@@ -1,0 +1,144 @@
+//! An export in memory behind a session: what the other tests talk to.
+//!
+//! For: tests. Each request is answered at once; chunks alternate between data and holes of 4 KiB
+//! where the format has them.
+
+use cachewright_nbd::{
+    BlockSizes, Command, Event, Export, Extent, Range, Replies, Request, Session, Settings,
+    Violation,
+};
+
+/// Bytes of the unit in which holes are found.
+const UNIT: usize = 4096;
+
+pub fn export(name: &str, size: u64) -> Export {
+    Export {
+        name: name.to_owned(),
+        description: String::new(),
+        size,
+        blocks: BlockSizes { min: 1, preferred: 4096, max_payload: 32 << 20 },
+        read_only: false,
+        multi_conn: true,
+        contexts: vec!["base:allocation".to_owned(), "x-cachewright:dirty".to_owned()],
+    }
+}
+
+/// One connection to exports in memory that all have the same bytes.
+pub struct Memory {
+    pub session: Session,
+    pub exports: Vec<Export>,
+    pub disk: Vec<u8>,
+    /// What became of the connection.
+    pub ended: Option<Result<(), Violation>>,
+    pub flushes: u32,
+    write: Option<(Request, usize)>,
+}
+
+impl Memory {
+    /// A new connection and its greeting.
+    pub fn new(settings: Settings, exports: Vec<Export>) -> (Memory, Vec<u8>) {
+        let mut greeting = Vec::new();
+        let session = Session::new(settings, &mut greeting);
+        let disk = vec![0; exports[0].size as usize];
+        let (ended, write) = (None, None);
+        (Memory { session, exports, disk, ended, flushes: 0, write }, greeting)
+    }
+
+    /// Takes bytes, answers what can be answered.
+    pub fn receive(&mut self, mut input: &[u8], out: &mut Vec<u8>) {
+        while self.ended.is_none() {
+            let exports = self.exports.as_slice();
+            let Some(event) = self.session.next(&mut input, exports, out) else { return };
+            match event {
+                Event::Opened(_) => {}
+                Event::StartTls => self.session.secured(),
+                Event::Request(request) => self.request(request, out),
+                Event::Payload { bytes, last } => {
+                    let (request, at) = self.write.unwrap();
+                    self.disk[at..at + bytes.len()].copy_from_slice(bytes);
+                    self.write = Some((request, at + bytes.len()));
+                    if last {
+                        self.session.replies().done(&request, out);
+                    }
+                }
+                Event::Disconnect => self.ended = Some(Ok(())),
+                Event::Violation(violation) => self.ended = Some(Err(violation)),
+            }
+        }
+    }
+
+    fn request(&mut self, request: Request, out: &mut Vec<u8>) {
+        let replies = self.session.replies();
+        match request.command {
+            Command::Write(range) => self.write = Some((request, range.offset as usize)),
+            Command::Read { range, whole } => self.read(&request, range, whole, replies, out),
+            Command::Zero { range, .. } | Command::Trim(range) => {
+                self.disk[bytes(range)].fill(0);
+                replies.done(&request, out);
+            }
+            Command::Flush => {
+                self.flushes += 1;
+                replies.done(&request, out);
+            }
+            Command::Cache(_) => replies.done(&request, out),
+            Command::BlockStatus { range, one } => {
+                let contexts: Vec<u32> = self.session.contexts().collect();
+                for context in &contexts {
+                    let mut extents = self.extents(range);
+                    extents.truncate(if one { 1 } else { usize::MAX });
+                    let last = Some(context) == contexts.last();
+                    replies.extents(&request, *context, &extents, last, out);
+                }
+            }
+        }
+    }
+
+    fn read(
+        &self,
+        request: &Request,
+        range: Range,
+        whole: bool,
+        replies: Replies,
+        out: &mut Vec<u8>,
+    ) {
+        if whole || !replies.in_chunks() {
+            replies.data(request, range.offset, range.length as u32, true, out);
+            out.extend_from_slice(&self.disk[bytes(range)]);
+            return;
+        }
+        let mut at = range.offset;
+        for extent in self.extents(range) {
+            let part = Range { offset: at, length: extent.length };
+            if extent.status == 0 {
+                replies.data(request, at, extent.length as u32, false, out);
+                out.extend_from_slice(&self.disk[bytes(part)]);
+            } else {
+                replies.hole(request, at, extent.length as u32, false, out);
+            }
+            at += extent.length;
+        }
+        replies.done(request, out);
+    }
+
+    /// Runs of data and of zeroes, by units.
+    fn extents(&self, range: Range) -> Vec<Extent> {
+        let mut extents: Vec<Extent> = Vec::new();
+        let range = bytes(range);
+        let mut at = range.start;
+        while at < range.end {
+            let end = ((at / UNIT + 1) * UNIT).min(range.end);
+            let zero = self.disk[at..end].iter().all(|byte| *byte == 0);
+            let (length, status) = ((end - at) as u64, if zero { 3 } else { 0 });
+            match extents.last_mut() {
+                Some(last) if last.status == status => last.length += length,
+                _ => extents.push(Extent { length, status }),
+            }
+            at = end;
+        }
+        extents
+    }
+}
+
+fn bytes(range: Range) -> std::ops::Range<usize> {
+    range.offset as usize..(range.offset + range.length) as usize
+}
