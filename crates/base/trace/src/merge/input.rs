@@ -7,7 +7,7 @@
 
 use super::cut::Cut;
 use super::{Space, WorkloadBatch};
-use crate::formats::open;
+use crate::formats::registry::open;
 use crate::{Batch, Call, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::seed::mix;
 use cachewright_types::{Nanos, Op, nearest};
