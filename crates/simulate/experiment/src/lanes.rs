@@ -5,18 +5,17 @@
 use crate::ExperimentError;
 use crate::case::{Case, hears_requests};
 use crate::curves;
-use crate::profiles::Profiles;
+use crate::profiles::{Profiles, Subject};
 use cachewright_cache::{Engine, Quotas};
 use cachewright_partition::{Need, Partitioner};
 use cachewright_policy::registry::maker;
 use cachewright_policy::{Policy, PolicyVisitor, Registered};
 use cachewright_system::closed::{ClosedLoop, Experience, NEVER_NS, Pace};
 use cachewright_system::control::{Control, Tenant};
-use cachewright_system::profile::{Head, Machined, Wants};
+use cachewright_system::profile::Machined;
 use cachewright_system::{
     Cuts, EngineLane, Lane, LaneResult, Recording, Signals, Wanted, Watcher, interval_signals,
 };
-use cachewright_types::TenantId;
 use std::path::Path;
 
 /// A case with all that is needed to build its lane.
@@ -50,7 +49,7 @@ impl Plan<'_> {
         let profiled = self.case.needs(Need::Goal);
         let kind = partitioner.curves();
         let curve = |place: usize| {
-            let found = self.profiles.curve(self, place, kind.own_policy);
+            let found = self.profiles.curve(&self.subject(), place, kind.own_policy);
             found.map_err(|error| self.refuse(format!("`cache.policy`: {error}")))
         };
         let tenant = |(place, goal): (usize, Option<f64>)| {
@@ -64,14 +63,11 @@ impl Plan<'_> {
         goals.into_iter().enumerate().map(tenant).collect()
     }
 
-    /// The first `share` of a tenant's accesses, with what the machine reads ahead of them;
-    /// `wants` says what the policy must know ahead.
-    pub(crate) fn head(&self, tenant: TenantId, share: f64, wants: Wants) -> Head {
-        let totals = self.recording.totals.get(tenant.index());
-        let machine = self.machine.as_ref().zip(totals);
-        machine
-            .and_then(|(machine, totals)| Head::on(machine, tenant, totals, share, wants))
-            .unwrap_or_else(|| Head::of(self.recording, tenant, share, wants))
+    /// The case as it is profiled.
+    pub(crate) fn subject(&self) -> Subject<'_> {
+        let machine = self.machine.as_ref();
+        let (case, recording, capacity_blocks) = (self.case, self.recording, self.capacity_blocks);
+        Subject { case, recording, capacity_blocks, machine }
     }
 
     /// Hit ratios of a tenant's head, alone under the policy, at 1 block, half the cache and all.
@@ -79,7 +75,7 @@ impl Plan<'_> {
         let mut sizes = vec![1, self.capacity_blocks / 2, self.capacity_blocks];
         sizes.dedup();
         let wants = self.case.wants(self.origin)?;
-        let measured = self.profiles.measured(self, place, wants, &sizes);
+        let measured = self.profiles.measured(&self.subject(), place, wants, &sizes);
         measured.map_err(|error| self.refuse(format!("`cache.policy`: {error}")))
     }
 

@@ -5,6 +5,7 @@
 //! file, traces and version give the same bytes on any number of threads.
 
 pub mod case;
+mod case_code;
 pub mod characterize;
 pub mod choices;
 mod curves;

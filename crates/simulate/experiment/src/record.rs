@@ -6,9 +6,10 @@ use crate::ExperimentError;
 use crate::progress::{OnProgress, Progress};
 use crate::spec::{Spec, Stop, TenantSpec, block_kind};
 use cachewright_result::facts::TenantFacts;
-use cachewright_system::{Recorder, Recording};
+use cachewright_system::{Foresight, Recorder, Recording};
 use cachewright_trace::formats;
 use cachewright_trace::merge::{self, TenantInput, Workload, WorkloadBatch};
+use std::path::Path;
 
 /// A recording and the facts of its tenants.
 pub struct Recorded {
@@ -146,5 +147,20 @@ fn facts(
         skipped_examples: skipped.examples.iter().map(ToString::to_string).collect(),
         out_of_order: workload.out_of_order(index as u16).unwrap_or(0),
         has_times: workload.has_times(index as u16).unwrap_or(true),
+    })
+}
+
+/// What goes with each access of a recording; see [`Foresight::column`]. Errors: too many accesses.
+pub(crate) fn column(
+    foresight: Foresight,
+    recording: &Recording,
+    ratios: &[f32],
+    origin: &Path,
+) -> Result<Vec<u32>, ExperimentError> {
+    foresight.column(recording, ratios).ok_or_else(|| ExperimentError::Spec {
+        origin: origin.to_owned(),
+        message: "found more than 2^32 - 2 block accesses, expected fewer for a policy that \
+                  needs the future"
+            .to_owned(),
     })
 }

@@ -12,7 +12,7 @@ use crate::lanes::{Plan, measured};
 use crate::models::fingerprint as fingerprint_of_models;
 use crate::profiles::Profiles;
 use crate::progress::{OnProgress, Progress, Sum, check_threads};
-use crate::record::{Kept, Recorded, record};
+use crate::record::{Kept, Recorded, column, record};
 use crate::result;
 use crate::series::{self, Rows};
 use crate::spec::full_key;
@@ -116,7 +116,8 @@ pub fn run(
         reused: 0,
         head: None,
     };
-    let done = foreign.with_threads(options.threads, &cases, || run.all(&cases));
+    let called = cases.iter().any(Case::has_code);
+    let done = foreign.with_threads(options.threads, called, || run.all(&cases));
     match (foreign.checked(done), &options.out) {
         (Err(error), Some(out)) if error.is_cancelled() => Err(ExperimentError::Stopped {
             kept: run.store.kept(),
@@ -454,21 +455,6 @@ fn next_pass<'c>(open: &mut Vec<(&'c Case, String)>) -> Vec<(&'c Case, String)> 
         std::mem::take(open).into_iter().partition(|(case, _)| first.shares_pass(case));
     *open = rest;
     pass
-}
-
-/// What goes with each access of a recording; see [`Foresight::column`]. Errors: too many accesses.
-pub(crate) fn column(
-    foresight: Foresight,
-    recording: &Recording,
-    ratios: &[f32],
-    origin: &Path,
-) -> Result<Vec<u32>, ExperimentError> {
-    foresight.column(recording, ratios).ok_or_else(|| ExperimentError::Spec {
-        origin: origin.to_owned(),
-        message: "found more than 2^32 - 2 block accesses, expected fewer for a policy that \
-                  needs the future"
-            .to_owned(),
-    })
 }
 
 /// Exact LRU curves: one lane for all tenants together and one for each.

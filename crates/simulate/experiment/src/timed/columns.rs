@@ -5,7 +5,7 @@
 
 use super::{Job, Workload};
 use crate::ExperimentError;
-use crate::run::column;
+use crate::record::column;
 use crate::spec::StackSpec;
 use cachewright_system::Foresight;
 
