@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachewright import _native
-from cachewright.amplification import Amplification
 from cachewright.answers import (
     AmplificationAnswer,
     CurvesAnswer,
@@ -24,7 +23,7 @@ from cachewright.answers import (
 )
 from cachewright.load import load as load_answer
 from cachewright.policies import Finder, check_name
-from cachewright.result import Curves, Result
+from cachewright.result import Amplification, Curves, Result
 from cachewright.source import TraceLike, TraceOptions, opened
 from cachewright.spec import (
     PathLike,

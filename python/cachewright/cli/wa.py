@@ -13,11 +13,12 @@ from typing import Literal
 from cyclopts import Parameter
 
 from cachewright import amplification, api, words
-from cachewright.amplification import Amplification, Case
+from cachewright.amplification import Case
 from cachewright.answers import AmplificationAnswer, Classifier, EraseSpread
 from cachewright.cli import options, output
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
+from cachewright.result import Amplification
 from cachewright.spec import is_stack_path
 from cachewright.summary import best_index
 
