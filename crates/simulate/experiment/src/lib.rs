@@ -8,6 +8,7 @@ pub mod case;
 mod case_code;
 pub mod characterize;
 pub mod choices;
+pub mod commands;
 mod curves;
 pub mod error;
 mod folder;
@@ -37,19 +38,20 @@ pub mod wa;
 
 pub use characterize::{CharacterizeOptions, TraceChoice, VolumeRows, characterize};
 pub use choices::{Choice, choices};
+pub use commands::{COMMANDS, Command};
 pub use error::ExperimentError;
 pub use foreign::{ForeignLoader, ForeignPolicies};
 pub use info::{InfoOptions, info};
-pub use mrc::{MrcOptions, mrc};
+pub use mrc::{CurveOptions, MrcOptions, mrc};
 pub use oracle::{LabelOptions, Labels, labels};
-pub use planner::{PlanOptions, plan};
+pub use planner::{PlanOptions, SizeOptions, plan};
 pub use progress::{OnProgress, Progress};
 pub use run::{RunOptions, check, run};
 pub use segments::{SegmentOptions, Segments, TenantSegments, segments};
 pub use spec::Spec;
 pub use stream::BlockStream;
 pub use timed::{devices, setting};
-pub use wa::{TrainOptions, Trained, TrainerFactory, WaOptions, train, wa};
+pub use wa::{DriveOptions, TrainOptions, Trained, TrainerFactory, WaOptions, train, wa};
 
 /// The version written into results.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -31,6 +31,8 @@ use cachewright_system::closed::requests_by_tenant;
 use cachewright_system::profile::Wants;
 use cachewright_system::replay::{Shared, replay};
 use cachewright_system::{Cuts, LaneResult, Recording};
+use cachewright_types::declare;
+use cachewright_types::declare::Declared;
 use rayon::prelude::*;
 use search::{between, bracket};
 use serde_json::Value;
@@ -40,28 +42,30 @@ use std::path::{Path, PathBuf};
 /// The document in the result folder.
 const DOCUMENT: &str = "plan.json";
 
+declare! {
+    /// Options of `plan`: which partitioners, and how precisely.
+    pub struct SizeOptions {
+        /// partitioners to size the cache for; all that keep goals, and hull, equal and shared,
+        /// when left out
+        partitions: Option<Vec<String>> = None, "names";
+        /// share by which an answer may be too large
+        precision: f64 = 0.01, "ratio", 1e-9 ..= 1.0;
+    }
+}
+
 /// What to plan.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct PlanOptions {
-    /// Partitioners to size the cache for; without them those of [`choice::by_default`].
-    pub partitions: Option<Vec<String>>,
+    /// Which partitioners, and how precisely.
+    pub size: SizeOptions,
     /// Keys set over the stack file.
     pub set: Vec<(String, String)>,
-    /// The answer is at most so much too large, as a share of it.
-    pub precision: f64,
     /// Threads; 0 for one per processor.
     pub threads: usize,
     /// Folder for `plan.json`; nothing is written without one.
     pub out: Option<PathBuf>,
     /// Replace the plan of another stack in that folder.
     pub force: bool,
-}
-
-impl Default for PlanOptions {
-    fn default() -> Self {
-        let (partitions, set, out) = (None, Vec::new(), None);
-        PlanOptions { partitions, set, precision: 0.01, threads: 0, out, force: false }
-    }
 }
 
 /// Plans the cache of a stack file; the JSON is described in docs/planning.md. Errors: no tenant
@@ -73,10 +77,7 @@ pub fn plan(
     progress: OnProgress<'_>,
 ) -> Result<Value, ExperimentError> {
     let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
-    if !(options.precision > 0.0 && options.precision <= 1.0) {
-        let found = options.precision;
-        return Err(refuse(format!("`precision`: found {found}, expected a share above 0, to 1")));
-    }
+    options.size.check_ranges()?;
     let spec = crate::spec::parse(text, origin, &options.set)?;
     let first = expand(text, origin, &options.set, &[])?.swap_remove(0);
     let goals = first.goals(origin)?;
@@ -89,7 +90,7 @@ pub fn plan(
     }
     let wants = first.wants(origin)?;
     let mut notes = notes(&spec);
-    let partitions = match &options.partitions {
+    let partitions = match &options.size.partitions {
         Some(named) => named.clone(),
         None => choice::by_default(text, origin, &options.set, &mut notes)?,
     };
@@ -198,7 +199,7 @@ impl Planner<'_> {
             name: spec.name.clone(),
             spec: resolved(spec).map_err(refuse)?,
             block_bytes: spec.cache.block.0,
-            precision: self.options.precision,
+            precision: self.options.size.precision,
             tenants,
             smallest_blocks,
             best: best(&sized),
@@ -245,7 +246,7 @@ impl Planner<'_> {
 
     /// Whether the answer between two sizes is as precise as asked for.
     fn settled(&self, low: u32, high: u32) -> bool {
-        high - low <= 1 || f64::from(high - low) <= self.options.precision * f64::from(high)
+        high - low <= 1 || f64::from(high - low) <= self.options.size.precision * f64::from(high)
     }
 
     /// Replays the workload at several sizes at once.
