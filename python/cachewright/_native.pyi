@@ -43,6 +43,7 @@ __all__ = [
     "info",
     "mqsim_traces",
     "mrc",
+    "options",
     "oracle_labels",
     "parse_bytes",
     "parse_duration",

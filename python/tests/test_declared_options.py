@@ -46,7 +46,8 @@ def _flags(command: str) -> dict[str, reference.Option]:
 
 def _flag(command: str, key: str) -> reference.Option:
     flags, words = _flags(command), key.replace("_", "-")
-    return flags[words] if words in flags else flags[words.removesuffix("s")]
+    one = f"{words[:-3]}y" if words.endswith("ies") else words.removesuffix("s")
+    return flags[words] if words in flags else flags[one]
 
 
 def _text(default: object) -> str:

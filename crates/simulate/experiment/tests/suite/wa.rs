@@ -313,7 +313,7 @@ fn what_cannot_be_is_refused_in_words() {
     }
     let op = Setting::List(vec![Setting::Text("7".to_owned())]);
     let error = DriveOptions::from_pairs(&[("op".to_owned(), op)]).unwrap_err().to_string();
-    assert!(error.starts_with("`op`: found `7`") && error.ends_with("such as `7%`"), "{error}");
+    assert!(error.starts_with("`op`: found `\"7\"`") && error.ends_with("such as `7%`"), "{error}");
     let error = measured("1,R,0,4096,0\n", &small()).unwrap_err();
     assert!(error.contains("found no write"), "{error}");
 }
