@@ -6,10 +6,12 @@
 //! a slot holds one block.
 
 mod backings;
+mod commands;
 mod delays;
 mod devices;
 pub mod free_slots;
 pub mod ids;
+mod move_queue;
 pub mod mover;
 mod open_requests;
 mod places;
@@ -31,12 +33,13 @@ use cachewright_cache::{Move, Plan};
 use cachewright_device::{AnyDevice, Command, DeviceUse};
 use cachewright_layout::Map;
 use cachewright_types::{Bytes, Op, Request, TenantId};
+use commands::{CommandParts, Purpose};
 use delays::Delays;
 use devices::Devices;
 use ids::{DeviceId, StepId};
 use mover::{Migrated, Mover};
 use open_requests::OpenRequests;
-use plan_to_steps::{PlanParts, PlanToSteps, Purpose};
+use plan_to_steps::{PlanParts, PlanToSteps};
 use resident_table::{ResidentRef, ResidentTable};
 use slots::{RegionBlocks, Slots};
 use std::collections::VecDeque;
@@ -179,14 +182,14 @@ impl Machine {
     }
 
     fn translate(&mut self, purpose: Purpose, plan: &Plan) {
-        let parts = PlanParts {
+        let commands = CommandParts {
             steps: &mut self.steps,
             residents: &mut self.residents,
             requests: &mut self.requests,
-            mover: &mut self.mover,
             backings: &mut self.backings,
-            write_backs: &mut self.write_backs,
         };
+        let (mover, write_backs) = (&mut self.mover, &mut self.write_backs);
+        let parts = PlanParts { commands, mover, write_backs };
         self.plan_to_steps.translate(parts, purpose, plan);
     }
 
@@ -234,7 +237,7 @@ impl Machine {
     /// The tenants' quotas have changed.
     pub fn set_quotas(&mut self, quotas: &[u32]) {
         let granted = self.residents.places_mut().set_quotas(quotas);
-        self.mover.slots_granted(&mut self.steps, &mut self.residents, granted);
+        self.mover.slots_granted(&mut self.steps, &self.residents, granted);
         self.run();
     }
 
@@ -243,8 +246,8 @@ impl Machine {
     /// layout nothing changes. Quotas are set as ever, by [`Machine::set_quotas`].
     pub fn apply_layout(&mut self, map: &Map) {
         let granted = self.residents.places_mut().apply_layout(map);
-        self.mover.slots_granted(&mut self.steps, &mut self.residents, granted);
-        self.mover.note_all_misplaced(&mut self.residents);
+        self.mover.slots_granted(&mut self.steps, &self.residents, granted);
+        self.mover.note_all_misplaced(&self.residents);
         self.run();
     }
 
@@ -357,7 +360,7 @@ impl Machine {
         for resident in step.pins {
             self.mover.end_step(&mut self.steps, &self.residents, resident, finished.serial);
             let granted = self.residents.unpin(resident);
-            self.mover.slots_granted(&mut self.steps, &mut self.residents, granted);
+            self.mover.slots_granted(&mut self.steps, &self.residents, granted);
         }
         if let Action::Device { device, op: Op::Write, offset, length } = step.action {
             self.backings.end_write(&self.steps, device, offset, length);

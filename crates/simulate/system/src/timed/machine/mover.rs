@@ -1,9 +1,9 @@
 //! Blocks that change places on the cache device, beside requests.
 //!
 //! For: two blocks that a policy swaps between its regions, and misplaced blocks (their region was
-//! full, or its channels were given to other tenants). Must never know: why a policy wants it.
-//! Units: blocks, bytes. At most `swap_depth` changes are under way at once; others wait in order.
-//! The rules of one:
+//! full, or its channels were given to other tenants). Must never know: why a policy wants it,
+//! which blocks come first. Units: blocks, bytes. At most `swap_depth` changes are under way at
+//! once. The rules of one:
 //!
 //! - its blocks are read from the cache device when they are there and no write to them is under
 //!   way; from then on reads of them are served from memory;
@@ -16,16 +16,13 @@
 //! itself: to a free slot of its region, or against a block that wants the opposite.
 
 use super::ids::{ChangeId, DeviceId, ResidentId};
+use super::move_queue::MoveQueue;
 use super::places::Place;
-use super::resident_table::{ResidentRef, ResidentTable};
+use super::resident_table::ResidentTable;
 use super::step::{Action, Step, Steps};
 use super::step_graph::StepRef;
 use cachewright_policy::Room;
 use cachewright_types::{Op, TenantId};
-use std::collections::VecDeque;
-
-/// Swaps that wait at most; the blocks of further ones move by themselves.
-const MAX_WAITING: usize = 1 << 16;
 
 /// What changed places on behalf of one tenant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,16 +52,12 @@ pub struct Mover {
     /// Changes at once.
     depth: u32,
     block_shift: u32,
-    /// Swaps asked for.
-    swaps: VecDeque<[ResidentRef; 2]>,
-    /// Misplaced blocks of each tenant, by the region they want.
-    misplaced: Vec<[VecDeque<ResidentRef>; 3]>,
-    /// In both.
-    waiting: usize,
+    /// Blocks that wait for a change.
+    queue: MoveQueue,
     changes: Vec<Option<Change>>,
     under_way: u32,
-    /// Something has changed since the last look whether a change may begin.
-    due: bool,
+    /// A change has ended since the last look whether another may begin.
+    ended: bool,
     migrated: Vec<Migrated>,
 }
 
@@ -74,19 +67,17 @@ impl Mover {
         Mover {
             depth,
             block_shift,
-            swaps: VecDeque::new(),
-            misplaced: Vec::new(),
-            waiting: 0,
+            queue: MoveQueue::default(),
             changes: Vec::new(),
             under_way: 0,
-            due: false,
+            ended: false,
             migrated: Vec::new(),
         }
     }
 
     /// Changes under way and swaps that wait.
     pub fn open(&self) -> usize {
-        self.under_way as usize + self.swaps.len()
+        self.under_way as usize + self.queue.swaps()
     }
 
     /// What changed places, by tenant.
@@ -96,30 +87,19 @@ impl Mover {
 
     /// Two blocks are to change places: their residents, and the regions they want from now on.
     pub fn swap(&mut self, residents: &mut ResidentTable, pair: [(Option<ResidentId>, Room); 2]) {
-        for (id, wanted) in pair {
-            if let Some(id) = id {
-                residents.places_mut().set_wanted(id, wanted);
-            }
-        }
-        match pair.map(|(id, _)| id) {
-            [Some(one), Some(other)] if self.swaps.len() < MAX_WAITING => {
-                self.swaps.push_back([one, other].map(|id| residents.reference(id)));
-                self.waiting += 1;
-                self.due = true;
-            }
-            ids => {
-                for id in ids.into_iter().flatten() {
-                    self.note_misplaced(residents, id);
-                }
-            }
-        }
+        self.queue.swap(residents, pair);
+    }
+
+    /// Notes a block if it is misplaced, to be moved when it may.
+    pub fn note_misplaced(&mut self, residents: &ResidentTable, id: ResidentId) {
+        self.queue.note_misplaced(residents, id);
     }
 
     /// Residents that waited have slots now.
     pub fn slots_granted(
         &mut self,
         steps: &mut Steps,
-        residents: &mut ResidentTable,
+        residents: &ResidentTable,
         granted: Vec<ResidentId>,
     ) {
         for id in granted {
@@ -131,122 +111,26 @@ impl Mover {
         }
     }
 
-    /// Notes a block if it is misplaced, to be moved when it may.
-    pub fn note_misplaced(&mut self, residents: &mut ResidentTable, id: ResidentId) {
-        if !residents.places().is_misplaced(id) || residents.places_mut().note(id) {
-            return;
-        }
-        let (tenant, wanted) = {
-            let place = residents.places().get(id);
-            (place.tenant().index(), place.wanted())
-        };
-        if self.misplaced.len() <= tenant {
-            self.misplaced.resize(tenant + 1, Default::default());
-        }
-        self.misplaced[tenant][wanted as usize].push_back(residents.reference(id));
-        self.waiting += 1;
-        self.due = true;
-    }
-
     /// Notes all misplaced blocks.
-    pub fn note_all_misplaced(&mut self, residents: &mut ResidentTable) {
+    pub fn note_all_misplaced(&mut self, residents: &ResidentTable) {
         residents.ids().for_each(|id| self.note_misplaced(residents, id));
     }
 
     /// Begins the changes that may begin; returns whether any did.
     pub fn begin_changes(&mut self, steps: &mut Steps, residents: &mut ResidentTable) -> bool {
         let freed = residents.places_mut().take_freed();
-        let due = std::mem::take(&mut self.due) || freed;
-        if !due || self.waiting == 0 {
+        let ended = std::mem::take(&mut self.ended);
+        let due = self.queue.take_changed() || ended || freed;
+        if !due || self.queue.is_empty() {
             return false;
         }
         let mut any = false;
         while self.under_way < self.depth {
-            let Some(blocks) = self.next_change(residents) else { return any };
+            let Some(blocks) = self.queue.next(residents) else { return any };
             self.begin_change(steps, residents, blocks);
             any = true;
         }
         any
-    }
-
-    /// The blocks of the next change.
-    fn next_change(&mut self, residents: &mut ResidentTable) -> Option<Vec<ResidentId>> {
-        while let Some(pair) = self.swaps.front().copied() {
-            let there = pair.map(|resident| residents.stays(resident));
-            let [one, other] = pair.map(ResidentRef::id);
-            let moves = |id| residents.places().get(id).change().is_some();
-            if there == [true, true] && (moves(one) || moves(other)) {
-                break;
-            }
-            self.swaps.pop_front();
-            self.waiting -= 1;
-            if there == [true, true] && residents.places().may_swap(one, other) {
-                return Some(vec![one, other]);
-            }
-            for (id, there) in [one, other].into_iter().zip(there) {
-                if there {
-                    self.note_misplaced(residents, id);
-                }
-            }
-        }
-        (0..self.misplaced.len()).find_map(|tenant| self.next_of_tenant(residents, tenant))
-    }
-
-    /// The blocks of the next change of a tenant's misplaced blocks.
-    fn next_of_tenant(
-        &mut self,
-        residents: &mut ResidentTable,
-        tenant: usize,
-    ) -> Option<Vec<ResidentId>> {
-        let regions = [Room::Own, Room::Common, Room::Any];
-        let heads = regions.map(|wanted| self.next_misplaced(residents, tenant, wanted));
-        if let [Some(one), Some(other), _] = heads
-            && one != other
-            && residents.places().may_swap(one, other)
-        {
-            self.unnote(residents, tenant, Room::Own);
-            self.unnote(residents, tenant, Room::Common);
-            return Some(vec![one, other]);
-        }
-        for (head, wanted) in heads.into_iter().zip(regions) {
-            if let Some(id) = head.filter(|id| residents.places_mut().begin_move(*id)) {
-                self.unnote(residents, tenant, wanted);
-                return Some(vec![id]);
-            }
-        }
-        None
-    }
-
-    /// The first block of a tenant that wants a region and is not there; blocks that are there, or
-    /// on their way, are no longer noted.
-    fn next_misplaced(
-        &mut self,
-        residents: &mut ResidentTable,
-        tenant: usize,
-        wanted: Room,
-    ) -> Option<ResidentId> {
-        while let Some(resident) = self.misplaced[tenant][wanted as usize].front().copied() {
-            let id = resident.id();
-            let there = residents.stays(resident);
-            let wants = residents.places().get(id).wanted() == wanted;
-            if there && wants && residents.places().is_misplaced(id) {
-                return Some(id);
-            }
-            self.unnote(residents, tenant, wanted);
-            if there {
-                self.note_misplaced(residents, id);
-            }
-        }
-        None
-    }
-
-    fn unnote(&mut self, residents: &mut ResidentTable, tenant: usize, wanted: Room) {
-        let first = self.misplaced[tenant][wanted as usize].pop_front();
-        let Some(resident) = first else { return };
-        self.waiting -= 1;
-        if residents.is_current(resident) {
-            residents.places_mut().unnote(resident.id());
-        }
     }
 
     /// Begins a change of one block, whose new slot is taken, or of two.
@@ -336,11 +220,7 @@ impl Mover {
     /// Nothing reads from the old places any more: the slots change hands.
     pub fn exchange(&mut self, residents: &mut ResidentTable, change: ChangeId) {
         let Some(Some(change)) = self.changes.get(change.index()) else { return };
-        let places = residents.places_mut();
-        match change.blocks.as_slice() {
-            [one, other] => places.exchange(*one, *other),
-            alone => alone.iter().for_each(|id| places.finish_move(*id)),
-        }
+        residents.places_mut().finish_move(&change.blocks);
     }
 
     /// The blocks are in their new places.
@@ -352,7 +232,7 @@ impl Mover {
     ) {
         let Some(change) = self.changes[change.index()].take() else { return };
         self.under_way -= 1;
-        self.due = true;
+        self.ended = true;
         self.count(residents, &change.blocks);
         for id in change.blocks {
             let granted = residents.places_mut().end_change(id);
@@ -378,15 +258,10 @@ impl Mover {
     /// Checks that blocks that wait, and changes under way, are counted. Errors: the rule broken,
     /// in words.
     pub fn audit(&self) -> Result<(), String> {
-        let misplaced: usize = self.misplaced.iter().flatten().map(VecDeque::len).sum();
-        let changes = self.changes.iter().flatten().count();
-        if misplaced + self.swaps.len() != self.waiting || changes != self.under_way as usize {
-            let (waiting, under_way) = (self.waiting, self.under_way);
-            return Err(format!(
-                "{misplaced} misplaced blocks and {} swaps of {waiting}, {changes} changes of \
-                 {under_way}",
-                self.swaps.len()
-            ));
+        self.queue.audit()?;
+        let (changes, known) = (self.changes.iter().flatten().count(), self.under_way);
+        if changes != known as usize {
+            return Err(format!("{changes} changes of places are under way, {known} are known"));
         }
         Ok(())
     }

@@ -23,8 +23,6 @@ pub struct Place {
     wanted: Room,
     /// The change of places it takes part in, if any.
     change: ChangeId,
-    /// It waits for a change of places.
-    noted: bool,
     /// The cache has evicted it.
     leaving: bool,
 }
@@ -90,8 +88,8 @@ impl Places {
     pub fn admit(&mut self, id: ResidentId, tenant: TenantId, wanted: Room) {
         let grant = self.slots.take(tenant.index(), wanted);
         let slot = grant.map_or(SlotId::NONE, |grant| grant.slot);
-        let (old, change, noted, leaving) = (None, ChangeId::NONE, false, false);
-        let place = Place { slot, grant, old, tenant, wanted, change, noted, leaving };
+        let (old, change, leaving) = (None, ChangeId::NONE, false);
+        let place = Place { slot, grant, old, tenant, wanted, change, leaving };
         match self.all.get_mut(id.index()) {
             Some(known) => *known = place,
             None => self.all.push(place),
@@ -174,16 +172,6 @@ impl Places {
         place.grant.is_some_and(|grant| rests && outside(grant))
     }
 
-    /// Notes that a resident waits for a change of places; returns whether it did before.
-    pub fn note(&mut self, id: ResidentId) -> bool {
-        std::mem::replace(&mut self.all[id.index()].noted, true)
-    }
-
-    /// A resident no longer waits for a change of places.
-    pub fn unnote(&mut self, id: ResidentId) {
-        self.all[id.index()].noted = false;
-    }
-
     /// Whether two resting blocks should change places: each then lies in the region it wants and
     /// one did not, or neither wants any.
     pub fn may_swap(&self, one: ResidentId, other: ResidentId) -> bool {
@@ -223,14 +211,18 @@ impl Places {
         place.change = change;
     }
 
-    /// The block that moves lies where it moves to.
-    pub fn finish_move(&mut self, id: ResidentId) {
-        let destination = self.get(id).destination();
-        self.all[id.index()].slot = destination.unwrap_or(SlotId::NONE);
+    /// The slots of a change change hands: those of two blocks, or of one that moves to a free one.
+    pub fn finish_move(&mut self, blocks: &[ResidentId]) {
+        match blocks {
+            [one, other] => self.exchange(*one, *other),
+            alone => alone.iter().for_each(|id| {
+                let destination = self.get(*id).destination();
+                self.all[id.index()].slot = destination.unwrap_or(SlotId::NONE);
+            }),
+        }
     }
 
-    /// Two blocks change slots.
-    pub fn exchange(&mut self, one: ResidentId, other: ResidentId) {
+    fn exchange(&mut self, one: ResidentId, other: ResidentId) {
         let held = [one, other].map(|id| {
             let place = self.get(id);
             place.grant.map(|grant| (grant, place.leaving))

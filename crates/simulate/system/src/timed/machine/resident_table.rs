@@ -112,7 +112,7 @@ impl ResidentTable {
     }
 
     /// Whether a number still stands for the same resident, evicted or not.
-    pub fn is_current(&self, resident: ResidentRef) -> bool {
+    fn is_current(&self, resident: ResidentRef) -> bool {
         self.all[resident.id.index()].generation == resident.generation
     }
 

@@ -70,7 +70,7 @@ impl World {
                 for id in finished.action.pins {
                     self.mover.end_step(&mut self.steps, &self.residents, id, finished.serial);
                     let granted = self.residents.unpin(id);
-                    self.mover.slots_granted(&mut self.steps, &mut self.residents, granted);
+                    self.mover.slots_granted(&mut self.steps, &self.residents, granted);
                 }
             }
             assert_eq!((self.mover.audit(), self.steps.audit()), (Ok(()), Ok(())));
@@ -126,12 +126,12 @@ fn a_misplaced_block_moves_to_the_first_free_slot_of_its_region() {
     let mut world = World::new(4);
     let ids = world.admit(&[Room::Own, Room::Own, Room::Own]);
     assert_eq!(world.slots(&ids), [Some(0), Some(1), Some(2)]);
-    world.mover.note_all_misplaced(&mut world.residents);
+    world.mover.note_all_misplaced(&world.residents);
     world.run();
     assert!(world.log.is_empty(), "no slot is free");
     world.residents.evict(&block(1, Room::Any));
     let granted = world.residents.settle(ids[1]);
-    world.mover.slots_granted(&mut world.steps, &mut world.residents, granted);
+    world.mover.slots_granted(&mut world.steps, &world.residents, granted);
     world.run();
     assert_eq!(world.log, [(Op::Read, 2), (Op::Write, 1)]);
     assert_eq!(world.slots(&ids), [Some(0), None, Some(1)]);

@@ -48,7 +48,7 @@ fn a_misplaced_block_holds_both_slots_until_it_has_moved() {
     let place = *places.get(third);
     assert_eq!((place.slot(), place.destination()), (Some(SlotId(2)), Some(SlotId(0))));
     assert_eq!(places.audit(), Ok(()));
-    places.finish_move(third);
+    places.finish_move(&[third]);
     assert_eq!(places.get(third).slot(), Some(SlotId(0)));
     assert!(places.end_change(third).is_empty());
     assert_eq!(places.audit(), Ok(()));
@@ -67,7 +67,7 @@ fn an_exchange_is_due_where_both_then_lie_in_the_region_they_want() {
     assert!(!places.set_wanted(b, Room::Own), "the same region as before");
     assert!(places.may_swap(a, b));
     places.leave(a);
-    places.exchange(a, b);
+    places.finish_move(&[a, b]);
     let slots = [a, b].map(|id| places.get(id).slot());
     assert_eq!(slots, [Some(SlotId(2)), Some(SlotId(0))]);
     assert_eq!(places.region_blocks(0).unwrap().shared_blocks, 0, "the block there leaves");
@@ -103,7 +103,7 @@ fn every_slot_has_one_holder() {
                         places.set_wanted(id, wanted);
                         if places.is_misplaced(id) && places.begin_move(id) {
                             places.begin_change(id, ChangeId(0));
-                            places.finish_move(id);
+                            places.finish_move(&[id]);
                             places.end_change(id);
                         }
                     }

@@ -1,11 +1,17 @@
 //! Plans by hand: which commands they become, in which order they may begin.
 //!
-//! For: the rules of [`super`]. Must never know: time, devices.
+//! For: the rules of plans and of their commands. Must never know: time, devices.
 
+use super::super::super::settings::Decision;
+use super::super::backings::Backings;
+use super::super::open_requests::OpenRequests;
+use super::super::resident_table::ResidentTable;
 use super::super::slots::Slots;
+use super::super::step::{Action, Steps};
 use super::*;
 use cachewright_policy::Room;
-use cachewright_types::BlockId;
+use cachewright_types::{BlockId, TenantId};
+use std::ops::Range;
 
 const SHIFT: u32 = 12;
 const TENANT: TenantId = TenantId(0);
@@ -34,7 +40,7 @@ fn block(id: u32) -> Cached {
     Cached { pool: 0, id: BlockId(id), tenant: TENANT, number: u64::from(id), room: Room::Any }
 }
 
-fn fetches(ids: std::ops::Range<u32>) -> Vec<Move> {
+fn fetches(ids: Range<u32>) -> Vec<Move> {
     let each = |id| [Move::Fetch(block(id)), Move::Fill(block(id)), Move::Serve(block(id))];
     ids.flat_map(each).collect()
 }
@@ -55,14 +61,14 @@ impl World {
     /// A request of bytes, and the moves that answer it.
     fn request(&mut self, op: Op, bytes: Range<u64>, moves: Vec<Move>) {
         let request = Some(self.requests.open(0, TENANT, 0));
-        let parts = PlanParts {
+        let commands = CommandParts {
             steps: &mut self.steps,
             residents: &mut self.residents,
             requests: &mut self.requests,
-            mover: &mut self.mover,
             backings: &mut self.backings,
-            write_backs: &mut self.write_backs,
         };
+        let (mover, write_backs) = (&mut self.mover, &mut self.write_backs);
+        let parts = PlanParts { commands, mover, write_backs };
         let purpose = Purpose { request, tenant: TENANT, op, bytes };
         self.rules.translate(parts, purpose, &Plan { moves, all_hit: false });
     }
@@ -91,7 +97,7 @@ impl World {
             });
             for id in step.pins {
                 let granted = self.residents.unpin(id);
-                self.mover.slots_granted(&mut self.steps, &mut self.residents, granted);
+                self.mover.slots_granted(&mut self.steps, &self.residents, granted);
             }
         }
         assert_eq!(self.steps.audit(), Ok(()));
