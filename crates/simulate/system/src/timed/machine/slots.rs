@@ -312,7 +312,7 @@ impl Slots {
         self.serve()
     }
 
-    /// Changes what is counted of a slot's holder; returns the evictions pending in the slot's pool.
+    /// Changes what is counted of a slot's holder; returns the evictions pending in its pool.
     fn note(&mut self, grant: Grant, change: impl Fn(&mut Held)) -> Option<&mut u32> {
         let channel = self.free.channel_of(grant.slot);
         let pool = self.free.pool_of(channel);
