@@ -9,7 +9,7 @@
 
 use crate::foresight::Foresight;
 use crate::recording::{LAST, Recording, TRIM, TenantTotals, WRITE};
-use crate::timed::emit::numbers;
+use crate::timed::block_numbers::block_numbers;
 use crate::timed::meter::Names;
 use crate::timed::read_ahead::Streams;
 use crate::timed::{MachineSettings, Requests};
@@ -199,7 +199,7 @@ fn head_on(
             break;
         }
         let request = machine.requests.get(at);
-        let touched = numbers(request.offset.0, request.length.0, shift);
+        let touched = block_numbers(request.offset.0, request.length.0, shift);
         if requests && matches!(request.op, Op::Read | Op::Write) {
             asked.push((head.ids.len(), Asked::from(&request)));
         }

@@ -14,7 +14,7 @@ use cachewright_device::{Device, Exposed};
 use cachewright_layout::{Channels, Layout, Map, TenantView, Wish, boxed, entry};
 use cachewright_partition::Requirement;
 use cachewright_system::Control;
-use cachewright_system::timed::{Slots, Tenancy, free::blocks_of};
+use cachewright_system::timed::{Slots, Tenancy, blocks_of};
 use cachewright_types::{Bytes, Seed};
 use std::ops::Range;
 

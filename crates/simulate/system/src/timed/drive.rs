@@ -4,9 +4,10 @@
 //! nanoseconds. At one time devices come before intervals, intervals before windows, windows before
 //! requests: so an open loop decides exactly as the replay without devices does.
 
+use super::block_numbers::block_numbers;
 use super::borders::{Border, Borders};
 use super::decide::Decider;
-use super::machine::{Answer, Machine};
+use super::machine::{Answer, DirtyBlock, Machine};
 use super::meter::Meter;
 use super::read_ahead::Streams;
 use super::requests::Requests;
@@ -62,8 +63,8 @@ struct Drive<'a> {
     meter: Option<Meter>,
     /// What each tenant reads ahead; empty where nothing is.
     streams: Vec<Streams>,
-    /// Dirty blocks that stay, the oldest first: residence, its generation, tenant, number.
-    dirty: VecDeque<(u32, u32, TenantId, u64)>,
+    /// Dirty blocks that stay, the oldest first.
+    dirty: VecDeque<DirtyBlock>,
     /// The watermark is at work.
     draining: bool,
     times: Times,
@@ -87,12 +88,11 @@ pub fn run(
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Times, RecordError> {
     let tenants = replay.recording.totals.len();
-    let settings = &machine.settings;
-    let streams = Streams::of(settings, machine.block_shift);
+    let streams = Streams::of(machine.settings(), machine.block_shift());
     let signals = wanted.meter(tenants, replay.interval_ns);
-    let meter = signals.map(|one| Meter::new(one, machine.block_shift, streams.is_some()));
+    let meter = signals.map(|one| Meter::new(one, machine.block_shift(), streams.is_some()));
     let source = Source::new(replay, tenants);
-    machine.allow(&decider.quotas());
+    machine.set_quotas(&decider.quotas());
     let follows = decider.tenancy().is_some();
     if let Some(tenancy) = decider.tenancy().filter(|_| replay.pace == Loop::Open) {
         tenancy.will_send(&replay.requests.by_tenant(tenants));
@@ -183,15 +183,15 @@ impl Drive<'_> {
         self.decider.resettle(now_ns, &mut self.plan);
         self.machine.background(TenantId(0), &self.plan);
         if let Some(tenancy) = self.decider.tenancy() {
-            self.machine.relay(tenancy.map());
+            self.machine.apply_layout(tenancy.map());
         }
-        self.machine.allow(&self.decider.quotas());
+        self.machine.set_quotas(&self.decider.quotas());
     }
 
     /// Sends a request.
     fn send(&mut self, at: usize, now_ns: u64) {
         let request = self.replay.requests.get(at);
-        let (recording, shift) = (self.replay.recording, self.machine.block_shift);
+        let (recording, shift) = (self.replay.recording, self.machine.block_shift());
         let positions = self.replay.requests.accesses(at, recording, shift);
         if let Some(meter) = &mut self.meter {
             meter.request((recording, self.replay.requests), at, now_ns);
@@ -224,8 +224,8 @@ impl Drive<'_> {
 
     /// Counts the blocks of the request just sent that were hit while they were being read.
     fn count_in_flight(&mut self, tenant: TenantId, now_ns: u64) {
-        let blocks = self.machine.in_flight;
-        if blocks > 0 && self.machine.settings.in_flight == InFlight::Miss {
+        let blocks = self.machine.in_flight_blocks();
+        if blocks > 0 && self.machine.settings().in_flight == InFlight::Miss {
             self.decider.recount(tenant, blocks, self.plan.all_hit);
         }
         if now_ns >= self.replay.warmup_ns {
@@ -236,9 +236,8 @@ impl Drive<'_> {
     fn read_ahead(&mut self, request: &Request) {
         let tenant = request.tenant;
         let Some(streams) = self.streams.get_mut(tenant.index()) else { return };
-        let blocks =
-            super::emit::numbers(request.offset.0, request.length.0, self.machine.block_shift);
-        let end = self.replay.extents[tenant.index()].end >> self.machine.block_shift;
+        let blocks = block_numbers(request.offset.0, request.length.0, self.machine.block_shift());
+        let end = self.replay.extents[tenant.index()].end >> self.machine.block_shift();
         let ahead = streams.read(blocks.start, blocks.end);
         let ahead = ahead.start..ahead.end.min(end);
         if let Some(meter) = &mut self.meter {
@@ -256,32 +255,30 @@ impl Drive<'_> {
 
     /// Notes the blocks a write has made dirty, for cleaning.
     fn note_dirty(&mut self) {
-        if self.machine.settings.write_back != WriteBack::OnEviction {
+        if self.machine.settings().write_back != WriteBack::OnEviction {
             self.machine.served(&self.plan, &mut self.dirty);
         }
     }
 
     /// Writes dirty blocks back that stay, as many at once as may be.
     fn clean(&mut self) {
-        let settings = &self.machine.settings;
+        let settings = self.machine.settings();
         let capacity = f64::from(self.replay.capacity_blocks);
         let (low, high) = (capacity * settings.dirty_low, capacity * settings.dirty_high);
         let (depth, kind) = (settings.clean_depth, settings.write_back);
         if kind == WriteBack::OnEviction {
             return;
         }
-        while self.machine.cleaning < depth && !self.dirty.is_empty() {
+        while self.machine.cleaning() < depth && !self.dirty.is_empty() {
             let dirty = self.decider.dirty_blocks() as f64;
             self.draining = dirty > if self.draining { low } else { high };
             if kind == WriteBack::Watermark && !self.draining {
                 return;
             }
-            let Some((residence, generation, tenant, number)) = self.dirty.pop_front() else {
-                return;
-            };
-            if self.machine.stays(residence, generation) && self.decider.clean(tenant, number) {
+            let Some(block) = self.dirty.pop_front() else { return };
+            if self.machine.stays(&block) && self.decider.clean(block.tenant, block.number) {
                 self.times.cleaned_blocks += 1;
-                self.machine.clean(residence, tenant, number);
+                self.machine.clean(&block);
             }
         }
     }
@@ -289,7 +286,7 @@ impl Drive<'_> {
     fn answer(&mut self, answer: &Answer, source: &mut Source) {
         let request = self.replay.requests.get(answer.tag as usize);
         if let Some(meter) = &mut self.meter {
-            meter.answered(request.op, answer, answer.path.behind_cache_ns());
+            meter.answered(request.op, answer, answer.latency.behind_cache_ns());
         }
         self.times.answered(&request, answer);
         if let Some(tenancy) = self.followed() {
@@ -322,7 +319,7 @@ impl Drive<'_> {
                 let signals = self.meter.as_mut().map(Meter::end_interval);
                 self.decider.end_interval(&signals.unwrap_or_default(), &mut self.plan);
                 self.machine.background(TenantId(0), &self.plan);
-                self.machine.allow(&self.decider.quotas());
+                self.machine.set_quotas(&self.decider.quotas());
             }
             Border::Window { number, time_ns } => {
                 self.decider.end_window(number, time_ns);
@@ -333,7 +330,7 @@ impl Drive<'_> {
 
     /// Notes where blocks lie.
     fn note_rooms(&mut self, time_ns: u64) {
-        let rooms = self.machine.rooms();
+        let rooms = self.machine.region_blocks();
         self.times.rooms.extend(rooms.map(|rooms| (time_ns, rooms)));
     }
 

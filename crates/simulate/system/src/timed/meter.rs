@@ -5,7 +5,7 @@
 //! alone, not on what is cached; so a cache of any size sees the same further uses, and a block
 //! that was read ahead shortly before it is asked for hits in every cache that holds it so long.
 
-use super::emit::numbers;
+use super::block_numbers::block_numbers;
 use super::machine::Answer;
 use super::requests::Requests;
 use crate::recording::{Recording, TRIM, parts};
@@ -96,7 +96,7 @@ impl Meter {
             Op::Read | Op::Write => {
                 let (offset, length) = (request.offset.0, request.length.0);
                 let parts = parts(offset, length, self.block_shift);
-                for (number, bytes) in numbers(offset, length, self.block_shift).zip(parts) {
+                for (number, bytes) in block_numbers(offset, length, self.block_shift).zip(parts) {
                     let (block, write) = (names.name(tenant, number), request.op == Op::Write);
                     self.signals.access(BlockUse { tenant, block, write, bytes });
                 }

@@ -6,10 +6,10 @@
 
 use super::channels::GroupUse;
 use super::drive::Replay;
+use super::latency_breakdown::LatencySums;
 use super::machine::Answer;
-use super::migrate::Migrated;
-use super::path::Breakdown;
-use super::slots::InRooms;
+use super::machine::mover::Migrated;
+use super::machine::slots::RegionBlocks;
 use super::sums::StepSums;
 use super::tenancy::Event;
 use crate::lane::LaneResult;
@@ -36,7 +36,7 @@ pub struct Experience {
     /// Bytes read and written.
     pub bytes: u64,
     /// Where the time of all responses went.
-    pub breakdown: Breakdown,
+    pub breakdown: LatencySums,
     /// Requests inside over time.
     pub population: Population,
     /// When the first request arrived.
@@ -80,7 +80,7 @@ pub struct Times {
     pub migrated: Vec<Migrated>,
     /// Where each tenant's blocks lay, at the end of each window and of the replay: when, and per
     /// tenant; nothing where channels are not laid out.
-    pub rooms: Vec<(u64, Vec<InRooms>)>,
+    pub rooms: Vec<(u64, Vec<RegionBlocks>)>,
     /// What the cache counted.
     pub cache: LaneResult,
     /// What a drive that is the whole machine did.
@@ -163,7 +163,7 @@ impl Times {
     pub(super) fn of_drive(replay: &Replay<'_>) -> Times {
         let mut times = Times::new(replay);
         let breakdowns = times.tenants.iter_mut().map(|tenant| &mut tenant.breakdown);
-        breakdowns.for_each(|breakdown| *breakdown = Breakdown::of_one_device());
+        breakdowns.for_each(|breakdown| *breakdown = LatencySums::of_one_device());
         times
     }
 
@@ -205,7 +205,7 @@ impl Times {
         }
         let responses = if request.op == Op::Read { &mut tenant.reads } else { &mut tenant.writes };
         responses.record(response_ns);
-        tenant.breakdown.add(&answer.path);
+        tenant.breakdown.add(&answer.latency);
         tenant.last_ns = answer.finish_ns;
         tenant.population.leave(answer.finish_ns);
         self.population.leave(answer.finish_ns);

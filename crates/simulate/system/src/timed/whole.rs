@@ -9,9 +9,9 @@
 use super::borders::{Border, Borders};
 use super::channels::GroupUses;
 use super::drive::{PROGRESS_EVERY, Replay};
+use super::latency_breakdown::{LatencyBreakdown, Role};
 use super::machine::Answer;
 use super::meter::Meter;
-use super::path::{Path, Role};
 use super::source::{Loop, Source, request_of};
 use super::times::{DriveWork, Times};
 use crate::control::Control;
@@ -161,18 +161,18 @@ impl Whole<'_> {
 
     fn answer(&mut self, completion: &Completion, source: &mut Source) {
         let request = self.replay.requests.get(request_of(completion.tag));
-        let mut path = Path::default();
-        path.spend(Role::Cache, &completion.spent);
+        let mut latency = LatencyBreakdown::default();
+        latency.spend(Role::Cache, &completion.spent);
         let answer = Answer {
             tag: completion.tag,
             tenant: request.tenant,
             arrival_ns: completion.submitted.0,
             finish_ns: completion.finished.0,
-            path,
+            latency,
         };
         self.used.completed(Nanos(answer.finish_ns));
         if let Some(meter) = &mut self.meter {
-            meter.answered(request.op, &answer, path.in_flash_ns());
+            meter.answered(request.op, &answer, latency.in_flash_ns());
         }
         self.times.answered(&request, &answer);
         source.answered(&self.replay.pace, self.replay.requests, &answer);

@@ -17,7 +17,7 @@ use cachewright_system::control::Tenant;
 use cachewright_system::timed::tenancy::Change;
 use cachewright_system::timed::{
     CacheDecider, Decider, Layout, Loop, Machine, MachineSettings, Parts, Replay, Slots, Tenancy,
-    Times, free::blocks_of, run,
+    Times, blocks_of, run,
 };
 use cachewright_system::{Control, LaneResult, Signals, Wanted};
 use cachewright_types::{Bytes, Nanos, Op, Request, Seed, TenantId, Value};

@@ -139,7 +139,7 @@ fn laid_out(swap_depth: u32) -> Bench {
     let slots = Slots::laid_out(&laid, &channels(&[2, 2, 2]), SHIFT, 1);
     let settings = MachineSettings { swap_depth, ..MachineSettings::default() };
     let mut bench = Bench::new(slots, settings, 2, LATENCIES_NS, 0);
-    bench.machine.allow(&[1, 1]);
+    bench.machine.set_quotas(&[1, 1]);
     bench
 }
 
@@ -151,7 +151,7 @@ fn a_block_goes_to_the_room_it_is_wanted_in() {
     bench.ask(Bench::named(0, Room::Common), Op::Write, Vec::new(), false);
     bench.until(1_000_000);
     assert_eq!(bench.world.lock().unwrap().slot(0), Some(4));
-    assert_eq!(bench.machine.rooms().unwrap()[0].common_blocks, 1);
+    assert_eq!(bench.machine.region_blocks().unwrap()[0].shared_blocks, 1);
     bench.log();
     bench.ask(Bench::named(0, Room::Own), Op::Read, Vec::new(), false);
     bench.finish(1);
@@ -159,7 +159,7 @@ fn a_block_goes_to_the_room_it_is_wanted_in() {
     let mut found = bench.log();
     found.sort_unstable();
     assert_eq!(found, expected);
-    assert_eq!(bench.machine.rooms().unwrap()[0].own_blocks, 1);
+    assert_eq!(bench.machine.region_blocks().unwrap()[0].private_blocks, 1);
     assert_eq!(bench.machine.migrated(), [Migrated { swaps: 0, moves: 1, bytes: 4096 }]);
 }
 
@@ -173,7 +173,7 @@ fn blocks_follow_their_channels_when_these_are_laid_out_anew() {
     bench.until(1_000_000);
     bench.log();
     let shares = [vec![(1, 2), (2, 1)], vec![(0, 2), (2, 1)]];
-    bench.machine.relay(&map(&[vec![0], vec![1], vec![2]], &shares));
+    bench.machine.apply_layout(&map(&[vec![0], vec![1], vec![2]], &shares));
     assert_eq!(elsewhere(&bench), [0, 1], "the first is on its way");
     bench.finish(2);
     let expected = [
@@ -188,7 +188,7 @@ fn blocks_follow_their_channels_when_these_are_laid_out_anew() {
 
 /// Blocks of each tenant in channels that are not its own.
 fn elsewhere(bench: &Bench) -> Vec<u32> {
-    bench.machine.rooms().unwrap().iter().map(|rooms| rooms.elsewhere_blocks).collect()
+    bench.machine.region_blocks().unwrap().iter().map(|rooms| rooms.elsewhere_blocks).collect()
 }
 
 /// Neighbours of one tenant in slots 0 and 1 leave while the second changes places with the block
@@ -264,7 +264,7 @@ fn random_run(seed: u64, (laid, spare, swap_depth): (bool, u32, u32), gap_ns: u6
     let settings = MachineSettings { swap_depth, ..MachineSettings::default() };
     let latencies_ns = [(20_000, 400_000), (300_000, 6_000_000)];
     let mut bench = Bench::new(slots, settings, usize::from(TENANTS), latencies_ns, seed);
-    bench.machine.allow(&vec![1; usize::from(TENANTS)]);
+    bench.machine.set_quotas(&vec![1; usize::from(TENANTS)]);
     let (mut held, mut fresh): (Vec<u16>, u16) = (Vec::new(), 0);
     for _ in 0..400 {
         let at = bench.now_ns + rng.below(2 * gap_ns + 1);
@@ -310,7 +310,7 @@ fn random_run(seed: u64, (laid, spare, swap_depth): (bool, u32, u32), gap_ns: u6
                 let leaves = bench.leave(loser);
                 bench.beside(vec![leaves]);
             }
-            19 if laid => bench.machine.relay(&random_map(&mut rng, &held)),
+            19 if laid => bench.machine.apply_layout(&random_map(&mut rng, &held)),
             _ => {}
         }
         assert_eq!(bench.machine.audit(held.len() as u64, false), Ok(()));

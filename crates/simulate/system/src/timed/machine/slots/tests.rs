@@ -1,6 +1,6 @@
-//! Slots by hand: rounds, quotas, rooms, maps that change.
+//! Slots by hand: rounds, quotas, regions, layouts that change.
 //!
-//! For: who gets which slot. Must never know: machines.
+//! For: which tenant gets which slot. Must never know: machines.
 
 use super::*;
 use cachewright_layout::Share;
@@ -27,19 +27,34 @@ fn map(pools: &[&[u32]], tenants: &[&[(usize, u32)]]) -> Map {
     }
 }
 
-/// So many slots of a tenant, in the room it wants.
-fn take(slots: &mut Slots, tenant: usize, room: Room, count: usize) -> Vec<Taken> {
+/// So many slots of a tenant, in the region it wants.
+fn take(slots: &mut Slots, tenant: usize, room: Room, count: usize) -> Vec<Grant> {
     (0..count).map_while(|_| slots.take(tenant, room)).collect()
 }
 
-fn numbers(taken: &[Taken]) -> Vec<u32> {
-    taken.iter().map(|taken| taken.slot).collect()
+fn numbers(grants: &[Grant]) -> Vec<u32> {
+    grants.iter().map(|grant| grant.slot.0).collect()
 }
 
-/// Gives a slot back; who gets which for it.
-fn give_back(slots: &mut Slots, taken: Taken) -> Vec<(u32, u32)> {
-    slots.leave(taken);
-    slots.give_back(taken).iter().map(|(residence, taken)| (*residence, taken.slot)).collect()
+/// Gives a slot back; which resident gets which slot for it.
+fn give_back(slots: &mut Slots, grant: Grant) -> Vec<(u32, u32)> {
+    slots.leave(grant);
+    let served = slots.give_back(grant);
+    assert_eq!(slots.audit(), Ok(()));
+    served.iter().map(|(resident, grant)| (resident.0, grant.slot.0)).collect()
+}
+
+/// The region of a slot for its holder: [`Room::Any`] where the layout does not give it the
+/// channel, or no longer.
+fn region_of(slots: &Slots, grant: Grant) -> Room {
+    let pool = slots.free.pool_of(slots.free.channel_of(grant.slot));
+    let mut shares = slots.classes[grant.class.index()].shares().iter();
+    let share = shares.find(|share| Some(share.pool) == pool);
+    share.map_or(Room::Any, |share| slots.region(share.pool))
+}
+
+fn free(slots: &Slots) -> Vec<u32> {
+    slots.free().map(|slot| slot.0).collect()
 }
 
 #[test]
@@ -54,7 +69,7 @@ fn slots_go_round_the_channels_page_by_page() {
     assert_eq!(order(13, &[3, 4], 9), [0, 2], "whole blocks within a channel");
     let mut plain = Slots::plain(3);
     assert_eq!(numbers(&take(&mut plain, 7, Room::Own, 9)), [0, 1, 2]);
-    assert_eq!((plain.count(), plain.end()), (3, 3));
+    assert_eq!((plain.count(), plain.end().0), (3, 3));
 }
 
 /// Tenant 0 has channel 0, tenant 1 channel 1, and both share channel 2: one block each.
@@ -62,16 +77,16 @@ fn slots_go_round_the_channels_page_by_page() {
 fn a_tenant_keeps_to_its_pools_and_its_quota() {
     let map = map(&[&[0], &[1], &[2]], &[&[(0, 2), (2, 1)], &[(1, 2), (2, 1)]]);
     let mut slots = Slots::laid_out(&map, &channels(&[2, 2, 2]), 12, 0);
-    assert!(slots.allow(&[3, 3]).is_empty());
+    assert!(slots.set_quotas(&[3, 3]).is_empty());
     let zero = take(&mut slots, 0, Room::Any, 3);
     assert_eq!(numbers(&zero), [0, 1, 4]);
     assert_eq!(slots.take(0, Room::Any), None, "slot 5 is the other's share");
-    slots.wait(0, Room::Any, 70);
+    slots.wait(0, Room::Any, ResidentId(70));
     assert_eq!(numbers(&take(&mut slots, 1, Room::Any, 3)), [2, 3, 5]);
-    slots.wait(1, Room::Any, 71);
+    slots.wait(1, Room::Any, ResidentId(71));
     assert_eq!(give_back(&mut slots, zero[1]), [(70, 1)]);
     assert_eq!(give_back(&mut slots, zero[1]), [], "71 may not take slot 1");
-    assert_eq!(slots.free().collect::<Vec<u32>>(), [1]);
+    assert_eq!(free(&slots), [1]);
     assert_eq!(give_back(&mut slots, zero[2]), [], "nor more than its share of the pool");
 }
 
@@ -80,55 +95,59 @@ fn quotas_bound_what_is_taken_and_may_change() {
     let channels = channels(&[4, 4]);
     let map = map(&[&[0], &[1]], &[&[(0, 4)], &[(1, 4)]]);
     let mut slots = Slots::laid_out(&map, &channels, 12, 1);
-    slots.allow(&[1, 3]);
+    slots.set_quotas(&[1, 3]);
     let taken = take(&mut slots, 0, Room::Any, 9);
     assert_eq!(taken.len(), 2, "its quota and the spare one");
-    slots.wait(0, Room::Any, 5);
+    slots.wait(0, Room::Any, ResidentId(5));
     assert!(slots.take(0, Room::Any).is_none());
-    let served = slots.allow(&[2, 2]);
-    assert_eq!(served.iter().map(|(residence, _)| *residence).collect::<Vec<_>>(), [5]);
-    slots.wait(0, Room::Any, 6);
-    slots.allow(&[0, 4]);
+    let served = slots.set_quotas(&[2, 2]);
+    assert_eq!(served.iter().map(|(resident, _)| resident.0).collect::<Vec<_>>(), [5]);
+    slots.wait(0, Room::Any, ResidentId(6));
+    slots.set_quotas(&[0, 4]);
     assert_eq!(give_back(&mut slots, taken[0]), [], "above the quota");
     assert_eq!(give_back(&mut slots, taken[1]), []);
-    assert_eq!(give_back(&mut slots, served[0].1), [(6, served[0].1.slot)]);
-    assert_eq!((slots.count(), slots.end()), (8, 8));
+    assert_eq!(give_back(&mut slots, served[0].1), [(6, served[0].1.slot.0)]);
+    assert_eq!((slots.count(), slots.end().0), (8, 8));
 }
 
 /// Tenant 0 has channel 0 (slots 0 to 3) to itself and shares channel 1 (4 to 7) with tenant 1.
-fn two_rooms() -> Slots {
+fn two_regions() -> Slots {
     let map = map(&[&[0], &[1]], &[&[(0, 4), (1, 2)], &[(1, 2)]]);
     let mut slots = Slots::laid_out(&map, &channels(&[4, 4]), 12, 0);
-    slots.allow(&[6, 2]);
+    slots.set_quotas(&[6, 2]);
     slots
 }
 
 #[test]
-fn a_block_gets_a_slot_of_the_room_it_wants() {
-    let mut slots = two_rooms();
+fn a_block_gets_a_slot_of_the_region_it_wants() {
+    let mut slots = two_regions();
     let common = take(&mut slots, 0, Room::Common, 1);
     let own = take(&mut slots, 0, Room::Own, 1);
     assert_eq!((numbers(&common), numbers(&own)), (vec![4], vec![0]));
-    let rooms = [common[0], own[0]].map(|taken| slots.room_of(taken));
-    assert_eq!(rooms, [Room::Common, Room::Own]);
+    let regions = [common[0], own[0]].map(|taken| region_of(&slots, taken));
+    assert_eq!(regions, [Room::Common, Room::Own]);
     let other = take(&mut slots, 1, Room::Own, 1);
-    assert_eq!((other[0].slot, slots.room_of(other[0])), (5, Room::Common), "it has no other");
+    assert_eq!(
+        (other[0].slot.0, region_of(&slots, other[0])),
+        (5, Room::Common),
+        "it has no other"
+    );
     let more = take(&mut slots, 0, Room::Common, 9);
-    assert_eq!(numbers(&more), [6, 1, 2, 3], "two of the common room, then its own");
+    assert_eq!(numbers(&more), [6, 1, 2, 3], "two of the shared region, then its own");
 }
 
 #[test]
-fn a_block_waits_for_its_room_only_while_a_slot_is_on_its_way() {
-    let mut slots = two_rooms();
+fn a_block_waits_for_its_region_only_while_an_eviction_is_pending_there() {
+    let mut slots = two_regions();
     let own = take(&mut slots, 0, Room::Own, 4);
     assert_eq!(numbers(&own), [0, 1, 2, 3]);
     slots.leave(own[2]);
     assert_eq!(slots.take(0, Room::Own), None, "slot 2 will be given back");
-    slots.wait(0, Room::Own, 9);
+    slots.wait(0, Room::Own, ResidentId(9));
     let served = slots.give_back(own[2]);
-    assert_eq!((served[0].0, served[0].1.slot), (9, 2));
+    assert_eq!((served[0].0.0, served[0].1.slot.0), (9, 2));
     let common = take(&mut slots, 0, Room::Own, 1);
-    assert_eq!(numbers(&common), [4], "nothing leaves: the other room");
+    assert_eq!(numbers(&common), [4], "nothing leaves: the other region");
 }
 
 /// Channel 0 goes from tenant 0 to tenant 1 while one of its blocks is there.
@@ -137,36 +156,36 @@ fn a_slot_that_is_held_goes_to_the_new_map_when_it_is_given_back() {
     let (before, after) =
         (map(&[&[0], &[1]], &[&[(0, 2)], &[(1, 2)]]), map(&[&[0, 1]], &[&[], &[(0, 4)]]));
     let mut slots = Slots::laid_out(&before, &channels(&[2, 2, 2]), 12, 0);
-    slots.allow(&[2, 2]);
+    slots.set_quotas(&[2, 2]);
     let zero = take(&mut slots, 0, Room::Any, 2);
     let one = take(&mut slots, 1, Room::Any, 2);
     assert_eq!((numbers(&zero), numbers(&one)), (vec![0, 1], vec![2, 3]));
-    slots.wait(1, Room::Any, 7);
+    slots.wait(1, Room::Any, ResidentId(7));
     assert_eq!(give_back(&mut slots, zero[1]), [], "not its channel yet");
-    assert!(slots.relay(&after).is_empty(), "not its quota yet");
-    assert_eq!((slots.room_of(zero[0]), slots.room_of(one[0])), (Room::Any, Room::Own));
-    let served = slots.allow(&[0, 4]);
-    assert_eq!((served[0].0, served[0].1.slot), (7, 1));
+    assert!(slots.apply_layout(&after).is_empty(), "not its quota yet");
+    assert_eq!((region_of(&slots, zero[0]), region_of(&slots, one[0])), (Room::Any, Room::Own));
+    let served = slots.set_quotas(&[0, 4]);
+    assert_eq!((served[0].0.0, served[0].1.slot.0), (7, 1));
     assert_eq!(give_back(&mut slots, zero[0]), []);
     assert_eq!(numbers(&take(&mut slots, 1, Room::Any, 9)), [0]);
-    assert_eq!(slots.free().collect::<Vec<u32>>(), [4, 5], "of no pool");
-    slots.relay(&map(&[&[2]], &[&[], &[(0, 2)]]));
+    assert_eq!(free(&slots), [4, 5], "of no pool");
+    slots.apply_layout(&map(&[&[2]], &[&[], &[(0, 2)]]));
     assert_eq!(give_back(&mut slots, one[0]), []);
-    assert_eq!(slots.free().collect::<Vec<u32>>(), [2, 4, 5], "slot 2 is nobody's now");
+    assert_eq!(free(&slots), [2, 4, 5], "slot 2 has no pool now");
 }
 
-/// After the relay tenant 1 has channel 0, which is full of tenant 0's blocks that stay.
+/// After the layout change tenant 1 has channel 0, which is full of tenant 0's blocks that stay.
 #[test]
 fn a_block_whose_channels_are_full_of_others_lies_elsewhere_meanwhile() {
     let before = map(&[&[0], &[1]], &[&[(0, 2)], &[(1, 2)]]);
     let after = map(&[&[1], &[0]], &[&[(0, 2)], &[(1, 2)]]);
     let mut slots = Slots::laid_out(&before, &channels(&[2, 2, 1]), 12, 0);
-    slots.allow(&[2, 2]);
+    slots.set_quotas(&[2, 2]);
     let zero = take(&mut slots, 0, Room::Any, 2);
-    slots.relay(&after);
+    slots.apply_layout(&after);
     let one = take(&mut slots, 1, Room::Any, 2);
-    assert_eq!(numbers(&one), [4, 2], "nobody's channel first");
-    assert_eq!(slots.room_of(one[0]), Room::Any);
+    assert_eq!(numbers(&one), [4, 2], "the channel without a pool first");
+    assert_eq!(region_of(&slots, one[0]), Room::Any);
     slots.leave(zero[0]);
     assert_eq!(give_back(&mut slots, one[1]), []);
     assert_eq!(slots.take(1, Room::Any), None, "slot 0 is on its way to it");
@@ -181,9 +200,9 @@ fn freed_slots_are_given_out_last_first_until_channels_are_put_together_anew() {
     for at in [1, 0, 3] {
         give_back(&mut slots, taken[at]);
     }
-    slots.relay(&pools(&[&[0, 1], &[2]]));
+    slots.apply_layout(&pools(&[&[0, 1], &[2]]));
     let again = take(&mut slots, 0, Room::Any, 2);
     assert_eq!(numbers(&again), [4, 0], "the same channels: the last freed first");
-    slots.relay(&pools(&[&[1, 2]]));
+    slots.apply_layout(&pools(&[&[1, 2]]));
     assert_eq!(numbers(&take(&mut slots, 0, Room::Any, 5)), [3, 6, 5, 7, 8], "4 is held");
 }

@@ -2,13 +2,13 @@
 //!
 //! For: the parts of a response, along the chain of steps that ended last. Must never know: how
 //! steps depend on each other. Units: nanoseconds. A step on a device adds the device's own parts
-//! under the device's role; what no device explains has parts of its own.
+//! under the device's role; time that no device explains has parts of its own.
 
 use cachewright_device::{Part, Spent};
 
 /// Parts of a device.
 const DEVICE_PARTS: usize = Part::ALL.len();
-/// All parts of a path.
+/// All parts of a latency.
 pub const PARTS: usize = 2 * DEVICE_PARTS + 3;
 
 /// Which side of the cache a device is on.
@@ -27,21 +27,21 @@ pub enum Wait {
     Decision,
     /// For a block that is on its way on another request's behalf.
     Block,
-    /// For a place in the cache whose old block is still being written back.
-    Room,
+    /// For a slot of the cache device whose old block is still being written back.
+    Slot,
 }
 
 /// Nanoseconds by part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Path([u64; PARTS]);
+pub struct LatencyBreakdown([u64; PARTS]);
 
-impl Default for Path {
+impl Default for LatencyBreakdown {
     fn default() -> Self {
-        Path([0; PARTS])
+        LatencyBreakdown([0; PARTS])
     }
 }
 
-impl Path {
+impl LatencyBreakdown {
     /// Adds what a device spent.
     pub fn spend(&mut self, role: Role, spent: &Spent) {
         let first = role as usize * DEVICE_PARTS;
@@ -55,11 +55,11 @@ impl Path {
         self.0[2 * DEVICE_PARTS + wait as usize] += time_ns;
     }
 
-    /// The time it waited for a backing device: for its own data, or for a block or a place in the
-    /// cache that is held up there.
+    /// The time it waited for a backing device: for its own data, or for a block or a slot of the
+    /// cache device that is held up there.
     pub fn behind_cache_ns(&self) -> u64 {
         let waits = 2 * DEVICE_PARTS;
-        let held = [Wait::Block, Wait::Room].map(|wait| self.0[waits + wait as usize]);
+        let held = [Wait::Block, Wait::Slot].map(|wait| self.0[waits + wait as usize]);
         self.0[DEVICE_PARTS..waits].iter().chain(&held).sum()
     }
 
@@ -76,35 +76,35 @@ impl Path {
     }
 }
 
-/// Sums of paths.
+/// Sums of latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Breakdown {
+pub struct LatencySums {
     sums: [u128; PARTS],
     /// There is one device, so that its parts need no role.
     one_device: bool,
 }
 
-impl Default for Breakdown {
+impl Default for LatencySums {
     fn default() -> Self {
-        Breakdown { sums: [0; PARTS], one_device: false }
+        LatencySums { sums: [0; PARTS], one_device: false }
     }
 }
 
-impl Breakdown {
-    /// Sums of paths on one device, spent under [`Role::Cache`].
-    pub fn of_one_device() -> Breakdown {
-        Breakdown { one_device: true, ..Breakdown::default() }
+impl LatencySums {
+    /// Sums of latencies on one device, spent under [`Role::Cache`].
+    pub fn of_one_device() -> LatencySums {
+        LatencySums { one_device: true, ..LatencySums::default() }
     }
 
-    /// Adds a request's path.
-    pub fn add(&mut self, path: &Path) {
-        for (sum, part) in self.sums.iter_mut().zip(&path.0) {
+    /// Adds a request's latency.
+    pub fn add(&mut self, latency: &LatencyBreakdown) {
+        for (sum, part) in self.sums.iter_mut().zip(&latency.0) {
             *sum += u128::from(*part);
         }
     }
 
     /// Adds other sums.
-    pub fn merge(&mut self, other: &Breakdown) {
+    pub fn merge(&mut self, other: &LatencySums) {
         for (sum, part) in self.sums.iter_mut().zip(&other.sums) {
             *sum += part;
         }
@@ -141,17 +141,17 @@ mod tests {
             spent
         };
         let of = |role, part| {
-            let mut path = Path::default();
-            path.spend(role, &spent(part));
-            (path.behind_cache_ns(), path.in_flash_ns())
+            let mut latency = LatencyBreakdown::default();
+            latency.spend(role, &spent(part));
+            (latency.behind_cache_ns(), latency.in_flash_ns())
         };
         assert_eq!(of(Role::Cache, Part::Flash), (0, 3));
         assert_eq!(of(Role::Cache, Part::Dram), (0, 0));
         assert_eq!(of(Role::Backing, Part::Queue), (3, 0));
-        let waits = [Wait::Decision, Wait::Block, Wait::Room].map(|wait| {
-            let mut path = Path::default();
-            path.wait(wait, 1);
-            path.behind_cache_ns()
+        let waits = [Wait::Decision, Wait::Block, Wait::Slot].map(|wait| {
+            let mut latency = LatencyBreakdown::default();
+            latency.wait(wait, 1);
+            latency.behind_cache_ns()
         });
         assert_eq!(waits, [0, 1, 1]);
     }
@@ -161,14 +161,14 @@ mod tests {
         let mut spent = Spent::default();
         spent.add(Part::Seek, 5);
         spent.add(Part::Queue, 1);
-        let mut path = Path::default();
-        path.spend(Role::Backing, &spent);
-        path.spend(Role::Cache, &spent);
-        path.wait(Wait::Room, 7);
-        assert_eq!(path.total_ns(), 19);
-        let mut sums = Breakdown::default();
-        sums.add(&path);
-        sums.add(&path);
+        let mut latency = LatencyBreakdown::default();
+        latency.spend(Role::Backing, &spent);
+        latency.spend(Role::Cache, &spent);
+        latency.wait(Wait::Slot, 7);
+        assert_eq!(latency.total_ns(), 19);
+        let mut sums = LatencySums::default();
+        sums.add(&latency);
+        sums.add(&latency);
         let found = sums.parts();
         let named = [
             ("cache queue", 2),
