@@ -10,8 +10,9 @@ use cachewright_cache::{Engine, Quotas};
 use cachewright_partition::{Need, Partitioner};
 use cachewright_policy::registry::maker;
 use cachewright_policy::{Policy, PolicyVisitor, Registered};
-use cachewright_system::closed::{ClosedLoop, Experience, NEVER_NS, Pace};
+use cachewright_system::closed::{ClosedLoop, Experience, Pace};
 use cachewright_system::control::{Control, Tenant};
+use cachewright_system::event_loop::NEVER_NS;
 use cachewright_system::profile::{Head, Machined, Wants};
 use cachewright_system::{
     Cuts, EngineLane, Lane, LaneResult, Recording, Signals, Wanted, Watcher, interval_signals,

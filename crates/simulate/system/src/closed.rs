@@ -18,9 +18,6 @@ const MAX_INTERVALS: u64 = 10_000_000;
 /// Requests, or intervals, between two calls of the progress function.
 const PROGRESS_EVERY: u64 = 1 << 16;
 
-/// The time that stands for "never".
-pub const NEVER_NS: u64 = u64::MAX;
-
 /// How fast answers come and how each tenant behaves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pace {
@@ -30,7 +27,7 @@ pub struct Pace {
     pub think_ns: Vec<u64>,
     /// When each tenant begins.
     pub start_ns: Vec<u64>,
-    /// From when on each tenant sends nothing; [`NEVER_NS`] for all its requests.
+    /// From when on each tenant sends nothing; [`crate::event_loop::NEVER_NS`] for all its requests.
     pub stop_ns: Vec<u64>,
     /// Duration of a request all of whose blocks hit.
     pub hit_ns: u64,

@@ -9,6 +9,7 @@ pub use crate::record_error::RecordError;
 
 use crate::asked::{Extents, Gathered};
 use crate::signals::{BlockUse, SignalMeter};
+use cachewright_trace::Call;
 use cachewright_trace::intern::{InternError, Interner};
 use cachewright_trace::merge::{Workload, WorkloadBatch};
 use cachewright_trace::next_use::{NEVER, next_uses};
@@ -73,6 +74,8 @@ pub struct Recording {
     pub starts: Vec<u32>,
     /// Where each request lies, for policies that hear of it; empty unless recorded.
     pub extents: Extents,
+    /// The process of each request and its pause; empty unless recorded and named by a trace.
+    pub calls: Vec<Call>,
     /// Whether every access is a read of one block: the shortest replay loop applies.
     pub plain: bool,
     /// Totals per tenant.

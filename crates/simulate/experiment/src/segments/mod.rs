@@ -14,7 +14,7 @@ use crate::record::{Kept, record};
 use crate::timed::workload;
 use crate::{ExperimentError, Spec};
 use cachewright_signal::{BINS, Step};
-use cachewright_system::timed::{StepClock, StepSums};
+use cachewright_system::event_loop::{StepClock, StepSums};
 use cachewright_system::{Cut, Cuts, Recording, Wanted, interval_signals};
 use std::path::Path;
 

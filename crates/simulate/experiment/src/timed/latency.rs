@@ -13,7 +13,7 @@ use crate::case::Case;
 use crate::progress::OnProgress;
 use crate::record::Recorded;
 use cachewright_result::curves::{LatencyCurve, LatencyPoint};
-use cachewright_system::timed::Times;
+use cachewright_system::event_loop::Times;
 use cachewright_types::TenantId;
 use std::path::Path;
 

@@ -43,12 +43,12 @@ use crate::spec::{DeviceSpec, Front, Spec, StackSpec, TenantSpec};
 use cachewright_cache::{Cache, Quotas};
 use cachewright_device::{AnyDevice, DeviceUse};
 use cachewright_layout::Map;
+use cachewright_system::event_loop::{Loop, Noise, Replay, StepClock, StepSums, Times, run_ssd};
 use cachewright_system::profile::Machined;
 use cachewright_system::timed::{
-    CacheDecider, Decider, Layout, Loop, Machine, Parts, Placed, Replay, Requests, Slots,
-    StepClock, StepSums, Times, run, run_drive,
+    CacheDecider, Decider, Layout, Machine, Parts, Placed, Requests, Slots, run_machine,
 };
-use cachewright_system::{Control, Noise, RecordError, Recording, Wanted};
+use cachewright_system::{Control, RecordError, Recording, Wanted};
 use cachewright_types::{Bytes, TenantId};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -300,13 +300,13 @@ impl Workload<'_> {
         let found = match &job.stack.front {
             Front::Device(cache) => {
                 let (decider, machine, map) = self.tiered(job, &plan, cache)?;
-                let found = run(&replay, machine, decider, wanted, progress);
+                let found = run_machine(&replay, machine, decider, wanted, progress);
                 found.map(|times| Times { layout: times.layout.or(map), ..times })
             }
             Front::DataCache(axes) => {
                 let (drive, control, map) = self.drive(job, &plan, axes)?;
                 let page_shift = case.spec.cache.block.0.trailing_zeros();
-                let found = run_drive(&replay, (drive, page_shift), control, wanted, progress);
+                let found = run_ssd(&replay, (drive, page_shift), control, wanted, progress);
                 found.map(|times| Times { layout: map, ..times })
             }
         };

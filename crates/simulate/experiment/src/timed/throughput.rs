@@ -16,7 +16,7 @@ use crate::series::write_numbers;
 use cachewright_measure::{Bin, Rates};
 use cachewright_result::case::Case as CaseAnswer;
 use cachewright_result::timing::{TenantThroughput, Throughput};
-use cachewright_system::timed::Times;
+use cachewright_system::event_loop::Times;
 use std::path::Path;
 
 const SCHEMA: &str = "message throughput {

@@ -16,10 +16,11 @@ use cachewright_partition::{
     Entry, Models, Need, Partitioner, Quotas, TenantView, boxed, entries, registry,
 };
 use cachewright_signal::{BINS, FEATURES};
-use cachewright_system::closed::{ClosedLoop, NEVER_NS, Pace, requests_by_tenant};
+use cachewright_system::closed::{ClosedLoop, Pace, requests_by_tenant};
+use cachewright_system::event_loop::{Loop, NEVER_NS, Replay, run_ssd};
 use cachewright_system::replay::Shared;
 use cachewright_system::ssd::{DataCacheParams, Description, build};
-use cachewright_system::timed::{Layout, Loop, Replay, run_drive};
+use cachewright_system::timed::Layout;
 use cachewright_system::{Control, Cuts, Wanted, interval_signals, replay};
 use cachewright_types::{Seed, Value};
 use common::{Loaded, SHIFT, Stack, control_by, engine_lane_by, lane_by, load, random, replay_by};
@@ -196,7 +197,7 @@ fn drive(entry: &Entry, texts: &[String]) -> Vec<String> {
         capacity_blocks: CAPACITY,
     };
     let drive = (drive.unwrap(), page_shift);
-    run_drive(&replay, drive, Some(control), wanted(steps, true), &mut |_| true).unwrap();
+    run_ssd(&replay, drive, Some(control), wanted(steps, true), &mut |_| true).unwrap();
     entries_of(&log)
 }
 

@@ -10,9 +10,10 @@ use cachewright_partition::Partitioner;
 use cachewright_policy::lru::Lru;
 use cachewright_policy::{PolicyVisitor, Registered, visit};
 use cachewright_system::control::Tenant;
+use cachewright_system::event_loop::{Loop, Replay, StepClock, Times};
 use cachewright_system::timed::{
-    CacheDecider, Decider, Layout, Loop, Machine, MachineSettings, Parts, Placed, Replay, Requests,
-    Slots, StepClock, Times, run,
+    CacheDecider, Decider, Layout, Machine, MachineSettings, Parts, Placed, Requests, Slots,
+    run_machine,
 };
 use cachewright_system::{Control, EngineLane, Lane, Recording, Wanted};
 use cachewright_types::declare::NoSettings;
@@ -247,7 +248,7 @@ pub fn replay_by(
         clock: stack.clock,
         capacity_blocks: stack.capacity,
     };
-    let times = run(&replay, machine.unwrap(), decider, wanted, &mut |_| true);
+    let times = run_machine(&replay, machine.unwrap(), decider, wanted, &mut |_| true);
     let times = times.unwrap();
     assert_eq!(times.audit(), Ok(()));
     times

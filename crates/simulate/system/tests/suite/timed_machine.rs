@@ -5,9 +5,10 @@
 use crate::common;
 
 use cachewright_system::Wanted;
-use cachewright_system::closed::{ClosedLoop, NEVER_NS, Pace, requests_by_tenant};
+use cachewright_system::closed::{ClosedLoop, Pace, requests_by_tenant};
+use cachewright_system::event_loop::{Loop, NEVER_NS, Times};
 use cachewright_system::timed::settings::{Decision, Fill, ReadAhead, WriteBack};
-use cachewright_system::timed::{Layout, Loop, MachineSettings, Times};
+use cachewright_system::timed::{Layout, MachineSettings};
 use cachewright_types::{Nanos, Op, Seed};
 use common::{Stack, engine_lane, load, random, replay};
 
