@@ -18,6 +18,7 @@ pub mod lanes;
 mod models;
 pub mod mrc;
 pub mod oracle;
+mod pace;
 mod part;
 pub mod planner;
 pub mod profiles;

@@ -27,7 +27,6 @@ use crate::{ExperimentError, Spec};
 use cachewright_measure::Counts;
 use cachewright_result::plan::{PlanAnswer, PlanPartition, PlanTenant};
 use cachewright_result::written::Written;
-use cachewright_system::closed::requests_by_tenant;
 use cachewright_system::profile::Wants;
 use cachewright_system::replay::{Shared, replay};
 use cachewright_system::{Cuts, LaneResult, Recording};
@@ -298,12 +297,11 @@ impl Planner<'_> {
     }
 
     fn closed(&self, cases: &[Case]) -> Result<Vec<LaneResult>, ExperimentError> {
-        let requests = requests_by_tenant(self.recording);
         let total = Some(self.recording.times_ns.len() as u64);
         let stage = "trying sizes (closed loop)";
         let one = |case: &Case| {
             let mut tell = |done| (self.progress)(Progress { stage, done, total });
-            Ok(self.lane_plan(case)?.run_closed(None, &requests, &mut tell)?.0)
+            Ok(self.lane_plan(case)?.run_closed(None, &mut tell)?.cache)
         };
         cases.par_iter().map(one).collect()
     }

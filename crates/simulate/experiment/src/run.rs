@@ -25,7 +25,7 @@ use cachewright_result::case::Case as CaseAnswer;
 use cachewright_result::facts::TenantFacts;
 use cachewright_result::run::{RunAnswer, TenantCurve, Workload};
 use cachewright_result::written::Written;
-use cachewright_system::closed::{Experience, requests_by_tenant};
+use cachewright_system::event_loop::ConstantRun;
 use cachewright_system::replay::Shared;
 use cachewright_system::{
     CurveLane, Cuts, Foresight, Lane, LaneResult, RecordError, Recording, Row, Whose,
@@ -135,7 +135,7 @@ type Answered = Result<(CaseAnswer, Vec<Row>), ExperimentError>;
 #[derive(Default)]
 struct Extra<'a> {
     /// The times of a closed loop without devices.
-    experience: Option<&'a [Experience]>,
+    constant: Option<&'a ConstantRun>,
     /// The drive under the cache.
     drive: Option<Flash>,
     /// The times on devices.
@@ -345,7 +345,6 @@ impl Run<'_> {
         if cases.is_empty() {
             return Ok(());
         }
-        let requests = requests_by_tenant(recording);
         let total = (recording.times_ns.len() * cases.len()) as u64;
         let sum = Sum::of("replaying (closed loop)", total, self.progress);
         let one = |(case, key): &(&Case, String)| {
@@ -353,9 +352,10 @@ impl Run<'_> {
             let (origin, machine) = (self.origin, None);
             let plan = Plan { case, recording, capacity_blocks, profiles, origin, machine };
             let (drive, watcher) = self.drive(case, capacity_blocks)?;
-            let (result, experience) = plan.run_closed(watcher, &requests, &mut sum.part())?;
-            let extra = Extra { experience: Some(&experience), drive, ..Extra::default() };
-            Ok((self.answer(case, key, recording, &result, extra)?, result.rows))
+            let found = plan.run_closed(watcher, &mut sum.part())?;
+            let extra = Extra { constant: Some(&found), drive, ..Extra::default() };
+            let answer = self.answer(case, key, recording, &found.cache, extra)?;
+            Ok((answer, found.cache.rows))
         };
         let answers = cases.par_iter().map(one).collect();
         self.take_all(cases, answers)
@@ -373,8 +373,8 @@ impl Run<'_> {
         self.foreign.checked(Ok(()))?;
         let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
         let goals = case.goals(self.origin)?;
-        let experience = extra.experience;
-        let mut answer = result::answer(case, capacity_blocks, lane, experience, &goals);
+        let answers = extra.constant.map(|found| found.answers.as_slice());
+        let mut answer = result::answer(case, capacity_blocks, lane, answers, &goals);
         if let Some(drive) = extra.drive {
             answer.flash = Some(drive.report(self.origin)?);
         }

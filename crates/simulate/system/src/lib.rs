@@ -1,12 +1,11 @@
 //! Machines: a cache driven by a workload.
 //!
 //! For: recording a workload as block accesses, replaying it through many caches at once (open
-//! loop) or at the pace the cache allows (closed loop), and closing the loop measure -> partition
-//! -> cache; the same on devices under simulated time ([`timed`]). Must never know: stack files,
-//! reports. Units: nanoseconds, blocks.
+//! loop), closing the loop measure -> partition -> cache, and serving it in simulated time
+//! ([`event_loop`]): with constant times, on devices ([`timed`]), by a drive with a data cache.
+//! Must never know: stack files, reports. Units: nanoseconds, blocks.
 
 pub mod asked;
-pub mod closed;
 pub mod control;
 pub mod curve_lane;
 pub mod event_loop;

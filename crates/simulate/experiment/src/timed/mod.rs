@@ -36,14 +36,15 @@ use outlook::{Outlook, Outlooks};
 use crate::ExperimentError;
 use crate::case::Case;
 use crate::lanes::{Plan, wanted};
+use crate::pace::pace;
 use crate::profiles::Profiles;
 use crate::progress::{OnProgress, Progress, Sum};
 use crate::record::open;
-use crate::spec::{DeviceSpec, Front, Spec, StackSpec, TenantSpec};
+use crate::spec::{DeviceSpec, Front, Spec, StackSpec};
 use cachewright_cache::{Cache, Quotas};
 use cachewright_device::{AnyDevice, DeviceUse};
 use cachewright_layout::Map;
-use cachewright_system::event_loop::{Loop, Noise, Replay, StepClock, StepSums, Times, run_ssd};
+use cachewright_system::event_loop::{Replay, StepClock, StepSums, Times, run_ssd};
 use cachewright_system::profile::Machined;
 use cachewright_system::timed::{
     CacheDecider, Decider, Layout, Machine, Parts, Placed, Requests, Slots, run_machine,
@@ -288,7 +289,7 @@ impl Workload<'_> {
             requests: &self.requests,
             extents: &self.placed.tenants,
             next_use,
-            pace: pace(case, &plan),
+            pace: pace(case),
             only: job.only,
             interval_ns: if job.only.is_some() { 0 } else { case.spec.replay.interval.0 },
             windows: if job.clock.is_some() { 0 } else { case.spec.replay.windows },
@@ -405,32 +406,4 @@ fn small_cache(found: Bytes, needed: Bytes) -> String {
         "`device.cache`: found a capacity of {found}, expected at least {needed} for \
          `cache.capacity` and `machine.spare_blocks`"
     )
-}
-
-fn pace(case: &Case, plan: &Plan<'_>) -> Loop {
-    if !case.spec.replay.closed() {
-        return Loop::Open;
-    }
-    let pace = plan.pace();
-    Loop::Closed {
-        queue_depth: pace.queue_depth,
-        think_ns: pace.think_ns,
-        recorded: case.spec.tenants.iter().map(|tenant| tenant.recorded_pauses).collect(),
-        start_ns: pace.start_ns,
-        stop_ns: pace.stop_ns,
-        noise: case.spec.tenants.iter().map(|tenant| noise(case, tenant)).collect(),
-        repeat: case.spec.tenants.iter().map(|tenant| tenant.repeat).collect(),
-    }
-}
-
-/// A tenant's periods: by the seed of the case and its name, whoever else is there.
-fn noise(case: &Case, tenant: &TenantSpec) -> Option<Noise> {
-    let seed = case.spec.seed.derive("noise").derive(&tenant.name);
-    tenant.noise.map(|found| Noise {
-        on_ns: found.on.0,
-        off_ns: found.off.0,
-        off_depth: found.off_depth,
-        exponential: found.exponential,
-        seed,
-    })
 }

@@ -34,7 +34,12 @@ pub(super) struct Boundaries {
     interval_end_ns: u64,
     /// Intervals that have ended.
     intervals: u64,
+    /// The next window.
     window: u32,
+    /// When it ends, where windows are of time.
+    window_end_ns: Option<u64>,
+    /// When the last one ends, where windows are of time.
+    windows_end_ns: Option<u64>,
     warm: bool,
     /// A window of so many requests ends with the last of them, not before the next request.
     with_requests: bool,
@@ -43,8 +48,18 @@ pub(super) struct Boundaries {
 impl Boundaries {
     /// Before the first.
     pub fn new<W>(replay: &Replay<'_, W>, with_requests: bool) -> Boundaries {
-        let (interval_end_ns, warm) = (replay.interval_ns, replay.warmup_ns == 0);
-        Boundaries { interval_end_ns, intervals: 0, window: 0, warm, with_requests }
+        let windows_end_ns = replay.pace.windows_end_ns(replay.recording.span_ns());
+        let mut boundaries = Boundaries {
+            interval_end_ns: if replay.interval_ns == 0 { u64::MAX } else { replay.interval_ns },
+            intervals: 0,
+            window: 0,
+            window_end_ns: None,
+            windows_end_ns,
+            warm: replay.warmup_ns == 0,
+            with_requests,
+        };
+        boundaries.set_window_end(replay.windows);
+        boundaries
     }
 
     /// Gives progress after every so many intervals. Errors: too many of them, stopped.
@@ -56,6 +71,16 @@ impl Boundaries {
         if due && !proceed() { Err(RecordError::Cancelled) } else { Ok(()) }
     }
 
+    /// Whether nothing ends at or before `now_ns`, told at once; otherwise ask for the next.
+    #[inline]
+    pub fn are_ahead(&self, now_ns: u64) -> bool {
+        let windows_ahead = match self.window_end_ns {
+            Some(end_ns) => now_ns < end_ns,
+            None => self.with_requests,
+        };
+        self.warm && windows_ahead && now_ns < self.interval_end_ns
+    }
+
     /// The next end at or before `now_ns`; `progress` is how many requests were sent, of how many.
     pub fn next<W>(
         &mut self,
@@ -63,8 +88,8 @@ impl Boundaries {
         progress: (u64, u64),
         now_ns: u64,
     ) -> Option<Boundary> {
-        let interval_ns = if replay.interval_ns == 0 { u64::MAX } else { self.interval_end_ns };
-        let window_ns = self.window_end_ns(replay, progress, now_ns);
+        let interval_ns = self.interval_end_ns;
+        let window_ns = self.window_end_ns(replay.windows, progress, now_ns);
         if !self.warm && replay.warmup_ns <= now_ns.min(interval_ns).min(window_ns) {
             self.warm = true;
             return Some(Boundary::Warmup);
@@ -77,7 +102,7 @@ impl Boundaries {
             self.intervals += 1;
             return Some(Boundary::Interval);
         }
-        Some(self.window_ends(window_ns))
+        Some(self.end_window(replay.windows, window_ns))
     }
 
     /// The next window that is complete with the request just sent, at `now_ns`.
@@ -87,9 +112,8 @@ impl Boundaries {
         progress: (u64, u64),
         now_ns: u64,
     ) -> Option<Boundary> {
-        let timed = replay.pace.windows_end_ns(0).is_some();
-        let complete = !timed && self.is_complete(replay, progress);
-        complete.then(|| self.window_ends(now_ns))
+        let complete = self.windows_end_ns.is_none() && self.is_complete(replay.windows, progress);
+        complete.then(|| self.end_window(replay.windows, now_ns))
     }
 
     /// The next end of a warm-up or window that is left when the replay is done at `now_ns`.
@@ -97,39 +121,38 @@ impl Boundaries {
         if !std::mem::replace(&mut self.warm, true) {
             return Some(Boundary::Warmup);
         }
-        let end_ns = replay.pace.windows_end_ns(replay.recording.span_ns());
-        let time_ns = end_ns.map_or(now_ns, |end_ns| self.share_of(end_ns, replay.windows));
-        (self.window < replay.windows).then(|| self.window_ends(time_ns))
+        let time_ns = self.window_end_ns.unwrap_or(now_ns);
+        (self.window < replay.windows).then(|| self.end_window(replay.windows, time_ns))
     }
 
-    fn window_ends(&mut self, time_ns: u64) -> Boundary {
+    fn end_window(&mut self, windows: u32, time_ns: u64) -> Boundary {
         let number = self.window;
         self.window += 1;
+        self.set_window_end(windows);
         Boundary::Window { number, time_ns }
     }
 
-    /// When the next window ends: at its share of the trace's time, or (closed) when its share of
-    /// requests has been sent, or (closed, where requests repeat) at its share of the run.
-    fn window_end_ns<W>(&self, replay: &Replay<'_, W>, progress: (u64, u64), now_ns: u64) -> u64 {
-        if self.window >= replay.windows {
-            return u64::MAX;
-        }
-        match replay.pace.windows_end_ns(replay.recording.span_ns()) {
-            Some(end_ns) => self.share_of(end_ns, replay.windows),
-            None if !self.with_requests && self.is_complete(replay, progress) => now_ns,
+    /// When the next of so many windows ends: at its share of the trace's time, or (closed) when
+    /// its share of requests has been sent, or (closed, where requests repeat) at its share of the
+    /// run.
+    fn window_end_ns(&self, windows: u32, progress: (u64, u64), now_ns: u64) -> u64 {
+        match self.window_end_ns {
+            _ if self.window >= windows => u64::MAX,
+            Some(end_ns) => end_ns,
+            None if !self.with_requests && self.is_complete(windows, progress) => now_ns,
             None => u64::MAX,
         }
     }
 
-    /// The end of the next of so many windows that end together at `end_ns`.
-    fn share_of(&self, end_ns: u64, windows: u32) -> u64 {
+    fn set_window_end(&mut self, windows: u32) {
         let next = u128::from(self.window) + 1;
-        (u128::from(end_ns) * next / u128::from(windows.max(1))) as u64
+        let share = |end_ns: u64| (u128::from(end_ns) * next / u128::from(windows.max(1))) as u64;
+        self.window_end_ns = self.windows_end_ns.map(share);
     }
 
-    /// Whether the next window has its share of the requests.
-    fn is_complete<W>(&self, replay: &Replay<'_, W>, (sent, total): (u64, u64)) -> bool {
-        let (windows, next) = (u64::from(replay.windows), u64::from(self.window) + 1);
+    /// Whether the next of so many windows has its share of the requests.
+    fn is_complete(&self, windows: u32, (sent, total): (u64, u64)) -> bool {
+        let (windows, next) = (u64::from(windows), u64::from(self.window) + 1);
         next <= windows && sent * windows >= total * next
     }
 }

@@ -8,6 +8,7 @@
 //! exactly as the replay without devices does.
 
 mod boundaries;
+pub mod constant_times;
 pub(crate) mod measures;
 pub(crate) mod meter;
 pub mod noise;
@@ -19,6 +20,7 @@ pub mod times;
 pub mod workload;
 
 pub use boundaries::Boundary;
+pub use constant_times::{AnswerTotals, ConstantRun, Durations, run_constant};
 pub use noise::Noise;
 pub use presence::Presence;
 pub use source::{Loop, NEVER_NS};
@@ -180,9 +182,7 @@ impl<S: System, W: Workload> EventLoop<'_, S, W> {
                 return Err(RecordError::Cancelled);
             }
         }
-        if self.replay.pace == Loop::Open {
-            self.source.schedule_open(self.replay.requests);
-        }
+        self.source.schedule_open(self.replay.requests);
         Ok(())
     }
 
@@ -204,6 +204,9 @@ impl<S: System, W: Workload> EventLoop<'_, S, W> {
         &mut self,
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<(), RecordError> {
+        if self.boundaries.are_ahead(self.now_ns) {
+            return Ok(());
+        }
         let sent = (self.sent, self.source.total());
         while let Some(boundary) = self.boundaries.next(self.replay, sent, self.now_ns) {
             self.system.on_boundary(boundary, self.now_ns);

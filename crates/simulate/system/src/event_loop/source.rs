@@ -221,7 +221,11 @@ impl<'a> Source<'a> {
         self.scheduled += 1;
     }
 
+    /// Schedules the next request of an open loop; a closed one waits for answers.
     pub(super) fn schedule_open<W: Workload>(&mut self, workload: &W) {
+        if !matches!(self.pace, Loop::Open) {
+            return;
+        }
         let order = &self.orders[0];
         if let Some(at) = order.requests.get(order.next) {
             self.schedule(workload.time_ns(*at as usize), 0);

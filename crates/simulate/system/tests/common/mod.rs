@@ -10,7 +10,9 @@ use cachewright_partition::Partitioner;
 use cachewright_policy::lru::Lru;
 use cachewright_policy::{PolicyVisitor, Registered, visit};
 use cachewright_system::control::Tenant;
-use cachewright_system::event_loop::{Loop, Replay, StepClock, Times};
+use cachewright_system::event_loop::{
+    ConstantRun, Durations, Loop, Replay, StepClock, Times, run_constant,
+};
 use cachewright_system::timed::{
     CacheDecider, Decider, Layout, Machine, MachineSettings, Parts, Placed, Requests, Slots,
     run_machine,
@@ -252,4 +254,43 @@ pub fn replay_by(
     let times = times.unwrap();
     assert_eq!(times.audit(), Ok(()));
     times
+}
+
+/// Replays through a lane whose hits take 100 us and whose misses 5 ms.
+#[allow(dead_code, reason = "not every test binary needs it")]
+pub fn constant(
+    stack: &Stack,
+    recording: &Recording,
+    lane: EngineLane<Lru>,
+    (pace, windows): (Loop, u32),
+) -> ConstantRun {
+    constant_by(stack, recording, lane, (pace, windows, 0), Wanted::default())
+}
+
+/// As [`constant`], with windows of throughput of that width, and a partitioner that is told what
+/// is wanted.
+#[allow(dead_code, reason = "not every test binary needs it")]
+pub fn constant_by(
+    stack: &Stack,
+    recording: &Recording,
+    lane: EngineLane<Lru>,
+    (pace, windows, throughput_ns): (Loop, u32, u64),
+    wanted: Wanted,
+) -> ConstantRun {
+    let replay = Replay {
+        recording,
+        requests: recording,
+        extents: &[],
+        next_use: &[],
+        pace,
+        only: None,
+        interval_ns: stack.interval_ns,
+        windows,
+        warmup_ns: stack.warmup_ns,
+        throughput_ns,
+        clock: None,
+        capacity_blocks: stack.capacity,
+    };
+    let durations = Durations { hit_ns: 100_000, miss_ns: 5_000_000 };
+    run_constant(&replay, durations, lane, wanted, &mut |_| true).unwrap()
 }
