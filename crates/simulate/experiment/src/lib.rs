@@ -32,6 +32,7 @@ pub mod series;
 pub mod spec;
 pub mod store;
 pub mod stream;
+mod throughput;
 pub mod timed;
 pub mod wa;
 

@@ -92,22 +92,26 @@ pub fn plan(
         Some(named) => named.clone(),
         None => choice::by_default(text, origin, &options.set, &mut notes)?,
     };
-    let mut kept = Kept { times: true, requests: wants.requests, ..Kept::default() };
+    let devices = spec.stack.is_some();
+    let mut kept = Kept { times: true, requests: wants.requests, devices, ..Kept::default() };
     for name in &partitions {
         let overrides = with(&options.set, "cache.partition", name);
         let case = expand(text, origin, &overrides, &[])?.swap_remove(0);
         resolved(&case.spec).map_err(refuse)?;
-        kept.bytes |= case.needs_bytes();
+        (kept.bytes, kept.calls) =
+            (kept.bytes | case.needs_bytes(), kept.calls | case.needs_calls());
     }
     let place = Place { folder: options.out.as_deref(), file: DOCUMENT };
     place.claim(&spec, options.force)?;
     with_threads(options.threads, || {
-        let recorded = record(&spec, kept, progress)?;
+        let mut recorded = record(&spec, kept, progress)?;
+        let requests = recorded.take_requests();
         let recording = &recorded.recording;
         first.check_interval(recording.span_ns(), origin)?;
         first.check_warmup(recording.span_ns(), origin)?;
+        first.check_recorded_pauses(recording, origin)?;
         let devices = match first.spec.stack {
-            Some(_) => Some(timed::workload(&first, recording, origin, progress)?),
+            Some(_) => Some(timed::workload(&first, &recorded, requests, origin, progress)?),
             None => None,
         };
         let (devices, profiles) = (devices.as_ref(), &Profiles::default());

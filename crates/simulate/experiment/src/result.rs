@@ -37,6 +37,7 @@ pub fn answer(
         total: total(case, lane, answers, goals),
         tenants: tenants.map(|index| tenant(case, lane, answers, goals, index)).collect(),
         flash: None,
+        throughput: None,
         timing: None,
     }
 }

@@ -21,7 +21,6 @@ mod service;
 mod space;
 mod store;
 mod tenancy;
-pub mod throughput;
 
 pub use answer::{add_responses, timing};
 pub use ladder::Ladder;
@@ -38,9 +37,9 @@ use crate::case::Case;
 use crate::lanes::{Plan, wanted};
 use crate::pace::pace;
 use crate::profiles::Profiles;
-use crate::progress::{OnProgress, Progress, Sum};
-use crate::record::open;
-use crate::spec::{DeviceSpec, Front, Spec, StackSpec};
+use crate::progress::{OnProgress, Sum};
+use crate::record::Recorded;
+use crate::spec::{DeviceSpec, Front, StackSpec};
 use cachewright_cache::{Cache, Quotas};
 use cachewright_device::{AnyDevice, DeviceUse};
 use cachewright_layout::Map;
@@ -119,13 +118,15 @@ fn backing_of(stack: &StackSpec, tenants: usize) -> Vec<usize> {
 /// Most backing devices.
 const DEVICES: usize = 4000;
 
-/// Reads and places the requests of `case`, which has devices.
+/// Places the requests of `case`, which has devices; `requests` are those recorded with it.
 pub fn workload<'a>(
     case: &Case,
-    recording: &'a Recording,
+    recorded: &'a Recorded,
+    mut requests: Requests,
     origin: &'a Path,
     progress: OnProgress<'a>,
 ) -> Result<Workload<'a>, ExperimentError> {
+    let recording = &recorded.recording;
     let spec = &case.spec;
     let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
     let Some(stack) = &spec.stack else {
@@ -136,23 +137,14 @@ pub fn workload<'a>(
         let expected = format!("expected at most {DEVICES}");
         return Err(refuse(format!("`device.backing.per_tenant`: found {found}, {expected}")));
     }
-    let mut traces = open(spec)?;
-    let timeless =
-        (0..spec.tenants.len()).find(|tenant| traces.has_times(*tenant as u16) == Some(false));
+    let timeless = recorded.tenants.iter().position(|tenant| !tenant.has_times);
     if let Some(tenant) = timeless.filter(|_| !spec.replay.closed()) {
         let expected = "expected times in every trace, or `replay.loop = \"closed\"`";
         let number = tenant + 1;
         return Err(refuse(format!("`tenant[{number}].trace`: found no times, {expected}")));
     }
-    let total = traces.requests_hint();
-    let tell = |done| progress(Progress { stage: "placing requests", done, total });
-    let limit = spec.replay.max_accesses;
-    let mut requests = Requests::read(&mut traces, spec.cache.trim, limit, tell)?;
-    if let Some(tenant) = without_pauses(spec, &requests) {
-        let expected = "expected a trace of calls by process (`syscall`), or `think-time`";
-        let number = tenant + 1;
-        return Err(refuse(format!("`tenant[{number}].pauses`: found `recorded`, {expected}")));
-    }
+    let named = |tenant| requests.is_empty() || requests.names_processes(tenant);
+    case.check_pauses(named, origin)?;
     let (devices, device_of) = places(case, stack).map_err(refuse)?;
     let shift = spec.cache.block.0.trailing_zeros();
     let placed = requests
@@ -160,13 +152,6 @@ pub fn workload<'a>(
         .map_err(|error| refuse(too_small(stack, &error)))?;
     let profiles = Profiles::default();
     Ok(Workload { recording, profiles, requests, placed, origin, progress })
-}
-
-/// A tenant that is to pause as recorded and whose trace says nothing of pauses.
-fn without_pauses(spec: &Spec, requests: &Requests) -> Option<usize> {
-    let lacks = |at: &usize| !requests.names_processes(TenantId(*at as u16));
-    let mut wanting = (0..spec.tenants.len()).filter(|at| spec.tenants[*at].recorded_pauses);
-    wanting.find(|at| !requests.is_empty() && lacks(at))
 }
 
 /// The bytes of each device that tenants may use, and each tenant's device.

@@ -4,7 +4,7 @@
 //! which system serves. Units: nanoseconds of simulated time. An interval ends before a window of
 //! the same time, the warm-up before both.
 
-use super::{PROGRESS_EVERY, Replay};
+use super::{NEVER_NS, PROGRESS_EVERY, Replay};
 use crate::recording::RecordError;
 
 /// Intervals of one replay at most: long pauses hold many of them.
@@ -50,7 +50,7 @@ impl Boundaries {
     pub fn new<W>(replay: &Replay<'_, W>, with_requests: bool) -> Boundaries {
         let windows_end_ns = replay.pace.windows_end_ns(replay.recording.span_ns());
         let mut boundaries = Boundaries {
-            interval_end_ns: if replay.interval_ns == 0 { u64::MAX } else { replay.interval_ns },
+            interval_end_ns: if replay.interval_ns == 0 { NEVER_NS } else { replay.interval_ns },
             intervals: 0,
             window: 0,
             window_end_ns: None,
@@ -94,7 +94,9 @@ impl Boundaries {
             self.warm = true;
             return Some(Boundary::Warmup);
         }
-        if interval_ns.min(window_ns) > now_ns {
+        // Time saturates at the value that stands for "never", and nothing ends then.
+        let next_ns = interval_ns.min(window_ns);
+        if next_ns > now_ns || next_ns == NEVER_NS {
             return None;
         }
         if interval_ns <= window_ns {
@@ -137,10 +139,10 @@ impl Boundaries {
     /// run.
     fn window_end_ns(&self, windows: u32, progress: (u64, u64), now_ns: u64) -> u64 {
         match self.window_end_ns {
-            _ if self.window >= windows => u64::MAX,
+            _ if self.window >= windows => NEVER_NS,
             Some(end_ns) => end_ns,
             None if !self.with_requests && self.is_complete(windows, progress) => now_ns,
-            None => u64::MAX,
+            None => NEVER_NS,
         }
     }
 

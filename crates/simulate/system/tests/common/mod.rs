@@ -95,10 +95,9 @@ pub fn load(texts: &[String], stack: &Stack, layout: Layout) -> Loaded {
 
 /// As [`load`], each tenant's first request at its start.
 pub fn load_from(texts: &[String], starts_ns: &[u64], stack: &Stack, layout: Layout) -> Loaded {
-    let workload = || workload(texts, starts_ns);
-    let recorder = recorder(texts.len()).with_bytes();
-    let recording = recorder.record(&mut workload(), |_| true).unwrap();
-    let mut requests = Requests::read(&mut workload(), true, 1 << 20, |_| true).unwrap();
+    let recorder = recorder(texts.len()).with_bytes().with_calls();
+    let mut workload = workload(texts, starts_ns);
+    let (recording, mut requests) = recorder.record_requests(&mut workload, |_| true).unwrap();
     let capacity = device(&stack.backing).capacity();
     let device_of = vec![0; texts.len()];
     let placed = requests
