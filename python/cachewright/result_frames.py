@@ -151,7 +151,7 @@ class RunFrames:
         rows = [
             (case.case, window, (window + 1) * found.window_ns, tenant.name, *counted)
             for case in self.answer.cases
-            if case.timing and (found := case.timing.throughput)
+            if (found := case.throughput or (case.timing and case.timing.throughput))
             for tenant in found.tenants
             for window, counted in enumerate(tenant.series)
         ]

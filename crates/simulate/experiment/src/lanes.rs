@@ -5,16 +5,17 @@
 use crate::ExperimentError;
 use crate::case::{Case, hears_requests};
 use crate::curves;
+use crate::pace::pace;
 use crate::profiles::{Profiles, Subject};
 use cachewright_cache::{Engine, Quotas};
 use cachewright_partition::{Need, Partitioner};
 use cachewright_policy::registry::maker;
 use cachewright_policy::{Policy, PolicyVisitor, Registered};
-use cachewright_system::closed::{ClosedLoop, Experience, NEVER_NS, Pace};
 use cachewright_system::control::{Control, Tenant};
+use cachewright_system::event_loop::{ConstantRun, Durations, Replay, run_constant};
 use cachewright_system::profile::Machined;
 use cachewright_system::{
-    Cuts, EngineLane, Lane, LaneResult, Recording, Signals, Wanted, Watcher, interval_signals,
+    Cuts, EngineLane, Lane, Recording, Signals, Wanted, Watcher, interval_signals,
 };
 use std::path::Path;
 
@@ -145,34 +146,31 @@ impl Plan<'_> {
     pub fn run_closed(
         &self,
         watcher: Option<Box<dyn Watcher>>,
-        requests: &[Vec<u32>],
         progress: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<(LaneResult, Vec<Experience>), ExperimentError> {
+    ) -> Result<ConstantRun, ExperimentError> {
         let mut control = self.control()?;
         let lane = EngineLane::new(self.boxed(&control.first())?, self.recording);
         let hears = hears_requests(&self.case.spec.cache.policy.name);
         let lane = if hears { lane.telling_requests() } else { lane };
         let lane = lane.with_control(control).with_watcher(watcher);
-        let (pace, wanted) = (self.pace(), wanted(self.case, self.capacity_blocks));
-        let closed = ClosedLoop::new(self.recording, requests, &pace, lane, wanted);
-        Ok(closed.run(progress)?)
-    }
-
-    pub(crate) fn pace(&self) -> Pace {
-        let spec = &self.case.spec;
-        let of_tenants = |value: fn(&crate::spec::TenantSpec) -> u64| {
-            spec.tenants.iter().map(value).collect::<Vec<u64>>()
+        let settings = &self.case.spec.replay;
+        let replay = Replay {
+            recording: self.recording,
+            requests: self.recording,
+            extents: &[],
+            next_use: &[],
+            pace: pace(self.case),
+            only: None,
+            interval_ns: settings.interval.0,
+            windows: settings.windows,
+            warmup_ns: settings.warmup.0,
+            throughput_ns: settings.throughput_window.0,
+            clock: None,
+            capacity_blocks: self.capacity_blocks,
         };
-        Pace {
-            queue_depth: spec.tenants.iter().map(|tenant| tenant.queue_depth).collect(),
-            think_ns: of_tenants(|tenant| tenant.think_time.0),
-            start_ns: of_tenants(|tenant| tenant.start.0),
-            stop_ns: of_tenants(|tenant| tenant.until.map_or(NEVER_NS, |time| time.0)),
-            hit_ns: spec.replay.hit_time.0,
-            miss_ns: spec.replay.miss_time.0,
-            interval_ns: spec.replay.interval.0,
-            windows: spec.replay.windows,
-        }
+        let durations = Durations { hit_ns: settings.hit_time.0, miss_ns: settings.miss_time.0 };
+        let wanted = wanted(self.case, self.capacity_blocks);
+        Ok(run_constant(&replay, durations, lane, wanted, progress)?)
     }
 }
 

@@ -20,6 +20,7 @@ pub mod lanes;
 mod models;
 pub mod mrc;
 pub mod oracle;
+mod pace;
 mod part;
 pub mod planner;
 pub mod profiles;
@@ -33,6 +34,7 @@ pub mod series;
 pub mod spec;
 pub mod store;
 pub mod stream;
+mod throughput;
 pub mod timed;
 pub mod wa;
 

@@ -22,6 +22,7 @@ use crate::timed::latency_curves;
 use crate::{ExperimentError, Spec};
 use cachewright_curve::{Curve, mini};
 use cachewright_result::curves::{CurveCheck, CurvesAnswer, LatencyCurve};
+use cachewright_system::timed::Requests;
 use cachewright_system::{Cuts, Recording, Whose};
 use cachewright_types::declare::Declared;
 use measure::{How, Wanted};
@@ -53,9 +54,11 @@ pub fn mrc(
     place.claim(&spec, options.force)?;
     with_threads(options.threads, || {
         let requests = curve.latency && policies(&spec, curve).iter().any(hears_requests);
-        let kept = Kept { requests, ..Kept::times(curve.windows > 0 || curve.latency) };
-        let recorded = record(&spec, kept, progress)?;
-        let found = Job::new(&spec, curve, &recorded, origin, progress)?.run()?;
+        let times = curve.windows > 0 || curve.latency;
+        let kept = Kept { requests, devices: curve.latency, ..Kept::times(times) };
+        let mut recorded = record(&spec, kept, progress)?;
+        let requests = recorded.take_requests();
+        let found = Job::new(&spec, curve, &recorded, origin, progress)?.run(requests)?;
         place.write(&found)?;
         if let Some(folder) = place.folder {
             answer::write_points(folder, &found)?;
@@ -99,7 +102,8 @@ impl<'a> Job<'a> {
         Ok(job)
     }
 
-    fn run(&self) -> Result<CurvesAnswer, ExperimentError> {
+    /// All curves; `requests` are placed on devices for response times.
+    fn run(&self, requests: Requests) -> Result<CurvesAnswer, ExperimentError> {
         let wanted = self.wanted();
         let cuts = Cuts::new(self.recording(), 0, self.options.windows);
         let mut remarks = Remarks { curves: wanted.len(), ..Remarks::default() };
@@ -109,18 +113,19 @@ impl<'a> Job<'a> {
         let verify = self.verify(&wanted, &curves)?;
         let mut found = self.answer(&wanted, &curves, &remarks)?;
         found.verify = verify;
-        found.latency = self.options.latency.then(|| self.latency()).transpose()?;
+        found.latency = self.options.latency.then(|| self.latency(requests)).transpose()?;
         Ok(found)
     }
 
     /// Response times at each size, and with the cache switched off.
-    fn latency(&self) -> Result<Vec<LatencyCurve>, ExperimentError> {
+    fn latency(&self, requests: Requests) -> Result<Vec<LatencyCurve>, ExperimentError> {
         let (spec, varied) = (self.spec.clone(), Vec::new());
         let (models, caching) = Default::default();
         let case = Case { index: 0, spec, varied, models, caching };
         let sizes = vec![[vec![0], self.sizes.clone()].concat(); self.spec.tenants.len()];
         let policies = policies(self.spec, self.options);
-        latency_curves(&case, self.recorded, &policies, &sizes, self.origin, self.progress)
+        let recorded = (self.recorded, requests);
+        latency_curves(&case, recorded, &policies, &sizes, self.origin, self.progress)
     }
 
     fn recording(&self) -> &Recording {

@@ -27,7 +27,6 @@ use crate::{ExperimentError, Spec};
 use cachewright_measure::Counts;
 use cachewright_result::plan::{PlanAnswer, PlanPartition, PlanTenant};
 use cachewright_result::written::Written;
-use cachewright_system::closed::requests_by_tenant;
 use cachewright_system::profile::Wants;
 use cachewright_system::replay::{Shared, replay};
 use cachewright_system::{Cuts, LaneResult, Recording};
@@ -94,22 +93,26 @@ pub fn plan(
         Some(named) => named.clone(),
         None => choice::by_default(text, origin, &options.set, &mut notes)?,
     };
-    let mut kept = Kept { times: true, requests: wants.requests, ..Kept::default() };
+    let devices = spec.stack.is_some();
+    let mut kept = Kept { times: true, requests: wants.requests, devices, ..Kept::default() };
     for name in &partitions {
         let overrides = with(&options.set, "cache.partition", name);
         let case = expand(text, origin, &overrides, &[])?.swap_remove(0);
         resolved(&case.spec).map_err(refuse)?;
-        kept.bytes |= case.needs_bytes();
+        (kept.bytes, kept.calls) =
+            (kept.bytes | case.needs_bytes(), kept.calls | case.needs_calls());
     }
     let place = Place { folder: options.out.as_deref(), file: DOCUMENT };
     place.claim(&spec, options.force)?;
     with_threads(options.threads, || {
-        let recorded = record(&spec, kept, progress)?;
+        let mut recorded = record(&spec, kept, progress)?;
+        let requests = recorded.take_requests();
         let recording = &recorded.recording;
         first.check_interval(recording.span_ns(), origin)?;
         first.check_warmup(recording.span_ns(), origin)?;
+        first.check_recorded_pauses(recording, origin)?;
         let devices = match first.spec.stack {
-            Some(_) => Some(timed::workload(&first, recording, origin, progress)?),
+            Some(_) => Some(timed::workload(&first, &recorded, requests, origin, progress)?),
             None => None,
         };
         let (devices, profiles) = (devices.as_ref(), &Profiles::default());
@@ -299,12 +302,11 @@ impl Planner<'_> {
     }
 
     fn closed(&self, cases: &[Case]) -> Result<Vec<LaneResult>, ExperimentError> {
-        let requests = requests_by_tenant(self.recording);
         let total = Some(self.recording.times_ns.len() as u64);
         let stage = "trying sizes (closed loop)";
         let one = |case: &Case| {
             let mut tell = |done| (self.progress)(Progress { stage, done, total });
-            Ok(self.lane_plan(case)?.run_closed(None, &requests, &mut tell)?.0)
+            Ok(self.lane_plan(case)?.run_closed(None, &mut tell)?.cache)
         };
         cases.par_iter().map(one).collect()
     }

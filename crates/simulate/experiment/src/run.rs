@@ -17,7 +17,8 @@ use crate::result;
 use crate::series::{self, Rows};
 use crate::spec::full_key;
 use crate::store::Store;
-use crate::timed::{Timed, add_responses, rooms, shares_places, throughput, timing, workload};
+use crate::throughput::{self, constant_throughput};
+use crate::timed::{Timed, add_responses, rooms, shares_places, timing, workload};
 use crate::wa::{Flash, UnderCache};
 use crate::{ExperimentError, Spec};
 use cachewright_curve::{CurveSet, Method};
@@ -25,8 +26,9 @@ use cachewright_result::case::Case as CaseAnswer;
 use cachewright_result::facts::TenantFacts;
 use cachewright_result::run::{RunAnswer, TenantCurve, Workload};
 use cachewright_result::written::Written;
-use cachewright_system::closed::{Experience, requests_by_tenant};
+use cachewright_system::event_loop::ConstantRun;
 use cachewright_system::replay::Shared;
+use cachewright_system::timed::Requests;
 use cachewright_system::{
     CurveLane, Cuts, Foresight, Lane, LaneResult, RecordError, Recording, Row, Whose,
 };
@@ -136,7 +138,7 @@ type Answered = Result<(CaseAnswer, Vec<Row>), ExperimentError>;
 #[derive(Default)]
 struct Extra<'a> {
     /// The times of a closed loop without devices.
-    experience: Option<&'a [Experience]>,
+    constant: Option<&'a ConstantRun>,
     /// The drive under the cache.
     drive: Option<Flash>,
     /// The times on devices.
@@ -183,7 +185,10 @@ impl Run<'_> {
         let times = group.iter().any(|case| case.needs_times());
         let bytes = group.iter().any(|case| case.needs_bytes());
         let requests = group.iter().any(|case| case.hears_requests());
-        let recorded = record(&first.spec, Kept { times, bytes, requests }, self.progress)?;
+        let calls = group.iter().any(|case| case.needs_calls());
+        let devices = group.iter().any(|case| case.spec.stack.is_some());
+        let kept = Kept { times, bytes, requests, calls, devices };
+        let mut recorded = record(&first.spec, kept, self.progress)?;
         let mut lru = Vec::new();
         if self.head.is_none() {
             lru = if first.spec.replay.curves { lru_lanes(&first.spec) } else { Vec::new() };
@@ -196,6 +201,7 @@ impl Run<'_> {
             case.check_interval(recorded.recording.span_ns(), self.origin)?;
             case.check_warmup(recorded.recording.span_ns(), self.origin)?;
             case.check_trims(&recorded, self.origin)?;
+            case.check_recorded_pauses(&recorded.recording, self.origin)?;
             let resolved = text_of(&resolved(&case.spec, self.origin)?)?;
             let models = fingerprint_of_models(&case.models, &case.caching);
             let key = Store::key(&resolved, &tenants, fingerprint ^ models);
@@ -221,20 +227,26 @@ impl Run<'_> {
             let pass = next_pass(&mut open);
             self.pass(&pass, std::mem::take(&mut lru), &recorded, &profiles, first)?;
         }
-        self.timed(timed, &recorded.recording)
+        let requests = recorded.take_requests();
+        self.timed(timed, &recorded, requests)
     }
 
     /// Runs the cases on devices, together those whose requests lie at the same places.
     fn timed(
         &mut self,
         mut left: Vec<(&Case, String)>,
-        recording: &Recording,
+        recorded: &Recorded,
+        mut requests: Requests,
     ) -> Result<(), ExperimentError> {
+        let recording = &recorded.recording;
         while let Some((first, _)) = left.first() {
             let first = *first;
             let (group, rest): (Vec<_>, Vec<_>) =
                 left.into_iter().partition(|(case, _)| shares_places(first, case));
-            let workload = workload(first, recording, self.origin, self.progress)?;
+            // Placing changes them, so that all groups but the last place a copy.
+            let copy = if rest.is_empty() { Requests::default() } else { requests.clone() };
+            let own = std::mem::replace(&mut requests, copy);
+            let workload = workload(first, recorded, own, self.origin, self.progress)?;
             let cases: Vec<&Case> = group.iter().map(|(case, _)| *case).collect();
             let answers = workload.replay(&cases, |at, found| {
                 let (case, key) = &group[at];
@@ -346,7 +358,6 @@ impl Run<'_> {
         if cases.is_empty() {
             return Ok(());
         }
-        let requests = requests_by_tenant(recording);
         let total = (recording.times_ns.len() * cases.len()) as u64;
         let sum = Sum::of("replaying (closed loop)", total, self.progress);
         let one = |(case, key): &(&Case, String)| {
@@ -354,9 +365,10 @@ impl Run<'_> {
             let (origin, machine) = (self.origin, None);
             let plan = Plan { case, recording, capacity_blocks, profiles, origin, machine };
             let (drive, watcher) = self.drive(case, capacity_blocks)?;
-            let (result, experience) = plan.run_closed(watcher, &requests, &mut sum.part())?;
-            let extra = Extra { experience: Some(&experience), drive, ..Extra::default() };
-            Ok((self.answer(case, key, recording, &result, extra)?, result.rows))
+            let found = plan.run_closed(watcher, &mut sum.part())?;
+            let extra = Extra { constant: Some(&found), drive, ..Extra::default() };
+            let answer = self.answer(case, key, recording, &found.cache, extra)?;
+            Ok((answer, found.cache.rows))
         };
         let answers = cases.par_iter().map(one).collect();
         self.take_all(cases, answers)
@@ -374,8 +386,9 @@ impl Run<'_> {
         self.foreign.checked(Ok(()))?;
         let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
         let goals = case.goals(self.origin)?;
-        let experience = extra.experience;
-        let mut answer = result::answer(case, capacity_blocks, lane, experience, &goals);
+        let answers = extra.constant.map(|found| found.answers.as_slice());
+        let mut answer = result::answer(case, capacity_blocks, lane, answers, &goals);
+        answer.throughput = extra.constant.and_then(|found| constant_throughput(case, found));
         if let Some(drive) = extra.drive {
             answer.flash = Some(drive.report(self.origin)?);
         }

@@ -8,7 +8,9 @@
 use crate::recording::{Recording, TRIM, WRITE};
 use crate::timed::requests::CHUNK_BYTES;
 use cachewright_policy::Asked;
+use cachewright_trace::Call;
 use cachewright_trace::merge::WorkloadBatch;
+use cachewright_types::TenantId;
 use std::ops::Range;
 
 /// First bytes and lengths of requests; empty unless recorded.
@@ -103,6 +105,19 @@ impl Recording {
         } else {
             self.starts.partition_point(|start| (*start as usize) < position)
         }
+    }
+
+    /// Whether a tenant's trace names processes, where they are recorded.
+    pub fn names_processes(&self, tenant: TenantId) -> bool {
+        let named = |request: &usize| self.calls[*request] != Call::default();
+        let own = |request: usize| self.tenant_at(self.start_of(request)) == tenant;
+        (0..self.calls.len()).filter(named).any(own)
+    }
+
+    /// Adds the processes of requests, which follow those added before.
+    pub(crate) fn add_calls(&mut self, batch: &WorkloadBatch, range: Range<usize>) {
+        let call = |at: usize| batch.calls.get(at).copied().unwrap_or_default();
+        self.calls.extend(range.map(call));
     }
 
     /// A number that differs for different accesses, times or extents, but for accidents of one in

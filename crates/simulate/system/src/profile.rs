@@ -7,10 +7,10 @@
 //! requests only, so that no devices are needed; a policy that weighs service times is told that
 //! all devices are equally fast.
 
+use crate::event_loop::meter::Names;
 use crate::foresight::Foresight;
 use crate::recording::{LAST, Recording, TRIM, TenantTotals, WRITE};
 use crate::timed::block_numbers::block_numbers;
-use crate::timed::meter::Names;
 use crate::timed::read_ahead::Streams;
 use crate::timed::{MachineSettings, Requests};
 use cachewright_cache::{BlockAccess, Engine, Quotas, WriteMode};

@@ -136,12 +136,14 @@ pub fn labels(
             caching: Default::default(),
         };
         let foresight = case.foresight(origin)?;
-        let kept = Kept { requests: true, ..Kept::times(true) };
-        let recorded = record(&case.spec, kept, progress)?;
+        let devices = case.spec.stack.is_some();
+        let kept = Kept { requests: true, devices, ..Kept::times(true) };
+        let mut recorded = record(&case.spec, kept, progress)?;
+        let requests = recorded.take_requests();
         let recording = &recorded.recording;
         let capacity_blocks = case.capacity_blocks(recording.distinct, origin)?;
         let ratios = match &case.spec.stack {
-            Some(stack) => workload(&case, recording, origin, progress)?.ratios(stack)?,
+            Some(stack) => workload(&case, &recorded, requests, origin, progress)?.ratios(stack)?,
             None => Vec::new(),
         };
         let (profiles, machine) = (&Profiles::default(), None);

@@ -14,7 +14,8 @@ use cachewright_result::case::Case as CaseAnswer;
 use cachewright_result::channels::{
     BlockRegions, Migrations, RegionWindow, TenantMigrations, TenantRegions,
 };
-use cachewright_system::timed::{Migrated, RegionBlocks, Times};
+use cachewright_system::event_loop::Times;
+use cachewright_system::timed::{Migrated, RegionBlocks};
 use std::path::Path;
 
 const SCHEMA: &str = "message rooms {

@@ -5,7 +5,7 @@ use crate::common::inline;
 
 use cachewright_policy::Asked;
 use cachewright_system::recording::{LAST, TRIM, WRITE};
-use cachewright_system::timed::{Layout, Requests};
+use cachewright_system::timed::Layout;
 use cachewright_system::{BlockKind, Cuts, RecordError, Recorder};
 use inline::{SHIFT, recorded, recorder, workload};
 use proptest::prelude::*;
@@ -59,7 +59,8 @@ fn requests_are_told_as_devices_would_see_them() {
     assert_eq!(told, expected);
     assert_ne!(recording.fingerprint(), recorded(&[a, b]).fingerprint());
     // Placed as they are, each tenant on a device of its own, requests say the same.
-    let mut placed = Requests::read(&mut workload(&[a, b], &[]), true, 100, |_| true).unwrap();
+    let mut workload = workload(&[a, b], &[]);
+    let (_, mut placed) = recorder(2).record_requests(&mut workload, |_| true).unwrap();
     let devices = [0..1 << 40, 0..1 << 40];
     placed.place(&recording, 12, Layout::AsIs, &devices, &[0, 1]).unwrap();
     for at in [0, 1, 2, 4] {

@@ -14,10 +14,11 @@ use cachewright_layout::{Channels, TenantView};
 use cachewright_measure::Counts;
 use cachewright_policy::{PolicyVisitor, Registered, visit};
 use cachewright_system::control::Tenant;
+use cachewright_system::event_loop::{Loop, Replay, Times};
 use cachewright_system::timed::tenancy::Change;
 use cachewright_system::timed::{
-    CacheDecider, Decider, Layout, Loop, Machine, MachineSettings, Parts, Replay, Slots, Tenancy,
-    Times, blocks_of, run,
+    CacheDecider, Decider, Layout, Machine, MachineSettings, Parts, Slots, Tenancy, blocks_of,
+    run_machine,
 };
 use cachewright_system::{Control, LaneResult, Signals, Wanted};
 use cachewright_types::{Bytes, Nanos, Op, Request, Seed, TenantId, Value};
@@ -346,7 +347,7 @@ fn hour(policy: &str, lend: bool, pace: Loop) -> (Times, Model) {
         capacity_blocks: TOTAL,
     };
     let machine = Machine::new(machine).unwrap();
-    let times = run(&replay, machine, decider, Wanted::default(), &mut |_| true).unwrap();
+    let times = run_machine(&replay, machine, decider, Wanted::default(), &mut |_| true).unwrap();
     let model = std::mem::take(&mut *model.lock().unwrap());
     (times, model)
 }

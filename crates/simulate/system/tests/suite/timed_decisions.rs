@@ -5,10 +5,10 @@
 use crate::common;
 
 use cachewright_cache::WriteMode;
-use cachewright_system::closed::NEVER_NS;
+use cachewright_system::event_loop::{Loop, NEVER_NS};
 use cachewright_system::replay::Shared;
 use cachewright_system::timed::settings::{Decision, Fill, WriteBack};
-use cachewright_system::timed::{Layout, Loop, MachineSettings};
+use cachewright_system::timed::{Layout, MachineSettings};
 use cachewright_system::{Cuts, LaneResult, interval_signals};
 use cachewright_types::{Nanos, Seed};
 use common::{Loaded, Stack, lane, load, random, replay, wanted};

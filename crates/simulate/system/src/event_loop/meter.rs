@@ -5,11 +5,11 @@
 //! alone, not on what is cached; so a cache of any size sees the same further uses, and a block
 //! that was read ahead shortly before it is asked for hits in every cache that holds it so long.
 
-use super::block_numbers::block_numbers;
-use super::machine::Answer;
-use super::requests::Requests;
 use crate::recording::{Recording, TRIM, parts};
 use crate::signals::{Answered, BlockUse, SignalMeter, Signals};
+use crate::timed::Requests;
+use crate::timed::block_numbers::block_numbers;
+use crate::timed::machine::Answer;
 use cachewright_types::{BlockId, Op, Request, TenantId};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -50,7 +50,7 @@ impl Names {
 }
 
 /// Signals of the interval under way.
-pub(super) struct Meter {
+pub(crate) struct Meter {
     signals: SignalMeter,
     /// log2 of the block size in bytes.
     block_shift: u32,

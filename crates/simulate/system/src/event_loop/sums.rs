@@ -5,7 +5,7 @@
 //! steps of equal length; what arrives at a border belongs to the later step. Trims and flushes are
 //! not counted; a warm-up changes nothing here.
 
-use super::machine::Answer;
+use crate::timed::machine::Answer;
 use cachewright_types::{Op, Request};
 
 /// Intervals and their steps.
@@ -61,19 +61,19 @@ impl StepSums {
     }
 
     /// A request has asked for blocks at its arrival.
-    pub(super) fn asked(&mut self, request: &Request, arrival_ns: u64, accesses: u64) {
+    pub(crate) fn asked(&mut self, request: &Request, arrival_ns: u64, accesses: u64) {
         if matches!(request.op, Op::Read | Op::Write) {
             add(&mut self.accesses, self.clock.step(arrival_ns), accesses);
         }
     }
 
     /// Blocks of a request that came at that time were in the cache.
-    pub(super) fn hit(&mut self, arrival_ns: u64, hits: u64) {
+    pub(crate) fn hit(&mut self, arrival_ns: u64, hits: u64) {
         add(&mut self.hits, self.clock.step(arrival_ns), hits);
     }
 
     /// A request has been answered.
-    pub(super) fn answered(&mut self, request: &Request, answer: &Answer) {
+    pub(crate) fn answered(&mut self, request: &Request, answer: &Answer) {
         let step = self.clock.step(answer.arrival_ns);
         if matches!(request.op, Op::Read | Op::Write)
             && let Some(sum) = self.response_ns.get_mut(step)

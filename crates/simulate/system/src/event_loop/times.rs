@@ -4,16 +4,15 @@
 //! shows them. Units: nanoseconds, bytes. Trims and flushes are carried out and not counted, and so
 //! is what arrives in the warm-up, but in the rates, which are whole.
 
-use super::channels::GroupUse;
-use super::drive::Replay;
-use super::latency_breakdown::LatencySums;
-use super::machine::Answer;
-use super::machine::mover::Migrated;
-use super::machine::slots::RegionBlocks;
+use super::Replay;
 use super::sums::StepSums;
-use super::tenancy::Event;
 use crate::lane::LaneResult;
 use crate::ssd::CacheStats;
+use crate::timed::channels::GroupUse;
+use crate::timed::latency_breakdown::LatencySums;
+use crate::timed::machine::Answer;
+use crate::timed::tenancy::Event;
+use crate::timed::{Migrated, RegionBlocks};
 use cachewright_device::{DeviceUse, Use};
 use cachewright_layout::Map;
 use cachewright_measure::{Population, Rates, Responses};
@@ -24,7 +23,7 @@ const BIN_NS: u64 = 1_000_000;
 /// Bins of rates at most.
 const BINS: usize = 256;
 /// Windows of throughput at most; then they widen, as bins do.
-const WINDOWS: usize = 1 << 20;
+pub(crate) const WINDOWS: usize = 1 << 20;
 
 /// What one tenant (or all) experienced.
 #[derive(Clone, Debug, Default)]
@@ -133,7 +132,7 @@ impl Experience {
 }
 
 impl Times {
-    pub(super) fn new(replay: &Replay<'_>) -> Times {
+    pub(crate) fn new(replay: &Replay<'_>) -> Times {
         let (tenants, warmup_ns) = (replay.recording.totals.len(), replay.warmup_ns);
         let span_ns = replay.recording.span_ns();
         Times {
@@ -160,7 +159,7 @@ impl Times {
     }
 
     /// Of a drive that is the whole machine.
-    pub(super) fn of_drive(replay: &Replay<'_>) -> Times {
+    pub(crate) fn of_drive(replay: &Replay<'_>) -> Times {
         let mut times = Times::new(replay);
         let breakdowns = times.tenants.iter_mut().map(|tenant| &mut tenant.breakdown);
         breakdowns.for_each(|breakdown| *breakdown = LatencySums::of_one_device());

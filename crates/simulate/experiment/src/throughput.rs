@@ -1,14 +1,14 @@
 //! Throughput over time: what each tenant was answered in windows of one width.
 //!
-//! For: `timing.throughput` and `throughput.parquet`. Must never know: what is made of it. Units:
-//! bytes, requests, seconds in rates. A request counts where it was answered. Mean and standard
-//! deviation (of all windows, not of a sample) are over the whole windows after the warm-up: from
-//! the tenant's start to the time at which it stops, where it repeats its trace, else to its last
-//! answer. Mean by deviation takes at least one request per window (of the tenant's mean size) for
-//! the deviation: without it the quotient has no bound, and a perfectly steady tenant none at all.
-//! Source of mean by deviation: Wang et al. (oc-cache), V-B. Schema of the file: `case`,
-//! `window`, `tenant` as UINT_32, `time_ns` (the window's end), `requests`, `bytes` as UINT_64; one
-//! row group.
+//! For: `throughput` of cases and of their `timing`, and `throughput.parquet`. Must never know:
+//! what is made of it. Units: bytes, requests, seconds in rates. A request counts where it was
+//! answered. Mean and standard deviation (of all windows, not of a sample) are over the whole
+//! windows after the warm-up: from the tenant's start to the time at which it stops, where it
+//! repeats its trace, else to its last answer. Mean by deviation takes at least one request per
+//! window (of the tenant's mean size) for the deviation: without it the quotient has no bound, and
+//! a perfectly steady tenant none at all. Source of mean by deviation: Wang et al. (oc-cache), V-B.
+//! Schema of the file: `case`, `window`, `tenant` as UINT_32, `time_ns` (the window's end),
+//! `requests`, `bytes` as UINT_64; one row group.
 
 use crate::ExperimentError;
 use crate::case::Case;
@@ -16,7 +16,7 @@ use crate::series::write_numbers;
 use cachewright_measure::{Bin, Rates};
 use cachewright_result::case::Case as CaseAnswer;
 use cachewright_result::timing::{TenantThroughput, Throughput};
-use cachewright_system::timed::Times;
+use cachewright_system::event_loop::{ConstantRun, Times};
 use std::path::Path;
 
 const SCHEMA: &str = "message throughput {
@@ -30,19 +30,27 @@ const SCHEMA: &str = "message throughput {
 
 /// Windows of all tenants, if they were asked for.
 pub fn throughput(case: &Case, times: &Times) -> Option<Throughput> {
-    let windows = times.throughput.as_ref()?;
-    let tenants = 0..times.tenants.len();
-    Some(Throughput {
-        window_ns: windows.width_ns(),
-        tenants: tenants.map(|at| tenant(case, times, windows, at)).collect(),
-    })
+    let last_ns = times.tenants.iter().map(|tenant| tenant.last_ns);
+    Some(of_tenants(case, times.throughput.as_ref()?, last_ns))
 }
 
-fn tenant(case: &Case, times: &Times, windows: &Rates, at: usize) -> TenantThroughput {
+/// The same of a closed loop without devices.
+pub fn constant_throughput(case: &Case, found: &ConstantRun) -> Option<Throughput> {
+    let last_ns = found.answers.iter().map(|tenant| tenant.finished_ns);
+    Some(of_tenants(case, found.throughput.as_ref()?, last_ns))
+}
+
+/// The windows of tenants, of which the last answers came at `last_ns`.
+fn of_tenants(case: &Case, windows: &Rates, last_ns: impl Iterator<Item = u64>) -> Throughput {
+    let tenant = |(at, last_ns)| tenant(case, windows, at, last_ns);
+    Throughput { window_ns: windows.width_ns(), tenants: last_ns.enumerate().map(tenant).collect() }
+}
+
+fn tenant(case: &Case, windows: &Rates, at: usize, last_ns: u64) -> TenantThroughput {
     let (tenant, width_ns) = (&case.spec.tenants[at], windows.width_ns());
     let stop_ns = tenant.until.map_or(u64::MAX, |time| time.0);
-    let end_ns = if tenant.repeat { stop_ns } else { times.tenants[at].last_ns.min(stop_ns) };
-    let first = times.warmup_ns.max(tenant.start.0).div_ceil(width_ns) as usize;
+    let end_ns = if tenant.repeat { stop_ns } else { last_ns.min(stop_ns) };
+    let first = case.spec.replay.warmup.0.max(tenant.start.0).div_ceil(width_ns) as usize;
     let last = (end_ns / width_ns) as usize;
     let bins = windows.bins(at);
     let counted = |what: fn(&Bin) -> u64| -> Vec<f64> {
@@ -97,8 +105,8 @@ fn spread(rates: &[f64], floor: f64) -> Spread {
 pub fn write(path: &Path, answers: &[CaseAnswer]) -> Result<bool, ExperimentError> {
     let mut rows: Vec<[u64; 6]> = Vec::new();
     for answer in answers {
-        let timing = answer.timing.as_ref();
-        let Some(found) = timing.and_then(|timing| timing.throughput.as_ref()) else { continue };
+        let timed = answer.timing.as_ref().and_then(|timing| timing.throughput.as_ref());
+        let Some(found) = answer.throughput.as_ref().or(timed) else { continue };
         for (tenant, own) in found.tenants.iter().enumerate() {
             for (window, (requests, bytes)) in own.series.iter().enumerate() {
                 let (number, tenant) = (window as u64, tenant as u64);
