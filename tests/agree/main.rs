@@ -5,7 +5,9 @@
 use cachewright_cache::{Cache, Engine, Move, Plan, Quotas, WriteMode};
 use cachewright_policy::Entry;
 use cachewright_policy::lru::Lru;
-use cachewright_policy::{Access, Asked, Need, Policy, PolicyVisitor, Registered, Verdict};
+use cachewright_policy::{
+    Access, Asked, FutureSlice, Need, Policy, PolicyVisitor, Registered, Verdict,
+};
 use cachewright_policy::{entries, visit};
 use cachewright_system::{BlockKind, EngineLane, Lane, Recorder, Recording};
 use cachewright_trace::merge::{TenantInput, Workload, WorkloadBatch};
@@ -126,7 +128,7 @@ impl PolicyVisitor for Both<'_> {
         // In pieces that begin and end within requests, as a replay of many lanes goes.
         for from in (0..self.recording.len()).step_by(777) {
             let to = (from + 777).min(self.recording.len());
-            lane.replay(self.recording, from..to, &[]);
+            lane.replay(self.recording, from..to, FutureSlice::None);
         }
         let mut live = Cache::new(Engine::new(2, &self.quotas, self.mode, make), 12);
         let mut plan = Plan::default();

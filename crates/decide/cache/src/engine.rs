@@ -7,12 +7,12 @@
 use crate::pool::Pool;
 use crate::{Quotas, WriteMode};
 use cachewright_measure::Counts;
-use cachewright_policy::{Access, Asked, Chore, NEVER, Policy, Rooms, Verdict};
+use cachewright_policy::{Access, Asked, Chore, Future, Policy, Rooms, Verdict};
 use cachewright_types::{BlockId, TenantId};
 
 /// One access to one block, with the id in the id space of its pool: an id names one block of all
 /// tenants in the pool. Pools hold arrays as long as their largest id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlockAccess {
     /// The block.
     pub block: BlockId,
@@ -20,8 +20,8 @@ pub struct BlockAccess {
     pub tenant: TenantId,
     /// Whether it is written.
     pub write: bool,
-    /// Position of the next access, for policies that need the future.
-    pub next_use: u32,
+    /// What is known of the future, for policies that need it.
+    pub future: Future,
 }
 
 /// What happened to one access.
@@ -187,7 +187,7 @@ impl<P: Policy> Engine<P> {
         let verdict = pool.policy.access(Access {
             block: access.block,
             write: access.write,
-            next_use: access.next_use,
+            future: access.future,
         });
         let mut writeback = false;
         if let Verdict::Admit { evicted } = verdict {
@@ -211,7 +211,7 @@ impl<P: Policy> Engine<P> {
 
     /// Puts a block that is not cached before the policy as if it were read, and counts no access.
     pub fn bring_in(&mut self, tenant: TenantId, block: BlockId) -> Outcome {
-        self.consult(BlockAccess { block, tenant, write: false, next_use: NEVER })
+        self.consult(BlockAccess { block, tenant, write: false, future: Future::None })
     }
 
     /// Tells the policy of a tenant which request comes next.

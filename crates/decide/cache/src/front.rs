@@ -6,7 +6,7 @@
 
 use crate::index::{Address, SparseIndex};
 use crate::{BlockAccess, Cached, Engine, Move, Outcome, Plan, Quotas, WriteMode};
-use cachewright_policy::{Asked, Chore, NEVER, Policy, Room, Verdict};
+use cachewright_policy::{Asked, Chore, Future, FutureSlice, Policy, Room, Verdict};
 use cachewright_types::{BlockId, Op, Request, TenantId};
 
 /// A cache over the tenants' sparse address spaces.
@@ -45,20 +45,20 @@ impl<P: Policy> Cache<P> {
 
     /// Decides about a request; the moves replace what `plan` held.
     pub fn on(&mut self, request: &Request, plan: &mut Plan) {
-        self.on_knowing(request, &[], plan);
+        self.on_knowing(request, FutureSlice::None, plan);
     }
 
-    /// The same for policies that need the future: `next_use` holds the position of the next access
-    /// to each block of a read or write, in order, or is empty.
-    pub fn on_knowing(&mut self, request: &Request, next_use: &[u32], plan: &mut Plan) {
-        self.on_each(request, next_use, plan, &mut |_, _| {});
+    /// The same for policies that need the future: `futures` are those of the accesses to each
+    /// block of a read or write, in order.
+    pub fn on_knowing(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan) {
+        self.on_each(request, futures, plan, &mut |_, _| {});
     }
 
     /// The same; `each` is given what became of each block of a read or write, by its number.
     pub fn on_each(
         &mut self,
         request: &Request,
-        next_use: &[u32],
+        futures: FutureSlice<'_>,
         plan: &mut Plan,
         each: &mut impl FnMut(u64, Outcome),
     ) {
@@ -70,8 +70,8 @@ impl<P: Policy> Cache<P> {
             Op::Read | Op::Write => {
                 self.engine.asked(request.tenant, &Asked::from(request));
                 for (at, part) in self.parts(request).enumerate() {
-                    let next_use = next_use.get(at).copied().unwrap_or(NEVER);
-                    each(part.number, self.touch_block(request, &part, next_use, plan));
+                    let future = futures.at(at);
+                    each(part.number, self.touch_block(request, &part, future, plan));
                 }
                 self.engine.count_request(request.tenant, plan.all_hit);
             }
@@ -118,12 +118,12 @@ impl<P: Policy> Cache<P> {
         &mut self,
         request: &Request,
         part: &Part,
-        next_use: u32,
+        future: Future,
         plan: &mut Plan,
     ) -> Outcome {
         let (tenant, write) = (request.tenant, request.op == Op::Write);
         let cached = self.named(tenant, part.number);
-        let outcome = self.engine.access(BlockAccess { block: cached.id, tenant, write, next_use });
+        let outcome = self.engine.access(BlockAccess { block: cached.id, tenant, write, future });
         plan.all_hit &= outcome.verdict == Verdict::Hit;
         let cached = self.placed(cached);
         if write {

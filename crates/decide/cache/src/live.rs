@@ -5,7 +5,9 @@
 
 use crate::{Cache, Engine, Move, Outcome, Plan, Quotas, WriteMode};
 use cachewright_measure::Counts;
-use cachewright_policy::{ForeignCode, Need, Policy, PolicyVisitor, Registered, Verdict};
+use cachewright_policy::{
+    ForeignCode, FutureSlice, Need, Policy, PolicyVisitor, Registered, Verdict,
+};
 use cachewright_types::{BlockId, Op, RegistryError, Request, Seed, TenantId, Value};
 
 /// A block of a tenant's volume.
@@ -153,7 +155,9 @@ impl<P: Policy> LiveCache for Live<P> {
     fn decide(&mut self, request: &Request, answer: &mut Answer) {
         answer.clear();
         let (cache, plan) = (&mut self.cache, &mut self.plan);
-        cache.on_each(request, &[], plan, &mut |number, outcome| answer.note(number, outcome));
+        cache.on_each(request, FutureSlice::None, plan, &mut |number, outcome| {
+            answer.note(number, outcome)
+        });
         let read_only = cache.engine().mode() == WriteMode::ReadOnly;
         answer.add(plan, request.op == Op::Trim || (read_only && request.op == Op::Write));
         cache.chores(cache.engine().pool_of(request.tenant), plan);

@@ -10,7 +10,8 @@
 
 use cachewright_policy::replay::count_hits;
 use cachewright_policy::{
-    Access, Asked, Entry, Need, Policy, PolicyVisitor, Registered, Verdict, entries, visit,
+    Access, Asked, Entry, FutureSlice, Need, Policy, PolicyVisitor, Registered, Verdict, entries,
+    visit,
 };
 use cachewright_types::{BlockId, Seed};
 use std::time::{Duration, Instant};
@@ -41,9 +42,11 @@ fn main() {
     for entry in entries().into_iter().filter(told).filter(wanted) {
         print!("{:18}", entry.name);
         for &capacity in &capacities {
-            let future = if entry.needs.contains(&Need::Future) { &next_use[..] } else { &[] };
+            let needs_future = entry.needs.contains(&Need::Future);
+            let future =
+                if needs_future { FutureSlice::NextUse(&next_use) } else { FutureSlice::None };
             let capacity = capacity as u32;
-            let run = Run { blocks: &blocks, next_use: future, distinct, capacity };
+            let run = Run { blocks: &blocks, future, distinct, capacity };
             let Ok((hits, spent)) = visit(entry.name, &[], run) else { continue };
             let rate = count as f64 / 1e6 / spent.as_secs_f64();
             print!("{rate:10.1} ({:.4})", 1.0 - hits as f64 / count as f64);
@@ -58,7 +61,7 @@ fn number(variable: &str) -> Option<usize> {
 
 struct Run<'a> {
     blocks: &'a [BlockId],
-    next_use: &'a [u32],
+    future: FutureSlice<'a>,
     distinct: usize,
     capacity: u32,
 }
@@ -76,7 +79,7 @@ impl PolicyVisitor for Run<'_> {
             hits = if P::ENTRY.needs.contains(&Need::Requests) {
                 count_told_hits(&mut policy, self.blocks)
             } else {
-                count_hits(&mut policy, self.blocks, self.next_use)
+                count_hits(&mut policy, self.blocks, self.future)
             };
             runs += 1;
         }

@@ -11,8 +11,7 @@ use cachewright_types::declare::Declared;
 pub enum Need {
     /// The position of each block's next access (a pre-pass over the whole trace).
     Future,
-    /// What each access is worth to a cache that knows the future: as bits of an `f32` where others
-    /// are told the next access.
+    /// What each access is worth to a cache that knows the future.
     Benefit,
     /// Whole requests, through [`Policy::asked`].
     Requests,

@@ -16,6 +16,7 @@ pub mod entry;
 pub mod far_first;
 pub mod fifo;
 pub mod foreign;
+pub mod future;
 pub mod larc;
 pub mod least_first;
 pub mod levels;
@@ -38,40 +39,29 @@ pub mod two_q;
 pub use beside::{Asked, Chore, Room, Rooms};
 pub use entry::{Entry, Need, PolicyVisitor, Registered};
 pub use foreign::{Fault, ForeignClass, ForeignCode, ForeignPolicy};
+pub use future::{Future, FutureColumn, FutureSlice, NEVER};
 pub use registry::{entries, entry, visit};
 
 use cachewright_characterize::Characterizer;
 use cachewright_types::BlockId;
 
-/// The position of a block's next access when there is none.
-pub const NEVER: u32 = u32::MAX;
-
 /// One access to one block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Access {
     /// The block.
     pub block: BlockId,
     /// Whether it is written (whole or in part).
     pub write: bool,
-    /// Position in the stream of the next access to this block, [`NEVER`] if there is none or it
-    /// is not known. Only policies that declare [`Need::Future`] read it; those that declare
-    /// [`Need::Benefit`] read [`Access::benefit`], whose bits stand here then.
-    pub next_use: u32,
+    /// What is known of the future. Only policies that declare [`Need::Future`] or
+    /// [`Need::Benefit`] read it.
+    pub future: Future,
 }
 
 impl Access {
     /// A read of `block` with no knowledge of the future.
     #[inline(always)]
     pub fn read(block: BlockId) -> Access {
-        Access { block, write: false, next_use: NEVER }
-    }
-
-    /// What holding the block from here on is worth, for those who declare [`Need::Benefit`]; 0 if
-    /// it is not known. Never negative, never not a number.
-    #[inline(always)]
-    pub fn benefit(&self) -> f32 {
-        let benefit = f32::from_bits(self.next_use);
-        if benefit > 0.0 { benefit } else { 0.0 }
+        Access { block, write: false, future: Future::None }
     }
 }
 

@@ -13,7 +13,7 @@ use cachewright_cache::{BlockAccess, Engine};
 use cachewright_curve::Curves;
 use cachewright_measure::Counts;
 use cachewright_partition::Requirement;
-use cachewright_policy::{Chore, NEVER, Policy, Verdict};
+use cachewright_policy::{Chore, Future, FutureSlice, Policy, Verdict};
 use cachewright_types::{BlockId, TenantId};
 use std::ops::Range;
 
@@ -22,8 +22,8 @@ const STRIDE: usize = 32;
 
 /// Anything that is fed a recording.
 pub trait Lane: Send {
-    /// Replays a range of the recording; `next_use` is as long as the recording, or empty.
-    fn replay(&mut self, recording: &Recording, range: Range<usize>, next_use: &[u32]);
+    /// Replays a range of the recording; `futures` are those of its accesses.
+    fn replay(&mut self, recording: &Recording, range: Range<usize>, futures: FutureSlice<'_>);
     /// An interval has ended, in which `signals` were measured.
     fn end_interval(&mut self, signals: &Signals);
     /// A window of the time series has ended.
@@ -159,7 +159,7 @@ impl<P: Policy> EngineLane<P> {
         }
         for at in recording.accesses_of(request) {
             let tenant = recording.tenant_at(at);
-            self.step(BlockId(ids[at]), tenant, recording.flags[at] & !LAST, NEVER);
+            self.step(BlockId(ids[at]), tenant, recording.flags[at] & !LAST, Future::None);
             all_hit = self.all_hit;
             if recording.flags[at] & (LAST | TRIM) == LAST {
                 self.engine.count_request(tenant, self.all_hit);
@@ -184,7 +184,7 @@ impl<P: Policy> EngineLane<P> {
         &mut self,
         recording: &Recording,
         range: Range<usize>,
-        next_use: &[u32],
+        futures: FutureSlice<'_>,
     ) {
         let mut request = if HEARS { recording.request_from(range.start) } else { 0 };
         let ids = recording.ids_for(self.engine.is_shared());
@@ -201,9 +201,8 @@ impl<P: Policy> EngineLane<P> {
                     self.tell_request(recording, request, recording.times_ns[request]);
                     request += 1;
                 }
-                let next_use = next_use.get(at).copied().unwrap_or(NEVER);
                 let (tenant, block) = at_of(at);
-                self.step(block, tenant, recording.flags[at], next_use);
+                self.step(block, tenant, recording.flags[at], futures.at(at));
             }
         }
         std::hint::black_box(warm);
@@ -211,7 +210,7 @@ impl<P: Policy> EngineLane<P> {
 
     /// One access or trim of the loop for any recording.
     #[inline(always)]
-    fn step(&mut self, block: BlockId, tenant: TenantId, flags: u8, next_use: u32) {
+    fn step(&mut self, block: BlockId, tenant: TenantId, flags: u8, future: Future) {
         if flags & TRIM != 0 {
             let (cached, _) = self.engine.discard(tenant, block);
             if let Some(watcher) = self.watcher.as_mut().filter(|_| cached) {
@@ -220,7 +219,7 @@ impl<P: Policy> EngineLane<P> {
             return;
         }
         let write = flags & WRITE != 0;
-        let outcome = self.engine.access(BlockAccess { block, tenant, write, next_use });
+        let outcome = self.engine.access(BlockAccess { block, tenant, write, future });
         if let Some(watcher) = &mut self.watcher {
             tell(watcher.as_mut(), self.engine.pool_of(tenant), block, write, outcome);
         }
@@ -247,7 +246,7 @@ impl<P: Policy> EngineLane<P> {
     }
 
     /// The loop for one tenant whose every request reads one block.
-    fn replay_plain(&mut self, ids: &[u32], next_use: &[u32]) {
+    fn replay_plain(&mut self, ids: &[u32], futures: FutureSlice<'_>) {
         let tenant = TenantId(0);
         let mut warm = 0;
         for (chunk, start) in ids.chunks(STRIDE).zip((0..).step_by(STRIDE)) {
@@ -256,8 +255,8 @@ impl<P: Policy> EngineLane<P> {
                 warm ^= self.engine.touch(tenant, BlockId(*id));
             }
             for (offset, id) in chunk.iter().enumerate() {
-                let next_use = next_use.get(start + offset).copied().unwrap_or(NEVER);
-                let access = BlockAccess { block: BlockId(*id), tenant, write: false, next_use };
+                let future = futures.at(start + offset);
+                let access = BlockAccess { block: BlockId(*id), tenant, write: false, future };
                 let outcome = self.engine.access(access);
                 self.engine.count_request(tenant, outcome.verdict == Verdict::Hit);
                 self.chores(tenant);
@@ -268,14 +267,13 @@ impl<P: Policy> EngineLane<P> {
 }
 
 impl<P: Policy> Lane for EngineLane<P> {
-    fn replay(&mut self, recording: &Recording, range: Range<usize>, next_use: &[u32]) {
+    fn replay(&mut self, recording: &Recording, range: Range<usize>, futures: FutureSlice<'_>) {
         if self.hears && recording.has_requests() {
-            self.replay_any::<true>(recording, range, next_use);
+            self.replay_any::<true>(recording, range, futures);
         } else if recording.plain && recording.tenants.is_empty() && self.watcher.is_none() {
-            let next_use = next_use.get(range.clone()).unwrap_or_default();
-            self.replay_plain(&recording.ids[range], next_use);
+            self.replay_plain(&recording.ids[range.clone()], futures.range(range));
         } else {
-            self.replay_any::<false>(recording, range, next_use);
+            self.replay_any::<false>(recording, range, futures);
         }
     }
 

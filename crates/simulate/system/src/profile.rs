@@ -15,7 +15,7 @@ use crate::timed::read_ahead::Streams;
 use crate::timed::{MachineSettings, Requests};
 use cachewright_cache::{BlockAccess, Engine, Quotas, WriteMode};
 use cachewright_curve::{Curve, CurveSet};
-use cachewright_policy::{Asked, NEVER, Policy};
+use cachewright_policy::{Asked, FutureColumn, Policy};
 use cachewright_types::{BlockId, Op, TenantId};
 use std::ops::Range;
 
@@ -39,8 +39,8 @@ pub struct Machined<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct Head {
     recording: Recording,
-    /// What goes with each access, or empty.
-    next_use: Vec<u32>,
+    /// The future of each access, where it is wanted.
+    futures: FutureColumn,
     /// What the policy hears of, and before which access; empty unless wanted.
     asked: Vec<(usize, Asked)>,
 }
@@ -76,7 +76,7 @@ impl Head {
     }
 
     fn look_ahead(&mut self, future: Foresight) {
-        self.next_use = future.column(&self.recording, &[]).unwrap_or_default();
+        self.futures = future.column(&self.recording, &[]).unwrap_or_default();
     }
 
     /// Accesses, trims and blocks read ahead.
@@ -144,9 +144,8 @@ impl Head {
                     engine.bring_in(tenant, block);
                 }
             } else {
-                let next_use = self.next_use.get(at).copied().unwrap_or(NEVER);
-                let write = flags & WRITE != 0;
-                engine.access(BlockAccess { block, tenant, write, next_use });
+                let (write, future) = (flags & WRITE != 0, self.futures.as_slice().at(at));
+                engine.access(BlockAccess { block, tenant, write, future });
             }
         }
         engine.counts(tenant).hit_ratio()
@@ -178,7 +177,7 @@ fn head_of(recording: &Recording, tenant: TenantId, share: f64, requests: bool) 
     head.plain = recording.plain;
     head.distinct = totals.distinct_blocks;
     head.totals = vec![TenantTotals { block_accesses: accesses, ..*totals }];
-    Head { recording: head, next_use: Vec::new(), asked }
+    Head { recording: head, futures: FutureColumn::None, asked }
 }
 
 fn head_on(
@@ -223,7 +222,7 @@ fn head_on(
     }
     head.distinct = names.len();
     head.totals = vec![TenantTotals { block_accesses: accesses, ..*totals }];
-    Some(Head { recording: head, next_use: Vec::new(), asked })
+    Some(Head { recording: head, futures: FutureColumn::None, asked })
 }
 
 /// Adds the blocks of one request, or those read ahead after it.

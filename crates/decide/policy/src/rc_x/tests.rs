@@ -1,6 +1,7 @@
 //! Cases worked by hand, and streams that tell nothing.
 
 use super::*;
+use crate::Future;
 use cachewright_types::declare::Declared;
 
 fn rc_x(capacity: u32, ids: usize) -> RcX {
@@ -90,7 +91,8 @@ fn the_future_is_not_read() {
     let mut rng = Seed(5).rng();
     for _ in 0..20_000 {
         let block = BlockId((rng.unit().powi(3) * 500.0) as u32);
-        let access = Access { next_use: rng.below(20_000) as u32, ..Access::read(block) };
+        let future = Future::NextUse(rng.below(20_000) as u32);
+        let access = Access { future, ..Access::read(block) };
         assert_eq!(blind.access(Access::read(block)), told.access(access));
     }
 }

@@ -41,7 +41,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// The position of each access's next one among `steps`, removals and resizes not counted.
-fn accesses_with_future(steps: &[Step]) -> Vec<u32> {
+fn next_uses(steps: &[Step]) -> Vec<u32> {
     let blocks: Vec<BlockId> = steps
         .iter()
         .filter_map(|step| match step {
@@ -127,7 +127,7 @@ fn check(
 ) -> Vec<Verdict> {
     let mut policy = boxed(name, pairs, capacity, Seed(seed)).unwrap();
     policy.reserve_ids(DISTINCT as usize);
-    let future = accesses_with_future(steps);
+    let next_use = next_uses(steps);
     let mut verdicts = Vec::new();
     let mut largest = capacity;
     let beside = visit(name, pairs, Says).unwrap();
@@ -136,7 +136,8 @@ fn check(
         let mut expected = before.clone();
         match *step {
             Step::Access(id, write) => {
-                let access = Access { block: BlockId(id), write, next_use: future[verdicts.len()] };
+                let future = common::future(name, next_use[verdicts.len()]);
+                let access = Access { block: BlockId(id), write, future };
                 let verdict = policy.access(access);
                 assert_eq!(verdict == Verdict::Hit, before.contains(&id), "{name}: hit iff held");
                 if let Verdict::Admit { evicted } = verdict {
@@ -244,7 +245,10 @@ proptest! {
         let mut rng = Seed(seed).rng();
         let blocks = common::random_blocks(&mut rng, 1500, DISTINCT);
         let trace = common::Trace::from_raw(blocks.iter().map(|block| u64::from(block.0)));
-        let misses = |name| trace.misses(boxed(name, &[], capacity, Seed(seed)).unwrap().as_mut());
+        let misses = |name| {
+            let mut policy = boxed(name, &[], capacity, Seed(seed)).unwrap();
+            trace.misses_knowing(policy.as_mut(), |next_use| common::future(name, next_use))
+        };
         let best = misses("belady-bypass");
         for entry in entries() {
             let here = misses(entry.name);
@@ -268,7 +272,8 @@ fn memory_of_past_blocks_is_bounded() {
             let blocks = mostly_new(&mut Seed(9).rng(), COUNT);
             for (position, block) in blocks.iter().enumerate() {
                 let next_use = if block.0 < 200 { position as u32 + 8 } else { NEVER };
-                policy.access(Access { block: *block, write: false, next_use });
+                let future = common::future(entry.name, next_use);
+                policy.access(Access { future, ..Access::read(*block) });
             }
             let tracked = (0..COUNT + 200).filter(|id| policy.tracks(BlockId(*id))).count() as u32;
             let limit = 4 * capacity + 64;
@@ -297,8 +302,9 @@ fn an_untracked_id_is_as_good_as_new() {
                     fresh += 1;
                 }
                 let renamed = BlockId(alias[block.index()]);
-                let ours = fixed.access(Access { block, write: false, next_use });
-                let theirs = moving.access(Access { block: renamed, write: false, next_use });
+                let future = common::future(entry.name, next_use);
+                let ours = fixed.access(Access { future, ..Access::read(block) });
+                let theirs = moving.access(Access { future, ..Access::read(renamed) });
                 let renamed = match ours {
                     Verdict::Admit { evicted } => Verdict::Admit {
                         evicted: evicted.map(|victim| BlockId(alias[victim.index()])),

@@ -147,16 +147,16 @@ pub fn labels(
         let (profiles, machine) = (&Profiles::default(), None);
         let case = &case;
         let plan = Plan { case, recording, capacity_blocks, profiles, origin, machine };
-        let told = column(foresight, recording, &ratios, origin)?;
+        let futures = column(foresight, recording, &ratios, origin)?;
         let cut = options.split.request(recording);
         let end = recording.start_of(cut);
         let whole = (recording.len(), end);
-        let (whole, counts) = residences::follow(&plan, &told, whole, progress)?;
+        let (whole, counts) = residences::follow(&plan, futures.as_slice(), whole, progress)?;
         let mut labels = Labels::none(case, capacity_blocks, counts);
         labels.later = whole.later;
         if cut > 0 {
-            let told = foresight.column_until(recording, &ratios, end).unwrap_or_default();
-            let (part, _) = residences::follow(&plan, &told, (end, end), progress)?;
+            let before = foresight.column_until(recording, &ratios, end).unwrap_or_default();
+            let (part, _) = residences::follow(&plan, before.as_slice(), (end, end), progress)?;
             labels.decide(recording, &part, 0..cut, options.reading);
             labels.split = labels.cached.len();
         }

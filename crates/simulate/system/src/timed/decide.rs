@@ -10,13 +10,13 @@ use crate::series::{Row, window_rows};
 use crate::signals::Signals;
 use cachewright_cache::{Cache, Left, Plan};
 use cachewright_measure::Counts;
-use cachewright_policy::Policy;
+use cachewright_policy::{FutureSlice, Policy};
 use cachewright_types::{Request, TenantId};
 
 /// What a machine asks of a cache.
 pub trait Decider: Send {
     /// Decides about a request; see [`Cache::on_knowing`].
-    fn on(&mut self, request: &Request, next_use: &[u32], plan: &mut Plan);
+    fn on(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan);
     /// Brings a block in ahead of its use; see [`Cache::bring_in`].
     fn bring_in(&mut self, tenant: TenantId, number: u64, plan: &mut Plan) -> bool;
     /// Marks a block clean; see [`Cache::clean`].
@@ -83,8 +83,8 @@ impl<P: Policy> CacheDecider<P> {
 }
 
 impl<P: Policy> Decider for CacheDecider<P> {
-    fn on(&mut self, request: &Request, next_use: &[u32], plan: &mut Plan) {
-        self.cache.on_knowing(request, next_use, plan);
+    fn on(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan) {
+        self.cache.on_knowing(request, futures, plan);
     }
 
     fn bring_in(&mut self, tenant: TenantId, number: u64, plan: &mut Plan) -> bool {

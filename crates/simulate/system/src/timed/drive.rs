@@ -19,6 +19,7 @@ use crate::recording::{RecordError, Recording};
 use crate::signals::Wanted;
 use cachewright_cache::Plan;
 use cachewright_measure::Counts;
+use cachewright_policy::FutureSlice;
 use cachewright_types::{Op, Request, TenantId};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -34,8 +35,8 @@ pub struct Replay<'a> {
     pub requests: &'a Requests,
     /// Bytes of each tenant on its backing device.
     pub extents: &'a [Range<u64>],
-    /// The position of each access's next use, or empty.
-    pub next_use: &'a [u32],
+    /// The future of each access, for policies that need it.
+    pub futures: FutureSlice<'a>,
     /// When requests are sent.
     pub pace: Loop,
     /// Only this tenant's requests.
@@ -201,9 +202,9 @@ impl Drive<'_> {
             tenancy.sent(request.tenant);
         }
         let accesses = positions.len() as u64;
-        let next_use = self.replay.next_use.get(positions).unwrap_or_default();
+        let futures = self.replay.futures.range(positions);
         let before = self.times.sums.is_some().then(|| self.decider.hits(request.tenant));
-        self.decider.on(&request, next_use, &mut self.plan);
+        self.decider.on(&request, futures, &mut self.plan);
         self.machine.request(at as u64, &request, &self.plan, now_ns);
         self.count_in_flight(request.tenant, now_ns);
         if let Some((sums, before)) = self.times.sums.as_mut().zip(before) {
