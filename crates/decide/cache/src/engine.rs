@@ -7,7 +7,7 @@
 use crate::pool::Pool;
 use crate::{Quotas, WriteMode};
 use cachewright_measure::Counts;
-use cachewright_policy::{Access, Asked, Chore, Future, Policy, Rooms, Verdict};
+use cachewright_policy::{Access, BackgroundOp, Future, Policy, RegionSizes, RequestInfo, Verdict};
 use cachewright_types::{BlockId, TenantId};
 
 /// One access to one block, with the id in the id space of its pool: an id names one block of all
@@ -214,56 +214,56 @@ impl<P: Policy> Engine<P> {
         self.consult(BlockAccess { block, tenant, write: false, future: Future::None })
     }
 
-    /// Tells the policy of a tenant which request comes next.
+    /// Passes the next request on to the policy of its tenant.
     #[inline(always)]
-    pub fn asked(&mut self, tenant: TenantId, request: &Asked) {
+    pub fn on_request(&mut self, tenant: TenantId, request: &RequestInfo) {
         let pool = self.pool_of(tenant);
-        self.pools[pool].policy.asked(request);
+        self.pools[pool].policy.on_request(request);
     }
 
-    /// Gives a policy the rooms among which it places blocks; those that leave for it are told as
-    /// by [`Engine::resize`].
-    pub fn divide_rooms(
+    /// Gives a policy new sizes of its regions; blocks that leave for it are reported as by
+    /// [`Engine::resize`].
+    pub fn divide_regions(
         &mut self,
         pool: usize,
-        rooms: Rooms,
+        sizes: RegionSizes,
         left: &mut dyn FnMut(usize, BlockId, bool),
     ) {
         let mut evicted = Vec::new();
-        self.pools[pool].policy.divide_rooms(rooms, &mut evicted);
+        self.pools[pool].policy.divide_regions(sizes, &mut evicted);
         self.leave(pool, evicted, left);
     }
 
-    /// Tells a pool's policy what time it is.
+    /// Passes the time on to the policy of a pool.
     #[inline(always)]
     pub fn clock(&mut self, index: usize, now_ns: u64) {
-        if P::has_rooms_or_chores() {
+        if P::has_regions_or_background_ops() {
             self.pools[index].policy.clock(now_ns);
         }
     }
 
-    /// The next work that the policy of a pool wants done beside requests, and whether the block it
-    /// names first is dirty. Blocks that leave or are cleaned are counted.
+    /// The next background operation of a pool's policy, and whether the block that it names first
+    /// is dirty. Blocks that leave or are cleaned are counted.
     #[inline(always)]
-    pub fn chore(&mut self, index: usize) -> Option<(Chore, bool)> {
-        if !P::has_rooms_or_chores() {
+    pub fn background_op(&mut self, index: usize) -> Option<(BackgroundOp, bool)> {
+        if !P::has_regions_or_background_ops() {
             return None;
         }
-        let chore = self.pools[index].policy.chore()?;
+        let op = self.pools[index].policy.background_op()?;
         let mut dirty = false;
-        match chore {
-            Chore::Demote(block) => {
+        match op {
+            BackgroundOp::Demote(block) => {
                 self.leave(index, [block], &mut |_, _, was_dirty| dirty = was_dirty);
             }
-            Chore::Clean(block) => {
+            BackgroundOp::Clean(block) => {
                 let pool = &mut self.pools[index];
                 dirty = pool.take_dirty(block);
                 let owner = pool.owner.get(block.index()).copied().unwrap_or(pool.tenant);
                 self.counts[usize::from(owner)].writebacks += u64::from(dirty);
             }
-            Chore::Swap(..) => {}
+            BackgroundOp::Swap(..) => {}
         }
-        Some((chore, dirty))
+        Some((op, dirty))
     }
 
     /// Marks a cached block clean, as being written back while it stays; returns whether it was
@@ -380,7 +380,7 @@ impl<P: Policy> Engine<P> {
     }
 
     /// Takes blocks of one pool's quota and gives them to another's, at most what it has; those
-    /// that leave are told as by [`Engine::resize`]. Returns how many changed hands.
+    /// that leave are reported as by [`Engine::resize`]. Returns how many changed hands.
     pub fn transfer(
         &mut self,
         from: usize,

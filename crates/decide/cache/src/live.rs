@@ -84,7 +84,7 @@ pub fn open(parts: &Parts<'_>) -> Result<Box<dyn LiveCache>, RegistryError> {
         Need::Future | Need::Benefit | Need::Model => false,
     };
     if let Some(missing) = entry.needs.iter().find(|need| !has(need)) {
-        let need = missing.word();
+        let need = missing.as_str();
         return Err(RegistryError::Needs { stage: "policy", name: entry.name, need });
     }
     cachewright_policy::visit(name, pairs, Opening(parts))
@@ -99,7 +99,7 @@ impl PolicyVisitor for Opening<'_> {
         let Parts { tenants, quotas, mode, block_shift, seed, .. } = self.0;
         let make = |pool: usize, capacity: u32| {
             let mut policy = P::new(capacity, &settings, seed.derive(&format!("pool/{pool}")));
-            self.0.code.iter().for_each(|code| policy.attach(code));
+            self.0.code.iter().for_each(|code| policy.attach_code(code));
             policy
         };
         let cache = Cache::new(Engine::new(*tenants, quotas, *mode, make), *block_shift);
@@ -160,7 +160,7 @@ impl<P: Policy> LiveCache for Live<P> {
         });
         let read_only = cache.engine().mode() == WriteMode::ReadOnly;
         answer.add(plan, request.op == Op::Trim || (read_only && request.op == Op::Write));
-        cache.chores(cache.engine().pool_of(request.tenant), plan);
+        cache.background_ops(cache.engine().pool_of(request.tenant), plan);
         answer.add(plan, false);
     }
 

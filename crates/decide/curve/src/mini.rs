@@ -123,8 +123,8 @@ impl<P: Registered> Bank for Caches<P> {
             for access in accesses {
                 let missed = cache.access(*access) != Verdict::Hit;
                 misses[usize::from(access.write)] += u64::from(missed);
-                // What it gives up beside requests it has noted itself.
-                while cache.chore().is_some() {}
+                // The policy has noted itself what it gives up in the background.
+                while cache.background_op().is_some() {}
             }
         }
     }

@@ -10,8 +10,8 @@
 
 use cachewright_policy::replay::count_hits;
 use cachewright_policy::{
-    Access, Asked, Entry, FutureSlice, Need, Policy, PolicyVisitor, Registered, Verdict, entries,
-    visit,
+    Access, Entry, FutureSlice, Need, Policy, PolicyVisitor, Registered, RequestInfo, Verdict,
+    entries, visit,
 };
 use cachewright_types::{BlockId, Seed};
 use std::time::{Duration, Instant};
@@ -95,7 +95,7 @@ impl PolicyVisitor for Run<'_> {
 fn count_told_hits<P: Policy>(policy: &mut P, blocks: &[BlockId]) -> u64 {
     let hit = |block: &BlockId| {
         let offset = u64::from(block.0) << 12;
-        policy.asked(&Asked { time_ns: 0, offset, length: 1 << 12, write: false });
+        policy.on_request(&RequestInfo { time_ns: 0, offset, length: 1 << 12, write: false });
         u64::from(policy.access(Access::read(*block)) == Verdict::Hit)
     };
     blocks.iter().map(hit).sum()

@@ -16,7 +16,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::links::Links;
-use crate::{Access, Policy, Verdict};
+use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed};
 
 cachewright_types::declare! {
@@ -202,6 +202,8 @@ impl AccessFrequency {
     }
 }
 
+impl PolicyHooks for AccessFrequency {}
+
 impl Policy for AccessFrequency {
     #[inline(always)]
     fn access(&mut self, access: Access) -> Verdict {
@@ -322,7 +324,7 @@ mod tests {
         let settings = AccessFrequencySettings { history: 2.0, halve_every: 5.0 };
         let mut policy = AccessFrequency::new(2, &settings, Seed(0));
         policy.reserve_ids(8);
-        // Room for two; 0 reaches 3, 1 reaches 1. (4 accesses)
+        // Region for two; 0 reaches 3, 1 reaches 1. (4 accesses)
         feed(&mut policy, &[0, 0, 0, 1]);
         // 2 has 1: not more than 1 has, so it stays out; then 2 > 1 and it takes the place of 1.
         let verdicts = feed(&mut policy, &[2, 2]);

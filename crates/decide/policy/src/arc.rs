@@ -9,7 +9,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::links::Links;
-use crate::{Access, Policy, Verdict};
+use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
@@ -124,6 +124,8 @@ impl Arc {
         self.size(T1) + self.size(T2) >= self.capacity
     }
 }
+
+impl PolicyHooks for Arc {}
 
 impl Policy for Arc {
     #[inline(always)]

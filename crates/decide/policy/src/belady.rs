@@ -7,7 +7,7 @@
 
 use crate::entry::{Entry, Need, Registered};
 use crate::far_first::FarFirst;
-use crate::{Access, NEVER, Policy, Verdict};
+use crate::{Access, NEVER, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
@@ -67,6 +67,8 @@ impl Registered for Belady<true> {
         Self::empty(capacity_blocks)
     }
 }
+
+impl<const BYPASS: bool> PolicyHooks for Belady<BYPASS> {}
 
 impl<const BYPASS: bool> Policy for Belady<BYPASS> {
     #[inline(always)]

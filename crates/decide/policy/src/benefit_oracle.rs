@@ -10,7 +10,7 @@
 
 use crate::entry::{Entry, Need, Registered};
 use crate::least_first::LeastFirst;
-use crate::{Access, Policy, Verdict};
+use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
@@ -45,6 +45,8 @@ impl Registered for BenefitOracle {
         BenefitOracle { order: LeastFirst::default(), accesses: 0, capacity: capacity_blocks }
     }
 }
+
+impl PolicyHooks for BenefitOracle {}
 
 impl Policy for BenefitOracle {
     #[inline(always)]

@@ -8,7 +8,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::queue::Queue;
-use crate::{Access, Policy, Verdict};
+use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
@@ -54,6 +54,8 @@ impl Registered for Clock {
         Clock { queue: Queue::default(), state: Vec::new(), capacity: capacity_blocks }
     }
 }
+
+impl PolicyHooks for Clock {}
 
 impl Policy for Clock {
     #[inline(always)]

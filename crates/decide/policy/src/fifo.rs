@@ -6,7 +6,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::queue::Queue;
-use crate::{Access, Policy, Verdict};
+use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
@@ -40,6 +40,8 @@ impl Registered for Fifo {
         Fifo { queue: Queue::default(), resident: Vec::new(), capacity: capacity_blocks }
     }
 }
+
+impl PolicyHooks for Fifo {}
 
 impl Policy for Fifo {
     #[inline(always)]

@@ -11,7 +11,7 @@
 //! of a block cannot be known.
 
 use crate::entry::{Entry, Need, Registered};
-use crate::{Access, Policy, Verdict};
+use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::Declared;
 use cachewright_types::{BlockId, Key, Seed, SettingError, Value};
 use std::fmt;
@@ -227,6 +227,19 @@ impl Registered for Foreign {
     }
 }
 
+impl PolicyHooks for Foreign {
+    fn attach_code(&mut self, code: &ForeignCode) {
+        match code.class.make(self.capacity, &self.settings.pairs) {
+            Ok(object) => self.code = Some((object, code.clone())),
+            Err(error) => {
+                let capacity = self.capacity;
+                let made = format!("a cache of {capacity} blocks: {error}");
+                code.fault.raise(format!("policy `{}`: {made}", code.name));
+            }
+        }
+    }
+}
+
 impl Policy for Foreign {
     fn access(&mut self, access: Access) -> Verdict {
         let block = access.block;
@@ -299,17 +312,6 @@ impl Policy for Foreign {
 
     fn touch(&self, block: BlockId) -> u32 {
         u32::from(self.is_resident(block))
-    }
-
-    fn attach(&mut self, code: &ForeignCode) {
-        match code.class.make(self.capacity, &self.settings.pairs) {
-            Ok(object) => self.code = Some((object, code.clone())),
-            Err(error) => {
-                let capacity = self.capacity;
-                let made = format!("a cache of {capacity} blocks: {error}");
-                code.fault.raise(format!("policy `{}`: {made}", code.name));
-            }
-        }
     }
 
     fn audit(&self) -> Result<(), String> {

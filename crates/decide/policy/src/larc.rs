@@ -10,7 +10,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::links::Links;
-use crate::{Access, Policy, Verdict};
+use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
@@ -83,6 +83,8 @@ impl Larc {
         self.ghost_target = (self.ghost_target + c / self.ghost_target).min(0.9 * c);
     }
 }
+
+impl PolicyHooks for Larc {}
 
 impl Policy for Larc {
     #[inline(always)]

@@ -8,7 +8,7 @@
 //! whose counts become equal keep their order: the lower count leaves first.
 
 use crate::entry::{Entry, Registered};
-use crate::{Access, Policy, Verdict};
+use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed, declare};
 
@@ -261,6 +261,8 @@ impl Registered for Lfu<true> {
         Self::empty(capacity_blocks, settings.average_limit)
     }
 }
+
+impl<const AGING: bool> PolicyHooks for Lfu<AGING> {}
 
 impl<const AGING: bool> Policy for Lfu<AGING> {
     #[inline(always)]

@@ -1,15 +1,15 @@
 //! Replacement policies: which block stays.
 //!
 //! For: pure state machines over dense block ids. Must never know: the cache engine, tenants,
-//! time, files, threads; of requests only what [`Policy::asked`] tells those who declare it. A
-//! policy holds arrays indexed by [`BlockId`]; nothing hashes.
+//! time, files, threads; of requests only what [`PolicyHooks::on_request`] passes on. A policy holds
+//! arrays indexed by [`BlockId`]; nothing hashes. [`Policy`] is what every policy does,
+//! [`PolicyHooks`] what a few do besides.
 //! Invariant: a policy never holds more than its capacity, and `Hit` implies it held the block.
 
 pub mod access_frequency;
 pub mod arc;
 pub mod belady;
 pub mod benefit_oracle;
-pub mod beside;
 mod boxed;
 pub mod clock;
 pub mod entry;
@@ -17,6 +17,7 @@ pub mod far_first;
 pub mod fifo;
 pub mod foreign;
 pub mod future;
+pub mod hooks;
 pub mod larc;
 pub mod least_first;
 pub mod levels;
@@ -36,13 +37,12 @@ pub mod sieve;
 pub mod smq;
 pub mod two_q;
 
-pub use beside::{Asked, Chore, Room, Rooms};
 pub use entry::{Entry, Need, PolicyVisitor, Registered};
 pub use foreign::{Fault, ForeignClass, ForeignCode, ForeignPolicy};
 pub use future::{Future, FutureColumn, FutureSlice, NEVER};
+pub use hooks::{BackgroundOp, PolicyHooks, Region, RegionSizes, RequestInfo};
 pub use registry::{entries, entry, visit};
 
-use cachewright_characterize::Characterizer;
 use cachewright_types::BlockId;
 
 /// One access to one block.
@@ -79,10 +79,10 @@ pub enum Verdict {
     Bypass,
 }
 
-/// A replacement policy over unit blocks.
+/// A replacement policy over unit blocks; see [`PolicyHooks`] for what it may do besides.
 ///
 /// Ids passed in must be below the bound given to [`Policy::reserve_ids`].
-pub trait Policy: Send {
+pub trait Policy: PolicyHooks + Send {
     /// Decides about one access.
     fn access(&mut self, access: Access) -> Verdict;
 
@@ -116,57 +116,6 @@ pub trait Policy: Send {
     /// Loads the block's state into the processor's cache ahead of its access; the value means
     /// nothing and is returned so that the load cannot be dropped.
     fn touch(&self, block: BlockId) -> u32;
-
-    /// Hears of the request whose blocks come next, for those who declare [`Need::Requests`].
-    #[inline(always)]
-    fn asked(&mut self, _request: &Asked) {}
-
-    /// Takes trained models before the first access, for those who declare [`Need::Model`]; each
-    /// with the name it goes by. Errors: what was found and expected, in words.
-    fn learn(&mut self, _models: &[(String, Vec<u8>)]) -> Result<(), String> {
-        Ok(())
-    }
-
-    /// Takes the code that decides, before the first access, for those who declare [`Need::Code`].
-    fn attach(&mut self, _code: &ForeignCode) {}
-
-    /// Hears which kind of workload runs now, by the name a model goes by; a kind that it has no
-    /// model of changes nothing.
-    fn workload(&mut self, _kind: &str) {}
-
-    /// Takes what says which kind of workload runs, to be asked every `every_ns`.
-    fn characterize(&mut self, _characterizer: Box<dyn Characterizer>, _every_ns: u64) {}
-
-    /// Hears what time it is, after each request on devices; only those are told that have rooms or
-    /// chores.
-    #[inline(always)]
-    fn clock(&mut self, _now_ns: u64) {}
-
-    /// Takes the rooms among which it places blocks. What leaves for it is appended to `evicted`.
-    fn divide_rooms(&mut self, _rooms: Rooms, _evicted: &mut Vec<BlockId>) {}
-
-    /// The room of a block in the cache.
-    #[inline(always)]
-    fn room(&self, _block: BlockId) -> Room {
-        Room::Any
-    }
-
-    /// Whether [`Policy::room`] or [`Policy::chore`] ever says anything: the others are asked for
-    /// neither, and pay nothing.
-    #[inline(always)]
-    fn has_rooms_or_chores() -> bool
-    where
-        Self: Sized,
-    {
-        false
-    }
-
-    /// The next work it wants done beside requests; asked for after each request until there is
-    /// none.
-    #[inline(always)]
-    fn chore(&mut self) -> Option<Chore> {
-        None
-    }
 
     /// Checks every invariant, slowly. The error says which one is broken and how.
     fn audit(&self) -> Result<(), String>;

@@ -17,7 +17,7 @@
 
 use crate::entry::{Entry, Need, Registered};
 use crate::links::Links;
-use crate::{Access, Asked, Policy, Verdict};
+use crate::{Access, Policy, PolicyHooks, RequestInfo, Verdict};
 use cachewright_characterize::{Class, Classes};
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId, declare};
 
@@ -148,13 +148,13 @@ impl Registered for Reca {
     }
 }
 
-impl Policy for Reca {
-    fn asked(&mut self, asked: &Asked) {
+impl PolicyHooks for Reca {
+    fn on_request(&mut self, info: &RequestInfo) {
         let request = Request {
-            time: Nanos(asked.time_ns),
-            offset: Bytes(asked.offset),
-            length: Bytes(asked.length),
-            op: if asked.write { Op::Write } else { Op::Read },
+            time: Nanos(info.time_ns),
+            offset: Bytes(info.offset),
+            length: Bytes(info.length),
+            op: if info.write { Op::Write } else { Op::Read },
             tenant: TenantId(0),
         };
         if let Some(class) = self.classes.class(&request) {
@@ -165,7 +165,9 @@ impl Policy for Reca {
             self.seen[class as usize] += 1;
         }
     }
+}
 
+impl Policy for Reca {
     fn access(&mut self, access: Access) -> Verdict {
         self.now = self.now.wrapping_add(1);
         if self.queues.linked(access.block) {
@@ -174,8 +176,8 @@ impl Policy for Reca {
             return Verdict::Hit;
         }
         let configuration = &CONFIGURATIONS[self.configuration];
-        let comes_in = configuration.order[..configuration.admitted].contains(&self.class);
-        if self.capacity == 0 || !comes_in {
+        let admits = configuration.order[..configuration.admitted].contains(&self.class);
+        if self.capacity == 0 || !admits {
             return Verdict::Bypass;
         }
         let evicted = if self.len == self.capacity { self.evict() } else { None };
@@ -261,7 +263,7 @@ mod tests {
             Strided => before + 3 * 4096,
             Random => before + FAR,
         };
-        reca.asked(&Asked { offset: *at, length: 4096, ..Asked::default() });
+        reca.on_request(&RequestInfo { offset: *at, length: 4096, ..RequestInfo::default() });
         assert_eq!(reca.class, class);
         let verdict = reca.access(Access::read(BlockId(block)));
         assert_eq!(reca.audit(), Ok(()));

@@ -22,7 +22,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::queue::Queue;
-use crate::{Access, Policy, Verdict};
+use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed, declare};
 
 /// Hits since the block came into its queue, saturating.
@@ -188,6 +188,8 @@ impl Registered for S3Fifo<true> {
         Self::empty(capacity_blocks, settings)
     }
 }
+
+impl<const REVISED: bool> PolicyHooks for S3Fifo<REVISED> {}
 
 impl<const REVISED: bool> Policy for S3Fifo<REVISED> {
     #[inline(always)]

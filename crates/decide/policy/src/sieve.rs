@@ -12,7 +12,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::queue::Queue;
-use crate::{Access, Policy, Verdict};
+use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
@@ -82,6 +82,8 @@ impl Registered for Sieve {
         Sieve { queues: Default::default(), ahead: 0, state: Vec::new(), capacity: capacity_blocks }
     }
 }
+
+impl PolicyHooks for Sieve {}
 
 impl Policy for Sieve {
     #[inline(always)]

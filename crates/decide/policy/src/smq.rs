@@ -27,7 +27,7 @@
 use crate::entry::{Entry, Registered};
 use crate::levels::{LEVELS, LevelQueue, Levelled};
 use crate::links::Links;
-use crate::{Access, Policy, Verdict};
+use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed};
 
 cachewright_types::declare! {
@@ -277,6 +277,8 @@ impl Smq {
         Verdict::Admit { evicted }
     }
 }
+
+impl PolicyHooks for Smq {}
 
 impl Policy for Smq {
     #[inline(always)]

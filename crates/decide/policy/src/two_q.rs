@@ -9,7 +9,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::links::Links;
-use crate::{Access, Policy, Verdict};
+use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed};
 
 cachewright_types::declare! {
@@ -105,6 +105,8 @@ impl TwoQ {
         }
     }
 }
+
+impl PolicyHooks for TwoQ {}
 
 impl Policy for TwoQ {
     #[inline(always)]

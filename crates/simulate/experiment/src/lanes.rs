@@ -124,7 +124,7 @@ impl Plan<'_> {
     ) -> EngineLane<P> {
         let lane = EngineLane::new(self.empty(&control.first(), settings), self.recording);
         let hears = P::ENTRY.needs.contains(&cachewright_policy::Need::Requests);
-        if hears { lane.telling_requests() } else { lane }
+        if hears { lane.observing_requests() } else { lane }
     }
 
     /// The lane of an open-loop case; `watcher` is told what happens to the blocks it holds.
@@ -155,7 +155,7 @@ impl Plan<'_> {
         let mut control = self.control()?;
         let lane = EngineLane::new(self.boxed(&control.first())?, self.recording);
         let hears = hears_requests(&self.case.spec.cache.policy.name);
-        let lane = if hears { lane.telling_requests() } else { lane };
+        let lane = if hears { lane.observing_requests() } else { lane };
         let lane = lane.with_control(control).with_watcher(watcher);
         let (pace, wanted) = (self.pace(), wanted(self.case, self.capacity_blocks));
         let closed = ClosedLoop::new(self.recording, requests, &pace, lane, wanted);

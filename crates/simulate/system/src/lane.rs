@@ -13,7 +13,7 @@ use cachewright_cache::{BlockAccess, Engine};
 use cachewright_curve::Curves;
 use cachewright_measure::Counts;
 use cachewright_partition::Requirement;
-use cachewright_policy::{Chore, Future, FutureSlice, Policy, Verdict};
+use cachewright_policy::{BackgroundOp, Future, FutureSlice, Policy, Verdict};
 use cachewright_types::{BlockId, TenantId};
 use std::ops::Range;
 
@@ -99,8 +99,8 @@ pub struct EngineLane<P> {
     before: Vec<Counts>,
     /// Whether every block of the current request has hit so far.
     all_hit: bool,
-    /// Whether the policy hears of requests.
-    hears: bool,
+    /// Whether the policy observes_requests of requests.
+    observes_requests: bool,
 }
 
 impl<P: Policy> EngineLane<P> {
@@ -124,7 +124,7 @@ impl<P: Policy> EngineLane<P> {
             window_start,
             before,
             all_hit: true,
-            hears: false,
+            observes_requests: false,
         }
     }
 
@@ -138,10 +138,10 @@ impl<P: Policy> EngineLane<P> {
         EngineLane { watcher, ..self }
     }
 
-    /// The same lane, telling the policy of requests, which the recording must hold
+    /// The same lane, reporting requests to the policy, which the recording must hold
     /// ([`Recording::has_requests`]).
-    pub fn telling_requests(self) -> Self {
-        EngineLane { hears: true, ..self }
+    pub fn observing_requests(self) -> Self {
+        EngineLane { observes_requests: true, ..self }
     }
 
     /// The engine, to look at.
@@ -154,8 +154,8 @@ impl<P: Policy> EngineLane<P> {
     pub(crate) fn request(&mut self, recording: &Recording, request: usize, time_ns: u64) -> bool {
         let ids = recording.ids_for(self.engine.is_shared());
         let mut all_hit = true;
-        if self.hears {
-            self.tell_request(recording, request, time_ns);
+        if self.observes_requests {
+            self.report_request(recording, request, time_ns);
         }
         for at in recording.accesses_of(request) {
             let tenant = recording.tenant_at(at);
@@ -163,30 +163,30 @@ impl<P: Policy> EngineLane<P> {
             all_hit = self.all_hit;
             if recording.flags[at] & (LAST | TRIM) == LAST {
                 self.engine.count_request(tenant, self.all_hit);
-                self.chores(tenant);
+                self.background_ops(tenant);
             }
         }
         self.all_hit = true;
         all_hit
     }
 
-    /// Tells the policy of a request that is no trim.
-    fn tell_request(&mut self, recording: &Recording, request: usize, time_ns: u64) {
-        if let Some(asked) = recording.asked(request, time_ns) {
+    /// Reports a request that is no trim to the policy.
+    fn report_request(&mut self, recording: &Recording, request: usize, time_ns: u64) {
+        if let Some(info) = recording.request_info(request, time_ns) {
             let tenant = recording.tenant_at(recording.start_of(request));
-            self.engine.asked(tenant, &asked);
+            self.engine.on_request(tenant, &info);
         }
     }
 
-    /// The loop for any recording; with `HEARS` the policy hears of each request before the first
-    /// of its accesses.
-    fn replay_any<const HEARS: bool>(
+    /// The loop for any recording; with `OBSERVES` the policy observes each request before the first of
+    /// its accesses.
+    fn replay_any<const OBSERVES: bool>(
         &mut self,
         recording: &Recording,
         range: Range<usize>,
         futures: FutureSlice<'_>,
     ) {
-        let mut request = if HEARS { recording.request_from(range.start) } else { 0 };
+        let mut request = if OBSERVES { recording.request_from(range.start) } else { 0 };
         let ids = recording.ids_for(self.engine.is_shared());
         let at_of = |at: usize| (recording.tenant_at(at), BlockId(ids[at]));
         let mut warm = 0;
@@ -197,8 +197,8 @@ impl<P: Policy> EngineLane<P> {
                 warm ^= self.engine.touch(tenant, block);
             }
             for at in start..end {
-                if HEARS && at == recording.start_of(request) {
-                    self.tell_request(recording, request, recording.times_ns[request]);
+                if OBSERVES && at == recording.start_of(request) {
+                    self.report_request(recording, request, recording.times_ns[request]);
                     request += 1;
                 }
                 let (tenant, block) = at_of(at);
@@ -227,19 +227,19 @@ impl<P: Policy> EngineLane<P> {
         if flags & LAST != 0 {
             self.engine.count_request(tenant, self.all_hit);
             self.all_hit = true;
-            self.chores(tenant);
+            self.background_ops(tenant);
         }
     }
 
-    /// Does what a tenant's policy wants done beside requests.
+    /// Carries out the background operations of a tenant's policy.
     #[inline(always)]
-    fn chores(&mut self, tenant: TenantId) {
-        if !P::has_rooms_or_chores() {
+    fn background_ops(&mut self, tenant: TenantId) {
+        if !P::has_regions_or_background_ops() {
             return;
         }
         let pool = self.engine.pool_of(tenant);
-        while let Some((chore, _)) = self.engine.chore(pool) {
-            if let (Chore::Demote(block), Some(watcher)) = (chore, &mut self.watcher) {
+        while let Some((op, _)) = self.engine.background_op(pool) {
+            if let (BackgroundOp::Demote(block), Some(watcher)) = (op, &mut self.watcher) {
                 watcher.left(pool, block);
             }
         }
@@ -259,7 +259,7 @@ impl<P: Policy> EngineLane<P> {
                 let access = BlockAccess { block: BlockId(*id), tenant, write: false, future };
                 let outcome = self.engine.access(access);
                 self.engine.count_request(tenant, outcome.verdict == Verdict::Hit);
-                self.chores(tenant);
+                self.background_ops(tenant);
             }
         }
         std::hint::black_box(warm);
@@ -268,7 +268,7 @@ impl<P: Policy> EngineLane<P> {
 
 impl<P: Policy> Lane for EngineLane<P> {
     fn replay(&mut self, recording: &Recording, range: Range<usize>, futures: FutureSlice<'_>) {
-        if self.hears && recording.has_requests() {
+        if self.observes_requests && recording.has_requests() {
             self.replay_any::<true>(recording, range, futures);
         } else if recording.plain && recording.tenants.is_empty() && self.watcher.is_none() {
             self.replay_plain(&recording.ids[range.clone()], futures.range(range));

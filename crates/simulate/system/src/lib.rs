@@ -5,7 +5,6 @@
 //! -> cache; the same on devices under simulated time ([`timed`]). Must never know: stack files,
 //! reports. Units: nanoseconds, blocks.
 
-pub mod asked;
 pub mod closed;
 pub mod control;
 pub mod curve_lane;
@@ -17,6 +16,7 @@ pub mod profile;
 mod record_error;
 pub mod recording;
 pub mod replay;
+pub mod request_info;
 pub mod series;
 pub mod signals;
 pub mod ssd;

@@ -15,7 +15,7 @@ use crate::timed::read_ahead::Streams;
 use crate::timed::{MachineSettings, Requests};
 use cachewright_cache::{BlockAccess, Engine, Quotas, WriteMode};
 use cachewright_curve::{Curve, CurveSet};
-use cachewright_policy::{Asked, FutureColumn, Policy};
+use cachewright_policy::{FutureColumn, Policy, RequestInfo};
 use cachewright_types::{BlockId, Op, TenantId};
 use std::ops::Range;
 
@@ -42,7 +42,7 @@ pub struct Head {
     /// The future of each access, where it is wanted.
     futures: FutureColumn,
     /// What the policy hears of, and before which access; empty unless wanted.
-    asked: Vec<(usize, Asked)>,
+    asked: Vec<(usize, RequestInfo)>,
 }
 
 /// What is found out ahead for a policy.
@@ -135,7 +135,7 @@ impl Head {
         for (at, (id, flags)) in head.ids.iter().zip(&head.flags).enumerate() {
             let block = BlockId(*id);
             if let Some((_, request)) = asked.next_if(|asked| asked.0 == at) {
-                engine.asked(tenant, request);
+                engine.on_request(tenant, request);
             }
             if flags & TRIM != 0 {
                 engine.discard(tenant, block);
@@ -164,7 +164,7 @@ fn head_of(recording: &Recording, tenant: TenantId, share: f64, requests: bool) 
         let request = if requests { recording.request_from(at) } else { 0 };
         if requests && recording.start_of(request) == at {
             let told = recording.times_ns.get(request);
-            let told = told.and_then(|time_ns| recording.asked(request, *time_ns));
+            let told = told.and_then(|time_ns| recording.request_info(request, *time_ns));
             asked.extend(told.map(|told| (head.ids.len(), told)));
         }
         accesses += u64::from(recording.flags[at] & TRIM == 0);
@@ -200,7 +200,7 @@ fn head_on(
         let request = machine.requests.get(at);
         let touched = numbers(request.offset.0, request.length.0, shift);
         if requests && matches!(request.op, Op::Read | Op::Write) {
-            asked.push((head.ids.len(), Asked::from(&request)));
+            asked.push((head.ids.len(), RequestInfo::from(&request)));
         }
         match request.op {
             Op::Read | Op::Write => {

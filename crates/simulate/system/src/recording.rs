@@ -7,7 +7,7 @@
 
 pub use crate::record_error::RecordError;
 
-use crate::asked::{Extents, Gathered};
+use crate::request_info::{Extents, Gathered};
 use crate::signals::{BlockUse, SignalMeter};
 use cachewright_trace::intern::{InternError, Interner};
 use cachewright_trace::merge::{Workload, WorkloadBatch};

@@ -38,7 +38,7 @@ fn simulated(policy: &str, size: u32, stream: &[BlockId], uses: &[u32]) -> u64 {
     });
     let missed = |access| {
         let verdict = cache.access(access);
-        while cache.chore().is_some() {}
+        while cache.background_op().is_some() {}
         u64::from(verdict != Verdict::Hit)
     };
     accesses.map(missed).sum()

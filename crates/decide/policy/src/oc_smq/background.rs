@@ -1,12 +1,12 @@
 //! The work of `oc-smq` beside requests: demotion, cleaning and migration.
 //!
-//! For: deciding the next chore. Must never know: requests, verdicts. Source: Wang et al.
+//! For: deciding the next background operation. Must never know: requests, verdicts. Source: Wang et al.
 //! (oc-cache), section IV. A round is all that is asked for after one request; it ends when there
 //! is nothing more to do or when it has done as much as one round may. Unit: blocks.
 
 use super::OcSmq;
 use super::shelves::Shelf;
-use crate::Chore;
+use crate::BackgroundOp;
 use crate::levels::LEVELS;
 use cachewright_types::BlockId;
 
@@ -50,39 +50,39 @@ impl OcSmq {
         f64::from(hot) > self.settings.hot_share * f64::from(self.shelves.held_in(true))
     }
 
-    /// The next chore of this round.
+    /// The next operation of this round.
     #[inline(always)]
-    pub(super) fn next_chore(&mut self) -> Option<Chore> {
+    pub(super) fn next_background_op(&mut self) -> Option<BackgroundOp> {
         let work = self.background;
         let short = self.free() < self.reserve;
         if !short && work.uncleaned == 0 && !work.migrating && work.moved + work.swapped == 0 {
             return None;
         }
-        let mut chore = None;
+        let mut op = None;
         if work.moved < self.settings.demotions {
-            chore = if short { self.demote() } else { self.clean() };
+            op = if short { self.demote() } else { self.clean() };
         }
-        if chore.is_none() && work.migrating && work.swapped < self.settings.swaps {
-            chore = self.swap();
+        if op.is_none() && work.migrating && work.swapped < self.settings.swaps {
+            op = self.swap();
         }
-        if chore.is_none() {
+        if op.is_none() {
             (self.background.moved, self.background.swapped) = (0, 0);
         }
-        chore
+        op
     }
 
     /// The coldest low block leaves ahead of need.
-    fn demote(&mut self) -> Option<Chore> {
+    fn demote(&mut self) -> Option<BackgroundOp> {
         let [own, common] = [false, true].map(|room| self.shelves.coldest(room, SAFE_LEVEL));
         let block = self.shelves.colder(common, own)?;
         self.leave(block);
         self.background.moved += 1;
         self.background.demotions += 1;
-        Some(Chore::Demote(block))
+        Some(BackgroundOp::Demote(block))
     }
 
     /// The coldest low dirty block is written back ahead of need.
-    fn clean(&mut self) -> Option<Chore> {
+    fn clean(&mut self) -> Option<BackgroundOp> {
         if self.background.uncleaned == 0 {
             return None;
         }
@@ -96,12 +96,12 @@ impl OcSmq {
         self.shelves.shift(block, Shelf { common, dirty: false });
         self.background.moved += 1;
         self.background.cleanings += 1;
-        Some(Chore::Clean(block))
+        Some(BackgroundOp::Clean(block))
     }
 
     /// The hottest block of the common room and the coldest of the own one change places, until
     /// no more of the common room is hot than may be or nothing cold is left to take its place.
-    fn swap(&mut self) -> Option<Chore> {
+    fn swap(&mut self) -> Option<BackgroundOp> {
         let hot_level = usize::from(self.thresholds.hot);
         let pair = self.shelves.hottest(true, hot_level).filter(|_| self.too_hot());
         let Some((hot, cold)) = pair.zip(self.shelves.coldest(false, hot_level)) else {
@@ -112,7 +112,7 @@ impl OcSmq {
         self.change_room(cold);
         self.background.swapped += 1;
         self.background.swaps += 1;
-        Some(Chore::Swap(hot, cold))
+        Some(BackgroundOp::Swap(hot, cold))
     }
 
     fn change_room(&mut self, block: BlockId) {

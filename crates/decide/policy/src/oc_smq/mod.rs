@@ -14,7 +14,7 @@
 //! What the paper leaves open, and deviations. Levels are evened out over clean and dirty blocks of
 //! both rooms together, because heat is compared across rooms. A block enters at the top of its
 //! kind (the level below the hot one, or the highest), not where it stood among the missed: at the
-//! bottom it would leave next. A block that leaves is remembered at the level it stood at. Room
+//! bottom it would leave next. A block that leaves is remembered at the level it stood at. Region
 //! that is free beyond the reserve is used by whoever comes. When none is, a hot newcomer takes the
 //! place of a cold block of the own room, and one with the shared bit that of the colder of both
 //! rooms' victims: it disturbs nobody in the own room, and no room keeps cold blocks while the
@@ -35,7 +35,7 @@ mod thresholds;
 
 use crate::entry::{Entry, Registered};
 use crate::levels::LEVELS;
-use crate::{Access, Chore, Policy, Room, Rooms, Verdict};
+use crate::{Access, BackgroundOp, Policy, PolicyHooks, Region, RegionSizes, Verdict};
 use background::Background;
 use cachewright_types::{BlockId, Seed};
 use pool::PoolWrites;
@@ -137,11 +137,11 @@ impl OcSmq {
     }
 
     /// Blocks held in a room.
-    pub fn len_in(&self, room: Room) -> u32 {
+    pub fn len_in(&self, room: Region) -> u32 {
         match room {
-            Room::Any => self.shelves.held(),
-            Room::Own => self.shelves.held_in(false),
-            Room::Common => self.shelves.held_in(true),
+            Region::Any => self.shelves.held(),
+            Region::Private => self.shelves.held_in(false),
+            Region::Shared => self.shelves.held_in(true),
         }
     }
 
@@ -249,6 +249,37 @@ impl OcSmq {
     }
 }
 
+impl PolicyHooks for OcSmq {
+    fn clock(&mut self, now_ns: u64) {
+        self.pool.clock(now_ns);
+    }
+
+    fn divide_regions(&mut self, sizes: RegionSizes, evicted: &mut Vec<BlockId>) {
+        self.sizes.divide(sizes);
+        self.fit();
+        self.clear_out(evicted);
+        self.thresholds.follow(&self.shelves, self.sizes.of(false));
+    }
+
+    fn region(&self, block: BlockId) -> Region {
+        match self.shelves.tag(block).shelf {
+            Some(shelf) if shelf.common => Region::Shared,
+            Some(_) => Region::Private,
+            None => Region::Any,
+        }
+    }
+
+    #[inline(always)]
+    fn has_regions_or_background_ops() -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn background_op(&mut self) -> Option<BackgroundOp> {
+        self.next_background_op()
+    }
+}
+
 impl Policy for OcSmq {
     #[inline(always)]
     fn access(&mut self, access: Access) -> Verdict {
@@ -310,35 +341,6 @@ impl Policy for OcSmq {
     #[inline(always)]
     fn touch(&self, block: BlockId) -> u32 {
         self.shelves.touch(block)
-    }
-
-    fn clock(&mut self, now_ns: u64) {
-        self.pool.clock(now_ns);
-    }
-
-    fn divide_rooms(&mut self, rooms: Rooms, evicted: &mut Vec<BlockId>) {
-        self.sizes.divide(rooms);
-        self.fit();
-        self.clear_out(evicted);
-        self.thresholds.follow(&self.shelves, self.sizes.of(false));
-    }
-
-    fn room(&self, block: BlockId) -> Room {
-        match self.shelves.tag(block).shelf {
-            Some(shelf) if shelf.common => Room::Common,
-            Some(_) => Room::Own,
-            None => Room::Any,
-        }
-    }
-
-    #[inline(always)]
-    fn has_rooms_or_chores() -> bool {
-        true
-    }
-
-    #[inline(always)]
-    fn chore(&mut self) -> Option<Chore> {
-        self.next_chore()
     }
 
     fn audit(&self) -> Result<(), String> {

@@ -63,8 +63,8 @@ impl OcSmq {
                 let over = self.shelves.held_in(common) > room;
                 self.shelves.coldest(common, LEVELS).filter(|_| over)
             };
-            let own = coldest(false, rooms.own_blocks);
-            let common = coldest(true, rooms.common_blocks);
+            let own = coldest(false, rooms.private_blocks);
+            let common = coldest(true, rooms.shared_blocks);
             let Some(victim) = self.shelves.colder(common, own) else { return };
             self.leave(victim);
             evicted.push(victim);

@@ -44,8 +44,8 @@ impl Thresholds {
     }
 
     /// The populations of the levels, or the rooms, have changed.
-    pub fn follow(&mut self, shelves: &Shelves, own_blocks: u32) {
-        let fits = |level: &usize| shelves.held_from(*level) <= own_blocks;
+    pub fn follow(&mut self, shelves: &Shelves, private_blocks: u32) {
+        let fits = |level: &usize| shelves.held_from(*level) <= private_blocks;
         self.hot = (0..LEVELS).find(fits).unwrap_or(LEVELS) as u8;
     }
 }

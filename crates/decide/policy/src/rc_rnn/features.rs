@@ -23,7 +23,7 @@
 //! | `previous_duration` | 1/3, 2/3 or 1 of its label soon, mean or late; 0 if it was not cached |
 
 use super::memory::Memory;
-use crate::beside::Asked;
+use crate::RequestInfo;
 use cachewright_types::BlockId;
 
 /// Bytes of a sector.
@@ -132,26 +132,27 @@ impl Stream {
     pub fn request(
         &mut self,
         set: FeatureSet,
-        asked: &Asked,
+        request: &RequestInfo,
         first: BlockId,
         previous: Label,
     ) -> [f32; MOST] {
-        let size = log2(asked.length / SECTOR);
-        let write = f32::from(u8::from(asked.write));
+        let size = log2(request.length / SECTOR);
+        let write = f32::from(u8::from(request.write));
         let [cached, duration] = encoded(previous);
-        let before = self.before.replace((asked.offset, asked.offset.saturating_add(asked.length)));
+        let before =
+            self.before.replace((request.offset, request.offset.saturating_add(request.length)));
         match set {
             FeatureSet::Paper => {
-                let address = (asked.offset / SECTOR) as f32 / ((1 << 30) / SECTOR) as f32;
+                let address = (request.offset / SECTOR) as f32 / ((1 << 30) / SECTOR) as f32;
                 let mut features = [0.0; MOST];
                 features[..5].copy_from_slice(&[address, size, write, cached, duration]);
                 features
             }
             FeatureSet::Reuse => {
-                let (begin, end) = before.unwrap_or((asked.offset, asked.offset));
-                let step = log2(asked.offset.abs_diff(begin) / SECTOR);
-                let step = if asked.offset < begin { -step } else { step };
-                let sequential = before.is_some() && asked.offset == end;
+                let (begin, end) = before.unwrap_or((request.offset, request.offset));
+                let step = log2(request.offset.abs_diff(begin) / SECTOR);
+                let step = if request.offset < begin { -step } else { step };
+                let sequential = before.is_some() && request.offset == end;
                 let (mut distance, mut accesses, mut reads) = (NEVER, 0.0, 0.5);
                 if let Some((past, ago)) = self.memory.past(first) {
                     distance = log2(u64::from(ago)).min(NEVER - 1.0);
@@ -197,24 +198,24 @@ mod tests {
     fn the_hand_worked_requests() {
         let mut stream = Stream::new(10);
         stream.memory_mut().reserve_ids(8);
-        let asked = |offset, length, write| Asked { time_ns: 0, offset, length, write };
+        let info = |offset, length, write| RequestInfo { time_ns: 0, offset, length, write };
         let set = FeatureSet::Reuse;
         // The first request: nothing before it, nothing remembered; 8 sectors.
-        let first = stream.request(set, &asked(4096, 4096, false), BlockId(1), Label::default());
+        let first = stream.request(set, &info(4096, 4096, false), BlockId(1), Label::default());
         assert_eq!(first, [0.0, 0.0, 32.0, 0.0, 0.5, log2(8), 0.0, 0.0, 0.0]);
         stream.memory_mut().note(BlockId(1), false);
         // A write where it ended: a step of 8 sectors up, and sequential.
         let late = Label { cached: true, duration: Duration::Late };
-        let next = stream.request(set, &asked(8192, 8192, true), BlockId(2), late);
+        let next = stream.request(set, &info(8192, 8192, true), BlockId(2), late);
         assert_eq!(next, [log2(8), 1.0, 32.0, 0.0, 0.5, log2(16), 1.0, 1.0, 1.0]);
         for block in [2, 3] {
             stream.memory_mut().note(BlockId(block), true);
         }
         // Back to block 1, used 3 accesses ago, once, by a read.
         let soon = Label { cached: true, duration: Duration::Soon };
-        let back = stream.request(set, &asked(4096, 512, false), BlockId(1), soon);
+        let back = stream.request(set, &info(4096, 512, false), BlockId(1), soon);
         assert_eq!(back, [-log2(8), 0.0, log2(3), log2(1), 1.0, 1.0, 0.0, 1.0, 1.0 / 3.0]);
-        let paper = stream.request(FeatureSet::Paper, &asked(3 << 29, 512, true), BlockId(1), soon);
+        let paper = stream.request(FeatureSet::Paper, &info(3 << 29, 512, true), BlockId(1), soon);
         assert_eq!(paper[..5], [1.5, 1.0, 1.0, 1.0, 1.0 / 3.0]);
     }
 

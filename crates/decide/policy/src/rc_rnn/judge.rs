@@ -3,7 +3,7 @@
 //! For: the switch between models. Must never know: models of caching, queues. Source: Ebrahimi et
 //! al., RC-RNN, section 4.2: once a minute, on what was heard last. Unit: nanoseconds.
 
-use crate::beside::Asked;
+use crate::RequestInfo;
 use cachewright_characterize::Characterizer;
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
 
@@ -22,20 +22,20 @@ impl Judge {
 
     /// Takes in a request. The kind of workload, when it is time and the characterizer knows: of
     /// the requests before this one.
-    pub fn hear(&mut self, asked: &Asked) -> Option<String> {
+    pub fn observe(&mut self, request: &RequestInfo) -> Option<String> {
         let mut kind = None;
-        if asked.time_ns >= self.next_ns {
-            let periods = asked.time_ns / self.every_ns.max(1);
+        if request.time_ns >= self.next_ns {
+            let periods = request.time_ns / self.every_ns.max(1);
             self.next_ns = periods.saturating_add(1).saturating_mul(self.every_ns);
             let judged = self.characterizer.judge();
             kind = judged.and_then(|found| self.characterizer.kinds().get(found.kind).cloned());
         }
         self.characterizer.asked(&Request {
-            time: Nanos(asked.time_ns),
+            time: Nanos(request.time_ns),
             tenant: TenantId(0),
-            op: if asked.write { Op::Write } else { Op::Read },
-            offset: Bytes(asked.offset),
-            length: Bytes(asked.length),
+            op: if request.write { Op::Write } else { Op::Read },
+            offset: Bytes(request.offset),
+            length: Bytes(request.length),
         });
         kind
     }

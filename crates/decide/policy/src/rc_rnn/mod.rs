@@ -34,9 +34,8 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 
-use crate::beside::Asked;
 use crate::entry::{Entry, Need, Registered};
-use crate::{Access, Policy, Verdict};
+use crate::{Access, Policy, PolicyHooks, RequestInfo, Verdict};
 use cachewright_characterize::Characterizer;
 use cachewright_types::{BlockId, Seed};
 use features::{Duration, Label, Stream};
@@ -69,7 +68,7 @@ pub struct RcRnn {
     changes: u16,
     judge: Option<Judge>,
     /// A request that was heard of and has not been labelled.
-    asked: Option<Asked>,
+    request: Option<RequestInfo>,
     /// Of the request whose blocks are accessed.
     label: Label,
     /// What the model is told of the request before.
@@ -98,7 +97,7 @@ impl Registered for RcRnn {
             current: 0,
             changes: 0,
             judge: None,
-            asked: None,
+            request: None,
             label: Label { cached: true, duration: Duration::Mean },
             previous: Label::default(),
             now_ns: None,
@@ -115,7 +114,7 @@ impl RcRnn {
     }
 
     /// Labels the request that was heard of, which begins with this block.
-    fn decide(&mut self, asked: &Asked, first: BlockId) {
+    fn decide(&mut self, request: &RequestInfo, first: BlockId) {
         if self.loads() {
             self.label.cached = false;
             return;
@@ -125,7 +124,7 @@ impl RcRnn {
             Labeller::Table(table) => table.label(),
             Labeller::Network(network) => {
                 let set = network.set();
-                let features = self.stream.request(set, asked, first, self.previous);
+                let features = self.stream.request(set, request, first, self.previous);
                 network.step(&features[..set.features().len()])
             }
         };
@@ -158,11 +157,57 @@ impl RcRnn {
     }
 }
 
+impl PolicyHooks for RcRnn {
+    fn on_request(&mut self, request: &RequestInfo) {
+        self.now_ns = Some(request.time_ns);
+        if let Some(kind) = self.judge.as_mut().and_then(|judge| judge.observe(request)) {
+            self.set_workload(&kind);
+        }
+        for (_, labeller) in &mut self.models {
+            if let Labeller::Table(table) = labeller {
+                table.pass();
+            }
+        }
+        self.request = Some(*request);
+    }
+
+    fn characterize(&mut self, characterizer: Box<dyn Characterizer>, every_ns: u64) {
+        self.judge = Some(Judge::new(characterizer, every_ns));
+    }
+
+    fn load_models(&mut self, models: &[(String, Vec<u8>)]) -> Result<(), String> {
+        let load = |(name, bytes): &(String, Vec<u8>)| {
+            let labeller = Labeller::load(bytes).map_err(|error| format!("`{name}`: {error}"))?;
+            Ok((name.clone(), labeller))
+        };
+        let models: Result<Vec<_>, String> = models.iter().map(load).collect();
+        self.models = models?;
+        self.current = 0;
+        match self.models.is_empty() {
+            true => Err("found no model, expected one or more".to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    fn set_workload(&mut self, kind: &str) {
+        let Some(next) = self.models.iter().position(|(name, _)| name == kind) else { return };
+        if next != self.current {
+            self.models[next].1.reset();
+            self.current = next;
+            self.changes = self.changes.wrapping_add(1);
+            if let Some(now_ns) = self.now_ns {
+                let load_ns = (self.settings.load_ms * 1e6) as u64;
+                self.loaded_ns = now_ns.saturating_add(load_ns);
+            }
+        }
+    }
+}
+
 impl Policy for RcRnn {
     fn access(&mut self, access: Access) -> Verdict {
         let block = access.block;
-        if let Some(asked) = self.asked.take() {
-            self.decide(&asked, block);
+        if let Some(request) = self.request.take() {
+            self.decide(&request, block);
         }
         self.stream.memory_mut().note(block, access.write);
         self.queues.pass();
@@ -226,50 +271,6 @@ impl Policy for RcRnn {
     #[inline(always)]
     fn touch(&self, block: BlockId) -> u32 {
         self.queues.touch(block) ^ self.stream.memory().touch(block)
-    }
-
-    fn asked(&mut self, request: &Asked) {
-        self.now_ns = Some(request.time_ns);
-        if let Some(kind) = self.judge.as_mut().and_then(|judge| judge.hear(request)) {
-            self.workload(&kind);
-        }
-        for (_, labeller) in &mut self.models {
-            if let Labeller::Table(table) = labeller {
-                table.pass();
-            }
-        }
-        self.asked = Some(*request);
-    }
-
-    fn characterize(&mut self, characterizer: Box<dyn Characterizer>, every_ns: u64) {
-        self.judge = Some(Judge::new(characterizer, every_ns));
-    }
-
-    fn learn(&mut self, models: &[(String, Vec<u8>)]) -> Result<(), String> {
-        let load = |(name, bytes): &(String, Vec<u8>)| {
-            let labeller = Labeller::load(bytes).map_err(|error| format!("`{name}`: {error}"))?;
-            Ok((name.clone(), labeller))
-        };
-        let models: Result<Vec<_>, String> = models.iter().map(load).collect();
-        self.models = models?;
-        self.current = 0;
-        match self.models.is_empty() {
-            true => Err("found no model, expected one or more".to_owned()),
-            false => Ok(()),
-        }
-    }
-
-    fn workload(&mut self, kind: &str) {
-        let Some(next) = self.models.iter().position(|(name, _)| name == kind) else { return };
-        if next != self.current {
-            self.models[next].1.reset();
-            self.current = next;
-            self.changes = self.changes.wrapping_add(1);
-            if let Some(now_ns) = self.now_ns {
-                let load_ns = (self.settings.load_ms * 1e6) as u64;
-                self.loaded_ns = now_ns.saturating_add(load_ns);
-            }
-        }
     }
 
     fn audit(&self) -> Result<(), String> {

@@ -281,7 +281,7 @@ fn both() -> [Vec<u8>; 2] {
 /// A read of one block, by its number.
 fn read(policy: &mut RcRnn, block: u32) -> Verdict {
     let offset = u64::from(block) << 12;
-    policy.asked(&Asked { time_ns: 0, offset, length: 4096, write: false });
+    policy.on_request(&RequestInfo { time_ns: 0, offset, length: 4096, write: false });
     policy.access(Access::read(BlockId(block)))
 }
 
@@ -289,7 +289,7 @@ fn read(policy: &mut RcRnn, block: u32) -> Verdict {
 fn a_stream_that_never_repeats_costs_no_admission() {
     for file in both() {
         let mut policy = literal(100);
-        policy.learn(&[("any".to_owned(), file)]).unwrap();
+        policy.load_models(&[("any".to_owned(), file)]).unwrap();
         let admitted = (0..4000).filter(|block| read(&mut policy, *block) != Verdict::Bypass);
         assert_eq!(admitted.count(), 0);
         // What comes back is let in, as soon at first and as late when it has come back often.
@@ -311,7 +311,7 @@ fn a_stream_that_never_repeats_costs_no_admission() {
 fn a_table_of_labels_is_replayed_request_by_request() {
     let labels = [stays(Duration::Late), OUT, stays(Duration::Soon), stays(Duration::Soon)];
     let mut policy = policy(1);
-    policy.learn(&[("any".to_owned(), table::file(labels))]).unwrap();
+    policy.load_models(&[("any".to_owned(), table::file(labels))]).unwrap();
     let verdicts = [1, 2, 1, 3].map(|block| read(&mut policy, block));
     let admit = |evicted: Option<u32>| Verdict::Admit { evicted: evicted.map(BlockId) };
     assert_eq!(verdicts, [admit(None), Verdict::Bypass, Verdict::Hit, admit(Some(1))]);
@@ -330,16 +330,16 @@ fn a_table_of_labels_is_replayed_request_by_request() {
 fn another_workload_swaps_the_model_and_hits_requeue() {
     let file = both()[1].clone();
     let mut policy = literal(10);
-    policy.learn(&[("mail".to_owned(), file.clone()), ("web".to_owned(), file)]).unwrap();
+    policy.load_models(&[("mail".to_owned(), file.clone()), ("web".to_owned(), file)]).unwrap();
     for block in [1, 2, 1, 2, 1, 2] {
         read(&mut policy, block);
     }
     assert_eq!(policy.queues.blocks(), [vec![2, 1], vec![], vec![]]);
-    policy.workload("no such kind");
-    policy.workload("mail");
+    policy.set_workload("no such kind");
+    policy.set_workload("mail");
     read(&mut policy, 1);
     assert_eq!(policy.queues.blocks()[0], [1, 2], "nothing was changed");
-    policy.workload("web");
+    policy.set_workload("web");
     read(&mut policy, 1);
     assert_eq!(policy.queues.blocks(), [vec![2], vec![], vec![1]], "queued by the new model");
     read(&mut policy, 1);
@@ -353,12 +353,12 @@ fn a_model_that_is_loaded_takes_its_time() {
     let file = both()[1].clone();
     let settings = RcRnnSettings { load_ms: 1.0, ..RcRnnSettings::default() };
     let mut policy = with(10, settings);
-    policy.learn(&[("mail".to_owned(), file.clone()), ("web".to_owned(), file)]).unwrap();
+    policy.load_models(&[("mail".to_owned(), file.clone()), ("web".to_owned(), file)]).unwrap();
     let mut at = |time_ns, block: u32| {
         let offset = u64::from(block) << 12;
-        policy.asked(&Asked { time_ns, offset, length: 4096, write: false });
+        policy.on_request(&RequestInfo { time_ns, offset, length: 4096, write: false });
         if time_ns == 10 {
-            policy.workload("web");
+            policy.set_workload("web");
         }
         policy.access(Access::read(BlockId(block)))
     };
@@ -375,7 +375,7 @@ fn a_model_that_is_loaded_takes_its_time() {
 fn files_that_do_not_fit_are_refused_with_what_was_expected() {
     let refused = |stored: &StoredModel| {
         let file = stored.to_bytes().unwrap();
-        policy(1).learn(&[("mail".to_owned(), file)]).unwrap_err()
+        policy(1).load_models(&[("mail".to_owned(), file)]).unwrap_err()
     };
     let good = random_model(&[4], 1, 1);
     let renamed = |from: &str, to: &str| {
@@ -394,8 +394,8 @@ fn files_that_do_not_fit_are_refused_with_what_was_expected() {
     let expected = "`mail`: found heads `duration` of 3, `cached` of 2, expected `cached` of 2, \
                     `duration` of 3";
     assert_eq!(error, expected);
-    assert!(policy(1).learn(&[]).is_err());
-    assert!(policy(1).learn(&[("mail".to_owned(), b"none".to_vec())]).is_err());
+    assert!(policy(1).load_models(&[]).is_err());
+    assert!(policy(1).load_models(&[("mail".to_owned(), b"none".to_vec())]).is_err());
 }
 
 /// What a window of requests computed in one go says is what steps with a carried state say: the
@@ -450,12 +450,12 @@ impl Characterizer for Second {
 fn a_characterizer_is_asked_once_a_period_and_its_word_is_taken() {
     let file = both()[1].clone();
     let mut policy = policy(10);
-    policy.learn(&[("mail".to_owned(), file.clone()), ("web".to_owned(), file)]).unwrap();
+    policy.load_models(&[("mail".to_owned(), file.clone()), ("web".to_owned(), file)]).unwrap();
     let kinds = ["mail", "web"].map(str::to_owned).to_vec();
     policy.characterize(Box::new(Second(kinds, 0)), 100);
     let mut models = Vec::new();
     for time_ns in [0, 100, 150, 199, 350, 360] {
-        policy.asked(&Asked { time_ns, ..Asked::default() });
+        policy.on_request(&RequestInfo { time_ns, ..RequestInfo::default() });
         models.push(policy.current);
     }
     // At 100 it has heard one request and does not know; at 350 four; in between it is not asked.

@@ -10,7 +10,7 @@
 //! Requests are told in bytes, so that what a block holds is the most bytes per access that any
 //! request had so far: of one that begins and ends with a block it is just that.
 
-use crate::Asked;
+use crate::RequestInfo;
 
 /// Classes told apart.
 pub const CLASSES: usize = 512;
@@ -59,7 +59,7 @@ impl Default for Shapes {
 
 impl Shapes {
     /// Takes the next request.
-    pub fn next(&mut self, request: &Asked) {
+    pub fn next(&mut self, request: &RequestInfo) {
         let held = self.length.checked_div(self.accesses);
         self.block = self.block.max(held.unwrap_or(0));
         (self.length, self.accesses) = (request.length, 0);
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(shapes.class(Some(64), true, 5), 2 | 1 << 4 | 2 << 7);
         assert_eq!(shapes.class(Some(u32::MAX), true, 255), CLASSES as u16 - 1 - (3 << 5));
         let mut shape = |offset, length| {
-            shapes.next(&Asked { offset, length, ..Asked::default() });
+            shapes.next(&RequestInfo { offset, length, ..RequestInfo::default() });
             shapes.class(None, false, 1) >> 5
         };
         assert_eq!([shape(0, 8 << 10), shape(1 << 30, 64 << 10)], [0, 1]);
@@ -134,7 +134,7 @@ mod tests {
     fn shares_by_hand() {
         let mut shapes = Shapes::default();
         let mut share = |length, blocks| {
-            shapes.next(&Asked { length, ..Asked::default() });
+            shapes.next(&RequestInfo { length, ..RequestInfo::default() });
             (0..blocks).for_each(|_| shapes.uses());
             shapes.share()
         };

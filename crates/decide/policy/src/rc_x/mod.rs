@@ -12,7 +12,7 @@
 //! and one that is not in the cache spoils the others' hits. Where nothing ever came back, nothing
 //! is worth its write and nothing is admitted.
 //!
-//! Room has a price, [`RcX::bar`]: what the last block to leave was worth, the least of `sample`
+//! Region has a price, [`RcX::bar`]: what the last block to leave was worth, the least of `sample`
 //! drawn from the cache and of the last draw's runner-up. Missed blocks that are worth more come
 //! in. Each time none does the price gives a little; one that has given is drawn anew before it is
 //! believed. A request's first missed block decides for all: half a request waits for the disk as
@@ -27,7 +27,7 @@ pub mod life;
 
 use crate::entry::{Entry, Need, Registered};
 use crate::links::Links;
-use crate::{Access, Asked, Chore, Policy, Verdict};
+use crate::{Access, BackgroundOp, Policy, PolicyHooks, RequestInfo, Verdict};
 use cachewright_types::{BlockId, Rng, Seed};
 use class::Shapes;
 use leave::Trail;
@@ -225,6 +225,28 @@ impl RcX {
     }
 }
 
+impl PolicyHooks for RcX {
+    #[inline(always)]
+    fn on_request(&mut self, request: &RequestInfo) {
+        self.shapes.next(request);
+        (self.told, self.decided) = (true, None);
+    }
+
+    fn has_regions_or_background_ops() -> bool {
+        true
+    }
+
+    /// Blocks that leave ahead of need, one after the other.
+    #[inline(always)]
+    fn background_op(&mut self) -> Option<BackgroundOp> {
+        if self.backwards.is_none() && !self.lacks_room() {
+            return None;
+        }
+        let block = self.leave_ahead()?;
+        Some(BackgroundOp::Demote(block))
+    }
+}
+
 impl Policy for RcX {
     #[inline(always)]
     fn access(&mut self, access: Access) -> Verdict {
@@ -313,26 +335,6 @@ impl Policy for RcX {
     #[inline(always)]
     fn touch(&self, block: BlockId) -> u32 {
         self.links.touch(block)
-    }
-
-    #[inline(always)]
-    fn asked(&mut self, request: &Asked) {
-        self.shapes.next(request);
-        (self.told, self.decided) = (true, None);
-    }
-
-    fn has_rooms_or_chores() -> bool {
-        true
-    }
-
-    /// Blocks that leave ahead of need, one after the other.
-    #[inline(always)]
-    fn chore(&mut self) -> Option<Chore> {
-        if self.backwards.is_none() && !self.lacks_room() {
-            return None;
-        }
-        let block = self.leave_ahead()?;
-        Some(Chore::Demote(block))
     }
 
     fn audit(&self) -> Result<(), String> {

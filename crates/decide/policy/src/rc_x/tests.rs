@@ -56,7 +56,7 @@ fn a_stream_that_never_repeats_writes_nothing() {
             let length = 4096 << rng.below(6);
             let offset = u64::from(id) * 4096 + (rng.below(2) << 40);
             let write = rng.below(3) == 0;
-            cache.asked(&Asked { time_ns: 0, offset, length, write });
+            cache.on_request(&RequestInfo { time_ns: 0, offset, length, write });
             for _ in 0..length / 4096 {
                 let access = Access { write, ..Access::read(BlockId(id)) };
                 assert_eq!(cache.access(access), Verdict::Bypass, "block {id}");
@@ -100,7 +100,7 @@ fn the_future_is_not_read() {
 /// Asks for blocks in a row by one request of 4 KiB per block.
 fn request(cache: &mut RcX, first: u32, blocks: u32) -> Vec<Verdict> {
     let (offset, length) = (u64::from(first) << 12, u64::from(blocks) << 12);
-    cache.asked(&Asked { offset, length, ..Asked::default() });
+    cache.on_request(&RequestInfo { offset, length, ..RequestInfo::default() });
     (first..first + blocks).map(|id| read(cache, id)).collect()
 }
 
@@ -139,7 +139,7 @@ fn requests_come_in_and_leave_as_a_whole() {
         let missed: Vec<_> = verdicts.iter().filter(|verdict| **verdict != Verdict::Hit).collect();
         assert!(missed.iter().all(|verdict| out(verdict)) || !missed.iter().any(|one| out(one)));
         let mut before = None;
-        while let Some(Chore::Demote(block)) = cache.chore() {
+        while let Some(BackgroundOp::Demote(block)) = cache.background_op() {
             runs += u32::from(before != Some(block.0 + 1));
             (left, before) = (left + 1, Some(block.0));
         }

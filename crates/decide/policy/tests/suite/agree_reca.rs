@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
 use cachewright_policy::registry::boxed;
-use cachewright_policy::{Access, Asked, Verdict};
+use cachewright_policy::{Access, RequestInfo, Verdict};
 use cachewright_types::{BlockId, Rng, Seed, Value};
 
 const KIB: u64 = 1 << 10;
@@ -118,7 +118,7 @@ fn it_is_lists_by_class() {
             // Blocks of a mebibyte's space each tenth, so that not everything is near.
             let place = |block: u64| block / 10 * KIB * KIB + block % 10 * 4 * KIB;
             let (start, length) = (place(first), blocks * 4 * KIB);
-            policy.asked(&Asked { offset: start, length, ..Asked::default() });
+            policy.on_request(&RequestInfo { offset: start, length, ..RequestInfo::default() });
             lists.asked(start, length);
             for block in first..first + blocks {
                 let verdict = policy.access(Access::read(BlockId(block as u32)));

@@ -7,7 +7,7 @@ use crate::common;
 use cachewright_policy::rc_x::class::{FAMILIES, KINDS, Shapes};
 use cachewright_policy::rc_x::life::{AGES, LifeTables, index_of};
 use cachewright_policy::registry::boxed;
-use cachewright_policy::{Access, Asked, Chore, Verdict};
+use cachewright_policy::{Access, BackgroundOp, RequestInfo, Verdict};
 use cachewright_types::{BlockId, Rng, Seed};
 use std::collections::{HashMap, VecDeque};
 
@@ -128,7 +128,7 @@ impl Model {
         self.held.get(place) == Some(&block) && self.known[&block].0 == last
     }
 
-    fn chore(&mut self) -> Option<u32> {
+    fn background_op(&mut self) -> Option<u32> {
         let over = self.held.len() + self.capacity / 100 > self.capacity;
         if !self.backwards.back().is_some_and(|next| self.is_there(*next)) {
             self.backwards.clear();
@@ -231,7 +231,7 @@ impl Model {
     }
 }
 
-/// Requests of blocks in a row, most of them skewed, some in a circle; now and then chores are left
+/// Requests of blocks in a row, most of them skewed, some in a circle; now and then background operations are left
 /// undone, blocks trimmed and the cache resized.
 #[test]
 fn decides_as_the_plain_model() {
@@ -260,8 +260,8 @@ fn decides_as_the_plain_model() {
                     let block = if rng.below(4) == 0 { circle } else { skewed };
                     let (offset, length) = (4096 * u64::from(block), 4096 * u64::from(blocks));
                     let write = rng.below(3) == 0;
-                    let request = Asked { time_ns: 0, offset, length, write };
-                    fast.asked(&request);
+                    let request = RequestInfo { time_ns: 0, offset, length, write };
+                    fast.on_request(&request);
                     model.shapes.next(&request);
                     model.decided = None;
                     for block in block..block + blocks {
@@ -275,10 +275,14 @@ fn decides_as_the_plain_model() {
                 }
             }
             while rng.below(20) > 0 {
-                let chore = fast.chore();
-                assert_eq!(chore, model.chore().map(|id| Chore::Demote(BlockId(id))), "{step}");
-                ahead += u32::from(chore.is_some());
-                if chore.is_none() {
+                let op = fast.background_op();
+                assert_eq!(
+                    op,
+                    model.background_op().map(|id| BackgroundOp::Demote(BlockId(id))),
+                    "{step}"
+                );
+                ahead += u32::from(op.is_some());
+                if op.is_none() {
                     break;
                 }
             }
@@ -411,7 +415,7 @@ fn counts_on_the_cloudphysics_sample_are_pinned() {
         let (mut at, mut hits, mut admitted) = (0, 0, 0);
         for record in &records {
             let (offset, length) = (record.sector * 512, u64::from(record.bytes));
-            cache.asked(&Asked { time_ns: 0, offset, length, write: false });
+            cache.on_request(&RequestInfo { time_ns: 0, offset, length, write: false });
             for _ in common::split_4k(std::slice::from_ref(record)) {
                 match cache.access(Access::read(blocks.blocks[at])) {
                     Verdict::Hit => hits += 1,
@@ -420,7 +424,7 @@ fn counts_on_the_cloudphysics_sample_are_pinned() {
                 }
                 at += 1;
             }
-            while cache.chore().is_some() {}
+            while cache.background_op().is_some() {}
         }
         assert_eq!(at, blocks.blocks.len());
         (percent, hits, admitted)

@@ -73,11 +73,11 @@ fn rows(recording: &Recording, labels: &Labels, set: FeatureSet) -> Vec<f32> {
     for (request, time_ns) in recording.times_ns.iter().enumerate() {
         let accesses = recording.accesses_of(request);
         let block = |at: usize| BlockId(recording.ids[at]);
-        let Some(asked) = recording.asked(request, *time_ns) else {
+        let Some(info) = recording.request_info(request, *time_ns) else {
             accesses.for_each(|at| stream.memory_mut().forget(block(at)));
             continue;
         };
-        let features = stream.request(set, &asked, block(accesses.start), previous);
+        let features = stream.request(set, &info, block(accesses.start), previous);
         rows.extend(&features[..set.features().len()]);
         for at in accesses {
             stream.memory_mut().note(block(at), recording.flags[at] & WRITE != 0);

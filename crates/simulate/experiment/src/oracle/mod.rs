@@ -223,12 +223,12 @@ impl Labels {
         let mut now = (first - trims) as u32;
         for request in requests {
             let accesses = recording.accesses_of(request);
-            let asked = recording.asked(request, recording.times_ns[request]);
-            let Some(asked) = asked else { continue };
-            self.time_ns.push(asked.time_ns);
-            self.offset.push(asked.offset);
-            self.length.push(asked.length);
-            self.op.push(if asked.write { Op::Write } else { Op::Read });
+            let info = recording.request_info(request, recording.times_ns[request]);
+            let Some(info) = info else { continue };
+            self.time_ns.push(info.time_ns);
+            self.offset.push(info.offset);
+            self.length.push(info.length);
+            self.op.push(if info.write { Op::Write } else { Op::Read });
             let (mut blocks, mut held) = (0_u32, [0_u32; 3]);
             for at in accesses {
                 blocks += 1;

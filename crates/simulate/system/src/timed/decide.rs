@@ -22,7 +22,7 @@ pub trait Decider: Send {
     /// Marks a block clean; see [`Cache::clean`].
     fn clean(&mut self, tenant: TenantId, number: u64) -> bool;
     /// What the tenant's policy wants done beside requests, to be asked for after each of them; see
-    /// [`Cache::chores_at`].
+    /// [`Cache::background_ops_at`].
     fn chores(&mut self, tenant: TenantId, now_ns: u64, plan: &mut Plan);
     /// An interval has ended, in which `signals` were measured; what leaves the cache replaces what
     /// `plan` held.
@@ -97,7 +97,7 @@ impl<P: Policy> Decider for CacheDecider<P> {
 
     fn chores(&mut self, tenant: TenantId, now_ns: u64, plan: &mut Plan) {
         let pool = self.cache.engine().pool_of(tenant);
-        self.cache.chores_at(pool, now_ns, plan);
+        self.cache.background_ops_at(pool, now_ns, plan);
     }
 
     fn end_interval(&mut self, signals: &Signals, plan: &mut Plan) {

@@ -194,8 +194,8 @@ impl Machine {
 
     fn serve(&mut self, cached: &Cached, context: &mut Context) {
         let known = self.residences.find(cached);
-        if known != NONE && self.residences.get(known).wanted != cached.room {
-            self.residences.get_mut(known).wanted = cached.room;
+        if known != NONE && self.residences.get(known).wanted != cached.region {
+            self.residences.get_mut(known).wanted = cached.region;
             self.note_astray(known);
         }
         let fetched = context.items.last().is_some_and(|item| {

@@ -20,7 +20,7 @@ use super::graph::StepRef;
 use super::machine::{Action, CACHE, Machine, Work};
 use super::residences::NONE;
 use cachewright_cache::Cached;
-use cachewright_policy::Room;
+use cachewright_policy::Region;
 use cachewright_types::{Op, TenantId};
 use std::collections::VecDeque;
 
@@ -86,7 +86,7 @@ impl Machine {
 
     /// Two blocks are to change places.
     pub(super) fn swap(&mut self, one: &Cached, other: &Cached) {
-        let found = [one, other].map(|cached| (self.residences.find(cached), cached.room));
+        let found = [one, other].map(|cached| (self.residences.find(cached), cached.region));
         for (residence, room) in found {
             if residence != NONE {
                 self.residences.get_mut(residence).wanted = room;
@@ -172,14 +172,14 @@ impl Machine {
 
     /// The blocks of a tenant's next change of those that are not where they belong.
     fn next_home(&mut self, tenant: usize) -> Option<Vec<u32>> {
-        let rooms = [Room::Own, Room::Common, Room::Any];
+        let rooms = [Region::Private, Region::Shared, Region::Any];
         let heads = rooms.map(|room| self.next_astray(tenant, room));
         if let [Some(one), Some(other), _] = heads
             && one != other
             && self.residences.may_swap(one, other)
         {
-            self.unnote(tenant, Room::Own);
-            self.unnote(tenant, Room::Common);
+            self.unnote(tenant, Region::Private);
+            self.unnote(tenant, Region::Shared);
             return Some(vec![one, other]);
         }
         for (head, room) in heads.into_iter().zip(rooms) {
@@ -193,7 +193,7 @@ impl Machine {
 
     /// The first block of a tenant that wants a room and is not there; those that are, or are on
     /// their way, are no longer noted.
-    fn next_astray(&mut self, tenant: usize, room: Room) -> Option<u32> {
+    fn next_astray(&mut self, tenant: usize, room: Region) -> Option<u32> {
         while let Some(named) = self.migrations.astray[tenant][room as usize].front().copied() {
             let there = self.stays(named.residence, named.generation);
             let wanted = self.residences.get(named.residence).wanted;
@@ -208,7 +208,7 @@ impl Machine {
         None
     }
 
-    fn unnote(&mut self, tenant: usize, room: Room) {
+    fn unnote(&mut self, tenant: usize, room: Region) {
         let Some(named) = self.migrations.astray[tenant][room as usize].pop_front() else { return };
         self.migrations.waiting -= 1;
         let residence = self.residences.get_mut(named.residence);

@@ -9,7 +9,7 @@ use super::graph::StepRef;
 use super::slots::{InRooms, Slots, Taken};
 use cachewright_cache::Cached;
 use cachewright_layout::Map;
-use cachewright_policy::Room;
+use cachewright_policy::Region;
 use cachewright_types::TenantId;
 
 /// No residence, or no slot yet.
@@ -27,7 +27,7 @@ pub struct Residence {
     /// Whose it is, and where its policy wants it.
     pub tenant: TenantId,
     /// See `tenant`.
-    pub wanted: Room,
+    pub wanted: Region,
     /// The change of places it takes part in, or [`NONE`].
     pub moving: u32,
     /// It is noted as one that is not where it belongs.
@@ -94,7 +94,7 @@ impl Residences {
     /// The cache has admitted a block: its residence begins, with a slot if its tenant may take one
     /// and nobody waits for it, else in the queue for one.
     pub fn admit(&mut self, cached: &Cached) -> u32 {
-        let taken = self.slots.take(cached.tenant.index(), cached.room);
+        let taken = self.slots.take(cached.tenant.index(), cached.region);
         let number = self.free.pop().unwrap_or(self.all.len() as u32);
         let generation =
             self.all.get(number as usize).map_or(0, |old| old.generation.wrapping_add(1));
@@ -103,7 +103,7 @@ impl Residences {
             taken,
             old: None,
             tenant: cached.tenant,
-            wanted: cached.room,
+            wanted: cached.region,
             moving: NONE,
             queued: false,
             pins: 0,
@@ -120,7 +120,7 @@ impl Residences {
             None => self.all.push(fresh),
         }
         if taken.is_none() {
-            self.slots.wait(cached.tenant.index(), cached.room, number);
+            self.slots.wait(cached.tenant.index(), cached.region, number);
         }
         let pool = usize::from(cached.pool);
         if self.of_id.len() <= pool {
@@ -233,7 +233,7 @@ impl Residences {
         if a.moving != NONE || b.moving != NONE {
             return false;
         }
-        if (a.wanted, b.wanted) == (Room::Any, Room::Any) {
+        if (a.wanted, b.wanted) == (Region::Any, Region::Any) {
             return true;
         }
         let suits = |taken: Taken, slot, room| self.slots.suits_in(taken, slot, room);
@@ -309,7 +309,7 @@ impl Residences {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cachewright_policy::Room;
+    use cachewright_policy::Region;
     use cachewright_types::{BlockId, TenantId};
 
     fn block(id: u32) -> Cached {
@@ -318,7 +318,7 @@ mod tests {
             id: BlockId(id),
             tenant: TenantId(0),
             number: u64::from(id),
-            room: Room::Any,
+            region: Region::Any,
         }
     }
 

@@ -18,7 +18,7 @@
 use super::free::{Free, blocks_of, cut, unit_of};
 use cachewright_device::Exposed;
 use cachewright_layout::Map;
-use cachewright_policy::Room;
+use cachewright_policy::Region;
 use std::collections::VecDeque;
 
 /// No limit.
@@ -58,7 +58,7 @@ struct Waiting {
     /// Its order among all that ever waited.
     arrival: u64,
     residence: u32,
-    room: Room,
+    room: Region,
 }
 
 /// A slot and who has it.
@@ -190,27 +190,27 @@ impl Slots {
         if self.spare.is_some() { tenant } else { 0 }
     }
 
-    /// The room in which a tenant holds a slot: [`Room::Any`] in channels that are not its own by
+    /// The room in which a tenant holds a slot: [`Region::Any`] in channels that are not its own by
     /// the map, or not any more.
-    pub fn room_of(&self, taken: Taken) -> Room {
+    pub fn room_of(&self, taken: Taken) -> Region {
         let pool = self.free.pool_of(self.free.channel_of(taken.slot));
         let shares = &self.classes[usize::from(taken.class)].shares;
-        if shares.iter().any(|share| share.pool == pool) { self.room(pool) } else { Room::Any }
+        if shares.iter().any(|share| share.pool == pool) { self.room(pool) } else { Region::Any }
     }
 
-    fn room(&self, pool: usize) -> Room {
-        if self.exclusive[pool] { Room::Own } else { Room::Common }
+    fn room(&self, pool: usize) -> Region {
+        if self.exclusive[pool] { Region::Private } else { Region::Shared }
     }
 
     /// Whether a pool is where a block belongs that wants `room`.
-    fn suits(&self, class: &Class, pool: usize, room: Room) -> bool {
+    fn suits(&self, class: &Class, pool: usize, room: Region) -> bool {
         let is = |pool: usize| self.room(pool) == room;
-        room == Room::Any || is(pool) || !class.shares.iter().any(|share| is(share.pool))
+        room == Region::Any || is(pool) || !class.shares.iter().any(|share| is(share.pool))
     }
 
     /// Whether a block of who holds `taken` that wants `room` belongs in `slot`; anywhere while its
     /// tenant has no share at all.
-    pub fn suits_in(&self, taken: Taken, slot: u32, room: Room) -> bool {
+    pub fn suits_in(&self, taken: Taken, slot: u32, room: Region) -> bool {
         let class = &self.classes[usize::from(taken.class)];
         let pool = self.free.pool_of(self.free.channel_of(slot));
         let shared = class.shares.iter().any(|share| share.pool == pool);
@@ -219,7 +219,7 @@ impl Slots {
 
     /// A free slot where a block of who holds `taken` belongs, unless somebody of its tenant waits
     /// for one.
-    pub fn take_home(&mut self, taken: Taken, room: Room) -> Option<Taken> {
+    pub fn take_home(&mut self, taken: Taken, room: Region) -> Option<Taken> {
         let class = &self.classes[usize::from(taken.class)];
         let may = class.waiting.is_empty() && class.used < class.allowed;
         let suits = |share: &&Share| {
@@ -261,20 +261,20 @@ impl Slots {
             let blocks = staying(&share.held);
             found.elsewhere_blocks -= blocks;
             match self.room(share.pool) {
-                Room::Common => found.common_blocks += blocks,
-                Room::Own | Room::Any => found.own_blocks += blocks,
+                Region::Shared => found.common_blocks += blocks,
+                Region::Private | Region::Any => found.own_blocks += blocks,
             }
         }
         Some(found)
     }
 
     /// A slot for a block of a tenant, unless it is to wait for one.
-    pub fn take(&mut self, tenant: usize, room: Room) -> Option<Taken> {
+    pub fn take(&mut self, tenant: usize, room: Region) -> Option<Taken> {
         let class = self.class_of(tenant);
         if self.classes.get(class)?.waiting.is_empty() { self.take_by(class, room) } else { None }
     }
 
-    fn take_by(&mut self, class: usize, room: Room) -> Option<Taken> {
+    fn take_by(&mut self, class: usize, room: Region) -> Option<Taken> {
         let slot = match self.choose(&self.classes[class], room) {
             Choice::Pool(pool) => self.free.take(pool),
             Choice::Anywhere => self.free.take_any(),
@@ -291,7 +291,7 @@ impl Slots {
         taken
     }
 
-    fn choose(&self, class: &Class, room: Room) -> Choice {
+    fn choose(&self, class: &Class, room: Region) -> Choice {
         if class.used >= class.allowed {
             return Choice::Wait;
         }
@@ -315,7 +315,7 @@ impl Slots {
     }
 
     /// A residence of a tenant waits for a slot.
-    pub fn wait(&mut self, tenant: usize, room: Room, residence: u32) {
+    pub fn wait(&mut self, tenant: usize, room: Region, residence: u32) {
         let class = self.class_of(tenant);
         let arrival = self.arrivals;
         self.classes[class].waiting.push_back(Waiting { arrival, residence, room });

@@ -28,7 +28,7 @@ fn map(pools: &[&[u32]], tenants: &[&[(usize, u32)]]) -> Map {
 }
 
 /// So many slots of a tenant, in the room it wants.
-fn take(slots: &mut Slots, tenant: usize, room: Room, count: usize) -> Vec<Taken> {
+fn take(slots: &mut Slots, tenant: usize, room: Region, count: usize) -> Vec<Taken> {
     (0..count).map_while(|_| slots.take(tenant, room)).collect()
 }
 
@@ -46,14 +46,14 @@ fn give_back(slots: &mut Slots, taken: Taken) -> Vec<(u32, u32)> {
 fn slots_go_round_the_channels_page_by_page() {
     let order = |shift: u32, pages: &[u64], count| {
         let mut slots = Slots::striped(&channels(pages), shift, count);
-        numbers(&take(&mut slots, 0, Room::Any, 100))
+        numbers(&take(&mut slots, 0, Region::Any, 100))
     };
     assert_eq!(order(12, &[3, 1, 3], 9), [0, 3, 4, 1, 5, 2, 6]);
     assert_eq!(order(12, &[3, 1, 3], 4), [0, 3, 4, 1]);
     assert_eq!(order(11, &[2, 2], 9), [0, 1, 4, 5, 2, 3, 6, 7], "half a page each");
     assert_eq!(order(13, &[3, 4], 9), [0, 2], "whole blocks within a channel");
     let mut plain = Slots::plain(3);
-    assert_eq!(numbers(&take(&mut plain, 7, Room::Own, 9)), [0, 1, 2]);
+    assert_eq!(numbers(&take(&mut plain, 7, Region::Private, 9)), [0, 1, 2]);
     assert_eq!((plain.count(), plain.end()), (3, 3));
 }
 
@@ -63,12 +63,12 @@ fn a_tenant_keeps_to_its_pools_and_its_quota() {
     let map = map(&[&[0], &[1], &[2]], &[&[(0, 2), (2, 1)], &[(1, 2), (2, 1)]]);
     let mut slots = Slots::laid_out(&map, &channels(&[2, 2, 2]), 12, 0);
     assert!(slots.allow(&[3, 3]).is_empty());
-    let zero = take(&mut slots, 0, Room::Any, 3);
+    let zero = take(&mut slots, 0, Region::Any, 3);
     assert_eq!(numbers(&zero), [0, 1, 4]);
-    assert_eq!(slots.take(0, Room::Any), None, "slot 5 is the other's share");
-    slots.wait(0, Room::Any, 70);
-    assert_eq!(numbers(&take(&mut slots, 1, Room::Any, 3)), [2, 3, 5]);
-    slots.wait(1, Room::Any, 71);
+    assert_eq!(slots.take(0, Region::Any), None, "slot 5 is the other's share");
+    slots.wait(0, Region::Any, 70);
+    assert_eq!(numbers(&take(&mut slots, 1, Region::Any, 3)), [2, 3, 5]);
+    slots.wait(1, Region::Any, 71);
     assert_eq!(give_back(&mut slots, zero[1]), [(70, 1)]);
     assert_eq!(give_back(&mut slots, zero[1]), [], "71 may not take slot 1");
     assert_eq!(slots.free().collect::<Vec<u32>>(), [1]);
@@ -81,13 +81,13 @@ fn quotas_bound_what_is_taken_and_may_change() {
     let map = map(&[&[0], &[1]], &[&[(0, 4)], &[(1, 4)]]);
     let mut slots = Slots::laid_out(&map, &channels, 12, 1);
     slots.allow(&[1, 3]);
-    let taken = take(&mut slots, 0, Room::Any, 9);
+    let taken = take(&mut slots, 0, Region::Any, 9);
     assert_eq!(taken.len(), 2, "its quota and the spare one");
-    slots.wait(0, Room::Any, 5);
-    assert!(slots.take(0, Room::Any).is_none());
+    slots.wait(0, Region::Any, 5);
+    assert!(slots.take(0, Region::Any).is_none());
     let served = slots.allow(&[2, 2]);
     assert_eq!(served.iter().map(|(residence, _)| *residence).collect::<Vec<_>>(), [5]);
-    slots.wait(0, Room::Any, 6);
+    slots.wait(0, Region::Any, 6);
     slots.allow(&[0, 4]);
     assert_eq!(give_back(&mut slots, taken[0]), [], "above the quota");
     assert_eq!(give_back(&mut slots, taken[1]), []);
@@ -106,28 +106,28 @@ fn two_rooms() -> Slots {
 #[test]
 fn a_block_gets_a_slot_of_the_room_it_wants() {
     let mut slots = two_rooms();
-    let common = take(&mut slots, 0, Room::Common, 1);
-    let own = take(&mut slots, 0, Room::Own, 1);
+    let common = take(&mut slots, 0, Region::Shared, 1);
+    let own = take(&mut slots, 0, Region::Private, 1);
     assert_eq!((numbers(&common), numbers(&own)), (vec![4], vec![0]));
     let rooms = [common[0], own[0]].map(|taken| slots.room_of(taken));
-    assert_eq!(rooms, [Room::Common, Room::Own]);
-    let other = take(&mut slots, 1, Room::Own, 1);
-    assert_eq!((other[0].slot, slots.room_of(other[0])), (5, Room::Common), "it has no other");
-    let more = take(&mut slots, 0, Room::Common, 9);
+    assert_eq!(rooms, [Region::Shared, Region::Private]);
+    let other = take(&mut slots, 1, Region::Private, 1);
+    assert_eq!((other[0].slot, slots.room_of(other[0])), (5, Region::Shared), "it has no other");
+    let more = take(&mut slots, 0, Region::Shared, 9);
     assert_eq!(numbers(&more), [6, 1, 2, 3], "two of the common room, then its own");
 }
 
 #[test]
 fn a_block_waits_for_its_room_only_while_a_slot_is_on_its_way() {
     let mut slots = two_rooms();
-    let own = take(&mut slots, 0, Room::Own, 4);
+    let own = take(&mut slots, 0, Region::Private, 4);
     assert_eq!(numbers(&own), [0, 1, 2, 3]);
     slots.leave(own[2]);
-    assert_eq!(slots.take(0, Room::Own), None, "slot 2 will be given back");
-    slots.wait(0, Room::Own, 9);
+    assert_eq!(slots.take(0, Region::Private), None, "slot 2 will be given back");
+    slots.wait(0, Region::Private, 9);
     let served = slots.give_back(own[2]);
     assert_eq!((served[0].0, served[0].1.slot), (9, 2));
-    let common = take(&mut slots, 0, Room::Own, 1);
+    let common = take(&mut slots, 0, Region::Private, 1);
     assert_eq!(numbers(&common), [4], "nothing leaves: the other room");
 }
 
@@ -138,17 +138,17 @@ fn a_slot_that_is_held_goes_to_the_new_map_when_it_is_given_back() {
         (map(&[&[0], &[1]], &[&[(0, 2)], &[(1, 2)]]), map(&[&[0, 1]], &[&[], &[(0, 4)]]));
     let mut slots = Slots::laid_out(&before, &channels(&[2, 2, 2]), 12, 0);
     slots.allow(&[2, 2]);
-    let zero = take(&mut slots, 0, Room::Any, 2);
-    let one = take(&mut slots, 1, Room::Any, 2);
+    let zero = take(&mut slots, 0, Region::Any, 2);
+    let one = take(&mut slots, 1, Region::Any, 2);
     assert_eq!((numbers(&zero), numbers(&one)), (vec![0, 1], vec![2, 3]));
-    slots.wait(1, Room::Any, 7);
+    slots.wait(1, Region::Any, 7);
     assert_eq!(give_back(&mut slots, zero[1]), [], "not its channel yet");
     assert!(slots.relay(&after).is_empty(), "not its quota yet");
-    assert_eq!((slots.room_of(zero[0]), slots.room_of(one[0])), (Room::Any, Room::Own));
+    assert_eq!((slots.room_of(zero[0]), slots.room_of(one[0])), (Region::Any, Region::Private));
     let served = slots.allow(&[0, 4]);
     assert_eq!((served[0].0, served[0].1.slot), (7, 1));
     assert_eq!(give_back(&mut slots, zero[0]), []);
-    assert_eq!(numbers(&take(&mut slots, 1, Room::Any, 9)), [0]);
+    assert_eq!(numbers(&take(&mut slots, 1, Region::Any, 9)), [0]);
     assert_eq!(slots.free().collect::<Vec<u32>>(), [4, 5], "of no pool");
     slots.relay(&map(&[&[2]], &[&[], &[(0, 2)]]));
     assert_eq!(give_back(&mut slots, one[0]), []);
@@ -162,28 +162,28 @@ fn a_block_whose_channels_are_full_of_others_lies_elsewhere_meanwhile() {
     let after = map(&[&[1], &[0]], &[&[(0, 2)], &[(1, 2)]]);
     let mut slots = Slots::laid_out(&before, &channels(&[2, 2, 1]), 12, 0);
     slots.allow(&[2, 2]);
-    let zero = take(&mut slots, 0, Room::Any, 2);
+    let zero = take(&mut slots, 0, Region::Any, 2);
     slots.relay(&after);
-    let one = take(&mut slots, 1, Room::Any, 2);
+    let one = take(&mut slots, 1, Region::Any, 2);
     assert_eq!(numbers(&one), [4, 2], "nobody's channel first");
-    assert_eq!(slots.room_of(one[0]), Room::Any);
+    assert_eq!(slots.room_of(one[0]), Region::Any);
     slots.leave(zero[0]);
     assert_eq!(give_back(&mut slots, one[1]), []);
-    assert_eq!(slots.take(1, Room::Any), None, "slot 0 is on its way to it");
+    assert_eq!(slots.take(1, Region::Any), None, "slot 0 is on its way to it");
 }
 
 #[test]
 fn freed_slots_are_given_out_last_first_until_channels_are_put_together_anew() {
     let pools = |pools: &[&[u32]]| map(pools, &[&[(0, 9)]]);
     let mut slots = Slots::laid_out(&pools(&[&[0, 1]]), &channels(&[3, 3, 3]), 12, 0);
-    let taken = take(&mut slots, 0, Room::Any, 4);
+    let taken = take(&mut slots, 0, Region::Any, 4);
     assert_eq!(numbers(&taken), [0, 3, 1, 4]);
     for at in [1, 0, 3] {
         give_back(&mut slots, taken[at]);
     }
     slots.relay(&pools(&[&[0, 1], &[2]]));
-    let again = take(&mut slots, 0, Room::Any, 2);
+    let again = take(&mut slots, 0, Region::Any, 2);
     assert_eq!(numbers(&again), [4, 0], "the same channels: the last freed first");
     slots.relay(&pools(&[&[1, 2]]));
-    assert_eq!(numbers(&take(&mut slots, 0, Room::Any, 5)), [3, 6, 5, 7, 8], "4 is held");
+    assert_eq!(numbers(&take(&mut slots, 0, Region::Any, 5)), [3, 6, 5, 7, 8], "4 is held");
 }

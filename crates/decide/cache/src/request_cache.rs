@@ -6,7 +6,7 @@
 
 use crate::index::{Address, SparseIndex};
 use crate::{BlockAccess, Cached, Engine, Move, Outcome, Plan, Quotas, WriteMode};
-use cachewright_policy::{Asked, Chore, Future, FutureSlice, Policy, Room, Verdict};
+use cachewright_policy::{BackgroundOp, Future, FutureSlice, Policy, Region, RequestInfo, Verdict};
 use cachewright_types::{BlockId, Op, Request, TenantId};
 
 /// A cache over the tenants' sparse address spaces.
@@ -17,7 +17,7 @@ pub struct Cache<P> {
     block_shift: u32,
 }
 
-/// Told of each block that leaves: its pool, its id there, whether it was dirty.
+/// Called with each block that leaves: its pool, its id there, whether it was dirty.
 pub type Left<'a> = &'a mut dyn FnMut(usize, BlockId, bool);
 
 /// One block of a request and how much of it the request covers.
@@ -68,7 +68,7 @@ impl<P: Policy> Cache<P> {
             Op::Flush => plan.moves.push(Move::Flush),
             Op::Trim => self.trim(request, plan),
             Op::Read | Op::Write => {
-                self.engine.asked(request.tenant, &Asked::from(request));
+                self.engine.on_request(request.tenant, &RequestInfo::from(request));
                 for (at, part) in self.parts(request).enumerate() {
                     let future = futures.at(at);
                     each(part.number, self.touch_block(request, &part, future, plan));
@@ -90,8 +90,8 @@ impl<P: Policy> Cache<P> {
         kept
     }
 
-    /// Lets a control loop change the engine's quotas: it is given the engine and what to tell of
-    /// each block that leaves; the write-backs and drops replace what `plan` held.
+    /// Lets a control loop change the engine's quotas: it is given the engine and a function
+    /// to report each block that leaves; the write-backs and drops replace what `plan` held.
     pub fn control(&mut self, plan: &mut Plan, change: impl FnOnce(&mut Engine<P>, Left<'_>)) {
         plan.moves.clear();
         plan.all_hit = true;
@@ -148,46 +148,46 @@ impl<P: Policy> Cache<P> {
         let tracks = |id| engine.policy(pool).tracks(id);
         let id = self.indexes[pool].intern(Address { tenant, number }, tracks);
         self.engine.reserve_ids(pool, self.indexes[pool].ids());
-        Cached { pool: pool as u16, id, tenant, number, room: Room::Any }
+        Cached { pool: pool as u16, id, tenant, number, region: Region::Any }
     }
 
-    /// What the policy of a pool wants done beside requests; the moves replace what `plan` held.
-    /// To be asked for after each request of one of its tenants, at `now_ns`.
-    pub fn chores_at(&mut self, pool: usize, now_ns: u64, plan: &mut Plan) {
+    /// The background operations of a pool's policy; the moves replace what `plan` held. To be called
+    /// after each request of one of its tenants, at `now_ns`.
+    pub fn background_ops_at(&mut self, pool: usize, now_ns: u64, plan: &mut Plan) {
         self.engine.clock(pool, now_ns);
-        self.chores(pool, plan);
+        self.background_ops(pool, plan);
     }
 
     /// The same without a clock.
-    pub fn chores(&mut self, pool: usize, plan: &mut Plan) {
+    pub fn background_ops(&mut self, pool: usize, plan: &mut Plan) {
         plan.moves.clear();
-        while let Some((chore, dirty)) = self.engine.chore(pool) {
+        while let Some((op, dirty)) = self.engine.background_op(pool) {
             let named = |block| self.cached(pool, block);
-            plan.moves.extend(match chore {
-                Chore::Demote(block) if dirty => Some(Move::WriteBack(named(block))),
-                Chore::Demote(block) => Some(Move::Drop(named(block))),
-                Chore::Clean(block) => dirty.then(|| Move::Clean(named(block))),
-                Chore::Swap(one, other) => Some(Move::Swap(named(one), named(other))),
+            plan.moves.extend(match op {
+                BackgroundOp::Demote(block) if dirty => Some(Move::WriteBack(named(block))),
+                BackgroundOp::Demote(block) => Some(Move::Drop(named(block))),
+                BackgroundOp::Clean(block) => dirty.then(|| Move::Clean(named(block))),
+                BackgroundOp::Swap(one, other) => Some(Move::Swap(named(one), named(other))),
             });
         }
     }
 
-    /// The full name of a block, with the room its policy wants for it.
+    /// The full name of a block, with the region that its policy wants for it.
     fn cached(&self, pool: usize, block: BlockId) -> Cached {
         self.placed(name(&self.indexes, pool, block))
     }
 
-    /// The same block with the room its policy wants for it.
+    /// The same block with the region that its policy wants for it.
     #[inline(always)]
     fn placed(&self, cached: Cached) -> Cached {
-        if !P::has_rooms_or_chores() {
+        if !P::has_regions_or_background_ops() {
             return cached;
         }
-        let room = self.engine.policy(usize::from(cached.pool)).room(cached.id);
-        Cached { room, ..cached }
+        let region = self.engine.policy(usize::from(cached.pool)).region(cached.id);
+        Cached { region, ..cached }
     }
 
-    /// Brings a block in that nobody has asked for yet (read-ahead); its moves are added to `plan`.
+    /// Brings a block in before it is accessed (read-ahead); its moves are added to `plan`.
     /// Returns whether it was brought in: not if it is cached or the policy keeps it out. Counted
     /// as no access; an eviction it causes is counted.
     pub fn bring_in(&mut self, tenant: TenantId, number: u64, plan: &mut Plan) -> bool {
@@ -293,5 +293,5 @@ impl<P: Policy> Cache<P> {
 /// The full name of a cached block.
 fn name(indexes: &[SparseIndex], pool: usize, id: BlockId) -> Cached {
     let Address { tenant, number } = indexes[pool].address(id);
-    Cached { pool: pool as u16, id, tenant: TenantId(tenant.0), number, room: Room::Any }
+    Cached { pool: pool as u16, id, tenant: TenantId(tenant.0), number, region: Region::Any }
 }
