@@ -324,7 +324,7 @@ mod tests {
         let settings = AccessFrequencySettings { history: 2.0, halve_every: 5.0 };
         let mut policy = AccessFrequency::new(2, &settings, Seed(0));
         policy.reserve_ids(8);
-        // Region for two; 0 reaches 3, 1 reaches 1. (4 accesses)
+        // Room for two; 0 reaches 3, 1 reaches 1. (4 accesses)
         feed(&mut policy, &[0, 0, 0, 1]);
         // 2 has 1: not more than 1 has, so it stays out; then 2 > 1 and it takes the place of 1.
         let verdicts = feed(&mut policy, &[2, 2]);

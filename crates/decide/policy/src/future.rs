@@ -78,21 +78,21 @@ pub enum FutureSlice<'a> {
 }
 
 impl FutureSlice<'_> {
-    /// The future of the access at `index`; nothing is known beyond the end.
+    /// The future of the access at `index`. Beyond the end there is no next use and no benefit.
     #[inline(always)]
     pub fn at(self, index: usize) -> Future {
         match self {
             FutureSlice::None => Future::None,
             FutureSlice::NextUse(positions) => {
-                positions.get(index).map_or(Future::None, |position| Future::NextUse(*position))
+                Future::NextUse(positions.get(index).copied().unwrap_or(NEVER))
             }
             FutureSlice::Benefit(benefits) => {
-                benefits.get(index).map_or(Future::None, |benefit| Future::Benefit(*benefit))
+                Future::Benefit(benefits.get(index).copied().unwrap_or_default())
             }
         }
     }
 
-    /// The futures of the accesses in `range`; nothing is known of a range beyond the end.
+    /// The futures of the accesses in `range`; empty if the range goes beyond the end.
     pub fn range(self, range: Range<usize>) -> Self {
         match self {
             FutureSlice::None => FutureSlice::None,
@@ -115,8 +115,8 @@ mod tests {
         let next = FutureColumn::NextUse(vec![2, NEVER, NEVER]);
         assert_eq!(next.as_slice().at(0), Future::NextUse(2));
         assert_eq!(next.as_slice().range(1..3).at(0).next_use(), NEVER);
-        assert_eq!(next.as_slice().at(3), Future::None);
-        assert_eq!(next.as_slice().range(2..9).at(0), Future::None, "not in the column");
+        assert_eq!(next.as_slice().at(3), Future::NextUse(NEVER));
+        assert_eq!(next.as_slice().range(0..9).at(0).next_use(), NEVER, "not in the column");
         let worth = FutureColumn::Benefit(vec![0.5, 2.0]);
         assert_eq!(worth.as_slice().range(1..2).at(0).benefit(), 2.0);
         assert_eq!(FutureColumn::None.as_slice().at(0), Future::None);

@@ -17,6 +17,8 @@ pub mod far_first;
 pub mod fifo;
 pub mod foreign;
 pub mod future;
+pub mod ghost_lists;
+pub mod hit_queues;
 pub mod hooks;
 pub mod larc;
 pub mod least_first;

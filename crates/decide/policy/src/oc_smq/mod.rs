@@ -14,7 +14,7 @@
 //! What the paper leaves open, and deviations. Levels are evened out over clean and dirty blocks of
 //! both rooms together, because heat is compared across rooms. A block enters at the top of its
 //! kind (the level below the hot one, or the highest), not where it stood among the missed: at the
-//! bottom it would leave next. A block that leaves is remembered at the level it stood at. Region
+//! bottom it would leave next. A block that leaves is remembered at the level it stood at. Space
 //! that is free beyond the reserve is used by whoever comes. When none is, a hot newcomer takes the
 //! place of a cold block of the own room, and one with the shared bit that of the colder of both
 //! rooms' victims: it disturbs nobody in the own room, and no room keeps cold blocks while the

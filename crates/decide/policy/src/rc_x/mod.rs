@@ -12,7 +12,7 @@
 //! and one that is not in the cache spoils the others' hits. Where nothing ever came back, nothing
 //! is worth its write and nothing is admitted.
 //!
-//! Region has a price, [`RcX::bar`]: what the last block to leave was worth, the least of `sample`
+//! Room has a price, [`RcX::bar`]: what the last block to leave was worth, the least of `sample`
 //! drawn from the cache and of the last draw's runner-up. Missed blocks that are worth more come
 //! in. Each time none does the price gives a little; one that has given is drawn anew before it is
 //! believed. A request's first missed block decides for all: half a request waits for the disk as

@@ -4,7 +4,7 @@
 
 use crate::common;
 
-use cachewright_policy::queue::Queue;
+use cachewright_policy::queue::BlockQueue;
 use cachewright_policy::registry::boxed;
 use cachewright_policy::{Access, Future, Verdict};
 use cachewright_types::{BlockId, Seed};
@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 #[test]
 fn the_queue_is_a_deque_with_removal() {
     let mut rng = Seed(1).derive("queue").rng();
-    let mut queue = Queue::default();
+    let mut queue = BlockQueue::default();
     let mut model: VecDeque<BlockId> = VecDeque::new();
     for step in 0..60_000_u64 {
         let block = BlockId(rng.below(400) as u32);
