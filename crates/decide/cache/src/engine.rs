@@ -4,7 +4,7 @@
 //! addresses (ids come from an index or an interner), time, devices. Units: blocks. Invariants: a
 //! dirty block is resident; occupancy is the number of resident blocks; both are audited.
 
-use crate::pool::Pool;
+use crate::pool::PolicyPool;
 use crate::{Quotas, WriteMode};
 use cachewright_measure::Counts;
 use cachewright_policy::{Access, BackgroundOp, Future, Policy, RegionSizes, RequestInfo, Verdict};
@@ -26,7 +26,7 @@ pub struct BlockAccess {
 
 /// What happened to one access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct AccessOutcome {
     /// The policy's verdict; `Bypass` where the write mode kept the policy out of it.
     pub verdict: Verdict,
     /// The evicted block was dirty and must be written back.
@@ -38,7 +38,7 @@ pub struct Outcome {
 /// The cache: pools of one policy type.
 #[derive(Clone, Debug)]
 pub struct Engine<P> {
-    pools: Vec<Pool<P>>,
+    pools: Vec<PolicyPool<P>>,
     /// All tenants use pool 0.
     shared: bool,
     /// The pool of each tenant.
@@ -61,7 +61,7 @@ impl<P: Policy> Engine<P> {
         let of = quotas.pools_of(tenants);
         let pool = |(index, capacity): (usize, &u32)| {
             let users = || of.iter().enumerate().filter(move |(_, pool)| **pool as usize == index);
-            Pool {
+            PolicyPool {
                 policy: make(index, *capacity),
                 dirty: Vec::new(),
                 dirty_blocks: 0,
@@ -130,12 +130,12 @@ impl<P: Policy> Engine<P> {
 
     /// Decides about one block access and counts it.
     #[inline(always)]
-    pub fn access(&mut self, access: BlockAccess) -> Outcome {
+    pub fn access(&mut self, access: BlockAccess) -> AccessOutcome {
         if access.write { self.write(access) } else { self.read(access) }
     }
 
     #[inline(always)]
-    fn read(&mut self, access: BlockAccess) -> Outcome {
+    fn read(&mut self, access: BlockAccess) -> AccessOutcome {
         let outcome = self.consult(access);
         let counts = &mut self.counts[access.tenant.index()];
         counts.reads += 1;
@@ -148,9 +148,10 @@ impl<P: Policy> Engine<P> {
     }
 
     #[inline(always)]
-    fn write(&mut self, access: BlockAccess) -> Outcome {
+    fn write(&mut self, access: BlockAccess) -> AccessOutcome {
         let pool = self.pool_of(access.tenant);
-        let kept_out = Outcome { verdict: Verdict::Bypass, writeback: false, invalidated: false };
+        let kept_out =
+            AccessOutcome { verdict: Verdict::Bypass, writeback: false, invalidated: false };
         let outcome = match self.mode {
             WriteMode::WriteBack => {
                 let outcome = self.consult(access);
@@ -166,7 +167,7 @@ impl<P: Policy> Engine<P> {
             WriteMode::WriteAround => kept_out,
             WriteMode::ReadOnly => {
                 let (invalidated, _) = self.discard(access.tenant, access.block);
-                Outcome { invalidated, ..kept_out }
+                AccessOutcome { invalidated, ..kept_out }
             }
         };
         let counts = &mut self.counts[access.tenant.index()];
@@ -181,7 +182,7 @@ impl<P: Policy> Engine<P> {
 
     /// Asks the policy and keeps owners, occupancy and dirty bits in step with its verdict.
     #[inline(always)]
-    fn consult(&mut self, access: BlockAccess) -> Outcome {
+    fn consult(&mut self, access: BlockAccess) -> AccessOutcome {
         let pool_index = self.pool_of(access.tenant);
         let pool = &mut self.pools[pool_index];
         let verdict = pool.policy.access(Access {
@@ -206,11 +207,11 @@ impl<P: Policy> Engine<P> {
             }
             self.occupancy[access.tenant.index()] += 1;
         }
-        Outcome { verdict, writeback, invalidated: false }
+        AccessOutcome { verdict, writeback, invalidated: false }
     }
 
     /// Puts a block that is not cached before the policy as if it were read, and counts no access.
-    pub fn bring_in(&mut self, tenant: TenantId, block: BlockId) -> Outcome {
+    pub fn bring_in(&mut self, tenant: TenantId, block: BlockId) -> AccessOutcome {
         self.consult(BlockAccess { block, tenant, write: false, future: Future::None })
     }
 

@@ -13,8 +13,8 @@ mod pool;
 pub mod quotas;
 pub mod request_cache;
 
-pub use engine::{BlockAccess, Engine, Outcome};
-pub use live::{Answer, LiveCache};
+pub use engine::{AccessOutcome, BlockAccess, Engine};
+pub use live::{AnyCache, CacheAnswer};
 pub use mode::WriteMode;
 pub use plan::{Cached, Move, Plan};
 pub use quotas::Quotas;

@@ -4,8 +4,8 @@
 //! blocks, look them up, consult the engine, write down the moves. Must never know: who performs
 //! them. Units: bytes at the border, blocks inside.
 
-use crate::index::{Address, SparseIndex};
-use crate::{BlockAccess, Cached, Engine, Move, Outcome, Plan, Quotas, WriteMode};
+use crate::index::{BlockAddress, SparseIndex};
+use crate::{AccessOutcome, BlockAccess, Cached, Engine, Move, Plan, Quotas, WriteMode};
 use cachewright_policy::{BackgroundOp, Future, FutureSlice, Policy, Region, RequestInfo, Verdict};
 use cachewright_types::{BlockId, Op, Request, TenantId};
 
@@ -21,7 +21,7 @@ pub struct Cache<P> {
 pub type Left<'a> = &'a mut dyn FnMut(usize, BlockId, bool);
 
 /// One block of a request and how much of it the request covers.
-struct Part {
+struct BlockPart {
     number: u64,
     whole: bool,
 }
@@ -60,7 +60,7 @@ impl<P: Policy> Cache<P> {
         request: &Request,
         futures: FutureSlice<'_>,
         plan: &mut Plan,
-        each: &mut impl FnMut(u64, Outcome),
+        each: &mut impl FnMut(u64, AccessOutcome),
     ) {
         plan.moves.clear();
         plan.all_hit = true;
@@ -103,24 +103,24 @@ impl<P: Policy> Cache<P> {
         });
     }
 
-    fn parts(&self, request: &Request) -> impl Iterator<Item = Part> + use<P> {
+    fn parts(&self, request: &Request) -> impl Iterator<Item = BlockPart> + use<P> {
         let (start, shift) = (request.offset.0, self.block_shift);
         let end = start.saturating_add(request.length.0);
         let size = 1_u64 << shift;
         (start >> shift..end.div_ceil(size)).map(move |number| {
             let first = number << shift;
             let whole = first >= start && end >= first.saturating_add(size);
-            Part { number, whole }
+            BlockPart { number, whole }
         })
     }
 
     fn touch_block(
         &mut self,
         request: &Request,
-        part: &Part,
+        part: &BlockPart,
         future: Future,
         plan: &mut Plan,
-    ) -> Outcome {
+    ) -> AccessOutcome {
         let (tenant, write) = (request.tenant, request.op == Op::Write);
         let cached = self.named(tenant, part.number);
         let outcome = self.engine.access(BlockAccess { block: cached.id, tenant, write, future });
@@ -137,7 +137,7 @@ impl<P: Policy> Cache<P> {
     /// Whether a block is cached.
     pub fn contains(&self, tenant: TenantId, number: u64) -> bool {
         let pool = self.engine.pool_of(tenant);
-        let known = self.indexes[pool].get(Address { tenant, number });
+        let known = self.indexes[pool].get(BlockAddress { tenant, number });
         known.is_some_and(|id| self.engine.policy(pool).contains(id))
     }
 
@@ -146,13 +146,13 @@ impl<P: Policy> Cache<P> {
         let pool = self.engine.pool_of(tenant);
         let engine = &self.engine;
         let tracks = |id| engine.policy(pool).tracks(id);
-        let id = self.indexes[pool].intern(Address { tenant, number }, tracks);
+        let id = self.indexes[pool].intern(BlockAddress { tenant, number }, tracks);
         self.engine.reserve_ids(pool, self.indexes[pool].ids());
         Cached { pool: pool as u16, id, tenant, number, region: Region::Any }
     }
 
-    /// The background operations of a pool's policy; the moves replace what `plan` held. To be called
-    /// after each request of one of its tenants, at `now_ns`.
+    /// The background operations of a pool's policy; the moves replace what `plan` held. To be
+    /// called after each request of one of its tenants, at `now_ns`.
     pub fn background_ops_at(&mut self, pool: usize, now_ns: u64, plan: &mut Plan) {
         self.engine.clock(pool, now_ns);
         self.background_ops(pool, plan);
@@ -207,11 +207,11 @@ impl<P: Policy> Cache<P> {
     /// it was dirty. Counted as a write-back.
     pub fn clean(&mut self, tenant: TenantId, number: u64) -> bool {
         let pool = self.engine.pool_of(tenant);
-        let known = self.indexes[pool].get(Address { tenant, number });
+        let known = self.indexes[pool].get(BlockAddress { tenant, number });
         known.is_some_and(|id| self.engine.clean(tenant, id))
     }
 
-    fn plan_read(&self, cached: Cached, outcome: Outcome, plan: &mut Plan) {
+    fn plan_read(&self, cached: Cached, outcome: AccessOutcome, plan: &mut Plan) {
         match outcome.verdict {
             Verdict::Hit => plan.moves.push(Move::Serve(cached)),
             Verdict::Admit { evicted } => {
@@ -224,7 +224,7 @@ impl<P: Policy> Cache<P> {
         }
     }
 
-    fn plan_write(&self, cached: Cached, whole: bool, outcome: Outcome, plan: &mut Plan) {
+    fn plan_write(&self, cached: Cached, whole: bool, outcome: AccessOutcome, plan: &mut Plan) {
         let through = self.engine.mode() != WriteMode::WriteBack;
         match outcome.verdict {
             Verdict::Hit => plan.moves.push(Move::Serve(cached)),
@@ -267,7 +267,7 @@ impl<P: Policy> Cache<P> {
         let ids = self.indexes[pool].ids() as u64;
         if end.saturating_sub(first) <= ids {
             for number in first..end {
-                if let Some(id) = self.indexes[pool].get(Address { tenant, number }) {
+                if let Some(id) = self.indexes[pool].get(BlockAddress { tenant, number }) {
                     self.drop_block(pool, id, plan);
                 }
             }
@@ -292,6 +292,6 @@ impl<P: Policy> Cache<P> {
 
 /// The full name of a cached block.
 fn name(indexes: &[SparseIndex], pool: usize, id: BlockId) -> Cached {
-    let Address { tenant, number } = indexes[pool].address(id);
+    let BlockAddress { tenant, number } = indexes[pool].address(id);
     Cached { pool: pool as u16, id, tenant: TenantId(tenant.0), number, region: Region::Any }
 }

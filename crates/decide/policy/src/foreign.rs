@@ -5,10 +5,10 @@
 //!
 //! The set of resident blocks is kept here as well. An answer that contradicts it breaks a rule: a
 //! hit on a block that is not cached, an eviction of one, more blocks than the capacity. The first
-//! broken rule, or error of the code, is kept in a [`Fault`] that the run looks at. From then on
-//! the cache answers by itself, so that the engine stays consistent until the run stops. An object
-//! of capacity 0 is not called. Its ids are never given to other blocks: what the code remembers
-//! of a block cannot be known.
+//! broken rule, or error of the code, is kept in a [`CodeFault`] that the run looks at. From then
+//! on the cache answers by itself, so that the engine stays consistent until the run stops. An
+//! object of capacity 0 is not called. Its ids are never given to other blocks: what the code
+//! remembers of a block cannot be known.
 
 use crate::entry::{Entry, Need, Registered};
 use crate::{Access, Policy, PolicyHooks, Verdict};
@@ -51,9 +51,9 @@ pub trait ForeignClass: Send + Sync {
 
 /// The first thing that went wrong in any cache of a run.
 #[derive(Debug, Default)]
-pub struct Fault(Mutex<Option<String>>);
+pub struct CodeFault(Mutex<Option<String>>);
 
-impl Fault {
+impl CodeFault {
     /// Keeps `message` if it is the first.
     pub fn raise(&self, message: String) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(message);
@@ -73,7 +73,7 @@ pub struct ForeignCode {
     /// The code.
     pub class: Arc<dyn ForeignClass>,
     /// Where its faults go.
-    pub fault: Arc<Fault>,
+    pub fault: Arc<CodeFault>,
 }
 
 impl fmt::Debug for ForeignCode {

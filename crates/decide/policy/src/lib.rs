@@ -1,10 +1,10 @@
 //! Replacement policies: which block stays.
 //!
-//! For: pure state machines over dense block ids. Must never know: the cache engine, tenants,
-//! time, files, threads; of requests only what [`PolicyHooks::on_request`] passes on. A policy holds
+//! For: pure state machines over dense block ids. Must never know: the cache engine, tenants, time,
+//! files, threads; of requests only what [`PolicyHooks::on_request`] passes on. A policy holds
 //! arrays indexed by [`BlockId`]; nothing hashes. [`Policy`] is what every policy does,
-//! [`PolicyHooks`] what a few do besides.
-//! Invariant: a policy never holds more than its capacity, and `Hit` implies it held the block.
+//! [`PolicyHooks`] what a few do besides. Invariant: a policy never holds more than its capacity,
+//! and `Hit` implies it held the block.
 
 pub mod access_frequency;
 pub mod arc;
@@ -40,7 +40,7 @@ pub mod smq;
 pub mod two_q;
 
 pub use entry::{Entry, Need, PolicyVisitor, Registered};
-pub use foreign::{Fault, ForeignClass, ForeignCode, ForeignPolicy};
+pub use foreign::{CodeFault, ForeignClass, ForeignCode, ForeignPolicy};
 pub use future::{Future, FutureColumn, FutureSlice, NEVER};
 pub use hooks::{BackgroundOp, PolicyHooks, Region, RegionSizes, RequestInfo};
 pub use registry::{entries, entry, visit};

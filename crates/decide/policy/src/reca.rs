@@ -35,7 +35,7 @@ declare! {
 
 /// What is taken in, and what stays, in one kind of workload.
 #[derive(Debug)]
-struct Configuration {
+struct WorkloadConfiguration {
     /// From the class whose blocks leave last to the one whose leave first.
     order: [Class; 4],
     /// How many classes, from the first on, are taken in.
@@ -47,20 +47,20 @@ const MIXED: usize = 4;
 /// By the number of the class that rules, mixed last. A disk is nearly as fast at what is
 /// sequential, which comes in only where most is asked for again; what was asked for again stays
 /// longest, but where streams rule and only single requests keep a disk waiting.
-const CONFIGURATIONS: [Configuration; 5] = {
+const CONFIGURATIONS: [WorkloadConfiguration; 5] = {
     use Class::{Overlapped, Random, Sequential, Strided};
     [
-        Configuration { order: [Random, Overlapped, Strided, Sequential], admitted: 3 },
-        Configuration { order: [Overlapped, Random, Strided, Sequential], admitted: 4 },
-        Configuration { order: [Overlapped, Strided, Random, Sequential], admitted: 3 },
-        Configuration { order: [Overlapped, Random, Strided, Sequential], admitted: 3 },
-        Configuration { order: [Overlapped, Random, Strided, Sequential], admitted: 3 },
+        WorkloadConfiguration { order: [Random, Overlapped, Strided, Sequential], admitted: 3 },
+        WorkloadConfiguration { order: [Overlapped, Random, Strided, Sequential], admitted: 4 },
+        WorkloadConfiguration { order: [Overlapped, Strided, Random, Sequential], admitted: 3 },
+        WorkloadConfiguration { order: [Overlapped, Random, Strided, Sequential], admitted: 3 },
+        WorkloadConfiguration { order: [Overlapped, Random, Strided, Sequential], admitted: 3 },
     ]
 };
 
 /// What is known of a block in the cache.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tag {
+struct ClassTag {
     /// The queue it is in.
     class: u8,
     /// The number of its last access, modulo 2^32.
@@ -71,7 +71,7 @@ struct Tag {
 #[derive(Clone, Debug)]
 pub struct Reca {
     /// One queue per class.
-    queues: Links<Tag, 4>,
+    queues: Links<ClassTag, 4>,
     len: u32,
     capacity: u32,
     settings: RecaSettings,
@@ -110,7 +110,7 @@ impl Reca {
 
     /// Puts a block that is in no queue at the head of that of the present class.
     fn push(&mut self, block: BlockId) {
-        *self.queues.tag_mut(block) = Tag { class: self.class as u8, used: self.now };
+        *self.queues.tag_mut(block) = ClassTag { class: self.class as u8, used: self.now };
         self.queues.push_head(self.class as usize, block);
         self.len += 1;
     }

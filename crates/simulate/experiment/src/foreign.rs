@@ -13,7 +13,7 @@ use crate::spec::{Front, Scheme, StackSpec};
 use cachewright_cache::WriteMode;
 use cachewright_partition::Need;
 use cachewright_policy::foreign::is_foreign;
-use cachewright_policy::{Fault, ForeignClass, ForeignCode};
+use cachewright_policy::{CodeFault, ForeignClass, ForeignCode};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub trait ForeignLoader: Send + Sync {
 #[derive(Clone, Default)]
 pub struct ForeignPolicies {
     loader: Option<Arc<dyn ForeignLoader>>,
-    fault: Arc<Fault>,
+    fault: Arc<CodeFault>,
 }
 
 impl fmt::Debug for ForeignPolicies {

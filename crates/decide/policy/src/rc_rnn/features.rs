@@ -35,7 +35,7 @@ pub const MOST: usize = 9;
 
 /// For how long an oracle keeps a block, in accesses from admission to eviction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Duration {
+pub enum StayClass {
     /// Fewer than the cache has blocks.
     Soon,
     /// Fewer than five times as many.
@@ -45,18 +45,18 @@ pub enum Duration {
     Late,
 }
 
-impl Duration {
+impl StayClass {
     /// All, in the order of a model's outputs.
-    pub const ALL: [Duration; 3] = [Duration::Soon, Duration::Mean, Duration::Late];
+    pub const ALL: [StayClass; 3] = [StayClass::Soon, StayClass::Mean, StayClass::Late];
 }
 
 /// What is decided about a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Label {
+pub struct CachingLabel {
     /// Whether its blocks are let in.
     pub cached: bool,
     /// For how long they stay; of no meaning where they are not let in.
-    pub duration: Duration,
+    pub duration: StayClass,
 }
 
 /// Which features a model is told.
@@ -104,16 +104,16 @@ impl FeatureSet {
 
 /// A stream of requests and what is remembered of it.
 #[derive(Clone, Debug)]
-pub struct Stream {
+pub struct FeatureStream {
     memory: Memory,
     /// First byte of the request before, and the byte after its last.
     before: Option<(u64, u64)>,
 }
 
-impl Stream {
+impl FeatureStream {
     /// A stream of no request yet, to a cache of `capacity_blocks`.
-    pub fn new(capacity_blocks: u32) -> Stream {
-        Stream { memory: Memory::new(capacity_blocks), before: None }
+    pub fn new(capacity_blocks: u32) -> FeatureStream {
+        FeatureStream { memory: Memory::new(capacity_blocks), before: None }
     }
 
     /// What is remembered of blocks.
@@ -134,7 +134,7 @@ impl Stream {
         set: FeatureSet,
         request: &RequestInfo,
         first: BlockId,
-        previous: Label,
+        previous: CachingLabel,
     ) -> [f32; MOST] {
         let size = log2(request.length / SECTOR);
         let write = f32::from(u8::from(request.write));
@@ -167,7 +167,7 @@ impl Stream {
 }
 
 /// A label as the features of the request after.
-pub fn encoded(label: Label) -> [f32; 2] {
+pub fn encoded(label: CachingLabel) -> [f32; 2] {
     match (label.cached, label.duration) {
         (false, _) => [0.0, 0.0],
         (true, duration) => [1.0, (duration as u8 + 1) as f32 / 3.0],
@@ -196,23 +196,24 @@ mod tests {
 
     #[test]
     fn the_hand_worked_requests() {
-        let mut stream = Stream::new(10);
+        let mut stream = FeatureStream::new(10);
         stream.memory_mut().reserve_ids(8);
         let info = |offset, length, write| RequestInfo { time_ns: 0, offset, length, write };
         let set = FeatureSet::Reuse;
         // The first request: nothing before it, nothing remembered; 8 sectors.
-        let first = stream.request(set, &info(4096, 4096, false), BlockId(1), Label::default());
+        let first =
+            stream.request(set, &info(4096, 4096, false), BlockId(1), CachingLabel::default());
         assert_eq!(first, [0.0, 0.0, 32.0, 0.0, 0.5, log2(8), 0.0, 0.0, 0.0]);
         stream.memory_mut().note(BlockId(1), false);
         // A write where it ended: a step of 8 sectors up, and sequential.
-        let late = Label { cached: true, duration: Duration::Late };
+        let late = CachingLabel { cached: true, duration: StayClass::Late };
         let next = stream.request(set, &info(8192, 8192, true), BlockId(2), late);
         assert_eq!(next, [log2(8), 1.0, 32.0, 0.0, 0.5, log2(16), 1.0, 1.0, 1.0]);
         for block in [2, 3] {
             stream.memory_mut().note(BlockId(block), true);
         }
         // Back to block 1, used 3 accesses ago, once, by a read.
-        let soon = Label { cached: true, duration: Duration::Soon };
+        let soon = CachingLabel { cached: true, duration: StayClass::Soon };
         let back = stream.request(set, &info(4096, 512, false), BlockId(1), soon);
         assert_eq!(back, [-log2(8), 0.0, log2(3), log2(1), 1.0, 1.0, 0.0, 1.0, 1.0 / 3.0]);
         let paper = stream.request(FeatureSet::Paper, &info(3 << 29, 512, true), BlockId(1), soon);

@@ -38,10 +38,10 @@ use crate::entry::{Entry, Need, Registered};
 use crate::{Access, Policy, PolicyHooks, RequestInfo, Verdict};
 use cachewright_characterize::Characterizer;
 use cachewright_types::{BlockId, Seed};
-use features::{Duration, Label, Stream};
+use features::{CachingLabel, FeatureStream, StayClass};
 use judge::Judge;
 use labeller::Labeller;
-use queues::Queues;
+use queues::StayQueues;
 
 cachewright_types::declare! {
     /// What a label does to a block that hits.
@@ -58,8 +58,8 @@ cachewright_types::declare! {
 /// Queues by the labels of models.
 pub struct RcRnn {
     settings: RcRnnSettings,
-    queues: Queues,
-    stream: Stream,
+    queues: StayQueues,
+    stream: FeatureStream,
     capacity: u32,
     models: Vec<(String, Labeller)>,
     /// Which model is in use.
@@ -70,9 +70,9 @@ pub struct RcRnn {
     /// A request that was heard of and has not been labelled.
     request: Option<RequestInfo>,
     /// Of the request whose blocks are accessed.
-    label: Label,
+    label: CachingLabel,
     /// What the model is told of the request before.
-    previous: Label,
+    previous: CachingLabel,
     /// When the request heard of last came, and until when no model is there; nanoseconds.
     now_ns: Option<u64>,
     loaded_ns: u64,
@@ -90,16 +90,16 @@ impl Registered for RcRnn {
     fn new(capacity_blocks: u32, settings: &RcRnnSettings, _: Seed) -> Self {
         RcRnn {
             settings: settings.clone(),
-            queues: Queues::new(capacity_blocks),
-            stream: Stream::new(capacity_blocks),
+            queues: StayQueues::new(capacity_blocks),
+            stream: FeatureStream::new(capacity_blocks),
             capacity: capacity_blocks,
             models: Vec::new(),
             current: 0,
             changes: 0,
             judge: None,
             request: None,
-            label: Label { cached: true, duration: Duration::Mean },
-            previous: Label::default(),
+            label: CachingLabel { cached: true, duration: StayClass::Mean },
+            previous: CachingLabel::default(),
             now_ns: None,
             loaded_ns: 0,
         }
@@ -142,16 +142,18 @@ impl RcRnn {
         let same = self.queues.model(block) == self.changes;
         let requeues = self.settings.requeue_hits;
         match self.label {
-            Label { cached: true, duration } if requeues || !same => self.requeue(block, duration),
-            Label { cached: false, .. } if requeues && self.settings.uncached_soon => {
-                self.requeue(block, Duration::Soon);
+            CachingLabel { cached: true, duration } if requeues || !same => {
+                self.requeue(block, duration)
             }
-            Label { duration, .. } if !same => self.requeue(block, duration),
+            CachingLabel { cached: false, .. } if requeues && self.settings.uncached_soon => {
+                self.requeue(block, StayClass::Soon);
+            }
+            CachingLabel { duration, .. } if !same => self.requeue(block, duration),
             _ => self.queues.hit(block),
         }
     }
 
-    fn requeue(&mut self, block: BlockId, duration: Duration) {
+    fn requeue(&mut self, block: BlockId, duration: StayClass) {
         self.queues.leave(block);
         self.queues.enter(block, duration, self.changes);
     }

@@ -7,7 +7,7 @@
 //! (at most 8 KiB, at most 64 KiB, longer, or one that goes on where another has ended), and how
 //! often it was used (once, twice, up to 5 times, more).
 //!
-//! Requests are told in bytes, so that what a block holds is the most bytes per access that any
+//! Requests are given in bytes, so that what a block holds is the most bytes per access that any
 //! request had so far: of one that begins and ends with a block it is just that.
 
 use crate::RequestInfo;

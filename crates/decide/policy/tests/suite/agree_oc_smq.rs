@@ -2,15 +2,15 @@
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
 use crate::common;
-use crate::models_b;
+use crate::ghost_models;
 
 use cachewright_policy::oc_smq::{OcSmq, OcSmqSettings};
 use cachewright_policy::{
     Access, BackgroundOp, Policy, PolicyHooks, Region, RegionSizes, Registered, Verdict,
 };
 use cachewright_types::{BlockId, Rng, Seed};
-use models_b::oc_smq::{TwoRooms, Work};
-use models_b::{Model, Outcome};
+use ghost_models::oc_smq::{TwoRegions, Work};
+use ghost_models::{GhostModel, ModelVerdict};
 
 /// Blocks of the traces.
 const IDS: u32 = 300;
@@ -27,7 +27,7 @@ struct Seen {
 
 struct Pair {
     policy: OcSmq,
-    model: TwoRooms,
+    model: TwoRegions,
     seen: Seen,
 }
 
@@ -35,18 +35,18 @@ impl Pair {
     fn new(capacity: u32, settings: &OcSmqSettings) -> Pair {
         let mut policy = OcSmq::new(capacity, settings, Seed(1));
         policy.reserve_ids(IDS as usize);
-        let model = TwoRooms::new(capacity as usize, settings);
+        let model = TwoRegions::new(capacity as usize, settings);
         Pair { policy, model, seen: Seen::default() }
     }
 
     fn access(&mut self, block: BlockId, write: bool) {
         let ours = match self.policy.access(Access { write, ..Access::read(block) }) {
-            Verdict::Hit => Outcome::Hit,
-            Verdict::Admit { evicted } => Outcome::In(evicted.map(|block| block.0)),
-            Verdict::Bypass => Outcome::Out,
+            Verdict::Hit => ModelVerdict::Hit,
+            Verdict::Admit { evicted } => ModelVerdict::In(evicted.map(|block| block.0)),
+            Verdict::Bypass => ModelVerdict::Out,
         };
         assert_eq!(ours, self.model.access(block.0, write));
-        self.seen.evictions += usize::from(matches!(ours, Outcome::In(Some(_))));
+        self.seen.evictions += usize::from(matches!(ours, ModelVerdict::In(Some(_))));
         self.seen.promote = self.seen.promote.max(self.policy.promote_level());
     }
 
@@ -104,8 +104,8 @@ impl Pair {
     }
 }
 
-/// Replays two traces at several sizes, divided `own` of 8; background operations are taken after one to three
-/// accesses, and every `shaken`th access the rooms are changed at random.
+/// Replays two traces at several sizes, divided `own` of 8; background operations are taken after
+/// one to three accesses, and every `shaken`th access the rooms are changed at random.
 fn agree(settings: &OcSmqSettings, own: u32, shaken: Option<u64>) -> Seen {
     let mut all = Seen::default();
     for distinct in [60, 300] {

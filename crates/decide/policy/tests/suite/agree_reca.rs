@@ -19,7 +19,7 @@ struct Lists {
 }
 
 impl Lists {
-    fn asked(&mut self, start: u64, length: u64) {
+    fn on_request(&mut self, start: u64, length: u64) {
         let end = start + length;
         let near = self.requests.iter().rev().take(128);
         let any = |test: &dyn Fn(u64, u64) -> bool| near.clone().any(|&(s, e)| test(s, e));
@@ -119,7 +119,7 @@ fn it_is_lists_by_class() {
             let place = |block: u64| block / 10 * KIB * KIB + block % 10 * 4 * KIB;
             let (start, length) = (place(first), blocks * 4 * KIB);
             policy.on_request(&RequestInfo { offset: start, length, ..RequestInfo::default() });
-            lists.asked(start, length);
+            lists.on_request(start, length);
             for block in first..first + blocks {
                 let verdict = policy.access(Access::read(BlockId(block as u32)));
                 let words = format!("{capacity} blocks, request {number}, block {block}");

@@ -5,7 +5,7 @@
 use cachewright_policy::foreign::{Foreign, ForeignSettings};
 use cachewright_policy::lru::Lru;
 use cachewright_policy::{
-    Access, Fault, ForeignClass, ForeignCode, ForeignPolicy, Policy, PolicyHooks, Registered,
+    Access, CodeFault, ForeignClass, ForeignCode, ForeignPolicy, Policy, PolicyHooks, Registered,
     Verdict, entries, entry,
 };
 use cachewright_types::declare::NoSettings;
@@ -72,8 +72,8 @@ impl ForeignClass for Class {
     }
 }
 
-fn cache(capacity: u32, right: u32, wrong: Wrong) -> (Foreign, Arc<Fault>) {
-    let fault = Arc::new(Fault::default());
+fn cache(capacity: u32, right: u32, wrong: Wrong) -> (Foreign, Arc<CodeFault>) {
+    let fault = Arc::new(CodeFault::default());
     let class = Arc::new(Class(right, wrong));
     let code = ForeignCode { name: "python:x".to_owned(), class, fault: Arc::clone(&fault) };
     let mut cache = Foreign::new(capacity, &ForeignSettings::default(), Seed(0));
