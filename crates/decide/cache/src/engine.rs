@@ -59,6 +59,8 @@ impl<P: Policy> Engine<P> {
         mut make: impl FnMut(usize, u32) -> P,
     ) -> Self {
         let of = quotas.pools_of(tenants);
+        let exists = |pool: &u16| usize::from(*pool) < quotas.blocks().len();
+        assert!(of.len() == tenants && of.iter().all(exists), "each tenant has a pool");
         let pool = |(index, capacity): (usize, &u32)| {
             let users = || of.iter().enumerate().filter(move |(_, pool)| **pool as usize == index);
             PolicyPool {
@@ -198,10 +200,13 @@ impl<P: Policy> Engine<P> {
                 if let Some(owner) = pool.owner.get(evicted.index()) {
                     loser = usize::from(*owner);
                 }
+                debug_assert!(!pool.policy.contains(evicted), "an evicted block has left");
+                debug_assert!(self.occupancy[loser] > 0, "its tenant held the evicted block");
                 self.counts[loser].evictions += 1;
                 self.counts[loser].writebacks += u64::from(writeback);
                 self.occupancy[loser] -= 1;
             }
+            debug_assert!(pool.policy.contains(access.block), "an admitted block is resident");
             if let Some(owner) = pool.owner.get_mut(access.block.index()) {
                 *owner = access.tenant.0;
             }
@@ -233,6 +238,7 @@ impl<P: Policy> Engine<P> {
         let mut evicted = Vec::new();
         self.pools[pool].policy.divide_regions(sizes, &mut evicted);
         self.leave(pool, evicted, left);
+        self.assert_fits(pool);
     }
 
     /// Passes the time on to the policy of a pool.
@@ -258,11 +264,15 @@ impl<P: Policy> Engine<P> {
             }
             BackgroundOp::Clean(block) => {
                 let pool = &mut self.pools[index];
+                assert!(pool.policy.contains(block), "a block that is cleaned stays");
                 dirty = pool.take_dirty(block);
                 let owner = pool.owner.get(block.index()).copied().unwrap_or(pool.tenant);
                 self.counts[usize::from(owner)].writebacks += u64::from(dirty);
             }
-            BackgroundOp::Swap(..) => {}
+            BackgroundOp::Swap(one, other) => {
+                let policy = &self.pools[index].policy;
+                assert!(policy.contains(one) && policy.contains(other), "swapped blocks stay");
+            }
         }
         Some((op, dirty))
     }
@@ -284,6 +294,7 @@ impl<P: Policy> Engine<P> {
         let cached = pool.policy.remove(block);
         let dirty = cached && pool.take_dirty(block);
         if cached {
+            debug_assert!(self.occupancy[tenant.index()] > 0, "the tenant held the block");
             self.counts[tenant.index()].invalidations += 1;
             self.occupancy[tenant.index()] -= 1;
         }
@@ -358,7 +369,16 @@ impl<P: Policy> Engine<P> {
         }
         let mut evicted = Vec::new();
         pool.policy.resize(capacity_blocks, &mut evicted);
+        assert_eq!(pool.policy.capacity(), capacity_blocks, "a resize sets the capacity");
         self.leave(index, evicted, left);
+        self.assert_fits(index);
+    }
+
+    /// A pool holds at most its capacity.
+    fn assert_fits(&self, index: usize) {
+        let policy = &self.pools[index].policy;
+        let (held, capacity) = (policy.len(), policy.capacity());
+        assert!(held <= capacity, "pool {index} holds {held} blocks of {capacity}");
     }
 
     /// Blocks that the policy of a pool has given up.
@@ -370,9 +390,11 @@ impl<P: Policy> Engine<P> {
     ) {
         let pool = &mut self.pools[index];
         for block in evicted {
+            assert!(!pool.policy.contains(block), "block {} left pool {index}", block.0);
             let dirty = pool.take_dirty(block);
             let owner = pool.owner.get(block.index()).copied().unwrap_or(pool.tenant);
             let owner = usize::from(owner);
+            assert!(self.occupancy[owner] > 0, "tenant {owner} held block {}", block.0);
             self.counts[owner].evictions += 1;
             self.counts[owner].writebacks += u64::from(dirty);
             self.occupancy[owner] -= 1;
@@ -390,9 +412,9 @@ impl<P: Policy> Engine<P> {
         left: &mut dyn FnMut(usize, BlockId, bool),
     ) -> u32 {
         let had = self.pools[from].policy.capacity();
-        let moved = if from == to { 0 } else { blocks.min(had) };
-        self.resize(from, had - moved, left);
         let has = self.pools[to].policy.capacity();
+        let moved = if from == to { 0 } else { blocks.min(had).min(u32::MAX - has) };
+        self.resize(from, had - moved, left);
         self.resize(to, has + moved, left);
         moved
     }

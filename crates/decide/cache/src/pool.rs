@@ -28,6 +28,7 @@ impl<P: Policy> PolicyPool<P> {
 
     #[inline(always)]
     pub(crate) fn set_dirty(&mut self, block: BlockId) {
+        debug_assert!(self.policy.contains(block), "a dirty block is resident");
         let word = &mut self.dirty[block.index() / 64];
         let bit = 1 << (block.index() % 64);
         self.dirty_blocks += u32::from(*word & bit == 0);
