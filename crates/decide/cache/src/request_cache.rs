@@ -1,8 +1,8 @@
 //! Requests in bytes to plans over blocks: the engine behind an index of addresses.
 //!
 //! For: the decision path of a served volume (and of a simulated one with devices): split into
-//! blocks, look them up, consult the engine, write down the moves. Must never know: who performs
-//! them. Units: bytes at the border, blocks inside.
+//! blocks, look them up, consult the engine, write down the moves. Must never know: how moves
+//! are performed. Units: bytes at the border, blocks inside.
 
 use crate::index::{BlockAddress, SparseIndex};
 use crate::{AccessOutcome, BlockAccess, Cached, Engine, Move, Plan, Quotas, WriteMode};

@@ -17,7 +17,7 @@ use cachewright_types::{BlockId, Seed};
 use std::time::{Duration, Instant};
 
 /// Runs are repeated until they have taken this long, because CPU time has coarse ticks.
-const LEAST: Duration = Duration::from_millis(100);
+const MIN_WALL: Duration = Duration::from_millis(100);
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -73,7 +73,7 @@ impl PolicyVisitor for Run<'_> {
         let (wall, cpu) = (Instant::now(), cpu_time());
         let mut runs = 0;
         let mut hits = 0;
-        while runs == 0 || wall.elapsed() < LEAST {
+        while runs == 0 || wall.elapsed() < MIN_WALL {
             let mut policy = P::new(self.capacity, &settings, Seed(1));
             policy.reserve_ids(self.distinct);
             hits = if P::ENTRY.needs.contains(&Need::Requests) {

@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(run(2, &steps), expected);
     }
 
-    /// What is not told, and what no benefit can be, is worth nothing.
+    /// An unknown benefit, or a value that no benefit can have, is worth nothing.
     #[test]
     fn nothing_known_is_worth_nothing() {
         let benefits = [f32::NAN, f32::NEG_INFINITY, -1.0, -0.0, 0.0].map(Future::Benefit);

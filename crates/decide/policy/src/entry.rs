@@ -13,11 +13,12 @@ pub enum Need {
     Future,
     /// What each access is worth to a cache that knows the future.
     Benefit,
-    /// Whole requests, through [`PolicyHooks::on_request`].
+    /// Whole requests, through [`PolicyHooks::on_request`](crate::PolicyHooks::on_request).
     Requests,
-    /// Trained models, through [`PolicyHooks::load_models`].
+    /// Trained models, through [`PolicyHooks::load_models`](crate::PolicyHooks::load_models).
     Model,
-    /// Code outside the workspace, through [`PolicyHooks::attach_code`].
+    /// Code outside the workspace, through
+    /// [`PolicyHooks::attach_code`](crate::PolicyHooks::attach_code).
     Code,
 }
 

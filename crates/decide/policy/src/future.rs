@@ -1,4 +1,4 @@
-//! What a policy is told of the future of an access.
+//! What is known of the future of an access.
 //!
 //! For: policies that declare [`Need::Future`](crate::Need::Future) or
 //! [`Need::Benefit`](crate::Need::Benefit), and the replays that feed them. Must never know: how

@@ -4,7 +4,7 @@
 //! device, or want work done in the background. Must never know: the cache engine, devices. Units:
 //! nanoseconds, bytes, blocks. Most policies implement none of it and pay nothing for it.
 
-use crate::ForeignCode;
+use crate::foreign_code::ForeignCode;
 use cachewright_characterize::Characterizer;
 use cachewright_types::{BlockId, Op, Request};
 

@@ -6,7 +6,7 @@
 //! per id.
 //!
 //! From there: requests are sequential, overlapped, strided or random; over a window of requests
-//! the workload is told to be of one of five kinds, each with a configuration of its own: the
+//! the workload is taken to be of one of five kinds, each with a configuration of its own: the
 //! classes of requests whose blocks are taken in, and their priority; the blocks of each class are
 //! in one LRU queue, and the oldest of the class of least priority leaves. Ours: a workload is of
 //! the kind of the class that most of its requests have, mixed if none has more than `rules` of
@@ -76,7 +76,7 @@ pub struct Reca {
     capacity: u32,
     settings: RecaSettings,
     classes: Classes,
-    /// The class of the request whose blocks are asked for.
+    /// The class of the request whose blocks are accessed.
     class: Class,
     /// Requests of each class in the window that runs.
     seen: [u32; 4],
@@ -117,8 +117,8 @@ impl Reca {
 
     /// Ends the window: what it was made of is how the next one is treated.
     fn configure(&mut self) {
-        let least = self.settings.rules * f64::from(self.settings.window);
-        let rules = |seen: &u32| f64::from(*seen) > least;
+        let min_requests = self.settings.rules * f64::from(self.settings.window);
+        let rules = |seen: &u32| f64::from(*seen) > min_requests;
         self.configuration = self.seen.iter().position(rules).unwrap_or(MIXED);
         self.seen = [0; 4];
     }

@@ -1,7 +1,7 @@
 //! The table of policies: one line per policy, read by everything else.
 //!
 //! For: names, sentences, sources, needs and settings of every policy, and static dispatch by name.
-//! Must never know: who asks. Adding a policy is one file and one line in `policies!` below.
+//! Must never know: its callers. Adding a policy is one file and one line in `policies!` below.
 
 use crate::Policy;
 use crate::entry::{Entry, PolicyVisitor, Registered};

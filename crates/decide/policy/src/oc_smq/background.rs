@@ -6,29 +6,9 @@
 
 use super::OcSmq;
 use super::level_lists::LevelList;
+use super::round::SAFE_LEVEL;
 use crate::BackgroundOp;
-use crate::levels::LEVELS;
 use cachewright_types::BlockId;
-
-/// Levels below this one are low: their blocks leave first.
-pub(super) const SAFE_LEVEL: usize = LEVELS / 2;
-
-/// What is due, and what has been done.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Background {
-    /// Blocks demoted or cleaned in this round.
-    moved: u32,
-    /// Pairs swapped in this round.
-    swapped: u32,
-    /// Blocks to be cleaned before the tick ends.
-    uncleaned: u32,
-    /// More blocks of the shared region were hot than may be.
-    migrating: bool,
-    /// Since the beginning.
-    pub demotions: u64,
-    pub cleanings: u64,
-    pub swaps: u64,
-}
 
 impl OcSmq {
     /// A tick has ended: how many low blocks are too few among the clean ones.

@@ -30,16 +30,17 @@ mod level_lists;
 mod place;
 mod pool;
 mod regions;
+mod round;
 mod thresholds;
 
 use crate::entry::{Entry, Registered};
 use crate::levels::LEVELS;
 use crate::{Access, BackgroundOp, Policy, PolicyHooks, Region, RegionSizes, Verdict};
-use background::Background;
 use cachewright_types::{BlockId, Seed};
 use level_lists::{LevelList, LevelLists};
 use pool::PoolWrites;
 use regions::RegionDivision;
+use round::Background;
 use thresholds::Thresholds;
 
 cachewright_types::declare! {
@@ -69,7 +70,7 @@ cachewright_types::declare! {
 /// Ticks per period of the cache.
 const PERIOD_TICKS: u32 = 10;
 /// Blocks remembered however small the cache: with fewer than levels hardly any could climb.
-const FEWEST_REMEMBERED: u32 = LEVELS as u32;
+const MIN_REMEMBERED: u32 = LEVELS as u32;
 
 /// The multiqueue of OC-Cache.
 #[derive(Clone, Debug)]
@@ -172,7 +173,7 @@ impl OcSmq {
 
     /// Brings all that depends on the sizes of the regions in line with them.
     fn fit(&mut self) {
-        self.memory = self.part(self.settings.history).max(FEWEST_REMEMBERED);
+        self.memory = self.part(self.settings.history).max(MIN_REMEMBERED);
         self.reserve = self.part(self.settings.free);
         self.level_lists.trim_remembered(self.memory);
         self.thresholds.follow(&self.level_lists, self.sizes.of(false));

@@ -4,8 +4,8 @@
 //! unless it is hot. Cold blocks are those below the hot level. Unit: blocks.
 
 use super::OcSmq;
-use super::background::SAFE_LEVEL;
 use super::level_lists::LevelList;
+use super::round::SAFE_LEVEL;
 use crate::levels::LEVELS;
 use cachewright_types::BlockId;
 

@@ -15,7 +15,7 @@ pub(super) struct PoolWrites {
     /// Blocks per second; 0 for any number.
     rate: f64,
     left: f64,
-    /// The last time told; none without a clock, and then there is no limit.
+    /// The last time; none without a clock, and then there is no limit.
     now_ns: Option<u64>,
 }
 

@@ -56,8 +56,9 @@ impl RegionDivision {
     /// Resizes to the wanted proportions, or as near as lets what is held stay where it is.
     /// `capacity_blocks` holds it all.
     pub fn resize(&mut self, capacity_blocks: u32, private_held: u32, shared_held: u32) {
-        let most = capacity_blocks - shared_held;
-        let private_blocks = self.at(capacity_blocks).private_blocks.clamp(private_held, most);
+        let max_private = capacity_blocks - shared_held;
+        let private_blocks =
+            self.at(capacity_blocks).private_blocks.clamp(private_held, max_private);
         self.now = RegionSizes { private_blocks, shared_blocks: capacity_blocks - private_blocks };
     }
 }

@@ -1,4 +1,4 @@
-//! A request as numbers: what a caching model is told, in training and live.
+//! A request as numbers: the inputs of a caching model, in training and live.
 //!
 //! For: one source of features for both. Must never know: models, the cache. Source: Ebrahimi et
 //! al., RC-RNN, section 5.2.2: address, size, type and the labels of the request before (`paper`).
@@ -31,7 +31,7 @@ const SECTOR: u64 = 512;
 /// The distance of a block of which no access is remembered.
 const NEVER: f32 = 32.0;
 /// Most features of a set.
-pub const MOST: usize = 9;
+pub const MAX_FEATURES: usize = 9;
 
 /// For how long an oracle keeps a block, in accesses from admission to eviction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub struct CachingLabel {
     pub duration: StayClass,
 }
 
-/// Which features a model is told.
+/// The features that a model takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FeatureSet {
     /// Address, size and type.
@@ -135,7 +135,7 @@ impl FeatureStream {
         request: &RequestInfo,
         first: BlockId,
         previous: CachingLabel,
-    ) -> [f32; MOST] {
+    ) -> [f32; MAX_FEATURES] {
         let size = log2(request.length / SECTOR);
         let write = f32::from(u8::from(request.write));
         let [cached, duration] = encoded(previous);
@@ -144,7 +144,7 @@ impl FeatureStream {
         match set {
             FeatureSet::Paper => {
                 let address = (request.offset / SECTOR) as f32 / ((1 << 30) / SECTOR) as f32;
-                let mut features = [0.0; MOST];
+                let mut features = [0.0; MAX_FEATURES];
                 features[..5].copy_from_slice(&[address, size, write, cached, duration]);
                 features
             }
@@ -222,6 +222,6 @@ mod tests {
 
     #[test]
     fn a_set_has_as_many_names_as_features() {
-        assert_eq!(FeatureSet::ALL.map(|set| set.features().len()), [5, MOST]);
+        assert_eq!(FeatureSet::ALL.map(|set| set.features().len()), [5, MAX_FEATURES]);
     }
 }

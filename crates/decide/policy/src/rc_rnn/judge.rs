@@ -1,13 +1,13 @@
-//! When a characterizer is asked which kind of workload runs.
+//! When a characterizer finds the kind of workload.
 //!
 //! For: the switch between models. Must never know: models of caching, queues. Source: Ebrahimi et
-//! al., RC-RNN, section 4.2: once a minute, on what was heard last. Unit: nanoseconds.
+//! al., RC-RNN, section 4.2: once a minute, on the last requests. Unit: nanoseconds.
 
 use crate::RequestInfo;
 use cachewright_characterize::Characterizer;
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
 
-/// A characterizer and when it is asked next.
+/// A characterizer and when it answers next.
 pub struct Judge {
     characterizer: Box<dyn Characterizer>,
     every_ns: u64,
@@ -15,7 +15,7 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// One that is asked for the first time when `every_ns` have gone by.
+    /// One that answers for the first time when `every_ns` have gone by.
     pub fn new(characterizer: Box<dyn Characterizer>, every_ns: u64) -> Judge {
         Judge { characterizer, every_ns, next_ns: every_ns }
     }

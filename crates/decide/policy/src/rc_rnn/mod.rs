@@ -2,12 +2,12 @@
 //! workload.
 //!
 //! For: a label per request (let in or not; leaves soon, later or late), three LRU queues by it.
-//! Must never know: engines, tenants, files, who trained the models. Source: Ebrahimi et al.,
+//! Must never know: engines, tenants, files, the training of models. Source: Ebrahimi et al.,
 //! "RC-RNN: Reconfigurable Cache Architecture for Storage Systems Using Recurrent Neural Networks"
 //! (IEEE TETC), sections 4.2 and 5.2.2. Units: blocks, accesses, bytes.
 //!
 //! A request is one step of the model, whose state is carried from request to request; its label
-//! holds for all its blocks, and is told the model with the next one. Readings where the paper
+//! holds for all its blocks, and is an input of the next step. Readings where the paper
 //! leaves some open: a hit enters the queue of its new label (`requeue_hits`), since the model
 //! "labels eviction time of requests", hits among them; without the setting it goes to the head of
 //! its current queue, which is what one sentence of section 4.2 says. A hit labelled "not cached"
@@ -16,7 +16,7 @@
 //! below at its head; `features` documents the inputs. A request none of whose blocks the cache
 //! asks about (writes that go around) is not seen.
 //!
-//! A characterizer, where there is one, hears every request and is asked at the first one of each
+//! A characterizer, where there is one, observes every request and answers at the first one of each
 //! period; the kind it names is the workload from there on. Another workload: the model of that
 //! kind takes over from a zero state. In which queue the new model would have had a resident cannot
 //! be known without running it over the requests that brought it in, so a resident changes its
@@ -67,13 +67,13 @@ pub struct RcRnn {
     /// How often the model was changed, modulo 2^16.
     changes: u16,
     judge: Option<Judge>,
-    /// A request that was heard of and has not been labelled.
+    /// A request that has not been labelled yet.
     request: Option<RequestInfo>,
     /// Of the request whose blocks are accessed.
     label: CachingLabel,
-    /// What the model is told of the request before.
+    /// The previous request's label, an input of the model.
     previous: CachingLabel,
-    /// When the request heard of last came, and until when no model is there; nanoseconds.
+    /// When the last request arrived, and until when no model is there; nanoseconds.
     now_ns: Option<u64>,
     loaded_ns: u64,
 }
@@ -113,7 +113,7 @@ impl RcRnn {
         self.now_ns.is_some_and(|now_ns| now_ns < self.loaded_ns)
     }
 
-    /// Labels the request that was heard of, which begins with this block.
+    /// Labels the present request, which begins with this block.
     fn decide(&mut self, request: &RequestInfo, first: BlockId) {
         if self.loads() {
             self.label.cached = false;

@@ -5,7 +5,7 @@
 //! recurrent layers the file has. Its heads are `cached` (no, yes) and `duration` (soon, mean,
 //! late); its features say which set it was trained on.
 
-use super::features::{CachingLabel, FeatureSet, MOST, StayClass, encoded};
+use super::features::{CachingLabel, FeatureSet, MAX_FEATURES, StayClass, encoded};
 use cachewright_infer::{
     Architecture, FloatModel, FloatScratch, FloatState, Int8Model, Int8Scratch, Int8State, Model,
     StoredModel,
@@ -48,7 +48,7 @@ impl CachingNetwork {
         Ok(CachingNetwork { set, arithmetic })
     }
 
-    /// The features it is told.
+    /// The features it takes.
     pub fn set(&self) -> FeatureSet {
         self.set
     }
@@ -84,7 +84,7 @@ impl CachingNetwork {
         let mut previous = CachingLabel::default();
         let inputs = self.set.features().len();
         let step = |row: &[f32]| {
-            let mut features = [0.0; MOST];
+            let mut features = [0.0; MAX_FEATURES];
             features[..inputs].copy_from_slice(row);
             if own {
                 features[inputs - 2..inputs].copy_from_slice(&encoded(previous));

@@ -1,7 +1,7 @@
 //! Three LRU queues by how long blocks are to stay.
 //!
-//! For: residents of `rc-rnn`: who leaves next, who drops a queue. Must never know: models,
-//! requests. Source: Ebrahimi et al., RC-RNN, section 4.2. Unit: blocks, accesses; O(1) per
+//! For: residents of `rc-rnn`: the next to leave, and drops to a lower queue. Must never know:
+//! models, requests. Source: Ebrahimi et al., RC-RNN, section 4.2. Unit: blocks, accesses; O(1) per
 //! operation but for drops, which are O(1) amortised.
 //!
 //! The rule of drops: a block of `mean` or `late` that entered its queue five times the cache size
@@ -211,7 +211,7 @@ impl StayQueues {
         })
     }
 
-    /// Checks links, tags, tops and who waits to drop.
+    /// Checks links, tags, tops and the blocks that wait to drop.
     pub fn audit(&self) -> Result<(), String> {
         self.links.audit()?;
         self.entries.audit()?;

@@ -1,7 +1,7 @@
 //! Labels known beforehand, in place of a model: one per request, in order.
 //!
 //! For: rows of tables that bound what training can reach: an oracle's own labels through the
-//! queues of `rc-rnn`, and those of a model that was told the oracle's. Must never know: how
+//! queues of `rc-rnn`, and those of a model that was given them. Must never know: how
 //! the labels were made. No policy to use: the labels of an oracle know the future.
 //!
 //! A file is [`MAGIC`] and one byte per read or write: 0 not cached, 1 soon, 2 mean, 3 late.

@@ -420,7 +420,7 @@ fn a_carried_state_says_what_its_window_says() {
     assert!(furthest < 0.05, "{furthest} between f32 and int8");
 }
 
-/// Names the second kind, once it has heard three requests.
+/// Names the second kind, once it has observed three requests.
 struct Second(Vec<String>, u32);
 
 impl Characterizer for Second {
@@ -458,6 +458,7 @@ fn a_characterizer_is_asked_once_a_period_and_its_word_is_taken() {
         policy.on_request(&RequestInfo { time_ns, ..RequestInfo::default() });
         models.push(policy.current);
     }
-    // At 100 it has heard one request and does not know; at 350 four; in between it is not asked.
+    // At 100 it has observed one request and does not know; at 350 four; in between it does not
+    // answer.
     assert_eq!(models, [0, 0, 0, 0, 1, 1]);
 }

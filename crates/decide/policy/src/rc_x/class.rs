@@ -12,7 +12,7 @@
 
 use crate::RequestInfo;
 
-/// Classes told apart.
+/// Number of classes.
 pub const CLASSES: usize = 512;
 /// Classes without how often the block was used.
 pub const KINDS: usize = 128;
@@ -22,13 +22,13 @@ pub const FAMILIES: usize = 32;
 /// Ends of requests remembered.
 const ENDS: usize = 32;
 /// Bytes of a block, at least.
-const LEAST_BLOCK: u64 = 512;
+const MIN_BLOCK_BYTES: u64 = 512;
 /// Bytes of a short request, at most.
 const SHORT: u64 = 8 << 10;
 /// Bytes of a request that is not long, at most.
 const MIDDLE: u64 = 64 << 10;
 
-/// The shape of requests as they come; short until one is heard of.
+/// The shape of requests as they come; short until the first one.
 #[derive(Clone, Debug)]
 pub struct Shapes {
     ends: [u64; ENDS],
@@ -51,7 +51,7 @@ impl Default for Shapes {
             shape: 0,
             length: 0,
             accesses: 0,
-            block: LEAST_BLOCK,
+            block: MIN_BLOCK_BYTES,
             share: 1.0,
         }
     }

@@ -8,6 +8,7 @@
 //! takes its places in the same order. A block is known by its last access, which is no other's:
 //! so that a run ends where one of its blocks was used or has gone meanwhile.
 
+use super::trail::Trail;
 use super::{CachedBlock, OUT, RcX};
 use cachewright_types::BlockId;
 
@@ -17,25 +18,6 @@ const FREE_ONE_OF: u32 = 100;
 const LONGEST_RUN: u32 = 256;
 /// Worths of the block drawn that another of its run may have.
 const MUCH_MORE: f32 = 4.0;
-
-/// The next block of a run that leaves.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Trail {
-    place: u32,
-    /// Its last access.
-    last: u32,
-    /// Blocks of the run from it on.
-    left: u32,
-}
-
-impl Trail {
-    /// The block `by` places further, if there is one left.
-    fn next(self, by: i32) -> Option<Trail> {
-        let place = self.place.checked_add_signed(by)?;
-        let last = self.last.wrapping_add_signed(by);
-        (self.left > 1).then_some(Trail { place, last, left: self.left - 1 })
-    }
-}
 
 impl RcX {
     /// Blocks kept free.

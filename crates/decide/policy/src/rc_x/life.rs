@@ -13,7 +13,7 @@
 
 use super::class::{CLASSES, FAMILIES, KINDS};
 
-/// Ages told apart: below 8 accesses, then two per doubling.
+/// Number of ages: one below 8 accesses, then two per doubling.
 pub const AGES: usize = 40;
 /// One value for each age.
 pub type Ages<T> = [T; AGES];

@@ -24,14 +24,15 @@
 pub mod class;
 mod leave;
 pub mod life;
+mod trail;
 
 use crate::entry::{Entry, Need, Registered};
 use crate::links::Links;
 use crate::{Access, BackgroundOp, Policy, PolicyHooks, RequestInfo, Verdict};
 use cachewright_types::{BlockId, Rng, Seed};
 use class::Shapes;
-use leave::Trail;
 use life::LifeTables;
+use trail::Trail;
 
 cachewright_types::declare! {
     /// What RC-X weighs and remembers.
@@ -51,7 +52,7 @@ cachewright_types::declare! {
 /// each time,
 const FIRST: u32 = 64;
 /// up to the capacity, but at least to so many.
-const LEAST_PERIOD: u32 = 16_384;
+const MIN_PERIOD: u32 = 16_384;
 /// Factor by which the admission threshold decays after a rejected miss.
 const PRICE_DECAY: f32 = 0.98;
 /// The place of a block that is not in the cache.
@@ -151,7 +152,7 @@ impl RcX {
 
     /// Learns from all waits, those under way too.
     fn learn(&mut self) {
-        self.period = self.period.saturating_mul(2).min(self.capacity.max(LEAST_PERIOD));
+        self.period = self.period.saturating_mul(2).min(self.capacity.max(MIN_PERIOD));
         self.until = self.period;
         let now = self.now;
         let held = self.held.iter().map(|held| (held.class, now.wrapping_sub(held.last)));

@@ -33,8 +33,8 @@ fn a_circle_by_hand() {
     }
 }
 
-/// A circle larger than the cache: every wait is as long, so those who have waited longest are
-/// nearest to their use, and newcomers stay out.
+/// A circle larger than the cache: every wait is as long, so the blocks that have waited longest
+/// are nearest to their use, and newcomers stay out.
 #[test]
 fn of_a_circle_too_large_a_part_stays() {
     let mut cache = rc_x(8, 20);
@@ -84,16 +84,16 @@ fn a_scan_passes_by() {
     assert!(hits > 190_000, "{hits} of 200,000 hit");
 }
 
-/// The position of the next use, which it is told like every policy, changes nothing.
+/// The position of the next use, which every access may carry, changes nothing.
 #[test]
 fn the_future_is_not_read() {
-    let (mut blind, mut told) = (rc_x(50, 500), rc_x(50, 500));
+    let (mut blind, mut informed) = (rc_x(50, 500), rc_x(50, 500));
     let mut rng = Seed(5).rng();
     for _ in 0..20_000 {
         let block = BlockId((rng.unit().powi(3) * 500.0) as u32);
         let future = Future::NextUse(rng.below(20_000) as u32);
         let access = Access { future, ..Access::read(block) };
-        assert_eq!(blind.access(Access::read(block)), told.access(access));
+        assert_eq!(blind.access(Access::read(block)), informed.access(access));
     }
 }
 
