@@ -178,8 +178,8 @@ impl<P: Policy> EngineLane<P> {
         }
     }
 
-    /// The loop for any recording; with `OBSERVES` the policy observes each request before the first of
-    /// its accesses.
+    /// The loop for any recording; with `OBSERVES` the policy observes each request before the
+    /// first of its accesses.
     fn replay_any<const OBSERVES: bool>(
         &mut self,
         recording: &Recording,

@@ -34,8 +34,8 @@ pub(super) struct Residences {
     pub(super) later: (u64, u64),
 }
 
-/// Replays the recording of a plan with one tenant through its cache up to its access number
-/// `end`, those from `later` on counted apart; `futures` are those of its accesses. Errors: a setting of
+/// Replays the recording of a plan with one tenant through its cache up to its access number `end`,
+/// those from `later` on counted apart; `futures` are those of its accesses. Errors: a setting of
 /// the policy, cancelled.
 pub(super) fn follow(
     plan: &Plan<'_>,
