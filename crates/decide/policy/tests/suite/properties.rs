@@ -231,7 +231,7 @@ proptest! {
 
     /// Settings under which much happens within a few hundred accesses, where a policy has them.
     #[test]
-    fn short_periods_and_many_background_ops_hold(steps in steps(), capacity in 4_u32..24, seed: u64) {
+    fn short_periods_and_busy_backgrounds_hold(steps in steps(), capacity in 4_u32..24, seed: u64) {
         let lively = [
             ("tick", Value::Int(3)),
             ("free", Value::Float(0.3)),
