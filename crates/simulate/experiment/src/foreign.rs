@@ -7,7 +7,7 @@ use crate::ExperimentError;
 use crate::progress::{no_threads, with_threads};
 use crate::spec::Scheme;
 use cachewright_policy::foreign::is_foreign;
-use cachewright_policy::{Fault, ForeignClass, ForeignCode};
+use cachewright_policy::{CodeFault, ForeignClass, ForeignCode};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub trait ForeignLoader: Send + Sync {
 #[derive(Clone, Default)]
 pub struct ForeignPolicies {
     loader: Option<Arc<dyn ForeignLoader>>,
-    fault: Arc<Fault>,
+    fault: Arc<CodeFault>,
 }
 
 impl fmt::Debug for ForeignPolicies {

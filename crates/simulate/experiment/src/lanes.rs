@@ -10,7 +10,7 @@ use crate::profiles::{Profiles, Subject};
 use cachewright_cache::{Engine, Quotas};
 use cachewright_partition::{Need, Partitioner};
 use cachewright_policy::registry::maker;
-use cachewright_policy::{Policy, PolicyVisitor, Registered};
+use cachewright_policy::{FutureSlice, Policy, PolicyVisitor, Registered};
 use cachewright_system::control::{Control, Tenant};
 use cachewright_system::event_loop::{ConstantRun, Durations, Replay, run_constant};
 use cachewright_system::profile::Machined;
@@ -121,7 +121,7 @@ impl Plan<'_> {
     ) -> EngineLane<P> {
         let lane = EngineLane::new(self.empty(&control.first(), settings), self.recording);
         let hears = P::ENTRY.needs.contains(&cachewright_policy::Need::Requests);
-        if hears { lane.telling_requests() } else { lane }
+        if hears { lane.observing_requests() } else { lane }
     }
 
     /// The lane of an open-loop case; `watcher` is told what happens to the blocks it holds.
@@ -151,14 +151,14 @@ impl Plan<'_> {
         let mut control = self.control()?;
         let lane = EngineLane::new(self.boxed(&control.first())?, self.recording);
         let hears = hears_requests(&self.case.spec.cache.policy.name);
-        let lane = if hears { lane.telling_requests() } else { lane };
+        let lane = if hears { lane.observing_requests() } else { lane };
         let lane = lane.with_control(control).with_watcher(watcher);
         let settings = &self.case.spec.replay;
         let replay = Replay {
             recording: self.recording,
             requests: self.recording,
             extents: &[],
-            next_use: &[],
+            futures: FutureSlice::None,
             pace: pace(self.case),
             only: None,
             interval_ns: settings.interval.0,

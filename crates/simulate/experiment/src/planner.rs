@@ -287,8 +287,9 @@ impl Planner<'_> {
         let sizes: Result<Vec<u32>, _> = cases.iter().map(size).collect();
         let largest_blocks = sizes?.into_iter().max().unwrap_or(0);
         let signals = measured(recording, &cuts, &[first], largest_blocks);
-        let next_use = first.foresight(self.origin)?.column(recording, &[]).unwrap_or_default();
-        let shared = Shared { recording, next_use: &next_use, cuts: &cuts, signals: &signals };
+        let futures = first.foresight(self.origin)?.column(recording, &[]).unwrap_or_default();
+        let shared =
+            Shared { recording, futures: futures.as_slice(), cuts: &cuts, signals: &signals };
         let total = Some(recording.len() as u64 * lanes.len() as u64);
         let tell = |done| (self.progress)(Progress { stage: "trying sizes", done, total });
         Ok(replay(&shared, &mut lanes, tell)?)

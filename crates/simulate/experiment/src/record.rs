@@ -5,6 +5,7 @@
 use crate::ExperimentError;
 use crate::progress::{OnProgress, Progress};
 use crate::spec::{Spec, Stop, TenantSpec, block_kind};
+use cachewright_policy::FutureColumn;
 use cachewright_result::facts::TenantFacts;
 use cachewright_system::timed::Requests;
 use cachewright_system::{Foresight, Recorder, Recording};
@@ -178,7 +179,7 @@ pub(crate) fn column(
     recording: &Recording,
     ratios: &[f32],
     origin: &Path,
-) -> Result<Vec<u32>, ExperimentError> {
+) -> Result<FutureColumn, ExperimentError> {
     foresight.column(recording, ratios).ok_or_else(|| ExperimentError::Spec {
         origin: origin.to_owned(),
         message: "found more than 2^32 - 2 block accesses, expected fewer for a policy that \

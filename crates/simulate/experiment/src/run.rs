@@ -22,6 +22,7 @@ use crate::timed::{Timed, add_responses, rooms, shares_places, timing, workload}
 use crate::wa::{Flash, UnderCache};
 use crate::{ExperimentError, Spec};
 use cachewright_curve::{CurveSet, Method};
+use cachewright_policy::FutureSlice;
 use cachewright_result::case::Case as CaseAnswer;
 use cachewright_result::facts::TenantFacts;
 use cachewright_result::run::{RunAnswer, TenantCurve, Workload};
@@ -300,10 +301,11 @@ impl Run<'_> {
         let replay_spec = &pass.first().map_or(first, |(case, _)| case).spec.replay;
         let cuts = Cuts::new(recording, replay_spec.interval.0, replay_spec.windows);
         let cuts = cuts.with_warmup(recording, replay_spec.warmup.0);
-        let next_use = column(foresight, recording, &[], self.origin)?;
+        let futures = column(foresight, recording, &[], self.origin)?;
         let cases: Vec<&Case> = pass.iter().map(|(case, _)| *case).collect();
         let signals = measured(recording, &cuts, &cases, largest_blocks);
-        let shared = Shared { recording, next_use: &[], cuts: &cuts, signals: &signals };
+        let shared =
+            Shared { recording, futures: FutureSlice::None, cuts: &cuts, signals: &signals };
         let sum = Sum::of("replaying", recording.len() as u64 * lanes as u64, self.progress);
         let curve = |mut lane: Box<dyn Lane>| shared.replay_one(lane.as_mut(), sum.part());
         let one = |(case, key): &(&Case, String)| {
@@ -312,7 +314,8 @@ impl Run<'_> {
             let plan = Plan { case, recording, capacity_blocks, profiles, origin, machine };
             let (drive, watcher) = self.drive(case, capacity_blocks)?;
             let future = case.foresight(self.origin)? != Foresight::Nothing;
-            let shared = Shared { next_use: if future { &next_use } else { &[] }, ..shared };
+            let futures = if future { futures.as_slice() } else { FutureSlice::None };
+            let shared = Shared { futures, ..shared };
             let result = shared.replay_one(plan.lane(watcher)?.as_mut(), sum.part())?;
             let extra = Extra { drive, ..Extra::default() };
             Ok((self.answer(case, key, recording, &result, extra)?, result.rows))

@@ -5,7 +5,6 @@
 //! ([`event_loop`]): with constant times, on devices ([`timed`]), by a drive with a data cache.
 //! Must never know: stack files, reports. Units: nanoseconds, blocks.
 
-pub mod asked;
 pub mod control;
 pub mod curve_lane;
 pub mod event_loop;
@@ -16,6 +15,7 @@ pub mod profile;
 mod record_error;
 pub mod recording;
 pub mod replay;
+pub mod request_info;
 pub mod series;
 pub mod signals;
 pub mod ssd;

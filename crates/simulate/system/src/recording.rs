@@ -7,7 +7,7 @@
 
 pub use crate::record_error::RecordError;
 
-use crate::asked::{Extents, Gathered};
+use crate::request_info::{Extents, Gathered};
 use crate::timed::Requests;
 use cachewright_trace::Call;
 use cachewright_trace::intern::{InternError, Interner};

@@ -8,7 +8,7 @@ use super::Job;
 use crate::ExperimentError;
 use crate::progress::Progress;
 use cachewright_curve::{Curve, CurveSet, MiniSettings, PolicyCurves, mini};
-use cachewright_policy::Need;
+use cachewright_policy::{FutureSlice, Need};
 use cachewright_system::replay::{Shared, replay};
 use cachewright_system::{CurveLane, Cuts, Lane, Whose};
 use cachewright_types::Seed;
@@ -74,7 +74,7 @@ impl Job<'_> {
             let lane = |part: &Part| self.lane(&wanted[part.wanted], &sizes[part.sizes.clone()]);
             let mut lanes = pass.iter().map(lane).collect::<Result<Vec<_>, _>>()?;
             let recording = self.recording();
-            let shared = Shared { recording, next_use: &[], cuts, signals: &[] };
+            let shared = Shared { recording, futures: FutureSlice::None, cuts, signals: &[] };
             let tell = |done| (self.progress)(Progress { stage, done: before + done, total });
             let results = replay(&shared, &mut lanes, tell)?;
             for (part, result) in pass.iter().zip(results) {

@@ -149,16 +149,16 @@ pub fn labels(
         let (profiles, machine) = (&Profiles::default(), None);
         let case = &case;
         let plan = Plan { case, recording, capacity_blocks, profiles, origin, machine };
-        let told = column(foresight, recording, &ratios, origin)?;
+        let futures = column(foresight, recording, &ratios, origin)?;
         let cut = options.split.request(recording);
         let end = recording.start_of(cut);
         let whole = (recording.len(), end);
-        let (whole, counts) = residences::follow(&plan, &told, whole, progress)?;
+        let (whole, counts) = residences::follow(&plan, futures.as_slice(), whole, progress)?;
         let mut labels = Labels::none(case, capacity_blocks, counts);
         labels.later = whole.later;
         if cut > 0 {
-            let told = foresight.column_until(recording, &ratios, end).unwrap_or_default();
-            let (part, _) = residences::follow(&plan, &told, (end, end), progress)?;
+            let before = foresight.column_until(recording, &ratios, end).unwrap_or_default();
+            let (part, _) = residences::follow(&plan, before.as_slice(), (end, end), progress)?;
             labels.decide(recording, &part, 0..cut, options.reading);
             labels.split = labels.cached.len();
         }
@@ -225,12 +225,12 @@ impl Labels {
         let mut now = (first - trims) as u32;
         for request in requests {
             let accesses = recording.accesses_of(request);
-            let asked = recording.asked(request, recording.times_ns[request]);
-            let Some(asked) = asked else { continue };
-            self.time_ns.push(asked.time_ns);
-            self.offset.push(asked.offset);
-            self.length.push(asked.length);
-            self.op.push(if asked.write { Op::Write } else { Op::Read });
+            let info = recording.request_info(request, recording.times_ns[request]);
+            let Some(info) = info else { continue };
+            self.time_ns.push(info.time_ns);
+            self.offset.push(info.offset);
+            self.length.push(info.length);
+            self.op.push(if info.write { Op::Write } else { Op::Read });
             let (mut blocks, mut held) = (0_u32, [0_u32; 3]);
             for at in accesses {
                 blocks += 1;

@@ -43,6 +43,7 @@ use crate::spec::{DeviceSpec, Front, StackSpec};
 use cachewright_cache::{Cache, Quotas};
 use cachewright_device::{AnyDevice, DeviceUse};
 use cachewright_layout::Map;
+use cachewright_policy::FutureSlice;
 use cachewright_system::event_loop::{Replay, StepClock, StepSums, Times, run_ssd};
 use cachewright_system::profile::Machined;
 use cachewright_system::timed::{
@@ -261,7 +262,7 @@ impl Workload<'_> {
     fn job(
         &self,
         job: &Job<'_>,
-        next_use: &[u32],
+        futures: FutureSlice<'_>,
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Times, ExperimentError> {
         let case = job.case;
@@ -273,7 +274,7 @@ impl Workload<'_> {
             recording: self.recording,
             requests: &self.requests,
             extents: &self.placed.tenants,
-            next_use,
+            futures,
             pace: pace(case),
             only: job.only,
             interval_ns: if job.only.is_some() { 0 } else { case.spec.replay.interval.0 },

@@ -15,6 +15,7 @@ use cachewright_infer::Kind;
 use cachewright_partition::{
     Entry, Models, Need, Partitioner, Quotas, TenantView, boxed, entries, registry,
 };
+use cachewright_policy::FutureSlice;
 use cachewright_signal::{BINS, FEATURES};
 use cachewright_system::event_loop::{Loop, NEVER_NS, Replay, run_ssd};
 use cachewright_system::replay::Shared;
@@ -118,7 +119,7 @@ fn open(entry: &Entry, texts: &[String]) -> Vec<String> {
     let cuts = Cuts::new(recording, INTERVAL_NS, 0);
     let meter = wanted(steps, false).meter(TENANTS, INTERVAL_NS).unwrap();
     let signals = interval_signals(recording, &cuts, meter);
-    let shared = Shared { recording, next_use: &[], cuts: &cuts, signals: &signals };
+    let shared = Shared { recording, futures: FutureSlice::None, cuts: &cuts, signals: &signals };
     replay(&shared, &mut [lane_by(&stack, recording, control)], |_| true).unwrap();
     entries_of(&log)
 }
@@ -184,7 +185,7 @@ fn drive(entry: &Entry, texts: &[String]) -> Vec<String> {
         recording: &loaded.recording,
         requests: &loaded.requests,
         extents: &loaded.placed.tenants,
-        next_use: &[],
+        futures: FutureSlice::None,
         pace: Loop::Open,
         only: None,
         interval_ns: INTERVAL_NS,

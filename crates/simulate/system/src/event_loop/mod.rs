@@ -34,6 +34,7 @@ pub(crate) use source::request_of;
 use crate::recording::{RecordError, Recording};
 use crate::timed::Requests;
 use boundaries::Boundaries;
+use cachewright_policy::FutureSlice;
 use cachewright_types::TenantId;
 use source::Source;
 use std::ops::Range;
@@ -49,8 +50,8 @@ pub struct Replay<'a, W = Requests> {
     pub requests: &'a W,
     /// Bytes of each tenant on its backing device; empty without devices.
     pub extents: &'a [Range<u64>],
-    /// The position of each access's next use, or empty.
-    pub next_use: &'a [u32],
+    /// The future of each access, for policies that need it.
+    pub futures: FutureSlice<'a>,
     /// When requests are sent.
     pub pace: Loop,
     /// Only this tenant's requests.

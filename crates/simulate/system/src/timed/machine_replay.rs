@@ -84,10 +84,10 @@ impl System for MachineReplay<'_> {
         let positions = self.replay.requests.accesses(at, recording, shift);
         self.measures.arrived(self.replay, at, &request, now_ns);
         let accesses = positions.len() as u64;
-        let next_use = self.replay.next_use.get(positions).unwrap_or_default();
+        let futures = self.replay.futures.range(positions);
         let sums = self.measures.times.sums.is_some();
         let before = sums.then(|| self.decider.hits(request.tenant));
-        self.decider.on(&request, next_use, &mut self.plan);
+        self.decider.on(&request, futures, &mut self.plan);
         self.machine.request(at as u64, &request, &self.plan, now_ns);
         self.count_in_flight(request.tenant, now_ns);
         if let Some((sums, before)) = self.measures.times.sums.as_mut().zip(before) {

@@ -12,7 +12,7 @@ use crate::event_loop::presence::{Presence, State};
 use cachewright_cache::{Engine, Left};
 use cachewright_layout::{Channels, Layout, Map, TenantView};
 use cachewright_partition::Requirement;
-use cachewright_policy::{Policy, Rooms};
+use cachewright_policy::{Policy, RegionSizes};
 use cachewright_types::TenantId;
 
 /// What happened to a tenant.
@@ -131,9 +131,9 @@ impl Tenancy {
             let (own, common) = self.blocks(tenant);
             let all = u64::from(own) + u64::from(common);
             let share = u64::from(quota) * u64::from(own);
-            let own_blocks = share.checked_div(all).unwrap_or(0) as u32;
-            let rooms = Rooms { own_blocks, common_blocks: quota - own_blocks };
-            engine.divide_rooms(tenant, rooms, left);
+            let private_blocks = share.checked_div(all).unwrap_or(0) as u32;
+            let sizes = RegionSizes { private_blocks, shared_blocks: quota - private_blocks };
+            engine.divide_regions(tenant, sizes, left);
         }
     }
 

@@ -8,7 +8,7 @@ use cachewright_curve::{CurveSet, Method};
 use cachewright_device::model;
 use cachewright_partition::Partitioner;
 use cachewright_policy::lru::Lru;
-use cachewright_policy::{PolicyVisitor, Registered, visit};
+use cachewright_policy::{FutureSlice, PolicyVisitor, Registered, visit};
 use cachewright_system::control::Tenant;
 use cachewright_system::event_loop::{
     ConstantRun, Durations, Loop, Replay, StepClock, Times, run_constant,
@@ -239,7 +239,7 @@ pub fn replay_by(
         recording: &loaded.recording,
         requests: &loaded.requests,
         extents: &loaded.placed.tenants,
-        next_use: &next_use,
+        futures: FutureSlice::NextUse(&next_use),
         pace,
         only: None,
         interval_ns: stack.interval_ns,
@@ -280,7 +280,7 @@ pub fn constant_by(
         recording,
         requests: recording,
         extents: &[],
-        next_use: &[],
+        futures: FutureSlice::None,
         pace,
         only: None,
         interval_ns: stack.interval_ns,

@@ -12,7 +12,7 @@ use cachewright_curve::{Curve, Provenance};
 use cachewright_device::{AnyDevice, Command, Completion, Device, model};
 use cachewright_layout::{Channels, TenantView};
 use cachewright_measure::Counts;
-use cachewright_policy::{PolicyVisitor, Registered, visit};
+use cachewright_policy::{FutureSlice, PolicyVisitor, Registered, visit};
 use cachewright_system::control::Tenant;
 use cachewright_system::event_loop::{Loop, Replay, Times};
 use cachewright_system::timed::tenancy::Change;
@@ -142,8 +142,8 @@ impl Told {
 }
 
 impl Decider for Told {
-    fn on(&mut self, request: &Request, next_use: &[u32], plan: &mut Plan) {
-        self.inner.on(request, next_use, plan);
+    fn on(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan) {
+        self.inner.on(request, futures, plan);
         let write = (request.op == Op::Write).then_some(request.tenant);
         self.model.lock().unwrap().plan(plan, write);
     }
@@ -336,7 +336,7 @@ fn hour(policy: &str, lend: bool, pace: Loop) -> (Times, Model) {
         recording: &loaded.recording,
         requests: &loaded.requests,
         extents: &loaded.placed.tenants,
-        next_use: &[],
+        futures: FutureSlice::None,
         pace,
         only: None,
         interval_ns: 30 * SECOND,

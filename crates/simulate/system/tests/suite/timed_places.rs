@@ -6,7 +6,7 @@
 use crate::places;
 
 use cachewright_cache::{Cached, Move};
-use cachewright_policy::Room;
+use cachewright_policy::Region;
 use cachewright_system::timed::{MachineSettings, Migrated, Slots};
 use cachewright_types::{BlockId, Op, Rng, Seed};
 use places::{Bench, SHIFT, channels, map};
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 const LATENCIES_NS: [(u64, u64); 2] = [(100_000, 100_000), (5_000_000, 5_000_000)];
 
 fn plain(tenant: u16) -> Cached {
-    Bench::named(tenant, Room::Any)
+    Bench::named(tenant, Region::Any)
 }
 
 /// A machine of `count` slots for all, whose first blocks are written at time 0 and lie there.
@@ -148,12 +148,12 @@ fn laid_out(swap_depth: u32) -> Bench {
 #[test]
 fn a_block_goes_to_the_room_it_is_wanted_in() {
     let mut bench = laid_out(1);
-    bench.ask(Bench::named(0, Room::Common), Op::Write, Vec::new(), false);
+    bench.ask(Bench::named(0, Region::Shared), Op::Write, Vec::new(), false);
     bench.until(1_000_000);
     assert_eq!(bench.world.lock().unwrap().slot(0), Some(4));
     assert_eq!(bench.machine.region_blocks().unwrap()[0].shared_blocks, 1);
     bench.log();
-    bench.ask(Bench::named(0, Room::Own), Op::Read, Vec::new(), false);
+    bench.ask(Bench::named(0, Region::Private), Op::Read, Vec::new(), false);
     bench.finish(1);
     let expected = [(1000, 'c', 'R', 4, 0), (1000, 'c', 'R', 4, 0), (1100, 'c', 'W', 0, 0)];
     let mut found = bench.log();
@@ -168,7 +168,7 @@ fn a_block_goes_to_the_room_it_is_wanted_in() {
 fn blocks_follow_their_channels_when_these_are_laid_out_anew() {
     let mut bench = laid_out(1);
     for tenant in 0..2 {
-        bench.ask(Bench::named(tenant, Room::Own), Op::Write, Vec::new(), false);
+        bench.ask(Bench::named(tenant, Region::Private), Op::Write, Vec::new(), false);
     }
     bench.until(1_000_000);
     bench.log();
@@ -269,7 +269,8 @@ fn random_run(seed: u64, (laid, spare, swap_depth): (bool, u32, u32), gap_ns: u6
     for _ in 0..400 {
         let at = bench.now_ns + rng.below(2 * gap_ns + 1);
         bench.until(at);
-        let room = |rng: &mut Rng| [Room::Any, Room::Own, Room::Common][rng.below(3) as usize];
+        let room =
+            |rng: &mut Rng| [Region::Any, Region::Private, Region::Shared][rng.below(3) as usize];
         let pick = |rng: &mut Rng, held: &[u16]| held[rng.below(held.len() as u64) as usize];
         let op = if rng.below(2) == 0 { Op::Read } else { Op::Write };
         match rng.below(20) {
@@ -299,7 +300,7 @@ fn random_run(seed: u64, (laid, spare, swap_depth): (bool, u32, u32), gap_ns: u6
                     let pair = [pick(&mut rng, &held), pick(&mut rng, &held)];
                     let alike = rng.below(2) == 0;
                     let [one, other] = pair.map(|tenant| {
-                        Bench::named(tenant, if alike { Room::Any } else { room(&mut rng) })
+                        Bench::named(tenant, if alike { Region::Any } else { room(&mut rng) })
                     });
                     moves.push(bench.swap(one, other));
                 }

@@ -9,6 +9,7 @@ use cachewright_cache::{Quotas, WriteMode};
 use cachewright_device::ssd::host::Port;
 use cachewright_device::{Command, Completion};
 use cachewright_measure::{Counts, Responses};
+use cachewright_policy::FutureSlice;
 use cachewright_system::event_loop::{Loop, NEVER_NS, Replay, StepClock, Times, run_ssd};
 use cachewright_system::ssd::{CachedDrive, DataCacheParams, Description, build};
 use cachewright_system::timed::Layout;
@@ -162,7 +163,7 @@ proptest! {
                 recording: &loaded.recording,
                 requests: &loaded.requests,
                 extents: &loaded.placed.tenants,
-                next_use: &[],
+                futures: FutureSlice::None,
                 pace: Loop::Open,
                 only: None,
                 interval_ns: 0,

@@ -7,7 +7,7 @@
 
 use super::ids::ResidentId;
 use super::resident_table::{ResidentRef, ResidentTable};
-use cachewright_policy::Room;
+use cachewright_policy::Region;
 use std::collections::VecDeque;
 
 /// Swaps that wait at most; the blocks of further ones move by themselves.
@@ -45,7 +45,7 @@ impl MoveQueue {
     }
 
     /// Two blocks are to change places: their residents, and the regions they want from now on.
-    pub fn swap(&mut self, residents: &mut ResidentTable, pair: [(Option<ResidentId>, Room); 2]) {
+    pub fn swap(&mut self, residents: &mut ResidentTable, pair: [(Option<ResidentId>, Region); 2]) {
         for (id, wanted) in pair {
             if let Some(id) = id {
                 residents.places_mut().set_wanted(id, wanted);
@@ -116,14 +116,14 @@ impl MoveQueue {
         residents: &mut ResidentTable,
         tenant: usize,
     ) -> Option<Vec<ResidentId>> {
-        let regions = [Room::Own, Room::Common, Room::Any];
+        let regions = [Region::Private, Region::Shared, Region::Any];
         let heads = regions.map(|wanted| self.next_misplaced(residents, tenant, wanted));
         if let [Some(one), Some(other), _] = heads
             && one != other
             && residents.places().may_swap(one, other)
         {
-            self.unnote(tenant, Room::Own);
-            self.unnote(tenant, Room::Common);
+            self.unnote(tenant, Region::Private);
+            self.unnote(tenant, Region::Shared);
             return Some(vec![one, other]);
         }
         for (head, wanted) in heads.into_iter().zip(regions) {
@@ -141,7 +141,7 @@ impl MoveQueue {
         &mut self,
         residents: &mut ResidentTable,
         tenant: usize,
-        wanted: Room,
+        wanted: Region,
     ) -> Option<ResidentId> {
         while let Some(resident) = self.misplaced[tenant][wanted as usize].front().copied() {
             let id = resident.id();
@@ -158,7 +158,7 @@ impl MoveQueue {
         None
     }
 
-    fn unnote(&mut self, tenant: usize, wanted: Room) {
+    fn unnote(&mut self, tenant: usize, wanted: Region) {
         let first = self.misplaced[tenant][wanted as usize].pop_front();
         let Some(resident) = first else { return };
         self.waiting -= 1;
@@ -191,7 +191,7 @@ mod tests {
         let mut residents = ResidentTable::new(Slots::plain(4));
         let block = |id: u32| {
             let (tenant, number) = (TenantId(0), u64::from(id));
-            Cached { pool: 0, id: BlockId(id), tenant, number, room: Room::Any }
+            Cached { pool: 0, id: BlockId(id), tenant, number, region: Region::Any }
         };
         let ids = (0..3).map(|id| residents.admit(&block(id))).collect::<Vec<_>>();
         residents.evict(&block(2));
@@ -202,10 +202,10 @@ mod tests {
     fn swaps_come_in_order_unless_one_block_has_left() {
         let (mut residents, ids) = table();
         let mut queue = MoveQueue::default();
-        let any = |id| (Some(id), Room::Any);
+        let any = |id| (Some(id), Region::Any);
         queue.swap(&mut residents, [any(ids[2]), any(ids[0])]);
         queue.swap(&mut residents, [any(ids[0]), any(ids[1])]);
-        queue.swap(&mut residents, [(None, Room::Any), any(ids[1])]);
+        queue.swap(&mut residents, [(None, Region::Any), any(ids[1])]);
         assert_eq!((queue.swaps(), queue.take_changed(), queue.take_changed()), (2, true, false));
         assert_eq!(queue.audit(), Ok(()));
         assert_eq!(queue.next(&mut residents), Some(vec![ids[0], ids[1]]));

@@ -21,7 +21,7 @@ use super::places::Place;
 use super::resident_table::ResidentTable;
 use super::step::{Action, Step, Steps};
 use super::step_graph::StepRef;
-use cachewright_policy::Room;
+use cachewright_policy::Region;
 use cachewright_types::{Op, TenantId};
 
 /// What changed places on behalf of one tenant.
@@ -86,7 +86,7 @@ impl Mover {
     }
 
     /// Two blocks are to change places: their residents, and the regions they want from now on.
-    pub fn swap(&mut self, residents: &mut ResidentTable, pair: [(Option<ResidentId>, Room); 2]) {
+    pub fn swap(&mut self, residents: &mut ResidentTable, pair: [(Option<ResidentId>, Region); 2]) {
         self.queue.swap(residents, pair);
     }
 

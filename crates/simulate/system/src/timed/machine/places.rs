@@ -7,7 +7,7 @@
 use super::ids::{ChangeId, ResidentId, SlotId};
 use super::slots::{Grant, RegionBlocks, Slots};
 use cachewright_layout::Map;
-use cachewright_policy::Room;
+use cachewright_policy::Region;
 use cachewright_types::TenantId;
 
 /// The place of one resident.
@@ -20,7 +20,7 @@ pub struct Place {
     /// The slot it comes from, while it moves to a free one.
     old: Option<Grant>,
     tenant: TenantId,
-    wanted: Room,
+    wanted: Region,
     /// The change of places it takes part in, if any.
     change: ChangeId,
     /// The cache has evicted it.
@@ -54,7 +54,7 @@ impl Place {
     }
 
     /// Where its policy wants it.
-    pub fn wanted(&self) -> Room {
+    pub fn wanted(&self) -> Region {
         self.wanted
     }
 
@@ -85,7 +85,7 @@ impl Places {
 
     /// A resident begins, with a slot if its tenant may take one and no other resident of it waits
     /// for one, else in the queue for a slot. Numbers without a gap.
-    pub fn admit(&mut self, id: ResidentId, tenant: TenantId, wanted: Room) {
+    pub fn admit(&mut self, id: ResidentId, tenant: TenantId, wanted: Region) {
         let grant = self.slots.take(tenant.index(), wanted);
         let slot = grant.map_or(SlotId::NONE, |grant| grant.slot);
         let (old, change, leaving) = (None, ChangeId::NONE, false);
@@ -160,7 +160,7 @@ impl Places {
     }
 
     /// The policy wants a resident in a region; returns whether that is another one.
-    pub fn set_wanted(&mut self, id: ResidentId, wanted: Room) -> bool {
+    pub fn set_wanted(&mut self, id: ResidentId, wanted: Region) -> bool {
         std::mem::replace(&mut self.all[id.index()].wanted, wanted) != wanted
     }
 
@@ -182,7 +182,7 @@ impl Places {
         if a.change != ChangeId::NONE || b.change != ChangeId::NONE {
             return false;
         }
-        if (a.wanted, b.wanted) == (Room::Any, Room::Any) {
+        if (a.wanted, b.wanted) == (Region::Any, Region::Any) {
             return true;
         }
         let suits = |grant: Grant, slot, wanted| self.slots.suits_in(grant, slot, wanted);

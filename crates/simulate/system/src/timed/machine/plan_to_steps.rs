@@ -93,7 +93,7 @@ impl Translation<'_> {
             Move::Clean(cached) => self.clean(cached),
             Move::Swap(one, other) => {
                 let residents = &mut *self.parts.commands.residents;
-                let pair = [one, other].map(|cached| (residents.find(cached), cached.room));
+                let pair = [one, other].map(|cached| (residents.find(cached), cached.region));
                 self.parts.mover.swap(residents, pair);
             }
             Move::Trim => self.pass_on(&[self.backing()]),
@@ -151,7 +151,7 @@ impl Translation<'_> {
         let residents = &mut *self.parts.commands.residents;
         let known = residents.find(cached);
         if let Some(known) = known
-            && residents.places_mut().set_wanted(known, cached.room)
+            && residents.places_mut().set_wanted(known, cached.region)
         {
             self.parts.mover.note_misplaced(residents, known);
         }

@@ -139,7 +139,7 @@ impl ResidentTable {
             Some(old) => *old = Resident { generation: old.generation.wrapping_add(1), ..fresh },
             None => self.all.push(fresh),
         }
-        self.places.admit(id, cached.tenant, cached.room);
+        self.places.admit(id, cached.tenant, cached.region);
         let pool = usize::from(cached.pool);
         if self.of_id.len() <= pool {
             self.of_id.resize(pool + 1, Vec::new());
@@ -220,12 +220,12 @@ impl ResidentTable {
 mod tests {
     use super::super::ids::SlotId;
     use super::*;
-    use cachewright_policy::Room;
+    use cachewright_policy::Region;
     use cachewright_types::{BlockId, TenantId};
 
     fn block(id: u32) -> Cached {
         let (id, number) = (BlockId(id), u64::from(id));
-        Cached { pool: 0, id, tenant: TenantId(0), number, room: Room::Any }
+        Cached { pool: 0, id, tenant: TenantId(0), number, region: Region::Any }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use super::ids::{ChannelId, PoolId, ResidentId};
 use cachewright_layout::Share;
-use cachewright_policy::Room;
+use cachewright_policy::Region;
 use std::collections::VecDeque;
 
 /// No limit.
@@ -40,7 +40,7 @@ pub struct Waiting {
     /// The resident.
     pub resident: ResidentId,
     /// Where its policy wants it.
-    pub wanted: Room,
+    pub wanted: Region,
 }
 
 /// Tenants with the same rights.

@@ -20,7 +20,7 @@ use super::ids::{ChannelId, PoolId, ResidentId, SlotId};
 use super::slot_class::{Held, SlotClass, UNLIMITED, Waiting};
 use cachewright_device::Exposed;
 use cachewright_layout::{Map, Share};
-use cachewright_policy::Room;
+use cachewright_policy::Region;
 
 /// A slot and the class that holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,19 +157,19 @@ impl Slots {
         ClassId(if self.spare.is_some() { tenant as u16 } else { 0 })
     }
 
-    fn region(&self, pool: PoolId) -> Room {
-        if self.exclusive[pool.index()] { Room::Own } else { Room::Common }
+    fn region(&self, pool: PoolId) -> Region {
+        if self.exclusive[pool.index()] { Region::Private } else { Region::Shared }
     }
 
     /// Whether a block that wants a region belongs in a pool.
-    fn suits(&self, class: &SlotClass, pool: PoolId, wanted: Room) -> bool {
+    fn suits(&self, class: &SlotClass, pool: PoolId, wanted: Region) -> bool {
         let is = |pool| self.region(pool) == wanted;
-        wanted == Room::Any || is(pool) || !class.shares().iter().any(|share| is(share.pool))
+        wanted == Region::Any || is(pool) || !class.shares().iter().any(|share| is(share.pool))
     }
 
     /// Whether a block of the class of `grant` that wants a region belongs in `slot`; it belongs
     /// anywhere while the class has no share at all.
-    pub fn suits_in(&self, grant: Grant, slot: SlotId, wanted: Room) -> bool {
+    pub fn suits_in(&self, grant: Grant, slot: SlotId, wanted: Region) -> bool {
         let class = &self.classes[grant.class.index()];
         let pool = self.free.pool_of(self.free.channel_of(slot));
         let mut shares = class.shares().iter();
@@ -181,7 +181,7 @@ impl Slots {
 
     /// A free slot in the region that a block of the class of `grant` wants, unless a resident of
     /// the class waits for a slot.
-    pub fn take_preferred(&mut self, grant: Grant, wanted: Room) -> Option<Grant> {
+    pub fn take_preferred(&mut self, grant: Grant, wanted: Region) -> Option<Grant> {
         let class = &self.classes[grant.class.index()];
         if class.first_waiting().is_some() || !class.may_take() {
             return None;
@@ -224,15 +224,15 @@ impl Slots {
             let blocks = share.held.staying();
             sums.elsewhere_blocks -= blocks;
             match self.region(share.pool) {
-                Room::Common => sums.shared_blocks += blocks,
-                Room::Own | Room::Any => sums.private_blocks += blocks,
+                Region::Shared => sums.shared_blocks += blocks,
+                Region::Private | Region::Any => sums.private_blocks += blocks,
             }
         }
         Some(sums)
     }
 
     /// A slot for a block of a tenant, unless it is to wait for one.
-    pub fn take(&mut self, tenant: usize, wanted: Room) -> Option<Grant> {
+    pub fn take(&mut self, tenant: usize, wanted: Region) -> Option<Grant> {
         let class = self.class_of(tenant);
         match self.classes.get(class.index())?.first_waiting() {
             None => self.take_by(class, wanted),
@@ -240,7 +240,7 @@ impl Slots {
         }
     }
 
-    fn take_by(&mut self, class: ClassId, wanted: Room) -> Option<Grant> {
+    fn take_by(&mut self, class: ClassId, wanted: Region) -> Option<Grant> {
         let slot = match self.choose(&self.classes[class.index()], wanted) {
             Choice::Pool(pool) => self.free.take(pool),
             Choice::Anywhere => self.free.take_any(),
@@ -256,7 +256,7 @@ impl Slots {
         Grant { slot, class }
     }
 
-    fn choose(&self, class: &SlotClass, wanted: Room) -> Choice {
+    fn choose(&self, class: &SlotClass, wanted: Region) -> Choice {
         if !class.may_take() {
             return Choice::Wait;
         }
@@ -281,7 +281,7 @@ impl Slots {
     }
 
     /// A resident of a tenant waits for a slot.
-    pub fn wait(&mut self, tenant: usize, wanted: Room, resident: ResidentId) {
+    pub fn wait(&mut self, tenant: usize, wanted: Region, resident: ResidentId) {
         let class = self.class_of(tenant);
         let arrival = self.arrivals;
         self.classes[class.index()].wait(Waiting { arrival, resident, wanted });

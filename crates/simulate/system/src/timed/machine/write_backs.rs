@@ -154,7 +154,7 @@ mod tests {
     use super::super::slots::Slots;
     use super::*;
     use cachewright_cache::Cached;
-    use cachewright_policy::Room;
+    use cachewright_policy::Region;
     use cachewright_types::BlockId;
 
     /// The commands that may begin now, which then end: what they do, where, how many blocks.
@@ -178,9 +178,9 @@ mod tests {
         let (mut backings, mut write_backs) = (Backings::new(&[1], 12), WriteBacks::new(12));
         // Blocks 5, 6, 9 and 7 lie in slots 0 to 3 as residents 0 to 3.
         for number in [5, 6, 9, 7] {
-            let (id, room) = (BlockId(number), Room::Any);
+            let (id, region) = (BlockId(number), Region::Any);
             let number = u64::from(number);
-            let cached = Cached { pool: 0, id, tenant: TenantId(0), number, room };
+            let cached = Cached { pool: 0, id, tenant: TenantId(0), number, region };
             let resident = residents.admit(&cached);
             let (device, tenant) = (backings.of(TenantId(0)), TenantId(0));
             write_backs.note_evicted(DirtyResident { device, number, resident, tenant });

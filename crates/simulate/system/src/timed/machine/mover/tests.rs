@@ -21,8 +21,8 @@ struct World {
     log: Vec<(Op, u64)>,
 }
 
-fn block(id: u32, room: Room) -> Cached {
-    Cached { pool: 0, id: BlockId(id), tenant: TenantId(0), number: u64::from(id), room }
+fn block(id: u32, region: Region) -> Cached {
+    Cached { pool: 0, id: BlockId(id), tenant: TenantId(0), number: u64::from(id), region }
 }
 
 impl World {
@@ -44,9 +44,9 @@ impl World {
     }
 
     /// Admits blocks 0, 1 and so on, each wanted in a region.
-    fn admit(&mut self, wanted: &[Room]) -> Vec<ResidentId> {
+    fn admit(&mut self, wanted: &[Region]) -> Vec<ResidentId> {
         let ids = 0..wanted.len() as u32;
-        ids.zip(wanted).map(|(id, room)| self.residents.admit(&block(id, *room))).collect()
+        ids.zip(wanted).map(|(id, region)| self.residents.admit(&block(id, *region))).collect()
     }
 
     fn slots(&self, ids: &[ResidentId]) -> Vec<Option<u32>> {
@@ -90,7 +90,7 @@ impl World {
 #[test]
 fn swapped_blocks_are_both_read_before_either_is_written() {
     let mut world = World::new(4);
-    let ids = world.admit(&[Room::Own, Room::Common]);
+    let ids = world.admit(&[Region::Private, Region::Shared]);
     assert_eq!(world.slots(&ids), [Some(0), Some(2)]);
     world.swap(ids[0], ids[1]);
     world.run();
@@ -104,7 +104,7 @@ fn swapped_blocks_are_both_read_before_either_is_written() {
 #[test]
 fn slots_change_hands_when_the_commands_begun_before_are_done() {
     let mut world = World::new(4);
-    let ids = world.admit(&[Room::Own, Room::Common]);
+    let ids = world.admit(&[Region::Private, Region::Shared]);
     let step = Step::new(Action::Pass, TenantId(0)).pinning(vec![ids[0]]);
     let earlier = step.add(&mut world.steps, &mut world.residents, None);
     world.swap(ids[0], ids[1]);
@@ -124,12 +124,12 @@ fn slots_change_hands_when_the_commands_begun_before_are_done() {
 #[test]
 fn a_misplaced_block_moves_to_the_first_free_slot_of_its_region() {
     let mut world = World::new(4);
-    let ids = world.admit(&[Room::Own, Room::Own, Room::Own]);
+    let ids = world.admit(&[Region::Private, Region::Private, Region::Private]);
     assert_eq!(world.slots(&ids), [Some(0), Some(1), Some(2)]);
     world.mover.note_all_misplaced(&world.residents);
     world.run();
     assert!(world.log.is_empty(), "no slot is free");
-    world.residents.evict(&block(1, Room::Any));
+    world.residents.evict(&block(1, Region::Any));
     let granted = world.residents.settle(ids[1]);
     world.mover.slots_granted(&mut world.steps, &world.residents, granted);
     world.run();
@@ -142,7 +142,7 @@ fn a_misplaced_block_moves_to_the_first_free_slot_of_its_region() {
 #[test]
 fn changes_begin_one_after_the_other_where_only_one_may_be_under_way() {
     let mut world = World::new(1);
-    let ids = world.admit(&[Room::Own, Room::Own, Room::Common, Room::Common]);
+    let ids = world.admit(&[Region::Private, Region::Private, Region::Shared, Region::Shared]);
     assert_eq!(world.slots(&ids), [Some(0), Some(1), Some(2), Some(3)]);
     world.swap(ids[0], ids[2]);
     world.swap(ids[1], ids[3]);

@@ -27,7 +27,7 @@ fn two_regions(private_blocks: u32) -> Places {
     Places::new(slots)
 }
 
-fn admit(places: &mut Places, id: u32, wanted: Room) -> Option<u32> {
+fn admit(places: &mut Places, id: u32, wanted: Region) -> Option<u32> {
     places.admit(ResidentId(id), TENANT, wanted);
     places.get(ResidentId(id)).slot().map(|slot| slot.0)
 }
@@ -35,7 +35,7 @@ fn admit(places: &mut Places, id: u32, wanted: Room) -> Option<u32> {
 #[test]
 fn a_misplaced_block_holds_both_slots_until_it_has_moved() {
     let mut places = two_regions(2);
-    let slots = [0, 1, 2].map(|id| admit(&mut places, id, Room::Own));
+    let slots = [0, 1, 2].map(|id| admit(&mut places, id, Region::Private));
     assert_eq!(slots, [Some(0), Some(1), Some(2)], "the third finds its region full");
     let [first, third] = [ResidentId(0), ResidentId(2)];
     assert!(places.is_misplaced(third) && !places.is_misplaced(first));
@@ -60,11 +60,11 @@ fn a_misplaced_block_holds_both_slots_until_it_has_moved() {
 fn an_exchange_is_due_where_both_then_lie_in_the_region_they_want() {
     let mut places = two_regions(2);
     let [a, b] = [ResidentId(0), ResidentId(1)];
-    assert_eq!(admit(&mut places, 0, Room::Own), Some(0));
-    assert_eq!(admit(&mut places, 1, Room::Common), Some(2));
+    assert_eq!(admit(&mut places, 0, Region::Private), Some(0));
+    assert_eq!(admit(&mut places, 1, Region::Shared), Some(2));
     assert!(!places.may_swap(a, b) && !places.may_swap(a, a));
-    assert!(places.set_wanted(a, Room::Common) && places.set_wanted(b, Room::Own));
-    assert!(!places.set_wanted(b, Room::Own), "the same region as before");
+    assert!(places.set_wanted(a, Region::Shared) && places.set_wanted(b, Region::Private));
+    assert!(!places.set_wanted(b, Region::Private), "the same region as before");
     assert!(places.may_swap(a, b));
     places.leave(a);
     places.finish_move(&[a, b]);
@@ -72,7 +72,7 @@ fn an_exchange_is_due_where_both_then_lie_in_the_region_they_want() {
     assert_eq!(slots, [Some(SlotId(2)), Some(SlotId(0))]);
     assert_eq!(places.region_blocks(0).unwrap().shared_blocks, 0, "the block there leaves");
     assert_eq!(places.audit(), Ok(()));
-    assert!(places.set_wanted(a, Room::Any) && places.set_wanted(b, Room::Any));
+    assert!(places.set_wanted(a, Region::Any) && places.set_wanted(b, Region::Any));
     assert!(places.may_swap(a, b), "neither wants a region");
 }
 
@@ -85,7 +85,7 @@ fn every_slot_has_one_holder() {
         let mut places = two_regions(2);
         let (mut alive, mut next): (Vec<ResidentId>, u32) = (Vec::new(), 0);
         for _ in 0..300 {
-            let wanted = [Room::Any, Room::Own, Room::Common][rng.below(3) as usize];
+            let wanted = [Region::Any, Region::Private, Region::Shared][rng.below(3) as usize];
             if alive.len() < 6 && rng.below(2) == 0 {
                 places.admit(ResidentId(next), TENANT, wanted);
                 alive.push(ResidentId(next));

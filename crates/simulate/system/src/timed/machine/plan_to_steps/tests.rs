@@ -9,7 +9,7 @@ use super::super::resident_table::ResidentTable;
 use super::super::slots::Slots;
 use super::super::step::{Action, Steps};
 use super::*;
-use cachewright_policy::Room;
+use cachewright_policy::Region;
 use cachewright_types::{BlockId, TenantId};
 use std::ops::Range;
 
@@ -37,7 +37,7 @@ enum Done {
 }
 
 fn block(id: u32) -> Cached {
-    Cached { pool: 0, id: BlockId(id), tenant: TENANT, number: u64::from(id), room: Room::Any }
+    Cached { pool: 0, id: BlockId(id), tenant: TENANT, number: u64::from(id), region: Region::Any }
 }
 
 fn fetches(ids: Range<u32>) -> Vec<Move> {

@@ -4,7 +4,7 @@
 //! Queues run from oldest (front) to newest (back).
 
 use super::smq::Levels;
-use super::{Model, Outcome, take};
+use super::{GhostModel, ModelVerdict, take};
 use cachewright_policy::oc_smq::OcSmqSettings;
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ pub enum Work {
     Swap(u32, u32),
 }
 
-pub struct TwoRooms {
+pub struct TwoRegions {
     settings: OcSmqSettings,
     /// As wanted and as they are: own, common.
     wanted: [usize; 2],
@@ -36,9 +36,9 @@ pub struct TwoRooms {
     migrating: bool,
 }
 
-impl TwoRooms {
+impl TwoRegions {
     pub fn new(capacity: usize, settings: &OcSmqSettings) -> Self {
-        let mut model = TwoRooms {
+        let mut model = TwoRegions {
             settings: settings.clone(),
             wanted: [capacity, 0],
             rooms: [capacity, 0],
@@ -343,10 +343,10 @@ impl TwoRooms {
     }
 }
 
-impl Model for TwoRooms {
-    fn access(&mut self, block: u32, write: bool) -> Outcome {
+impl GhostModel for TwoRegions {
+    fn access(&mut self, block: u32, write: bool) -> ModelVerdict {
         if self.capacity() == 0 {
-            return Outcome::Out;
+            return ModelVerdict::Out;
         }
         self.accesses += 1;
         if self.accesses.is_multiple_of(self.settings.tick) {
@@ -360,7 +360,7 @@ impl Model for TwoRooms {
             if write && self.dirty.insert(block) {
                 self.renew(block);
             }
-            return Outcome::Hit;
+            return ModelVerdict::Hit;
         }
         let known = self.missed.level(block).is_some();
         if known {
@@ -372,7 +372,7 @@ impl Model for TwoRooms {
             if !known {
                 self.remember(block, 0);
             }
-            return Outcome::Out;
+            return ModelVerdict::Out;
         }
         self.remove(block);
         let hot = level >= self.hot;
@@ -388,7 +388,7 @@ impl Model for TwoRooms {
             self.dirty.insert(block);
         }
         self.promotions += 1;
-        Outcome::In(victim)
+        ModelVerdict::In(victim)
     }
 }
 

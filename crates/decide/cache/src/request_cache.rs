@@ -1,12 +1,12 @@
 //! Requests in bytes to plans over blocks: the engine behind an index of addresses.
 //!
 //! For: the decision path of a served volume (and of a simulated one with devices): split into
-//! blocks, look them up, consult the engine, write down the moves. Must never know: who performs
-//! them. Units: bytes at the border, blocks inside.
+//! blocks, look them up, consult the engine, write down the moves. Must never know: how moves
+//! are performed. Units: bytes at the border, blocks inside.
 
-use crate::index::{Address, SparseIndex};
-use crate::{BlockAccess, Cached, Engine, Move, Outcome, Plan, Quotas, WriteMode};
-use cachewright_policy::{Asked, Chore, NEVER, Policy, Room, Verdict};
+use crate::index::{BlockAddress, SparseIndex};
+use crate::{AccessOutcome, BlockAccess, Cached, Engine, Move, Plan, Quotas, WriteMode};
+use cachewright_policy::{BackgroundOp, Future, FutureSlice, Policy, Region, RequestInfo, Verdict};
 use cachewright_types::{BlockId, Op, Request, TenantId};
 
 /// A cache over the tenants' sparse address spaces.
@@ -17,11 +17,11 @@ pub struct Cache<P> {
     block_shift: u32,
 }
 
-/// Told of each block that leaves: its pool, its id there, whether it was dirty.
+/// Called with each block that leaves: its pool, its id there, whether it was dirty.
 pub type Left<'a> = &'a mut dyn FnMut(usize, BlockId, bool);
 
 /// One block of a request and how much of it the request covers.
-struct Part {
+struct BlockPart {
     number: u64,
     whole: bool,
 }
@@ -45,22 +45,22 @@ impl<P: Policy> Cache<P> {
 
     /// Decides about a request; the moves replace what `plan` held.
     pub fn on(&mut self, request: &Request, plan: &mut Plan) {
-        self.on_knowing(request, &[], plan);
+        self.on_knowing(request, FutureSlice::None, plan);
     }
 
-    /// The same for policies that need the future: `next_use` holds the position of the next access
-    /// to each block of a read or write, in order, or is empty.
-    pub fn on_knowing(&mut self, request: &Request, next_use: &[u32], plan: &mut Plan) {
-        self.on_each(request, next_use, plan, &mut |_, _| {});
+    /// The same for policies that need the future: `futures` are those of the accesses to each
+    /// block of a read or write, in order.
+    pub fn on_knowing(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan) {
+        self.on_each(request, futures, plan, &mut |_, _| {});
     }
 
     /// The same; `each` is given what became of each block of a read or write, by its number.
     pub fn on_each(
         &mut self,
         request: &Request,
-        next_use: &[u32],
+        futures: FutureSlice<'_>,
         plan: &mut Plan,
-        each: &mut impl FnMut(u64, Outcome),
+        each: &mut impl FnMut(u64, AccessOutcome),
     ) {
         plan.moves.clear();
         plan.all_hit = true;
@@ -68,10 +68,10 @@ impl<P: Policy> Cache<P> {
             Op::Flush => plan.moves.push(Move::Flush),
             Op::Trim => self.trim(request, plan),
             Op::Read | Op::Write => {
-                self.engine.asked(request.tenant, &Asked::from(request));
+                self.engine.on_request(request.tenant, &RequestInfo::from(request));
                 for (at, part) in self.parts(request).enumerate() {
-                    let next_use = next_use.get(at).copied().unwrap_or(NEVER);
-                    each(part.number, self.touch_block(request, &part, next_use, plan));
+                    let future = futures.at(at);
+                    each(part.number, self.touch_block(request, &part, future, plan));
                 }
                 self.engine.count_request(request.tenant, plan.all_hit);
             }
@@ -90,8 +90,8 @@ impl<P: Policy> Cache<P> {
         kept
     }
 
-    /// Lets a control loop change the engine's quotas: it is given the engine and what to tell of
-    /// each block that leaves; the write-backs and drops replace what `plan` held.
+    /// Lets a control loop change the engine's quotas: it is given the engine and a function
+    /// to report each block that leaves; the write-backs and drops replace what `plan` held.
     pub fn control(&mut self, plan: &mut Plan, change: impl FnOnce(&mut Engine<P>, Left<'_>)) {
         plan.moves.clear();
         plan.all_hit = true;
@@ -103,27 +103,27 @@ impl<P: Policy> Cache<P> {
         });
     }
 
-    fn parts(&self, request: &Request) -> impl Iterator<Item = Part> + use<P> {
+    fn parts(&self, request: &Request) -> impl Iterator<Item = BlockPart> + use<P> {
         let (start, shift) = (request.offset.0, self.block_shift);
         let end = start.saturating_add(request.length.0);
         let size = 1_u64 << shift;
         (start >> shift..end.div_ceil(size)).map(move |number| {
             let first = number << shift;
             let whole = first >= start && end >= first.saturating_add(size);
-            Part { number, whole }
+            BlockPart { number, whole }
         })
     }
 
     fn touch_block(
         &mut self,
         request: &Request,
-        part: &Part,
-        next_use: u32,
+        part: &BlockPart,
+        future: Future,
         plan: &mut Plan,
-    ) -> Outcome {
+    ) -> AccessOutcome {
         let (tenant, write) = (request.tenant, request.op == Op::Write);
         let cached = self.named(tenant, part.number);
-        let outcome = self.engine.access(BlockAccess { block: cached.id, tenant, write, next_use });
+        let outcome = self.engine.access(BlockAccess { block: cached.id, tenant, write, future });
         plan.all_hit &= outcome.verdict == Verdict::Hit;
         let cached = self.placed(cached);
         if write {
@@ -137,7 +137,7 @@ impl<P: Policy> Cache<P> {
     /// Whether a block is cached.
     pub fn contains(&self, tenant: TenantId, number: u64) -> bool {
         let pool = self.engine.pool_of(tenant);
-        let known = self.indexes[pool].get(Address { tenant, number });
+        let known = self.indexes[pool].get(BlockAddress { tenant, number });
         known.is_some_and(|id| self.engine.policy(pool).contains(id))
     }
 
@@ -146,48 +146,48 @@ impl<P: Policy> Cache<P> {
         let pool = self.engine.pool_of(tenant);
         let engine = &self.engine;
         let tracks = |id| engine.policy(pool).tracks(id);
-        let id = self.indexes[pool].intern(Address { tenant, number }, tracks);
+        let id = self.indexes[pool].intern(BlockAddress { tenant, number }, tracks);
         self.engine.reserve_ids(pool, self.indexes[pool].ids());
-        Cached { pool: pool as u16, id, tenant, number, room: Room::Any }
+        Cached { pool: pool as u16, id, tenant, number, region: Region::Any }
     }
 
-    /// What the policy of a pool wants done beside requests; the moves replace what `plan` held.
-    /// To be asked for after each request of one of its tenants, at `now_ns`.
-    pub fn chores_at(&mut self, pool: usize, now_ns: u64, plan: &mut Plan) {
+    /// The background operations of a pool's policy; the moves replace what `plan` held. To be
+    /// called after each request of one of its tenants, at `now_ns`.
+    pub fn background_ops_at(&mut self, pool: usize, now_ns: u64, plan: &mut Plan) {
         self.engine.clock(pool, now_ns);
-        self.chores(pool, plan);
+        self.background_ops(pool, plan);
     }
 
     /// The same without a clock.
-    pub fn chores(&mut self, pool: usize, plan: &mut Plan) {
+    pub fn background_ops(&mut self, pool: usize, plan: &mut Plan) {
         plan.moves.clear();
-        while let Some((chore, dirty)) = self.engine.chore(pool) {
+        while let Some((op, dirty)) = self.engine.background_op(pool) {
             let named = |block| self.cached(pool, block);
-            plan.moves.extend(match chore {
-                Chore::Demote(block) if dirty => Some(Move::WriteBack(named(block))),
-                Chore::Demote(block) => Some(Move::Drop(named(block))),
-                Chore::Clean(block) => dirty.then(|| Move::Clean(named(block))),
-                Chore::Swap(one, other) => Some(Move::Swap(named(one), named(other))),
+            plan.moves.extend(match op {
+                BackgroundOp::Demote(block) if dirty => Some(Move::WriteBack(named(block))),
+                BackgroundOp::Demote(block) => Some(Move::Drop(named(block))),
+                BackgroundOp::Clean(block) => dirty.then(|| Move::Clean(named(block))),
+                BackgroundOp::Swap(one, other) => Some(Move::Swap(named(one), named(other))),
             });
         }
     }
 
-    /// The full name of a block, with the room its policy wants for it.
+    /// The full name of a block, with the region that its policy wants for it.
     fn cached(&self, pool: usize, block: BlockId) -> Cached {
         self.placed(name(&self.indexes, pool, block))
     }
 
-    /// The same block with the room its policy wants for it.
+    /// The same block with the region that its policy wants for it.
     #[inline(always)]
     fn placed(&self, cached: Cached) -> Cached {
-        if !P::has_rooms_or_chores() {
+        if !P::has_regions_or_background_ops() {
             return cached;
         }
-        let room = self.engine.policy(usize::from(cached.pool)).room(cached.id);
-        Cached { room, ..cached }
+        let region = self.engine.policy(usize::from(cached.pool)).region(cached.id);
+        Cached { region, ..cached }
     }
 
-    /// Brings a block in that nobody has asked for yet (read-ahead); its moves are added to `plan`.
+    /// Brings a block in before it is accessed (read-ahead); its moves are added to `plan`.
     /// Returns whether it was brought in: not if it is cached or the policy keeps it out. Counted
     /// as no access; an eviction it causes is counted.
     pub fn bring_in(&mut self, tenant: TenantId, number: u64, plan: &mut Plan) -> bool {
@@ -207,11 +207,11 @@ impl<P: Policy> Cache<P> {
     /// it was dirty. Counted as a write-back.
     pub fn clean(&mut self, tenant: TenantId, number: u64) -> bool {
         let pool = self.engine.pool_of(tenant);
-        let known = self.indexes[pool].get(Address { tenant, number });
+        let known = self.indexes[pool].get(BlockAddress { tenant, number });
         known.is_some_and(|id| self.engine.clean(tenant, id))
     }
 
-    fn plan_read(&self, cached: Cached, outcome: Outcome, plan: &mut Plan) {
+    fn plan_read(&self, cached: Cached, outcome: AccessOutcome, plan: &mut Plan) {
         match outcome.verdict {
             Verdict::Hit => plan.moves.push(Move::Serve(cached)),
             Verdict::Admit { evicted } => {
@@ -224,7 +224,7 @@ impl<P: Policy> Cache<P> {
         }
     }
 
-    fn plan_write(&self, cached: Cached, whole: bool, outcome: Outcome, plan: &mut Plan) {
+    fn plan_write(&self, cached: Cached, whole: bool, outcome: AccessOutcome, plan: &mut Plan) {
         let through = self.engine.mode() != WriteMode::WriteBack;
         match outcome.verdict {
             Verdict::Hit => plan.moves.push(Move::Serve(cached)),
@@ -267,7 +267,7 @@ impl<P: Policy> Cache<P> {
         let ids = self.indexes[pool].ids() as u64;
         if end.saturating_sub(first) <= ids {
             for number in first..end {
-                if let Some(id) = self.indexes[pool].get(Address { tenant, number }) {
+                if let Some(id) = self.indexes[pool].get(BlockAddress { tenant, number }) {
                     self.drop_block(pool, id, plan);
                 }
             }
@@ -292,6 +292,6 @@ impl<P: Policy> Cache<P> {
 
 /// The full name of a cached block.
 fn name(indexes: &[SparseIndex], pool: usize, id: BlockId) -> Cached {
-    let Address { tenant, number } = indexes[pool].address(id);
-    Cached { pool: pool as u16, id, tenant: TenantId(tenant.0), number, room: Room::Any }
+    let BlockAddress { tenant, number } = indexes[pool].address(id);
+    Cached { pool: pool as u16, id, tenant: TenantId(tenant.0), number, region: Region::Any }
 }

@@ -2,15 +2,15 @@
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
 use crate::common;
-use crate::models_b;
+use crate::ghost_models;
 
 use cachewright_policy::registry::boxed;
 use cachewright_policy::{Access, Verdict};
 use cachewright_types::{BlockId, Rng, Seed, Value};
-use models_b::ghosts::{ArcLists, CountTable, LazyQueues, TwoQueues};
-use models_b::lirs::LirsTables;
-use models_b::smq::Multiqueue;
-use models_b::{Model, Outcome};
+use ghost_models::ghosts::{ArcLists, CountTable, LazyQueues, TwoQueues};
+use ghost_models::lirs::LirsTables;
+use ghost_models::smq::Multiqueue;
+use ghost_models::{GhostModel, ModelVerdict};
 use std::collections::BTreeSet;
 
 const CAPACITIES: [usize; 9] = [1, 2, 3, 5, 10, 17, 37, 64, 130];
@@ -41,7 +41,11 @@ fn traces(name: &str) -> Vec<Vec<BlockId>> {
 
 /// Replays the traces through the policy and a fresh model; a third of the accesses write. Returns
 /// how many blocks left, so that a test can see that something was tested.
-fn agree<M: Model>(name: &str, settings: &[(&str, Value)], model: impl Fn(usize) -> M) -> usize {
+fn agree<M: GhostModel>(
+    name: &str,
+    settings: &[(&str, Value)],
+    model: impl Fn(usize) -> M,
+) -> usize {
     let pairs: Vec<(String, Value)> =
         settings.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
     let mut evictions = 0;
@@ -54,13 +58,13 @@ fn agree<M: Model>(name: &str, settings: &[(&str, Value)], model: impl Fn(usize)
             for (position, &block) in trace.iter().enumerate() {
                 let write = rng.below(3) == 0;
                 let ours = match policy.access(Access { write, ..Access::read(block) }) {
-                    Verdict::Hit => Outcome::Hit,
-                    Verdict::Admit { evicted } => Outcome::In(evicted.map(|block| block.0)),
-                    Verdict::Bypass => Outcome::Out,
+                    Verdict::Hit => ModelVerdict::Hit,
+                    Verdict::Admit { evicted } => ModelVerdict::In(evicted.map(|block| block.0)),
+                    Verdict::Bypass => ModelVerdict::Out,
                 };
                 let expected = model.access(block.0, write);
                 assert_eq!(ours, expected, "{name} of {capacity}, trace {number}, at {position}");
-                evictions += usize::from(matches!(ours, Outcome::In(Some(_))));
+                evictions += usize::from(matches!(ours, ModelVerdict::In(Some(_))));
             }
             assert_eq!(policy.audit(), Ok(()), "{name} of {capacity}");
         }
@@ -169,7 +173,7 @@ fn evicting_at_a_hit_is_all_that_parts_us_from_libcachesim() {
     let trace = common::Trace::from_raw(common::split_4k(&records));
     let misses = |early| {
         let mut model = LirsTables::new(32_768, true, early);
-        let miss = |block: &&BlockId| model.access(block.0, false) != Outcome::Hit;
+        let miss = |block: &&BlockId| model.access(block.0, false) != ModelVerdict::Hit;
         trace.blocks.iter().filter(miss).count()
     };
     assert_eq!((misses(true), misses(false)), (896_229, 896_221));

@@ -1,10 +1,10 @@
 //! A model of LIRS: every block's status in one table, S and Q as tables by time.
 //!
-//! For: `agree_b.rs`. Source: SIGMETRICS'02, section 3, with S of at most 2c entries. `demote` adds
-//! libCacheSim's rule at a hit outside S, `early` also its eviction at that hit (the hit is still a
-//! hit, so [`Model`] does not see the block leave).
+//! For: `agree_ghosts.rs`. Source: SIGMETRICS'02, section 3, with S of at most 2c entries. `demote`
+//! adds libCacheSim's rule at a hit outside S, `early` also its eviction at that hit (the hit is
+//! still a hit, so [`GhostModel`] does not see the block leave).
 
-use super::{Model, Outcome};
+use super::{GhostModel, ModelVerdict};
 use std::collections::{BTreeMap, HashMap};
 
 #[derive(Default, Clone, Copy)]
@@ -139,13 +139,13 @@ impl LirsTables {
     }
 }
 
-impl Model for LirsTables {
-    fn access(&mut self, block: u32, _: bool) -> Outcome {
+impl GhostModel for LirsTables {
+    fn access(&mut self, block: u32, _: bool) -> ModelVerdict {
         let status = self.status(block);
         if status.resident {
             self.hit(block, status);
             self.limit();
-            return Outcome::Hit;
+            return ModelVerdict::Hit;
         }
         let full = self.lir + self.q.len() == self.c;
         let evicted = if full { self.evict_front_of_q() } else { None };
@@ -156,6 +156,6 @@ impl Model for LirsTables {
         }
         self.limit();
         self.prune_without_lir();
-        Outcome::In(evicted)
+        ModelVerdict::In(evicted)
     }
 }

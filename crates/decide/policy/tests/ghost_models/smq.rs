@@ -1,9 +1,9 @@
 //! A model of smq: 64 queues per level queue, everything found by searching.
 //!
-//! For: `agree_b.rs`. Source: Linux `drivers/md/dm-cache-policy-smq.c`, with the deviations that
-//! the policy's header names. Queues run from oldest (front) to newest (back).
+//! For: `agree_ghosts.rs`. Source: Linux `drivers/md/dm-cache-policy-smq.c`, with the deviations
+//! that the policy's header names. Queues run from oldest (front) to newest (back).
 
-use super::{Model, Outcome, take};
+use super::{GhostModel, ModelVerdict, take};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Clone)]
@@ -151,8 +151,8 @@ impl Multiqueue {
     }
 }
 
-impl Model for Multiqueue {
-    fn access(&mut self, block: u32, write: bool) -> Outcome {
+impl GhostModel for Multiqueue {
+    fn access(&mut self, block: u32, write: bool) -> ModelVerdict {
         self.accesses += 1;
         if self.accesses.is_multiple_of(self.tick) {
             self.end_period();
@@ -168,20 +168,20 @@ impl Model for Multiqueue {
                 take(&mut self.clean.0[level], block);
                 self.dirty.0[level].push_back(block);
             }
-            return Outcome::Hit;
+            return ModelVerdict::Hit;
         }
         if self.region_level(block / self.region_blocks) < self.promote_level {
-            return Outcome::Out;
+            return ModelVerdict::Out;
         }
         let mut evicted = None;
         if self.clean.len() + self.dirty.len() == self.capacity {
             let victim = self.clean.pop_oldest(0, 32).or_else(|| self.dirty.pop_oldest(0, 64));
-            let Some((_, victim)) = victim else { return Outcome::Out };
+            let Some((_, victim)) = victim else { return ModelVerdict::Out };
             self.climbed_blocks.remove(&victim);
             evicted = Some(victim);
         }
         let queue = if write { &mut self.dirty } else { &mut self.clean };
         queue.0[63].push_back(block);
-        Outcome::In(evicted)
+        ModelVerdict::In(evicted)
     }
 }

@@ -1,13 +1,13 @@
-//! Whole requests beside block accesses, for policies that hear of them.
+//! Whole requests beside block accesses, for policies that observe them.
 //!
-//! For: what a replay without devices tells a policy that declares `Need::Requests`, as a timed
+//! For: what a replay without devices passes to a policy that declares `Need::Requests`, as a timed
 //! machine would where every tenant has a device of its own and volumes are put there as they are:
 //! a tenant's volumes one behind the other, each from a whole chunk on. Must never know: caches.
 //! Units: bytes. Memory: 16 bytes per request.
 
 use crate::recording::{Recording, TRIM, WRITE};
 use crate::timed::requests::CHUNK_BYTES;
-use cachewright_policy::Asked;
+use cachewright_policy::RequestInfo;
 use cachewright_trace::Call;
 use cachewright_trace::merge::WorkloadBatch;
 use cachewright_types::TenantId;
@@ -83,19 +83,20 @@ impl Gathered {
 }
 
 impl Recording {
-    /// Whether it holds what policies that hear of requests are told.
+    /// Whether it holds the requests that policies observe.
     pub fn has_requests(&self) -> bool {
         let requests = self.times_ns.len();
         self.extents.offset.len() == requests && (requests > 0 || self.is_empty())
     }
 
-    /// A request as its policy hears of it at `time_ns`; nothing for a trim, and unless recorded.
-    pub fn asked(&self, request: usize, time_ns: u64) -> Option<Asked> {
+    /// A request that arrives at `time_ns`, as its policy sees it; nothing for a trim, and unless
+    /// recorded.
+    pub fn request_info(&self, request: usize, time_ns: u64) -> Option<RequestInfo> {
         let offset = *self.extents.offset.get(request)?;
         let length = *self.extents.length.get(request)?;
         let flags = *self.flags.get(self.accesses_of(request).start)?;
         let write = flags & WRITE != 0;
-        (flags & TRIM == 0).then_some(Asked { time_ns, offset, length, write })
+        (flags & TRIM == 0).then_some(RequestInfo { time_ns, offset, length, write })
     }
 
     /// The first request whose accesses begin at `position` or later.

@@ -26,7 +26,7 @@ const SYNTHETIC: &[(&str, [u64; 7])] = &[
 const ROWS: &[(&str, &str)] = &[("arc", "arc"), ("2q", "2q"), ("lirs-libcachesim", "lirs")];
 
 /// The row where `lirs-libcachesim` has fewer misses, and how many: libCacheSim evicts a block at a
-/// hit, ours at the miss after it (`agree_b.rs` shows that this is the whole difference).
+/// hit, ours at the miss after it (`agree_ghosts.rs` shows that this is the whole difference).
 const EVICTED_AT_A_HIT: (&str, &str, u32, u64) = ("lirs-libcachesim", "blk4k", 32_768, 8);
 
 /// How far the paper's LIRS may lie from libCacheSim's rows, as a share of the misses.

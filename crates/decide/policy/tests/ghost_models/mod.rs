@@ -1,7 +1,7 @@
 //! Naive models of arc, larc, 2q, lirs, smq, oc-smq and access-frequency, in plain containers.
 //!
-//! For: `agree_b.rs` and `agree_oc_smq.rs`. Each is written from its source alone and shares no
-//! code with the policy it checks. Unit: blocks.
+//! For: `agree_ghosts.rs` and `agree_oc_smq.rs`. Each is written from its source alone and shares
+//! no code with the policy it checks. Unit: blocks.
 #![allow(dead_code)] // test files may use a part
 
 pub mod ghosts;
@@ -11,15 +11,15 @@ pub mod smq;
 
 /// What happened to one access.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
-pub enum Outcome {
+pub enum ModelVerdict {
     Hit,
     In(Option<u32>),
     Out,
 }
 
 /// A policy written for its reader.
-pub trait Model {
-    fn access(&mut self, block: u32, write: bool) -> Outcome;
+pub trait GhostModel {
+    fn access(&mut self, block: u32, write: bool) -> ModelVerdict;
 }
 
 /// Takes `block` out of `queue` if it is there.

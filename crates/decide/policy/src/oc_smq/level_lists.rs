@@ -1,49 +1,49 @@
-//! Where the blocks of `oc-smq` stand: levels of all, and of each room's clean and dirty ones.
+//! Where the blocks of `oc-smq` stand: levels of all, and of each region's clean and dirty ones.
 //!
-//! For: climbing and evening out over the whole cache, and finding victims in one room, both
+//! For: climbing and evening out over the whole cache, and finding victims in one region, both
 //! without searching. Must never know: thresholds, periods, capacities. Every block held is in one
-//! list of `order` (its level) and in one of `parts` (its level on its shelf: room, clean or
+//! list of `order` (its level) and in one of `parts` (its level on its level list: region, clean or
 //! dirty), in the same order; blocks that were missed and are remembered are in the upper half of
-//! `order`. A block that changes its shelf becomes the newest of its level. Unit: blocks.
+//! `order`. A block that changes its level list becomes the newest of its level. Unit: blocks.
 
-use crate::levels::{LEVELS, LevelQueue, Levelled, Lists};
+use crate::levels::{LEVELS, LevelQueue, LevelStore, Levelled};
 use crate::links::Links;
 use cachewright_types::BlockId;
 
 /// Where a block held lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shelf {
-    /// In the room that tenants share: the paper's shared bit.
-    pub common: bool,
+pub(super) struct LevelList {
+    /// In the region that tenants share: the paper's shared bit.
+    pub shared: bool,
     /// Written since it came or was cleaned.
     pub dirty: bool,
 }
 
-impl Shelf {
-    const ALL: [Shelf; 4] = [
-        Shelf { common: false, dirty: false },
-        Shelf { common: false, dirty: true },
-        Shelf { common: true, dirty: false },
-        Shelf { common: true, dirty: true },
+impl LevelList {
+    const ALL: [LevelList; 4] = [
+        LevelList { shared: false, dirty: false },
+        LevelList { shared: false, dirty: true },
+        LevelList { shared: true, dirty: false },
+        LevelList { shared: true, dirty: true },
     ];
 
     #[inline(always)]
     fn index(self) -> usize {
-        2 * usize::from(self.common) + usize::from(self.dirty)
+        2 * usize::from(self.shared) + usize::from(self.dirty)
     }
 }
 
 /// What is known of a block.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tag {
+pub(super) struct LevelTag {
     /// The period in which it last climbed, of the cache or of misses; 0 for none.
     pub climbed: u32,
     pub level: u8,
     /// Where it lies if it is held.
-    pub shelf: Option<Shelf>,
+    pub level_list: Option<LevelList>,
 }
 
-impl Levelled for Tag {
+impl Levelled for LevelTag {
     fn level(&self) -> u8 {
         self.level
     }
@@ -54,29 +54,29 @@ impl Levelled for Tag {
 
 /// The lists of blocks held; what changes in `order` changes in `parts`.
 #[derive(Clone, Debug)]
-struct Order {
-    order: Links<Tag, { 2 * LEVELS }>,
+struct HeldOrder {
+    order: Links<LevelTag, { 2 * LEVELS }>,
     parts: Links<u8, { 4 * LEVELS }>,
     queues: [LevelQueue; 4],
 }
 
-impl Lists for Order {
+impl LevelStore for HeldOrder {
     fn put_newest(&mut self, list: usize, level: u8, entry: BlockId) {
         self.order.put_newest(list, level, entry);
-        if let Some(shelf) = self.order.tag(entry).shelf {
-            self.queues[shelf.index()].push(&mut self.parts, level, entry);
+        if let Some(level_list) = self.order.tag(entry).level_list {
+            self.queues[level_list.index()].push(&mut self.parts, level, entry);
         }
     }
     fn put_oldest(&mut self, list: usize, level: u8, entry: BlockId) {
         self.order.put_oldest(list, level, entry);
-        if let Some(shelf) = self.order.tag(entry).shelf {
-            self.queues[shelf.index()].push_oldest(&mut self.parts, level, entry);
+        if let Some(level_list) = self.order.tag(entry).level_list {
+            self.queues[level_list.index()].push_oldest(&mut self.parts, level, entry);
         }
     }
     fn take(&mut self, list: usize, entry: BlockId) {
         self.order.unlink(list, entry);
-        if let Some(shelf) = self.order.tag(entry).shelf {
-            self.queues[shelf.index()].unlink(&mut self.parts, entry);
+        if let Some(level_list) = self.order.tag(entry).level_list {
+            self.queues[level_list.index()].unlink(&mut self.parts, entry);
         }
     }
     fn level_of(&self, entry: BlockId) -> u8 {
@@ -95,18 +95,18 @@ impl Lists for Order {
 
 /// Blocks held and blocks remembered.
 #[derive(Clone, Debug)]
-pub(super) struct Shelves {
-    lists: Order,
+pub(super) struct LevelLists {
+    lists: HeldOrder,
     held: LevelQueue,
     missed: LevelQueue,
 }
 
-impl Shelves {
-    /// Empty shelves over no ids.
+impl LevelLists {
+    /// Empty level lists over no ids.
     pub fn new() -> Self {
         let queue = |part: usize| LevelQueue::new(part * LEVELS, 0, 0);
-        Shelves {
-            lists: Order {
+        LevelLists {
+            lists: HeldOrder {
                 order: Links::new(),
                 parts: Links::new(),
                 queues: std::array::from_fn(queue),
@@ -122,7 +122,7 @@ impl Shelves {
     }
 
     #[inline(always)]
-    pub fn tag(&self, block: BlockId) -> Tag {
+    pub fn tag(&self, block: BlockId) -> LevelTag {
         self.lists.order.tag(block)
     }
 
@@ -143,25 +143,25 @@ impl Shelves {
         self.held.len()
     }
 
-    /// Blocks held in one room.
-    pub fn held_in(&self, common: bool) -> u32 {
-        self.of(common).map(LevelQueue::len).iter().sum()
+    /// Blocks held in one region.
+    pub fn held_in(&self, shared: bool) -> u32 {
+        self.of(shared).map(LevelQueue::len).iter().sum()
     }
 
-    /// Blocks held at levels from `level` on, in both rooms.
+    /// Blocks held at levels from `level` on, in both regions.
     pub fn held_from(&self, level: usize) -> u32 {
         self.held.len_from(&self.lists, level)
     }
 
-    /// The same in one room.
-    pub fn held_in_from(&self, common: bool, level: usize) -> u32 {
-        self.of(common).map(|queue| queue.len_from(&self.lists.parts, level)).iter().sum()
+    /// The same in one region.
+    pub fn held_in_from(&self, shared: bool, level: usize) -> u32 {
+        self.of(shared).map(|queue| queue.len_from(&self.lists.parts, level)).iter().sum()
     }
 
-    /// Clean blocks held below `level`, in both rooms.
+    /// Clean blocks held below `level`, in both regions.
     pub fn clean_below(&self, level: usize) -> u32 {
-        let below = |common| {
-            let [clean, _] = self.of(common);
+        let below = |shared| {
+            let [clean, _] = self.of(shared);
             clean.len() - clean.len_from(&self.lists.parts, level)
         };
         below(false) + below(true)
@@ -172,14 +172,15 @@ impl Shelves {
         self.missed.len()
     }
 
-    /// The clean and the dirty blocks of a room.
-    fn of(&self, common: bool) -> [&LevelQueue; 2] {
-        [false, true].map(|dirty| &self.lists.queues[Shelf { common, dirty }.index()])
+    /// The clean and the dirty blocks of a region.
+    fn of(&self, shared: bool) -> [&LevelQueue; 2] {
+        [false, true].map(|dirty| &self.lists.queues[LevelList { shared, dirty }.index()])
     }
 
     /// Takes a block in that is neither held nor remembered, as the newest of `level`.
-    pub fn hold(&mut self, block: BlockId, level: u8, shelf: Shelf) {
-        *self.lists.order.tag_mut(block) = Tag { climbed: 0, level, shelf: Some(shelf) };
+    pub fn hold(&mut self, block: BlockId, level: u8, level_list: LevelList) {
+        *self.lists.order.tag_mut(block) =
+            LevelTag { climbed: 0, level, level_list: Some(level_list) };
         self.held.push(&mut self.lists, level, block);
     }
 
@@ -187,15 +188,15 @@ impl Shelves {
     pub fn release(&mut self, block: BlockId) -> u8 {
         let level = self.tag(block).level;
         self.held.unlink(&mut self.lists, block);
-        *self.lists.order.tag_mut(block) = Tag::default();
+        *self.lists.order.tag_mut(block) = LevelTag::default();
         level
     }
 
-    /// Moves a block held to another shelf, where it is the newest of its level.
-    pub fn shift(&mut self, block: BlockId, shelf: Shelf) {
+    /// Moves a block held to another level list, where it is the newest of its level.
+    pub fn shift(&mut self, block: BlockId, level_list: LevelList) {
         let level = self.tag(block).level;
         self.held.unlink(&mut self.lists, block);
-        self.lists.order.tag_mut(block).shelf = Some(shelf);
+        self.lists.order.tag_mut(block).level_list = Some(level_list);
         self.held.push(&mut self.lists, level, block);
     }
 
@@ -223,16 +224,16 @@ impl Shelves {
     }
 
     /// Forgets a remembered block.
-    pub fn forget(&mut self, block: BlockId) {
+    pub fn erase(&mut self, block: BlockId) {
         self.missed.unlink(&mut self.lists.order, block);
-        *self.lists.order.tag_mut(block) = Tag::default();
+        *self.lists.order.tag_mut(block) = LevelTag::default();
     }
 
     /// Forgets the oldest remembered blocks of the lowest levels until so many are left.
-    pub fn forget_beyond(&mut self, count: u32) {
+    pub fn trim_remembered(&mut self, count: u32) {
         while self.missed.len() > count {
             let Some(oldest) = self.missed.oldest(&self.lists.order, 0, LEVELS) else { return };
-            self.forget(oldest);
+            self.erase(oldest);
         }
     }
 
@@ -246,22 +247,23 @@ impl Shelves {
         self.missed.redistribute(&mut self.lists.order);
     }
 
-    /// The oldest clean or dirty block of a room's lowest level, below `below`.
-    pub fn oldest(&self, shelf: Shelf, below: usize) -> Option<BlockId> {
-        self.lists.queues[shelf.index()].oldest(&self.lists.parts, 0, below)
+    /// The oldest clean or dirty block of a region's lowest level, below `below`.
+    pub fn oldest(&self, level_list: LevelList, below: usize) -> Option<BlockId> {
+        self.lists.queues[level_list.index()].oldest(&self.lists.parts, 0, below)
     }
 
-    /// The oldest block of a room's lowest level below `below`, the clean one if it has both.
-    pub fn coldest(&self, common: bool, below: usize) -> Option<BlockId> {
-        let [clean, dirty] = [false, true].map(|dirty| self.oldest(Shelf { common, dirty }, below));
+    /// The oldest block of a region's lowest level below `below`, the clean one if it has both.
+    pub fn coldest(&self, shared: bool, below: usize) -> Option<BlockId> {
+        let [clean, dirty] =
+            [false, true].map(|dirty| self.oldest(LevelList { shared, dirty }, below));
         self.colder(clean, dirty)
     }
 
-    /// The newest block of a room's highest level from `from` on, the clean one if the level has
+    /// The newest block of a region's highest level from `from` on, the clean one if the level has
     /// both.
-    pub fn hottest(&self, common: bool, from: usize) -> Option<BlockId> {
+    pub fn hottest(&self, shared: bool, from: usize) -> Option<BlockId> {
         let newest = |queue: &LevelQueue| queue.newest(&self.lists.parts, from);
-        match self.of(common).map(newest) {
+        match self.of(shared).map(newest) {
             [Some(clean), Some(dirty)] if self.tag(dirty).level > self.tag(clean).level => {
                 Some(dirty)
             }
@@ -277,27 +279,29 @@ impl Shelves {
         }
     }
 
-    /// Checks that lists, levels and shelves agree.
+    /// Checks that lists, levels and level lists agree.
     pub fn audit(&self) -> Result<(), String> {
-        let Order { order, parts, queues } = &self.lists;
+        let HeldOrder { order, parts, queues } = &self.lists;
         order.audit()?;
         parts.audit()?;
         self.held.audit(order)?;
         self.missed.audit(order)?;
-        for shelf in Shelf::ALL {
-            queues[shelf.index()].audit(parts)?;
+        for level_list in LevelList::ALL {
+            queues[level_list.index()].audit(parts)?;
             for level in 0..LEVELS {
-                let here = |block: &BlockId| order.tag(*block).shelf == Some(shelf);
-                let part = parts.iter(shelf.index() * LEVELS + level);
+                let here = |block: &BlockId| order.tag(*block).level_list == Some(level_list);
+                let part = parts.iter(level_list.index() * LEVELS + level);
                 if !order.iter(level).filter(here).eq(part) {
-                    return Err(format!("level {level} of {shelf:?} is not as in the whole order"));
+                    return Err(format!(
+                        "level {level} of {level_list:?} is not as in the whole order"
+                    ));
                 }
             }
         }
         if queues.iter().map(LevelQueue::len).sum::<u32>() != self.held() {
-            return Err(format!("{} blocks held, other numbers on shelves", self.held()));
+            return Err(format!("{} blocks held, other numbers in level lists", self.held()));
         }
-        let missed = |list| order.iter(list).any(|block| order.tag(block).shelf.is_some());
+        let missed = |list| order.iter(list).any(|block| order.tag(block).level_list.is_some());
         match (LEVELS..2 * LEVELS).find(|list| missed(*list)) {
             Some(list) => Err(format!("a block held is remembered at level {}", list - LEVELS)),
             None => Ok(()),

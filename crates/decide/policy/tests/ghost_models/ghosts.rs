@@ -1,8 +1,8 @@
 //! Models of the policies that remember what they let go: arc, 2q, larc, access-frequency.
 //!
-//! For: `agree_b.rs`. Queues run from oldest (front) to newest (back).
+//! For: `agree_ghosts.rs`. Queues run from oldest (front) to newest (back).
 
-use super::{Model, Outcome, take};
+use super::{GhostModel, ModelVerdict, take};
 use std::collections::{BTreeMap, VecDeque};
 
 /// ARC as the pseudo-code of FAST'03, Fig. 4 reads.
@@ -31,11 +31,11 @@ impl ArcLists {
     }
 }
 
-impl Model for ArcLists {
-    fn access(&mut self, x: u32, _: bool) -> Outcome {
+impl GhostModel for ArcLists {
+    fn access(&mut self, x: u32, _: bool) -> ModelVerdict {
         if take(&mut self.t1, x) || take(&mut self.t2, x) {
             self.t2.push_back(x);
-            return Outcome::Hit;
+            return ModelVerdict::Hit;
         }
         let (b1, b2) = (self.b1.len() as f64, self.b2.len() as f64);
         let evicted;
@@ -71,7 +71,7 @@ impl Model for ArcLists {
             }
             self.t1.push_back(x);
         }
-        Outcome::In(evicted)
+        ModelVerdict::In(evicted)
     }
 }
 
@@ -101,19 +101,19 @@ impl TwoQueues {
     }
 }
 
-impl Model for TwoQueues {
-    fn access(&mut self, x: u32, _: bool) -> Outcome {
+impl GhostModel for TwoQueues {
+    fn access(&mut self, x: u32, _: bool) -> ModelVerdict {
         if take(&mut self.am, x) {
             self.am.push_back(x);
-            return Outcome::Hit;
+            return ModelVerdict::Hit;
         }
         if self.a1_in.contains(&x) {
-            return Outcome::Hit;
+            return ModelVerdict::Hit;
         }
         let returned = take(&mut self.a1_out, x);
         let evicted = self.reclaim();
         if returned { &mut self.am } else { &mut self.a1_in }.push_back(x);
-        Outcome::In(evicted)
+        ModelVerdict::In(evicted)
     }
 }
 
@@ -131,24 +131,24 @@ impl LazyQueues {
     }
 }
 
-impl Model for LazyQueues {
-    fn access(&mut self, x: u32, _: bool) -> Outcome {
+impl GhostModel for LazyQueues {
+    fn access(&mut self, x: u32, _: bool) -> ModelVerdict {
         if take(&mut self.q, x) {
             self.q.push_back(x);
             self.cr = f64::max(0.1 * self.c, self.cr - self.c / (self.c - self.cr));
-            return Outcome::Hit;
+            return ModelVerdict::Hit;
         }
         self.cr = f64::min(0.9 * self.c, self.cr + self.c / self.cr);
         if take(&mut self.qr, x) {
             self.q.push_back(x);
             let over = self.q.len() as f64 > self.c;
-            return Outcome::In(if over { self.q.pop_front() } else { None });
+            return ModelVerdict::In(if over { self.q.pop_front() } else { None });
         }
         self.qr.push_back(x);
         while self.qr.len() > 1 && self.qr.len() as f64 > self.cr {
             self.qr.pop_front();
         }
-        Outcome::Out
+        ModelVerdict::Out
     }
 }
 
@@ -194,8 +194,8 @@ impl CountTable {
     }
 }
 
-impl Model for CountTable {
-    fn access(&mut self, x: u32, _: bool) -> Outcome {
+impl GhostModel for CountTable {
+    fn access(&mut self, x: u32, _: bool) -> ModelVerdict {
         self.clock += 1;
         if self.clock.is_multiple_of(self.period) {
             self.halve();
@@ -203,7 +203,7 @@ impl Model for CountTable {
         let now = self.clock * 1000 + 999;
         if let Some(entry) = self.held.get_mut(&x) {
             *entry = ((entry.0 + 1).min(255), now);
-            return Outcome::Hit;
+            return ModelVerdict::Hit;
         }
         let mut count = 1;
         if let Some(at) = self.past.iter().position(|(block, _)| *block == x) {
@@ -216,13 +216,13 @@ impl Model for CountTable {
             let (victim, (lowest, _)) = least.map(|(b, key)| (*b, *key)).unwrap();
             if count <= lowest {
                 self.remember(x, count);
-                return Outcome::Out;
+                return ModelVerdict::Out;
             }
             self.held.remove(&victim);
             self.remember(victim, lowest);
             evicted = Some(victim);
         }
         self.held.insert(x, (count, now));
-        Outcome::In(evicted)
+        ModelVerdict::In(evicted)
     }
 }
