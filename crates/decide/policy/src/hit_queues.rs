@@ -110,6 +110,20 @@ impl<const QUEUES: usize> HitQueues<QUEUES> {
         }
     }
 
+    /// Takes out the oldest block of queue `from`. If it was hit, it becomes the newest of queue
+    /// `to`, without hits. Returns the block and whether it was hit.
+    #[inline(always)]
+    pub fn advance(&mut self, from: usize, to: usize) -> Option<(BlockId, bool)> {
+        let block = self.queues[from].pop()?;
+        let state = &mut self.states[block.index()];
+        let hit = *state & HITS != 0;
+        *state = if hit { Self::unhit(to) } else { 0 };
+        if hit {
+            self.queues[to].push(block);
+        }
+        Some((block, hit))
+    }
+
     /// Takes a block out of its queue, if it is in one; returns which.
     pub fn remove(&mut self, block: BlockId) -> Option<usize> {
         let queue = self.queue_of(block)?;
@@ -164,9 +178,12 @@ mod tests {
         assert_eq!((queues.remove(BlockId(1)), queues.tracks(BlockId(2))), (None, false));
         queues.push(0, BlockId(5));
         assert_eq!((queues.queue_of(BlockId(5)), queues.queue_of(BlockId(0))), (Some(0), Some(1)));
+        queues.mark(BlockId(5));
+        assert_eq!(queues.advance(0, 1), Some((BlockId(5), true)));
         assert_eq!(queues.pop(1), Some((BlockId(3), 0)));
         assert_eq!(queues.pop(1), Some((BlockId(0), MAX_HITS - 1)));
-        assert_eq!(queues.audit(1, 1), Ok(()));
-        assert!(queues.audit(1, 0).is_err());
+        assert_eq!(queues.audit(2, 1), Ok(()));
+        assert!(queues.audit(2, 0).is_err());
+        assert_eq!(queues.advance(1, 0), Some((BlockId(5), false)));
     }
 }

@@ -30,12 +30,9 @@ impl Sieve {
     #[inline(always)]
     fn evict(&mut self) -> Option<BlockId> {
         loop {
-            let (block, hits) = self.queues.pop(self.ahead)?;
-            if hits > 0 {
-                self.queues.push(1 - self.ahead, block);
-            }
+            let (block, spared) = self.queues.advance(self.ahead, 1 - self.ahead)?;
             self.wrap();
-            if hits == 0 {
+            if !spared {
                 return Some(block);
             }
         }
