@@ -8,7 +8,7 @@
 use super::{DataCache, JOB, Transfer, WriteBack};
 use crate::ssd::pages::Page;
 use cachewright_cache::index::Address;
-use cachewright_device::ssd::flash::{Kind, Transaction};
+use cachewright_device::ssd::flash::{PageOp, Transaction};
 use cachewright_device::ssd::host::Slot;
 use cachewright_policy::Policy;
 use cachewright_types::{BlockId, Nanos, TenantId};
@@ -103,8 +103,8 @@ impl<P: Policy> DataCache<P> {
     /// A page has been read from memory: it goes to flash.
     pub(super) fn send_out(&mut self, now: u64, job: u32) {
         if let Some(Job::Out(Out { tenant, group, page, sectors, .. })) = self.jobs.get(job) {
-            let (tag, kind) = (JOB | u64::from(job), Kind::Write);
-            let transaction = Transaction { tag, tenant, group, kind, page, sectors };
+            let (tag, op) = (JOB | u64::from(job), PageOp::Write);
+            let transaction = Transaction { tag, tenant, group, op, page, sectors };
             self.flash.submit(Nanos(now), &[transaction]);
         }
     }

@@ -38,7 +38,7 @@ use cachewright_cache::{Engine, Quotas};
 use cachewright_device::ssd::direct::{layout, refusal};
 use cachewright_device::ssd::dram::{Dram, DramTiming};
 use cachewright_device::ssd::drive::{Drive, Finished, Inside};
-use cachewright_device::ssd::flash::{Backend, Done, FlashStats, Kind, Transaction};
+use cachewright_device::ssd::flash::{Backend, Done, FlashStats, PageOp, Transaction};
 use cachewright_device::ssd::host::{Host, Port, Slot};
 use cachewright_device::ssd::pages::Layout;
 use cachewright_device::ssd::params::{Capacity, SsdParams, UnwrittenReads};
@@ -281,8 +281,8 @@ impl<P: Policy> DataCache<P> {
                     self.give_unused(pool);
                 }
                 let (group, page, sectors) = (part.group, part.page, part.sectors);
-                let (tag, kind) = (u64::from(slot.0), Kind::Trim);
-                self.batch.push(Transaction { tag, tenant, group, kind, page, sectors });
+                let (tag, op) = (u64::from(slot.0), PageOp::Trim);
+                self.batch.push(Transaction { tag, tenant, group, op, page, sectors });
             }
             if offset >= end {
                 break;

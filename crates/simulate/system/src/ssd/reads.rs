@@ -9,7 +9,7 @@ use super::destage::{Fill, Job};
 use super::{DataCache, JOB, Transfer};
 use cachewright_cache::BlockAccess;
 use cachewright_device::Command;
-use cachewright_device::ssd::flash::{Kind, Transaction};
+use cachewright_device::ssd::flash::{PageOp, Transaction};
 use cachewright_device::ssd::host::Slot;
 use cachewright_device::ssd::pages::PagePart;
 use cachewright_policy::{NEVER, Policy, Verdict};
@@ -109,8 +109,8 @@ impl<P: Policy> DataCache<P> {
                 JOB | u64::from(self.jobs.insert(Job::Fill(Fill { slot, pool, id, life, sectors })))
             }
         };
-        let (group, kind, page) = (part.group, Kind::Read, part.page);
-        self.batch.push(Transaction { tag, tenant, group, kind, page, sectors });
+        let (group, op, page) = (part.group, PageOp::Read, part.page);
+        self.batch.push(Transaction { tag, tenant, group, op, page, sectors });
     }
 
     /// Flash has delivered sectors; they stay if their page is still the same.

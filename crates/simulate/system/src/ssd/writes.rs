@@ -7,7 +7,7 @@
 use super::destage::{Job, Out};
 use super::{DataCache, JOB, WriteBack};
 use cachewright_cache::{BlockAccess, WriteMode};
-use cachewright_device::ssd::flash::{Kind, Transaction};
+use cachewright_device::ssd::flash::{PageOp, Transaction};
 use cachewright_device::ssd::host::Slot;
 use cachewright_device::ssd::pages::PagePart;
 use cachewright_policy::{NEVER, Policy, Verdict};
@@ -139,9 +139,9 @@ impl<P: Policy> DataCache<P> {
 
     /// A part of a write that must be in flash before the write is done.
     fn write_flash(&mut self, slot: Slot, tenant: TenantId, part: &PagePart) {
-        let (tag, kind) = (u64::from(slot.0), Kind::Write);
+        let (tag, op) = (u64::from(slot.0), PageOp::Write);
         let (group, page, sectors) = (part.group, part.page, part.sectors);
-        self.batch.push(Transaction { tag, tenant, group, kind, page, sectors });
+        self.batch.push(Transaction { tag, tenant, group, op, page, sectors });
     }
 
     /// Writes a page to flash while its data comes in: it passes memory once.
@@ -156,7 +156,7 @@ impl<P: Policy> DataCache<P> {
         let out = Out { pool, id, life, version, tenant, group, page, sectors, given_up };
         self.count_out(&out);
         let tag = JOB | u64::from(self.jobs.insert(Job::Out(out)));
-        let kind = Kind::Write;
-        self.batch.push(Transaction { tag, tenant, group, kind, page, sectors });
+        let op = PageOp::Write;
+        self.batch.push(Transaction { tag, tenant, group, op, page, sectors });
     }
 }
