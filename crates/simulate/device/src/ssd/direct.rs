@@ -12,7 +12,7 @@ use super::drive::{Drive, Finished, Inside};
 use super::flash::{Backend, Done, FlashError, FlashStats, PageOp, Transaction};
 use super::host::{Host, Port, Slot};
 use super::link::NEVER_NS;
-use super::pages::Layout;
+use super::pages::AddressLayout;
 use super::params::SsdParams;
 use crate::{Command, Energy, Exposed, Spent};
 use cachewright_types::{Bytes, Nanos, Op, Seed, SettingError};
@@ -26,7 +26,7 @@ const BUFFERED: u64 = 1 << 32;
 /// The flash, and the commands that wait for their pages.
 pub struct Direct {
     flash: Backend,
-    layout: Layout,
+    layout: AddressLayout,
     buffer: Option<WriteBuffer>,
     /// Pages that each slot's command still waits for.
     left: Vec<u32>,
@@ -61,8 +61,8 @@ pub fn refusal(error: FlashError) -> SettingError {
 }
 
 /// The layout of the addresses of a drive with this flash.
-pub fn layout(params: &SsdParams, flash: &Backend) -> Layout {
-    Layout::new(params, (0..flash.groups()).map(|group| flash.logical_pages(group)))
+pub fn layout(params: &SsdParams, flash: &Backend) -> AddressLayout {
+    AddressLayout::new(params, (0..flash.groups()).map(|group| flash.logical_pages(group)))
 }
 
 impl Direct {
@@ -110,7 +110,7 @@ impl Direct {
     }
 
     /// How addresses are laid out.
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &AddressLayout {
         &self.layout
     }
 
