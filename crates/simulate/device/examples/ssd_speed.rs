@@ -7,7 +7,7 @@
 //! comes before it and is timed apart.
 
 use cachewright_device::ssd::flash::{
-    Backend, Done, Fill, FlashError, FlashParams, FlashStats, Kind, MapCache, Transaction,
+    Backend, Done, FlashError, FlashParams, FlashStats, InitialFill, MapCache, PageOp, Transaction,
 };
 use cachewright_device::ssd::{Ssd, SsdParams};
 use cachewright_device::{Command, Completion, Device};
@@ -49,10 +49,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn cases() -> Vec<Case> {
-    let fill = Fill::Analytic { occupancy: 0.7 };
+    let fill = InitialFill::Analytic { occupancy: 0.7 };
     let large = FlashParams { fill, ..FlashParams::mqsim() };
     let small = FlashParams { fill, ..FlashParams::small() };
-    let full = FlashParams { fill: Fill::Analytic { occupancy: 0.8 }, ..FlashParams::small() };
+    let full =
+        FlashParams { fill: InitialFill::Analytic { occupancy: 0.8 }, ..FlashParams::small() };
     let (entry_bytes, stored_bytes) = (8, 8);
     let (bytes, tenants, read_bytes) = (2 << 20, 1, 512);
     let map = MapCache::Cached { bytes, entry_bytes, stored_bytes, tenants, read_bytes };
@@ -81,13 +82,13 @@ fn flash(case: &Case, requests: u64) -> Result<(), FlashError> {
     let mut backend = Backend::new(&case.params, Seed(1))?;
     let filled = processor_s(origin) - start;
     let mut rng = Seed(2).rng();
-    let Fill::Analytic { occupancy } = case.params.fill else { return Ok(()) };
+    let InitialFill::Analytic { occupancy } = case.params.fill else { return Ok(()) };
     let pages = (f64::from(backend.logical_pages(0)) * occupancy) as u64;
     let next = |rng: &mut Rng, tag: u64| Transaction {
         tag,
         tenant: TenantId(0),
         group: 0,
-        kind: if rng.unit() < case.write_share { Kind::Write } else { Kind::Read },
+        op: if rng.unit() < case.write_share { PageOp::Write } else { PageOp::Read },
         page: rng.below(pages) as u32,
         sectors: case.sectors,
     };

@@ -3,7 +3,7 @@
 //! For: the flash inside a drive and the log of a store on any device, which perform what a layer
 //! tells. Must never know: planes, devices, time. Units: pages. Source: `cachewright-ftl`.
 
-use crate::ssd::flash::tenants::ByTenant;
+use crate::tenants::ByTenant;
 use cachewright_ftl::mapping::Table;
 use cachewright_ftl::{
     Address, Blocks, Counts, Ftl, FtlError, HostRequest, NEVER, NoSink, Separation, Sink,
@@ -12,7 +12,7 @@ use std::any::Any;
 
 /// One thing flash has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum LayerStep {
     /// A valid page moves.
     Move {
         /// The page.
@@ -35,44 +35,44 @@ pub enum Told {
     /// A page of the separation's own is read before the host's page is programmed.
     MetaRead {
         /// A page of the block whose metadata it is.
-        of: Address,
+        owner: Address,
     },
 }
 
-/// What a layer told flash, in order; the host's own page apart.
+/// What a layer wants flash to do, in order; the host's own page apart.
 #[derive(Clone, Debug)]
-pub struct Steps {
+pub struct LayerSteps {
     /// Cleaning and metadata.
-    pub told: Vec<Told>,
+    pub ordered: Vec<LayerStep>,
     /// Where the host's page goes.
     pub program: Address,
     /// Whether the host waits for the step of a model that was taken for it, if one was.
     pub predicted: Option<bool>,
 }
 
-impl Default for Steps {
-    fn default() -> Steps {
+impl Default for LayerSteps {
+    fn default() -> LayerSteps {
         let program = Address { block: 0, offset: 0 };
-        Steps { told: Vec::new(), program, predicted: None }
+        LayerSteps { ordered: Vec::new(), program, predicted: None }
     }
 }
 
-impl Sink for Steps {
+impl Sink for LayerSteps {
     #[inline(always)]
     fn program(&mut self, _: u32, to: Address) {
         self.program = to;
     }
 
     fn relocate(&mut self, page: u32, from: Address, to: Address) {
-        self.told.push(Told::Move { page, from, to });
+        self.ordered.push(LayerStep::Move { page, from, to });
     }
 
     fn program_meta(&mut self, to: Address) {
-        self.told.push(Told::Meta { to });
+        self.ordered.push(LayerStep::Meta { to });
     }
 
-    fn read_meta(&mut self, of: Address) {
-        self.told.push(Told::MetaRead { of });
+    fn read_meta(&mut self, owner: Address) {
+        self.ordered.push(LayerStep::MetaRead { owner });
     }
 
     fn predict(&mut self, _: u32, waits: bool) {
@@ -80,7 +80,7 @@ impl Sink for Steps {
     }
 
     fn erase(&mut self, block: u32) {
-        self.told.push(Told::Erase { block });
+        self.ordered.push(LayerStep::Erase { block });
     }
 }
 
@@ -89,13 +89,13 @@ pub trait Layer: Send {
     /// Announces a request of a tenant.
     fn begin(&mut self, tenant: u16, request: &HostRequest);
     /// Writes a page. Errors: a drive that reclaim cannot free.
-    fn write(&mut self, page: u32, steps: &mut Steps) -> Result<(), FtlError>;
+    fn write(&mut self, page: u32, steps: &mut LayerSteps) -> Result<(), FtlError>;
     /// Writes a page that costs no time.
     fn write_untimed(&mut self, page: u32) -> Result<(), FtlError>;
     /// Ends the request.
-    fn end(&mut self, steps: &mut Steps);
+    fn end(&mut self, steps: &mut LayerSteps);
     /// Empties a block of the caller's choice; false if it cannot.
-    fn clean(&mut self, block: u32, steps: &mut Steps) -> bool;
+    fn clean(&mut self, block: u32, steps: &mut LayerSteps) -> bool;
     /// Where a page lies.
     fn locate(&self, page: u32) -> Option<Address>;
     /// Forgets a page.
@@ -115,7 +115,7 @@ pub trait Layer: Send {
 impl<S: Separation + 'static, M: Table + 'static> Layer for Ftl<S, M> {
     #[inline]
     fn begin(&mut self, tenant: u16, request: &HostRequest) {
-        // Only this one scheme is told; for all others the test is false when compiled.
+        // Only this one scheme separates tenants; for all others the test is false when compiled.
         let scheme: &mut dyn Any = self.separation_mut();
         if let Some(scheme) = scheme.downcast_mut::<ByTenant>() {
             scheme.turn(tenant);
@@ -123,7 +123,7 @@ impl<S: Separation + 'static, M: Table + 'static> Layer for Ftl<S, M> {
         Ftl::begin(self, request);
     }
 
-    fn write(&mut self, page: u32, steps: &mut Steps) -> Result<(), FtlError> {
+    fn write(&mut self, page: u32, steps: &mut LayerSteps) -> Result<(), FtlError> {
         Ftl::write(self, page, NEVER, steps)
     }
 
@@ -134,11 +134,11 @@ impl<S: Separation + 'static, M: Table + 'static> Layer for Ftl<S, M> {
         Ok(())
     }
 
-    fn end(&mut self, steps: &mut Steps) {
+    fn end(&mut self, steps: &mut LayerSteps) {
         Ftl::end(self, steps);
     }
 
-    fn clean(&mut self, block: u32, steps: &mut Steps) -> bool {
+    fn clean(&mut self, block: u32, steps: &mut LayerSteps) -> bool {
         Ftl::clean(self, block, steps)
     }
 

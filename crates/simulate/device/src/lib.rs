@@ -18,6 +18,7 @@ pub mod spent;
 pub mod ssd;
 pub mod store;
 pub mod striped;
+mod tenants;
 pub mod usage;
 
 pub use energy::Energy;

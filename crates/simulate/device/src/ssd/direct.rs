@@ -9,10 +9,10 @@
 
 use super::buffer::{Taken, WriteBuffer};
 use super::drive::{Drive, Finished, Inside};
-use super::flash::{Backend, Done, FlashError, FlashStats, Kind, Transaction};
+use super::flash::{Backend, Done, FlashError, FlashStats, PageOp, Transaction};
 use super::host::{Host, Port, Slot};
 use super::link::NEVER_NS;
-use super::pages::Layout;
+use super::pages::AddressLayout;
 use super::params::SsdParams;
 use crate::{Command, Energy, Exposed, Spent};
 use cachewright_types::{Bytes, Nanos, Op, Seed, SettingError};
@@ -26,7 +26,7 @@ const BUFFERED: u64 = 1 << 32;
 /// The flash, and the commands that wait for their pages.
 pub struct Direct {
     flash: Backend,
-    layout: Layout,
+    layout: AddressLayout,
     buffer: Option<WriteBuffer>,
     /// Pages that each slot's command still waits for.
     left: Vec<u32>,
@@ -61,8 +61,8 @@ pub fn refusal(error: FlashError) -> SettingError {
 }
 
 /// The layout of the addresses of a drive with this flash.
-pub fn layout(params: &SsdParams, flash: &Backend) -> Layout {
-    Layout::new(params, (0..flash.groups()).map(|group| flash.logical_pages(group)))
+pub fn layout(params: &SsdParams, flash: &Backend) -> AddressLayout {
+    AddressLayout::new(params, (0..flash.groups()).map(|group| flash.logical_pages(group)))
 }
 
 impl Direct {
@@ -74,13 +74,13 @@ impl Direct {
     }
 
     /// Cuts a command into pages under a tag.
-    fn cut(&mut self, kind: Kind, tag: u64, command: &Command) {
+    fn cut(&mut self, op: PageOp, tag: u64, command: &Command) {
         self.batch.clear();
         let (tenant, whole) = (command.tenant, self.layout.whole_page());
         for part in self.layout.parts(command.offset, command.length) {
-            if kind != Kind::Trim || part.sectors == whole {
+            if op != PageOp::Trim || part.sectors == whole {
                 let (group, page, sectors) = (part.group, part.page, part.sectors);
-                self.batch.push(Transaction { tag, tenant, group, kind, page, sectors });
+                self.batch.push(Transaction { tag, tenant, group, op, page, sectors });
             }
         }
     }
@@ -89,7 +89,7 @@ impl Direct {
     fn take_in(&mut self, now: Nanos, finished: &mut Vec<Finished>) {
         while let Some(taken) = self.buffer.as_mut().and_then(|buffer| buffer.take(now)) {
             let Taken { number, command, finished: done } = taken;
-            self.cut(Kind::Write, BUFFERED | u64::from(number), &command);
+            self.cut(PageOp::Write, BUFFERED | u64::from(number), &command);
             if let Some(buffer) = &mut self.buffer {
                 buffer.sent(number, self.batch.len() as u32);
             }
@@ -110,7 +110,7 @@ impl Direct {
     }
 
     /// How addresses are laid out.
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &AddressLayout {
         &self.layout
     }
 
@@ -126,10 +126,10 @@ impl Inside for Direct {
     }
 
     fn arrive(&mut self, now: Nanos, slot: Slot, command: &Command, finished: &mut Vec<Finished>) {
-        let kind = match command.op {
-            Op::Read => Kind::Read,
-            Op::Write => Kind::Write,
-            Op::Trim => Kind::Trim,
+        let op = match command.op {
+            Op::Read => PageOp::Read,
+            Op::Write => PageOp::Write,
+            Op::Trim => PageOp::Trim,
             Op::Flush => {
                 let waits = self.buffer.as_mut().is_some_and(|buffer| buffer.flush(now, slot));
                 if !waits {
@@ -138,11 +138,11 @@ impl Inside for Direct {
                 return;
             }
         };
-        self.cut(kind, u64::from(slot.0), command);
+        self.cut(op, u64::from(slot.0), command);
         if self.batch.is_empty() {
             return finished.push(Finished { slot, spent: Spent::default() });
         }
-        if let Some(buffer) = self.buffer.as_mut().filter(|_| kind == Kind::Write) {
+        if let Some(buffer) = self.buffer.as_mut().filter(|_| op == PageOp::Write) {
             return buffer.write(now, slot, *command);
         }
         let index = slot.0 as usize;

@@ -21,7 +21,7 @@ pub struct PagePart {
 
 /// How addresses are laid out on a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct AddressLayout {
     page_bytes: u64,
     sector_shift: u32,
     sectors_per_page: u64,
@@ -31,9 +31,9 @@ pub struct Layout {
     channels: Vec<Vec<u32>>,
 }
 
-impl Layout {
+impl AddressLayout {
     /// The layout of a drive whose groups have so many pages each.
-    pub fn new(params: &SsdParams, group_pages: impl IntoIterator<Item = u32>) -> Layout {
+    pub fn new(params: &SsdParams, group_pages: impl IntoIterator<Item = u32>) -> AddressLayout {
         let mut end = 0;
         let ends = group_pages.into_iter().map(|pages| {
             end += u64::from(pages);
@@ -43,7 +43,7 @@ impl Layout {
         if channels.is_empty() {
             channels.push((0..params.channels).collect());
         }
-        Layout {
+        AddressLayout {
             page_bytes: params.page.0,
             sector_shift: params.sector.0.trailing_zeros(),
             sectors_per_page: (params.page.0 / params.sector.0).max(1),
@@ -125,10 +125,10 @@ fn mask(first: u64, count: u64) -> u64 {
     u64::MAX >> (64 - count) << first
 }
 
-/// Iterator of [`Layout::parts`].
+/// Iterator of [`AddressLayout::parts`].
 #[derive(Clone, Debug)]
 pub struct Parts<'a> {
-    layout: &'a Layout,
+    layout: &'a AddressLayout,
     next: u64,
     end: u64,
 }
@@ -160,13 +160,13 @@ mod tests {
     use cachewright_types::Value;
     use cachewright_types::declare::Declared;
 
-    fn layout(page: &str, groups: &[u32]) -> Layout {
+    fn layout(page: &str, groups: &[u32]) -> AddressLayout {
         let mut params = SsdParams::default();
         params.set("page", &Value::Text(page.to_owned())).unwrap();
-        Layout::new(&params, groups.iter().copied())
+        AddressLayout::new(&params, groups.iter().copied())
     }
 
-    fn parts(layout: &Layout, offset: u64, length: u64) -> Vec<(u16, u32, u64)> {
+    fn parts(layout: &AddressLayout, offset: u64, length: u64) -> Vec<(u16, u32, u64)> {
         let parts = layout.parts(Bytes(offset), Bytes(length));
         parts.map(|part| (part.group, part.page, part.sectors)).collect()
     }
@@ -206,7 +206,7 @@ mod tests {
             let mut params = SsdParams::default();
             params.set("channels", &Value::Int(3)).unwrap();
             params.set("channel_groups", &Value::Text(groups.to_owned())).unwrap();
-            Layout::new(&params, pages.iter().copied()).exposed()
+            AddressLayout::new(&params, pages.iter().copied()).exposed()
         };
         let range = |channels: &[u32], start: u64, end: u64| Exposed {
             channels: channels.to_vec(),

@@ -8,7 +8,7 @@ use super::LogStore;
 use super::flow::Ask;
 use super::reads::Place;
 use super::writes::Owner;
-use crate::layer::Told;
+use crate::layer::LayerStep;
 use cachewright_ftl::Address;
 use cachewright_types::{Op, TenantId};
 use std::cmp::Reverse;
@@ -28,27 +28,27 @@ pub(super) struct Gathering {
 }
 
 impl LogStore {
-    /// Makes work of what the layer has told.
+    /// Makes work of what the layer has ordered.
     pub(super) fn absorb(&mut self) {
-        if self.steps.told.is_empty() {
+        if self.steps.ordered.is_empty() {
             return;
         }
-        let mut told = std::mem::take(&mut self.steps.told);
-        for step in told.drain(..) {
+        let mut ordered = std::mem::take(&mut self.steps.ordered);
+        for step in ordered.drain(..) {
             match step {
-                Told::Move { page, from, to } => self.relocate(page, from, to),
-                Told::Erase { block } => {
+                LayerStep::Move { page, from, to } => self.relocate(page, from, to),
+                LayerStep::Erase { block } => {
                     let ending = self.lives.condemn(block);
                     self.end_if_over(ending);
                 }
-                Told::Meta { to } => {
+                LayerStep::Meta { to } => {
                     let write = self.aim(META, to, Owner::Meta, None);
                     self.ready_if_complete(write);
                 }
-                Told::MetaRead { of } => self.meta_of.push(of.block),
+                LayerStep::MetaRead { owner } => self.meta_of.push(owner.block),
             }
         }
-        self.steps.told = told;
+        self.steps.ordered = ordered;
     }
 
     /// A live page goes from its segment to another.

@@ -27,7 +27,7 @@ mod writes;
 pub use settings::{Initial, StoreSettings};
 pub use stats::StoreStats;
 
-use crate::layer::{Layer, Steps};
+use crate::layer::{Layer, LayerSteps};
 use crate::slab::Slab;
 use crate::{AnyDevice, Command, Completion, Device, DeviceUse, Report, Spent, Use, Work};
 use cachewright_ftl::{Counts, FtlError, Geometry, Space};
@@ -112,7 +112,7 @@ pub struct LogStore {
     resets: BinaryHeap<Reverse<(u64, u32)>>,
     inner_due_ns: u64,
     inner_done: Vec<Completion>,
-    steps: Steps,
+    steps: LayerSteps,
     /// Segments with metadata that the write at hand needs.
     meta_of: Vec<u32>,
     now_ns: u64,
@@ -167,7 +167,7 @@ impl LogStore {
             resets: BinaryHeap::new(),
             inner_due_ns: inner.next_due().map_or(u64::MAX, |due| due.0),
             inner_done: Vec::new(),
-            steps: Steps::default(),
+            steps: LayerSteps::default(),
             meta_of: Vec::new(),
             now_ns: 0,
             done: Vec::new(),

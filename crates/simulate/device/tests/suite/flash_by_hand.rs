@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
 use cachewright_device::ssd::flash::{
-    Backend, CellKind, Done, Fill, FlashParams, Kind, MapCache, Transaction, Unwritten,
+    Backend, CellKind, Done, FlashParams, InitialFill, MapCache, PageOp, Transaction, Unwritten,
 };
 use cachewright_device::{Part, seam::Spent};
 use cachewright_types::{Nanos, Seed, TenantId, Value};
@@ -15,8 +15,8 @@ const READ_4K: u64 = 290 + 75_000 + 20 + 12_288;
 const READ_8K: u64 = 290 + 75_000 + 20 + 24_576;
 const WRITE_8K: u64 = 361 + 24_576 + 750_000;
 
-fn ask(kind: Kind, page: u32, sectors: u64) -> Transaction {
-    Transaction { tag: page.into(), tenant: TenantId(0), group: 0, kind, page, sectors }
+fn ask(op: PageOp, page: u32, sectors: u64) -> Transaction {
+    Transaction { tag: page.into(), tenant: TenantId(0), group: 0, op, page, sectors }
 }
 
 /// A map cache of so many bytes, eight for an entry.
@@ -26,11 +26,11 @@ fn map_of(bytes: u64) -> MapCache {
 }
 
 fn read(page: u32) -> Transaction {
-    ask(Kind::Read, page, HALF)
+    ask(PageOp::Read, page, HALF)
 }
 
 fn write(page: u32) -> Transaction {
-    ask(Kind::Write, page, WHOLE)
+    ask(PageOp::Write, page, WHOLE)
 }
 
 /// Submits each batch at its time, runs to the end and returns times by tag with their parts.
@@ -64,9 +64,9 @@ fn an_idle_device_takes_the_closed_forms() {
     let small = FlashParams::small();
     for (transaction, expected) in [
         (read(5), 87_598),
-        (ask(Kind::Read, 5, WHOLE), 99_886),
+        (ask(PageOp::Read, 5, WHOLE), 99_886),
         (write(5), 774_937),
-        (ask(Kind::Write, 5, HALF), 361 + 12_288 + 750_000),
+        (ask(PageOp::Write, 5, HALF), 361 + 12_288 + 750_000),
     ] {
         let (done, _) = run(&small, &[(7, vec![transaction])]);
         assert_eq!(done[0].finished.0 - 7, expected, "{transaction:?}");
@@ -78,8 +78,8 @@ fn an_idle_device_takes_the_closed_forms() {
 /// The second half of a page: the first half is read (it stays), then all of it is programmed.
 #[test]
 fn a_write_of_the_rest_of_a_page_reads_what_stays() {
-    let first = ask(Kind::Write, 3, HALF);
-    let rest = Transaction { tag: 99, ..ask(Kind::Write, 3, WHOLE ^ HALF) };
+    let first = ask(PageOp::Write, 3, HALF);
+    let rest = Transaction { tag: 99, ..ask(PageOp::Write, 3, WHOLE ^ HALF) };
     let (done, backend) = run(&FlashParams::small(), &[(0, vec![first]), (1_000_000, vec![rest])]);
     assert_eq!(done[1].finished.0, 1_000_000 + READ_4K + WRITE_8K);
     let stats = backend.stats(done[1].finished);
@@ -182,18 +182,20 @@ fn dies_of_a_chip_overlap_only_where_set() {
 fn pages_never_written_cost_nothing_where_set() {
     let mut params = FlashParams::small();
     params.unwritten = Unwritten::Zero;
-    let half = [(0, vec![ask(Kind::Write, 1, HALF)]), (900_000, vec![read(2)])];
+    let half = [(0, vec![ask(PageOp::Write, 1, HALF)]), (900_000, vec![read(2)])];
     assert_eq!(times(&params, &half)[1], (2, 900_000));
-    let other = Transaction { tag: 7, ..ask(Kind::Read, 1, WHOLE ^ HALF) };
-    let found = times(&params, &[(0, vec![ask(Kind::Write, 1, HALF)]), (900_000, vec![other])]);
+    let other = Transaction { tag: 7, ..ask(PageOp::Read, 1, WHOLE ^ HALF) };
+    let found = times(&params, &[(0, vec![ask(PageOp::Write, 1, HALF)]), (900_000, vec![other])]);
     assert_eq!(found[1], (7, 900_000), "the other half was never written");
 }
 
 /// A page on its way to flash is read in the controller.
 #[test]
 fn a_page_on_its_way_is_read_in_the_controller() {
-    let (done, backend) =
-        run(&FlashParams::small(), &[(0, vec![write(0)]), (5_000, vec![ask(Kind::Read, 0, HALF)])]);
+    let (done, backend) = run(
+        &FlashParams::small(),
+        &[(0, vec![write(0)]), (5_000, vec![ask(PageOp::Read, 0, HALF)])],
+    );
     assert_eq!(done[0].finished.0, 5_000);
     assert_eq!(backend.stats(Nanos(1 << 30)).counters.buffered_reads, 1);
 }
@@ -288,8 +290,8 @@ fn pages_of_a_triple_cell_take_their_own_time() {
 fn trimmed_pages_are_gone() {
     let mut params = FlashParams::small();
     params.unwritten = Unwritten::Zero;
-    params.fill = Fill::Analytic { occupancy: 0.5 };
-    let trim = Transaction { tag: 77, ..ask(Kind::Trim, 9, WHOLE) };
+    params.fill = InitialFill::Analytic { occupancy: 0.5 };
+    let trim = Transaction { tag: 77, ..ask(PageOp::Trim, 9, WHOLE) };
     let (done, backend) = run(&params, &[(0, vec![read(9)]), (200_000, vec![trim, read(9)])]);
     assert_eq!(done[0].finished.0, READ_4K);
     assert_eq!(done[2].finished.0, 200_000);

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // a failed test may panic
 
 use cachewright_device::ssd::flash::{
-    Backend, Class, Done, Fill, FlashParams, FlashStats, Kind, Transaction, Unwritten,
+    Backend, Done, FlashParams, FlashStats, InitialFill, PageOp, QueueClass, Transaction, Unwritten,
 };
 use cachewright_types::{Nanos, Seed, TenantId};
 
@@ -18,7 +18,7 @@ fn device(planes: u32) -> FlashParams {
     params.shape.pages_per_block = 32;
     params.collect.over_provisioning = 0.2;
     params.unwritten = Unwritten::Zero;
-    params.fill = Fill::Analytic { occupancy: 1.0 };
+    params.fill = InitialFill::Analytic { occupancy: 1.0 };
     params
 }
 
@@ -31,10 +31,10 @@ fn run(params: &FlashParams, gap: u64, count: u64, hot: f64) -> (FlashStats, f64
     for tag in 0..count {
         let now = Nanos(tag * gap);
         backend.advance(now, &mut done);
-        let kind = if tag % 2 == 0 { Kind::Write } else { Kind::Read };
+        let op = if tag % 2 == 0 { PageOp::Write } else { PageOp::Read };
         let (tenant, page) = (TenantId(0), rng.below(pages) as u32);
         let sectors = if tag % 6 == 0 { 0xFF00 } else { 0xFFFF };
-        backend.submit(now, &[Transaction { tag, tenant, group: 0, kind, page, sectors }]);
+        backend.submit(now, &[Transaction { tag, tenant, group: 0, op, page, sectors }]);
     }
     while let Some(due) = backend.next_due() {
         backend.advance(due, &mut done);
@@ -66,20 +66,20 @@ fn moves_within_a_plane_need_not_cross_the_channel() {
 /// Writes pages 0, 1, ... a second apart until one begins cleaning, and reads page 0 so long after
 /// it: the time of the read, pages moved and blocks erased.
 fn read_after_cleaning_began(params: &FlashParams, delay: u64) -> (u64, u64, u64) {
-    let ask = |tag: u64, kind, page: u32| {
+    let ask = |tag: u64, op, page: u32| {
         let (tenant, group, sectors) = (TenantId(0), 0, 0xFFFF);
-        Transaction { tag, tenant, group, kind, page, sectors }
+        Transaction { tag, tenant, group, op, page, sectors }
     };
     let mut backend = Backend::new(params, Seed(1)).unwrap();
     let mut done: Vec<Done> = Vec::new();
     for page in 0..backend.logical_pages(0) {
         let begun = Nanos(u64::from(page) * 1_000_000_000);
         backend.advance(begun, &mut done);
-        backend.submit(begun, &[ask(0, Kind::Write, page)]);
+        backend.submit(begun, &[ask(0, PageOp::Write, page)]);
         let stats = backend.stats(begun);
         if stats.collections > 0 {
             backend.advance(Nanos(begun.0 + delay), &mut done);
-            backend.submit(Nanos(begun.0 + delay), &[ask(1, Kind::Read, 0)]);
+            backend.submit(Nanos(begun.0 + delay), &[ask(1, PageOp::Read, 0)]);
             backend.advance(Nanos(begun.0 + 1_000_000_000), &mut done);
             let read = done.iter().find(|done| done.tag == 1).unwrap();
             assert_eq!(read.spent.total_ns(), read.finished.0 - begun.0 - delay);
@@ -114,7 +114,7 @@ fn reads_wait_less_for_cleaning_that_lets_them_by() {
     let (_, behind) = run(&params, 4_000_000, 6000, 1.0);
     params.schedule.gc_preemptible = true;
     let (stats, before) = run(&params, 4_000_000, 6000, 1.0);
-    assert!(stats.waits(Class::CleanRead).left > 1000);
+    assert!(stats.waits(QueueClass::CleanRead).left > 1000);
     assert!(before < 0.5 * behind, "{before} ns instead of {behind} ns");
 }
 

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
 use cachewright_device::ssd::flash::{
-    Backend, Done, Fill, FlashParams, FlashStats, Kind, Transaction, Unwritten,
+    Backend, Done, FlashParams, FlashStats, InitialFill, PageOp, Transaction, Unwritten,
 };
 use cachewright_types::{Nanos, Seed, TenantId, Value};
 
@@ -18,7 +18,7 @@ fn device(prediction_ns: u64, synchronous: bool) -> FlashParams {
     params.shape.pages_per_block = 32;
     params.layout.superblock = true;
     params.unwritten = Unwritten::Zero;
-    params.fill = Fill::Analytic { occupancy: 1.0 };
+    params.fill = InitialFill::Analytic { occupancy: 1.0 };
     let collect = &mut params.collect;
     collect.over_provisioning = 0.25;
     collect.separation = "shiro".to_owned();
@@ -39,8 +39,8 @@ fn run(params: &FlashParams) -> (Vec<u64>, FlashStats) {
     for tag in 0..WRITES {
         let hot = rng.below(10) < 8;
         let page = rng.below(if hot { pages / 8 } else { pages }) as u32;
-        let (tenant, kind, sectors) = (TenantId(0), Kind::Write, u64::MAX);
-        backend.submit(now, &[Transaction { tag, tenant, group: 0, kind, page, sectors }]);
+        let (tenant, op, sectors) = (TenantId(0), PageOp::Write, u64::MAX);
+        backend.submit(now, &[Transaction { tag, tenant, group: 0, op, page, sectors }]);
         while let Some(due) = backend.next_due() {
             backend.advance(due, &mut done);
             now = due;
@@ -88,16 +88,16 @@ fn predictions_come_one_after_the_other() {
     let mut backend = Backend::new(&params, Seed(1)).unwrap();
     let mut done = Vec::new();
     let mut now = Nanos(0);
-    let ask = |tag: u64, kind, page| {
+    let ask = |tag: u64, op, page| {
         let (tenant, sectors) = (TenantId(0), u64::MAX);
-        Transaction { tag, tenant, group: 0, kind, page, sectors }
+        Transaction { tag, tenant, group: 0, op, page, sectors }
     };
     // Until a model is there, one at a time: half the writes are of pages with short lifetimes.
     let mut rounds = 0;
     while backend.stats(now).counters.predictions == 0 {
         for place in 0..400 {
             let page = if place % 2 == 0 { place / 2 % 20 } else { 20 + place / 2 % 180 };
-            backend.submit(now, &[ask(0, Kind::Write, page)]);
+            backend.submit(now, &[ask(0, PageOp::Write, page)]);
             while let Some(due) = backend.next_due() {
                 backend.advance(due, &mut done);
                 now = due;
@@ -109,9 +109,9 @@ fn predictions_come_one_after_the_other() {
     done.clear();
     let before = backend.stats(now).counters;
     let writes: Vec<Transaction> =
-        (0..16).map(|page| ask(page, Kind::Write, page as u32)).collect();
+        (0..16).map(|page| ask(page, PageOp::Write, page as u32)).collect();
     backend.submit(now, &writes);
-    backend.submit(now, &[ask(99, Kind::Read, 15)]);
+    backend.submit(now, &[ask(99, PageOp::Read, 15)]);
     let start = now;
     while let Some(due) = backend.next_due() {
         backend.advance(due, &mut done);

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
 use cachewright_device::ssd::flash::{
-    Backend, Done, Fill, FlashParams, Kind, MapCache, PlaneOrder, Transaction, Unwritten,
+    Backend, Done, FlashParams, InitialFill, MapCache, PageOp, PlaneOrder, Transaction, Unwritten,
 };
 use cachewright_types::{Nanos, Rng, Seed, TenantId};
 use proptest::prelude::*;
@@ -27,7 +27,7 @@ fn device(rng: &mut Rng) -> FlashParams {
     schedule.multi_plane = coin(rng);
     schedule.suspend_program = coin(rng);
     schedule.suspend_erase = coin(rng);
-    schedule.suspends_most = 1 + rng.below(4) as u32;
+    schedule.max_suspends = 1 + rng.below(4) as u32;
     schedule.copy_back = coin(rng);
     schedule.gc_preemptible = coin(rng);
     let orders = ["cwdp", "pdwc", "dpcw", "wcpd"];
@@ -45,9 +45,9 @@ fn device(rng: &mut Rng) -> FlashParams {
     params.collect.static_wear_spread = if coin(rng) { Some(3) } else { None };
     params.unwritten = if coin(rng) { Unwritten::Zero } else { Unwritten::Allocate };
     params.fill = match rng.below(3) {
-        0 => Fill::Empty,
-        1 => Fill::Analytic { occupancy: rng.unit() },
-        _ => Fill::Replay { occupancy: rng.unit(), overwrites: rng.unit() },
+        0 => InitialFill::Empty,
+        1 => InitialFill::Analytic { occupancy: rng.unit() },
+        _ => InitialFill::Replay { occupancy: rng.unit(), overwrites: rng.unit() },
     };
     if coin(rng) {
         let tenants = 1 + rng.below(2) as u32;
@@ -60,10 +60,10 @@ fn device(rng: &mut Rng) -> FlashParams {
 
 fn transaction(rng: &mut Rng, backend: &Backend, tag: u64) -> Transaction {
     let group = rng.below(u64::from(backend.groups())) as u16;
-    let kind = match rng.below(20) {
-        0 => Kind::Trim,
-        1..=9 => Kind::Read,
-        _ => Kind::Write,
+    let op = match rng.below(20) {
+        0 => PageOp::Trim,
+        1..=9 => PageOp::Read,
+        _ => PageOp::Write,
     };
     // Half of the accesses go to few pages, so that they meet.
     let pages = u64::from(backend.logical_pages(group));
@@ -71,7 +71,7 @@ fn transaction(rng: &mut Rng, backend: &Backend, tag: u64) -> Transaction {
     let page = rng.below(reach) as u32;
     let sectors = [0xFF, 0x0F, 0xF0, 0x18][rng.below(4) as usize];
     let tenant = TenantId(rng.below(2) as u16);
-    Transaction { tag, tenant, group, kind, page, sectors }
+    Transaction { tag, tenant, group, op, page, sectors }
 }
 
 fn check(seed: u64) {
@@ -147,7 +147,7 @@ fn a_run_repeats_itself() {
     let run = || {
         let mut rng = Seed(11).rng();
         let params =
-            FlashParams { fill: Fill::Analytic { occupancy: 0.9 }, ..FlashParams::small() };
+            FlashParams { fill: InitialFill::Analytic { occupancy: 0.9 }, ..FlashParams::small() };
         let mut backend = Backend::new(&params, Seed(3)).unwrap();
         let (mut done, mut all) = (Vec::new(), Vec::new());
         for tag in 0..3000_u64 {

@@ -3,15 +3,17 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a failed test may panic
 
-use cachewright_device::ssd::flash::{Backend, Done, Fill, FlashParams, Kind, Transaction};
+use cachewright_device::ssd::flash::{
+    Backend, Done, FlashParams, InitialFill, PageOp, Transaction,
+};
 use cachewright_ftl::theory;
 use cachewright_types::{Nanos, Rng, Seed, TenantId};
 
 const READ_4K: f64 = 87_598.0;
 
 fn read(tag: u64, page: u32) -> Transaction {
-    let (tenant, kind, sectors) = (TenantId(0), Kind::Read, 0xFF);
-    Transaction { tag, tenant, group: 0, kind, page, sectors }
+    let (tenant, op, sectors) = (TenantId(0), PageOp::Read, 0xFF);
+    Transaction { tag, tenant, group: 0, op, page, sectors }
 }
 
 /// Runs a closed loop and returns the time and the back-end.
@@ -49,10 +51,10 @@ fn write_amplification_is_that_of_the_theory() {
         let mut params = FlashParams::small();
         params.shape.channels = 1;
         params.shape.pages_per_block = 64;
-        params.fill = Fill::Analytic { occupancy };
+        params.fill = InitialFill::Analytic { occupancy };
         let (_, backend) = closed(&params, 8, 150_000, |rng, tag, pages| {
             let page = rng.below((f64::from(pages) * occupancy) as u64) as u32;
-            Transaction { kind: Kind::Write, sectors: 0xFFFF, ..read(tag, page) }
+            Transaction { op: PageOp::Write, sectors: 0xFFFF, ..read(tag, page) }
         });
         let found = backend.stats(Nanos(0)).write_amplification();
         let space = (1.0 - 27.0 / 512.0) / (0.93 * occupancy);
@@ -69,7 +71,7 @@ fn waits_at_one_die_are_those_of_a_queue_with_constant_service() {
     params.shape.channels = 1;
     params.shape.chips_per_channel = 1;
     params.shape.planes_per_die = 1;
-    params.fill = Fill::Analytic { occupancy: 0.9 };
+    params.fill = InitialFill::Analytic { occupancy: 0.9 };
     for load in [0.3, 0.6, 0.8] {
         let mut backend = Backend::new(&params, Seed(1)).unwrap();
         let (mut rng, mut done) = (Seed(4).rng(), Vec::new());
@@ -106,7 +108,7 @@ fn more_dies_never_lower_the_throughput() {
         shape.chips_per_channel = chips;
         shape.dies_per_chip = dies;
         shape.planes_per_die = planes;
-        params.fill = Fill::Analytic { occupancy: 0.8 };
+        params.fill = InitialFill::Analytic { occupancy: 0.8 };
         let next = |rng: &mut Rng, tag, pages| {
             read(tag, rng.below((f64::from(pages) * 0.8) as u64) as u32)
         };
@@ -140,7 +142,7 @@ fn groups_do_not_meet() {
             backend.advance(now, &mut done);
             backend.submit(now, &[read(tag, (tag * 7 % 1000) as u32)]);
             if other {
-                let write = Transaction { group: 1, kind: Kind::Write, ..read(1 << 40, 3) };
+                let write = Transaction { group: 1, op: PageOp::Write, ..read(1 << 40, 3) };
                 backend.submit(now, &[write]);
             }
         }
@@ -157,15 +159,15 @@ fn halting_programs_shortens_reads() {
     let run = |suspend| {
         let mut params = FlashParams::small();
         params.schedule.suspend_program = suspend;
-        params.fill = Fill::Analytic { occupancy: 0.5 };
+        params.fill = InitialFill::Analytic { occupancy: 0.5 };
         let (mut backend, mut done) = (Backend::new(&params, Seed(1)).unwrap(), Vec::new());
         let mut rng = Seed(3).rng();
         for tag in 0..20_000_u64 {
             let now = Nanos(tag * 60_000);
             backend.advance(now, &mut done);
             let page = rng.below(500_000) as u32;
-            let kind = if tag % 4 == 0 { Kind::Write } else { Kind::Read };
-            backend.submit(now, &[Transaction { kind, sectors: 0xFFFF, ..read(tag, page) }]);
+            let op = if tag % 4 == 0 { PageOp::Write } else { PageOp::Read };
+            backend.submit(now, &[Transaction { op, sectors: 0xFFFF, ..read(tag, page) }]);
         }
         backend.advance(Nanos(1 << 41), &mut done);
         assert_eq!(done.len(), 20_000);

@@ -8,7 +8,7 @@
 
 use cachewright_device::Part;
 use cachewright_device::ssd::flash::{
-    Backend, Class, Done, FlashParams, Kind, MapCache, Priority, Shape, Transaction,
+    Backend, Done, FlashParams, FlashShape, MapCache, PageOp, Priority, QueueClass, Transaction,
 };
 use cachewright_types::{Nanos, Seed, TenantId};
 
@@ -26,7 +26,7 @@ const TABLE: u32 = 1024;
 /// One plane, `entries` of memory for the map.
 fn tiny(entries: u64) -> FlashParams {
     let base = FlashParams::mqsim();
-    let shape = Shape {
+    let shape = FlashShape {
         channels: 1,
         chips_per_channel: 1,
         dies_per_chip: 1,
@@ -41,8 +41,8 @@ fn tiny(entries: u64) -> FlashParams {
 }
 
 fn read(page: u32) -> Transaction {
-    let (tenant, kind, sectors) = (TenantId(0), Kind::Read, 0xFF);
-    Transaction { tag: page.into(), tenant, group: 0, kind, page, sectors }
+    let (tenant, op, sectors) = (TenantId(0), PageOp::Read, 0xFF);
+    Transaction { tag: page.into(), tenant, group: 0, op, page, sectors }
 }
 
 /// Submits each request at its time and runs to the end.
@@ -82,7 +82,7 @@ fn a_page_of_the_table_that_is_being_read_is_not_read_again() {
 fn a_request_that_waited_for_its_entry_does_not_lose_it_before_use() {
     let mut params = tiny(1);
     // The pages hold data: their entries do not change.
-    params.fill = cachewright_device::ssd::flash::Fill::Analytic { occupancy: 0.5 };
+    params.fill = cachewright_device::ssd::flash::InitialFill::Analytic { occupancy: 0.5 };
     let (done, backend) = run(&params, &[(0, read(5)), (0, read(6)), (0, read(7))]);
     let mut found: Vec<u64> = done.iter().map(|done| done.finished.0).collect();
     found.sort_unstable();
@@ -103,7 +103,7 @@ fn a_read_of_the_host_does_not_wait_for_a_program_of_the_map() {
     assert_eq!(backend.stats(Nanos(programmed.0 - 1)).counters.map_programs, 1);
     let stats = backend.stats(programmed);
     assert_eq!((stats.counters.map_evictions, stats.counters.map_reads), (1, 2));
-    assert_eq!(stats.waits(Class::MapWrite).waited_ns, 3 * R);
+    assert_eq!(stats.waits(QueueClass::MapWrite).waited_ns, 3 * R);
     assert_eq!(backend.next_due(), None);
 }
 

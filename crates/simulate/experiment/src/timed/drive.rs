@@ -88,7 +88,7 @@ pub(super) fn cached_drive(work: &DriveWork, flash: Flash, end_ns: u64) -> Cache
         read_filled_pages: cache.filled_pages,
         held_writes: cache.held_writes,
         given_up_pages: cache.given_up_pages,
-        most_outgoing_bytes: cache.most_outgoing.0,
+        most_outgoing_bytes: cache.max_outgoing.0,
         link_busy: LinkBusy { to_drive, to_host },
     }
 }

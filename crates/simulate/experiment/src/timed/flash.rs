@@ -3,7 +3,7 @@
 //! For: every device with flash. Must never know: how flash works. Units: pages of the drive,
 //! nanoseconds and shares of the replay's time unless a name says otherwise.
 
-use cachewright_device::ssd::flash::{Class, FlashStats, Stage};
+use cachewright_device::ssd::flash::{FlashStats, QueueClass, Stage};
 use cachewright_device::ssd::{Life, SsdParams};
 use cachewright_result::Entries;
 use cachewright_result::flash::{BusyShares, Dies, Flash, Queue, RatedLife, Wear};
@@ -74,7 +74,7 @@ fn dies(params: &SsdParams, flash: &FlashStats, end_ns: u64) -> Dies {
 
 /// Waits before dies, by what waited.
 fn queues(flash: &FlashStats, end_ns: u64) -> Entries<Queue> {
-    let queue = |class: Class| {
+    let queue = |class: QueueClass| {
         let waits = flash.waits(class);
         let queue = Queue {
             served: waits.left,
@@ -84,7 +84,7 @@ fn queues(flash: &FlashStats, end_ns: u64) -> Entries<Queue> {
         };
         (class.word(), queue)
     };
-    Class::ALL.into_iter().map(queue).collect()
+    QueueClass::ALL.into_iter().map(queue).collect()
 }
 
 /// Erases of blocks, and what the replay means for the life of the drive.

@@ -1,25 +1,32 @@
-//! Whose command asked what of the cache, beyond the totals that the engine keeps.
+//! Which command is counted for which accesses, beyond the totals that the engine keeps.
 //!
 //! For: counts by the arrival of requests, which the cache sees only later: a drive queues commands
-//! at its host interface, and writes that find no room wait. Must never know: times, what counts
-//! are for. Units: pages. Costs nothing until it is asked for.
+//! at its host interface, and writes may wait. Must never know: times, what counts are for. Units:
+//! pages. Costs nothing until it is asked for.
 
-use super::DataCache;
+use super::commands::HostCommand;
 use cachewright_cache::Engine;
-use cachewright_device::ssd::host::Slot;
 use cachewright_measure::Counts;
 use cachewright_policy::Policy;
 use cachewright_types::TenantId;
 
-/// What is left out of the counters, and who hit.
+/// What is left out of the counters, and which commands hit.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Account {
+pub struct Account {
     /// By tenant: the last command that is left out, if any.
     last: Vec<Option<u64>>,
     /// By tenant: what those commands were counted for. Empty: nothing is left out.
     before: Vec<Counts>,
-    /// Pages that commands, by their tags, have found in the cache, if somebody asks for them.
+    /// Pages that commands, by their tags, have found in the cache, if that is wanted.
     hits: Option<Vec<(u64, u64)>>,
+}
+
+/// The counters before a part of a command is done.
+#[derive(Clone, Debug, Default)]
+pub struct Mark {
+    hits: u64,
+    /// Every tenant's counters, where the command is left out.
+    counts: Option<Vec<Counts>>,
 }
 
 impl Account {
@@ -35,12 +42,12 @@ impl Account {
         self.before.get(tenant.index()).map_or(*counts, |before| counts.since(before))
     }
 
-    /// From now on keeps who hit.
-    pub fn tell_hits(&mut self) {
+    /// From now on keeps which commands hit.
+    pub fn keep_hits(&mut self) {
         self.hits.get_or_insert_default();
     }
 
-    /// Hands out who hit since the last call.
+    /// Hands out which commands hit since the last call.
     pub fn take_hits(&mut self, hits: &mut Vec<(u64, u64)>) {
         hits.append(self.hits.as_mut().unwrap_or(&mut Vec::new()));
     }
@@ -50,35 +57,34 @@ impl Account {
         let last = self.last.get(tenant.index()).copied().flatten();
         last.is_some_and(|last| tag <= last)
     }
-}
 
-impl<P: Policy> DataCache<P> {
-    /// Does a part of a command and keeps account of it.
-    pub(super) fn accounted(&mut self, slot: Slot, part: impl FnOnce(&mut Self)) {
-        let user = *self.users.get(slot);
-        if self.account.hits.is_none() {
-            return self.left_out(user.tenant, user.tag, part);
+    /// A part of a command is about to be done.
+    #[inline]
+    pub fn begin<P: Policy>(&self, command: &HostCommand, engine: &Engine<P>) -> Mark {
+        let mut mark = Mark::default();
+        if self.hits.is_some() {
+            mark.hits = engine.counts(command.tenant).hits();
         }
-        let before = self.engine.counts(user.tenant).hits();
-        self.left_out(user.tenant, user.tag, part);
-        let hits = self.engine.counts(user.tenant).hits() - before;
-        if let Some(told) = self.account.hits.as_mut().filter(|_| hits > 0) {
-            told.push((user.tag, hits));
+        if self.leaves_out(command.tenant, command.tag) {
+            mark.counts = Some(all(engine, self.before.len()));
         }
+        mark
     }
 
-    /// Does a part of a command, and leaves out what it is counted for if that is due.
-    fn left_out(&mut self, tenant: TenantId, tag: u64, part: impl FnOnce(&mut Self)) {
-        if !self.account.leaves_out(tenant, tag) {
-            return part(self);
+    /// The part is done: notes its hits, and leaves out what it is counted for if that is due.
+    #[inline]
+    pub fn end<P: Policy>(&mut self, mark: Mark, command: &HostCommand, engine: &Engine<P>) {
+        if let Some(begun) = mark.counts {
+            let ended = all(engine, self.before.len());
+            for (before, (begun, ended)) in self.before.iter_mut().zip(begun.iter().zip(&ended)) {
+                before.add(&ended.since(begun));
+            }
         }
-        let tenants = self.account.before.len();
-        let begun = all(&self.engine, tenants);
-        part(self);
-        let ended = all(&self.engine, tenants);
-        for (before, (begun, ended)) in self.account.before.iter_mut().zip(begun.iter().zip(&ended))
-        {
-            before.add(&ended.since(begun));
+        if let Some(kept) = &mut self.hits {
+            let hits = engine.counts(command.tenant).hits() - mark.hits;
+            if hits > 0 {
+                kept.push((command.tag, hits));
+            }
         }
     }
 }

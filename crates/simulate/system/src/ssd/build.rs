@@ -4,19 +4,42 @@
 //! policy decides. Drive and policy are each called through a box: an event of a drive costs far
 //! more than the call, and the drive is compiled once instead of once per policy.
 
-use super::{CachedParts, CachedSsd, DataCacheParams, DataCached, cached};
+use super::cached_drive::{CachedDrive, CachedSsd};
+use super::data_cache::DataCache;
+use super::params::DataCacheParams;
 use cachewright_cache::{Engine, Quotas, WriteMode};
-use cachewright_device::Device;
 use cachewright_device::ssd::SsdParams;
-use cachewright_device::ssd::host::Port;
+use cachewright_device::ssd::direct::refusal;
+use cachewright_device::ssd::drive::Drive;
+use cachewright_device::ssd::flash::Backend;
+use cachewright_device::ssd::host::{Host, Port};
 use cachewright_policy::{ForeignCode, Policy, registry};
 use cachewright_types::{RegistryError, Seed, SettingError, Value};
 use thiserror::Error;
 
-/// A drive whose policy is not known by type.
-pub trait CachedDrive: Device + DataCached + Send {}
+/// What a drive with a cache is made of.
+pub struct CachedParts<'a, P> {
+    /// The drive.
+    pub params: &'a SsdParams,
+    /// The tenants' access to it.
+    pub ports: &'a [Port],
+    /// The empty cache; one pool for all, or one per tenant.
+    pub engine: Engine<P>,
+    /// How it treats pages.
+    pub axes: DataCacheParams,
+    /// For the flash.
+    pub seed: Seed,
+}
 
-impl CachedDrive for CachedSsd<Box<dyn Policy>> {}
+/// Puts a drive with a data cache together. Errors: the drive cannot be.
+pub fn cached<P: Policy>(parts: CachedParts<'_, P>) -> Result<CachedSsd<P>, SettingError> {
+    let CachedParts { params, ports, engine, axes, seed } = parts;
+    params.check()?;
+    let tenants = ports.len().max(1) as u32;
+    let flash = Backend::new(&params.flash(tenants), seed).map_err(refusal)?;
+    let inside = DataCache::new(params, flash, engine, &axes);
+    Ok(Drive::of(Host::new(params, ports), inside, params.power()))
+}
 
 /// Why a drive could not be built.
 #[derive(Clone, Debug, PartialEq, Error)]

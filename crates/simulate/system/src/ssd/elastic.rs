@@ -1,138 +1,145 @@
-//! A cache whose tenants' room follows requests: a list each, and nobody has a quota.
+//! A cache whose tenants' space follows requests: a list each, and no tenant has a quota.
 //!
 //! For: carrying out what [`Rounds`] say. Must never know: by which rules they do. Units: pages.
-//! A pool's size is what it holds: room that is not used is free for all. A page that comes in
-//! takes free room; with none, the round that holds is given, once; after that its tenant's policy
-//! evicts for it. A tenant that holds nothing takes a page of whoever holds most. Invariants
-//! (audited): free room and the pools' sizes are the whole cache; no pool has room that it does not
-//! use.
+//! A pool's size is what it holds: space that is not used is free for all. A page that comes in
+//! takes free space; with none, the round that holds is given, once; after that its tenant's policy
+//! evicts for it. A tenant that holds nothing takes a page of the tenant that holds most.
+//! Invariants (audited): free space and the pools' sizes are the whole cache; no pool has space
+//! that it does not use.
 
-use super::DataCache;
+use super::contents::CacheContents;
+use super::destager::Destager;
+use super::ids::PoolId;
+use super::traffic::Traffic;
 use cachewright_device::ssd::host::Slot;
 use cachewright_partition::share::most;
 use cachewright_partition::{Asked, Round, Rounds};
 use cachewright_policy::Policy;
-use cachewright_types::{BlockId, Nanos, TenantId};
+use cachewright_types::{Nanos, TenantId};
 
-/// Room that follows requests.
-pub(super) struct Elastic {
+/// Space that follows requests.
+pub struct Elastic {
     rounds: Box<dyn Rounds>,
     total: u32,
-    /// Room that no pool has.
+    /// Space that no pool has.
     free: u32,
-    /// What is given at the next miss without free room.
+    /// What is given at the next miss without free space.
     round: Round,
     /// Pages held by each tenant, for the question.
     held: Vec<u32>,
 }
 
 impl Elastic {
-    /// Pages of the whole cache.
-    pub(super) fn total(&self) -> u32 {
-        self.total
-    }
-}
-
-impl<P: Policy> DataCache<P> {
-    /// Lets room follow requests.
-    pub(super) fn follow(&mut self, total: u32, rounds: Box<dyn Rounds>) {
+    /// All space is free.
+    pub fn new(total: u32, rounds: Box<dyn Rounds>) -> Elastic {
         let round = rounds.first();
-        self.elastic =
-            Some(Box::new(Elastic { rounds, total, free: total, round, held: Vec::new() }));
+        Elastic { rounds, total, free: total, round, held: Vec::new() }
+    }
+
+    /// Pages of the whole cache.
+    pub fn total(&self) -> u32 {
+        self.total
     }
 
     /// A write request reaches the cache.
-    pub(super) fn ask_round(&mut self, now: Nanos, slot: Slot) {
-        let Some(mut elastic) = self.elastic.take() else { return };
-        let user = *self.users.get(slot);
-        let page_bytes = self.layout.page_bytes().0;
-        let pages = (user.offset % page_bytes + user.length).div_ceil(page_bytes);
-        let blocks = if user.length == 0 { 0 } else { pages as u32 };
-        let (busy, channels) = (self.flash.busy_channels(now), self.flash.channels());
-        self.note_held(&mut elastic.held);
-        let (held, full) = (elastic.held.as_slice(), elastic.free == 0);
-        let tenant = user.tenant.index();
-        elastic.round = elastic.rounds.asked(&Asked { tenant, blocks, busy, channels, held, full });
-        self.elastic = Some(elastic);
+    pub fn begin_round<P: Policy>(
+        &mut self,
+        now: Nanos,
+        slot: Slot,
+        contents: &CacheContents<P>,
+        traffic: &Traffic,
+    ) {
+        let command = traffic.commands.get(slot);
+        let page_bytes = traffic.layout().page_bytes().0;
+        let pages = (command.offset % page_bytes + command.length).div_ceil(page_bytes);
+        let blocks = if command.length == 0 { 0 } else { pages as u32 };
+        let flash = traffic.flash();
+        let (busy, channels) = (flash.busy_channels(now), flash.channels());
+        self.note_held(contents);
+        let (held, full) = (self.held.as_slice(), self.free == 0);
+        let tenant = command.tenant.index();
+        self.round = self.rounds.asked(&Asked { tenant, blocks, busy, channels, held, full });
     }
 
-    fn note_held(&self, held: &mut Vec<u32>) {
-        held.clear();
-        let pools = 0..self.engine.pools();
-        held.extend(pools.map(|tenant| self.engine.occupancy(TenantId(tenant as u16))));
+    fn note_held<P: Policy>(&mut self, contents: &CacheContents<P>) {
+        self.held.clear();
+        let tenants = contents.pools().map(|pool| TenantId(pool.0));
+        self.held.extend(tenants.map(|tenant| contents.engine().occupancy(tenant)));
     }
 
-    /// Whether a write of a page would let it into the cache.
-    pub(super) fn lets_in(&self, tenant: TenantId, id: BlockId) -> bool {
-        use cachewright_cache::WriteMode::{WriteBack, WriteThrough};
-        let kept = matches!(self.engine.mode(), WriteBack | WriteThrough);
-        kept && !self.engine.policy(self.engine.pool_of(tenant)).contains(id)
-    }
-
-    /// A page of a tenant is about to come in: its pool gets room, unless it gives of its own.
-    pub(super) fn make_room(&mut self, now: u64, tenant: TenantId) {
-        let Some(mut elastic) = self.elastic.take() else { return };
-        let pool = self.engine.pool_of(tenant);
-        if elastic.free == 0 && elastic.round.blocks > 0 {
-            self.note_held(&mut elastic.held);
-            if let Some(victim) = elastic.round.victim.or_else(|| most(&elastic.held)) {
-                elastic.free += self.take_from(now, victim, elastic.round.blocks);
+    /// A page of a tenant is about to come in: its pool gets space, unless it gives of its own.
+    pub fn make_space<P: Policy>(
+        &mut self,
+        now: u64,
+        tenant: TenantId,
+        contents: &mut CacheContents<P>,
+        traffic: &mut Traffic,
+        destager: &mut Destager,
+    ) {
+        let pool = contents.pool_of(tenant);
+        if self.free == 0 && self.round.blocks > 0 {
+            self.note_held(contents);
+            if let Some(victim) = self.round.victim.or_else(|| most(&self.held)) {
+                let pages = self.round.blocks;
+                let victim = PoolId(victim as u16);
+                self.free += take_from(now, (victim, pages), contents, traffic, destager);
             }
-            elastic.round.blocks = 0;
+            self.round.blocks = 0;
         }
-        if elastic.free == 0 && self.engine.policy(pool).capacity() == 0 {
-            self.note_held(&mut elastic.held);
-            if let Some(victim) = most(&elastic.held) {
-                elastic.free += self.take_from(now, victim, 1);
+        if self.free == 0 && contents.size(pool).0 == 0 {
+            self.note_held(contents);
+            if let Some(victim) = most(&self.held) {
+                let victim = PoolId(victim as u16);
+                self.free += take_from(now, (victim, 1), contents, traffic, destager);
             }
         }
-        if elastic.free > 0 {
-            elastic.free -= 1;
-            let size = self.engine.policy(pool).capacity();
-            self.engine.resize(pool, size + 1, &mut |_, _, _| {});
+        if self.free > 0 {
+            self.free -= 1;
+            let (size, _) = contents.size(pool);
+            contents.resize(pool, size + 1);
         }
-        self.elastic = Some(elastic);
     }
 
-    /// Takes room from a pool, at most what it has; its pages leave together.
-    fn take_from(&mut self, now: u64, pool: usize, pages: u32) -> u32 {
-        let size = self.engine.policy(pool).capacity();
-        let given = pages.min(size);
-        let mut left = Vec::new();
-        self.engine.resize(pool, size - given, &mut |_, id, dirty| left.push((id, dirty)));
-        for (id, dirty) in left {
-            self.evict(now, pool, id, dirty);
-        }
-        given
-    }
-
-    /// Room that a pool no longer uses is free for all.
-    pub(super) fn give_unused(&mut self, pool: usize) {
-        let Some(elastic) = &mut self.elastic else { return };
-        let policy = self.engine.policy(pool);
-        let (size, held) = (policy.capacity(), policy.len());
+    /// Space that a pool no longer uses is free for all.
+    pub fn give_unused<P: Policy>(&mut self, pool: PoolId, contents: &mut CacheContents<P>) {
+        let (size, held) = contents.size(pool);
         if held < size {
-            elastic.free += size - held;
-            self.engine.resize(pool, held, &mut |_, _, _| {});
+            self.free += size - held;
+            contents.resize(pool, held);
         }
     }
 
-    /// Sizes and free room are the whole cache.
-    pub(super) fn check_elastic(&self) -> Result<(), String> {
-        let Some(elastic) = &self.elastic else { return Ok(()) };
-        let mut sum = u64::from(elastic.free);
-        for pool in 0..self.engine.pools() {
-            let policy = self.engine.policy(pool);
-            let (size, held) = (policy.capacity(), policy.len());
+    /// Sizes and free space are the whole cache.
+    pub fn audit<P: Policy>(&self, contents: &CacheContents<P>) -> Result<(), String> {
+        let mut sum = u64::from(self.free);
+        for pool in contents.pools() {
+            let (size, held) = contents.size(pool);
             if size != held {
-                return Err(format!("pool {pool}: room for {size} pages, {held} are held"));
+                let pool = pool.0;
+                return Err(format!("pool {pool}: space for {size} pages, {held} are held"));
             }
             sum += u64::from(size);
         }
-        if sum == u64::from(elastic.total) {
+        if sum == u64::from(self.total) {
             Ok(())
         } else {
-            Err(format!("{sum} pages are held or free of {}", elastic.total))
+            Err(format!("{sum} pages are held or free of {}", self.total))
         }
     }
+}
+
+/// Takes space from a pool, at most what it has; its pages leave together.
+fn take_from<P: Policy>(
+    now: u64,
+    (pool, pages): (PoolId, u32),
+    contents: &mut CacheContents<P>,
+    traffic: &mut Traffic,
+    destager: &mut Destager,
+) -> u32 {
+    let (size, _) = contents.size(pool);
+    let given = pages.min(size);
+    for (id, dirty) in contents.resize(pool, size - given) {
+        destager.evict(now, (pool, id, dirty), contents, traffic);
+    }
+    given
 }

@@ -3,14 +3,13 @@
 //! For: every parameter in its range, before anything is built. Must never know: stack files.
 //! Units: as in `params`.
 
+use super::calendar::MAX_INDEX;
 use super::error::FlashError;
-use super::events;
-use super::params::{Fill, FlashParams, MapCache};
+use super::params::{FlashParams, InitialFill, MapCache};
+use super::shape::MAX_PLANES;
 
-/// Planes of a die that one command may address at most.
-pub const PLANES_MOST: u32 = 16;
 /// Units of a channel: their mask is one word.
-const UNITS_MOST: u32 = 64;
+const MAX_UNITS: u32 = 64;
 
 /// Checks all parameters. Errors: the first one out of its range, by key and value.
 pub fn check(params: &FlashParams) -> Result<(), FlashError> {
@@ -32,8 +31,8 @@ pub fn check(params: &FlashParams) -> Result<(), FlashError> {
         range("map entry bytes", entry_bytes.into(), 1, page)?;
         range("stored map entry bytes", stored_bytes.into(), 1, page)?;
         range("map cache tenants", tenants.into(), 1, u64::from(u16::MAX))?;
-        let least = u64::from(entry_bytes) * u64::from(tenants);
-        range("map cache bytes", bytes, least, u64::from(u32::MAX - 1) * u64::from(entry_bytes))?;
+        let min = u64::from(entry_bytes) * u64::from(tenants);
+        range("map cache bytes", bytes, min, u64::from(u32::MAX - 1) * u64::from(entry_bytes))?;
         range("map read bytes", read_bytes.into(), 1, page)?;
     }
     Ok(())
@@ -41,11 +40,11 @@ pub fn check(params: &FlashParams) -> Result<(), FlashError> {
 
 fn shape(params: &FlashParams) -> Result<(), FlashError> {
     let shape = &params.shape;
-    let most = u64::from(u16::MAX);
-    range("channels", shape.channels.into(), 1, most)?;
-    range("chips per channel", shape.chips_per_channel.into(), 1, UNITS_MOST.into())?;
-    range("dies per chip", shape.dies_per_chip.into(), 1, UNITS_MOST.into())?;
-    range("planes per die", shape.planes_per_die.into(), 1, PLANES_MOST.into())?;
+    let max = u64::from(u16::MAX);
+    range("channels", shape.channels.into(), 1, max)?;
+    range("chips per channel", shape.chips_per_channel.into(), 1, MAX_UNITS.into())?;
+    range("dies per chip", shape.dies_per_chip.into(), 1, MAX_UNITS.into())?;
+    range("planes per die", shape.planes_per_die.into(), 1, MAX_PLANES.into())?;
     range("blocks per plane", shape.blocks_per_plane.into(), 4, 1 << 24)?;
     range("pages per block", shape.pages_per_block.into(), 2, 1 << 20)?;
     range("page bytes", shape.page_bytes.into(), shape.sector_bytes.max(1).into(), 1 << 24)?;
@@ -57,8 +56,8 @@ fn shape(params: &FlashParams) -> Result<(), FlashError> {
     }
     let dies = if params.schedule.die_interleave { shape.dies_per_chip } else { 1 };
     let units = u64::from(shape.chips_per_channel) * u64::from(dies);
-    range("units per channel", units, 1, UNITS_MOST.into())?;
-    range("units", units * u64::from(shape.channels), 1, u64::from(events::MOST))?;
+    range("units per channel", units, 1, MAX_UNITS.into())?;
+    range("units", units * u64::from(shape.channels), 1, u64::from(MAX_INDEX))?;
     let per_unit = u64::from(shape.planes_per_die) * u64::from(shape.dies_per_chip);
     range("planes of a chip", per_unit, 1, 64)?;
     let planes = u64::from(shape.channels)
@@ -82,9 +81,9 @@ fn shares(params: &FlashParams) -> Result<(), FlashError> {
     share("soft threshold", collect.soft_threshold, 0.0, 0.5)?;
     share("hard threshold", collect.hard_threshold, 0.0, collect.soft_threshold)?;
     match params.fill {
-        Fill::Empty => Ok(()),
-        Fill::Analytic { occupancy } => share("occupancy", occupancy, 0.0, 1.0),
-        Fill::Replay { occupancy, overwrites } => {
+        InitialFill::Empty => Ok(()),
+        InitialFill::Analytic { occupancy } => share("occupancy", occupancy, 0.0, 1.0),
+        InitialFill::Replay { occupancy, overwrites } => {
             share("occupancy", occupancy, 0.0, 1.0)?;
             share("overwrites", overwrites, 0.0, 1000.0)
         }

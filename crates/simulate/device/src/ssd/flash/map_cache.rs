@@ -15,7 +15,7 @@ type Map<K> = HashMap<K, u32, foldhash::fast::FixedState>;
 pub type TablePage = (u16, u32);
 
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct MapEntry {
     page: u32,
     share: u32,
     newer: u32,
@@ -28,7 +28,7 @@ struct Slot {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Share {
+struct MapShare {
     newest: u32,
     oldest: u32,
     len: u32,
@@ -37,10 +37,10 @@ struct Share {
 /// The memory for entries.
 #[derive(Clone, Debug)]
 pub struct MapMemory {
-    slots: Vec<Slot>,
+    slots: Vec<MapEntry>,
     free: Vec<u32>,
     index: Map<u64>,
-    shares: Vec<Share>,
+    shares: Vec<MapShare>,
     /// Entries of each share.
     capacity: u32,
     /// The first changed entry of each page of the table.
@@ -51,7 +51,7 @@ impl MapMemory {
     /// Room for so many entries in all, split equally among `shares`.
     pub fn new(entries: u32, shares: u32) -> MapMemory {
         let shares = shares.max(1);
-        let share = Share { newest: NIL, oldest: NIL, len: 0 };
+        let share = MapShare { newest: NIL, oldest: NIL, len: 0 };
         MapMemory {
             slots: Vec::new(),
             free: Vec::new(),
@@ -100,7 +100,7 @@ impl MapMemory {
         let (newer, older) = (NIL, NIL);
         let (changed_before, changed_behind, changed) = (NIL, NIL, false);
         let entry =
-            Slot { page, share, newer, older, table, changed_before, changed_behind, changed };
+            MapEntry { page, share, newer, older, table, changed_before, changed_behind, changed };
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = entry;
@@ -119,7 +119,7 @@ impl MapMemory {
 
     fn evict(&mut self, share: u32) -> Option<TablePage> {
         let slot = self.shares[share as usize].oldest;
-        let Slot { page, table, changed, .. } = self.slots[slot as usize];
+        let MapEntry { page, table, changed, .. } = self.slots[slot as usize];
         if changed {
             self.written(table);
         }
@@ -168,7 +168,7 @@ impl MapMemory {
     }
 
     fn unlink(&mut self, slot: u32) {
-        let Slot { share, newer, older, .. } = self.slots[slot as usize];
+        let MapEntry { share, newer, older, .. } = self.slots[slot as usize];
         match newer {
             NIL => self.shares[share as usize].newest = older,
             newer => self.slots[newer as usize].older = older,
@@ -194,8 +194,8 @@ impl MapMemory {
                 }
             }
             if count != share.len || share.len > self.capacity {
-                let (len, most) = (share.len, self.capacity);
-                return Err(format!("map share {index}: {count} entries, {len} of {most} counted"));
+                let (len, max) = (share.len, self.capacity);
+                return Err(format!("map share {index}: {count} entries, {len} of {max} counted"));
             }
         }
         let listed = self.slots.len() - self.free.len();

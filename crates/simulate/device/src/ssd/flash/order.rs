@@ -4,7 +4,7 @@
 //! is four letters: channel, way (chip of a channel), die, plane; the first changes fastest.
 //! Source: Tavakkol et al., MQSim, FAST'18, section 4.4; Jung and Kandemir, HotStorage'12.
 
-use super::shape::Shape;
+use super::shape::FlashShape;
 
 /// One of four coordinates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl PlaneOrder {
 
     /// The planes of some channels in this order, as numbers that count planes within dies, dies
     /// within chips, chips within channels.
-    pub fn planes(&self, shape: &Shape, channels: &[u32]) -> Vec<u32> {
+    pub fn planes(&self, shape: &FlashShape, channels: &[u32]) -> Vec<u32> {
         let size = |axis: Axis| match axis {
             Axis::Channel => channels.len() as u32,
             Axis::Way => shape.chips_per_channel,
@@ -62,12 +62,12 @@ impl PlaneOrder {
         };
         let count: u32 = self.0.iter().map(|axis| size(*axis)).product();
         let plane = |index: u32| {
-            let (mut rest, mut at) = (index, [0_u32; 4]);
+            let (mut rest, mut coordinates) = (index, [0_u32; 4]);
             for axis in self.0 {
-                at[axis as usize] = rest % size(axis);
+                coordinates[axis as usize] = rest % size(axis);
                 rest /= size(axis);
             }
-            let [channel, way, die, plane] = at;
+            let [channel, way, die, plane] = coordinates;
             let chip = channels[channel as usize] * shape.chips_per_channel + way;
             (chip * shape.dies_per_chip + die) * shape.planes_per_die + plane
         };

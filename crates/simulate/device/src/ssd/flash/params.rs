@@ -8,7 +8,7 @@
 use super::bus::Bus;
 use super::order::PlaneOrder;
 use super::priority::Priority;
-pub use super::shape::Shape;
+use super::shape::FlashShape;
 use cachewright_types::Value;
 
 /// Bits per cell, which give pages of a block different speeds.
@@ -54,9 +54,9 @@ impl Cell {
     }
 }
 
-/// Who may go first.
+/// Which command may go first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Schedule {
+pub struct FlashSchedule {
     /// Dies of a chip work at the same time; otherwise a chip does one thing at a time.
     pub die_interleave: bool,
     /// One command for pages at the same place in several planes of a die.
@@ -66,7 +66,7 @@ pub struct Schedule {
     /// Reads halt an erase.
     pub suspend_erase: bool,
     /// How often one program or erase may be halted.
-    pub suspends_most: u32,
+    pub max_suspends: u32,
     /// Pages that stay in their plane when they are moved do not cross the channel.
     pub copy_back: bool,
     /// Cleaning waits for the host until free blocks fall below the hard threshold; otherwise it
@@ -76,7 +76,7 @@ pub struct Schedule {
 
 /// Which plane a page goes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct PlaneLayout {
     /// The order in which consecutive pages visit channels, ways, dies and planes.
     pub order: PlaneOrder,
     /// One translation layer over all planes of a group, its erase unit a block of every plane;
@@ -141,7 +141,7 @@ pub enum Unwritten {
 
 /// What the device holds at the start.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Fill {
+pub enum InitialFill {
     /// Nothing.
     Empty,
     /// The first share of each plane's pages, spread over blocks as the theory of uniform writes
@@ -159,13 +159,13 @@ pub enum Fill {
     },
 }
 
-impl Fill {
-    /// What is said of it in results.
+impl InitialFill {
+    /// The word used in results.
     pub fn word(&self) -> &'static str {
         match self {
-            Fill::Empty => "empty",
-            Fill::Analytic { .. } => "analytic fill",
-            Fill::Replay { .. } => "replay",
+            InitialFill::Empty => "empty",
+            InitialFill::Analytic { .. } => "analytic fill",
+            InitialFill::Replay { .. } => "replay",
         }
     }
 }
@@ -187,17 +187,17 @@ pub struct Joules {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlashParams {
     /// How many of what.
-    pub shape: Shape,
+    pub shape: FlashShape,
     /// The channel's times.
     pub bus: Bus,
     /// The dies' times.
     pub cell: Cell,
-    /// Who may go first.
-    pub schedule: Schedule,
+    /// Which command may go first.
+    pub schedule: FlashSchedule,
     /// The class of each tenant, the last one of all beyond; empty when tenants have none.
     pub priorities: Vec<Priority>,
     /// Which plane a page goes to.
-    pub layout: Layout,
+    pub layout: PlaneLayout,
     /// Space kept back.
     pub collect: Collect,
     /// Where the mapping table is.
@@ -205,7 +205,7 @@ pub struct FlashParams {
     /// Reads of pages never written.
     pub unwritten: Unwritten,
     /// What the device holds at the start.
-    pub fill: Fill,
+    pub fill: InitialFill,
     /// The energy of each operation.
     pub joules: Joules,
 }
@@ -215,7 +215,7 @@ impl FlashParams {
     /// mapping table in memory, empty.
     pub fn mqsim() -> FlashParams {
         FlashParams {
-            shape: Shape {
+            shape: FlashShape {
                 channels: 8,
                 chips_per_channel: 4,
                 dies_per_chip: 2,
@@ -234,17 +234,17 @@ impl FlashParams {
                 suspend_program_ns: 100_000,
                 suspend_erase_ns: 700_000,
             },
-            schedule: Schedule {
+            schedule: FlashSchedule {
                 die_interleave: false,
                 multi_plane: true,
                 suspend_program: false,
                 suspend_erase: false,
-                suspends_most: 8,
+                max_suspends: 8,
                 copy_back: false,
                 gc_preemptible: false,
             },
             priorities: Vec::new(),
-            layout: Layout { order: PlaneOrder::CWDP, superblock: false, groups: Vec::new() },
+            layout: PlaneLayout { order: PlaneOrder::CWDP, superblock: false, groups: Vec::new() },
             collect: Collect {
                 over_provisioning: 0.07,
                 soft_threshold: 0.05,
@@ -258,7 +258,7 @@ impl FlashParams {
             },
             map: MapCache::Ideal,
             unwritten: Unwritten::Allocate,
-            fill: Fill::Empty,
+            fill: InitialFill::Empty,
             joules: Joules::default(),
         }
     }
@@ -266,7 +266,7 @@ impl FlashParams {
     /// The 16 GiB device of the reference runs: 16 planes of 512 blocks.
     pub fn small() -> FlashParams {
         let base = FlashParams::mqsim();
-        let shape = Shape {
+        let shape = FlashShape {
             channels: 4,
             chips_per_channel: 2,
             dies_per_chip: 1,

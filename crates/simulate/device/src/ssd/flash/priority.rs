@@ -7,8 +7,8 @@
 
 /// Weights by class; `urgent` is outside the rounds.
 const WEIGHTS: [u32; 4] = [u32::MAX, 4, 2, 1];
-/// Rounds after which they begin anew: the largest weight.
-const ROUNDS: u32 = 4;
+/// Turns after which they begin anew: the largest weight.
+const TURNS: u32 = 4;
 
 /// The class of a tenant, the first served first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,19 +42,19 @@ impl Priority {
 
 /// Where the rounds of one kind of command at one unit stand.
 #[derive(Clone, Copy, Debug)]
-pub struct Rounds {
+pub struct Turns {
     class: usize,
     /// Classes of at least this weight take part.
     weight: u32,
 }
 
-impl Default for Rounds {
-    fn default() -> Rounds {
-        Rounds { class: 0, weight: ROUNDS }
+impl Default for Turns {
+    fn default() -> Turns {
+        Turns { class: 0, weight: TURNS }
     }
 }
 
-impl Rounds {
+impl Turns {
     /// The class to serve, of those for which a command waits; nothing when none does.
     pub fn next(&mut self, waits: [bool; 4]) -> Option<Priority> {
         if waits[0] {
@@ -64,10 +64,10 @@ impl Rounds {
             return None;
         }
         // A class of weight 1 takes part once in each sequence of rounds.
-        for _ in 0..3 * (ROUNDS + 1) {
+        for _ in 0..3 * (TURNS + 1) {
             self.class = if self.class >= 3 { 1 } else { self.class + 1 };
             if self.class == 1 {
-                self.weight = if self.weight <= 1 { ROUNDS } else { self.weight - 1 };
+                self.weight = if self.weight <= 1 { TURNS } else { self.weight - 1 };
             }
             if waits[self.class] && WEIGHTS[self.class] >= self.weight {
                 return Some(Priority::ALL[self.class]);
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     fn picked(waits: [bool; 4], times: usize) -> String {
-        let mut rounds = Rounds::default();
+        let mut rounds = Turns::default();
         let pick = |_| rounds.next(waits).map_or("-", |class| &class.word()[..1]);
         (0..times).map(pick).collect()
     }

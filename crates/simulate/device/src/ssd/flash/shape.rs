@@ -2,9 +2,12 @@
 //!
 //! For: addresses and orders of planes. Must never know: timing. Units: pages, bytes.
 
+/// Planes of a die that one command may address at most.
+pub const MAX_PLANES: u32 = 16;
+
 /// How many of what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct FlashShape {
     /// Channels.
     pub channels: u32,
     /// Chips on a channel.
@@ -23,7 +26,7 @@ pub struct Shape {
     pub sector_bytes: u32,
 }
 
-impl Shape {
+impl FlashShape {
     /// Planes of the device.
     pub fn planes(&self) -> u32 {
         self.dies() * self.planes_per_die

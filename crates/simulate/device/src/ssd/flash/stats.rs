@@ -4,7 +4,7 @@
 //! happened between them. Must never know: the back-end's state. Units: pages, commands,
 //! nanoseconds.
 
-use super::unit::{CLASSES, Class, STAGES, Stage};
+use super::class::{CLASSES, QueueClass, STAGES, Stage};
 use cachewright_ftl::{FtlError, Wear};
 
 /// Waits in one kind of queue.
@@ -130,7 +130,7 @@ pub struct FlashStats {
     pub stage_ns: [u64; STAGES],
     /// Time the controller took steps of a model.
     pub controller_busy_ns: u64,
-    /// Waits by [`Class`].
+    /// Waits by [`QueueClass`].
     pub waits: [Waits; CLASSES],
     /// Erases of blocks.
     pub wear: Wear,
@@ -165,7 +165,7 @@ impl FlashStats {
     }
 
     /// The waits of a class.
-    pub fn waits(&self, class: Class) -> &Waits {
+    pub fn waits(&self, class: QueueClass) -> &Waits {
         &self.waits[class as usize]
     }
 }

@@ -1,322 +1,262 @@
-//! Units of flash that do one thing at a time, and the channels they share.
+//! A unit of flash, which does one thing at a time: a chip, or a die where dies overlap.
 //!
-//! For: the state of a unit (a chip, or a die where dies overlap) and of a channel. Must never
-//! know: why work is queued. Units: nanoseconds. Invariant: a unit is in one [`Stage`]; its busy
-//! time by kind never exceeds the time that has passed.
+//! For: what it works on, halts and goes on with, and its time by kind. Must never know: why work is
+//! queued, which channel it shares with whom. Units: nanoseconds. Invariant: a unit is in one
+//! [`Stage`]; its busy time by kind never exceeds the time that has passed.
 
-use super::priority::Rounds;
-use super::transaction::{NIL, Purpose, Queue, Step, Work};
-
-/// Queues of a unit.
-pub const CLASSES: usize = 7;
-
-/// Which queue work waits in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// Reads for the mapping table.
-    MapRead,
-    /// Reads of the host, and reads that its writes of part of a page need.
-    HostRead,
-    /// Reads of pages to move.
-    CleanRead,
-    /// Writes of the mapping table.
-    MapWrite,
-    /// Writes of the host.
-    HostWrite,
-    /// Writes of moved pages.
-    CleanWrite,
-    /// Erases.
-    Erase,
-}
-
-impl Class {
-    /// All, in the order of their numbers.
-    pub const ALL: [Class; CLASSES] = [
-        Class::MapRead,
-        Class::HostRead,
-        Class::CleanRead,
-        Class::MapWrite,
-        Class::HostWrite,
-        Class::CleanWrite,
-        Class::Erase,
-    ];
-
-    /// The queue of work in its present step.
-    #[inline]
-    pub fn of(work: &Work) -> Class {
-        match (work.step, work.purpose) {
-            (Step::Read, Purpose::MapRead | Purpose::MapWrite) => Class::MapRead,
-            (Step::Read, Purpose::Move) => Class::CleanRead,
-            (Step::Read, _) => Class::HostRead,
-            (Step::Erase, _) => Class::Erase,
-            (_, Purpose::MapWrite) => Class::MapWrite,
-            (_, Purpose::Move | Purpose::Meta) => Class::CleanWrite,
-            _ => Class::HostWrite,
-        }
-    }
-
-    /// Whether it reads.
-    #[inline]
-    pub fn reads(self) -> bool {
-        matches!(self, Class::MapRead | Class::HostRead | Class::CleanRead)
-    }
-
-    /// The word used in tables.
-    pub fn word(self) -> &'static str {
-        match self {
-            Class::MapRead => "map read",
-            Class::HostRead => "read",
-            Class::CleanRead => "cleaning read",
-            Class::MapWrite => "map write",
-            Class::HostWrite => "write",
-            Class::CleanWrite => "cleaning write",
-            Class::Erase => "erase",
-        }
-    }
-}
-
-/// Kinds of [`Stage`].
-pub const STAGES: usize = 6;
-
-/// What a unit is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// Nothing; perhaps something is halted.
-    Idle,
-    /// Takes a read command or senses.
-    Sensing,
-    /// Has sensed; data waits for the channel or crosses it.
-    DataOut,
-    /// Takes a program command with its data, or programs.
-    Programming,
-    /// Takes an erase command or erases.
-    Erasing,
-    /// Halts a program or erase.
-    Halting,
-}
-
-impl Stage {
-    /// All but idleness, with the words used in tables.
-    pub const BUSY: [(Stage, &str); STAGES - 1] = [
-        (Stage::Sensing, "sensing"),
-        (Stage::DataOut, "data out"),
-        (Stage::Programming, "programming"),
-        (Stage::Erasing, "erasing"),
-        (Stage::Halting, "halting"),
-    ];
-}
+use super::class::{QueueClass, STAGES, Stage};
+use super::ids::{ChannelId, PlaneId};
+use super::params::{Cell, FlashSchedule};
+use super::queues::UnitQueues;
+use super::work::WorkQueue;
 
 /// A program or erase that was halted.
 #[derive(Clone, Copy, Debug)]
-pub struct Halted {
-    /// Its transactions.
-    pub active: Queue,
-    /// Time left.
-    pub left_ns: u64,
-    /// Programming or erasing.
-    pub stage: Stage,
+struct Halted {
+    batch: WorkQueue,
+    left_ns: u64,
+    stage: Stage,
     /// How often it was halted.
-    pub times: u32,
-    /// Whether it cleans.
-    pub cleans: bool,
+    times: u32,
+    cleans: bool,
 }
 
-/// A block that will be erased; what belongs to its next life is not programmed before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Condemned {
-    /// Its plane.
-    pub plane: u32,
-    /// The block.
-    pub block: u32,
-    /// The number of this erase, never given twice.
-    pub serial: u32,
+/// Time of a unit by kind.
+#[derive(Clone, Debug, Default)]
+struct UnitClock {
+    /// Since when it does what it does.
+    since: u64,
+    worked_ns: u64,
+    cleaned_ns: u64,
+    stage_ns: [u64; STAGES],
 }
 
 /// A chip, or a die where dies overlap.
 #[derive(Clone, Debug)]
 pub struct Unit {
-    /// Its channel.
-    pub channel: u32,
+    /// Work that waits for it.
+    pub queues: UnitQueues,
+    channel: ChannelId,
     /// Its bit in the channel's mask.
-    pub bit: u32,
-    /// What it is doing.
-    pub stage: Stage,
-    /// The transactions it works on.
-    pub active: Queue,
-    /// When its program or erase ends.
-    pub ends_at: u64,
-    /// How often that was halted.
-    pub halts: u32,
-    /// What is halted.
-    pub halted: Option<Halted>,
-    /// Work in its queues.
-    pub queues: [Queue; CLASSES],
-    /// Work in all of them.
-    pub queued: u32,
-    /// Whose turn it is among classes of tenants: reads, writes.
-    pub rounds: [Rounds; 2],
-    /// Blocks that will be erased.
-    pub condemned: Vec<Condemned>,
-    /// Planes where cleaning goes first, a bit each (numbers modulo 64).
-    pub urgent_planes: u64,
-    /// Sensed pages that have not crossed the channel.
-    pub leaving: u32,
-    /// Since when it does what it does.
-    since: u64,
-    /// Whether it cleans.
+    bit: u32,
+    stage: Stage,
+    /// Whether what it does is cleaning.
     cleans: bool,
-    worked_ns: u64,
-    cleaned_ns: u64,
-    /// Time in each stage.
-    stage_ns: [u64; STAGES],
+    /// The transactions it works on.
+    batch: WorkQueue,
+    /// When its program or erase ends.
+    ends_at: u64,
+    /// How often that was halted.
+    halts: u32,
+    halted: Option<Halted>,
+    /// Planes where cleaning goes first, a bit each (numbers modulo 64).
+    urgent_planes: u64,
+    /// Sensed pages that have not crossed the channel.
+    leaving: u32,
+    clock: UnitClock,
 }
 
 impl Unit {
     /// An idle unit.
-    pub fn new(channel: u32, bit: u32) -> Unit {
+    pub fn new(channel: ChannelId, bit: u32) -> Unit {
         Unit {
+            queues: UnitQueues::default(),
             channel,
             bit,
             stage: Stage::Idle,
-            active: Queue::default(),
+            cleans: false,
+            batch: WorkQueue::default(),
             ends_at: 0,
             halts: 0,
             halted: None,
-            queues: [Queue::default(); CLASSES],
-            queued: 0,
-            rounds: [Rounds::default(); 2],
-            condemned: Vec::new(),
             urgent_planes: 0,
             leaving: 0,
-            since: 0,
-            cleans: false,
-            worked_ns: 0,
-            cleaned_ns: 0,
-            stage_ns: [0; STAGES],
+            clock: UnitClock::default(),
         }
     }
 
-    /// Begins to do something.
+    /// Its channel, and its bit there.
     #[inline]
-    pub fn begin(&mut self, stage: Stage, cleans: bool, now: u64) {
+    pub fn channel(&self) -> (ChannelId, u32) {
+        (self.channel, self.bit)
+    }
+
+    /// Whether it does nothing; something may be halted.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.stage == Stage::Idle
+    }
+
+    /// Whether a program or erase is halted.
+    #[inline]
+    pub fn has_halted(&self) -> bool {
+        self.halted.is_some()
+    }
+
+    /// The transactions it works on.
+    pub fn batch(&self) -> WorkQueue {
+        self.batch
+    }
+
+    #[inline]
+    fn begin(&mut self, stage: Stage, cleans: bool, now: u64) {
         self.settle(now);
         self.stage = stage;
         self.cleans = cleans;
     }
 
-    /// Ends what it did.
+    /// Begins to sense.
+    #[inline]
+    pub fn sense(&mut self, batch: WorkQueue, cleans: bool, now: u64) {
+        self.batch = batch;
+        self.begin(Stage::Sensing, cleans, now);
+    }
+
+    /// Begins to program or erase until `ends_at`.
+    pub fn work_until(
+        &mut self,
+        ends_at: u64,
+        batch: WorkQueue,
+        (stage, cleans): (Stage, bool),
+        now: u64,
+    ) {
+        self.batch = batch;
+        self.halts = 0;
+        self.ends_at = ends_at;
+        self.begin(stage, cleans, now);
+    }
+
+    /// Has sensed: its pages are to leave by the channel.
+    #[inline]
+    pub fn sensed(&mut self, now: u64) -> WorkQueue {
+        let batch = std::mem::take(&mut self.batch);
+        self.leaving = batch.len();
+        self.begin(Stage::DataOut, self.cleans, now);
+        batch
+    }
+
+    /// A sensed page has crossed the channel; whether it was the last.
+    #[inline]
+    pub fn page_left(&mut self) -> bool {
+        self.leaving -= 1;
+        self.leaving == 0
+    }
+
+    /// What it has programmed or erased by now; nothing if that was halted meanwhile.
+    #[inline]
+    pub fn worked(&mut self, now: u64) -> Option<WorkQueue> {
+        let works = matches!(self.stage, Stage::Programming | Stage::Erasing);
+        (works && self.ends_at == now).then(|| std::mem::take(&mut self.batch))
+    }
+
+    /// Has nothing in hand.
     #[inline]
     pub fn rest(&mut self, now: u64) {
         self.settle(now);
         self.stage = Stage::Idle;
     }
 
+    /// Whether it works on what a read may halt, and it is worth it.
+    #[inline]
+    pub fn can_halt(&self, schedule: &FlashSchedule, cell: &Cell, now: u64) -> bool {
+        let (allowed, cost) = match self.stage {
+            Stage::Programming => (schedule.suspend_program, cell.suspend_program_ns),
+            Stage::Erasing => (schedule.suspend_erase, cell.suspend_erase_ns),
+            _ => return false,
+        };
+        allowed
+            && self.halted.is_none()
+            && self.halts < schedule.max_suspends
+            && self.ends_at.saturating_sub(now) > cost
+    }
+
+    /// Halts what it works on; how long that takes after the command.
+    pub fn halt(&mut self, cell: &Cell, now: u64) -> u64 {
+        assert!(self.halted.is_none(), "a unit halts one program or erase at a time");
+        let (stage, cleans) = (self.stage, self.cleans);
+        self.halted = Some(Halted {
+            batch: std::mem::take(&mut self.batch),
+            left_ns: self.ends_at - now,
+            stage,
+            times: self.halts + 1,
+            cleans,
+        });
+        self.begin(Stage::Halting, cleans, now);
+        if stage == Stage::Erasing { cell.suspend_erase_ns } else { cell.suspend_program_ns }
+    }
+
+    /// Goes on with what was halted, if it is idle and something was; when that ends.
+    pub fn resume(&mut self, now: u64) -> Option<u64> {
+        if self.stage != Stage::Idle {
+            return None;
+        }
+        let halted = self.halted.take()?;
+        self.work_until(now + halted.left_ns, halted.batch, (halted.stage, halted.cleans), now);
+        self.halts = halted.times;
+        Some(self.ends_at)
+    }
+
+    /// Whether a read that a host waits for is queued.
+    #[inline]
+    pub fn is_pressed(&self) -> bool {
+        let pressing = [QueueClass::MapRead, QueueClass::HostRead];
+        pressing.iter().any(|class| !self.queues.queue(*class).is_empty())
+    }
+
+    /// Notes whether cleaning goes first in a plane.
+    pub fn set_urgent(&mut self, plane: PlaneId, urgent: bool) {
+        let bit = 1_u64 << (plane.0 % 64);
+        self.urgent_planes =
+            if urgent { self.urgent_planes | bit } else { self.urgent_planes & !bit };
+    }
+
+    /// Whether cleaning goes first in one of its planes.
+    #[inline]
+    pub fn is_urgent(&self) -> bool {
+        self.urgent_planes > 0
+    }
+
     /// Accounts the time up to now.
     #[inline]
     fn settle(&mut self, now: u64) {
-        let passed = now - self.since;
-        self.stage_ns[self.stage as usize] += passed;
+        let passed = now - self.clock.since;
+        self.clock.stage_ns[self.stage as usize] += passed;
         match (self.stage, self.cleans) {
             (Stage::Idle, _) => {}
-            (_, false) => self.worked_ns += passed,
-            (_, true) => self.cleaned_ns += passed,
+            (_, false) => self.clock.worked_ns += passed,
+            (_, true) => self.clock.cleaned_ns += passed,
         }
-        self.since = now;
+        self.clock.since = now;
     }
 
     /// Time it has worked for the host (and its map) up to now.
     #[inline]
     pub fn worked_ns(&self, now: u64) -> u64 {
         let running = self.stage != Stage::Idle && !self.cleans;
-        self.worked_ns + if running { now - self.since } else { 0 }
+        self.clock.worked_ns + if running { now - self.clock.since } else { 0 }
     }
 
     /// Time it has cleaned up to now.
     #[inline]
     pub fn cleaned_ns(&self, now: u64) -> u64 {
         let running = self.stage != Stage::Idle && self.cleans;
-        self.cleaned_ns + if running { now - self.since } else { 0 }
+        self.clock.cleaned_ns + if running { now - self.clock.since } else { 0 }
     }
 
     /// Time in a stage up to now.
     pub fn stage_ns(&self, stage: Stage, now: u64) -> u64 {
-        let running = if self.stage == stage { now - self.since } else { 0 };
-        self.stage_ns[stage as usize] + running
+        let running = if self.stage == stage { now - self.clock.since } else { 0 };
+        self.clock.stage_ns[stage as usize] + running
     }
 
-    /// Whether it cleans at present.
-    pub fn cleans(&self) -> bool {
-        self.cleans
-    }
-}
-
-/// Queues of data that waits for a channel.
-pub const OUTS: usize = 4;
-
-/// A channel.
-#[derive(Clone, Debug)]
-pub struct Channel {
-    /// Until when it is taken.
-    pub busy_until: u64,
-    /// Whether an event at that time will look at what waits (the end of a crossing does anyway).
-    pub waking: bool,
-    /// Data of reads that waits: copy-backs, the map's, the host's, cleaning's.
-    pub outs: [Queue; OUTS],
-    /// Reads in all of them.
-    pub waiting: u32,
-    /// The read whose data crosses, if one does.
-    pub crossing: u32,
-    /// Units that may have a command to take, a bit each.
-    pub ready: u64,
-    /// The unit whose turn is next.
-    pub turn: u32,
-    /// First unit.
-    pub first_unit: u32,
-    /// Time it was taken, to the end of what takes it now.
-    busy_ns: u64,
-    /// Whether it is in the list of those to look at.
-    pub touched: bool,
-}
-
-impl Channel {
-    /// A free channel whose units begin at `first_unit`.
-    pub fn new(first_unit: u32) -> Channel {
-        Channel {
-            busy_until: 0,
-            waking: false,
-            outs: [Queue::default(); OUTS],
-            waiting: 0,
-            crossing: NIL,
-            ready: 0,
-            turn: 0,
-            first_unit,
-            busy_ns: 0,
-            touched: false,
+    /// Its times add up and fit into the time that has passed.
+    pub fn audit(&self, now: u64) -> Result<(), String> {
+        let busy = self.worked_ns(now) + self.cleaned_ns(now);
+        let stages = Stage::BUSY.iter().map(|(stage, _)| self.stage_ns(*stage, now));
+        if busy > now || busy != stages.sum::<u64>() {
+            return Err(format!("it was busy {busy} of {now} ns"));
         }
-    }
-
-    /// Takes it for some time.
-    #[inline]
-    pub fn take(&mut self, now: u64, time_ns: u64) {
-        debug_assert!(self.busy_until <= now);
-        self.busy_until = now + time_ns;
-        self.busy_ns += time_ns;
-    }
-
-    /// Time it was taken up to now.
-    pub fn busy_ns(&self, now: u64) -> u64 {
-        self.busy_ns - self.busy_until.saturating_sub(now)
-    }
-
-    /// The ready unit whose turn comes first.
-    #[inline]
-    pub fn next_ready(&self) -> Option<u32> {
-        if self.ready == 0 {
-            return None;
-        }
-        let later = self.ready >> self.turn << self.turn;
-        let bits = if later == 0 { self.ready } else { later };
-        Some(bits.trailing_zeros())
+        Ok(())
     }
 }
 
@@ -325,21 +265,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_go_round() {
-        let mut channel = Channel::new(8);
-        channel.ready = 0b1011;
-        channel.turn = 2;
-        assert_eq!(channel.next_ready(), Some(3));
-        channel.turn = 0;
-        assert_eq!(channel.next_ready(), Some(0));
-        channel.ready = 0b0010;
-        channel.turn = 3;
-        assert_eq!(channel.next_ready(), Some(1));
-    }
-
-    #[test]
-    fn busy_time_is_told_apart() {
-        let mut unit = Unit::new(0, 0);
+    fn busy_time_is_split_by_kind() {
+        let mut unit = Unit::new(ChannelId(0), 0);
         unit.begin(Stage::Sensing, false, 10);
         unit.begin(Stage::Erasing, true, 30);
         assert_eq!((unit.worked_ns(40), unit.cleaned_ns(40)), (20, 10));

@@ -4,7 +4,7 @@
 //! never know: how the parts work. Units: bytes, pages, blocks of one plane.
 
 use super::{Capacity, ChannelGroups, Scheme, SsdParams};
-use crate::ssd::flash::tenants;
+use crate::tenants;
 use cachewright_ftl::reclaim;
 use cachewright_types::declare::Kind;
 use cachewright_types::registry::{RegistryError, Resolved};

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::ssd::drive::Power;
 use crate::ssd::flash::{
-    self, Bus, Cell, Collect, FlashParams, Joules, Layout, MapCache, Schedule, Shape,
+    self, Bus, Cell, Collect, FlashParams, FlashSchedule, FlashShape, Joules, MapCache, PlaneLayout,
 };
 
 impl SsdParams {
@@ -22,17 +22,17 @@ impl SsdParams {
                 ChannelTiming::Exact => Bus::exact(self.channel_rate, self.channel_width),
             },
             cell: self.cells(),
-            schedule: Schedule {
+            schedule: FlashSchedule {
                 die_interleave: self.die_interleave,
                 multi_plane: self.multi_plane,
                 suspend_program: matches!(self.suspend, Suspend::Program | Suspend::Both),
                 suspend_erase: matches!(self.suspend, Suspend::Erase | Suspend::Both),
-                suspends_most: self.suspends_most,
+                max_suspends: self.suspends_most,
                 copy_back: self.copy_back,
                 gc_preemptible: self.preemptible_cleaning,
             },
             priorities: self.priority_classes.0.clone(),
-            layout: Layout {
+            layout: PlaneLayout {
                 order: order(self.plane_order),
                 superblock: self.superblock,
                 groups: self.channel_groups.lists(self.channels),
@@ -62,11 +62,12 @@ impl SsdParams {
                 channel_byte: self.channel_energy * 8e-12,
             },
             fill: match self.fill {
-                Fill::Empty => flash::Fill::Empty,
-                Fill::Analytic => flash::Fill::Analytic { occupancy: self.occupancy },
-                Fill::Replay => {
-                    flash::Fill::Replay { occupancy: self.occupancy, overwrites: self.overwrites }
-                }
+                Fill::Empty => flash::InitialFill::Empty,
+                Fill::Analytic => flash::InitialFill::Analytic { occupancy: self.occupancy },
+                Fill::Replay => flash::InitialFill::Replay {
+                    occupancy: self.occupancy,
+                    overwrites: self.overwrites,
+                },
             },
         }
     }
@@ -76,8 +77,8 @@ impl SsdParams {
         Power { idle: self.idle_power, active: self.active_power }
     }
 
-    fn shape(&self) -> Shape {
-        Shape {
+    fn shape(&self) -> FlashShape {
+        FlashShape {
             channels: self.channels,
             chips_per_channel: self.chips,
             dies_per_chip: self.dies,

@@ -6,19 +6,19 @@
 //! one layer over all planes (superblocks); its pages follow the order of planes either way.
 
 use super::error::FlashError;
-use super::layer::{Content, Maker, Schemes};
-use super::params::{Fill, FlashParams, MapCache};
-use super::transaction::Place;
-use crate::layer::{Layer, Steps};
-use cachewright_ftl::{Address, FtlError, Geometry, HostRequest, Space as Room};
+use super::ids::{LayerId, LogicalPage, PhysicalPage, PlaneId};
+use super::layer_maker::{Content, LayerMaker, Schemes};
+use super::params::{FlashParams, InitialFill, MapCache};
+use super::sectors::SectorMasks;
+use crate::layer::{Layer, LayerSteps};
+use cachewright_ftl::{Address, Counts, FtlError, Geometry, HostRequest, Space};
 use cachewright_types::Seed;
-use hashbrown::HashMap;
 
 /// Pages under one numbering: some channels of the device.
-struct Group {
+struct ChannelGroup {
     layers: Vec<Box<dyn Layer>>,
     /// Planes in the order in which pages visit them.
-    planes: Vec<u32>,
+    planes: Vec<PlaneId>,
     /// Pages of the host.
     pages: u32,
     /// Pages at the start of each layer that hold the mapping table.
@@ -28,10 +28,10 @@ struct Group {
     superblock: bool,
 }
 
-impl Group {
+impl ChannelGroup {
     /// The layer of a page (of the host) and its number there.
     #[inline]
-    fn of_page(&self, page: u32) -> (usize, u32) {
+    fn host_page(&self, page: u32) -> (usize, u32) {
         if self.superblock {
             return (0, page + self.map_local);
         }
@@ -40,7 +40,7 @@ impl Group {
     }
 
     /// The layer of a page of the mapping table and its number there.
-    fn of_map(&self, page: u32) -> (usize, u32) {
+    fn map_page(&self, page: u32) -> (usize, u32) {
         if self.superblock {
             return (0, page);
         }
@@ -49,41 +49,33 @@ impl Group {
     }
 
     #[inline]
-    fn place(&self, layer: usize, at: Address) -> Place {
+    fn place(&self, layer: usize, address: Address) -> PhysicalPage {
+        let Address { block, offset } = address;
         if self.superblock {
             let planes = self.planes.len() as u32;
-            let plane = self.planes[(at.offset % planes) as usize];
-            return Place { plane, block: at.block, page: at.offset / planes };
+            let plane = self.planes[(offset % planes) as usize];
+            return PhysicalPage { plane, block, page: offset / planes };
         }
-        Place { plane: self.planes[layer], block: at.block, page: at.offset }
+        PhysicalPage { plane: self.planes[layer], block, page: offset }
     }
 }
 
-/// A page by its layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Local {
-    /// Group of channels.
-    pub group: u16,
-    /// Layer of the group.
-    pub layer: u32,
-    /// Page of the layer.
-    pub page: u32,
-}
-
 /// All logical pages of a device.
-pub struct Space {
-    groups: Vec<Group>,
-    /// Sectors that hold data, of mapped pages where not all do, by number over all groups.
-    partial: HashMap<u32, u64, foldhash::fast::FixedState>,
-    whole: u64,
+pub struct AddressSpace {
+    groups: Vec<ChannelGroup>,
+    sectors: SectorMasks,
     /// Entries of a page of the mapping table; 0 if the table is in memory.
     map_entries: u32,
+    /// What the last layer that wrote wants flash to do.
+    steps: LayerSteps,
+    /// What the layers had done when the device was filled.
+    filling: Counts,
 }
 
-impl Space {
+impl AddressSpace {
     /// The pages of a device, filled as asked for. Errors: schemes and geometries that the
     /// translation layer refuses.
-    pub fn new(params: &FlashParams, seed: Seed) -> Result<Space, FlashError> {
+    pub fn new(params: &FlashParams, seed: Seed) -> Result<AddressSpace, FlashError> {
         let shape = &params.shape;
         let every: Vec<u32> = (0..shape.channels).collect();
         let listed = &params.layout.groups;
@@ -92,11 +84,12 @@ impl Space {
             MapCache::Ideal => 0,
             MapCache::Cached { stored_bytes, .. } => shape.page_bytes / stored_bytes,
         };
-        let mut space = Space {
+        let mut space = AddressSpace {
             groups: Vec::new(),
-            partial: HashMap::default(),
-            whole: u64::MAX >> (64 - shape.page_bytes / shape.sector_bytes),
+            sectors: SectorMasks::new(shape.page_bytes / shape.sector_bytes),
             map_entries,
+            steps: LayerSteps::default(),
+            filling: Counts::default(),
         };
         let mut first = 0;
         for (index, channels) in groups.iter().enumerate() {
@@ -105,9 +98,10 @@ impl Space {
             first += group.pages;
             space.groups.push(group);
         }
-        if let Fill::Replay { occupancy, overwrites } = params.fill {
+        if let InitialFill::Replay { occupancy, overwrites } = params.fill {
             space.replay(occupancy, overwrites, seed)?;
         }
+        space.filling = space.total();
         Ok(space)
     }
 
@@ -117,9 +111,10 @@ impl Space {
         channels: &[u32],
         first: u32,
         seed: Seed,
-    ) -> Result<Group, FlashError> {
+    ) -> Result<ChannelGroup, FlashError> {
         let (shape, collect) = (&params.shape, &params.collect);
-        let planes = params.layout.order.planes(shape, channels);
+        let planes = params.layout.order.planes(shape, channels).into_iter();
+        let planes: Vec<PlaneId> = planes.map(PlaneId).collect();
         let superblock = params.layout.superblock;
         let per_layer = if superblock { planes.len() as u32 } else { 1 };
         let layers = planes.len() as u32 / per_layer;
@@ -133,14 +128,16 @@ impl Space {
         let geometry = Geometry {
             logical_pages: pages + map_local,
             block_pages: shape.pages_per_block * per_layer,
-            space: Room::Fixed { blocks, reserve_blocks, idle_blocks: reserve_blocks },
+            space: Space::Fixed { blocks, reserve_blocks, idle_blocks: reserve_blocks },
         };
         let content = match params.fill {
-            Fill::Analytic { occupancy } => {
+            InitialFill::Analytic { occupancy } => {
                 let pages = map_local + (occupancy * f64::from(pages)).round() as u32;
                 Content::Steady { pages }
             }
-            Fill::Empty | Fill::Replay { .. } => Content::Written { pages: map_local },
+            InitialFill::Empty | InitialFill::Replay { .. } => {
+                Content::Written { pages: map_local }
+            }
         };
         let schemes = Schemes {
             separation: &collect.separation,
@@ -148,12 +145,12 @@ impl Space {
             reclaim: &collect.reclaim,
             reclaim_settings: &collect.reclaim_settings,
         };
-        let mut maker = Maker::new(geometry, schemes, content, seed);
+        let mut maker = LayerMaker::new(geometry, schemes, content, seed);
         let layers: Result<Vec<Box<dyn Layer>>, FlashError> =
             (0..layers).map(|_| maker.make()).collect();
         let layers = layers?;
         let pages = pages * layers.len() as u32;
-        Ok(Group { layers, planes, pages, map_local, first, superblock })
+        Ok(ChannelGroup { layers, planes, pages, map_local, first, superblock })
     }
 
     /// Writes the first share of each group in order and then pages of it at random.
@@ -164,7 +161,7 @@ impl Space {
             let again = (f64::from(pages) * overwrites) as u64;
             let random = (0..again).map(|_| rng.below(u64::from(pages)) as u32);
             for page in (0..pages).chain(random) {
-                let (layer, local) = group.of_page(page);
+                let (layer, local) = group.host_page(page);
                 group.layers[layer].write_untimed(local)?;
             }
         }
@@ -181,9 +178,16 @@ impl Space {
         self.groups.get(usize::from(group)).map_or(0, |group| group.pages)
     }
 
-    /// The mask of all sectors of a page.
-    pub fn whole(&self) -> u64 {
-        self.whole
+    /// Which sectors of pages hold data.
+    #[inline]
+    pub fn sectors(&self) -> &SectorMasks {
+        &self.sectors
+    }
+
+    /// Which sectors of pages hold data, to be changed.
+    #[inline]
+    pub fn sectors_mut(&mut self) -> &mut SectorMasks {
+        &mut self.sectors
     }
 
     /// The number of a page over all groups.
@@ -194,110 +198,131 @@ impl Space {
 
     /// A page of the host by its layer.
     #[inline]
-    pub fn of_page(&self, group: u16, page: u32) -> Local {
-        let (layer, page) = self.groups[usize::from(group)].of_page(page);
-        Local { group, layer: layer as u32, page }
+    pub fn host_page(&self, group: u16, page: u32) -> LogicalPage {
+        let (index, page) = self.groups[usize::from(group)].host_page(page);
+        LogicalPage { layer: LayerId { group, index: index as u32 }, page }
     }
 
     /// A page of the mapping table by its layer.
-    pub fn of_map(&self, group: u16, page: u32) -> Local {
-        let (layer, page) = self.groups[usize::from(group)].of_map(page);
-        Local { group, layer: layer as u32, page }
+    pub fn map_page(&self, group: u16, page: u32) -> LogicalPage {
+        let (index, page) = self.groups[usize::from(group)].map_page(page);
+        LogicalPage { layer: LayerId { group, index: index as u32 }, page }
     }
 
     /// The page of the mapping table that holds the entry of a page.
     #[inline]
-    pub fn map_page(&self, page: u32) -> u32 {
+    pub fn table_page(&self, page: u32) -> u32 {
         page / self.map_entries.max(1)
     }
 
     /// Where a page lies.
     #[inline]
-    pub fn locate(&self, local: Local) -> Option<Place> {
-        let group = &self.groups[usize::from(local.group)];
-        let layer = local.layer as usize;
-        let at = group.layers[layer].locate(local.page)?;
-        Some(group.place(layer, at))
+    pub fn locate(&self, page: LogicalPage) -> Option<PhysicalPage> {
+        let group = &self.groups[usize::from(page.layer.group)];
+        let index = page.layer.index as usize;
+        let address = group.layers[index].locate(page.page)?;
+        Some(group.place(index, address))
     }
 
     /// The place of an address of a layer.
-    pub fn place(&self, group: u16, layer: u32, at: Address) -> Place {
-        self.groups[usize::from(group)].place(layer as usize, at)
+    pub fn place(&self, layer: LayerId, address: Address) -> PhysicalPage {
+        self.groups[usize::from(layer.group)].place(layer.index as usize, address)
     }
 
     /// The planes on which a block of a layer lies.
-    pub fn planes_of(&self, group: u16, layer: u32) -> &[u32] {
-        let group = &self.groups[usize::from(group)];
+    pub fn planes_of(&self, layer: LayerId) -> &[PlaneId] {
+        let group = &self.groups[usize::from(layer.group)];
         if group.superblock {
             &group.planes
         } else {
-            std::slice::from_ref(&group.planes[layer as usize])
+            std::slice::from_ref(&group.planes[layer.index as usize])
         }
     }
 
     /// A layer.
-    pub fn layer(&self, group: u16, layer: u32) -> &dyn Layer {
-        self.groups[usize::from(group)].layers[layer as usize].as_ref()
+    pub fn layer(&self, id: LayerId) -> &dyn Layer {
+        self.groups[usize::from(id.group)].layers[id.index as usize].as_ref()
     }
 
-    /// A layer, to be changed.
-    pub fn layer_mut(&mut self, group: u16, layer: u32) -> &mut dyn Layer {
-        self.groups[usize::from(group)].layers[layer as usize].as_mut()
-    }
-
-    /// Every layer with its group and number.
-    pub fn layers(&self) -> impl Iterator<Item = (u16, u32, &dyn Layer)> {
-        self.groups.iter().enumerate().flat_map(|(group, item)| {
-            let layers = item.layers.iter().enumerate();
-            layers.map(move |(index, layer)| (group as u16, index as u32, layer.as_ref()))
+    /// Every layer with its number.
+    pub fn layers(&self) -> impl Iterator<Item = (LayerId, &dyn Layer)> {
+        (0..).zip(&self.groups).flat_map(|(group, item)| {
+            let layers = (0..).zip(&item.layers);
+            layers.map(move |(index, layer)| (LayerId { group, index }, layer.as_ref()))
         })
     }
 
     /// Announces a write of consecutive pages to a layer that sees all of them; layers of one
-    /// plane are told page by page.
-    pub fn begin(&mut self, group: u16, tenant: u16, first_page: u32, pages: u32) {
+    /// plane hear of each page.
+    pub fn announce(&mut self, group: u16, tenant: u16, first_page: u32, pages: u32) {
         let group = &mut self.groups[usize::from(group)];
         if group.superblock {
-            let (layer, first_page) = group.of_page(first_page);
+            let (layer, first_page) = group.host_page(first_page);
             let request = HostRequest { first_page, pages, write: true };
             group.layers[layer].begin(tenant, &request);
         }
     }
 
-    /// Writes a page; what flash has to do is in `steps`. Errors: a layer that cannot be freed.
-    pub fn write(
-        &mut self,
-        local: Local,
-        tenant: u16,
-        steps: &mut Steps,
-    ) -> Result<Place, FtlError> {
-        let group = &mut self.groups[usize::from(local.group)];
-        let index = local.layer as usize;
+    /// Writes a page; what else flash has to do is in [`AddressSpace::steps`]. Errors: a layer that
+    /// cannot be freed.
+    pub fn write(&mut self, page: LogicalPage, tenant: u16) -> Result<PhysicalPage, FtlError> {
+        let group = &mut self.groups[usize::from(page.layer.group)];
+        let index = page.layer.index as usize;
         let layer = group.layers[index].as_mut();
         if !group.superblock {
-            layer.begin(tenant, &HostRequest { first_page: local.page, pages: 1, write: true });
+            layer.begin(tenant, &HostRequest { first_page: page.page, pages: 1, write: true });
         }
-        layer.write(local.page, steps)?;
-        layer.end(steps);
-        Ok(group.place(index, steps.program))
+        layer.write(page.page, &mut self.steps)?;
+        layer.end(&mut self.steps);
+        Ok(group.place(index, self.steps.program))
     }
 
-    /// Sectors of a mapped page that hold data.
-    #[inline]
-    pub fn sectors(&self, global: u32) -> u64 {
-        if self.partial.is_empty() {
-            return self.whole;
-        }
-        self.partial.get(&global).copied().unwrap_or(self.whole)
+    /// Forgets a page. Errors: a page that the layer does not have.
+    pub fn trim(&mut self, page: LogicalPage) -> Result<(), FtlError> {
+        let group = &mut self.groups[usize::from(page.layer.group)];
+        group.layers[page.layer.index as usize].trim(page.page)
     }
 
-    /// Notes which sectors of a page hold data.
+    /// Empties a block of the caller's choice; false if the layer cannot.
+    pub fn clean(&mut self, layer: LayerId, block: u32) -> bool {
+        let group = &mut self.groups[usize::from(layer.group)];
+        group.layers[layer.index as usize].clean(block, &mut self.steps)
+    }
+
+    /// What flash has to do.
     #[inline]
-    pub fn set_sectors(&mut self, global: u32, sectors: u64) {
-        if sectors != self.whole {
-            self.partial.insert(global, sectors);
-        } else if !self.partial.is_empty() {
-            self.partial.remove(&global);
+    pub fn steps(&self) -> &LayerSteps {
+        &self.steps
+    }
+
+    /// What flash has to do, to be taken.
+    #[inline]
+    pub fn steps_mut(&mut self) -> &mut LayerSteps {
+        &mut self.steps
+    }
+
+    /// What all layers have done.
+    fn total(&self) -> Counts {
+        let mut sum = Counts::default();
+        for (_, layer) in self.layers() {
+            let counts = layer.counts();
+            sum.user_pages += counts.user_pages;
+            sum.collections += counts.collections;
+            sum.moved_pages += counts.moved_pages;
         }
+        sum
+    }
+
+    /// What all layers have done since the device was filled.
+    pub fn counts(&self) -> Counts {
+        self.total() - self.filling
+    }
+
+    /// Every layer holds what it promises.
+    pub fn audit(&self) -> Result<(), String> {
+        for (LayerId { group, index }, layer) in self.layers() {
+            layer.audit().map_err(|error| format!("group {group}, layer {index}: {error}"))?;
+        }
+        Ok(())
     }
 }

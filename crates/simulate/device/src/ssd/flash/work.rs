@@ -1,30 +1,15 @@
-//! One page-sized piece of work, and the slab that all of them live in.
+//! One page-sized transaction inside flash, and the table that holds all of them.
 //!
-//! For: what a transaction is, where it stands, how long it has taken so far. Must never know:
-//! who decides its turn. Units: bytes, nanoseconds. A slot is used again once its work is done, so
-//! nothing is allocated per transaction; `next` links a transaction into the one list it is in (a
-//! queue, the work of a unit, those that wait for another).
+//! For: what a transaction is, where it stands, how long it has taken so far. Must never know: how
+//! turns are chosen. Units: bytes, nanoseconds. A slot of the table is used again once its
+//! transaction is done, so nothing is allocated per transaction. `next` links a transaction into
+//! the one list it is in: a queue, the batch of a unit, or those that wait for another.
 
+use super::ids::{EraseSerial, JobId, PhysicalPage, WorkId};
 use super::priority::Priority;
 use crate::spent::{Part, Spent};
 
-/// Index of a transaction in the slab.
-pub type Id = u32;
-/// No transaction.
-pub const NIL: Id = u32::MAX;
-
-/// A physical page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
-    /// Plane of the device.
-    pub plane: u32,
-    /// Block of the plane.
-    pub block: u32,
-    /// Page of the block.
-    pub page: u32,
-}
-
-/// Who wants it, and what for.
+/// What a transaction is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// A read of the host.
@@ -43,9 +28,9 @@ pub enum Purpose {
     Erase,
 }
 
-/// Where it stands.
+/// Where a transaction stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum WorkStep {
     /// Waits for an entry of the map or for another transaction, or is done.
     Aside,
     /// Queued for a read, or being read.
@@ -62,25 +47,25 @@ pub enum Step {
 const PARTS: [Part; 6] =
     [Part::Queue, Part::Map, Part::Channel, Part::DieWait, Part::CleanWait, Part::Flash];
 
-/// One piece of work.
+/// One transaction inside flash.
 #[derive(Clone, Copy, Debug)]
-pub struct Work {
-    /// The host's name for it.
+pub struct FlashWork {
+    /// The host's tag.
     pub tag: u64,
     /// When the host submitted it.
     pub submitted: u64,
     /// Up to when its time is accounted for.
     pub mark: u64,
-    /// When it joined its queue, with what the unit had worked for hosts and cleaned by then.
+    /// Time its unit had worked for hosts when it joined its queue.
     pub worked_before: u64,
-    /// Time the unit had spent on cleaning by then.
+    /// Time its unit had cleaned by then.
     pub cleaned_before: u64,
     /// Time by part, in the order of `PARTS`.
     pub(super) parts_ns: [u64; PARTS.len()],
     /// Where it reads.
-    pub source: Place,
+    pub source: PhysicalPage,
     /// Where it programs, or the block it erases.
-    pub target: Place,
+    pub target: PhysicalPage,
     /// Bytes read.
     pub read_bytes: u32,
     /// Bytes programmed.
@@ -89,25 +74,25 @@ pub struct Work {
     /// layer.
     pub page: u32,
     /// Cleaning that it is part of.
-    pub job: u32,
+    pub job: JobId,
     /// Cleaning that must not erase its target before it is programmed.
-    pub holds: u32,
-    /// Number of the erase that comes before its program; 0 for none.
-    pub needs: u32,
+    pub delays: JobId,
+    /// The erase that comes before its program.
+    pub erase_first: EraseSerial,
     /// The next in the list it is in.
-    pub next: Id,
+    pub next: WorkId,
     /// The first of those that wait for it.
-    pub waiters: Id,
+    pub waiters: WorkId,
     /// Group of channels.
     pub group: u16,
-    /// Whose it is.
+    /// Tenant that asks.
     pub tenant: u16,
     /// The class of its tenant.
     pub priority: Priority,
-    /// What for.
+    /// What it is for.
     pub purpose: Purpose,
     /// Where it stands.
-    pub step: Step,
+    pub step: WorkStep,
     /// Sectors touched.
     pub sectors: u64,
     /// Whether its read and program stay inside the plane.
@@ -116,31 +101,32 @@ pub struct Work {
     pub predicts: bool,
 }
 
-impl Work {
-    /// New work of some purpose, submitted now.
-    pub fn new(purpose: Purpose, now: u64) -> Work {
-        Work {
+impl FlashWork {
+    /// A new transaction, submitted now.
+    #[inline]
+    pub fn new(purpose: Purpose, now: u64) -> FlashWork {
+        FlashWork {
             tag: 0,
             submitted: now,
             mark: now,
             worked_before: 0,
             cleaned_before: 0,
             parts_ns: [0; PARTS.len()],
-            source: Place::default(),
-            target: Place::default(),
+            source: PhysicalPage::default(),
+            target: PhysicalPage::default(),
             read_bytes: 0,
             program_bytes: 0,
             page: 0,
-            job: NIL,
-            holds: NIL,
-            needs: 0,
-            next: NIL,
-            waiters: NIL,
+            job: JobId::NONE,
+            delays: JobId::NONE,
+            erase_first: EraseSerial::NONE,
+            next: WorkId::NONE,
+            waiters: WorkId::NONE,
             group: 0,
             tenant: 0,
             priority: Priority::High,
             purpose,
-            step: Step::Aside,
+            step: WorkStep::Aside,
             sectors: 0,
             copy_back: false,
             predicts: false,
@@ -170,6 +156,7 @@ impl Work {
     }
 
     /// The whole time so far by part.
+    #[inline]
     pub fn spent(&self) -> Spent {
         let mut spent = Spent::default();
         for (part, time_ns) in PARTS.iter().zip(self.parts_ns) {
@@ -186,45 +173,48 @@ impl Work {
 
     /// Where it works in its present step.
     #[inline]
-    pub fn place(&self) -> Place {
-        if self.step == Step::Read { self.source } else { self.target }
+    pub fn place(&self) -> PhysicalPage {
+        if self.step == WorkStep::Read { self.source } else { self.target }
     }
 }
 
 /// All transactions that are not done.
-#[derive(Clone, Debug, Default)]
-pub struct Slab {
-    work: Vec<Work>,
-    free: Id,
+#[derive(Clone, Debug)]
+pub struct WorkTable {
+    slots: Vec<FlashWork>,
+    free: WorkId,
     used: u32,
 }
 
-impl Slab {
-    /// An empty slab.
-    pub fn new() -> Slab {
-        Slab { work: Vec::new(), free: NIL, used: 0 }
+impl Default for WorkTable {
+    fn default() -> WorkTable {
+        WorkTable { slots: Vec::new(), free: WorkId::NONE, used: 0 }
     }
+}
 
+impl WorkTable {
     /// Takes a slot.
     #[inline]
-    pub fn insert(&mut self, work: Work) -> Id {
+    pub fn insert(&mut self, work: FlashWork) -> WorkId {
         self.used += 1;
-        if self.free == NIL {
-            self.work.push(work);
-            return self.work.len() as Id - 1;
+        if self.free == WorkId::NONE {
+            self.slots.push(work);
+            return WorkId(self.slots.len() as u32 - 1);
         }
         let id = self.free;
-        self.free = self.work[id as usize].next;
-        self.work[id as usize] = work;
+        self.free = self[id].next;
+        self[id] = work;
         id
     }
 
     /// Gives a slot back.
     #[inline]
-    pub fn remove(&mut self, id: Id) {
+    pub fn remove(&mut self, id: WorkId) {
         self.used -= 1;
-        self.work[id as usize].next = self.free;
-        self.work[id as usize].step = Step::Aside;
+        let free = self.free;
+        let work = &mut self[id];
+        work.next = free;
+        work.step = WorkStep::Aside;
         self.free = id;
     }
 
@@ -234,40 +224,40 @@ impl Slab {
     }
 }
 
-impl std::ops::Index<Id> for Slab {
-    type Output = Work;
+impl std::ops::Index<WorkId> for WorkTable {
+    type Output = FlashWork;
 
     #[inline(always)]
-    fn index(&self, id: Id) -> &Work {
-        &self.work[id as usize]
+    fn index(&self, id: WorkId) -> &FlashWork {
+        &self.slots[id.index()]
     }
 }
 
-impl std::ops::IndexMut<Id> for Slab {
+impl std::ops::IndexMut<WorkId> for WorkTable {
     #[inline(always)]
-    fn index_mut(&mut self, id: Id) -> &mut Work {
-        &mut self.work[id as usize]
+    fn index_mut(&mut self, id: WorkId) -> &mut FlashWork {
+        &mut self.slots[id.index()]
     }
 }
 
 /// A first-in, first-out list of transactions.
 #[derive(Clone, Copy, Debug)]
-pub struct Queue {
-    head: Id,
-    tail: Id,
+pub struct WorkQueue {
+    head: WorkId,
+    tail: WorkId,
     len: u32,
 }
 
-impl Default for Queue {
-    fn default() -> Queue {
-        Queue { head: NIL, tail: NIL, len: 0 }
+impl Default for WorkQueue {
+    fn default() -> WorkQueue {
+        WorkQueue { head: WorkId::NONE, tail: WorkId::NONE, len: 0 }
     }
 }
 
-impl Queue {
+impl WorkQueue {
     /// The first.
     #[inline]
-    pub fn head(&self) -> Id {
+    pub fn head(&self) -> WorkId {
         self.head
     }
 
@@ -280,16 +270,16 @@ impl Queue {
     /// Whether there are none.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.head == NIL
+        self.head == WorkId::NONE
     }
 
     /// Adds one at the end.
     #[inline]
-    pub fn push(&mut self, slab: &mut Slab, id: Id) {
-        slab[id].next = NIL;
+    pub fn push(&mut self, table: &mut WorkTable, id: WorkId) {
+        table[id].next = WorkId::NONE;
         match self.tail {
-            NIL => self.head = id,
-            tail => slab[tail].next = id,
+            WorkId::NONE => self.head = id,
+            tail => table[tail].next = id,
         }
         self.tail = id;
         self.len += 1;
@@ -297,31 +287,31 @@ impl Queue {
 
     /// Takes the one behind `before` (the first if `before` is none); it must exist.
     #[inline]
-    pub fn take_behind(&mut self, slab: &mut Slab, before: Id) -> Id {
-        let id = if before == NIL { self.head } else { slab[before].next };
-        let next = slab[id].next;
+    pub fn take_behind(&mut self, table: &mut WorkTable, before: WorkId) -> WorkId {
+        let id = if before == WorkId::NONE { self.head } else { table[before].next };
+        let next = table[id].next;
         match before {
-            NIL => self.head = next,
-            before => slab[before].next = next,
+            WorkId::NONE => self.head = next,
+            before => table[before].next = next,
         }
         if self.tail == id {
             self.tail = before;
         }
         self.len -= 1;
-        slab[id].next = NIL;
+        table[id].next = WorkId::NONE;
         id
     }
 
     /// Takes the first.
     #[inline]
-    pub fn pop(&mut self, slab: &mut Slab) -> Option<Id> {
-        if self.is_empty() { None } else { Some(self.take_behind(slab, NIL)) }
+    pub fn pop(&mut self, table: &mut WorkTable) -> Option<WorkId> {
+        if self.is_empty() { None } else { Some(self.take_behind(table, WorkId::NONE)) }
     }
 
     /// All of them, first to last.
-    pub fn iter<'a>(&self, slab: &'a Slab) -> impl Iterator<Item = Id> + 'a {
-        let some = |id: Id| (id != NIL).then_some(id);
-        std::iter::successors(some(self.head), move |id| some(slab[*id].next))
+    pub fn iter<'a>(&self, table: &'a WorkTable) -> impl Iterator<Item = WorkId> + 'a {
+        let some = |id: WorkId| (id != WorkId::NONE).then_some(id);
+        std::iter::successors(some(self.head), move |id| some(table[*id].next))
     }
 }
 
@@ -331,23 +321,26 @@ mod tests {
 
     #[test]
     fn a_queue_gives_up_its_middle_and_slots_return() {
-        let mut slab = Slab::new();
-        let mut queue = Queue::default();
-        let ids: Vec<Id> = (0..4).map(|_| slab.insert(Work::new(Purpose::HostRead, 5))).collect();
-        ids.iter().for_each(|id| queue.push(&mut slab, *id));
-        assert_eq!(queue.take_behind(&mut slab, 1), 2);
-        assert_eq!(queue.take_behind(&mut slab, 1), 3);
-        slab.remove(2);
-        assert_eq!(slab.insert(Work::new(Purpose::Erase, 6)), 2, "the slot comes back");
-        queue.push(&mut slab, 2);
-        assert_eq!(queue.iter(&slab).collect::<Vec<_>>(), [0, 1, 2]);
-        assert_eq!(queue.pop(&mut slab), Some(0));
-        assert_eq!((queue.len(), slab.len()), (2, 4));
+        let mut table = WorkTable::default();
+        let mut queue = WorkQueue::default();
+        let add = |table: &mut WorkTable| table.insert(FlashWork::new(Purpose::HostRead, 5));
+        let ids: Vec<WorkId> = (0..4).map(|_| add(&mut table)).collect();
+        ids.iter().for_each(|id| queue.push(&mut table, *id));
+        assert_eq!(queue.take_behind(&mut table, WorkId(1)), WorkId(2));
+        assert_eq!(queue.take_behind(&mut table, WorkId(1)), WorkId(3));
+        table.remove(WorkId(2));
+        let again = table.insert(FlashWork::new(Purpose::Erase, 6));
+        assert_eq!(again, WorkId(2), "the slot comes back");
+        queue.push(&mut table, again);
+        let listed: Vec<u32> = queue.iter(&table).map(|id| id.0).collect();
+        assert_eq!(listed, [0, 1, 2]);
+        assert_eq!(queue.pop(&mut table), Some(WorkId(0)));
+        assert_eq!((queue.len(), table.len()), (2, 4));
     }
 
     #[test]
     fn time_by_part_adds_up() {
-        let mut work = Work::new(Purpose::HostRead, 100);
+        let mut work = FlashWork::new(Purpose::HostRead, 100);
         work.account(Part::Map, 150);
         work.account(Part::Flash, 250);
         work.add(Part::Queue, 7);

@@ -4,8 +4,8 @@
 //! Source: `cachewright-ftl`.
 
 use super::error::FlashError;
-use super::tenants::ByTenant;
 use crate::layer::Layer;
+use crate::tenants::ByTenant;
 use cachewright_ftl::separation::{self, Registered, SeparationVisitor};
 use cachewright_ftl::{Fill, Ftl, FtlError, Geometry, Lazy, Need, Space, reclaim};
 use cachewright_types::declare::Declared;
@@ -41,7 +41,7 @@ pub enum Content {
 }
 
 /// Makes layers of one geometry; those after the first share its rule of filling.
-pub struct Maker<'a> {
+pub struct LayerMaker<'a> {
     geometry: Geometry,
     schemes: Schemes<'a>,
     content: Content,
@@ -49,16 +49,16 @@ pub struct Maker<'a> {
     rng: Rng,
 }
 
-impl<'a> Maker<'a> {
+impl<'a> LayerMaker<'a> {
     /// A maker of layers.
     pub fn new(
         geometry: Geometry,
         schemes: Schemes<'a>,
         content: Content,
         seed: Seed,
-    ) -> Maker<'a> {
+    ) -> LayerMaker<'a> {
         let rng = seed.derive("flash/layers").rng();
-        Maker { geometry, schemes, content, fill: None, rng }
+        LayerMaker { geometry, schemes, content, fill: None, rng }
     }
 
     /// The next layer. Errors: unknown names and settings, schemes that need the future, a
@@ -102,7 +102,7 @@ impl<'a> Maker<'a> {
 }
 
 struct Making<'m, 'a> {
-    maker: &'m mut Maker<'a>,
+    maker: &'m mut LayerMaker<'a>,
     seed: Seed,
 }
 

@@ -1,0 +1,222 @@
+//! Cleaning: what the translation layer decided becomes reads, programs and erases.
+//!
+//! For: moves of valid pages, erases once all of them are done, wear levelling, and where cleaning
+//! is urgent. Must never know: how victims are chosen. Units: pages, blocks. A page counts as moved
+//! in the mapping at once and is read at its old place until it is programmed at the new one, so no
+//! request ever waits for cleaning that it does not share a die with, and none is lost.
+
+use super::address_space::AddressSpace;
+use super::executor::{DataSource, Executor};
+use super::ids::{JobId, LayerId, WorkId};
+use super::jobs::{EraseJob, EraseJobs};
+use super::params::FlashParams;
+use super::work::{FlashWork, Purpose};
+use crate::layer::LayerStep;
+use cachewright_ftl::Address;
+
+/// Blocks that are cleaned, and the rules of cleaning.
+#[derive(Clone, Debug)]
+pub struct Cleaner {
+    jobs: EraseJobs,
+    /// Blocks that will be erased, by plane.
+    erasing: Vec<u32>,
+    page_bytes: u32,
+    /// Pages that stay in their plane do not cross the channel.
+    copy_back: bool,
+    /// Cleaning waits for the host where more blocks than this are erased; none: it never waits.
+    hard_blocks: Option<u32>,
+    /// Erases that the most erased block may be ahead of the least erased; none: no levelling.
+    wear_spread: Option<u32>,
+}
+
+impl Cleaner {
+    /// Nothing is cleaned.
+    pub fn new(params: &FlashParams) -> Cleaner {
+        let (shape, collect) = (&params.shape, &params.collect);
+        let blocks = f64::from(shape.blocks_per_plane);
+        let hard_blocks = ((collect.hard_threshold * blocks) as u32).max(1);
+        Cleaner {
+            jobs: EraseJobs::default(),
+            erasing: vec![0; shape.planes() as usize],
+            page_bytes: shape.page_bytes,
+            copy_back: params.schedule.copy_back,
+            hard_blocks: params.schedule.gc_preemptible.then_some(hard_blocks),
+            wear_spread: collect.static_wear_spread,
+        }
+    }
+
+    /// Makes work of what a layer has decided; whether a block is to be erased.
+    #[inline]
+    pub fn carry_out(
+        &mut self,
+        space: &mut AddressSpace,
+        layer: LayerId,
+        executor: &mut Executor,
+    ) -> bool {
+        if self.hard_blocks.is_some() {
+            self.note_urgency(space, layer, executor);
+        }
+        !space.steps().ordered.is_empty() && self.clean(space, layer, executor)
+    }
+
+    fn clean(&mut self, space: &mut AddressSpace, layer: LayerId, executor: &mut Executor) -> bool {
+        executor.set_alone(false);
+        let mut ordered = std::mem::take(&mut space.steps_mut().ordered);
+        let (mut job, mut erases) = (None, false);
+        for step in &ordered {
+            match *step {
+                LayerStep::Move { page, from, to } => {
+                    let id = *job.get_or_insert_with(|| self.jobs.open(layer));
+                    self.jobs.await_programs(id, 1);
+                    self.relocate(space, id, page, (from, to), executor);
+                }
+                LayerStep::Erase { block } => {
+                    let id = job.take().unwrap_or_else(|| self.jobs.open(layer));
+                    self.jobs.name_block(id, block);
+                    self.condemn(space, id, executor);
+                    erases = true;
+                }
+                LayerStep::Meta { to } => {
+                    let work = FlashWork {
+                        target: space.place(layer, to),
+                        program_bytes: self.page_bytes,
+                        group: layer.group,
+                        ..FlashWork::new(Purpose::Meta, executor.now())
+                    };
+                    let id = executor.add(work);
+                    executor.aim(id);
+                    executor.program(id);
+                }
+                LayerStep::MetaRead { .. } => {}
+            }
+        }
+        ordered.clear();
+        space.steps_mut().ordered = ordered;
+        self.note_urgency(space, layer, executor);
+        erases
+    }
+
+    fn relocate(
+        &mut self,
+        space: &AddressSpace,
+        job: JobId,
+        page: u32,
+        (from, to): (Address, Address),
+        executor: &mut Executor,
+    ) {
+        let layer = self.jobs.get(job).layer;
+        let (source, target) = (space.place(layer, from), space.place(layer, to));
+        let data = executor.find(source);
+        let in_plane = source.plane == target.plane && data == DataSource::Flash(source);
+        let id = executor.add(FlashWork {
+            page,
+            source,
+            target,
+            read_bytes: self.page_bytes,
+            program_bytes: self.page_bytes,
+            group: layer.group,
+            job,
+            copy_back: self.copy_back && in_plane,
+            ..FlashWork::new(Purpose::Move, executor.now())
+        });
+        executor.aim(id);
+        if executor.read(id, data) {
+            executor.program(id);
+        }
+    }
+
+    /// A block is to be erased once nothing in it is needed.
+    fn condemn(&mut self, space: &AddressSpace, id: JobId, executor: &mut Executor) {
+        let EraseJob { layer, block, serial, .. } = *self.jobs.get(id);
+        let mut late = 0;
+        for plane in space.planes_of(layer) {
+            let (_, scheduler) = executor.parts();
+            scheduler.unit_of(*plane).queues.condemn(*plane, block, serial);
+            self.erasing[plane.index()] += 1;
+        }
+        for plane in space.planes_of(layer) {
+            late += executor.delay(id, *plane, block);
+        }
+        if self.jobs.await_programs(id, late) == 0 {
+            self.erase(space, id, executor);
+        }
+    }
+
+    fn erase(&mut self, space: &AddressSpace, job: JobId, executor: &mut Executor) {
+        let EraseJob { layer, block, .. } = *self.jobs.get(job);
+        let planes = space.planes_of(layer);
+        self.jobs.await_erases(job, planes.len() as u32);
+        for plane in planes {
+            let new = FlashWork::new(Purpose::Erase, executor.now());
+            let mut work = FlashWork { group: layer.group, job, ..new };
+            (work.target.plane, work.target.block) = (*plane, block);
+            executor.erase(work);
+        }
+    }
+
+    /// A page that a job waits for has been programmed.
+    pub fn program_done(&mut self, space: &AddressSpace, job: JobId, executor: &mut Executor) {
+        if self.jobs.program_done(job) {
+            self.erase(space, job, executor);
+        }
+    }
+
+    /// A block of one plane has been erased.
+    pub fn erased(&mut self, space: &AddressSpace, id: WorkId, executor: &mut Executor) {
+        let FlashWork { job, target, .. } = *executor.work(id);
+        executor.remove(id);
+        executor.counters().erases += 1;
+        let EraseJob { layer, serial, .. } = *self.jobs.get(job);
+        let (_, scheduler) = executor.parts();
+        scheduler.unit_of(target.plane).queues.absolve(target.plane, serial);
+        self.erasing[target.plane.index()] -= 1;
+        self.jobs.erase_done(job);
+        self.note_urgency(space, layer, executor);
+    }
+
+    /// Static wear levelling: empties the least erased block when the most erased is far ahead.
+    pub fn level(&mut self, space: &mut AddressSpace, layer: LayerId, executor: &mut Executor) {
+        let Some(spread) = self.wear_spread else { return };
+        let blocks = space.layer(layer).blocks();
+        let max = blocks.iter().map(|block| block.erases).max().unwrap_or(0);
+        let Some(min) = blocks.sealed().min_by_key(|block| (block.erases, block.id)) else {
+            return;
+        };
+        let (ahead, block) = (max - min.erases, min.id);
+        if ahead > spread && space.clean(layer, block) {
+            executor.counters().wear_moves += 1;
+            self.carry_out(space, layer, executor);
+        }
+    }
+
+    /// Notes in which planes of a layer erased blocks run out.
+    fn note_urgency(&self, space: &AddressSpace, layer: LayerId, executor: &mut Executor) {
+        let Some(hard_blocks) = self.hard_blocks else { return };
+        let free = space.layer(layer).free_blocks();
+        for plane in space.planes_of(layer) {
+            let erased = free.saturating_sub(self.erasing[plane.index()]);
+            let (_, scheduler) = executor.parts();
+            scheduler.unit_of(*plane).set_urgent(*plane, erased < hard_blocks);
+        }
+    }
+
+    /// Notes it for all layers.
+    pub fn note_urgency_everywhere(&self, space: &AddressSpace, executor: &mut Executor) {
+        space.layers().for_each(|(layer, _)| self.note_urgency(space, layer, executor));
+    }
+
+    /// The layer of a job.
+    pub fn layer_of(&self, job: JobId) -> LayerId {
+        self.jobs.get(job).layer
+    }
+
+    /// What must hold once nothing is to come.
+    pub fn audit_rest(&self) -> Result<(), String> {
+        let (jobs, erases) = (self.jobs.len(), self.erasing.iter().sum::<u32>());
+        if jobs > 0 || erases > 0 {
+            let words = "blocks to clean and to erase are left and nothing is to come";
+            return Err(format!("{jobs} and {erases} {words}"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,345 @@
+//! What translator and cleaner give work to: reads, programs and erases, until data is where it
+//! should be.
+//!
+//! For: where the data of a page is (on flash, in the controller, on its way), transactions that
+//! wait for others, predictions before programs, completions. Must never know: the map, layers,
+//! victims. Units: pages, nanoseconds. A page whose data is in the controller is read there; one
+//! that is still to be moved is read where it lies; one that waits for the rest of itself is waited
+//! for.
+
+use super::calendar::Event;
+use super::ids::{JobId, PhysicalPage, PlaneId, WorkId};
+use super::in_flight::InFlight;
+use super::params::FlashParams;
+use super::pending::PendingPrograms;
+use super::predictor::Predictor;
+use super::request::Done;
+use super::scheduler::Scheduler;
+use super::stats::{Counters, FlashStats};
+use super::work::{FlashWork, Purpose, WorkStep};
+use crate::spent::Part;
+use cachewright_types::Nanos;
+
+/// Where data that is wanted is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataSource {
+    /// On flash.
+    Flash(PhysicalPage),
+    /// In the controller.
+    Controller,
+    /// Will be in the controller when this transaction goes on.
+    After(WorkId),
+}
+
+/// Transactions under way, and the parts that carry them out.
+#[derive(Clone, Debug)]
+pub struct Executor {
+    flight: InFlight,
+    scheduler: Scheduler,
+    pending: PendingPrograms,
+    predictor: Predictor,
+    /// Work of now can begin at once: no other comes with it.
+    alone: bool,
+    done: Vec<Done>,
+    /// Transactions of the host that are not done.
+    outstanding: usize,
+}
+
+impl Executor {
+    /// Nothing is under way.
+    pub fn new(params: &FlashParams) -> Executor {
+        Executor {
+            flight: InFlight::default(),
+            scheduler: Scheduler::new(params),
+            pending: PendingPrograms::new(&params.shape),
+            predictor: Predictor::new(params.collect.prediction_ns),
+            alone: false,
+            done: Vec::new(),
+            outstanding: 0,
+        }
+    }
+
+    /// The time.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        self.flight.calendar.now()
+    }
+
+    /// A transaction.
+    #[inline(always)]
+    pub fn work(&self, id: WorkId) -> &FlashWork {
+        &self.flight.work[id]
+    }
+
+    /// A transaction, to be changed.
+    #[inline(always)]
+    pub fn work_mut(&mut self, id: WorkId) -> &mut FlashWork {
+        &mut self.flight.work[id]
+    }
+
+    /// The counters of operations.
+    #[inline]
+    pub fn counters(&mut self) -> &mut Counters {
+        &mut self.flight.counters
+    }
+
+    /// Operations counted so far, without events.
+    pub fn counted(&self) -> &Counters {
+        &self.flight.counters
+    }
+
+    /// Queues, units and channels, to look at.
+    pub fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
+    /// Queues, units and channels with what they work on.
+    #[inline(always)]
+    pub fn parts(&mut self) -> (&mut InFlight, &mut Scheduler) {
+        (&mut self.flight, &mut self.scheduler)
+    }
+
+    /// Pages of one request may share commands: they are queued together unless one comes alone.
+    #[inline]
+    pub fn set_alone(&mut self, alone: bool) {
+        self.alone = alone;
+    }
+
+    /// Begins what can begin, before time goes on.
+    #[inline]
+    pub fn dispatch(&mut self) {
+        self.scheduler.dispatch(&mut self.flight);
+    }
+
+    /// Adds a transaction of the back-end's own.
+    pub fn add(&mut self, work: FlashWork) -> WorkId {
+        self.flight.work.insert(work)
+    }
+
+    /// Adds a transaction of the host.
+    #[inline]
+    pub fn add_host(&mut self, work: FlashWork) -> WorkId {
+        self.outstanding += 1;
+        self.flight.work.insert(work)
+    }
+
+    /// Forgets a transaction that is done.
+    #[inline]
+    pub fn remove(&mut self, id: WorkId) {
+        self.flight.work.remove(id);
+    }
+
+    /// Completes a transaction of the host.
+    #[inline]
+    pub fn finish(&mut self, id: WorkId) {
+        let now = self.now();
+        let work = &mut self.flight.work[id];
+        work.account(Part::Queue, now);
+        let done = Done { tag: work.tag, finished: Nanos(now), spent: work.spent() };
+        debug_assert_eq!(done.spent.total_ns(), now - work.submitted);
+        self.outstanding -= 1;
+        self.done.push(done);
+        self.flight.work.remove(id);
+    }
+
+    /// Where the data that belongs at a place is now. To be asked before the layer changes again: a
+    /// block may be given to its next life while pages of this one are still on their way.
+    #[inline]
+    pub fn find(&self, page: PhysicalPage) -> DataSource {
+        let Some(writer) = self.pending.writer(page) else { return DataSource::Flash(page) };
+        let other = &self.flight.work[writer];
+        let unmoved = other.step == WorkStep::Read || other.copy_back;
+        match (other.purpose, other.step) {
+            (Purpose::Move, _) if unmoved => DataSource::Flash(other.source),
+            (_, WorkStep::Program | WorkStep::Deciding) => DataSource::Controller,
+            _ => DataSource::After(writer),
+        }
+    }
+
+    /// The target of a transaction is known: its page is on its way, after the erase of its block
+    /// if one is still to come.
+    #[inline]
+    pub fn aim(&mut self, id: WorkId) {
+        let target = self.flight.work[id].target;
+        self.pending.insert(target, id);
+        let queues = &self.scheduler.unit_of(target.plane).queues;
+        if !queues.spares_all() {
+            self.flight.work[id].erase_first = queues.erase_before(target);
+        }
+    }
+
+    /// Reads for a transaction where its data was found; whether the data is in the controller
+    /// already.
+    #[inline]
+    pub fn read(&mut self, id: WorkId, source: DataSource) -> bool {
+        match source {
+            DataSource::Flash(page) => self.flight.work[id].source = page,
+            DataSource::Controller => {
+                self.flight.counters.buffered_reads += 1;
+                return true;
+            }
+            DataSource::After(writer) => {
+                self.wait_for(writer, id);
+                return false;
+            }
+        }
+        if self.alone
+            && !self.flight.work[id].copy_back
+            && self.scheduler.begin_at_once(&mut self.flight, id)
+        {
+            return false;
+        }
+        self.flight.work[id].step = WorkStep::Read;
+        self.scheduler.enqueue(&mut self.flight, id);
+        false
+    }
+
+    /// The data of a program is in the controller: it is queued, once it is decided where such
+    /// pages belong. Those that wait for it can have the data ([`Executor::take_waiters`]).
+    #[inline]
+    pub fn program(&mut self, id: WorkId) {
+        let now = self.now();
+        let work = &mut self.flight.work[id];
+        if !work.predicts {
+            work.step = WorkStep::Program;
+            return self.scheduler.enqueue(&mut self.flight, id);
+        }
+        work.step = WorkStep::Deciding;
+        work.predicts = false;
+        self.flight.counters.awaited_predictions += 1;
+        let ends_at = self.predictor.take_step_for(id, now);
+        self.flight.calendar.push(ends_at, Event::Decided);
+    }
+
+    /// Queues an erase.
+    pub fn erase(&mut self, work: FlashWork) {
+        let id = self.flight.work.insert(FlashWork { step: WorkStep::Erase, ..work });
+        self.scheduler.enqueue(&mut self.flight, id);
+    }
+
+    /// A page has been programmed: its data is on flash.
+    pub fn programmed(&mut self, id: WorkId) {
+        let work = &self.flight.work[id];
+        self.pending.remove(work.target, id);
+        let counters = &mut self.flight.counters;
+        let counter = match work.purpose {
+            Purpose::HostWrite => &mut counters.host_programs,
+            Purpose::MapWrite => &mut counters.map_programs,
+            Purpose::Move => &mut counters.move_programs,
+            _ => &mut counters.meta_programs,
+        };
+        *counter += 1;
+    }
+
+    /// Puts `id` aside until `other` goes on.
+    pub fn wait_for(&mut self, other: WorkId, id: WorkId) {
+        let table = &mut self.flight.work;
+        table[id].step = WorkStep::Aside;
+        table[id].next = table[other].waiters;
+        table[other].waiters = id;
+    }
+
+    /// Takes those that wait for a transaction, linked, the first to come first.
+    #[inline]
+    pub fn take_waiters(&mut self, id: WorkId) -> WorkId {
+        let table = &mut self.flight.work;
+        let mut rest = std::mem::replace(&mut table[id].waiters, WorkId::NONE);
+        let mut ordered = WorkId::NONE;
+        while rest != WorkId::NONE {
+            let next = table[rest].next;
+            table[rest].next = ordered;
+            ordered = rest;
+            rest = next;
+        }
+        ordered
+    }
+
+    /// Makes a job wait for programs that are still to be done in a block; how many.
+    pub fn delay(&mut self, job: JobId, plane: PlaneId, block: u32) -> u32 {
+        let mut programs = 0;
+        for writer in self.pending.writers_of(plane, block) {
+            self.flight.work[writer].delays = job;
+            programs += 1;
+        }
+        programs
+    }
+
+    /// Notes the step of a model that the last write asked for, if it did: its work `id`, if the
+    /// host waits for it, takes it once what it reads is there (the step may need that metadata),
+    /// others take it at once.
+    #[inline]
+    pub fn predict(&mut self, prediction: Option<bool>, id: Option<WorkId>) {
+        let Some(waits) = prediction else { return };
+        self.flight.counters.predictions += 1;
+        if self.predictor.is_free() {
+            return;
+        }
+        match id.filter(|_| waits) {
+            Some(id) => self.flight.work[id].predicts = true,
+            None => _ = self.predictor.take_step(self.flight.calendar.now()),
+        }
+    }
+
+    /// The step of the page that has waited longest has been taken: it is queued.
+    pub fn decided(&mut self) {
+        let Some(id) = self.predictor.decided() else { return };
+        let work = &mut self.flight.work[id];
+        work.account(Part::Queue, self.flight.calendar.now());
+        work.step = WorkStep::Program;
+        self.scheduler.enqueue(&mut self.flight, id);
+    }
+
+    /// When something next happens; nothing when all is done.
+    #[inline]
+    pub fn next_due(&self) -> Option<u64> {
+        if self.done.is_empty() { self.flight.calendar.next_due() } else { Some(self.now()) }
+    }
+
+    /// Appends what is done, in the order of completion.
+    #[inline]
+    pub fn hand_out(&mut self, done: &mut Vec<Done>) {
+        if done.is_empty() {
+            std::mem::swap(done, &mut self.done);
+        } else {
+            done.append(&mut self.done);
+        }
+    }
+
+    /// Transactions of the host accepted and not yet handed out.
+    pub fn outstanding(&self) -> usize {
+        self.outstanding + self.done.len()
+    }
+
+    /// Operations, waits and busy times up to `now`.
+    pub fn report(&self, now: u64) -> FlashStats {
+        let events = self.flight.calendar.made();
+        let mut stats = FlashStats {
+            counters: Counters { events, ..self.flight.counters },
+            controller_busy_ns: self.predictor.busy_ns(now),
+            ..FlashStats::default()
+        };
+        self.scheduler.report(now, &mut stats);
+        stats
+    }
+
+    /// Everything that must hold between calls. Whether anything is to come.
+    pub fn audit(&self) -> Result<bool, String> {
+        self.scheduler.audit(&self.flight)?;
+        self.pending.audit(|id| self.flight.work[id].target)?;
+        self.flight.calendar.audit()
+    }
+
+    /// What must hold once nothing is to come.
+    pub fn audit_rest(&self) -> Result<(), String> {
+        let counts = [
+            ("transactions", self.flight.work.len() as usize),
+            ("transactions of the host", self.outstanding),
+            ("pages to program", self.pending.len()),
+            ("pages to decide about", self.predictor.waiting()),
+        ];
+        if let Some((what, count)) = counts.into_iter().find(|(_, count)| *count > 0) {
+            return Err(format!("{count} {what} are left and nothing is to come"));
+        }
+        self.scheduler.audit_rest()
+    }
+}

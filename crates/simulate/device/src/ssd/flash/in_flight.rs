@@ -1,0 +1,19 @@
+//! What all parts of the back-end work on: transactions, time and counters.
+//!
+//! For: one argument where a part needs them. Must never know: what any part does. Units:
+//! nanoseconds, pages.
+
+use super::calendar::Calendar;
+use super::stats::Counters;
+use super::work::WorkTable;
+
+/// Transactions under way, the calendar and the counters.
+#[derive(Clone, Debug, Default)]
+pub struct InFlight {
+    /// Transactions that are not done.
+    pub work: WorkTable,
+    /// The time, and events to come.
+    pub calendar: Calendar,
+    /// Operations counted.
+    pub counters: Counters,
+}

@@ -1,0 +1,132 @@
+//! A drive with a data cache as machines see it, whatever its policy.
+//!
+//! For: dividing the cache, and its counters, from outside. Must never know: how the cache does its
+//! work. Units: pages, nanoseconds.
+
+use super::data_cache::DataCache;
+use super::stats::CacheStats;
+use crate::Control;
+use crate::series::State;
+use crate::signals::Signals;
+use cachewright_cache::Quotas;
+use cachewright_device::Device;
+use cachewright_device::ssd::drive::Drive;
+use cachewright_measure::Counts;
+use cachewright_partition::Rounds;
+use cachewright_policy::Policy;
+use cachewright_types::{Nanos, TenantId};
+
+/// A drive with a data cache.
+pub type CachedSsd<P> = Drive<DataCache<P>>;
+
+/// What a machine may do with a drive whose policy it does not know.
+pub trait DataCached {
+    /// Changes the division of the cache at `now`; pages that must leave go at background pace. The
+    /// kind of division stays (see `Engine::set_quotas`).
+    fn set_quotas(&mut self, now: Nanos, quotas: &Quotas) -> bool;
+    /// Lets a control loop divide the cache at the end of an interval; `signals` are those
+    /// of the interval.
+    fn control(&mut self, now: Nanos, control: &mut Control, signals: &Signals);
+    /// Lets space follow requests from now on. The cache must be empty, with a pool of no pages for
+    /// each tenant; all of them share `pages`.
+    fn follow(&mut self, pages: u32, rounds: Box<dyn Rounds>);
+    /// How far a tenant is from what the division gives it; none where it has no quota of its own.
+    fn state(&self, tenant: TenantId) -> State;
+    /// Counters of a tenant, in pages.
+    fn counts(&self, tenant: TenantId) -> Counts;
+    /// Counts from now on only what commands after the last ones of each tenant, given by their
+    /// tags, ask of the cache; tags of a tenant ascend.
+    fn count_after(&mut self, last: &[Option<u64>]);
+    /// Counters of a tenant since [`DataCached::count_after`] was called, if it was.
+    fn counted(&self, tenant: TenantId) -> Counts;
+    /// From now on keeps how many pages each command found in the cache.
+    fn tell_hits(&mut self);
+    /// Appends the tags of commands that found pages in the cache since the last call, and how
+    /// many; a command may appear more than once.
+    fn take_hits(&mut self, hits: &mut Vec<(u64, u64)>);
+    /// Pages a tenant holds.
+    fn occupancy(&self, tenant: TenantId) -> u32;
+    /// Pages a tenant may hold, once it has given up or got what the division says.
+    fn quota(&self, tenant: TenantId) -> u32;
+    /// The pool of each tenant, where some tenants but not all share one; otherwise nothing.
+    fn mixed_pools(&self) -> Vec<u16>;
+    /// Pages all tenants together may hold.
+    fn pages(&self) -> u64;
+    /// Pages that are dirty.
+    fn dirty_pages(&self) -> u64;
+    /// What the cache has done.
+    fn cache_stats(&self) -> CacheStats;
+    /// Time in which the wires to the drive and to the host carried something.
+    fn link_busy(&self) -> [Nanos; 2];
+}
+
+/// A drive whose policy is not known by type.
+pub trait CachedDrive: Device + DataCached + Send {}
+
+impl CachedDrive for CachedSsd<Box<dyn Policy>> {}
+
+impl<P: Policy> DataCached for CachedSsd<P> {
+    fn set_quotas(&mut self, now: Nanos, quotas: &Quotas) -> bool {
+        self.change(|inside| inside.divide(now.0, quotas))
+    }
+
+    fn control(&mut self, now: Nanos, control: &mut Control, signals: &Signals) {
+        self.change(|inside| inside.divide_by(now.0, control, signals));
+    }
+
+    fn follow(&mut self, pages: u32, rounds: Box<dyn Rounds>) {
+        self.change(|inside| inside.follow(pages, rounds));
+    }
+
+    fn state(&self, tenant: TenantId) -> State {
+        self.inside().state(tenant)
+    }
+
+    fn counts(&self, tenant: TenantId) -> Counts {
+        *self.inside().engine().counts(tenant)
+    }
+
+    fn count_after(&mut self, last: &[Option<u64>]) {
+        self.change(|inside| inside.count_after(last));
+    }
+
+    fn counted(&self, tenant: TenantId) -> Counts {
+        self.inside().counted(tenant)
+    }
+
+    fn tell_hits(&mut self) {
+        self.change(|inside| inside.account_mut().keep_hits());
+    }
+
+    fn take_hits(&mut self, hits: &mut Vec<(u64, u64)>) {
+        self.change(|inside| inside.account_mut().take_hits(hits));
+    }
+
+    fn occupancy(&self, tenant: TenantId) -> u32 {
+        self.inside().engine().occupancy(tenant)
+    }
+
+    fn quota(&self, tenant: TenantId) -> u32 {
+        self.inside().target(tenant)
+    }
+
+    fn mixed_pools(&self) -> Vec<u16> {
+        self.inside().engine().mixed_pools()
+    }
+
+    fn pages(&self) -> u64 {
+        self.inside().total()
+    }
+
+    fn dirty_pages(&self) -> u64 {
+        self.inside().engine().dirty_blocks()
+    }
+
+    fn cache_stats(&self) -> CacheStats {
+        self.inside().stats()
+    }
+
+    fn link_busy(&self) -> [Nanos; 2] {
+        self.host().link_busy()
+    }
+}
