@@ -6,7 +6,7 @@
 
 use super::store;
 use super::{FlashSpec, TenantSpec, layout};
-use cachewright_device::ssd::params::Fill;
+use cachewright_device::ssd::params::FillMethod;
 use cachewright_device::ssd::{Ssd, SsdParams, preset};
 use cachewright_device::store::StoreSettings;
 use cachewright_device::{AnyDevice, ArraySettings, Device, Striped, model};
@@ -213,7 +213,7 @@ impl StackSpec {
         match &self.front {
             Front::Device(_) => Ok(self.backing.build()?.capacity()),
             Front::DataCache(_) => {
-                let params = SsdParams { fill: Fill::Empty, ..self.backing.drive()? };
+                let params = SsdParams { fill: FillMethod::Empty, ..self.backing.drive()? };
                 let drive = Ssd::new(&params, &[], Seed(1));
                 let refused = |error: SettingError| self.backing.refusal(&error.to_string());
                 Ok(drive.map_err(refused)?.capacity())
