@@ -7,9 +7,9 @@
 
 use crate::Stream;
 pub use crate::block::Block;
+use crate::cleaning_scores::{CleaningScores, Since};
 use crate::geometry::STREAM_LIMIT;
 use crate::lists::Lists;
-use crate::worths::{Since, Worths};
 
 /// What a superblock is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,17 +62,17 @@ pub struct Blocks {
     /// No list above this one holds anything.
     most_invalid: usize,
     /// What cleaning each is worth, if a reclaim policy asked for it.
-    worths: Option<Worths>,
+    scores: Option<CleaningScores>,
     opened: u64,
 }
 
 impl Blocks {
     /// No superblocks; each will hold `data_pages`.
     pub(crate) fn new(data_pages: u32, order: Order) -> Blocks {
-        let (by_invalid, worths) = match order {
+        let (by_invalid, scores) = match order {
             Order::None => (false, None),
             Order::ByInvalid => (true, None),
-            Order::ByWorth { table, since } => (false, Some(Worths::new(table, since))),
+            Order::ByWorth { table, since } => (false, Some(CleaningScores::new(table, since))),
         };
         Blocks {
             data_pages,
@@ -82,7 +82,7 @@ impl Blocks {
             sealed: vec![0; STREAM_LIMIT as usize],
             by_invalid: by_invalid.then(|| Lists::new(data_pages as usize + 1)),
             most_invalid: 0,
-            worths,
+            scores,
             opened: 0,
         }
     }
@@ -98,8 +98,8 @@ impl Blocks {
         if let Some(lists) = &mut self.by_invalid {
             lists.grow();
         }
-        if let Some(worths) = &mut self.worths {
-            worths.grow(self.info.len());
+        if let Some(scores) = &mut self.scores {
+            scores.grow(self.info.len());
         }
         self.info.len() as u32 - 1
     }
@@ -128,8 +128,8 @@ impl Blocks {
         self.by_seal.push_back(info.stream.index(), block);
         self.sealed[info.stream.index()] += 1;
         let sealed = self.get(block);
-        if let Some(worths) = &mut self.worths {
-            worths.seal(&sealed);
+        if let Some(scores) = &mut self.scores {
+            scores.seal(&sealed);
         }
         if let Some(lists) = &mut self.by_invalid {
             lists.push_back(sealed.invalid as usize, block);
@@ -143,8 +143,8 @@ impl Blocks {
         let invalid = &mut self.invalid[block as usize];
         *invalid += 1;
         let sealed = self.info[block as usize].state == State::Sealed;
-        if sealed && let Some(worths) = &mut self.worths {
-            worths.invalidate(block, *invalid);
+        if sealed && let Some(scores) = &mut self.scores {
+            scores.invalidate(block, *invalid);
         }
         if sealed && let Some(lists) = &mut self.by_invalid {
             let list = *invalid as usize;
@@ -163,8 +163,8 @@ impl Blocks {
         if let Some(lists) = &mut self.by_invalid {
             lists.unlink(self.invalid[block as usize] as usize, block);
         }
-        if let Some(worths) = &mut self.worths {
-            worths.withdraw(block);
+        if let Some(scores) = &mut self.scores {
+            scores.withdraw(block);
         }
     }
 
@@ -263,10 +263,10 @@ impl Blocks {
         })
     }
 
-    /// The sealed superblock that is worth most at a moment, above 0, by the worths that the
+    /// The sealed superblock that is worth most at a moment, above 0, by the scores that the
     /// reclaim policy asked for; among equals the one that `leads` the others.
     pub fn most_worth(&self, clock: u64, leads: impl Fn(u32, u32) -> bool) -> Option<u32> {
-        self.worths.as_ref()?.best(clock, leads)
+        self.scores.as_ref()?.best(clock, leads)
     }
 
     /// Lowers the mark of the highest list in use after victims have left it.
@@ -313,8 +313,8 @@ impl Blocks {
         if sealed != self.sealed.iter().sum::<u32>() {
             return Err(format!("{sealed} superblocks are sealed, not all are in lists"));
         }
-        if let Some(worths) = &self.worths {
-            worths.audit(self.iter())?;
+        if let Some(scores) = &self.scores {
+            scores.audit(self.iter())?;
         }
         let Some(lists) = &self.by_invalid else { return Ok(()) };
         for invalid in 0..=self.data_pages {

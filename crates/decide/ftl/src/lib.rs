@@ -8,10 +8,12 @@
 
 pub mod block;
 pub mod blocks;
+mod cleaning_scores;
 pub mod counts;
 pub mod error;
 pub mod ftl;
 pub mod geometry;
+mod lifetime;
 mod lists;
 pub mod mapping;
 pub mod reclaim;
@@ -22,20 +24,17 @@ pub mod stream;
 pub mod theory;
 pub mod wear;
 pub mod workload;
-mod worths;
 
 pub use blocks::{Block, Blocks, Order};
 pub use counts::Counts;
 pub use error::FtlError;
 pub use ftl::Ftl;
 pub use geometry::{Geometry, Space};
+pub use lifetime::NEVER;
 pub use mapping::lazy::{Fill, Lazy};
 pub use reclaim::{Reclaim, Round};
 pub use registry::{Entry, Need};
-pub use separation::learning::{Classification, Confusion, Part, Statistics};
+pub use separation::learning::{Classification, Confusion, PredictionPart, Statistics};
 pub use separation::{Choice, HostRequest, Invalidated, Moved, Separation, Stream, Write};
 pub use sink::{Address, NoSink, Sink};
 pub use wear::Wear;
-
-/// A lifetime when the page is never written again, or when that is not known.
-pub const NEVER: u32 = u32::MAX;

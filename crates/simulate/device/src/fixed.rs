@@ -5,7 +5,7 @@
 
 use crate::energy::Energy;
 use crate::seam::{Command, Part};
-use crate::servers::{Done, Served, Service};
+use crate::servers::{Served, ServedWork, Service};
 use cachewright_types::{Bytes, Nanos, Op, declare};
 
 declare! {
@@ -52,7 +52,7 @@ impl Service for FixedSettings {
         if command.op == Op::Read { self.read.0 } else { self.write.0 }
     }
 
-    fn energy(&self, done: &Done, elapsed_ns: u64) -> Energy {
+    fn energy(&self, done: &ServedWork, elapsed_ns: u64) -> Energy {
         let mut energy = Energy::default();
         energy.draw("idle", self.idle_power, elapsed_ns);
         energy.spend("reads", self.read_energy * 1e-6, done.reads);

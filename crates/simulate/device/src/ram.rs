@@ -5,7 +5,7 @@
 
 use crate::energy::Energy;
 use crate::seam::{Command, Part};
-use crate::servers::{Done, Served, Service};
+use crate::servers::{Served, ServedWork, Service};
 use cachewright_types::{Bytes, Nanos, declare};
 
 declare! {
@@ -51,7 +51,7 @@ impl Service for RamSettings {
         self.latency.0 + transfer_ns.round() as u64
     }
 
-    fn energy(&self, done: &Done, elapsed_ns: u64) -> Energy {
+    fn energy(&self, done: &ServedWork, elapsed_ns: u64) -> Energy {
         let mut energy = Energy::default();
         energy.draw("idle", self.idle_power, elapsed_ns);
         energy.spend("transfer", self.transfer_energy * 1e-12, done.bytes * 8);

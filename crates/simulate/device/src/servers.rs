@@ -22,12 +22,12 @@ pub trait Service: Clone {
     /// The time of a read or write once it is its turn.
     fn service_ns(&self, command: &Command) -> u64;
     /// What was spent after `elapsed_ns` on what was done.
-    fn energy(&self, done: &Done, elapsed_ns: u64) -> Energy;
+    fn energy(&self, done: &ServedWork, elapsed_ns: u64) -> Energy;
 }
 
 /// Reads and writes accepted so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Done {
+pub struct ServedWork {
     /// Reads.
     pub reads: u64,
     /// Writes.
@@ -47,14 +47,14 @@ pub struct Served<S> {
     free_ns: BinaryHeap<Reverse<u64>>,
     endings: BinaryHeap<Ending>,
     count: u64,
-    done: Done,
+    done: ServedWork,
 }
 
 impl<S: Service> Served<S> {
     /// An idle device. Errors: none today.
     pub fn new(service: &S) -> Result<Served<S>, SettingError> {
         let free_ns = (0..service.servers().max(1)).map(|_| Reverse(0)).collect();
-        let (endings, done) = (BinaryHeap::new(), Done::default());
+        let (endings, done) = (BinaryHeap::new(), ServedWork::default());
         Ok(Served { service: service.clone(), free_ns, endings, count: 0, done })
     }
 

@@ -31,7 +31,7 @@ const SECTOR_BYTES: u64 = 512;
 const NEVER_NS: u64 = u64::MAX;
 
 /// One of the devices.
-struct Part {
+struct Member {
     device: AnyDevice,
     due_ns: u64,
     used: Use,
@@ -47,7 +47,7 @@ struct Open {
 
 /// Several devices as one.
 pub struct Striped {
-    parts: Vec<Part>,
+    parts: Vec<Member>,
     stripe_bytes: u64,
     capacity: Bytes,
     open: Slab<Open>,
@@ -73,7 +73,7 @@ impl Striped {
             return refuse("stripe", stripe.to_string(), expected);
         }
         let capacity = Bytes(each.0 / stripe.0 * stripe.0 * devices.len() as u64);
-        let part = |device| Part { device, due_ns: NEVER_NS, used: Use::default() };
+        let part = |device| Member { device, due_ns: NEVER_NS, used: Use::default() };
         let parts = devices.into_iter().map(part).collect();
         let (open, buffer) = (Slab::default(), Vec::new());
         Ok(Striped { parts, stripe_bytes: stripe.0, capacity, open, buffer })
@@ -165,7 +165,7 @@ impl Device for Striped {
     }
 
     fn report(&self, now: Nanos) -> Report {
-        let of = |part: &Part| DeviceUse::new(&part.used, part.device.report(now));
+        let of = |part: &Member| DeviceUse::new(&part.used, part.device.report(now));
         Report { members: self.parts.iter().map(of).collect(), ..Report::default() }
     }
 

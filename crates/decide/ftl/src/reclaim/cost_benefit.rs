@@ -7,8 +7,8 @@
 //! of `sqrt` are squared, which keeps their order. A superblock without valid pages comes first.
 
 use super::{Reclaim, Registered, Round, best};
-pub use crate::worths::Since;
-use crate::worths::at_age;
+pub use crate::cleaning_scores::Since;
+use crate::cleaning_scores::at_age;
 use crate::{Block, Entry, Geometry, Order};
 use cachewright_types::declare::{Kind, Mismatch, WORD};
 use cachewright_types::{Seed, Value, choices, declare};

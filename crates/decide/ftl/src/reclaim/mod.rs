@@ -84,19 +84,19 @@ pub trait Reclaim: Send {
 
 /// The highest score above 0 so far, and whose it is.
 #[derive(Clone, Copy, Debug, Default)]
-struct Best {
+struct BestVictim {
     score: f64,
     victim: Option<u32>,
 }
 
-impl Best {
+impl BestVictim {
     /// Looks at one superblock that may be picked.
     #[inline(always)]
     fn consider<R: Reclaim + ?Sized>(&mut self, policy: &R, block: &Block, round: &Round<'_>) {
         let score = policy.score(block, round);
         let leads = || self.victim.is_some_and(|other| round.leads(block.id, other));
         if score > self.score || score == self.score && leads() {
-            *self = Best { score, victim: Some(block.id) };
+            *self = BestVictim { score, victim: Some(block.id) };
         }
     }
 }
@@ -104,7 +104,7 @@ impl Best {
 /// The superblock of the highest score above 0, by a look at every sealed one.
 #[inline(always)]
 pub fn best<R: Reclaim + ?Sized>(policy: &R, round: &Round<'_>) -> Option<u32> {
-    let mut best = Best::default();
+    let mut best = BestVictim::default();
     for id in 0..round.blocks.len() {
         let block = round.blocks.get(id);
         if round.admits(&block) {
@@ -118,7 +118,7 @@ pub fn best<R: Reclaim + ?Sized>(policy: &R, round: &Round<'_>) -> Option<u32> {
 /// share of invalid pages: only those are looked at whose share reaches the best score.
 #[inline(always)]
 pub fn best_by_invalid<R: Reclaim + ?Sized>(policy: &R, round: &Round<'_>) -> Option<u32> {
-    let mut best = Best::default();
+    let mut best = BestVictim::default();
     for id in round.blocks.by_invalid(round.least_invalid.max(1)) {
         let block = round.blocks.get(id);
         if block.invalid_share() < best.score {

@@ -118,7 +118,7 @@ fn ratio(part: u64, whole: u64) -> f64 {
 
 /// The predictions made in one part of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct PredictionPart {
     /// The clock at its first prediction.
     pub from: u64,
     /// Lifetimes up to this counted as short.
@@ -131,7 +131,7 @@ pub struct Part {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Classification {
     /// The parts, each not empty.
-    pub parts: Vec<Part>,
+    pub parts: Vec<PredictionPart>,
 }
 
 impl Classification {
@@ -210,7 +210,7 @@ impl Scores {
             let mut confusion = judged;
             confusion.short_wrong = short.saturating_sub(judged.short_right);
             confusion.long_right = long.saturating_sub(judged.long_wrong);
-            Part { from, threshold, confusion }
+            PredictionPart { from, threshold, confusion }
         };
         Classification { parts: self.parts.iter().map(part).collect() }
     }

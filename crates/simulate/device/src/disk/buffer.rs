@@ -7,7 +7,7 @@
 //! One stream is under the heads at a time. It reads on behind the last read until its limit, or
 //! until the arm is wanted elsewhere; then what it has read becomes an old segment.
 
-use super::geometry::Geometry;
+use super::geometry::DiskGeometry;
 use std::collections::VecDeque;
 
 /// Sectors held, `first..end`.
@@ -19,7 +19,7 @@ struct Segment {
 
 /// What the heads read on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stream {
+struct ReadAhead {
     /// First sector held.
     first: u64,
     /// The sector that began to pass at `from_ns`; those before are held.
@@ -30,7 +30,7 @@ struct Stream {
     limit: u64,
 }
 
-impl Stream {
+impl ReadAhead {
     /// Whether a sector is or will be among those read.
     fn may_hold(&self, sector: u64) -> bool {
         (self.first..=self.limit).contains(&sector)
@@ -40,7 +40,7 @@ impl Stream {
 /// The buffer of one disk.
 #[derive(Clone, Debug)]
 pub struct TrackBuffer {
-    stream: Option<Stream>,
+    stream: Option<ReadAhead>,
     /// The most recently used is last.
     old: VecDeque<Segment>,
     segments: usize,
@@ -57,7 +57,7 @@ impl TrackBuffer {
     }
 
     /// Whether `first..end` is held at `now_ns`. A hit in the stream lets it read on.
-    pub fn hit(&mut self, disk: &Geometry, first: u64, end: u64, now_ns: u64) -> bool {
+    pub fn hit(&mut self, disk: &DiskGeometry, first: u64, end: u64, now_ns: u64) -> bool {
         if let Some(stream) = self.stream.filter(|stream| stream.may_hold(first)) {
             let reached = self.reached(disk, &stream, now_ns);
             if first >= self.held_from(&stream, reached) && end <= reached {
@@ -74,7 +74,13 @@ impl TrackBuffer {
     }
 
     /// When the stream will have read `first..end`, if it comes there by itself.
-    pub fn arrives_ns(&self, disk: &Geometry, first: u64, end: u64, now_ns: u64) -> Option<u64> {
+    pub fn arrives_ns(
+        &self,
+        disk: &DiskGeometry,
+        first: u64,
+        end: u64,
+        now_ns: u64,
+    ) -> Option<u64> {
         let stream = self.stream.filter(|stream| stream.may_hold(first))?;
         let reached = self.reached(disk, &stream, now_ns);
         let runs = reached < stream.limit;
@@ -86,7 +92,7 @@ impl TrackBuffer {
     }
 
     /// The stream serves a read up to `end`: it may go on further.
-    pub fn serve(&mut self, end: u64, disk: &Geometry) {
+    pub fn serve(&mut self, end: u64, disk: &DiskGeometry) {
         let limit = self.limit_after(end, disk);
         if let Some(stream) = &mut self.stream {
             stream.limit = stream.limit.max(limit);
@@ -94,16 +100,16 @@ impl TrackBuffer {
     }
 
     /// A new stream begins: `first..end` is asked for and begins to pass at `from_ns`.
-    pub fn start(&mut self, first: u64, end: u64, from_ns: u64, disk: &Geometry) {
+    pub fn start(&mut self, first: u64, end: u64, from_ns: u64, disk: &DiskGeometry) {
         if self.segments > 0 {
             let limit = self.limit_after(end, disk);
-            self.stream = Some(Stream { first, from: first, from_ns, limit });
+            self.stream = Some(ReadAhead { first, from: first, from_ns, limit });
         }
     }
 
     /// The arm is wanted elsewhere: returns the sector under the heads, if the stream has moved
     /// them, and keeps what was read.
-    pub fn stop(&mut self, disk: &Geometry, now_ns: u64) -> Option<u64> {
+    pub fn stop(&mut self, disk: &DiskGeometry, now_ns: u64) -> Option<u64> {
         let stream = self.stream.take()?;
         let reached = self.reached(disk, &stream, now_ns);
         let first = self.held_from(&stream, reached);
@@ -131,22 +137,22 @@ impl TrackBuffer {
         }
     }
 
-    fn limit_after(&self, end: u64, disk: &Geometry) -> u64 {
+    fn limit_after(&self, end: u64, disk: &DiskGeometry) -> u64 {
         (end + self.ahead_sectors).min(disk.sectors().max(end))
     }
 
     /// The first sector not yet read.
-    fn reached(&self, disk: &Geometry, stream: &Stream, now_ns: u64) -> u64 {
+    fn reached(&self, disk: &DiskGeometry, stream: &ReadAhead, now_ns: u64) -> u64 {
         let time_ns = now_ns.saturating_sub(stream.from_ns);
         stream.from + disk.passed(stream.from, time_ns, stream.limit - stream.from)
     }
 
-    fn held_from(&self, stream: &Stream, reached: u64) -> u64 {
+    fn held_from(&self, stream: &ReadAhead, reached: u64) -> u64 {
         stream.first.max(reached.saturating_sub(self.segment_sectors))
     }
 
     /// Moves the limit after a hit; a stream that had stopped there waits for its next sector.
-    fn read_on(&mut self, disk: &Geometry, end: u64, reached: u64, now_ns: u64) {
+    fn read_on(&mut self, disk: &DiskGeometry, end: u64, reached: u64, now_ns: u64) {
         let limit = self.limit_after(end, disk);
         let Some(stream) = &mut self.stream else { return };
         if limit <= stream.limit {

@@ -57,7 +57,7 @@ pub struct Place {
 
 /// A disk's sectors in space.
 #[derive(Clone, Debug)]
-pub struct Geometry {
+pub struct DiskGeometry {
     zones: Vec<Zone>,
     rpm: u64,
     heads: u64,
@@ -65,10 +65,10 @@ pub struct Geometry {
     cylinders: u64,
 }
 
-impl Geometry {
+impl DiskGeometry {
     /// The disk of that shape; numbers of sectors are rounded down per track, the number of
     /// cylinders up.
-    pub fn new(shape: &Shape) -> Geometry {
+    pub fn new(shape: &Shape) -> DiskGeometry {
         let sectors = (shape.capacity_bytes / shape.sector_bytes).max(1);
         let tracks: Vec<u64> =
             (0..shape.zones).map(|zone| sectors_per_track(shape, zone)).collect();
@@ -89,7 +89,7 @@ impl Geometry {
             first_sector += cylinders * track * shape.heads;
         }
         let (rpm, heads) = (shape.rpm, shape.heads);
-        Geometry { zones, rpm, heads, sectors, cylinders: first_cylinder }
+        DiskGeometry { zones, rpm, heads, sectors, cylinders: first_cylinder }
     }
 
     /// Sectors of the disk.
@@ -157,7 +157,7 @@ impl Geometry {
     }
 
     /// Sectors from `first` on that have wholly passed after `time_ns`, at most `limit`: the
-    /// inverse of [`Geometry::pass_ns`].
+    /// inverse of [`DiskGeometry::pass_ns`].
     pub fn passed(&self, first: u64, time_ns: u64, limit: u64) -> u64 {
         let zone = self.zone_of(first);
         let start = first - zone.first_sector;
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn every_sector_has_a_place_of_its_own_and_zones_shrink_inwards() {
-        let disk = Geometry::new(&shape());
+        let disk = DiskGeometry::new(&shape());
         assert_eq!(disk.sectors(), 195_312);
         let mut seen = std::collections::HashSet::new();
         let mut last = 0;
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn angles_are_exact_after_years() {
-        let disk = Geometry::new(&Shape { rpm: 10_045, ..shape() });
+        let disk = DiskGeometry::new(&Shape { rpm: 10_045, ..shape() });
         let year_ns = 365 * 24 * 3600 * 1_000_000_000_u64;
         // A year is a whole number of minutes, so of revolutions.
         for now in [0, 1, 5_973_121, 59_999_999_999] {
@@ -268,7 +268,7 @@ mod tests {
     /// says: the skew hides the switches.
     #[test]
     fn skew_hides_the_switches() {
-        let disk = Geometry::new(&shape());
+        let disk = DiskGeometry::new(&shape());
         let track = disk.track_at(0.0);
         let start_ns = disk.wait_ns(disk.place(0).angle, 12_345) + 12_345;
         for sector in [track - 1, track, 2 * track + 3, 3 * track, 7 * track] {
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn passed_is_the_inverse_of_the_time_to_pass() {
-        let disk = Geometry::new(&shape());
+        let disk = DiskGeometry::new(&shape());
         for (first, count) in [(10, 1), (0, 17), (10, 600), (77, 5_000), (10, 60_000)] {
             let time_ns = disk.pass_ns(first, count);
             for limit in [100_000, 20_000] {

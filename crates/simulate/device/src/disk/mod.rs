@@ -23,7 +23,7 @@ use crate::report::Report;
 use crate::seam::{Command, Completion, Device, Part, Spent};
 use buffer::TrackBuffer;
 use cachewright_types::{Bytes, Nanos, Op, SettingError};
-use geometry::{Geometry, Place};
+use geometry::{DiskGeometry, Place};
 use queue::{Queue, Waiting};
 use seek::SeekCurve;
 use std::cmp::Reverse;
@@ -44,7 +44,7 @@ type Quick = Reverse<(u64, u64, u64, u64, u64)>;
 /// A disk.
 #[derive(Clone, Debug)]
 pub struct Disk {
-    geometry: Geometry,
+    geometry: DiskGeometry,
     curve: SeekCurve,
     sector_bytes: u64,
     head_switch_ns: u64,
@@ -69,7 +69,7 @@ impl Disk {
     /// An idle disk, the arm at the outermost cylinder. Errors: figures of seeks that no curve
     /// meets, an inner rate above the outer one.
     pub fn new(settings: &DiskSettings) -> Result<Disk, SettingError> {
-        let geometry = Geometry::new(&settings.shape()?);
+        let geometry = DiskGeometry::new(&settings.shape()?);
         let weight = |share: f64| geometry.track_at(share) as f64;
         let curve = SeekCurve::fit(settings.seeks(), geometry.cylinders(), weight)
             .map_err(|bounds| settings.refuse_average(bounds))?;

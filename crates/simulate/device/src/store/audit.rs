@@ -3,8 +3,8 @@
 //! For: tests and simulation in debug builds. Must never know: anything the parts do not. Slow: it
 //! looks at every page.
 
-use super::LogStore;
-use super::writes::{Owner, PageWrite};
+use super::log_store::LogStore;
+use super::under_way::{PageOwner, PageWrite};
 use std::collections::BTreeMap;
 
 impl LogStore {
@@ -19,8 +19,8 @@ impl LogStore {
         if self.lost > 0 {
             return Err(format!("{} pages were read where they were not", self.lost));
         }
-        if self.inner.outstanding() != self.asks.len() {
-            let (inner, known) = (self.inner.outstanding(), self.asks.len());
+        if self.inner.outstanding() != self.sub_commands.len() {
+            let (inner, known) = (self.inner.outstanding(), self.sub_commands.len());
             return Err(format!("{inner} commands are beneath, {known} are known"));
         }
         if self.due_ns() < self.now_ns {
@@ -45,9 +45,9 @@ impl LogStore {
             let comes = counted.entry(*life).or_default();
             comes[0] += 1;
             match owner {
-                Owner::Request(_) => comes[1] += 1,
-                Owner::Move(victim) => counted.entry(*victim).or_default()[2] += 1,
-                Owner::Meta => {}
+                PageOwner::Request(_) => comes[1] += 1,
+                PageOwner::Move(victim) => counted.entry(*victim).or_default()[2] += 1,
+                PageOwner::Meta => {}
             }
         }
         let mut blocked = 0;
@@ -71,7 +71,7 @@ impl LogStore {
 
     /// What must hold when nothing is under way.
     fn check_rest(&self) -> Result<(), String> {
-        let left = self.writes.len() + self.gathering.len() + self.asks.len();
+        let left = self.writes.len() + self.gathering.len() + self.sub_commands.len();
         if left > 0 || self.moving > 0 || !self.active.is_empty() {
             return Err(format!("{left} things are left and {} move", self.moving));
         }

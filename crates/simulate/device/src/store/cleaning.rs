@@ -4,10 +4,8 @@
 //! separations. Must never know: how victims are chosen. Units: pages, segments. The layer counts a
 //! page as moved at once; here it is read at its old place, which lasts until the page has arrived.
 
-use super::LogStore;
-use super::flow::Ask;
-use super::reads::Place;
-use super::writes::Owner;
+use super::log_store::LogStore;
+use super::under_way::{Gathering, PageOwner, PagePlace, SubCommand};
 use crate::layer::LayerStep;
 use cachewright_ftl::Address;
 use cachewright_types::{Op, TenantId};
@@ -16,20 +14,9 @@ use std::cmp::Reverse;
 /// The name of a page of a separation's own.
 const META: u32 = u32::MAX;
 
-/// Pages side by side that one command will read to move them.
-#[derive(Clone, Debug)]
-pub(super) struct Gathering {
-    /// Where they lie.
-    pub life: u32,
-    /// The first of them.
-    pub first: u32,
-    /// The writes that wait for them, one per page.
-    pub writes: Vec<u32>,
-}
-
 impl LogStore {
     /// Makes work of what the layer has ordered.
-    pub(super) fn absorb(&mut self) {
+    pub(super) fn carry_out(&mut self) {
         if self.steps.ordered.is_empty() {
             return;
         }
@@ -42,10 +29,10 @@ impl LogStore {
                     self.end_if_over(ending);
                 }
                 LayerStep::Meta { to } => {
-                    let write = self.aim(META, to, Owner::Meta, None);
+                    let write = self.aim(META, to, PageOwner::Meta, None);
                     self.ready_if_complete(write);
                 }
-                LayerStep::MetaRead { owner } => self.meta_of.push(owner.block),
+                LayerStep::MetaRead { owner } => self.meta_segments.push(owner.block),
             }
         }
         self.steps.ordered = ordered;
@@ -58,15 +45,15 @@ impl LogStore {
         if let Some(victim) = self.lives.get_mut(victim) {
             victim.moves_left += 1;
         }
-        let Place::At { life, offset } = place else {
-            let write = self.aim(page, to, Owner::Move(victim), None);
+        let PagePlace::At { life, offset } = place else {
+            let write = self.aim(page, to, PageOwner::Move(victim), None);
             return self.ready_if_complete(write);
         };
-        let write = self.aim(page, to, Owner::Move(victim), Some((life, offset)));
+        let write = self.aim(page, to, PageOwner::Move(victim), Some((life, offset)));
         if let Some(found) = self.writes.get_mut(write) {
             found.waits = 1;
         }
-        let most = self.most_pages as usize;
+        let most = self.max_pages as usize;
         if let Some(last) = self.gathering.back_mut()
             && last.life == life
             && last.first + last.writes.len() as u32 == offset
@@ -90,7 +77,7 @@ impl LogStore {
         self.moving += 1;
         self.stats.move_reads += 1;
         let range = (self.address(life, first), writes.len() as u64 * self.page_bytes);
-        self.ask(Ask::Gather { life, writes }, Op::Read, range, TenantId(0));
+        self.send_down(SubCommand::Gather { life, writes }, Op::Read, range, TenantId(0));
         true
     }
 
@@ -108,10 +95,10 @@ impl LogStore {
     /// Reads the metadata that the layer wanted for a write, where it lies on the device.
     pub(super) fn read_metadata(&mut self, write: u32) {
         let last = (self.segment_bytes / self.page_bytes) as u32 - 1;
-        for segment in std::mem::take(&mut self.meta_of) {
+        for segment in std::mem::take(&mut self.meta_segments) {
             let life = self.lives.of(segment);
             let sealed = self.layer.blocks().is_sealed(segment);
-            if sealed && self.arrived(life, last) != Place::Memory {
+            if sealed && self.arrived(life, last) != PagePlace::Memory {
                 self.stats.meta_reads += 1;
                 self.pin(life);
                 self.read_for(write, life, last);
@@ -124,7 +111,7 @@ impl LogStore {
         let Some(found) = self.lives.get_mut(life).filter(|life| life.is_over()) else { return };
         found.resetting = true;
         let range = (self.address(life, 0), self.segment_bytes);
-        self.ask(Ask::Reset { life }, Op::Trim, range, TenantId(0));
+        self.send_down(SubCommand::Reset { life }, Op::Trim, range, TenantId(0));
     }
 
     /// The device has forgotten a segment, which may take some time more.

@@ -3,62 +3,22 @@
 //! For: time, the share of cleaning, the numbers of commands beneath. Must never know: where pages
 //! lie. Unit: nanoseconds.
 
-use super::LogStore;
+use super::log_store::LogStore;
+use super::under_way::SubCommand;
 use crate::{Command, Completion};
 use cachewright_types::{Bytes, Nanos, Op, TenantId};
 use std::cmp::Reverse;
 
-/// What a command beneath is for.
-#[derive(Clone, Debug)]
-pub(super) enum Ask {
-    /// Pages that a request reads.
-    Read {
-        /// The request's command.
-        command: u32,
-        /// Where they lie.
-        life: u32,
-    },
-    /// A page that a write needs before it can go.
-    Before {
-        /// The write.
-        write: u32,
-        /// Where the page lies.
-        life: u32,
-    },
-    /// Pages that are written.
-    Append {
-        /// Where they go.
-        life: u32,
-        /// The first of them.
-        first: u32,
-        /// How many.
-        pages: u32,
-        /// Requests wait for them.
-        of_requests: bool,
-    },
-    /// Pages that are read to be moved.
-    Gather {
-        /// Where they lie.
-        life: u32,
-        /// Their writes.
-        writes: Vec<u32>,
-    },
-    /// A segment is reset.
-    Reset {
-        /// Whose life ends.
-        life: u32,
-    },
-    /// A flush.
-    Flush {
-        /// The request's command.
-        command: u32,
-    },
-}
-
 impl LogStore {
     /// Sends a command of bytes `(first, length)` to the device beneath.
-    pub(super) fn ask(&mut self, ask: Ask, op: Op, range: (u64, u64), tenant: TenantId) {
-        let tag = u64::from(self.asks.insert(ask));
+    pub(super) fn send_down(
+        &mut self,
+        command: SubCommand,
+        op: Op,
+        range: (u64, u64),
+        tenant: TenantId,
+    ) {
+        let tag = u64::from(self.sub_commands.insert(command));
         let (offset, length) = (Bytes(range.0), Bytes(range.1));
         self.used.submitted(Nanos(self.now_ns), op, length);
         self.inner.submit(Nanos(self.now_ns), Command { tag, op, offset, length, tenant });
@@ -99,14 +59,14 @@ impl LogStore {
 
     /// A command beneath is done.
     fn answered(&mut self, done: &Completion) {
-        match self.asks.take(done.tag as u32) {
+        match self.sub_commands.take(done.tag as u32) {
             None => {}
-            Some(Ask::Read { command, life }) => {
+            Some(SubCommand::Read { command, life }) => {
                 self.part_done(command, done.spent);
                 self.unpin(life);
             }
-            Some(Ask::Flush { command }) => self.part_done(command, done.spent),
-            Some(Ask::Before { write, life }) => {
+            Some(SubCommand::Flush { command }) => self.part_done(command, done.spent),
+            Some(SubCommand::Before { write, life }) => {
                 if let Some(found) = self.writes.get_mut(write) {
                     found.waits -= 1;
                     found.spent = done.spent;
@@ -114,15 +74,15 @@ impl LogStore {
                 self.ready_if_complete(write);
                 self.unpin(life);
             }
-            Some(Ask::Append { life, first, pages, of_requests }) => {
+            Some(SubCommand::Append { life, first, pages, of_requests }) => {
                 self.moving -= u32::from(!of_requests);
                 self.appended(life, first..first + pages, done.submitted.0, &done.spent);
             }
-            Some(Ask::Gather { life, writes }) => {
+            Some(SubCommand::Gather { life, writes }) => {
                 self.moving -= 1;
                 self.gathered(life, &writes);
             }
-            Some(Ask::Reset { life }) => self.trimmed(life),
+            Some(SubCommand::Reset { life }) => self.trimmed(life),
         }
     }
 

@@ -14,7 +14,7 @@ pub const NOT_YET_NS: u64 = u64::MAX;
 
 /// One life of a segment.
 #[derive(Clone, Debug, Default)]
-pub struct Life {
+pub struct SegmentLife {
     /// The segment.
     pub segment: u32,
     /// When it could first be written to.
@@ -39,7 +39,7 @@ pub struct Life {
     pub resetting: bool,
 }
 
-impl Life {
+impl SegmentLife {
     /// Whether the segment can be written to.
     pub fn is_open(&self) -> bool {
         self.opened_ns != NOT_YET_NS
@@ -55,7 +55,7 @@ impl Life {
 /// All lives under way.
 #[derive(Clone, Debug)]
 pub struct Lives {
-    all: Slab<Life>,
+    all: Slab<SegmentLife>,
     /// The life of each segment to which pages are given.
     current: Vec<u32>,
 }
@@ -65,7 +65,7 @@ impl Lives {
     pub fn new(segments: u32) -> Lives {
         let mut all = Slab::default();
         let current = (0..segments)
-            .map(|segment| all.insert(Life { segment, next: NIL, ..Life::default() }))
+            .map(|segment| all.insert(SegmentLife { segment, next: NIL, ..SegmentLife::default() }))
             .collect();
         Lives { all, current }
     }
@@ -76,19 +76,20 @@ impl Lives {
     }
 
     /// A life.
-    pub fn get(&self, life: u32) -> Option<&Life> {
+    pub fn get(&self, life: u32) -> Option<&SegmentLife> {
         self.all.get(life)
     }
 
     /// A life, to be changed.
-    pub fn get_mut(&mut self, life: u32) -> Option<&mut Life> {
+    pub fn get_mut(&mut self, life: u32) -> Option<&mut SegmentLife> {
         self.all.get_mut(life)
     }
 
     /// A segment was emptied: its next life begins. Returns the one that is to end.
     pub fn condemn(&mut self, segment: u32) -> u32 {
         let ending = self.of(segment);
-        let fresh = Life { segment, opened_ns: NOT_YET_NS, next: NIL, ..Life::default() };
+        let fresh =
+            SegmentLife { segment, opened_ns: NOT_YET_NS, next: NIL, ..SegmentLife::default() };
         let next = self.all.insert(fresh);
         self.current[segment as usize] = next;
         if let Some(life) = self.all.get_mut(ending) {
@@ -107,7 +108,7 @@ impl Lives {
     }
 
     /// Every life with its number.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &Life)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &SegmentLife)> {
         self.all.iter()
     }
 

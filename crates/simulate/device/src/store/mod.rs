@@ -2,15 +2,15 @@
 //!
 //! For: volumes on flash that the host keeps as a log, as the prototypes of SepBIT (FAST'22,
 //! section 5) and stores on zones do. What goes where and what is cleaned is decided by a
-//! translation layer of `decide/ftl`, the same as inside a drive and under `wa`; this room carries
-//! it out on any [`Device`]. Must never know: schemes, caches, stack files. Units: bytes at the
-//! border, pages and segments inside, nanoseconds. The rules:
+//! translation layer of `decide/ftl`, the same as inside a drive and under `wa`; this module
+//! carries it out on any [`Device`](crate::Device). Must never know: schemes, caches, stack files.
+//! Units: bytes at the border, pages and segments inside, nanoseconds. The rules:
 //!
 //! - a command is cut at page borders; pages side by side in a segment are one command beneath;
 //! - a page written in part is read before, unless it is in memory;
 //! - pages on their way to the device are read from memory, moved ones at their old place until
 //!   they are in memory too;
-//! - a segment is reset when its pages have arrived elsewhere and nobody reads it any more; a write
+//! - a segment is reset when its pages have arrived elsewhere and no read of it is left; a write
 //!   for which no reset segment is left waits ([`Part::Segment`](crate::Part::Segment));
 //! - cleaning steps back behind requests until one waits for it ([`StoreSettings`]);
 //! - a trim forgets pages that it covers whole, a flush goes through to the device.
@@ -19,257 +19,13 @@ mod audit;
 mod cleaning;
 mod flow;
 mod lives;
+mod log_store;
 mod reads;
 pub mod settings;
 pub mod stats;
+mod under_way;
 mod writes;
 
+pub use log_store::{Log, LogStore, StoreError};
 pub use settings::{Initial, StoreSettings};
 pub use stats::StoreStats;
-
-use crate::layer::{Layer, LayerSteps};
-use crate::slab::Slab;
-use crate::{AnyDevice, Command, Completion, Device, DeviceUse, Report, Spent, Use, Work};
-use cachewright_ftl::{Counts, FtlError, Geometry, Space};
-use cachewright_types::{Bytes, Nanos, Op};
-use cleaning::Gathering;
-use flow::Ask;
-use hashbrown::HashMap;
-use lives::Lives;
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, VecDeque};
-use thiserror::Error;
-use writes::PageWrite;
-
-/// A translation layer and its size: what decides.
-pub struct Log {
-    /// The layer, empty.
-    pub layer: Box<dyn Layer>,
-    /// Its geometry, of a fixed number of segments.
-    pub geometry: Geometry,
-    /// Bytes of a page.
-    pub page: Bytes,
-}
-
-/// Why there can be no store.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum StoreError {
-    /// The segments do not fit on the device.
-    #[error("found a capacity of {capacity}, expected at least {needed} for {segments} segments")]
-    TooSmall {
-        /// Bytes of the segments.
-        needed: Bytes,
-        /// Bytes of the device.
-        capacity: Bytes,
-        /// Segments.
-        segments: u32,
-    },
-    /// The layer has no fixed number of segments.
-    #[error("found a log without end, expected a fixed number of segments")]
-    Endless,
-    /// The layer refused to be filled.
-    #[error(transparent)]
-    Layer(#[from] FtlError),
-}
-
-/// A command under way.
-#[derive(Clone, Copy, Debug)]
-struct Open {
-    tag: u64,
-    submitted_ns: u64,
-    /// Parts not done, and one more until all are known.
-    left: u32,
-}
-
-/// A store.
-pub struct LogStore {
-    inner: AnyDevice,
-    /// How the store used the device beneath.
-    used: Use,
-    layer: Box<dyn Layer>,
-    settings: StoreSettings,
-    page_bytes: u64,
-    segment_bytes: u64,
-    logical_pages: u32,
-    /// Pages of one command at most.
-    most_pages: u32,
-    lives: Lives,
-    /// Lives for which pages can be written.
-    active: BTreeSet<u32>,
-    writes: Slab<PageWrite>,
-    /// The page on its way to each place.
-    writing: HashMap<(u32, u32), u32, foldhash::fast::FixedState>,
-    /// Pages that moves are to read, the oldest first.
-    gathering: VecDeque<Gathering>,
-    commands: Slab<Open>,
-    /// What each command beneath is for; its tag is the number.
-    asks: Slab<Ask>,
-    /// Commands of cleaning under way.
-    moving: u32,
-    /// Pages of requests that wait for a segment to be reset.
-    blocked: u32,
-    /// Resets that end: when, and of which life.
-    resets: BinaryHeap<Reverse<(u64, u32)>>,
-    inner_due_ns: u64,
-    inner_done: Vec<Completion>,
-    steps: LayerSteps,
-    /// Segments with metadata that the write at hand needs.
-    meta_of: Vec<u32>,
-    now_ns: u64,
-    done: Vec<Completion>,
-    stats: StoreStats,
-    /// What the layer had done when the store was filled.
-    before: Counts,
-    fault: Option<FtlError>,
-    /// The page that lies at each place of the device, where it is followed.
-    stored: Option<Vec<u32>>,
-    /// Reads of a place where the page was not.
-    lost: u64,
-}
-
-impl LogStore {
-    /// A store on an idle device. Errors: segments that do not fit on it, a layer without a fixed
-    /// number of them or without room.
-    pub fn new(
-        inner: AnyDevice,
-        log: Log,
-        settings: &StoreSettings,
-    ) -> Result<LogStore, StoreError> {
-        let Log { mut layer, geometry, page } = log;
-        let Space::Fixed { blocks: segments, .. } = geometry.space else {
-            return Err(StoreError::Endless);
-        };
-        let segment_bytes = u64::from(geometry.block_pages) * page.0;
-        let needed = Bytes(u64::from(segments) * segment_bytes);
-        let capacity = inner.capacity();
-        if needed > capacity {
-            return Err(StoreError::TooSmall { needed, capacity, segments });
-        }
-        let logical_pages = geometry.logical_pages;
-        if settings.initial == Initial::Written {
-            (0..logical_pages).try_for_each(|page| layer.write_untimed(page))?;
-        }
-        Ok(LogStore {
-            before: layer.counts(),
-            most_pages: (settings.command.0 / page.0).max(1) as u32,
-            page_bytes: page.0,
-            segment_bytes,
-            logical_pages,
-            lives: Lives::new(segments),
-            active: BTreeSet::new(),
-            writes: Slab::default(),
-            writing: HashMap::default(),
-            gathering: VecDeque::new(),
-            commands: Slab::default(),
-            asks: Slab::default(),
-            moving: 0,
-            blocked: 0,
-            resets: BinaryHeap::new(),
-            inner_due_ns: inner.next_due().map_or(u64::MAX, |due| due.0),
-            inner_done: Vec::new(),
-            steps: LayerSteps::default(),
-            meta_of: Vec::new(),
-            now_ns: 0,
-            done: Vec::new(),
-            stats: StoreStats {
-                logical_pages: logical_pages.into(),
-                segments: segments.into(),
-                ..StoreStats::default()
-            },
-            fault: None,
-            stored: None,
-            lost: 0,
-            settings: settings.clone(),
-            used: Use::default(),
-            inner,
-            layer,
-        })
-    }
-
-    /// Follows from now on which page lies where on the device, so that the audit finds a read of
-    /// a place where its page is not. For tests: 4 bytes per page.
-    pub fn follow(&mut self) {
-        let segment_pages = self.segment_bytes / self.page_bytes;
-        let mut stored = vec![u32::MAX; (self.stats.segments * segment_pages) as usize];
-        for page in 0..self.logical_pages {
-            if let Some(at) = self.layer.locate(page) {
-                let place = u64::from(at.block) * segment_pages + u64::from(at.offset);
-                stored[place as usize] = page;
-            }
-        }
-        self.stored = Some(stored);
-    }
-
-    /// A part of a command is done, along a way that took the time since it was submitted.
-    fn part_done(&mut self, command: u32, spent: Spent) {
-        let Some(open) = self.commands.get_mut(command) else { return };
-        open.left -= 1;
-        if open.left > 0 {
-            return;
-        }
-        if let Some(Open { tag, submitted_ns, .. }) = self.commands.take(command) {
-            let (submitted, finished) = (Nanos(submitted_ns), Nanos(self.now_ns));
-            self.done.push(Completion { tag, submitted, finished, spent });
-        }
-    }
-
-    /// The pages that a range of bytes touches.
-    fn pages(&self, offset: Bytes, length: Bytes) -> std::ops::Range<u32> {
-        let end = offset.0.saturating_add(length.0).div_ceil(self.page_bytes);
-        let last = end.min(self.logical_pages.into()) as u32;
-        let first = (offset.0 / self.page_bytes).min(last.into()) as u32;
-        if length.0 == 0 { first..first } else { first..last }
-    }
-}
-
-impl Device for LogStore {
-    fn capacity(&self) -> Bytes {
-        Bytes(u64::from(self.logical_pages) * self.page_bytes)
-    }
-
-    fn submit(&mut self, now: Nanos, command: Command) {
-        debug_assert!(now.0 >= self.now_ns, "time goes on");
-        self.now_ns = self.now_ns.max(now.0);
-        let (tag, submitted_ns) = (command.tag, self.now_ns);
-        let number = self.commands.insert(Open { tag, submitted_ns, left: 1 });
-        match command.op {
-            Op::Read => self.read(number, &command),
-            Op::Write => self.write(number, &command),
-            Op::Trim => self.trim(&command),
-            Op::Flush => self.flush(number, &command),
-        }
-        self.part_done(number, Spent::default());
-        self.dispatch();
-    }
-
-    fn next_due(&self) -> Option<Nanos> {
-        if !self.done.is_empty() {
-            return Some(Nanos(self.now_ns));
-        }
-        Some(self.due_ns()).filter(|due| *due != u64::MAX).map(Nanos)
-    }
-
-    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
-        while self.due_ns() <= now.0 && self.due_ns() != u64::MAX {
-            self.step();
-        }
-        self.now_ns = self.now_ns.max(now.0);
-        done.append(&mut self.done);
-    }
-
-    fn outstanding(&self) -> usize {
-        self.commands.len() + self.done.len()
-    }
-
-    fn audit(&self) -> Result<(), String> {
-        self.check()
-    }
-
-    fn report(&self, now: Nanos) -> Report {
-        let counts = self.layer.counts() - self.before;
-        let fault = self.fault.as_ref().map(ToString::to_string);
-        let stats = StoreStats { counts, fault, ..self.stats.clone() };
-        let members = vec![DeviceUse::new(&self.used, self.inner.report(now))];
-        Report { work: Work::Store(Box::new(stats)), members, ..Report::default() }
-    }
-}

@@ -3,27 +3,11 @@
 //! For: reads and flushes of requests, and reads of what a write needs. Must never know: how
 //! segments are cleaned. Units: pages, bytes. The device reads only the bytes asked for.
 
-use super::LogStore;
-use super::flow::Ask;
+use super::log_store::LogStore;
+use super::under_way::{PagePlace, SubCommand};
 use crate::Command;
 use cachewright_ftl::HostRequest;
 use cachewright_types::Op;
-
-/// Where a page can be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// Nowhere: it holds nothing.
-    Nowhere,
-    /// In memory, on its way to the device.
-    Memory,
-    /// At a place of a life.
-    At {
-        /// The life.
-        life: u32,
-        /// The page within its segment.
-        offset: u32,
-    },
-}
 
 /// Pages side by side that one command reads.
 #[derive(Clone, Copy, Debug)]
@@ -38,21 +22,21 @@ struct Run {
 
 impl LogStore {
     /// Where a page can be read now.
-    pub(super) fn place_of(&self, page: u32) -> Place {
+    pub(super) fn place_of(&self, page: u32) -> PagePlace {
         match self.layer.locate(page) {
-            None => Place::Nowhere,
+            None => PagePlace::Nowhere,
             Some(at) => self.arrived(self.lives.of(at.block), at.offset),
         }
     }
 
     /// Where the page of a place can be read: there, or on its way to it.
-    pub(super) fn arrived(&self, life: u32, offset: u32) -> Place {
+    pub(super) fn arrived(&self, life: u32, offset: u32) -> PagePlace {
         let coming = self.writing.get(&(life, offset)).and_then(|write| self.writes.get(*write));
         match coming {
-            None => Place::At { life, offset },
+            None => PagePlace::At { life, offset },
             Some(write) => match write.from {
-                Some((life, offset)) => Place::At { life, offset },
-                None => Place::Memory,
+                Some((life, offset)) => PagePlace::At { life, offset },
+                None => PagePlace::Memory,
             },
         }
     }
@@ -70,12 +54,12 @@ impl LogStore {
         let mut run: Option<Run> = None;
         for page in pages {
             let (life, offset) = match self.place_of(page) {
-                Place::At { life, offset } => (life, offset),
-                Place::Memory => {
+                PagePlace::At { life, offset } => (life, offset),
+                PagePlace::Memory => {
                     self.stats.memory_reads += 1;
                     continue;
                 }
-                Place::Nowhere => {
+                PagePlace::Nowhere => {
                     self.stats.unwritten_reads += 1;
                     continue;
                 }
@@ -85,7 +69,7 @@ impl LogStore {
             let skip = start.saturating_sub(first_byte);
             let bytes = (end - first_byte).min(self.page_bytes) - skip;
             let joins = |run: &Run| {
-                run.life == life && run.first + run.pages == offset && run.pages < self.most_pages
+                run.life == life && run.first + run.pages == offset && run.pages < self.max_pages
             };
             match &mut run {
                 Some(run) if joins(run) => {
@@ -107,8 +91,8 @@ impl LogStore {
         self.more_parts(number);
         self.pin(life);
         let offset = self.address(life, first) + skip;
-        let (ask, tenant) = (Ask::Read { command: number, life }, command.tenant);
-        self.ask(ask, Op::Read, (offset, bytes), tenant);
+        let (ask, tenant) = (SubCommand::Read { command: number, life }, command.tenant);
+        self.send_down(ask, Op::Read, (offset, bytes), tenant);
     }
 
     /// Reads a page that is written in part, or metadata of a separation, for a write.
@@ -116,14 +100,14 @@ impl LogStore {
         let Some(found) = self.writes.get_mut(write) else { return };
         found.waits += 1;
         let tenant = found.tenant;
-        let ask = Ask::Before { write, life };
-        self.ask(ask, Op::Read, (self.address(life, offset), self.page_bytes), tenant);
+        let ask = SubCommand::Before { write, life };
+        self.send_down(ask, Op::Read, (self.address(life, offset), self.page_bytes), tenant);
     }
 
     /// A flush goes through.
     pub(super) fn flush(&mut self, number: u32, command: &Command) {
         self.more_parts(number);
-        self.ask(Ask::Flush { command: number }, Op::Flush, (0, 0), command.tenant);
+        self.send_down(SubCommand::Flush { command: number }, Op::Flush, (0, 0), command.tenant);
     }
 
     /// One more part of a command begins.

@@ -4,46 +4,11 @@
 //! chosen. Units: pages. A page is ready when what it needs is in memory; ready pages side by side
 //! in an open segment are one command, those of requests first.
 
-use super::LogStore;
-use super::flow::Ask;
-use super::reads::Place;
+use super::log_store::LogStore;
+use super::under_way::{PageOwner, PagePlace, PageWrite, SubCommand};
 use crate::{Command, Part, Spent};
 use cachewright_ftl::{Address, HostRequest};
 use cachewright_types::{Op, TenantId};
-
-/// Whose a page on its way is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Owner {
-    /// A request's, by the number of its command.
-    Request(u32),
-    /// Cleaning's: it leaves this life.
-    Move(u32),
-    /// The separation's own.
-    Meta,
-}
-
-/// A page on its way to the device.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PageWrite {
-    /// The logical page; the highest number for metadata.
-    pub page: u32,
-    /// Whose it is.
-    pub owner: Owner,
-    /// Whose command will write it.
-    pub tenant: TenantId,
-    /// Where it goes.
-    pub life: u32,
-    /// See [`PageWrite::life`].
-    pub offset: u32,
-    /// Where it can be read until it is in memory.
-    pub from: Option<(u32, u32)>,
-    /// Reads it waits for.
-    pub waits: u32,
-    /// When it was asked for.
-    pub asked_ns: u64,
-    /// Where the time of those reads went.
-    pub spent: Spent,
-}
 
 impl LogStore {
     /// Begins a write of a request.
@@ -59,35 +24,35 @@ impl LogStore {
             self.write_page(number, command, page);
         }
         self.layer.end(&mut self.steps);
-        self.absorb();
+        self.carry_out();
     }
 
     fn write_page(&mut self, number: u32, command: &Command, page: u32) {
         let first_byte = u64::from(page) * self.page_bytes;
         let end = command.offset.0 + command.length.0;
         let whole = command.offset.0 <= first_byte && end >= first_byte + self.page_bytes;
-        let before = if whole { Place::Nowhere } else { self.place_of(page) };
-        if let Place::At { life, offset } = before {
+        let before = if whole { PagePlace::Nowhere } else { self.place_of(page) };
+        if let PagePlace::At { life, offset } = before {
             // The old copy must stay until it is read, whatever is cleaned for this write.
             self.pin(life);
             self.check_read(life, offset, page);
         }
         if let Err(error) = self.layer.write(page, &mut self.steps) {
             self.fault.get_or_insert(error);
-            if let Place::At { life, .. } = before {
+            if let PagePlace::At { life, .. } = before {
                 self.unpin(life);
             }
-            self.absorb();
+            self.carry_out();
             return;
         }
         let to = self.steps.program;
-        self.absorb();
+        self.carry_out();
         self.more_parts(number);
-        let write = self.aim(page, to, Owner::Request(number), None);
+        let write = self.aim(page, to, PageOwner::Request(number), None);
         if let Some(found) = self.writes.get_mut(write) {
             found.tenant = command.tenant;
         }
-        if let Place::At { life, offset } = before {
+        if let PagePlace::At { life, offset } = before {
             self.stats.update_reads += 1;
             self.read_for(write, life, offset);
         }
@@ -111,7 +76,7 @@ impl LogStore {
         &mut self,
         page: u32,
         to: Address,
-        owner: Owner,
+        owner: PageOwner,
         from: Option<(u32, u32)>,
     ) -> u32 {
         let (life, offset) = (self.lives.of(to.block), to.offset);
@@ -129,7 +94,7 @@ impl LogStore {
         self.writing.insert((life, offset), write);
         if let Some(found) = self.lives.get_mut(life) {
             found.pending += 1;
-            if matches!(owner, Owner::Request(_)) {
+            if matches!(owner, PageOwner::Request(_)) {
                 found.host_pending += 1;
                 let held = u32::from(!found.is_open());
                 self.blocked += held;
@@ -147,8 +112,8 @@ impl LogStore {
         };
         if let Some(found) = self.lives.get_mut(life) {
             let ready = match owner {
-                Owner::Request(_) => &mut found.host,
-                Owner::Move(_) | Owner::Meta => &mut found.moves,
+                PageOwner::Request(_) => &mut found.host,
+                PageOwner::Move(_) | PageOwner::Meta => &mut found.moves,
             };
             ready.insert(offset, write);
             self.active.insert(life);
@@ -158,7 +123,7 @@ impl LogStore {
     /// Appends to an open life what is ready from its first such page on: of requests, or else of
     /// cleaning. False when there is nothing or the segment has enough under way.
     pub(super) fn append(&mut self, life: u32, of_requests: bool) -> bool {
-        let (depth, most) = (self.settings.append_depth, self.most_pages);
+        let (depth, most) = (self.settings.append_depth, self.max_pages);
         let Some(found) = self.lives.get_mut(life) else { return false };
         if !found.is_open() || found.under_way >= depth {
             return false;
@@ -186,7 +151,12 @@ impl LogStore {
         self.stats.appended_pages += u64::from(pages);
         let tenant = self.writes.get(write).map_or(TenantId(0), |write| write.tenant);
         let range = (self.address(life, first), u64::from(pages) * self.page_bytes);
-        self.ask(Ask::Append { life, first, pages, of_requests }, Op::Write, range, tenant);
+        self.send_down(
+            SubCommand::Append { life, first, pages, of_requests },
+            Op::Write,
+            range,
+            tenant,
+        );
         true
     }
 
@@ -208,10 +178,10 @@ impl LogStore {
             }
             if let Some(found) = self.lives.get_mut(life) {
                 found.pending -= 1;
-                found.host_pending -= u32::from(matches!(write.owner, Owner::Request(_)));
+                found.host_pending -= u32::from(matches!(write.owner, PageOwner::Request(_)));
             }
             match write.owner {
-                Owner::Request(command) => {
+                PageOwner::Request(command) => {
                     let mut path = write.spent;
                     let since_ns = write.asked_ns + path.total_ns();
                     let waited_ns = began_ns - since_ns;
@@ -221,13 +191,13 @@ impl LogStore {
                     path.then(spent);
                     self.part_done(command, path);
                 }
-                Owner::Move(victim) => {
+                PageOwner::Move(victim) => {
                     if let Some(victim) = self.lives.get_mut(victim) {
                         victim.moves_left -= 1;
                     }
                     self.end_if_over(victim);
                 }
-                Owner::Meta => {}
+                PageOwner::Meta => {}
             }
         }
         if let Some(found) = self.lives.get_mut(life) {

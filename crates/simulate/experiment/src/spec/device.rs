@@ -3,7 +3,7 @@
 //! For: which devices a timed replay runs on, built and resolved. Must never know: how a device
 //! works; its parameters are checked by its own table.
 
-use cachewright_device::ssd::params::Fill;
+use cachewright_device::ssd::params::FillMethod;
 use cachewright_device::ssd::{Ssd, SsdParams, preset};
 use cachewright_device::store::StoreSettings;
 use cachewright_device::{AnyDevice, ArraySettings, Device, Striped, model};
@@ -169,7 +169,7 @@ impl StackSpec {
         match &self.front {
             Front::Device(_) => Ok(self.backing.build()?.capacity()),
             Front::DataCache(_) => {
-                let params = SsdParams { fill: Fill::Empty, ..self.backing.drive()? };
+                let params = SsdParams { fill: FillMethod::Empty, ..self.backing.drive()? };
                 let drive = Ssd::new(&params, &[], Seed(1));
                 let refused = |error: SettingError| self.backing.refusal(&error.to_string());
                 Ok(drive.map_err(refused)?.capacity())

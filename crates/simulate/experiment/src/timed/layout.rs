@@ -8,7 +8,7 @@ use super::Job;
 use crate::case::Case;
 use crate::spec::{Front, StackSpec};
 use cachewright_cache::Quotas;
-use cachewright_device::ssd::params::{ChannelGroups, Fill};
+use cachewright_device::ssd::params::{ChannelGroups, FillMethod};
 use cachewright_device::ssd::{Ssd, SsdParams};
 use cachewright_device::{Device, Exposed};
 use cachewright_layout::{Channels, Layout, Map, TenantView, Wish, boxed, entry};
@@ -239,7 +239,7 @@ pub(super) fn grouped(case: &Case, stack: &StackSpec) -> Result<Option<Grouped>,
     let rest: Vec<u32> = every.iter().copied().filter(|channel| !used(channel)).collect();
     lists.extend(Some(rest).filter(|rest| !rest.is_empty()));
     params.channel_groups = ChannelGroups::Lists(lists);
-    let empty = SsdParams { fill: Fill::Empty, ..params.clone() };
+    let empty = SsdParams { fill: FillMethod::Empty, ..params.clone() };
     let drive = Ssd::new(&empty, &[], Seed(1)).map_err(|error| format!("`device.ssd`: {error}"))?;
     let exposed = drive.exposed();
     let of = |tenant: usize| map.tenants[tenant].first().map_or(0, |share| share.pool);

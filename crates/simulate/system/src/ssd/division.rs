@@ -3,9 +3,9 @@
 //! For: carrying a division out inside the drive. Must never know: which partitioner divides, or
 //! why. Units: pages. Source: iCache (Li, Sun, Qin, TCAD'25), section IV-F: a tenant above its
 //! target (supply) gives up pages from the end of its list, clean ones dropped, dirty ones written
-//! to flash; one below it (demand) grows when space is free. A page on its way to flash is in memory
-//! until flash has it, so that is when its space is free. Invariant (audited): what pools may hold
-//! and what they have given up but flash has not yet is no more than the cache.
+//! to flash; one below it (demand) grows when space is free. A page on its way to flash is in
+//! memory until flash has it, so that is when its space is free. Invariant (audited): what pools
+//! may hold and what they have given up but flash has not yet is no more than the cache.
 //!
 //! Pages given up do not count against the limit of back-pressure: no write of the host waits for
 //! them, and they keep to a pace of their own.

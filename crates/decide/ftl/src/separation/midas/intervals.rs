@@ -16,7 +16,7 @@ const MOST_DOUBLINGS: u32 = 6;
 
 /// The state of a followed page.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Seen {
+enum LastWrite {
     Never,
     /// Written once, at this moment of the window.
     Once(u64),
@@ -40,7 +40,7 @@ pub struct Intervals {
     now_page: u32,
     /// Whether this unit is one of the ten that follow every page, spread evenly.
     in_stretch: bool,
-    seen: Vec<Seen>,
+    seen: Vec<LastWrite>,
     counts: Vec<u64>,
     stretch: HashSet<u32>,
     repeats: u64,
@@ -60,7 +60,7 @@ impl Intervals {
             now_unit: 0,
             now_page: 0,
             in_stretch: false,
-            seen: vec![Seen::Never; pages.div_ceil(sample_every) as usize],
+            seen: vec![LastWrite::Never; pages.div_ceil(sample_every) as usize],
             counts: vec![0; window as usize],
             stretch: HashSet::new(),
             repeats: 0,
@@ -74,7 +74,7 @@ impl Intervals {
 
     /// Bytes kept per page of a drive.
     pub fn bytes_per_page(&self) -> f64 {
-        size_of::<Seen>() as f64 / f64::from(self.sample_every)
+        size_of::<LastWrite>() as f64 / f64::from(self.sample_every)
     }
 
     /// Whether the window has ended.
@@ -126,13 +126,13 @@ impl Intervals {
         let Some(seen) = self.seen.get_mut((page / self.sample_every) as usize) else { return };
         let before = *seen;
         *seen = match before {
-            Seen::Never if gone => Seen::Never,
-            Seen::Gone if gone => Seen::Gone,
-            _ if gone => Seen::Gone,
-            Seen::Never => Seen::Once(now),
-            _ => Seen::Again(now),
+            LastWrite::Never if gone => LastWrite::Never,
+            LastWrite::Gone if gone => LastWrite::Gone,
+            _ if gone => LastWrite::Gone,
+            LastWrite::Never => LastWrite::Once(now),
+            _ => LastWrite::Again(now),
         };
-        if let Seen::Once(then) | Seen::Again(then) = before {
+        if let LastWrite::Once(then) | LastWrite::Again(then) = before {
             let unit = ((now - then) / u64::from(self.unit)).min(u64::from(self.window) - 1);
             self.counts[unit as usize] += 1;
         }
@@ -144,7 +144,8 @@ impl Intervals {
     pub fn counts(&self) -> Vec<u64> {
         let mut counts = self.counts.clone();
         let window = u64::from(self.window);
-        let once = self.seen.iter().filter(|seen| matches!(seen, Seen::Once(_))).count() as u64;
+        let once =
+            self.seen.iter().filter(|seen| matches!(seen, LastWrite::Once(_))).count() as u64;
         counts[window as usize - 1] += once;
         let every = u64::from(self.sample_every);
         if every > 1 {
@@ -164,7 +165,7 @@ impl Intervals {
         self.in_stretch = false;
         self.repeats = 0;
         self.stretch.clear();
-        self.seen.fill(Seen::Never);
+        self.seen.fill(LastWrite::Never);
         self.counts.clear();
         self.counts.resize(self.window as usize, 0);
     }

@@ -39,14 +39,14 @@ pub struct Configuration {
 
 /// The best so far.
 #[derive(Clone, Debug)]
-struct Best {
+struct BestCut {
     hot: Hot,
     /// Groups 1, 2, ..., the last.
     sizes: Vec<u32>,
     prediction: Prediction,
 }
 
-impl Best {
+impl BestCut {
     fn amplification(&self) -> f64 {
         self.prediction.write_amplification
     }
@@ -61,7 +61,7 @@ pub fn search(chain: &Chain, measure: Option<HotMeasure>, blocks: u32) -> Option
         let HotMeasure { traffic, valid, .. } = measure;
         let hot = Hot::Measured { traffic, valid, blocks: measure.blocks as u32 };
         let sizes = vec![blocks.checked_sub(hot.blocks())?];
-        Best { prediction: chain.predict(hot, &sizes)?, hot, sizes }
+        BestCut { prediction: chain.predict(hot, &sizes)?, hot, sizes }
     } else {
         hot_alone(chain, blocks)?
     };
@@ -87,8 +87,8 @@ pub fn search(chain: &Chain, measure: Option<HotMeasure>, blocks: u32) -> Option
 
 /// The hot group beside one other: larger while that gains enough. The pages it holds count from
 /// the next step on.
-fn hot_alone(chain: &Chain, blocks: u32) -> Option<Best> {
-    let mut best: Option<Best> = None;
+fn hot_alone(chain: &Chain, blocks: u32) -> Option<BestCut> {
+    let mut best: Option<BestCut> = None;
     let mut reached = 0;
     for size in 1..HOT_LIMIT {
         if size <= reached {
@@ -98,14 +98,14 @@ fn hot_alone(chain: &Chain, blocks: u32) -> Option<Best> {
         reached = hot.blocks();
         let sizes = vec![blocks.saturating_sub(reached)];
         let Some(prediction) = chain.predict(hot, &sizes) else { break };
-        let found = Best { hot, sizes, prediction };
-        let gains = |best: &Best| found.amplification() < best.amplification() - HOT_GAIN;
+        let found = BestCut { hot, sizes, prediction };
+        let gains = |best: &BestCut| found.amplification() < best.amplification() - HOT_GAIN;
         if !best.as_ref().is_none_or(gains) {
             break;
         }
         best = Some(found);
     }
-    best.map(|best| Best { hot: holding(best.hot), ..best })
+    best.map(|best| BestCut { hot: holding(best.hot), ..best })
 }
 
 /// The same hot group, its valid pages taken from the last group's.
@@ -117,12 +117,12 @@ fn holding(hot: Hot) -> Hot {
 }
 
 /// Cuts the last group again and again, each time at the best size; returns the best of all.
-fn cut_last(chain: &Chain, first: Best) -> Best {
+fn cut_last(chain: &Chain, first: BestCut) -> BestCut {
     let mut best = first.clone();
     let mut limit = first.sizes[0].saturating_sub(LAST_KEEPS);
     let mut base = first.sizes;
     for _ in 0..CUTS {
-        let mut level: Option<Best> = None;
+        let mut level: Option<BestCut> = None;
         let queue = base.len() - 1;
         let mut sizes = base.clone();
         sizes.push(base[queue]);
@@ -130,9 +130,9 @@ fn cut_last(chain: &Chain, first: Best) -> Best {
             sizes[queue] = size;
             sizes[queue + 1] = base[queue].saturating_sub(size);
             let Some(prediction) = chain.predict(best.hot, &sizes) else { continue };
-            let better = |level: &Best| prediction.write_amplification < level.amplification();
+            let better = |level: &BestCut| prediction.write_amplification < level.amplification();
             if level.as_ref().is_none_or(better) {
-                level = Some(Best { hot: best.hot, sizes: sizes.clone(), prediction });
+                level = Some(BestCut { hot: best.hot, sizes: sizes.clone(), prediction });
             }
         }
         let Some(level) = level else { break };
@@ -146,7 +146,7 @@ fn cut_last(chain: &Chain, first: Best) -> Best {
 }
 
 /// Tries every size of the hot group, the last group giving or taking.
-fn resize_hot(chain: &Chain, best: &mut Best) {
+fn resize_hot(chain: &Chain, best: &mut BestCut) {
     let mut sizes = best.sizes.clone();
     let last = sizes.len() - 1;
     let both = sizes[last] + best.hot.blocks();
@@ -160,14 +160,14 @@ fn resize_hot(chain: &Chain, best: &mut Best) {
         sizes[last] = both.saturating_sub(reached);
         let Some(prediction) = chain.predict(hot, &sizes) else { return };
         if prediction.write_amplification < best.amplification() {
-            *best = Best { hot: holding(hot), sizes: sizes.clone(), prediction };
+            *best = BestCut { hot: holding(hot), sizes: sizes.clone(), prediction };
         }
     }
 }
 
 /// Tries every size of each group in turn, the last group giving or taking, and of one more group
 /// while that gains.
-fn resize_groups(chain: &Chain, best: &mut Best) {
+fn resize_groups(chain: &Chain, best: &mut BestCut) {
     for group in 0..CUTS {
         let mut sizes = best.sizes.clone();
         let adds = group + 1 >= sizes.len();
@@ -185,7 +185,7 @@ fn resize_groups(chain: &Chain, best: &mut Best) {
             sizes[last] = both - size;
             let Some(prediction) = chain.predict(best.hot, &sizes) else { break };
             if prediction.write_amplification < best.amplification() {
-                *best = Best { hot: best.hot, sizes: sizes.clone(), prediction };
+                *best = BestCut { hot: best.hot, sizes: sizes.clone(), prediction };
                 gained = true;
             }
         }

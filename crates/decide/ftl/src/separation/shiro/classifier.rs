@@ -7,7 +7,7 @@
 
 use super::features::{Encoding, Features, HEX_INPUTS};
 use super::pages::{Class, STATE_BYTES};
-use super::trainer::TrainError;
+use super::train_error::TrainError;
 use cachewright_infer::{Int8Model, Int8Scratch, StoredModel, argmax, quantise};
 
 /// Inputs of models made when the share of writes had two digits.

@@ -16,7 +16,7 @@ const GOING_ON: u32 = 0;
 
 /// One write.
 #[derive(Clone, Copy, Debug)]
-struct Past {
+struct PastWrite {
     page: u32,
     /// How long its copy lived, or [`GOING_ON`].
     lifetime: u32,
@@ -29,7 +29,7 @@ struct Past {
 #[derive(Clone, Debug)]
 pub struct History {
     most: usize,
-    writes: VecDeque<Past>,
+    writes: VecDeque<PastWrite>,
 }
 
 impl History {
@@ -44,7 +44,12 @@ impl History {
         if self.writes.len() == self.most {
             self.writes.pop_front();
         }
-        self.writes.push_back(Past { page, lifetime: GOING_ON, first: age.is_none(), features });
+        self.writes.push_back(PastWrite {
+            page,
+            lifetime: GOING_ON,
+            first: age.is_none(),
+            features,
+        });
         if let Some(age) = age {
             self.end(self.writes.len().checked_sub(1 + age as usize), age);
         }
@@ -69,7 +74,7 @@ impl History {
         let from = self.writes.len().saturating_sub(span.max(1) as usize);
         let ended = || self.writes.range(from..).filter(|past| past.lifetime != GOING_ON);
         let stride = ended().count() / most_rows.max(1) + 1;
-        for (index, Past { lifetime, features, .. }) in ended().enumerate() {
+        for (index, PastWrite { lifetime, features, .. }) in ended().enumerate() {
             found.add(*lifetime, index.is_multiple_of(stride).then_some((encoding, features)));
         }
         found
@@ -89,7 +94,7 @@ impl History {
         let mut series = Series::new(number, threshold, encoding, sampling.series_steps);
         let Some(start) = end.checked_sub(window_pages as usize) else { return series.finish() };
         let picks = sampling.picks(number, end - start);
-        let mut own: Vec<(usize, &Past)> = self.writes.range(start..end).enumerate().collect();
+        let mut own: Vec<(usize, &PastWrite)> = self.writes.range(start..end).enumerate().collect();
         own.retain(|(_, past)| picks(past.page));
         own.sort_unstable_by_key(|(at, past)| (past.page, *at));
         for (_, past) in own {

@@ -10,7 +10,7 @@ const NONE: u32 = u32::MAX;
 
 /// Slot of a list from the least to the most recently used.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct MetaSlot {
     page: u32,
     older: u32,
     newer: u32,
@@ -19,7 +19,7 @@ struct Slot {
 /// Least recently used meta pages leave first.
 #[derive(Clone, Debug)]
 pub struct MetaCache {
-    slots: Vec<Slot>,
+    slots: Vec<MetaSlot>,
     free: Vec<u32>,
     /// Slot per meta page.
     slot_of: Vec<u32>,
@@ -65,7 +65,7 @@ impl MetaCache {
             self.release(oldest);
         }
         if let Some(slot) = self.free.pop() {
-            let fresh = Slot { page, older: NONE, newer: NONE };
+            let fresh = MetaSlot { page, older: NONE, newer: NONE };
             match self.slots.get_mut(slot as usize) {
                 Some(place) => *place = fresh,
                 None => self.slots.push(fresh),
@@ -101,7 +101,7 @@ impl MetaCache {
     }
 
     fn unlink(&mut self, slot: u32) {
-        let Slot { older, newer, .. } = self.slots[slot as usize];
+        let MetaSlot { older, newer, .. } = self.slots[slot as usize];
         match self.slots.get_mut(older as usize) {
             Some(neighbour) => neighbour.newer = newer,
             None => self.oldest = newer,

@@ -7,10 +7,9 @@
 
 use super::backprop::{CLASSES, Layout, Tape, UNITS};
 use super::dataset::{Dataset, Label};
-use super::learner::THRESHOLD_NOTE;
-use cachewright_infer::{Architecture, Description, Head, Kind, ModelError, StoredModel};
+use super::train_error::TrainError;
+use cachewright_infer::{Architecture, Description, Head, Kind, StoredModel};
 use cachewright_types::Seed;
-use thiserror::Error;
 
 /// Labelled steps between two updates.
 const BATCH_STEPS: u64 = 128;
@@ -28,30 +27,8 @@ const EPSILON: f32 = 1e-8;
 /// Steps that a model's test vector replays.
 const TEST_STEPS: usize = 16;
 
-/// Why there is no new model; the one in use stays.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum TrainError {
-    /// The dataset has no labelled step.
-    #[error("window {window}: found no labelled step, expected at least 1")]
-    Nothing {
-        /// The window.
-        window: u64,
-    },
-    /// The model is of another shape.
-    #[error("model: found {found}, expected {expected}")]
-    Shape {
-        /// The shape found.
-        found: String,
-        /// The shape needed.
-        expected: String,
-    },
-    /// The model cannot be computed.
-    #[error(transparent)]
-    Model(#[from] ModelError),
-    /// A trainer outside this crate failed.
-    #[error("trainer: {0}")]
-    Outside(String),
-}
+/// The note of a model file that holds the lifetime up to which a page is short.
+pub const THRESHOLD_NOTE: &str = "threshold";
 
 /// Called once per window, with what it teaches.
 pub trait Trainer: Send {
@@ -64,7 +41,7 @@ pub trait Trainer: Send {
 #[derive(Clone, Debug)]
 pub struct NativeTrainer {
     seed: Seed,
-    learner: Option<Learner>,
+    learner: Option<Descent>,
 }
 
 impl NativeTrainer {
@@ -82,7 +59,7 @@ impl Trainer for NativeTrainer {
         let layout = Layout::new(dataset.encoding.inputs());
         let known = self.learner.take().filter(|learner| learner.layout == layout);
         let mut learner =
-            known.unwrap_or_else(|| Learner::new(layout, layout.draw(self.seed.derive("weights"))));
+            known.unwrap_or_else(|| Descent::new(layout, layout.draw(self.seed.derive("weights"))));
         let seed = self.seed.derive(&format!("window {}", dataset.window));
         let series = dataset.series();
         if dataset.first {
@@ -96,11 +73,11 @@ impl Trainer for NativeTrainer {
     }
 }
 
-type Series<'a> = (&'a [f32], &'a [Label]);
+type LabelledSeries<'a> = (&'a [f32], &'a [Label]);
 
 /// Parameters with Adam's memory.
 #[derive(Clone, Debug)]
-struct Learner {
+struct Descent {
     layout: Layout,
     parameters: Vec<f32>,
     first: Vec<f32>,
@@ -111,10 +88,10 @@ struct Learner {
     tape: Tape,
 }
 
-impl Learner {
-    fn new(layout: Layout, parameters: Vec<f32>) -> Learner {
+impl Descent {
+    fn new(layout: Layout, parameters: Vec<f32>) -> Descent {
         let zeros = vec![0.0; layout.len()];
-        Learner {
+        Descent {
             layout,
             parameters,
             first: zeros.clone(),
@@ -127,13 +104,14 @@ impl Learner {
 
     /// Epochs until the loss on a held-out tenth has not fallen for three; the best stays. Where
     /// nothing that is held out has a label, all series judge.
-    fn converge(&mut self, series: &[Series<'_>], seed: Seed) {
+    fn converge(&mut self, series: &[LabelledSeries<'_>], seed: Seed) {
         let part = |held_out: bool| {
             let own = series.iter().enumerate().filter(|(i, _)| (i % 10 == 9) == held_out);
-            own.map(|(_, series)| *series).collect::<Vec<Series<'_>>>()
+            own.map(|(_, series)| *series).collect::<Vec<LabelledSeries<'_>>>()
         };
         let (train, held_out) = (part(false), part(true));
-        let labelled = |(_, labels): &Series<'_>| labels.iter().any(|l| l.class().is_some());
+        let labelled =
+            |(_, labels): &LabelledSeries<'_>| labels.iter().any(|l| l.class().is_some());
         let judges = if held_out.iter().any(labelled) { &held_out } else { series };
         let mut best = (f64::INFINITY, self.parameters.clone());
         let mut worse = 0;
@@ -154,7 +132,7 @@ impl Learner {
     }
 
     /// The mean cross entropy of series, in nats per labelled step.
-    fn loss(&mut self, series: &[Series<'_>]) -> f64 {
+    fn loss(&mut self, series: &[LabelledSeries<'_>]) -> f64 {
         let (mut loss, mut labelled) = (0.0, 0);
         for (rows, labels) in series {
             let outcome = self.tape.forward(&self.parameters, rows, labels);
@@ -165,7 +143,7 @@ impl Learner {
     }
 
     /// One pass over the series in an order drawn from `seed`.
-    fn epoch(&mut self, series: &[Series<'_>], seed: Seed) {
+    fn epoch(&mut self, series: &[LabelledSeries<'_>], seed: Seed) {
         let mut rng = seed.rng();
         let mut order: Vec<usize> = (0..series.len()).collect();
         for last in (1..order.len()).rev() {
@@ -210,7 +188,7 @@ impl Learner {
 }
 
 /// The learner's model in its stored form.
-fn stored(learner: &Learner, dataset: &Dataset) -> Result<StoredModel, TrainError> {
+fn stored(learner: &Descent, dataset: &Dataset) -> Result<StoredModel, TrainError> {
     let inputs = dataset.encoding.inputs();
     let heads = vec![Head { name: "fc".to_owned(), outputs: CLASSES }];
     let architecture = Architecture { kind: Kind::Gru, inputs, hidden: vec![UNITS], heads };
@@ -231,7 +209,7 @@ mod tests {
     use super::*;
     use cachewright_infer::quantise;
 
-    /// Series whose class is whether the lifetime of the step before was low.
+    /// LabelledSeries whose class is whether the lifetime of the step before was low.
     fn dataset(window: u64) -> Dataset {
         let mut rng = Seed(window).rng();
         let encoding = Encoding::Hex;
@@ -283,7 +261,7 @@ mod tests {
         let all = dataset(0);
         let series = &all.series()[..9];
         let layout = Layout::new(all.encoding.inputs());
-        let fresh = || Learner::new(layout, layout.draw(Seed(1)));
+        let fresh = || Descent::new(layout, layout.draw(Seed(1)));
         let (mut once, mut converged) = (fresh(), fresh());
         once.epoch(series, Seed(2));
         converged.converge(series, Seed(2));

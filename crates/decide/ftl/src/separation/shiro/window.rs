@@ -17,7 +17,7 @@ pub const MOST_ROWS: usize = 20_000;
 
 /// What happened to a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Event {
+enum RecordKind {
     FirstWrite,
     Write,
     Trim,
@@ -28,7 +28,7 @@ struct Record {
     page: u32,
     /// Clock, counted from the start of the records.
     at: u32,
-    event: Event,
+    event: RecordKind,
     features: Features,
 }
 
@@ -138,14 +138,14 @@ impl Window {
     #[inline]
     pub fn write(&mut self, page: u32, first: bool, features: Features) {
         self.writes += 1;
-        let event = if first { Event::FirstWrite } else { Event::Write };
+        let event = if first { RecordKind::FirstWrite } else { RecordKind::Write };
         self.records.push(Record { page, at: self.writes, event, features });
     }
 
     /// A page is trimmed.
     pub fn trim(&mut self, page: u32) {
         let (at, features) = (self.writes, Features::default());
-        self.records.push(Record { page, at, event: Event::Trim, features });
+        self.records.push(Record { page, at, event: RecordKind::Trim, features });
     }
 
     /// Writes of the window at hand.
@@ -181,7 +181,9 @@ impl Window {
         let mut found = Lifetimes::new(encoding);
         let stride = self.records.len() / MOST_ROWS + 1;
         for (record, lifetime) in self.lives() {
-            let Some(lifetime) = lifetime.filter(|_| record.event != Event::Trim) else { continue };
+            let Some(lifetime) = lifetime.filter(|_| record.event != RecordKind::Trim) else {
+                continue;
+            };
             let wanted = found.all.len().is_multiple_of(stride);
             found.add(lifetime, wanted.then_some((encoding, &record.features)));
         }
@@ -199,12 +201,12 @@ impl Window {
         let picks = sampling.picks(number, self.writes as usize);
         let mut series = Series::new(number, threshold, encoding, sampling.series_steps);
         for (record, lifetime) in self.lives().filter(|(record, _)| picks(record.page)) {
-            if record.event == Event::Trim {
+            if record.event == RecordKind::Trim {
                 series.cut();
                 continue;
             }
             let label = match lifetime {
-                _ if record.event == Event::FirstWrite => Label::Context,
+                _ if record.event == RecordKind::FirstWrite => Label::Context,
                 Some(lifetime) if lifetime <= threshold => Label::Short,
                 None if sampling.drop_censored => Label::Context,
                 _ => Label::Long,

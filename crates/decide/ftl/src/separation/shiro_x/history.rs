@@ -61,7 +61,7 @@ pub struct FirstWrite {
 
 /// History of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Past {
+struct PagePast {
     /// Rewrites, up to [`MOST_REWRITES`].
     rewrites: u8,
     /// Mean lifetime as a code; of a page never rewritten, how it was written.
@@ -72,16 +72,16 @@ struct Past {
 #[derive(Clone, Debug)]
 pub struct Histories {
     last: Vec<u32>,
-    past: Vec<Past>,
+    past: Vec<PagePast>,
 }
 
 /// Bytes kept per page.
-pub const BYTES: usize = size_of::<u32>() + size_of::<Past>();
+pub const BYTES: usize = size_of::<u32>() + size_of::<PagePast>();
 
 impl Histories {
     /// Pages that hold nothing.
     pub fn new(pages: u32) -> Histories {
-        let past = Past { rewrites: ABSENT, mean: 0 };
+        let past = PagePast { rewrites: ABSENT, mean: 0 };
         Histories { last: vec![0; pages as usize], past: vec![past; pages as usize] }
     }
 
@@ -103,11 +103,11 @@ impl Histories {
         let age = (clock as u32).wrapping_sub(*last).max(1);
         *last = clock as u32;
         *past = match past.rewrites {
-            ABSENT => Past { rewrites: 0, mean: arrival(first) },
-            0 => Past { rewrites: 1, mean: code(age) },
+            ABSENT => PagePast { rewrites: 0, mean: arrival(first) },
+            0 => PagePast { rewrites: 1, mean: code(age) },
             rewrites => {
                 let weight = SHARE.min(u32::from(rewrites) + 1);
-                Past {
+                PagePast {
                     rewrites: (rewrites + 1).min(MOST_REWRITES),
                     mean: mix(past.mean, age, weight),
                 }
@@ -158,7 +158,7 @@ fn mix(mean: u8, age: u32, weight: u32) -> u8 {
 }
 
 #[inline(always)]
-fn cell(past: Past) -> usize {
+fn cell(past: PagePast) -> usize {
     let span = if past.rewrites == 0 { past.mean } else { past.mean >> 2 };
     usize::from(past.rewrites) * SPANS + usize::from(span)
 }

@@ -19,7 +19,7 @@ const LONGEST: f64 = 4e9;
 
 /// What was seen of one cell at one bin of ages.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Seen {
+struct AgeCounts {
     overwrites: f32,
     /// Time at risk of pages whose observation began or ended in this bin.
     time: f32,
@@ -41,7 +41,7 @@ struct Risk {
 pub struct LifeTable {
     first: f64,
     keep: f32,
-    seen: Vec<[Seen; SPANS]>,
+    seen: Vec<[AgeCounts; SPANS]>,
     medians: Vec<[u8; SPANS]>,
 }
 
@@ -51,7 +51,7 @@ impl LifeTable {
         LifeTable {
             first: FIRST / f64::from(pages.max(1)),
             keep: keep as f32,
-            seen: vec![[Seen::default(); SPANS]; CELLS],
+            seen: vec![[AgeCounts::default(); SPANS]; CELLS],
             medians: vec![[0; SPANS]; CELLS],
         }
     }
@@ -128,7 +128,7 @@ impl LifeTable {
 }
 
 /// Time at risk per bin: observations that began and ended elsewhere passed all bins between.
-fn risks(row: &[Seen; SPANS]) -> [Risk; SPANS] {
+fn risks(row: &[AgeCounts; SPANS]) -> [Risk; SPANS] {
     let mut risks = [Risk::default(); SPANS];
     let mut passing = 0.0;
     for (age, (risk, seen)) in risks.iter_mut().zip(row).enumerate() {

@@ -51,7 +51,7 @@ pub struct Division {
     way: Way,
     streams: [[u8; SPANS]; 2],
     /// Pages placed of late.
-    flows: [Flow; 2],
+    flows: [LifeFlow; 2],
     /// Streams with a superblock that is open.
     open: [bool; STREAMS as usize],
     /// Streams that are open from an earlier way and not in use.
@@ -130,10 +130,10 @@ impl Division {
 }
 
 /// Pages placed per bin of residual lifetimes.
-pub type Flow = [f64; SPANS];
+pub type LifeFlow = [f64; SPANS];
 
 /// The stream of each bin, from 0; at most `count` streams in the order of lifetimes.
-pub fn cut(flow: &Flow, count: usize) -> [u8; SPANS] {
+pub fn cut(flow: &LifeFlow, count: usize) -> [u8; SPANS] {
     let mut pages = [0.0; SPANS + 1];
     let mut space = [0.0; SPANS + 1];
     for (bin, placed) in flow.iter().enumerate() {
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
     use cachewright_types::Seed;
 
-    fn sum_of_roots(flow: &Flow, streams: &[u8; SPANS]) -> f64 {
+    fn sum_of_roots(flow: &LifeFlow, streams: &[u8; SPANS]) -> f64 {
         let root = |stream: u8| {
             let own = (0..SPANS).filter(|bin| streams[*bin] == stream);
             let (pages, space) = own.fold((0.0, 0.0), |(pages, space), bin| {

@@ -83,7 +83,7 @@ impl Separation for Follower {
 }
 
 /// One way on its drive.
-struct Trial {
+struct ShareTrial {
     drive: Ftl<Follower>,
     /// Pages moved until the window before.
     moved: u64,
@@ -97,7 +97,7 @@ struct Trial {
 pub struct Trials {
     /// Neighbouring pages of which one is held.
     share: u32,
-    trials: Vec<Trial>,
+    trials: Vec<ShareTrial>,
     windows: u64,
 }
 
@@ -167,7 +167,7 @@ impl Trials {
     }
 }
 
-impl Trial {
+impl ShareTrial {
     fn write(&mut self, number: u32, cell: u16, clock: u64) {
         let follower = self.drive.separation_mut();
         (follower.cell, follower.clock) = (cell, clock);
@@ -192,7 +192,7 @@ impl Trial {
 }
 
 /// A drive in small, if there can be one.
-fn trial(geometry: &Geometry, share: u32, way: Way) -> Option<Trial> {
+fn trial(geometry: &Geometry, share: u32, way: Way) -> Option<ShareTrial> {
     let logical_pages = geometry.logical_pages.div_ceil(share);
     let small = Geometry { logical_pages, block_pages: SMALL_PAGES, space: geometry.space };
     let follower = Follower {
@@ -205,7 +205,7 @@ fn trial(geometry: &Geometry, share: u32, way: Way) -> Option<Trial> {
     };
     let reclaim = reclaim::by_name("death-rate", &[], &small, Seed(0)).ok()?;
     let drive = Ftl::with_name(small, follower, "a way of dividing", reclaim).ok()?;
-    Some(Trial { drive, moved: 0, score: 0.0, failed: false })
+    Some(ShareTrial { drive, moved: 0, score: 0.0, failed: false })
 }
 
 #[cfg(test)]

@@ -9,18 +9,18 @@ use super::bus::Bus;
 use super::order::PlaneOrder;
 use super::priority::Priority;
 use super::shape::FlashShape;
-use cachewright_types::Value;
+use cachewright_types::{Value, choices};
 
-/// Bits per cell, which give pages of a block different speeds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CellKind {
-    /// One bit: all pages alike.
-    Slc,
-    /// Two bits: lower and upper pages take turns.
-    Mlc,
-    /// Three bits: lower, middle and upper pages in pairs, after eight pages at the edge of the
-    /// block (Yaakobi et al., ICNC'12).
-    Tlc,
+choices! {
+    /// Bits per cell: how many kinds of pages with times of their own there are.
+    pub enum CellKind {
+        /// One kind of page.
+        Slc = "slc",
+        /// Two kinds.
+        Mlc = "mlc",
+        /// Three kinds.
+        Tlc = "tlc",
+    }
 }
 
 /// The time of work inside a die, nanoseconds.
@@ -41,7 +41,9 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Which of the three times a page of a block takes.
+    /// Which of the three times a page of a block takes. Pages of two bits: lower and upper take
+    /// turns. Of three: lower, middle and upper in pairs, after eight pages at the edge of the
+    /// block (Yaakobi et al., ICNC'12).
     #[inline]
     pub fn level(&self, page: u32) -> usize {
         match self.kind {

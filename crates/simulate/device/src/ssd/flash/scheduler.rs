@@ -1,9 +1,10 @@
 //! Whose turn it is.
 //!
 //! For: queues of units, the choice among them, pages that share a command. Must never know: pages
-//! of the host, the map, what a command does. Units: nanoseconds. Order: the map's reads, reads, the map's writes,
-//! writes, cleaning; cleaning before the host where it is urgent. Nothing waits for the map's writes
-//! (their entries stay in the controller meanwhile), so they never go before a read of the host.
+//! of the host, the map, what a command does. Units: nanoseconds. Order: the map's reads, reads,
+//! the map's writes, writes, cleaning; cleaning before the host where it is urgent. Nothing waits
+//! for the map's writes (their entries stay in the controller meanwhile), so they never go before a
+//! read of the host.
 //! Source: the out-of-order scheduler of MQSim (FAST'18, section 4.5). Difference: MQSim queues the
 //! map's writes and never takes them out of their queue.
 

@@ -1,7 +1,7 @@
 //! A unit of flash, which does one thing at a time: a chip, or a die where dies overlap.
 //!
-//! For: what it works on, halts and goes on with, and its time by kind. Must never know: why work is
-//! queued, which channel it shares with whom. Units: nanoseconds. Invariant: a unit is in one
+//! For: what it works on, halts and goes on with, and its time by kind. Must never know: why work
+//! is queued, which units share its channel. Units: nanoseconds. Invariant: a unit is in one
 //! [`Stage`]; its busy time by kind never exceeds the time that has passed.
 
 use super::class::{QueueClass, STAGES, Stage};

@@ -4,20 +4,21 @@
 //! (five with data), each known in advance as long as nothing else uses link or queues meanwhile.
 //! Such a command is one event instead of three or five. Must never know: what a command is for.
 //! Units: nanoseconds. Invariant: whatever else happens at the interface first makes the messages
-//! that are on their way by then real ([`Host::follow`]), so no time and no order ever differs.
+//! that are on their way by then real ([`Express::give_way`]), so no time and no order differs.
 
-use super::{Arrival, DOWN, Host, Slot, UP};
-use crate::Command;
-use crate::ssd::link::NEVER_NS;
+use super::message::{Arrival, DOWN, Message, UP};
+use super::port::Slot;
+use super::protocol::Protocol;
+use crate::ssd::link::{NEVER_NS, Wire};
 
 /// The one command on its way, if there is one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Express {
+pub struct Express {
     slot: Slot,
     /// When its doorbell arrives.
     doorbell_ns: u64,
     /// When it is in the drive with its data; never when there is no such command.
-    pub(super) due_ns: u64,
+    due_ns: u64,
 }
 
 impl Default for Express {
@@ -26,78 +27,68 @@ impl Default for Express {
     }
 }
 
-impl Host {
-    /// Announces a command (NVMe) that can be on its own; false, and nothing is done, if something
-    /// else is on its way to the drive or waits there.
+impl Express {
+    /// When the command is in the drive with its data; never when there is none.
     #[inline]
-    pub(super) fn express(&mut self, now_ns: u64, slot: Slot) -> bool {
-        let Command { op, length, tenant, .. } = *self.command(slot);
-        let alone = self.express.due_ns == NEVER_NS && self.wires[DOWN].is_empty();
-        // On a link that takes no time it would arrive at once, where others still happen.
-        let protocol = &self.protocol;
-        let takes_ns = protocol.doorbell_ns + protocol.request_ns + protocol.entry_ns;
-        if !alone || takes_ns == 0 || !self.queues.passes(tenant.index()) {
-            return false;
-        }
-        let doorbell_ns = self.wires[DOWN].occupy(now_ns, self.protocol.doorbell_ns);
-        let request_ns = self.protocol.request_ns;
-        let mut due_ns = self.wires[UP].after(doorbell_ns, request_ns) + self.protocol.entry_ns;
-        if self.protocol.fetches_data(op, length) {
-            due_ns += request_ns + self.protocol.data_to_drive(op, length);
-        }
-        self.express = Express { slot, doorbell_ns, due_ns };
-        true
+    pub fn due_ns(&self) -> u64 {
+        self.due_ns
     }
 
-    /// The command is in the drive and nothing has crossed its way.
-    pub(super) fn express_arrives(&mut self, now_ns: u64, arrived: &mut Vec<Slot>) {
-        let Express { slot, doorbell_ns, .. } = std::mem::take(&mut self.express);
-        let Command { op, length, tenant, .. } = *self.command(slot);
-        self.queues.pass(tenant.index(), slot);
-        let request_ns = self.protocol.request_ns;
-        let asked_ns = self.wires[UP].occupy(doorbell_ns, request_ns);
-        let mut at_ns = self.wires[DOWN].occupy(asked_ns, self.protocol.entry_ns);
-        if self.protocol.fetches_data(op, length) {
-            let asked_ns = self.wires[UP].occupy(at_ns, request_ns);
-            let data_ns = self.protocol.data_to_drive(op, length);
-            at_ns = self.wires[DOWN].occupy(asked_ns, data_ns);
-        }
-        debug_assert_eq!(at_ns, now_ns, "nothing crossed its way");
-        self.pending[slot.0 as usize].linked_until(now_ns);
-        self.work(now_ns, slot, arrived);
-    }
-
-    /// Something else is about to happen: the messages of the command that have arrived by
-    /// `until_ns` have, and the next is on its way.
+    /// The command.
     #[inline]
-    pub(super) fn follow(&mut self, until_ns: u64) {
-        if self.express.due_ns != NEVER_NS {
-            self.follow_messages(until_ns);
-        }
+    pub fn slot(&self) -> Slot {
+        self.slot
     }
 
-    fn follow_messages(&mut self, until_ns: u64) {
-        // Its arrival in the drive and what others sent are for whoever advances the drive.
-        let first_ns = self.due_ns();
-        let Express { slot, doorbell_ns, .. } = std::mem::take(&mut self.express);
-        self.wires[DOWN].put_back(doorbell_ns, (Arrival::Doorbell, slot));
-        loop {
-            let due_ns = self.due_ns();
-            if due_ns > until_ns || due_ns >= first_ns {
-                return;
-            }
-            self.arrivals(due_ns, &mut Vec::new(), &mut Vec::new());
+    /// A command begins its way; its data, if the drive fetches some, takes `data_ns`.
+    #[inline]
+    pub fn begin(
+        &mut self,
+        now_ns: u64,
+        slot: Slot,
+        data_ns: Option<u64>,
+        protocol: &Protocol,
+        wires: &mut [Wire<Message>; 2],
+    ) {
+        let doorbell_ns = wires[DOWN].occupy(now_ns, protocol.doorbell_ns);
+        let request_ns = protocol.request_ns;
+        let mut due_ns = wires[UP].after(doorbell_ns, request_ns) + protocol.entry_ns;
+        if let Some(data_ns) = data_ns {
+            due_ns += request_ns + data_ns;
         }
+        *self = Express { slot, doorbell_ns, due_ns };
+    }
+
+    /// The command is in the drive and nothing has crossed its way; when it arrived.
+    pub fn arrive(
+        &mut self,
+        data_ns: Option<u64>,
+        protocol: &Protocol,
+        wires: &mut [Wire<Message>; 2],
+    ) -> u64 {
+        let Express { doorbell_ns, .. } = std::mem::take(self);
+        let request_ns = protocol.request_ns;
+        let asked_ns = wires[UP].occupy(doorbell_ns, request_ns);
+        let entry_ns = wires[DOWN].occupy(asked_ns, protocol.entry_ns);
+        let Some(data_ns) = data_ns else { return entry_ns };
+        let asked_ns = wires[UP].occupy(entry_ns, request_ns);
+        wires[DOWN].occupy(asked_ns, data_ns)
+    }
+
+    /// Something else is about to happen: the command is an ordinary one whose doorbell is on its
+    /// way.
+    pub fn give_way(&mut self, wires: &mut [Wire<Message>; 2]) {
+        let Express { slot, doorbell_ns, .. } = std::mem::take(self);
+        wires[DOWN].put_back(doorbell_ns, (Arrival::Doorbell, slot));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::Completion;
-    use crate::ssd::host::Port;
+    use crate::ssd::host::{Host, Port};
+    use crate::ssd::link::NEVER_NS;
     use crate::ssd::params::SsdParams;
-    use crate::{Part, Spent};
+    use crate::{Command, Completion, Part, Spent};
     use cachewright_types::declare::Declared;
     use cachewright_types::{Bytes, Nanos, Op, Seed, TenantId, Value};
 

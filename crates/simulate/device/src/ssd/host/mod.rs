@@ -12,59 +12,22 @@
 
 mod arbiter;
 mod express;
+mod message;
+mod port;
 mod protocol;
 mod queues;
 
 pub use arbiter::Arbiter;
+pub use port::{Port, SATA_SLOTS, Slot};
 pub use protocol::Protocol;
 
-use super::link::Wire;
+use super::link::{NEVER_NS, Wire};
 use super::params::{Interface, SsdParams};
 use crate::{Command, Completion, Part, Spent};
 use cachewright_types::{Nanos, Op};
 use express::Express;
-use queues::{Queues, Waiting};
-
-/// Commands that native command queuing can tell apart.
-pub const SATA_SLOTS: u32 = 32;
-/// The wire towards the drive; on SATA the only one.
-const DOWN: usize = 0;
-/// The wire towards the host.
-const UP: usize = 1;
-
-/// A command inside the drive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Slot(pub u32);
-
-/// One tenant's access to the drive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Port {
-    /// Commands it may have under way.
-    pub queue_depth: u32,
-    /// Bursts it is served in one round of weighted arbitration; at least 1.
-    pub weight: u32,
-}
-
-/// What arrives at an end of the link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Arrival {
-    /// At the drive: a command was announced.
-    Doorbell,
-    /// At the host: the drive asks for the entry.
-    EntryRequest,
-    /// At the drive: the entry.
-    Entry,
-    /// At the host: the drive asks for the data of a write.
-    DataRequest,
-    /// At the drive: that data.
-    Data,
-    /// At the host: the command is done.
-    Completion,
-    /// In the drive: the controller has worked on the command.
-    Worked,
-}
-
-type Message = (Arrival, Slot);
+use message::{Arrival, DOWN, Message, UP};
+use queues::{Next, Queues};
 
 /// A command from its submission to its completion.
 #[derive(Clone, Copy, Debug)]
@@ -162,12 +125,12 @@ impl Host {
         &self.pending[slot.0 as usize].command
     }
 
-    /// When something next arrives; [`NEVER_NS`](super::link::NEVER_NS) when nothing is under way.
+    /// When something next arrives; [`NEVER_NS`] when nothing is under way.
     #[inline]
     pub fn due_ns(&self) -> u64 {
         let [down, up] = &self.wires;
         let messages_ns = down.due_ns().min(up.due_ns()).min(self.controller.due_ns());
-        messages_ns.min(self.express.due_ns)
+        messages_ns.min(self.express.due_ns())
     }
 
     /// Notes that everything up to a moment has happened.
@@ -179,7 +142,7 @@ impl Host {
     /// Lets everything that arrives at `now_ns` arrive; nothing may have been due before. Commands
     /// whose data the drive now has are appended to `arrived`; those done to `done`.
     pub fn arrivals(&mut self, now_ns: u64, arrived: &mut Vec<Slot>, done: &mut Vec<Completion>) {
-        if self.express.due_ns <= now_ns {
+        if self.express.due_ns() <= now_ns {
             self.express_arrives(now_ns, arrived);
         } else {
             self.follow(now_ns.saturating_sub(1));
@@ -240,7 +203,7 @@ impl Host {
         self.pending[slot.0 as usize].queued_until(now_ns);
         match self.protocol.interface {
             Interface::Nvme => {
-                if !self.express(now_ns, slot) {
+                if !self.begin_express(now_ns, slot) {
                     let message = (Arrival::Doorbell, slot);
                     self.wires[DOWN].send(now_ns, self.protocol.doorbell_ns, message);
                 }
@@ -249,6 +212,57 @@ impl Host {
                 self.post(slot);
                 self.fetch(now_ns);
             }
+        }
+    }
+
+    /// Announces a command that can be on its own; false, and nothing is done, if something else is
+    /// on its way to the drive or waits there.
+    #[inline]
+    fn begin_express(&mut self, now_ns: u64, slot: Slot) -> bool {
+        let Command { op, length, tenant, .. } = *self.command(slot);
+        let alone = self.express.due_ns() == NEVER_NS && self.wires[DOWN].is_empty();
+        // On a link that takes no time it would arrive at once, where others still happen.
+        let protocol = &self.protocol;
+        let takes_ns = protocol.doorbell_ns + protocol.request_ns + protocol.entry_ns;
+        if !alone || takes_ns == 0 || !self.queues.passes(tenant.index()) {
+            return false;
+        }
+        let data_ns = self.protocol.fetched_ns(op, length);
+        self.express.begin(now_ns, slot, data_ns, &self.protocol, &mut self.wires);
+        true
+    }
+
+    /// The command on its own is in the drive, and nothing has crossed its way.
+    fn express_arrives(&mut self, now_ns: u64, arrived: &mut Vec<Slot>) {
+        let slot = self.express.slot();
+        let Command { op, length, tenant, .. } = *self.command(slot);
+        self.queues.pass(tenant.index(), slot);
+        let data_ns = self.protocol.fetched_ns(op, length);
+        let arrived_ns = self.express.arrive(data_ns, &self.protocol, &mut self.wires);
+        debug_assert_eq!(arrived_ns, now_ns, "nothing crossed its way");
+        self.pending[slot.0 as usize].linked_until(now_ns);
+        self.work(now_ns, slot, arrived);
+    }
+
+    /// Something else is about to happen: the messages of the command on its own that have arrived
+    /// by `until_ns` have, and the next is on its way.
+    #[inline]
+    fn follow(&mut self, until_ns: u64) {
+        if self.express.due_ns() != NEVER_NS {
+            self.follow_messages(until_ns);
+        }
+    }
+
+    fn follow_messages(&mut self, until_ns: u64) {
+        // Its arrival in the drive and what others sent are for the next advance of the drive.
+        let first_ns = self.due_ns();
+        self.express.give_way(&mut self.wires);
+        loop {
+            let due_ns = self.due_ns();
+            if due_ns > until_ns || due_ns >= first_ns {
+                return;
+            }
+            self.arrivals(due_ns, &mut Vec::new(), &mut Vec::new());
         }
     }
 
@@ -359,7 +373,7 @@ impl Host {
         if self.protocol.interface == Interface::Nvme {
             self.wires[DOWN].occupy(now_ns, self.protocol.doorbell_ns);
         }
-        if let Waiting::Enters(next) = self.queues.completed(command.tenant.index()) {
+        if let Next::Enters(next) = self.queues.completed(command.tenant.index()) {
             self.announce(now_ns, next);
         }
     }

@@ -88,6 +88,12 @@ impl Protocol {
         }
     }
 
+    /// Time of the data that follows a command, if any does.
+    #[inline]
+    pub fn fetched_ns(&mut self, op: Op, length: Bytes) -> Option<u64> {
+        self.fetches_data(op, length).then(|| self.data_to_drive(op, length))
+    }
+
     /// Time of the data that follows a command.
     #[inline]
     pub fn data_to_drive(&mut self, op: Op, length: Bytes) -> u64 {

@@ -1,16 +1,16 @@
-//! The tenants' queues: who waits where, and how much is under way.
+//! The tenants' queues: what waits where, and how much is under way.
 //!
 //! For: the bounds on commands under way, per tenant and for the drive. Must never know: messages,
 //! time. Unit: commands. Invariants (audited): bounds hold; nothing waits beside a free place.
 
-use super::arbiter::Candidate;
-use super::{Arbiter, Port, SATA_SLOTS, Slot};
+use super::arbiter::{Arbiter, Candidate};
+use super::port::{Port, SATA_SLOTS, Slot};
 use crate::ssd::params::{Interface, SsdParams};
 use std::collections::VecDeque;
 
 /// One tenant's commands.
 #[derive(Clone, Debug)]
-struct Queue {
+struct TenantQueue {
     port: Port,
     /// In the host, because as many as may be are under way.
     held: VecDeque<Slot>,
@@ -22,16 +22,16 @@ struct Queue {
     inside: u32,
 }
 
-impl Queue {
-    fn new(port: Port) -> Queue {
+impl TenantQueue {
+    fn new(port: Port) -> TenantQueue {
         let (held, posted) = (VecDeque::new(), VecDeque::new());
-        Queue { port, held, posted, under_way: 0, inside: 0 }
+        TenantQueue { port, held, posted, under_way: 0, inside: 0 }
     }
 }
 
 /// What follows from a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waiting {
+pub enum Next {
     /// A command held back may now be announced.
     Enters(Slot),
     /// None is held back.
@@ -41,7 +41,7 @@ pub enum Waiting {
 /// All tenants' queues.
 #[derive(Clone, Debug)]
 pub struct Queues {
-    queues: Vec<Queue>,
+    queues: Vec<TenantQueue>,
     /// Queue depth of a tenant without a port.
     depth: u32,
     arbiter: Arbiter,
@@ -57,7 +57,7 @@ impl Queues {
     pub fn new(params: &SsdParams, ports: &[Port]) -> Queues {
         let depth = params.queue_depth;
         let queue = |port: &Port| {
-            Queue::new(Port { queue_depth: port.queue_depth.clamp(1, depth), ..*port })
+            TenantQueue::new(Port { queue_depth: port.queue_depth.clamp(1, depth), ..*port })
         };
         let slots = match params.interface {
             Interface::Nvme => params.command_slots,
@@ -81,7 +81,7 @@ impl Queues {
     pub fn enter(&mut self, tenant: usize, slot: Slot) -> bool {
         if tenant >= self.queues.len() {
             let port = Port { queue_depth: self.depth, weight: 1 };
-            self.queues.resize_with(tenant + 1, || Queue::new(port));
+            self.queues.resize_with(tenant + 1, || TenantQueue::new(port));
         }
         let queue = &mut self.queues[tenant];
         let may = queue.under_way < queue.port.queue_depth;
@@ -148,7 +148,7 @@ impl Queues {
     fn take_of_many(&mut self) -> Option<Slot> {
         let (queues, fetch_size) = (&self.queues, self.fetch_size);
         let of = |index: usize| {
-            let queue: &Queue = &queues[index];
+            let queue: &TenantQueue = &queues[index];
             let arrival = queue.posted.front().filter(|_| queue.inside < fetch_size);
             Candidate { arrival: arrival.map(|(place, _)| *place), weight: queue.port.weight }
         };
@@ -170,20 +170,21 @@ impl Queues {
 
     /// The host has seen a command of the tenant complete.
     #[inline]
-    pub fn completed(&mut self, tenant: usize) -> Waiting {
+    pub fn completed(&mut self, tenant: usize) -> Next {
         let queue = &mut self.queues[tenant];
         match queue.held.pop_front() {
-            Some(slot) => Waiting::Enters(slot),
+            Some(slot) => Next::Enters(slot),
             None => {
                 queue.under_way -= 1;
-                Waiting::Nothing
+                Next::Nothing
             }
         }
     }
 
     /// All commands that wait, held back or posted.
     pub fn slots(&self) -> impl Iterator<Item = Slot> + '_ {
-        let posted = |queue: &Queue| queue.posted.iter().map(|(_, slot)| *slot).collect::<Vec<_>>();
+        let posted =
+            |queue: &TenantQueue| queue.posted.iter().map(|(_, slot)| *slot).collect::<Vec<_>>();
         self.queues.iter().flat_map(move |queue| {
             queue.held.iter().copied().chain(posted(queue)).collect::<Vec<_>>()
         })
@@ -193,7 +194,7 @@ impl Queues {
     pub fn audit(&self, outstanding: usize) -> Result<(), String> {
         let (mut inside, mut posted, mut all) = (0, 0, 0);
         for (tenant, queue) in self.queues.iter().enumerate() {
-            let Queue { port, under_way, .. } = queue;
+            let TenantQueue { port, under_way, .. } = queue;
             if *under_way > port.queue_depth || queue.inside > self.fetch_size {
                 return Err(format!("tenant {tenant}: {under_way} commands under way, too many"));
             }

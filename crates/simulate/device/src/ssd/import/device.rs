@@ -3,11 +3,11 @@
 //! For: the `[cache]`, `[device.ssd]` and `[machine]` tables. Must never know: workloads. Each
 //! value goes through the same checks as one of a stack file; a drive that cannot be is refused.
 
-use super::ImportError;
+use super::error::ImportError;
 use super::fields::{Field, Fields, Notes};
 use super::tags::{self, Tag, To};
 use super::xml::Element;
-use crate::ssd::params::{Mapping, SsdParams, Suspend, UnwrittenReads};
+use crate::ssd::params::{MapLocation, SsdParams, Suspend, UnwrittenReads};
 use cachewright_types::declare::Declared;
 use cachewright_types::{Bytes, SettingError, Value};
 
@@ -245,7 +245,7 @@ impl Machine {
     /// An entry of the table is two addresses in memory, one in flash, and a bit for each sector
     /// of a page; MQSim computes both sizes from the geometry.
     fn map_entries(&mut self) {
-        if self.params.mapping == Mapping::Ideal {
+        if self.params.mapping == MapLocation::Ideal {
             return;
         }
         let address = (self.params.raw_pages().max(1) as f64).log2();

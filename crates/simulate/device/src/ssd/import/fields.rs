@@ -3,7 +3,7 @@
 //! For: checked reading of texts, and the list of what was not mapped. Must never know: which tags
 //! there are (see `tags`).
 
-use super::ImportError;
+use super::error::ImportError;
 use super::tags::{Tag, To};
 use super::xml::Element;
 use cachewright_types::nearest;

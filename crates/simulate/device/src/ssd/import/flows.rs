@@ -4,12 +4,13 @@
 //! know: how a trace is made. Units: MQSim counts sectors of 512 B, nanoseconds, percent.
 
 use super::device::Machine;
+use super::error::ImportError;
 use super::fields::{Field, Fields, Notes, quoted};
+use super::source::{Locate, Located};
 use super::tags;
 use super::xml::Element;
-use super::{ImportError, Locate, Located};
 use crate::ssd::flash::Priority;
-use crate::ssd::params::{ChannelGroups, Fill, MapSharing, Mapping, Priorities, Scheme};
+use crate::ssd::params::{ChannelGroups, FillMethod, MapLocation, MapSharing, Priorities, Scheme};
 use cachewright_types::Value;
 
 const SECTOR: u64 = 512;
@@ -173,12 +174,12 @@ fn agree(commons: &[Common], machine: &mut Machine, notes: &mut Notes) {
         machine.params.occupancy = occupancy;
         machine.mark("occupancy");
         if occupancy == 0.0 {
-            machine.params.fill = Fill::Empty;
+            machine.params.fill = FillMethod::Empty;
         }
     }
     classes(commons, machine, notes);
     if commons.len() > 1
-        && machine.params.mapping == Mapping::Cached
+        && machine.params.mapping == MapLocation::Cached
         && machine.params.map_sharing == MapSharing::Shared
     {
         notes.add(

@@ -6,67 +6,18 @@
 //! parameter sets; `tags` holds the table.
 
 mod device;
+mod error;
 mod fields;
 mod flows;
+mod source;
 mod tags;
 mod xml;
 
+pub use error::ImportError;
+pub use source::{Locate, Located, Source};
+
 use device::Machine;
 use fields::Notes;
-use std::fmt;
-
-/// A file by its name in messages, and its text.
-#[derive(Clone, Copy, Debug)]
-pub struct Source<'a> {
-    /// The name.
-    pub name: &'a str,
-    /// The text.
-    pub text: &'a str,
-}
-
-/// Why a configuration was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ImportError {
-    /// The file; empty until it is known.
-    pub file: String,
-    /// The line, from 1.
-    pub line: u32,
-    /// What was found, and what was expected.
-    pub message: String,
-}
-
-impl ImportError {
-    fn at(line: u32, message: String) -> ImportError {
-        ImportError { file: String::new(), line, message }
-    }
-
-    fn in_file(self, file: &str) -> ImportError {
-        ImportError { file: file.to_owned(), ..self }
-    }
-}
-
-impl fmt::Display for ImportError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.file.is_empty() {
-            write!(f, "{}, ", self.file)?;
-        }
-        write!(f, "line {}: {}", self.line, self.message)
-    }
-}
-
-impl std::error::Error for ImportError {}
-
-/// Where a trace file lies.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Located {
-    /// Its path as the stack file has it.
-    pub path: String,
-    /// What is to be said of it, or nothing.
-    pub note: String,
-}
-
-/// The place of each trace by its path in the workload.
-pub type Locate<'a> = &'a dyn Fn(&str) -> Located;
 
 /// One scenario of a workload file, or the machine alone.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! For: a tree with line numbers. Must never know: what the elements mean. Attributes are skipped,
 //! entities other than the five of XML are refused. Errors: line, what was found and expected.
 
-use super::ImportError;
+use super::error::ImportError;
 
 /// Deepest nesting accepted.
 const DEPTH_LIMIT: usize = 64;

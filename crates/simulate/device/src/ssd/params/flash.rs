@@ -4,7 +4,7 @@
 //! of [`FlashParams`].
 
 use super::{
-    CellKind, ChannelTiming, Fill, MapSharing, Mapping, PlaneOrder, SsdParams, Suspend,
+    CellKind, ChannelTiming, FillMethod, MapLocation, MapSharing, PlaneLetters, SsdParams, Suspend,
     UnwrittenReads,
 };
 use crate::ssd::drive::Power;
@@ -39,8 +39,8 @@ impl SsdParams {
             },
             collect: self.collect(),
             map: match self.mapping {
-                Mapping::Ideal => MapCache::Ideal,
-                Mapping::Cached => MapCache::Cached {
+                MapLocation::Ideal => MapCache::Ideal,
+                MapLocation::Cached => MapCache::Cached {
                     bytes: self.map_cache.0,
                     entry_bytes: self.map_entry.0 as u32,
                     stored_bytes: self.map_stored_entry.0 as u32,
@@ -62,9 +62,9 @@ impl SsdParams {
                 channel_byte: self.channel_energy * 8e-12,
             },
             fill: match self.fill {
-                Fill::Empty => flash::InitialFill::Empty,
-                Fill::Analytic => flash::InitialFill::Analytic { occupancy: self.occupancy },
-                Fill::Replay => flash::InitialFill::Replay {
+                FillMethod::Empty => flash::InitialFill::Empty,
+                FillMethod::Analytic => flash::InitialFill::Analytic { occupancy: self.occupancy },
+                FillMethod::Replay => flash::InitialFill::Replay {
                     occupancy: self.occupancy,
                     overwrites: self.overwrites,
                 },
@@ -101,11 +101,7 @@ impl SsdParams {
         let program = [self.program_time, self.program_time_csb, self.program_time_msb];
         let program = program.map(|time| time.0);
         Cell {
-            kind: match self.cell {
-                CellKind::Slc => flash::CellKind::Slc,
-                CellKind::Mlc => flash::CellKind::Mlc,
-                CellKind::Tlc => flash::CellKind::Tlc,
-            },
+            kind: self.cell,
             read_ns: kinds(read[0], read[1], read[2]),
             program_ns: kinds(program[0], program[1], program[2]),
             erase_ns: self.erase_time.0,
@@ -130,7 +126,7 @@ impl SsdParams {
 }
 
 /// The back-end's own form of a checked permutation.
-fn order(order: PlaneOrder) -> flash::PlaneOrder {
+fn order(order: PlaneLetters) -> flash::PlaneOrder {
     flash::PlaneOrder::parse(&order.word()).unwrap_or(flash::PlaneOrder::CWDP)
 }
 

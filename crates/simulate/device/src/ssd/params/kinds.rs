@@ -30,18 +30,6 @@ choices! {
 }
 
 choices! {
-    /// Bits per cell: how many kinds of pages with times of their own there are.
-    pub enum CellKind {
-        /// One kind of page.
-        Slc = "slc",
-        /// Two kinds.
-        Mlc = "mlc",
-        /// Three kinds.
-        Tlc = "tlc",
-    }
-}
-
-choices! {
     /// Which running operations a read may interrupt.
     pub enum Suspend {
         /// None.
@@ -67,7 +55,7 @@ choices! {
 
 choices! {
     /// Where the entries of the mapping table are.
-    pub enum Mapping {
+    pub enum MapLocation {
         /// All in memory.
         Ideal = "ideal",
         /// In flash, with a bounded cache of them in memory.
@@ -97,7 +85,7 @@ choices! {
 
 choices! {
     /// How the drive is brought to its state before a run.
-    pub enum Fill {
+    pub enum FillMethod {
         /// Nothing was ever written.
         Empty = "empty",
         /// The steady state of uniform random writes, computed.
@@ -110,23 +98,26 @@ choices! {
 /// The order in which consecutive pages go round the flash: a permutation of `c` (channel), `w`
 /// (chip), `d` (die) and `p` (plane), the first changing fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlaneOrder(pub [u8; 4]);
+pub struct PlaneLetters(pub [u8; 4]);
 
-impl PlaneOrder {
+impl PlaneLetters {
+    /// Channel, chip, die, plane.
+    pub const CWDP: PlaneLetters = PlaneLetters(*b"cwdp");
+
     /// The letters.
     pub fn word(&self) -> String {
         self.0.iter().map(|letter| char::from(*letter)).collect()
     }
 }
 
-impl Kind for PlaneOrder {
+impl Kind for PlaneLetters {
     const KIND: &'static str = "the letters c, w, d and p in an order of your own (`cwdp`)";
 
-    fn read(value: &Value) -> Result<PlaneOrder, Mismatch> {
+    fn read(value: &Value) -> Result<PlaneLetters, Mismatch> {
         let bytes = value.as_text().map(str::as_bytes);
         let letters: Option<[u8; 4]> = bytes.and_then(|bytes| bytes.try_into().ok());
         let all = |letters: &[u8; 4]| b"cwdp".iter().all(|letter| letters.contains(letter));
-        letters.filter(all).map(PlaneOrder).ok_or(Mismatch::Kind)
+        letters.filter(all).map(PlaneLetters).ok_or(Mismatch::Kind)
     }
 
     fn value(&self) -> Option<Value> {

@@ -10,10 +10,11 @@ mod kinds;
 mod priorities;
 mod table;
 
+pub use crate::ssd::flash::CellKind;
 pub use cachewright_types::declare::{Declared, Scheme};
 pub use kinds::{
-    Arbitration, Capacity, CellKind, ChannelGroups, ChannelTiming, Fill, Interface, MapSharing,
-    Mapping, PlaneOrder, Suspend, UnwrittenReads,
+    Arbitration, Capacity, ChannelGroups, ChannelTiming, FillMethod, Interface, MapLocation,
+    MapSharing, PlaneLetters, Suspend, UnwrittenReads,
 };
 pub use priorities::Priorities;
 pub use table::SsdParams;

@@ -6,10 +6,11 @@
 //! that tool has as a constant in its code.
 
 use super::kinds::{
-    Arbitration, Capacity, CellKind, ChannelGroups, ChannelTiming, Fill, Interface, MapSharing,
-    Mapping, PlaneOrder, Suspend, UnwrittenReads,
+    Arbitration, Capacity, ChannelGroups, ChannelTiming, FillMethod, Interface, MapLocation,
+    MapSharing, PlaneLetters, Suspend, UnwrittenReads,
 };
 use super::priorities::Priorities;
+use crate::ssd::flash::CellKind;
 use cachewright_types::declare::Scheme;
 use cachewright_types::{Bytes, Nanos, declare};
 
@@ -149,7 +150,7 @@ declare! {
         }
         "translation" {
             /// order in which consecutive pages go round: c channel, w chip, d die, p plane
-            plane_order: PlaneOrder = PlaneOrder(*b"cwdp"), "-"; "MQSim Plane_Allocation_Scheme";
+            plane_order: PlaneLetters = PlaneLetters::CWDP, "-"; "MQSim Plane_Allocation_Scheme";
             /// blocks of the same number on all planes of a group are written and cleaned as one
             superblock: bool = false, "-"; "MQSim has none; shiro, table III";
             /// channels that share a translation of their own and a range of addresses
@@ -174,7 +175,7 @@ declare! {
             /// difference of erase counts beyond which data moves to level wear; 0 is never
             wear_spread: u32 = 0, "erases", 0 ..= 1_000_000; "MQSim Static_Wearleveling_Threshold";
             /// where the mapping table is
-            mapping: Mapping = Mapping::Cached, "-"; "MQSim Ideal_Mapping_Table";
+            mapping: MapLocation = MapLocation::Cached, "-"; "MQSim Ideal_Mapping_Table";
             /// memory for entries of the mapping table
             map_cache: Bytes = Bytes(2_097_152), "bytes", 64 ..= 1e12; "MQSim CMT_Capacity";
             /// one entry in that memory
@@ -208,7 +209,7 @@ declare! {
         }
         "before a run" {
             /// how the drive came to its state
-            fill: Fill = Fill::Analytic, "-"; "MQSim Enabled_Preconditioning";
+            fill: FillMethod = FillMethod::Analytic, "-"; "MQSim Enabled_Preconditioning";
             /// share of the addresses that hold data
             occupancy: f64 = 0.7, "ratio", 0.0 ..= 1.0; "MQSim Initial_Occupancy_Percentage";
             /// times the data was overwritten at random (replay)

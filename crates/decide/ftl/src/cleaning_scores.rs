@@ -38,11 +38,11 @@ impl Since {
 
 /// Worth and beginning of each superblock.
 #[derive(Clone, Debug)]
-pub struct Worths {
+pub struct CleaningScores {
     /// The worth at age 1 per number of invalid pages.
     table: Vec<f64>,
     since: Since,
-    worth: Vec<[f64; CHUNK]>,
+    score: Vec<[f64; CHUNK]>,
     begun: Vec<[f64; CHUNK]>,
 }
 
@@ -53,16 +53,16 @@ pub fn at_age(worth: f64, begun: f64, now: f64) -> f64 {
     worth * if age > NO_AGE { age } else { NO_AGE }
 }
 
-impl Worths {
+impl CleaningScores {
     /// No superblocks; `table` holds the worth at age 1 per number of invalid pages, 0 for those
     /// that may not be cleaned.
-    pub fn new(table: Vec<f64>, since: Since) -> Worths {
-        Worths { table, since, worth: Vec::new(), begun: Vec::new() }
+    pub fn new(table: Vec<f64>, since: Since) -> CleaningScores {
+        CleaningScores { table, since, score: Vec::new(), begun: Vec::new() }
     }
 
     /// Makes room for so many superblocks; new ones are worth nothing.
     pub fn grow(&mut self, blocks: usize) {
-        self.worth.resize(blocks.div_ceil(CHUNK), [0.0; CHUNK]);
+        self.score.resize(blocks.div_ceil(CHUNK), [0.0; CHUNK]);
         self.begun.resize(blocks.div_ceil(CHUNK), [0.0; CHUNK]);
     }
 
@@ -75,19 +75,19 @@ impl Worths {
     /// So many pages of a superblock that may be cleaned are invalid now.
     #[inline(always)]
     pub fn invalidate(&mut self, block: u32, invalid: u32) {
-        self.worth.as_flattened_mut()[block as usize] = self.table[invalid as usize];
+        self.score.as_flattened_mut()[block as usize] = self.table[invalid as usize];
     }
 
     /// A superblock may not be cleaned any more.
     pub fn withdraw(&mut self, block: u32) {
-        self.worth.as_flattened_mut()[block as usize] = 0.0;
+        self.score.as_flattened_mut()[block as usize] = 0.0;
     }
 
     /// The superblock that is worth most now, above 0; among equals the one that leads the others.
     pub fn best(&self, clock: u64, leads: impl Fn(u32, u32) -> bool) -> Option<u32> {
         let now = clock as f64;
         let (mut best, mut victim) = (f64::MIN_POSITIVE, None);
-        for (chunk, (worth, begun)) in self.worth.iter().zip(&self.begun).enumerate() {
+        for (chunk, (worth, begun)) in self.score.iter().zip(&self.begun).enumerate() {
             let highest = highest(worth, begun, now);
             if highest < best {
                 continue;
@@ -111,7 +111,7 @@ impl Worths {
     pub fn audit(&self, mut blocks: impl Iterator<Item = Block>) -> Result<(), String> {
         let wrong = blocks.find(|block| {
             let at = block.id as usize;
-            let (worth, begun) = (self.worth.as_flattened()[at], self.begun.as_flattened()[at]);
+            let (worth, begun) = (self.score.as_flattened()[at], self.begun.as_flattened()[at]);
             let expected = if block.sealed { self.table[block.invalid as usize] } else { 0.0 };
             worth != expected || block.sealed && begun != self.since.of(block) as f64
         });
@@ -145,21 +145,21 @@ mod tests {
         let mut found = [0; 2];
         for round in 0..400_u64 {
             let blocks = 1 + rng.below(300) as u32;
-            let mut worths = Worths::new(table.clone(), Since::Seal);
-            worths.grow(blocks as usize);
+            let mut scores = CleaningScores::new(table.clone(), Since::Seal);
+            scores.grow(blocks as usize);
             let mut all = Vec::new();
             for id in 0..blocks {
                 let invalid = rng.below(if round % 4 == 0 { 6 } else { 1 + round % 4 }) as u32;
                 let sealed_at = rng.below(1 + round / 8);
                 let block = Block { id, sealed: true, invalid, sealed_at, ..Block::default() };
-                worths.seal(&block);
+                scores.seal(&block);
                 all.push(block);
             }
             for id in (0..blocks).step_by(7) {
-                worths.withdraw(id);
+                scores.withdraw(id);
                 all[id as usize].sealed = false;
             }
-            assert_eq!(worths.audit(all.iter().copied()), Ok(()));
+            assert_eq!(scores.audit(all.iter().copied()), Ok(()));
             let leads = |one: u32, other: u32| one % 16 * 1000 + one < other % 16 * 1000 + other;
             let score = |block: &Block| {
                 let age = (50 - block.sealed_at) as f64;
@@ -169,7 +169,7 @@ mod tests {
             let plain = sealed
                 .map(|block| (score(block), block.id))
                 .reduce(|a, b| if b.0 > a.0 || b.0 == a.0 && leads(b.1, a.1) { b } else { a });
-            let best = worths.best(50, leads);
+            let best = scores.best(50, leads);
             assert_eq!(best, plain.map(|(_, id)| id));
             found[usize::from(best.is_some())] += 1;
         }
@@ -178,13 +178,13 @@ mod tests {
 
     #[test]
     fn an_entry_of_another_is_found_out() {
-        let mut worths = Worths::new(vec![0.0, 1.0], Since::Creation);
-        worths.grow(1);
+        let mut scores = CleaningScores::new(vec![0.0, 1.0], Since::Creation);
+        scores.grow(1);
         let block = Block { sealed: true, invalid: 1, opened_at: 4, ..Block::default() };
-        worths.seal(&block);
-        assert_eq!(worths.audit([block].into_iter()), Ok(()));
+        scores.seal(&block);
+        assert_eq!(scores.audit([block].into_iter()), Ok(()));
         for wrong in [Block { invalid: 0, ..block }, Block { opened_at: 5, ..block }] {
-            assert!(worths.audit([wrong].into_iter()).is_err());
+            assert!(scores.audit([wrong].into_iter()).is_err());
         }
     }
 }
