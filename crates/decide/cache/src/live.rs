@@ -6,6 +6,7 @@
 use crate::{Cache, Engine, Move, Outcome, Plan, Quotas, WriteMode};
 use cachewright_measure::Counts;
 use cachewright_policy::{ForeignCode, Need, Policy, PolicyVisitor, Registered, Verdict};
+use cachewright_types::registry::check_needs;
 use cachewright_types::{BlockId, Op, RegistryError, Request, Seed, TenantId, Value};
 
 /// A block of a tenant's volume.
@@ -76,15 +77,14 @@ pub struct Parts<'a> {
 pub fn open(parts: &Parts<'_>) -> Result<Box<dyn LiveCache>, RegistryError> {
     let (name, pairs) = parts.policy;
     let entry = cachewright_policy::entry(name)?;
-    let has = |need: &Need| match need {
-        Need::Requests => true,
-        Need::Code => parts.code.is_some(),
-        Need::Future | Need::Benefit | Need::Model => false,
-    };
-    if let Some(missing) = entry.needs.iter().find(|need| !has(need)) {
-        let need = missing.word();
-        return Err(RegistryError::Needs { stage: "policy", name: entry.name, need });
-    }
+    check_needs("policy", entry, |need| {
+        let provided = match need {
+            Need::Requests => true,
+            Need::Code => parts.code.is_some(),
+            Need::Future | Need::Benefit | Need::Model => false,
+        };
+        (!provided).then(|| "another policy for a live cache".to_owned())
+    })?;
     cachewright_policy::visit(name, pairs, Opening(parts))
 }
 

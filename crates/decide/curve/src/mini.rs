@@ -15,6 +15,7 @@ use crate::shards::{Index, new_index};
 use crate::{Curve, CurveError, Curves, Provenance};
 use cachewright_policy::{Access, NEVER, Need, Verdict};
 use cachewright_policy::{PolicyVisitor, Registered, registry};
+use cachewright_types::registry::Needed;
 use cachewright_types::{BlockId, Seed, Value, declare};
 
 declare! {
@@ -329,13 +330,7 @@ impl Sample {
 
 /// What a policy needs that a sample of block accesses cannot give, in words.
 fn lacking(need: &Need) -> Option<&'static str> {
-    match need {
-        Need::Future => None,
-        Need::Benefit => Some("the benefit of each access"),
-        Need::Requests => Some("whole requests"),
-        Need::Model => Some("trained models"),
-        Need::Code => Some("code of its own"),
-    }
+    (*need != Need::Future).then(|| need.phrase())
 }
 
 /// `pairs` with every setting that counts accesses of the stream (unit `accesses`) times `rate`:

@@ -4,8 +4,8 @@
 //! Unit: microseconds per division, the least of nine rounds of 20 intervals whose curves differ.
 
 use cachewright_curve::{Curve, Curves, Provenance};
-use cachewright_partition::{Quotas, TenantView, boxed};
-use cachewright_signal::{Price, Prices};
+use cachewright_partition::{Division, TenantView, boxed};
+use cachewright_signal::{Price, Prices, TenantSignals};
 use cachewright_types::{Seed, Value};
 use std::error::Error;
 use std::hint::black_box;
@@ -61,12 +61,15 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let view = |(curves, quota): (_, &u32)| TenantView {
                     accesses: 20_000,
                     quota_blocks: *quota,
-                    curves: Some(curves),
-                    prices: Some(&prices),
+                    signals: TenantSignals {
+                        curves: Some(curves),
+                        prices: Some(&prices),
+                        ..TenantSignals::default()
+                    },
                     ..TenantView::default()
                 };
                 let views: Vec<TenantView> = curves.iter().zip(&quotas).map(view).collect();
-                if let Quotas::PerTenant(next) = black_box(scheme.divide(&views, TOTAL_BLOCKS)) {
+                if let Division::PerTenant(next) = black_box(scheme.divide(&views, TOTAL_BLOCKS)) {
                     quotas = next;
                 }
             }

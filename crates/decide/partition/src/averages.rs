@@ -25,7 +25,7 @@ impl Averages {
             return;
         }
         for (average, tenant) in self.curves.iter_mut().zip(tenants) {
-            let Some(curve) = tenant.curve else { continue };
+            let Some(curve) = tenant.signals.curves.map(|curves| &curves.all) else { continue };
             *average = Some(match average {
                 Some(past) if past.accesses() > 0 => curve.blended(past, share_of_past, KNOTS),
                 _ => curve.resampled(KNOTS),

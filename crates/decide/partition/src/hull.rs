@@ -13,7 +13,7 @@
 
 use crate::averages::Averages;
 use crate::entry::{Entry, Need, Registered};
-use crate::{CurveKind, Partitioner, Quotas, Requirement, TenantView, share};
+use crate::{CurveKind, Division, Partitioner, Requirement, TenantView, share};
 use cachewright_curve::hull::{Hull, divide};
 use cachewright_curve::{Curve, Provenance};
 use cachewright_types::{Seed, declare};
@@ -68,7 +68,10 @@ impl HullShares {
     /// What each tenant makes use of; nothing before every one has a curve.
     fn needed(&self, tenants: &[TenantView], total_blocks: u32) -> Option<Vec<Requirement>> {
         let known: Vec<&Curve> = match self.settings.ahead {
-            true => tenants.iter().map(|tenant| tenant.ahead).collect::<Option<_>>()?,
+            true => tenants
+                .iter()
+                .map(|tenant| tenant.facts.head_curve.as_deref())
+                .collect::<Option<_>>()?,
             false => self.averages.all()?,
         };
         let least = self.settings.least_slope / f64::from(total_blocks.max(1));
@@ -94,7 +97,7 @@ impl HullShares {
 }
 
 impl Partitioner for HullShares {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Quotas {
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Division {
         if !self.settings.ahead {
             self.averages.learn(tenants, self.settings.smoothing);
         }
@@ -110,7 +113,7 @@ impl Partitioner for HullShares {
         for (at, more) in open.iter().zip(share::equal(spare, open.len())) {
             quotas[*at] += more;
         }
-        Quotas::PerTenant(quotas)
+        Division::PerTenant(quotas)
     }
 
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {
@@ -124,7 +127,7 @@ impl Partitioner for HullShares {
     fn requirements(&self, tenants: &[TenantView], quotas: &[u32]) -> Vec<Requirement> {
         match &self.needed {
             Some(needed) => needed.clone(),
-            None => crate::all_of(tenants, quotas),
+            None => Requirement::whole_quotas(tenants, quotas),
         }
     }
 }

@@ -24,8 +24,8 @@
 //! all. Not here: the isolation of channels of the original.
 
 use crate::entry::{Entry, Need, Registered};
-use crate::share::most;
-use crate::{Asked, Partitioner, Quotas, Round, Rounds, TenantView};
+use crate::share::largest_holder;
+use crate::{Division, Partitioner, TenantView, VictimChoice, VictimSelector, WriteRequest};
 use cachewright_types::{Seed, declare};
 
 declare! {
@@ -59,48 +59,48 @@ impl Registered for Justitia {
 }
 
 impl Partitioner for Justitia {
-    fn divide(&mut self, _: &[TenantView], _: u32) -> Quotas {
-        Quotas::Elastic
+    fn divide(&mut self, _: &[TenantView], _: u32) -> Division {
+        Division::Elastic
     }
 
     fn floor_blocks(&self, _: usize, _: u32) -> u32 {
         0
     }
 
-    fn rounds(&self) -> Option<Box<dyn Rounds>> {
-        Some(Box::new(MostGives { settings: self.settings.clone(), victim: None, counted: 0 }))
+    fn victim_selector(&self) -> Option<Box<dyn VictimSelector>> {
+        Some(Box::new(LargestHolder { settings: self.settings.clone(), victim: None, counted: 0 }))
     }
 }
 
 /// Who gives, and how much.
 #[derive(Clone, Debug)]
-struct MostGives {
+struct LargestHolder {
     settings: JustitiaSettings,
     victim: Option<usize>,
     /// Write requests since the victim was chosen.
     counted: u32,
 }
 
-impl Rounds for MostGives {
-    fn first(&self) -> Round {
-        Round { victim: None, blocks: self.settings.reserve_pages }
+impl VictimSelector for LargestHolder {
+    fn initial(&self) -> VictimChoice {
+        VictimChoice { victim: None, blocks: self.settings.reserve_pages }
     }
 
-    fn asked(&mut self, asked: &Asked<'_>) -> Round {
+    fn on_write(&mut self, request: &WriteRequest<'_>) -> VictimChoice {
         let due = self.victim.is_none() || self.counted >= self.settings.victim_every;
-        if due && asked.full {
-            self.victim = most(asked.held);
+        if due && request.full {
+            self.victim = largest_holder(request.held);
             self.counted = 0;
         }
         self.counted += 1;
-        Round { victim: self.victim, blocks: idle(asked) }
+        VictimChoice { victim: self.victim, blocks: idle_channels(request) }
     }
 }
 
 /// Pages that fill the channels left idle by those busy and by the request's own pages.
-fn idle(asked: &Asked<'_>) -> u32 {
-    let channels = asked.channels.max(1);
-    let taken = u64::from(asked.busy) + u64::from(asked.blocks);
+fn idle_channels(request: &WriteRequest<'_>) -> u32 {
+    let channels = request.channels.max(1);
+    let taken = u64::from(request.busy_channels) + u64::from(request.blocks);
     channels - (taken % u64::from(channels)) as u32
 }
 
@@ -108,32 +108,49 @@ fn idle(asked: &Asked<'_>) -> u32 {
 mod tests {
     use super::*;
 
-    fn ask(rounds: &mut dyn Rounds, busy: u32, blocks: u32, held: &[u32], full: bool) -> Round {
-        rounds.asked(&Asked { tenant: 0, blocks, busy, channels: 8, held, full })
+    fn choose(
+        selector: &mut dyn VictimSelector,
+        busy_channels: u32,
+        blocks: u32,
+        held: &[u32],
+        full: bool,
+    ) -> VictimChoice {
+        selector.on_write(&WriteRequest {
+            tenant: 0,
+            blocks,
+            busy_channels,
+            channels: 8,
+            held,
+            full,
+        })
     }
 
-    fn rounds(victim_every: u32) -> Box<dyn Rounds> {
+    fn selector(victim_every: u32) -> Box<dyn VictimSelector> {
         let settings = JustitiaSettings { victim_every, ..JustitiaSettings::default() };
-        Justitia { settings }.rounds().unwrap()
+        Justitia { settings }.victim_selector().unwrap()
     }
 
     /// 8 channels: 3 busy and 2 pages leave 3; 8 taken in all are a full round, so 8 more.
     #[test]
     fn what_is_given_fills_the_idle_channels() {
-        let mut rounds = rounds(100_000);
-        assert_eq!(rounds.first(), Round { victim: None, blocks: 1024 }, "8 MB of 8 KiB");
+        let mut selector = selector(100_000);
+        assert_eq!(
+            selector.initial(),
+            VictimChoice { victim: None, blocks: 1024 },
+            "8 MB of 8 KiB"
+        );
         let cases = [((3, 2), 3), ((0, 1), 7), ((0, 8), 8), ((8, 8), 8), ((5, 10), 1), ((0, 0), 8)];
         for ((busy, blocks), given) in cases {
-            let round = ask(&mut *rounds, busy, blocks, &[5, 9, 9], false);
-            assert_eq!(round, Round { victim: None, blocks: given }, "{busy} and {blocks}");
+            let choice = choose(&mut *selector, busy, blocks, &[5, 9, 9], false);
+            assert_eq!(choice, VictimChoice { victim: None, blocks: given }, "{busy} and {blocks}");
         }
-        assert_eq!(ask(&mut *rounds, 3, 2, &[5, 9, 9], true).victim, Some(1));
+        assert_eq!(choose(&mut *selector, 3, 2, &[5, 9, 9], true).victim, Some(1));
     }
 
     #[test]
     fn the_victim_is_chosen_at_the_first_full_cache_and_then_every_so_many_writes() {
-        let mut rounds = rounds(3);
-        let mut victim = |held: &[u32], full| ask(&mut *rounds, 0, 1, held, full).victim;
+        let mut selector = selector(3);
+        let mut victim = |held: &[u32], full| choose(&mut *selector, 0, 1, held, full).victim;
         assert_eq!(victim(&[4, 1], false), None);
         assert_eq!(victim(&[4, 6], true), Some(1));
         assert_eq!([victim(&[9, 1], true), victim(&[9, 1], true)], [Some(1); 2]);

@@ -11,7 +11,7 @@
 
 use crate::entry::{Entry, Need, Registered};
 use crate::network::Network;
-use crate::{Models, Partitioner, Quotas, TenantView, share};
+use crate::{Division, Models, Partitioner, TenantView, share};
 use cachewright_infer::Kind;
 use cachewright_signal::BINS;
 use cachewright_types::{Seed, declare};
@@ -54,14 +54,11 @@ pub fn input_names(tenants: usize) -> Vec<String> {
     (0..tenants).flat_map(bins).collect()
 }
 
-/// All bins over the sum of all; nothing when there is none to count. A histogram of other than
-/// [`BINS`] bins is cut, or ends in zeroes.
-pub fn inputs(histograms: &[&[u32]]) -> Option<Vec<f32>> {
-    let bin = |histogram: &[u32], bin: usize| histogram.get(bin).copied().unwrap_or(0);
-    let bins = |histogram: &&[u32]| -> [u32; BINS] { std::array::from_fn(|at| bin(histogram, at)) };
-    let all: Vec<u32> = histograms.iter().flat_map(bins).collect();
-    let sum: u64 = all.iter().copied().map(u64::from).sum();
-    (sum > 0).then(|| all.iter().map(|&count| (f64::from(count) / sum as f64) as f32).collect())
+/// Every bin of every tenant over the sum of all bins; nothing if all bins are 0.
+pub fn inputs(histograms: &[[u32; BINS]]) -> Option<Vec<f32>> {
+    let bins = || histograms.iter().flatten();
+    let sum: u64 = bins().copied().map(u64::from).sum();
+    (sum > 0).then(|| bins().map(|&count| (f64::from(count) / sum as f64) as f32).collect())
 }
 
 /// The softmax of a network's outputs; what is not a number has no share.
@@ -75,18 +72,19 @@ fn softmax(outputs: &[f64]) -> Vec<f64> {
 }
 
 impl Partitioner for MlCache {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Quotas {
-        let histograms: Vec<&[u32]> = tenants.iter().map(|tenant| tenant.reuse).collect();
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Division {
+        let bins = |tenant: &TenantView| *tenant.signals.reuse.unwrap_or(&[0; BINS]);
+        let histograms: Vec<[u32; BINS]> = tenants.iter().map(bins).collect();
         if let (Some(network), Some(inputs)) = (&mut self.network, inputs(&histograms))
             && let Some(outputs) = network.step(&inputs)
         {
             self.shares = softmax(&outputs);
         }
         if self.shares.len() != tenants.len() {
-            return Quotas::PerTenant(share::equal(total_blocks, tenants.len()));
+            return Division::PerTenant(share::equal(total_blocks, tenants.len()));
         }
         let floor = self.floor_blocks(tenants.len(), total_blocks);
-        Quotas::PerTenant(share::proportional_above(total_blocks, &self.shares, floor))
+        Division::PerTenant(share::proportional_above(total_blocks, &self.shares, floor))
     }
 
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {
@@ -119,11 +117,12 @@ mod tests {
     #[test]
     fn bins_of_all_tenants_sum_to_1() {
         let first = [0, 0, 0, 0, 0, 0, 0, 0, 0, 30];
-        let found = inputs(&[&first, &[10, 0, 60]]);
+        let second = [10, 0, 60, 0, 0, 0, 0, 0, 0, 0];
+        let found = inputs(&[first, second]);
         let mut expected = [0.0; 20];
         (expected[9], expected[10], expected[12]) = (0.3, 0.1, 0.6);
         assert_eq!(found.as_deref(), Some(&expected[..]));
-        assert_eq!(inputs(&[&[0; 10], &[]]), None);
+        assert_eq!(inputs(&[[0; 10]; 2]), None);
         assert_eq!(input_names(2)[9..11], ["reuse.0.9".to_owned(), "reuse.1.0".to_owned()]);
     }
 

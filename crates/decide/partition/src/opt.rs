@@ -8,13 +8,13 @@
 //!
 //! All granules are given, so that whoever sends nothing takes what would hurt others. Between
 //! divisions of equal worth the one nearest to the quotas at hand is taken; while nothing is known
-//! of anybody, quotas stay, equal at first. Quotas differ from
+//! of anybody, quotas stay, equal at first. Division differ from
 //! granules by rounding and by floors. It is the best division by each tenant's times alone, not of
 //! the times that tenants have beside each other, and it does not see that an interval leaves the
 //! next a warm cache: a scheme may be faster in the end, but not by this measure.
 
 use crate::entry::{Entry, Need, Registered};
-use crate::{Partitioner, Quotas, TenantView, share};
+use crate::{Division, Partitioner, TenantView, share};
 use cachewright_types::{Seed, declare};
 
 declare! {
@@ -93,7 +93,7 @@ pub fn cheapest(costs: &[Vec<Cost>], granules: usize) -> Vec<usize> {
 }
 
 impl Partitioner for Opt {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Quotas {
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Division {
         let granules = self.settings.granules;
         let size = |count: u32| share::granules_blocks(total_blocks, granules, count);
         let fresh = tenants.iter().all(|tenant| tenant.quota_blocks == 0);
@@ -102,13 +102,14 @@ impl Partitioner for Opt {
             if fresh { equal } else { tenant.quota_blocks }
         };
         let now: Vec<u32> = tenants.iter().zip(equal.iter().copied()).map(now).collect();
-        let slowdowns = tenants.iter().map(|tenant| slowdowns(tenant.future, granules));
+        let slowdowns =
+            tenants.iter().map(|tenant| slowdowns(tenant.future_ns.unwrap_or_default(), granules));
         let slowdowns: Vec<Option<Vec<u64>>> = slowdowns.collect();
         if slowdowns.iter().all(Option::is_none) {
-            let kept = Quotas::PerTenant(now);
+            let kept = Division::PerTenant(now);
             let floor = self.floor_blocks(tenants.len(), total_blocks);
             let fits = kept.audit(tenants.len(), total_blocks, floor).is_ok();
-            return if fits { kept } else { Quotas::PerTenant(equal) };
+            return if fits { kept } else { Division::PerTenant(equal) };
         }
         let costs = now.into_iter().zip(&slowdowns).map(|(now, slowdowns)| {
             let cost = |count: u32| {
@@ -119,7 +120,7 @@ impl Partitioner for Opt {
         });
         let counts = cheapest(&costs.collect::<Vec<_>>(), granules as usize);
         let weights: Vec<f64> = counts.iter().map(|count| *count as f64).collect();
-        Quotas::PerTenant(share::proportional_above(
+        Division::PerTenant(share::proportional_above(
             total_blocks,
             &weights,
             self.settings.floor_blocks,
@@ -151,14 +152,14 @@ mod tests {
             .iter()
             .zip(quotas)
             .map(|(future, quota_blocks)| TenantView {
-                future,
+                future_ns: Some(future),
                 quota_blocks: *quota_blocks,
                 ..TenantView::default()
             })
             .collect();
         let quotas = opt(granules).divide(&views, total_blocks);
-        assert!(matches!(quotas, Quotas::PerTenant(_)));
-        let Quotas::PerTenant(each) = quotas else { return Vec::new() };
+        assert!(matches!(quotas, Division::PerTenant(_)));
+        let Division::PerTenant(each) = quotas else { return Vec::new() };
         each
     }
 
@@ -220,7 +221,7 @@ mod tests {
             let each = divided(&futures, &quotas, total_blocks);
             let floor = opt(10).floor_blocks(futures.len(), total_blocks);
             prop_assert_eq!(
-                Quotas::PerTenant(each).audit(futures.len(), total_blocks, floor), Ok(())
+                Division::PerTenant(each).audit(futures.len(), total_blocks, floor), Ok(())
             );
         }
     }

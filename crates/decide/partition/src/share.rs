@@ -71,11 +71,11 @@ pub fn granules_blocks(total_blocks: u32, granules: u32, count: u32) -> u32 {
 }
 
 /// The tenant that holds most, the earlier among equals.
-pub fn most(held: &[u32]) -> Option<usize> {
+pub fn largest_holder(held: &[u32]) -> Option<usize> {
     (0..held.len()).max_by_key(|at| (held[*at], std::cmp::Reverse(*at)))
 }
 
-/// Quotas cut to limits; what is cut goes to those with room below theirs, in proportion to their
+/// Division cut to limits; what is cut goes to those with room below theirs, in proportion to their
 /// quotas, as far as there is room.
 pub fn within(quotas: &[u32], limits: &[u32]) -> Vec<u32> {
     let mut bounded: Vec<u32> = quotas.iter().zip(limits).map(|(q, limit)| *q.min(limit)).collect();

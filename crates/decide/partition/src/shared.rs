@@ -3,7 +3,7 @@
 //! For: the baseline that every scheme is compared with. Must never know: anything.
 
 use crate::entry::{Entry, Registered};
-use crate::{Partitioner, Quotas, TenantView};
+use crate::{Division, Partitioner, TenantView};
 use cachewright_types::Seed;
 use cachewright_types::declare::NoSettings;
 
@@ -26,8 +26,8 @@ impl Registered for Shared {
 }
 
 impl Partitioner for Shared {
-    fn divide(&mut self, _: &[TenantView], _: u32) -> Quotas {
-        Quotas::Shared
+    fn divide(&mut self, _: &[TenantView], _: u32) -> Division {
+        Division::Shared
     }
 
     fn floor_blocks(&self, _: usize, _: u32) -> u32 {

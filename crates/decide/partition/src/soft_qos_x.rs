@@ -14,7 +14,7 @@ use crate::averages::{Averages, KNOTS};
 use crate::entry::{Entry, Need, Registered};
 use crate::idle::Idle;
 use crate::steepest::steepest;
-use crate::{Partitioner, Quotas, TenantView, share};
+use crate::{Division, Partitioner, TenantView, share};
 use cachewright_curve::Curve;
 use cachewright_types::{Seed, declare};
 
@@ -43,7 +43,7 @@ pub struct SoftQosX {
     /// Accesses and hits of each tenant so far.
     totals: Vec<(u64, u64)>,
     idle: Idle,
-    /// Quotas of the last division; empty before the first.
+    /// Division of the last division; empty before the first.
     last: Vec<u32>,
 }
 
@@ -76,7 +76,14 @@ impl SoftQosX {
         self.whole.resize(tenants.len(), None);
         for ((tenant, total), whole) in tenants.iter().zip(&mut self.totals).zip(&mut self.whole) {
             *total = (total.0 + tenant.accesses, total.1 + tenant.hits);
-            let Some(curve) = tenant.curve.filter(|curve| curve.accesses() > 0) else { continue };
+            let Some(curve) = tenant
+                .signals
+                .curves
+                .map(|curves| &curves.all)
+                .filter(|curve| curve.accesses() > 0)
+            else {
+                continue;
+            };
             *whole = Some(match whole.take() {
                 Some((mean, count)) => {
                     let share = f64::from(count) / f64::from(count + 1);
@@ -94,7 +101,7 @@ impl SoftQosX {
 
     /// Blocks that bring a tenant to its goal, if a cache of `most` blocks has so many.
     fn demand(&self, place: usize, tenant: &TenantView, most: u32) -> Option<u32> {
-        let goal = tenant.goal_hit_ratio.filter(|_| !self.lent(place))?;
+        let goal = tenant.facts.goal_hit_ratio().filter(|_| !self.lent(place))?;
         let (curve, _) = self.whole[place].as_ref()?;
         let (accesses, hits) = self.totals[place];
         let so_far = if accesses == 0 { goal } else { hits as f64 / accesses as f64 };
@@ -104,10 +111,10 @@ impl SoftQosX {
 }
 
 impl Partitioner for SoftQosX {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Quotas {
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Division {
         self.learn(tenants);
         let Some(curves) = self.late.all() else {
-            return Quotas::PerTenant(share::equal(total_blocks, tenants.len()));
+            return Division::PerTenant(share::equal(total_blocks, tenants.len()));
         };
         let demands: Vec<u32> = tenants
             .iter()
@@ -128,7 +135,7 @@ impl Partitioner for SoftQosX {
             share::raise(&mut quotas, &grants);
         }
         self.last.clone_from(&quotas);
-        Quotas::PerTenant(quotas)
+        Division::PerTenant(quotas)
     }
 
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {
@@ -171,72 +178,80 @@ fn grant(demands: &[u32], saved: &[f64], floor: u32, total_blocks: u32) -> Vec<u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cachewright_curve::Provenance;
+    use crate::{TenantFacts, TenantGoal};
+    use cachewright_curve::{Curves, Provenance};
+    use cachewright_signal::TenantSignals;
 
     fn curve(knots: &[(u32, f64)]) -> Curve {
         Curve::from_knots(knots.iter().copied(), 100, Provenance::Exact)
     }
 
-    fn view<'a>(curve: &'a Curve, goal: f64, hits: u64) -> TenantView<'a> {
+    /// A tenant that reads only, and its goal.
+    struct Measured {
+        facts: TenantFacts,
+        curves: Curves,
+    }
+
+    fn measured(curve: &Curve, goal: f64) -> Measured {
+        let goal = Some(TenantGoal { hit_ratio: Some(goal), profile: Vec::new() });
+        let (all, reads) = (curve.clone(), curve.clone());
+        let curves = Curves { all, reads, writes: Curve::from_knots([], 0, Provenance::Exact) };
+        Measured { facts: TenantFacts { goal, ..TenantFacts::default() }, curves }
+    }
+
+    fn view(measured: &Measured, hits: u64) -> TenantView<'_> {
         TenantView {
-            name: "tenant",
-            weight: 1.0,
+            facts: &measured.facts,
             accesses: 100,
             hits,
-            write_share: 0.0,
-            quota_blocks: 0,
-            occupancy_blocks: 0,
-            curve: Some(curve),
-            goal_hit_ratio: Some(goal),
-            profile: &[],
+            signals: TenantSignals { curves: Some(&measured.curves), ..TenantSignals::default() },
             ..TenantView::default()
         }
     }
 
     #[test]
     fn demands_first_then_the_steepest_curve() {
-        let steep = curve(&[(0, 100.0), (100, 0.0)]);
-        let flat = curve(&[(0, 100.0), (100, 80.0)]);
+        let steep = measured(&curve(&[(0, 100.0), (100, 0.0)]), 0.2);
+        let flat = measured(&curve(&[(0, 100.0), (100, 80.0)]), 0.1);
         let settings = SoftQosXSettings::default();
         let mut scheme = SoftQosX::new(&settings, 2, Seed(1));
         // The flat one asks for a tenth: 50 blocks; what is left saves more with the steep one.
-        let views = [view(&steep, 0.2, 20), view(&flat, 0.1, 10)];
-        assert_eq!(scheme.divide(&views, 100), Quotas::PerTenant(vec![50, 50]));
+        let views = [view(&steep, 20), view(&flat, 10)];
+        assert_eq!(scheme.divide(&views, 100), Division::PerTenant(vec![50, 50]));
         // It had less than its goal so far: it aims higher to make up for it.
-        let views = [view(&steep, 0.2, 20), view(&flat, 0.1, 4)];
-        let Quotas::PerTenant(quotas) = scheme.divide(&views, 100) else { panic!("quotas") };
+        let views = [view(&steep, 20), view(&flat, 4)];
+        let Division::PerTenant(quotas) = scheme.divide(&views, 100) else { panic!("quotas") };
         assert_eq!(quotas, [35, 65], "7 of 100 so far: 13 of 100 next");
     }
 
     #[test]
     fn a_tenant_that_stops_lends_its_blocks_and_has_them_back_at_once() {
-        let busy = curve(&[(0, 100.0), (60, 0.0)]);
-        let silent = Curve::from_knots([], 0, Provenance::Exact);
+        let busy = measured(&curve(&[(0, 100.0), (60, 0.0)]), 0.5);
+        let silent = measured(&Curve::from_knots([], 0, Provenance::Exact), 0.5);
         let settings = SoftQosXSettings::default();
         let mut scheme = SoftQosX::new(&settings, 2, Seed(1));
-        let mut quotas =
-            |second: TenantView| match scheme.divide(&[view(&busy, 0.5, 50), second], 60) {
-                Quotas::PerTenant(quotas) => quotas,
-                other => panic!("quotas of its own for each, not {other:?}"),
-            };
-        let gone = TenantView { accesses: 0, ..view(&silent, 0.5, 0) };
-        let awake = quotas(view(&busy, 0.5, 50));
+        let mut quotas = |second: TenantView| match scheme.divide(&[view(&busy, 50), second], 60) {
+            Division::PerTenant(quotas) => quotas,
+            other => panic!("quotas of its own for each, not {other:?}"),
+        };
+        let gone = TenantView { accesses: 0, ..view(&silent, 0) };
+        let awake = quotas(view(&busy, 50));
         assert_eq!(awake, [30, 30]);
-        quotas(view(&busy, 0.5, 50));
+        quotas(view(&busy, 50));
         let asleep: Vec<u32> = (0..20).map(|_| quotas(gone)[1]).collect();
         assert_eq!(asleep[..9], [30; 9]);
         assert_eq!(asleep[9..12], [27, 24, 21], "a twentieth of the cache each time");
         assert_eq!(asleep[18..], [1; 2]);
-        assert_eq!(quotas(view(&busy, 0.5, 50)), awake);
+        assert_eq!(quotas(view(&busy, 50)), awake);
     }
 
     #[test]
     fn a_goal_out_of_reach_starves_nobody_who_can_be_served() {
-        let never = curve(&[(0, 100.0), (400, 50.0)]);
-        let easy = curve(&[(0, 100.0), (10, 40.0), (20, 35.0)]);
+        let never = measured(&curve(&[(0, 100.0), (400, 50.0)]), 0.9);
+        let easy = measured(&curve(&[(0, 100.0), (10, 40.0), (20, 35.0)]), 0.6);
         let settings = SoftQosXSettings::default();
         let mut scheme = SoftQosX::new(&settings, 2, Seed(1));
-        let views = [view(&never, 0.9, 50), view(&easy, 0.6, 60)];
-        assert_eq!(scheme.divide(&views, 100), Quotas::PerTenant(vec![80, 20]));
+        let views = [view(&never, 50), view(&easy, 60)];
+        assert_eq!(scheme.divide(&views, 100), Division::PerTenant(vec![80, 20]));
     }
 }

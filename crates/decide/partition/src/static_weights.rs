@@ -4,7 +4,7 @@
 //! Whole blocks by largest remainder.
 
 use crate::entry::{Entry, Registered};
-use crate::{Partitioner, Quotas, TenantView, share};
+use crate::{Division, Partitioner, TenantView, share};
 use cachewright_types::Seed;
 use cachewright_types::declare;
 
@@ -16,7 +16,7 @@ declare! {
     }
 }
 
-/// Quotas in proportion to weights.
+/// Division in proportion to weights.
 #[derive(Clone, Debug)]
 pub struct Static {
     settings: StaticSettings,
@@ -37,10 +37,10 @@ impl Registered for Static {
 }
 
 impl Partitioner for Static {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Quotas {
-        let weights: Vec<f64> = tenants.iter().map(|tenant| tenant.weight).collect();
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Division {
+        let weights: Vec<f64> = tenants.iter().map(|tenant| tenant.facts.weight).collect();
         let floor = self.floor_blocks(tenants.len(), total_blocks);
-        Quotas::PerTenant(share::proportional_above(total_blocks, &weights, floor))
+        Division::PerTenant(share::proportional_above(total_blocks, &weights, floor))
     }
 
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {

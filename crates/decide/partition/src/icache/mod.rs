@@ -14,7 +14,7 @@ pub mod points;
 pub mod predict;
 
 use crate::entry::{Entry, Need, Registered};
-use crate::{Models, Partitioner, Quotas, TenantView, share};
+use crate::{Division, Models, Partitioner, TenantView, share};
 use allocate::{Demand, Remains, Resources, allocate};
 use cachewright_types::{Seed, declare};
 use predict::{Looks, Predictor};
@@ -98,16 +98,18 @@ impl ICache {
 }
 
 impl Partitioner for ICache {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Quotas {
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Division {
         self.predictors.iter_mut().for_each(Predictor::begin_interval);
         let both = self.predictors.iter_mut().zip(tenants);
-        both.for_each(|(predictor, tenant)| predictor.learn(tenant.steps));
+        both.for_each(|(predictor, tenant)| {
+            predictor.learn(tenant.signals.steps.unwrap_or_default())
+        });
         let predictions: Option<Vec<_>> =
             self.predictors.iter().map(Predictor::prediction).collect();
         let complete = |all: &Vec<_>| !all.is_empty() && all.len() == tenants.len();
         let Some(predictions) = predictions.filter(complete) else {
             (self.resources, self.demands) = (None, Vec::new());
-            return Quotas::PerTenant(share::equal(total_blocks, tenants.len()));
+            return Division::PerTenant(share::equal(total_blocks, tenants.len()));
         };
         let granules = self.settings.granules;
         let demand = |prediction: &predict::Prediction| {
@@ -123,7 +125,7 @@ impl Partitioner for ICache {
         self.resources = Some(state);
         let floor = self.floor_blocks(tenants.len(), total_blocks);
         share::raise(&mut quotas, &vec![floor; tenants.len()]);
-        Quotas::PerTenant(quotas)
+        Division::PerTenant(quotas)
     }
 
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {

@@ -18,7 +18,7 @@ pub mod slowdown;
 use crate::entry::{Entry, Need, Registered};
 use crate::idle::Idle;
 use crate::steepest::steepest;
-use crate::{Partitioner, Quotas, TenantView, share};
+use crate::{Division, Partitioner, TenantView, share};
 use cachewright_curve::Curve;
 use cachewright_signal::Prices;
 use cachewright_types::{Seed, declare};
@@ -58,7 +58,7 @@ pub struct ICacheX {
     patterns: Vec<Option<Pattern>>,
     spendings: Vec<Spending>,
     idle: Idle,
-    /// Quotas of the last division; empty before the first.
+    /// Division of the last division; empty before the first.
     last: Vec<u32>,
 }
 
@@ -107,7 +107,7 @@ impl ICacheX {
         for ((tenant, pattern), spending) in
             tenants.iter().zip(&mut self.patterns).zip(&mut self.spendings)
         {
-            let Some(curves) = tenant.curves else { continue };
+            let Some(curves) = tenant.signals.curves else { continue };
             pattern.get_or_insert_default().learn(curves, &self.grid, past);
             let held = match tenant.quota_blocks {
                 0 => tenant.occupancy_blocks,
@@ -116,7 +116,7 @@ impl ICacheX {
             let ratios = [curves.reads.miss_ratio(held), curves.writes.miss_ratio(held)];
             let none = Prices::default();
             let blocks = [curves.reads.accesses() as f64, curves.writes.accesses() as f64];
-            spending.learn(tenant.prices.unwrap_or(&none), ratios, blocks, past);
+            spending.learn(tenant.signals.prices.unwrap_or(&none), ratios, blocks, past);
         }
     }
 
@@ -167,7 +167,7 @@ impl ICacheX {
 }
 
 impl Partitioner for ICacheX {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Quotas {
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Division {
         self.learn(tenants, total_blocks);
         let known = self.last.len() == tenants.len()
             && self.last.iter().copied().map(u64::from).sum::<u64>() == u64::from(total_blocks);
@@ -185,7 +185,7 @@ impl Partitioner for ICacheX {
                 self.last = share::towards(&self.last, &best, self.settings.most_moved);
             }
         }
-        Quotas::PerTenant(self.last.clone())
+        Division::PerTenant(self.last.clone())
     }
 
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {

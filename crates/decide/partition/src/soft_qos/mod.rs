@@ -25,7 +25,7 @@ pub use table::Table;
 
 use crate::entry::{Entry, Need, Registered};
 use crate::idle::Idle;
-use crate::{Partitioner, Quotas, TenantView, share};
+use crate::{Division, Partitioner, TenantView, share};
 use cachewright_types::{Seed, declare};
 
 declare! {
@@ -56,7 +56,7 @@ pub struct Claim {
 pub struct SoftQos {
     settings: SoftQosSettings,
     tables: Vec<Table>,
-    /// Quotas given at the last division; empty before the first.
+    /// Division given at the last division; empty before the first.
     last: Vec<u32>,
     idle: Idle,
     /// Accesses and hits of each tenant so far.
@@ -97,7 +97,8 @@ impl SoftQos {
             let table = &mut self.tables[place];
             if table.is_empty() {
                 let guess = [(1, 0.0), (total_blocks / 2, 0.5), (total_blocks, 1.0)];
-                let profile = if tenant.profile.is_empty() { &guess } else { tenant.profile };
+                let profile =
+                    if tenant.facts.profile().is_empty() { &guess } else { tenant.facts.profile() };
                 profile.iter().for_each(|&(blocks, ratio)| table.record(blocks.max(1), ratio));
             }
             if let Some((&quota, ratio)) = self.last.get(place).zip(measured) {
@@ -117,7 +118,7 @@ impl SoftQos {
 
     fn claim(&self, place: usize, tenant: &TenantView) -> Claim {
         let table = &self.tables[place];
-        let demand_blocks = match tenant.goal_hit_ratio {
+        let demand_blocks = match tenant.facts.goal_hit_ratio() {
             Some(goal) => table.demand(goal),
             None => Some(1),
         };
@@ -133,14 +134,14 @@ impl SoftQos {
 }
 
 impl Partitioner for SoftQos {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Quotas {
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Division {
         self.learn(tenants, total_blocks);
         self.idle.learn(tenants);
         let silent = tenants.iter().all(|tenant| tenant.accesses == 0);
         let known =
             self.last.len() == tenants.len() && self.last.iter().sum::<u32>() == total_blocks;
         if silent && known {
-            return Quotas::PerTenant(self.last.clone());
+            return Division::PerTenant(self.last.clone());
         }
         let floor = self.floor_blocks(tenants.len(), total_blocks);
         let lent = |place: &usize| self.idle.beyond(*place, self.settings.lend_after);
@@ -155,7 +156,7 @@ impl Partitioner for SoftQos {
             quotas = share::towards(&self.last, &quotas, self.settings.most_moved);
         }
         self.last.clone_from(&quotas);
-        Quotas::PerTenant(quotas)
+        Division::PerTenant(quotas)
     }
 
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {

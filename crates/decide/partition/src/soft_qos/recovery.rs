@@ -5,9 +5,10 @@
 //! is held at that very size. A tenant held at its demand corrects it; one that is given more is
 //! stuck, because what it is given beyond its demand depends on the gains of the others.
 
+use super::tests::facts;
 use super::{SoftQos, SoftQosSettings};
 use crate::entry::Registered;
-use crate::{Partitioner, Quotas, TenantView};
+use crate::{Division, Partitioner, TenantView};
 use cachewright_types::Seed;
 
 const TOTAL: u32 = 120;
@@ -24,19 +25,19 @@ const OTHER: [(u32, f64); 3] = [(1, 0.01), (60, 0.6), (120, 1.0)];
 fn settles(profile: &[(u32, f64)], other_goal: f64, cumulative: bool) -> (Vec<u32>, f64) {
     let settings = SoftQosSettings { cumulative, ..SoftQosSettings::default() };
     let mut scheme = SoftQos::new(&settings, 2, Seed(1));
+    let (flattered, other) = (facts(GOAL, profile), facts(other_goal, &OTHER));
     let (mut quotas, mut given, mut hits) = (vec![0, 0], Vec::new(), 0);
     for interval in 0..400 {
         let cliff = if quotas[0] >= CLIFF { 900 } else { 0 };
         let slope = u64::from(quotas[1].min(100)) * 10;
-        let view = |hits, goal, profile| TenantView {
+        let view = |hits, facts| TenantView {
+            facts,
             accesses: if interval == 0 { 0 } else { ACCESSES },
             hits: if interval == 0 { 0 } else { hits },
-            goal_hit_ratio: Some(goal),
-            profile,
             ..TenantView::default()
         };
-        let views = [view(cliff, GOAL, profile), view(slope, other_goal, &OTHER)];
-        let Quotas::PerTenant(next) = scheme.divide(&views, TOTAL) else { return (given, 0.0) };
+        let views = [view(cliff, &flattered), view(slope, &other)];
+        let Division::PerTenant(next) = scheme.divide(&views, TOTAL) else { return (given, 0.0) };
         hits += if interval >= 200 { cliff } else { 0 };
         given.push(next[0]);
         quotas = next;
@@ -80,20 +81,19 @@ fn a_cold_start_is_a_wall_that_the_demand_never_passes() {
     for cumulative in [true, false] {
         let settings = SoftQosSettings { cumulative, ..SoftQosSettings::default() };
         let mut scheme = SoftQos::new(&settings, 2, Seed(1));
-        let flat = [(1, 0.0), (500, 0.99), (1000, 0.99)];
-        let wanting = [(1, 0.0), (500, 0.5), (1000, 0.9)];
+        let flat = facts(0.9, &[(1, 0.0), (500, 0.99), (1000, 0.99)]);
+        let wanting = facts(0.9, &[(1, 0.0), (500, 0.5), (1000, 0.9)]);
         let mut given = Vec::new();
         for interval in 0..300 {
             let hits = if interval == 1 { 500 } else { 990 };
-            let view = |hits, goal, profile| TenantView {
+            let view = |hits, facts| TenantView {
+                facts,
                 accesses: if interval == 0 { 0 } else { ACCESSES },
                 hits: if interval == 0 { 0 } else { hits },
-                goal_hit_ratio: Some(goal),
-                profile,
                 ..TenantView::default()
             };
-            let views = [view(hits, 0.9, &flat), view(300, 0.9, &wanting)];
-            let Quotas::PerTenant(next) = scheme.divide(&views, 1000) else { return };
+            let views = [view(hits, &flat), view(300, &wanting)];
+            let Division::PerTenant(next) = scheme.divide(&views, 1000) else { return };
             given.push(next[0]);
         }
         let cold = given[0];

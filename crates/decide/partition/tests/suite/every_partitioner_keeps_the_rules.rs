@@ -6,8 +6,11 @@ use crate::common;
 
 use cachewright_curve::{Curve, Curves, Provenance};
 use cachewright_infer::Kind;
-use cachewright_partition::{Entry, Models, Need, Partitioner, Quotas, TenantView, registry};
-use cachewright_signal::{BINS, FEATURES, Price, Prices, Step};
+use cachewright_partition::{
+    Division, Entry, Models, Need, Partitioner, TenantFacts, TenantGoal, TenantView, registry,
+};
+use cachewright_signal::{BINS, FEATURES, Price, Prices, Step, TenantSignals};
+use cachewright_types::registry::check_needs;
 use cachewright_types::{Seed, Value};
 use proptest::prelude::*;
 
@@ -18,23 +21,22 @@ const GRANULES: usize = 10;
 /// The window of models, as their files note it.
 const WINDOW: (&str, &str) = ("window_steps", "6");
 
-/// What a tenant looks like in one interval.
+/// A tenant in one interval.
 #[derive(Clone, Debug)]
 struct Interval {
-    weight: f64,
+    facts: TenantFacts,
     hits: u64,
     curves: Option<Curves>,
-    sensitive: bool,
-    signals: Signals,
+    signals: OtherSignals,
 }
 
-/// What it is told beside counts and curves.
+/// Signals besides counts and curves.
 #[derive(Clone, Debug, Default)]
-struct Signals {
+struct OtherSignals {
     steps: Vec<Step>,
     prices: Option<Prices>,
-    reuse: Vec<u32>,
-    future: Vec<f64>,
+    reuse: [u32; BINS],
+    future_ns: Vec<f64>,
 }
 
 fn curve() -> impl Strategy<Value = Curve> {
@@ -51,8 +53,9 @@ fn interval() -> impl Strategy<Value = Interval> {
     let hits = prop_oneof![1 => Just(0), 3 => 0_u64..5_000];
     (weight, hits, prop::option::weighted(0.9, curves()), signals()).prop_map(
         |(weight, hits, curves, signals)| {
-            let sensitive = false;
-            Interval { weight, hits, curves, sensitive, signals }
+            let goal = Some(TenantGoal { hit_ratio: Some(0.5), profile: Vec::new() });
+            let facts = TenantFacts { weight, goal, ..TenantFacts::default() };
+            Interval { facts, hits, curves, signals }
         },
     )
 }
@@ -78,7 +81,7 @@ fn price() -> impl Strategy<Value = Price> {
     prop_oneof![1 => Just(Price::default()), 3 => some]
 }
 
-fn signals() -> impl Strategy<Value = Signals> {
+fn signals() -> impl Strategy<Value = OtherSignals> {
     let steps = prop_oneof![1 => Just(Vec::new()), 3 => prop::collection::vec(step(), STEPS)];
     let prices = (price(), price(), price(), price()).prop_map(
         |(read_hits, read_misses, write_hits, write_misses)| Prices {
@@ -88,14 +91,15 @@ fn signals() -> impl Strategy<Value = Signals> {
             write_misses,
         },
     );
-    let reuse = prop::collection::vec(prop_oneof![Just(0), 0_u32..40_000], BINS);
-    let future = prop_oneof![
+    let reuse = prop::array::uniform10(prop_oneof![Just(0), 0_u32..40_000]);
+    let future_ns = prop_oneof![
         1 => Just(Vec::new()),
         1 => Just(vec![0.0; GRANULES + 1]),
         4 => prop::collection::vec(0.0_f64..1e9, GRANULES + 1),
     ];
-    (steps, prop::option::weighted(0.8, prices), reuse, future)
-        .prop_map(|(steps, prices, reuse, future)| Signals { steps, prices, reuse, future })
+    (steps, prop::option::weighted(0.8, prices), reuse, future_ns).prop_map(
+        |(steps, prices, reuse, future_ns)| OtherSignals { steps, prices, reuse, future_ns },
+    )
 }
 
 /// Several intervals of the same tenants.
@@ -106,7 +110,7 @@ fn story() -> impl Strategy<Value = Vec<Vec<Interval>>> {
         (intervals, sensitive).prop_map(|(mut story, sensitive)| {
             for intervals in &mut story {
                 for (interval, sensitive) in intervals.iter_mut().zip(&sensitive) {
-                    interval.sensitive = *sensitive;
+                    interval.facts.sensitive = *sensitive;
                 }
             }
             story
@@ -116,24 +120,18 @@ fn story() -> impl Strategy<Value = Vec<Vec<Interval>>> {
 
 fn views(intervals: &[Interval]) -> Vec<TenantView<'_>> {
     fn view(interval: &Interval) -> TenantView<'_> {
-        let Interval { weight, hits, curves, sensitive, signals } = interval;
+        let Interval { facts, hits, curves, signals } = interval;
         TenantView {
-            name: "tenant",
-            weight: *weight,
+            facts,
             accesses: *hits * 2,
             hits: *hits,
-            write_share: 0.5,
-            quota_blocks: 0,
-            occupancy_blocks: 0,
-            curve: curves.as_ref().map(|curves| &curves.all),
-            curves: curves.as_ref(),
-            goal_hit_ratio: Some(0.5),
-            profile: &[],
-            sensitive: *sensitive,
-            steps: &signals.steps,
-            prices: signals.prices.as_ref(),
-            reuse: &signals.reuse,
-            future: &signals.future,
+            signals: TenantSignals {
+                curves: curves.as_ref(),
+                steps: Some(&signals.steps),
+                reuse: Some(&signals.reuse),
+                prices: signals.prices.as_ref(),
+            },
+            future_ns: Some(&signals.future_ns),
             ..TenantView::default()
         }
     }
@@ -184,7 +182,7 @@ fn models(name: &str, tenants: usize) -> Models {
     given
 }
 
-fn told(name: &str, story: &[Vec<Interval>], total: u32) -> Vec<Quotas> {
+fn told(name: &str, story: &[Vec<Interval>], total: u32) -> Vec<Division> {
     told_to(make(name, story[0].len()), story, total)
 }
 
@@ -192,15 +190,17 @@ fn told_to(
     mut partitioner: Box<dyn Partitioner>,
     story: &[Vec<Interval>],
     total: u32,
-) -> Vec<Quotas> {
+) -> Vec<Division> {
     story.iter().map(|intervals| partitioner.divide(&views(intervals), total)).collect()
 }
 
-fn per_tenant(quotas: &Quotas) -> Vec<u32> {
+fn per_tenant(quotas: &Division) -> Vec<u32> {
     match quotas {
-        Quotas::Shared | Quotas::Elastic => Vec::new(),
-        Quotas::PerTenant(quotas) => quotas.clone(),
-        Quotas::Pools { of, blocks } => of.iter().map(|pool| blocks[usize::from(*pool)]).collect(),
+        Division::Shared | Division::Elastic => Vec::new(),
+        Division::PerTenant(quotas) => quotas.clone(),
+        Division::Pools { pool_of, blocks } => {
+            pool_of.iter().map(|pool| blocks[usize::from(*pool)]).collect()
+        }
     }
 }
 
@@ -274,8 +274,8 @@ proptest! {
 
 #[test]
 fn more_tenants_than_blocks_share_what_there_is() {
-    let signals = Signals::default();
-    let interval = Interval { weight: 1.0, hits: 9, curves: None, sensitive: true, signals };
+    let facts = TenantFacts { sensitive: true, ..TenantFacts::default() };
+    let interval = Interval { facts, hits: 9, curves: None, signals: OtherSignals::default() };
     let story = vec![vec![interval; 5]];
     for entry in registry::entries() {
         for quotas in told(entry.name, &story, 3) {
@@ -296,23 +296,28 @@ fn no_tenants_are_no_reason_to_fail() {
 #[test]
 fn needs_are_checked_before_a_run() {
     let hull = registry::entry("hull").unwrap();
-    assert_eq!(registry::check_needs(hull, &[Need::Interval, Need::Curve]), Ok(()));
-    let error = registry::check_needs(hull, &[Need::Interval, Need::Goal]).unwrap_err();
-    assert_eq!(error.to_string(), "partitioner `hull` needs a curve per tenant, found none");
-    assert_eq!(registry::check_needs(registry::entry("shared").unwrap(), &[]), Ok(()));
+    let check = |entry, provided: &[Need]| {
+        let missing = |need| (!provided.contains(&need)).then(|| "one".to_owned());
+        check_needs("partitioner", entry, missing).map_err(|error| error.to_string())
+    };
+    assert_eq!(check(hull, &[Need::Interval, Need::Curve]), Ok(()));
+    let error = check(hull, &[Need::Interval, Need::Goal]).unwrap_err();
+    let expected = "partitioner `hull` needs a curve per tenant, found none, expected one";
+    assert_eq!(error, expected);
+    assert_eq!(check(registry::entry("shared").unwrap(), &[]), Ok(()));
 }
 
 #[test]
 fn the_audit_finds_what_is_broken() {
-    let quotas = Quotas::PerTenant(vec![3, 4]);
+    let quotas = Division::PerTenant(vec![3, 4]);
     assert_eq!(quotas.audit(2, 7, 3), Ok(()));
     assert!(quotas.audit(2, 8, 0).is_err_and(|e| e.contains("sum to 7 of 8")));
     assert!(quotas.audit(2, 7, 4).is_err_and(|e| e.contains("tenant 0 has 3")));
     assert!(quotas.audit(3, 7, 0).is_err_and(|e| e.contains("2 quotas for 3 tenants")));
-    let pools = |of: &[u16]| Quotas::Pools { of: of.to_vec(), blocks: vec![3, 4] };
+    let pools = |pool_of: &[u16]| Division::Pools { pool_of: pool_of.to_vec(), blocks: vec![3, 4] };
     assert_eq!(pools(&[1, 0, 1]).audit(3, 7, 3), Ok(()));
     assert!(pools(&[1, 0]).audit(3, 7, 0).is_err_and(|e| e.contains("2 quotas for 3")));
-    assert!(pools(&[1, 1]).audit(2, 7, 0).is_err_and(|e| e == "pool 0 is nobody's"));
+    assert!(pools(&[1, 1]).audit(2, 7, 0).is_err_and(|e| e == "pool 0 has no tenant"));
     assert!(pools(&[0, 2]).audit(2, 7, 0).is_err_and(|e| e == "pool 2 of 2 pools"));
     assert!(pools(&[0, 1]).audit(2, 8, 0).is_err_and(|e| e.contains("sum to 7 of 8")));
     assert!(pools(&[0, 1]).audit(2, 7, 4).is_err_and(|e| e.contains("pool 0 has 3")));

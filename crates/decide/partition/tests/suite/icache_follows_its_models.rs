@@ -11,8 +11,8 @@ use cachewright_infer::{
 use cachewright_partition::icache::allocate::{Demand, Resources};
 use cachewright_partition::icache::predict::{Looks, Prediction, Predictor, pooled, pooled_names};
 use cachewright_partition::icache::{ICache, ICacheSettings};
-use cachewright_partition::{Models, Partitioner, Quotas, Registered, TenantView};
-use cachewright_signal::{FEATURES, Step};
+use cachewright_partition::{Division, Models, Partitioner, Registered, TenantView};
+use cachewright_signal::{FEATURES, Step, TenantSignals};
 use cachewright_types::Seed;
 use common::{constant, random};
 
@@ -46,10 +46,13 @@ fn icache(settings: &ICacheSettings, says: &[[f32; 2]]) -> ICache {
 }
 
 fn divide(icache: &mut ICache, steps: &[&[Step]], total: u32) -> Vec<u32> {
-    let view = |steps| TenantView { steps, ..TenantView::default() };
+    let view = |steps| {
+        let signals = TenantSignals { steps: Some(steps), ..TenantSignals::default() };
+        TenantView { signals, ..TenantView::default() }
+    };
     let views: Vec<TenantView> = steps.iter().copied().map(view).collect();
     match icache.divide(&views, total) {
-        Quotas::PerTenant(quotas) => quotas,
+        Division::PerTenant(quotas) => quotas,
         _ => Vec::new(),
     }
 }

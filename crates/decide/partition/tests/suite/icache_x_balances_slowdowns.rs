@@ -7,8 +7,8 @@ use cachewright_partition::icache_x::balance::least_worst;
 use cachewright_partition::icache_x::costs::Cost;
 use cachewright_partition::icache_x::slowdown::{Pattern, Slowdown, grid};
 use cachewright_partition::icache_x::{ICacheX, ICacheXSettings};
-use cachewright_partition::{Partitioner, Quotas, Registered, TenantView};
-use cachewright_signal::{Price, Prices};
+use cachewright_partition::{Division, Partitioner, Registered, TenantView};
+use cachewright_signal::{Price, Prices, TenantSignals};
 use cachewright_types::Seed;
 use proptest::prelude::*;
 
@@ -34,8 +34,11 @@ fn view<'a>(curves: &'a Curves, prices: &'a Prices, quota: u32) -> TenantView<'a
     TenantView {
         accesses: 1000,
         quota_blocks: quota,
-        curves: Some(curves),
-        prices: Some(prices),
+        signals: TenantSignals {
+            curves: Some(curves),
+            prices: Some(prices),
+            ..TenantSignals::default()
+        },
         ..TenantView::default()
     }
 }
@@ -54,7 +57,7 @@ fn free() -> ICacheXSettings {
 
 fn quotas(scheme: &mut ICacheX, views: &[TenantView], total: u32) -> Vec<u32> {
     match scheme.divide(views, total) {
-        Quotas::PerTenant(quotas) => quotas,
+        Division::PerTenant(quotas) => quotas,
         _ => Vec::new(),
     }
 }
@@ -219,7 +222,7 @@ proptest! {
         };
         let (divided, floor) = told();
         for quotas in &divided {
-            let audit = Quotas::PerTenant(quotas.clone()).audit(3, total, floor);
+            let audit = Division::PerTenant(quotas.clone()).audit(3, total, floor);
             prop_assert_eq!(audit, Ok(()));
         }
         prop_assert_eq!(told().0, divided);

@@ -71,8 +71,10 @@ impl Workload<'_> {
             }
         })?;
         let mut drive = drive;
-        if let Some((control, rounds)) = control.as_ref().and_then(|c| Some((c, c.rounds()?))) {
-            drive.follow(control.total_blocks(), rounds);
+        if let Some((control, selector)) =
+            control.as_ref().and_then(|control| Some((control, control.victim_selector()?)))
+        {
+            drive.follow(control.total_blocks(), selector);
         }
         Ok((drive, control, map))
     }

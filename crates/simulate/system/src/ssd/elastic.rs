@@ -1,6 +1,6 @@
 //! A cache whose tenants' room follows requests: a list each, and nobody has a quota.
 //!
-//! For: carrying out what [`Rounds`] say. Must never know: by which rules they do. Units: pages.
+//! For: evictions that a [`VictimSelector`] chooses. Must never know: its rules. Units: pages.
 //! A pool's size is what it holds: room that is not used is free for all. A page that comes in
 //! takes free room; with none, the round that holds is given, once; after that its tenant's policy
 //! evicts for it. A tenant that holds nothing takes a page of whoever holds most. Invariants
@@ -9,19 +9,19 @@
 
 use super::DataCache;
 use cachewright_device::ssd::host::Slot;
-use cachewright_partition::share::most;
-use cachewright_partition::{Asked, Round, Rounds};
+use cachewright_partition::share::largest_holder;
+use cachewright_partition::{VictimChoice, VictimSelector, WriteRequest};
 use cachewright_policy::Policy;
 use cachewright_types::{BlockId, Nanos, TenantId};
 
 /// Room that follows requests.
 pub(super) struct Elastic {
-    rounds: Box<dyn Rounds>,
+    selector: Box<dyn VictimSelector>,
     total: u32,
     /// Room that no pool has.
     free: u32,
     /// What is given at the next miss without free room.
-    round: Round,
+    choice: VictimChoice,
     /// Pages held by each tenant, for the question.
     held: Vec<u32>,
 }
@@ -35,10 +35,10 @@ impl Elastic {
 
 impl<P: Policy> DataCache<P> {
     /// Lets room follow requests.
-    pub(super) fn follow(&mut self, total: u32, rounds: Box<dyn Rounds>) {
-        let round = rounds.first();
+    pub(super) fn follow(&mut self, total: u32, selector: Box<dyn VictimSelector>) {
+        let choice = selector.initial();
         self.elastic =
-            Some(Box::new(Elastic { rounds, total, free: total, round, held: Vec::new() }));
+            Some(Box::new(Elastic { selector, total, free: total, choice, held: Vec::new() }));
     }
 
     /// A write request reaches the cache.
@@ -48,11 +48,12 @@ impl<P: Policy> DataCache<P> {
         let page_bytes = self.layout.page_bytes().0;
         let pages = (user.offset % page_bytes + user.length).div_ceil(page_bytes);
         let blocks = if user.length == 0 { 0 } else { pages as u32 };
-        let (busy, channels) = (self.flash.busy_channels(now), self.flash.channels());
+        let (busy_channels, channels) = (self.flash.busy_channels(now), self.flash.channels());
         self.note_held(&mut elastic.held);
         let (held, full) = (elastic.held.as_slice(), elastic.free == 0);
         let tenant = user.tenant.index();
-        elastic.round = elastic.rounds.asked(&Asked { tenant, blocks, busy, channels, held, full });
+        let request = WriteRequest { tenant, blocks, busy_channels, channels, held, full };
+        elastic.choice = elastic.selector.on_write(&request);
         self.elastic = Some(elastic);
     }
 
@@ -73,16 +74,16 @@ impl<P: Policy> DataCache<P> {
     pub(super) fn make_room(&mut self, now: u64, tenant: TenantId) {
         let Some(mut elastic) = self.elastic.take() else { return };
         let pool = self.engine.pool_of(tenant);
-        if elastic.free == 0 && elastic.round.blocks > 0 {
+        if elastic.free == 0 && elastic.choice.blocks > 0 {
             self.note_held(&mut elastic.held);
-            if let Some(victim) = elastic.round.victim.or_else(|| most(&elastic.held)) {
-                elastic.free += self.take_from(now, victim, elastic.round.blocks);
+            if let Some(victim) = elastic.choice.victim.or_else(|| largest_holder(&elastic.held)) {
+                elastic.free += self.take_from(now, victim, elastic.choice.blocks);
             }
-            elastic.round.blocks = 0;
+            elastic.choice.blocks = 0;
         }
         if elastic.free == 0 && self.engine.policy(pool).capacity() == 0 {
             self.note_held(&mut elastic.held);
-            if let Some(victim) = most(&elastic.held) {
+            if let Some(victim) = largest_holder(&elastic.held) {
                 elastic.free += self.take_from(now, victim, 1);
             }
         }

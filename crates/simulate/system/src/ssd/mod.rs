@@ -43,7 +43,7 @@ use cachewright_device::ssd::host::{Host, Port, Slot};
 use cachewright_device::ssd::pages::Layout;
 use cachewright_device::ssd::params::{Capacity, SsdParams, UnwrittenReads};
 use cachewright_device::{Command, Energy, Exposed, Part, Spent};
-use cachewright_partition::Rounds;
+use cachewright_partition::VictimSelector;
 use cachewright_policy::Policy;
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Seed, SettingError, TenantId};
 use destage::Job;
@@ -367,7 +367,7 @@ pub trait DataCached {
     fn control(&mut self, now: Nanos, control: &mut Control, signals: &Signals);
     /// Lets room follow requests from now on. The cache must be empty, with a pool of no pages for
     /// each tenant; all of them share `pages`.
-    fn follow(&mut self, pages: u32, rounds: Box<dyn Rounds>);
+    fn follow(&mut self, pages: u32, selector: Box<dyn VictimSelector>);
     /// How far a tenant is from what the division gives it; none where it has no quota of its own.
     fn state(&self, tenant: TenantId) -> State;
     /// Counters of a tenant, in pages.
@@ -407,8 +407,8 @@ impl<P: Policy> DataCached for CachedSsd<P> {
         self.change(|inside| inside.controlled(now.0, control, signals));
     }
 
-    fn follow(&mut self, pages: u32, rounds: Box<dyn Rounds>) {
-        self.change(|inside| inside.follow(pages, rounds));
+    fn follow(&mut self, pages: u32, selector: Box<dyn VictimSelector>) {
+        self.change(|inside| inside.follow(pages, selector));
     }
 
     fn state(&self, tenant: TenantId) -> State {

@@ -12,8 +12,8 @@ use cachewright_curve::{Curve, Provenance};
 use cachewright_device::{AnyDevice, Command, Completion, Device, model};
 use cachewright_layout::{Channels, TenantView};
 use cachewright_measure::Counts;
+use cachewright_partition::TenantFacts;
 use cachewright_policy::{PolicyVisitor, Registered, visit};
-use cachewright_system::control::Tenant;
 use cachewright_system::timed::tenancy::Change;
 use cachewright_system::timed::{
     CacheDecider, Decider, Layout, Loop, Machine, MachineSettings, Parts, Replay, Slots, Tenancy,
@@ -247,17 +247,10 @@ fn cache_device() -> AnyDevice {
 /// A control loop that divides by straight lines which end at [`NEEDS`].
 fn control() -> Control {
     let curve = |need: &u32| Arc::new(Curve::from_knots([(*need, 100.0)], 1000, Provenance::Exact));
-    let tenant = |(at, need): (usize, &u32)| Tenant {
-        name: format!("t{at}"),
-        weight: 1.0,
-        goal_hit_ratio: None,
-        profile: Vec::new(),
-        ahead: Some(curve(need)),
-        sensitive: false,
-    };
+    let tenant = |need| TenantFacts { head_curve: Some(curve(need)), ..TenantFacts::default() };
     let pairs = ["ahead", "by_ratio"].map(|key| (key.to_owned(), Value::Bool(true)));
     let partitioner = cachewright_partition::boxed("hull", &pairs, NEEDS.len(), Seed(1)).unwrap();
-    Control::new(partitioner, NEEDS.iter().enumerate().map(tenant).collect(), TOTAL)
+    Control::new(partitioner, NEEDS.iter().map(tenant).collect(), TOTAL)
 }
 
 /// Requests of each tenant over its stay, half of them writes, skewed.
