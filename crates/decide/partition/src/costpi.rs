@@ -1,21 +1,21 @@
-//! `costpi`: slots of their own for tenants sensitive to latency, one pool for all others.
+//! `costpi`: own slots for tenants sensitive to latency, one pool for all others.
 //!
-//! For: the cache split of CostPI. Must never know: what tenants do. Units: blocks. Source: Liu,
-//! Wang, Feng, CostPI, ICPP'19, of which the abstract is what we know: tenants sensitive to latency
-//! get a dedicated part of the data cache, those that want throughput or capacity share the rest.
+//! For: the cache split of CostPI. Must never know: what was measured. Units: blocks. Source: Liu,
+//! Wang, Feng, CostPI, ICPP'19, of which only the abstract is known: tenants sensitive to latency
+//! get a dedicated part of the data cache; tenants that want throughput or capacity share the rest.
 //! Taken from papers that compare with it: a dedicated part is an equal share, 1/N of the cache for
-//! N tenants. Not here: its arbitration of queues, its channels by class (`cache.layout` gives
+//! N tenants. Not here: its arbitration of queues, its channels by class (`cache.layout` assigns
 //! channels) and a policy by class.
 //!
-//! Without a sensitive tenant all share; when at most one is not sensitive nobody shares, and the
-//! cache is in equal parts.
+//! Without a sensitive tenant all tenants share one pool. If at most one tenant is not sensitive,
+//! the cache is divided equally.
 
 use crate::entry::{Entry, Registered};
 use crate::{Division, Partitioner, TenantView, share};
 use cachewright_types::Seed;
 use cachewright_types::declare::NoSettings;
 
-/// Equal slots for some, what is left for the others together.
+/// Equal quotas for sensitive tenants, one pool for the others.
 #[derive(Clone, Debug)]
 pub struct CostPi;
 
@@ -88,6 +88,10 @@ mod tests {
         assert_eq!(divided(&[false; 3], 10), Division::Shared);
         assert_eq!(divided(&[true; 3], 10), Division::PerTenant(vec![4, 3, 3]));
         let two = Division::PerTenant(vec![4, 3, 3]);
-        assert_eq!(divided(&[true, true, false], 10), two, "who is left shares with nobody");
+        assert_eq!(
+            divided(&[true, true, false], 10),
+            two,
+            "the third tenant would share with no other"
+        );
     }
 }

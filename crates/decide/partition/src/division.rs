@@ -46,9 +46,8 @@ impl Requirement {
 }
 
 impl Division {
-    /// Checks that there is a quota per tenant, or a pool for each tenant and a tenant in each
-    /// pool; that quotas sum to `total_blocks`; and that none is below `floor_blocks`. Errors: the
-    /// rule that is broken.
+    /// Checks that each tenant has a quota, or a pool, and each pool a tenant; quotas must sum to
+    /// `total_blocks`, each at least `floor_blocks`. Errors: the rule that is broken.
     pub fn audit(
         &self,
         tenants: usize,

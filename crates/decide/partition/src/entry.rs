@@ -128,7 +128,7 @@ impl Needed for Need {
 /// What a user can know of one partitioner without reading code.
 pub type Entry = cachewright_types::registry::Entry<Need>;
 
-/// A partitioner that stands in the registry.
+/// A partitioner in the registry.
 pub trait Registered: Partitioner + Sized + 'static {
     /// Its settings, with defaults as in its source.
     type Settings: Declared;

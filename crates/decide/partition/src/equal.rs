@@ -1,6 +1,6 @@
-//! `equal`: the same for everyone, for ever.
+//! `equal`: the same quota for each tenant.
 //!
-//! For: the other baseline. Must never know: what tenants do. Units: blocks.
+//! For: the baseline of isolation. Must never know: what was measured. Units: blocks.
 
 use crate::entry::{Entry, Registered};
 use crate::{Division, Partitioner, TenantView, share};

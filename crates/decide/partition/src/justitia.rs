@@ -1,27 +1,28 @@
-//! `justitia`: one cache of elastic lists, in which whoever holds most gives first.
+//! `justitia`: one cache of elastic lists; the tenant that holds most blocks is evicted from first.
 //!
 //! For: DRAM over-provisioning, a baseline of iCache. Must never know: the cache engine, time, the
-//! drive (it is told how many channels work). Units: pages. Source: Liu et al., Justitia, TPDS'22,
-//! of which the abstract is what we know: a reserve of memory is kept by evicting as many pages at
-//! once as channels of the drive are idle, so that one parallel round writes them, and what is
-//! evicted is taken from the tenant that holds most. The rules are those of third-party code
-//! (1024cs/air_code, a fork of MQSim), read so that the abstract holds:
+//! drive (a request carries the number of busy channels). Units: pages. Source: Liu et al.,
+//! Justitia, TPDS'22, of which only the abstract is known: a reserve of memory is kept by batch
+//! evictions. Each batch has as many pages as the drive has idle channels, so that one parallel
+//! round writes it. The victim is the tenant that holds most pages. The rules follow third-party
+//! code (1024cs/air_code, a fork of MQSim), read so that the abstract holds:
 //!
-//! 1. nobody has a fixed quota: each tenant has a list of its own, which grows while there is room;
-//! 2. each write request sets how many pages are given: the smallest multiple of the channels that
-//!    exceeds those busy and the request's pages together, less these; before the first write
-//!    request it is `reserve_pages` (8 MB of pages of 8 KiB);
-//! 3. at the first miss of a full cache these pages leave the victim tenant's end of its list
-//!    together, at most what it holds, and make room; once that is used up, each page that comes
-//!    in takes the place of one of its own tenant;
-//! 4. the victim is the tenant that holds most pages, chosen when the cache is first full and then
-//!    every `victim_every` write requests.
+//! 1. No tenant has a fixed quota. Each tenant has its own list, which grows while the cache has
+//!    free slots.
+//! 2. Each write request sets the batch size: the smallest multiple of the channels that exceeds
+//!    the busy channels and the request's pages together, less these. Before the first write
+//!    request it is `reserve_pages` (8 MB of pages of 8 KiB).
+//! 3. At the first miss of a full cache the batch leaves the end of the victim's list together, at
+//!    most what the victim holds. Once these slots are used, each new page evicts a page of its own
+//!    tenant.
+//! 4. The victim is the tenant that holds most pages. It is chosen when the cache is first full,
+//!    and then every `victim_every` write requests.
 //!
-//! Read otherwise than coded there: pages of rule 3 leave together (the code evicts page by page as
-//! they are needed, so no round is parallel), and lists are apart (with one list for all, a victim
-//! tenant means nothing). Left to us: a tenant that holds nothing takes a page of whoever holds
-//! most; pages that leave for other reasons (trims, write-back that keeps nothing) make room for
-//! all. Not here: the isolation of channels of the original.
+//! Read otherwise than coded there: the pages of rule 3 leave together. The code evicts page by
+//! page as slots are needed, so that no round is parallel. Lists are per tenant, because a victim
+//! tenant means nothing in one list for all. Our choices: a tenant without pages evicts from the
+//! tenant that holds most; pages that leave for other reasons (trims, write-back that keeps
+//! nothing) free slots for all tenants. Not here: the channel isolation of the original.
 
 use crate::entry::{Entry, Need, Registered};
 use crate::share::largest_holder;
@@ -31,7 +32,7 @@ use cachewright_types::{Seed, declare};
 declare! {
     /// Settings of `justitia`.
     pub struct JustitiaSettings {
-        /// write requests after which the victim tenant is chosen anew
+        /// write requests after which a new victim tenant is chosen
         victim_every: u32 = 100_000, "requests", 1 ..= 4294967295;
         /// pages given at once before the first write request; 8 MB of 8 KiB pages
         reserve_pages: u32 = 1024, "pages", 0 ..= 4294967295;
@@ -72,7 +73,7 @@ impl Partitioner for Justitia {
     }
 }
 
-/// Who gives, and how much.
+/// Chooses the tenant that holds most blocks.
 #[derive(Clone, Debug)]
 struct LargestHolder {
     settings: JustitiaSettings,
@@ -97,7 +98,7 @@ impl VictimSelector for LargestHolder {
     }
 }
 
-/// Pages that fill the channels left idle by those busy and by the request's own pages.
+/// Pages that fill the channels which busy channels and the request's own pages leave idle.
 fn idle_channels(request: &WriteRequest<'_>) -> u32 {
     let channels = request.channels.max(1);
     let taken = u64::from(request.busy_channels) + u64::from(request.blocks);
@@ -130,7 +131,8 @@ mod tests {
         Justitia { settings }.victim_selector().unwrap()
     }
 
-    /// 8 channels: 3 busy and 2 pages leave 3; 8 taken in all are a full round, so 8 more.
+    /// 8 channels: 3 busy channels and 2 pages leave 3. If all 8 are taken, a full round of 8
+    /// follows.
     #[test]
     fn what_is_given_fills_the_idle_channels() {
         let mut selector = selector(100_000);

@@ -1,4 +1,4 @@
-//! The table of partitioners: one line per partitioner, read by everything else.
+//! The table of partitioners: one line per partitioner, read by all other code.
 //!
 //! For: names, sentences, sources, needs and settings of every partitioner. Must never know: any
 //! caller. A new partitioner is one file and one line in `partitioners!` below.
@@ -29,7 +29,7 @@ macro_rules! partitioners {
 }
 
 partitioners! {
-    crate::shared::Shared,
+    crate::shared::SharedPool,
     crate::equal::Equal,
     crate::static_weights::Static,
     crate::hull::HullShares,

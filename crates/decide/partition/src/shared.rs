@@ -1,6 +1,6 @@
-//! `shared`: no division, one pool for all.
+//! `shared`: no division, one pool for all tenants.
 //!
-//! For: the baseline that every scheme is compared with. Must never know: anything.
+//! For: the baseline of every scheme. Must never know: what was measured.
 
 use crate::entry::{Entry, Registered};
 use crate::{Division, Partitioner, TenantView};
@@ -9,9 +9,9 @@ use cachewright_types::declare::NoSettings;
 
 /// One pool.
 #[derive(Clone, Debug)]
-pub struct Shared;
+pub struct SharedPool;
 
-impl Registered for Shared {
+impl Registered for SharedPool {
     type Settings = NoSettings;
     const ENTRY: Entry = Entry {
         name: "shared",
@@ -21,11 +21,11 @@ impl Registered for Shared {
     };
 
     fn new(_: &NoSettings, _: usize, _: Seed) -> Self {
-        Shared
+        SharedPool
     }
 }
 
-impl Partitioner for Shared {
+impl Partitioner for SharedPool {
     fn divide(&mut self, _: &[TenantView], _: u32) -> Division {
         Division::Shared
     }

@@ -1,7 +1,7 @@
-//! `static`: shares in proportion to the tenants' weights, for ever.
+//! `static`: fixed shares in proportion to the tenants' weights.
 //!
-//! For: operators who know what they want. Must never know: what tenants do. Units: blocks.
-//! Whole blocks by largest remainder.
+//! For: operators who set shares by hand. Must never know: what was measured. Units: blocks. Whole
+//! blocks by largest remainder.
 
 use crate::entry::{Entry, Registered};
 use crate::{Division, Partitioner, TenantView, share};
@@ -11,12 +11,12 @@ use cachewright_types::declare;
 declare! {
     /// Settings of `static`.
     pub struct StaticSettings {
-        /// blocks that every tenant keeps, whatever its weight; less if the cache is too small
+        /// blocks that every tenant keeps; less if the cache is too small
         floor_blocks: u32 = 1, "blocks", 0 ..= 4294967295;
     }
 }
 
-/// Division in proportion to weights.
+/// Quotas in proportion to weights.
 #[derive(Clone, Debug)]
 pub struct Static {
     settings: StaticSettings,

@@ -1,7 +1,7 @@
 //! The signals of one interval: which are measured, and what was measured.
 //!
-//! For: control loops that measure and partitioners that read. Must never know: who reads a signal,
-//! how it is measured. A new signal is a field in each of the three structs.
+//! For: control loops that measure and partitioners that read. Must never know: the readers of a
+//! signal, how it is measured. A new signal is a field in each of the three structs.
 
 use crate::{BINS, Prices, Step};
 use cachewright_curve::Curves;

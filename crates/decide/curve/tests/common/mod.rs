@@ -48,8 +48,8 @@ impl Zipf {
 
     /// The next id; low ids are popular.
     pub fn draw(&mut self) -> BlockId {
-        let at = self.rng.unit() * self.cumulative[self.cumulative.len() - 1];
-        BlockId(self.cumulative.partition_point(|&c| c <= at) as u32)
+        let index = self.rng.unit() * self.cumulative[self.cumulative.len() - 1];
+        BlockId(self.cumulative.partition_point(|&c| c <= index) as u32)
     }
 }
 
@@ -62,24 +62,24 @@ impl ListStack {
     pub fn access(&mut self, block: BlockId) -> Option<usize> {
         let found = self.0.iter().position(|entry| *entry == Some(block));
         let hole = self.0.iter().position(Option::is_none);
-        if let Some(at) = found {
-            self.0[at] = None;
+        if let Some(index) = found {
+            self.0[index] = None;
         }
         // Whatever lies above the first free frame moves down into it.
         match (hole, found) {
-            (Some(hole), Some(at)) if hole > at => self.0.remove(at),
+            (Some(hole), Some(index)) if hole > index => self.0.remove(index),
             (Some(hole), _) => self.0.remove(hole),
-            (None, Some(at)) => self.0.remove(at),
+            (None, Some(index)) => self.0.remove(index),
             (None, None) => None,
         };
         self.0.insert(0, Some(block));
-        found.map(|at| at + 1)
+        found.map(|index| index + 1)
     }
 
     /// Frees the block's frame.
     pub fn remove(&mut self, block: BlockId) {
-        if let Some(at) = self.0.iter().position(|entry| *entry == Some(block)) {
-            self.0[at] = None;
+        if let Some(index) = self.0.iter().position(|entry| *entry == Some(block)) {
+            self.0[index] = None;
         }
     }
 

@@ -38,7 +38,7 @@ fn a_goal_out_of_reach_is_flagged_and_shares_what_is_left() {
 }
 
 #[test]
-fn nobody_is_left_without_a_block() {
+fn every_tenant_keeps_a_block() {
     let mut quotas = vec![0, 100, 0];
     share::raise(&mut quotas, &[1; 3]);
     assert_eq!(quotas, [1, 98, 1]);
@@ -53,7 +53,7 @@ fn unequal_demands_are_met_in_ascending_order_whatever_the_order_of_tenants() {
     let claim = |demand| Claim { demand_blocks: Some(demand), gain: f64::from(demand) / 1e3 };
     for total in [0, 9, 10, 99, 100, 349, 350, 500, 749, 750, 2000] {
         let quotas = grant(&demands.map(claim), total);
-        let turned = grant(&[2, 0, 3, 1].map(|at| claim(demands[at])), total);
+        let turned = grant(&[2, 0, 3, 1].map(|index| claim(demands[index])), total);
         for (place, tenant) in [2, 0, 3, 1].into_iter().enumerate() {
             assert!(turned[place].abs_diff(quotas[tenant]) <= 1, "{total}: {quotas:?}");
         }

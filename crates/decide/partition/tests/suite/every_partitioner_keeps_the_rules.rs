@@ -68,7 +68,7 @@ fn curves() -> impl Strategy<Value = Curves> {
 fn step() -> impl Strategy<Value = Step> {
     let busy = (1_u32..100_000, 0.0_f64..1.0, 0.0_f64..1.0, 1_u64..10_000_000);
     let busy = busy.prop_map(|(requests, writes, unique, bytes)| {
-        let share = |of: f64| (f64::from(requests) * of) as u32;
+        let share = |ratio: f64| (f64::from(requests) * ratio) as u32;
         Step { requests, writes: share(writes), bytes, unique: share(unique) }
     });
     prop_oneof![1 => Just(Step::default()), 3 => busy]
@@ -182,11 +182,11 @@ fn models(name: &str, tenants: usize) -> Models {
     given
 }
 
-fn told(name: &str, story: &[Vec<Interval>], total: u32) -> Vec<Division> {
-    told_to(make(name, story[0].len()), story, total)
+fn divisions(name: &str, story: &[Vec<Interval>], total: u32) -> Vec<Division> {
+    divisions_of(make(name, story[0].len()), story, total)
 }
 
-fn told_to(
+fn divisions_of(
     mut partitioner: Box<dyn Partitioner>,
     story: &[Vec<Interval>],
     total: u32,
@@ -213,7 +213,7 @@ proptest! {
         for entry in registry::entries() {
             let tenants = story[0].len();
             let floor = make(entry.name, tenants).floor_blocks(tenants, total);
-            for quotas in told(entry.name, &story, total) {
+            for quotas in divisions(entry.name, &story, total) {
                 prop_assert_eq!(quotas.audit(tenants, total, floor), Ok(()), "{}", entry.name);
             }
         }
@@ -222,7 +222,8 @@ proptest! {
     #[test]
     fn the_same_story_gives_the_same_quotas(story in story(), total in 0_u32..2_000) {
         for entry in registry::entries() {
-            prop_assert_eq!(told(entry.name, &story, total), told(entry.name, &story, total));
+            let divided = || divisions(entry.name, &story, total);
+            prop_assert_eq!(divided(), divided());
         }
     }
 
@@ -249,23 +250,23 @@ proptest! {
         // Of those that grow alike `icache` gives what remains to the first, unless it spreads.
         let spread = [("spread", Value::Bool(true))];
         for entry in registry::entries().iter().filter(|entry| !by_place(entry)) {
-            let told = |story: &[Vec<Interval>]| {
-                told_to(make_with(entry.name, story[0].len(), &spread), story, total)
+            let divisions = |story: &[Vec<Interval>]| {
+                divisions_of(make_with(entry.name, story[0].len(), &spread), story, total)
             };
-            let quotas = told(&story);
+            let quotas = divisions(&story);
             // One that moves part of the way rounds what is gained and what is lost, each time.
             let specs = registry::keys(entry.name).unwrap();
             let steps = specs.iter().any(|spec| spec.name == "most_moved");
-            let most = if steps { 2 * story.len() as u32 } else { 1 };
+            let max_gap = if steps { 2 * story.len() as u32 } else { 1 };
             let stays = specs.iter().any(|spec| spec.name == "least_gain");
             let even = total.is_multiple_of(order.len() as u32);
             let compared = if stays && !even { 0 } else { story.len() };
-            for (there, here) in quotas.iter().zip(&told(&turned)).take(compared) {
+            for (there, here) in quotas.iter().zip(&divisions(&turned)).take(compared) {
                 let (there, here) = (per_tenant(there), per_tenant(here));
                 for (place, &tenant) in order.iter().enumerate().take(here.len()) {
                     // Remainders go to the first, so a place may decide about one block.
                     let gap = here[place].abs_diff(there[tenant]);
-                    prop_assert!(gap <= most, "{}: {there:?} {here:?} {order:?}", entry.name);
+                    prop_assert!(gap <= max_gap, "{}: {there:?} {here:?} {order:?}", entry.name);
                 }
             }
         }
@@ -278,7 +279,7 @@ fn more_tenants_than_blocks_share_what_there_is() {
     let interval = Interval { facts, hits: 9, curves: None, signals: OtherSignals::default() };
     let story = vec![vec![interval; 5]];
     for entry in registry::entries() {
-        for quotas in told(entry.name, &story, 3) {
+        for quotas in divisions(entry.name, &story, 3) {
             assert_eq!(quotas.audit(5, 3, 0), Ok(()), "{}", entry.name);
             assert!(per_tenant(&quotas).iter().all(|&blocks| blocks <= 1), "{}", entry.name);
         }

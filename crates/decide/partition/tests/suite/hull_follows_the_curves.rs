@@ -104,7 +104,7 @@ fn curves_of_the_head_count_before_anything_is_measured() {
     assert!((needed[0].miss_ratio - 1.0 / 3.0).abs() < 1e-12 && needed[1].miss_ratio == 0.0);
     let (quotas, needed) = ahead(&pairs, &[view(&busy), view(&idle)], 120);
     assert_eq!(quotas, Division::PerTenant(vec![70, 50]), "20 save nothing");
-    assert_eq!((needed[0].blocks, needed[1].blocks), (60, 40), "nor does anybody need them");
+    assert_eq!((needed[0].blocks, needed[1].blocks), (60, 40), "nor are they required");
     let gone = TenantView { absent: true, ..view(&idle) };
     let (quotas, needed) = ahead(&pairs, &[view(&busy), gone], 80);
     assert_eq!(quotas, Division::PerTenant(vec![80, 0]));
@@ -133,6 +133,6 @@ fn a_slope_too_gentle_is_no_requirement() {
 fn without_curves_what_is_given_is_what_is_needed() {
     let view = TenantView { accesses: 10, hits: 4, ..TenantView::default() };
     let (_, needed) = ahead(&[], &[view, TenantView::default()], 9);
-    let one = |blocks, miss_ratio| Requirement { blocks, miss_ratio };
-    assert_eq!(needed, [one(5, 0.6), one(4, 0.0)]);
+    let requirement = |blocks, miss_ratio| Requirement { blocks, miss_ratio };
+    assert_eq!(needed, [requirement(5, 0.6), requirement(4, 0.0)]);
 }

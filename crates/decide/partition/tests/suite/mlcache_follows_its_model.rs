@@ -31,8 +31,8 @@ fn shares(quotas: &[u32]) -> Division {
 
 #[test]
 fn shares_are_a_softmax_by_largest_remainder_above_a_floor() {
-    let says = [0.0, 3.0_f32.ln()];
-    let file = constant(Kind::Mlp, &input_names(2), &says, &[]).to_bytes().unwrap();
+    let outputs = [0.0, 3.0_f32.ln()];
+    let file = constant(Kind::Mlp, &input_names(2), &outputs, &[]).to_bytes().unwrap();
     let mut mlcache = learned(1, file.clone());
     assert_eq!(divide(&mut mlcache, [None, None], 1001), shares(&[501, 500]), "no interval yet");
     assert_eq!(divide(&mut mlcache, [Some(&[0; 10]), Some(&[1; 10])], 1001), shares(&[250, 751]));
@@ -45,7 +45,7 @@ fn shares_are_a_softmax_by_largest_remainder_above_a_floor() {
 fn a_model_sees_each_bin_at_its_place() {
     // The first hidden unit sums the first tenant's last bin, the second the second's first bin;
     // outputs are ten times these.
-    let mut weight = |name: &str, at: usize| match (name, at) {
+    let mut weight = |name: &str, index: usize| match (name, index) {
         ("hidden.0.weight", 9) => 1.0,
         ("hidden.0.weight", 30) => 1.0,
         ("points.weight", 0 | 6) => 10.0,
@@ -68,22 +68,22 @@ fn models_of_another_shape_are_refused() {
         let mut mlcache = MlCache::new(&MlCacheSettings::default(), 2, Seed(1));
         mlcache.learn(&Models { joint, ..Models::default() }).unwrap_err()
     };
-    let one = |kind, names: &[String], says: &[f32]| {
-        refused(Some(constant(kind, names, says, &[]).to_bytes().unwrap()))
+    let refusal = |kind, names: &[String], outputs: &[f32]| {
+        refused(Some(constant(kind, names, outputs, &[]).to_bytes().unwrap()))
     };
     assert_eq!(refused(None), "found no model of all tenants together, expected one");
     let nonsense = refused(Some(b"nonsense".to_vec()));
     assert!(nonsense.starts_with("joint model: found bytes that are no"), "{nonsense}");
     assert_eq!(
-        one(Kind::Lstm, &input_names(2), &[0.0; 2]),
+        refusal(Kind::Lstm, &input_names(2), &[0.0; 2]),
         "joint model: found a model of kind lstm, expected mlp"
     );
     assert_eq!(
-        one(Kind::Mlp, &input_names(3), &[0.0; 3]),
+        refusal(Kind::Mlp, &input_names(3), &[0.0; 3]),
         "joint model: found 30 inputs, expected 20"
     );
     assert_eq!(
-        one(Kind::Mlp, &input_names(2), &[0.0; 3]),
+        refusal(Kind::Mlp, &input_names(2), &[0.0; 3]),
         "joint model: found 3 outputs, expected 2 (one per tenant)"
     );
 }

@@ -42,7 +42,7 @@ use crate::record::open;
 use crate::spec::{DeviceSpec, Front, Spec, StackSpec, TenantSpec};
 use cachewright_cache::{Cache, Quotas};
 use cachewright_device::{AnyDevice, DeviceUse};
-use cachewright_layout::Map;
+use cachewright_layout::ChannelMap;
 use cachewright_system::profile::Machined;
 use cachewright_system::timed::{
     CacheDecider, Decider, Layout, Loop, Machine, Parts, Placed, Replay, Requests, Slots,
@@ -89,7 +89,7 @@ struct Job<'a> {
 }
 
 /// What decides and what carries out, with the map of the cache device's channels.
-type Tiered = (Box<dyn Decider>, Machine, Option<Map>);
+type Tiered = (Box<dyn Decider>, Machine, Option<ChannelMap>);
 
 /// Whether two timed cases find the same requests at the same places.
 pub fn shares_places(a: &Case, b: &Case) -> bool {

@@ -15,7 +15,7 @@ use super::settings::MachineSettings;
 use super::slots::{InRooms, Slots};
 use super::write_back::Outgoing;
 use cachewright_device::{AnyDevice, Command, Completion, DeviceUse, Use};
-use cachewright_layout::Map;
+use cachewright_layout::ChannelMap;
 use cachewright_types::{Bytes, Nanos, Op, TenantId};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -447,7 +447,7 @@ impl Machine {
     /// The channels of the cache device are laid out anew: what the cache takes in from now on lies
     /// where `map` says, and blocks that lie elsewhere move there as slots are free. Without a
     /// layout nothing changes. The tenants' quotas are told as ever, by [`Machine::allow`].
-    pub fn relay(&mut self, map: &Map) {
+    pub fn relay(&mut self, map: &ChannelMap) {
         let next = self.residences.relay(map);
         self.give_slots(next);
         self.note_all_astray();

@@ -8,7 +8,7 @@
 use super::graph::StepRef;
 use super::slots::{InRooms, Slots, Taken};
 use cachewright_cache::Cached;
-use cachewright_layout::Map;
+use cachewright_layout::ChannelMap;
 use cachewright_policy::Room;
 use cachewright_types::TenantId;
 
@@ -196,7 +196,7 @@ impl Residences {
     }
 
     /// The channels are laid out anew; returns the residences that get slots for it.
-    pub fn relay(&mut self, map: &Map) -> Vec<u32> {
+    pub fn relay(&mut self, map: &ChannelMap) -> Vec<u32> {
         let served = self.slots.relay(map);
         self.give(served)
     }

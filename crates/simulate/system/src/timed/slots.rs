@@ -17,7 +17,7 @@
 
 use super::free::{Free, blocks_of, cut, unit_of};
 use cachewright_device::Exposed;
-use cachewright_layout::Map;
+use cachewright_layout::ChannelMap;
 use cachewright_policy::Room;
 use std::collections::VecDeque;
 
@@ -125,7 +125,7 @@ impl Slots {
 
     /// The pools of a layout over what a drive shows of its channels. Each tenant may take its
     /// quota and `spare` slots, once [`Slots::allow`] has told its quota.
-    pub fn laid_out(map: &Map, channels: &[Exposed], block_shift: u32, spare: u32) -> Slots {
+    pub fn laid_out(map: &ChannelMap, channels: &[Exposed], block_shift: u32, spare: u32) -> Slots {
         let ranges = channels.iter().map(|range| blocks_of(range, block_shift));
         let free = Free::new(ranges, unit_of(channels, block_shift), &[]);
         let class = || Class::new(Vec::new(), channels.len());
@@ -140,7 +140,7 @@ impl Slots {
     /// Follows another map from now on; returns who gets a slot for it. Slots that are held stay so
     /// until they are given back, then they are their channel's pool's of the new map, or nobody's.
     /// A tenant without shares has none. Slots that follow no map stay as they are.
-    pub fn relay(&mut self, map: &Map) -> Vec<(u32, Taken)> {
+    pub fn relay(&mut self, map: &ChannelMap) -> Vec<(u32, Taken)> {
         if self.spare.is_none() {
             return Vec::new();
         }

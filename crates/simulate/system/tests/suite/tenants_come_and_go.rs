@@ -10,7 +10,7 @@ use crate::common;
 use cachewright_cache::{Cache, Engine, Move, Plan, Quotas, WriteMode};
 use cachewright_curve::{Curve, Provenance};
 use cachewright_device::{AnyDevice, Command, Completion, Device, model};
-use cachewright_layout::{Channels, TenantView};
+use cachewright_layout::{ChannelSizes, LayoutTenant};
 use cachewright_measure::Counts;
 use cachewright_partition::TenantFacts;
 use cachewright_policy::{PolicyVisitor, Registered, visit};
@@ -293,16 +293,16 @@ fn hour(policy: &str, lend: bool, pace: Loop) -> (Times, Model) {
     let cache = cache_device();
     let exposed = cache.exposed();
     let blocks = exposed.iter().map(|range| blocks_of(range, SHIFT).len() as u32).collect();
-    let channels = Channels { blocks, total_blocks: TOTAL };
+    let channels = ChannelSizes { blocks, total_blocks: TOTAL };
     let lend = [("lend".to_owned(), Value::Bool(lend))];
     let mut layout = cachewright_layout::boxed("on-demand", &lend).unwrap();
-    let view = |(one, stay): (&cachewright_partition::Requirement, &(u64, bool))| TenantView {
+    let view = |(one, stay): (&cachewright_partition::Requirement, &(u64, bool))| LayoutTenant {
         need_blocks: one.blocks + SPARE,
         miss_ratio: one.miss_ratio,
         absent: stay.0 > 0,
-        ..TenantView::default()
+        ..LayoutTenant::default()
     };
-    let views: Vec<TenantView> = control.required().iter().zip(&stays).map(view).collect();
+    let views: Vec<LayoutTenant> = control.required().iter().zip(&stays).map(view).collect();
     let map = layout.lay_out(&views, &channels).unwrap();
     let limits = (0..NEEDS.len()).map(|at| map.limit_blocks(at).saturating_sub(SPARE)).collect();
     let quotas = control.rebound(limits, quotas);
