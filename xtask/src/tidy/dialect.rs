@@ -74,10 +74,10 @@ fn check(sources: &[Source], allowed: &[(&str, [usize; 2])]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, (first, count)) in crates {
         let known = allowed.iter().find(|(known, _)| *known == name);
-        let [most_names, most_people] = known.map_or([0; 2], |(_, numbers)| *numbers);
+        let [max_names, max_people] = known.map_or([0; 2], |(_, numbers)| *numbers);
         let kinds = [
-            ("names of the dialect", most_names, &count.names),
-            ("people that stand for things", most_people, &count.people),
+            ("names of the dialect", max_names, &count.names),
+            ("people that stand for things", max_people, &count.people),
         ];
         for (kind, recorded, words) in kinds {
             if let Some(message) = compared(name, kind, recorded, words) {

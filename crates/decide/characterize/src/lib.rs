@@ -28,7 +28,7 @@ use cachewright_types::{Op, Request};
 
 /// The most likely kind of workload.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Classification {
+pub struct KindEstimate {
     /// Index into [`Characterizer::kinds`].
     pub kind: usize,
     /// The score of that kind, 0 to 1.
@@ -50,7 +50,7 @@ pub trait Characterizer: Send {
     fn kinds(&self) -> &[String];
 
     /// The kind of the last requests; nothing without a model, or before there are enough requests.
-    fn classify(&mut self) -> Option<Classification>;
+    fn classify(&mut self) -> Option<KindEstimate>;
 }
 
 /// The features of a request that a characterizer reads.

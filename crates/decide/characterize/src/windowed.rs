@@ -10,7 +10,7 @@
 //! mean probability. That mean is the confidence. The notes of a model file hold `characterizer`,
 //! `kinds` (names separated by commas) and `window` (requests).
 
-use crate::{Characterizer, Classification, RequestFeatures, is_access};
+use crate::{Characterizer, KindEstimate, RequestFeatures, is_access};
 use cachewright_infer::{Description, Model, StoredModel, argmax, softmax};
 use cachewright_types::Request;
 use std::collections::VecDeque;
@@ -73,7 +73,7 @@ impl Characterizer for Windowed {
         self.model.as_ref().map_or(&[], |model| &model.kinds)
     }
 
-    fn classify(&mut self) -> Option<Classification> {
+    fn classify(&mut self) -> Option<KindEstimate> {
         let needed_values = self.needed_values();
         let model = self.model.as_ref()?;
         if self.rows.len() < needed_values {
@@ -143,7 +143,7 @@ pub fn mean(rows: &[f32], width: usize) -> Vec<f32> {
 }
 
 /// The kind with most votes of windows.
-fn majority(windows: &[Vec<f32>]) -> Option<Classification> {
+fn majority(windows: &[Vec<f32>]) -> Option<KindEstimate> {
     let kinds = windows.first()?.len();
     let (mut votes, mut scores) = (vec![0_u32; kinds], vec![0.0_f64; kinds]);
     for window in windows {
@@ -154,7 +154,7 @@ fn majority(windows: &[Vec<f32>]) -> Option<Classification> {
     }
     let better = |a: usize, b: usize| (votes[b], scores[b]) > (votes[a], scores[a]);
     let kind = (1..kinds).fold(0, |best, next| if better(best, next) { next } else { best });
-    Some(Classification { kind, confidence: scores[kind], scores })
+    Some(KindEstimate { kind, confidence: scores[kind], scores })
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ fn main() {
     let blocks: u32 = arguments.next().and_then(|a| a.parse().ok()).unwrap_or(1_000_000);
     let only = arguments.next();
     let selected = |name: &str| only.as_deref().is_none_or(|only| only == name);
-    let mut zipf = common::Zipf::new(blocks, Seed(1));
+    let mut zipf = common::ZipfBlocks::new(blocks, Seed(1));
     let ranks: Vec<BlockId> = (0..accesses).map(|_| zipf.draw()).collect();
     let stream = common::dense(ranks.iter().map(|block| u64::from(block.0)));
     drop((zipf, ranks));

@@ -4,7 +4,7 @@
 //! Unit: microseconds per division, the least of nine rounds of 20 intervals whose curves differ.
 
 use cachewright_curve::{Curve, Curves, Provenance};
-use cachewright_partition::{Division, TenantView, boxed};
+use cachewright_partition::{CacheDivision, TenantView, boxed};
 use cachewright_signal::{Price, Prices, TenantSignals};
 use cachewright_types::{Seed, Value};
 use std::error::Error;
@@ -69,7 +69,9 @@ fn main() -> Result<(), Box<dyn Error>> {
                     ..TenantView::default()
                 };
                 let views: Vec<TenantView> = curves.iter().zip(&quotas).map(view).collect();
-                if let Division::PerTenant(next) = black_box(scheme.divide(&views, TOTAL_BLOCKS)) {
+                if let CacheDivision::PerTenant(next) =
+                    black_box(scheme.divide(&views, TOTAL_BLOCKS))
+                {
                     quotas = next;
                 }
             }

@@ -11,7 +11,7 @@
 //! the cache is divided equally.
 
 use crate::entry::{Entry, Registered};
-use crate::{Division, Partitioner, TenantView, share};
+use crate::{CacheDivision, Partitioner, TenantView, share};
 use cachewright_types::Seed;
 use cachewright_types::declare::NoSettings;
 
@@ -34,13 +34,13 @@ impl Registered for CostPi {
 }
 
 impl Partitioner for CostPi {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Division {
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
         let sensitive = tenants.iter().filter(|tenant| tenant.facts.sensitive).count();
         if sensitive == 0 && !tenants.is_empty() {
-            return Division::Shared;
+            return CacheDivision::Shared;
         }
         if sensitive + 1 >= tenants.len() {
-            return Division::PerTenant(share::equal(total_blocks, tenants.len()));
+            return CacheDivision::PerTenant(share::equal(total_blocks, tenants.len()));
         }
         let each = total_blocks / tenants.len() as u32;
         let mut blocks = vec![each; sensitive];
@@ -50,7 +50,7 @@ impl Partitioner for CostPi {
             pool_of.push(if tenant.facts.sensitive { next } else { sensitive as u16 });
             next += u16::from(tenant.facts.sensitive);
         }
-        Division::Pools { pool_of, blocks }
+        CacheDivision::Pools { pool_of, blocks }
     }
 
     fn floor_blocks(&self, _: usize, _: u32) -> u32 {
@@ -61,12 +61,14 @@ impl Partitioner for CostPi {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TenantFacts;
+    use crate::TenantConstants;
 
-    fn divided(sensitive: &[bool], total: u32) -> Division {
-        let facts =
-            |sensitive: &bool| TenantFacts { sensitive: *sensitive, ..TenantFacts::default() };
-        let facts: Vec<TenantFacts> = sensitive.iter().map(facts).collect();
+    fn divided(sensitive: &[bool], total: u32) -> CacheDivision {
+        let facts = |sensitive: &bool| TenantConstants {
+            sensitive: *sensitive,
+            ..TenantConstants::default()
+        };
+        let facts: Vec<TenantConstants> = sensitive.iter().map(facts).collect();
         let view = |facts| TenantView { facts, ..TenantView::default() };
         let views: Vec<TenantView> = facts.iter().map(view).collect();
         let quotas = CostPi.divide(&views, total);
@@ -77,17 +79,17 @@ mod tests {
     #[test]
     fn sensitive_tenants_have_equal_slots_and_the_others_share_the_rest() {
         // 102 blocks and 4 tenants: 25 for each of the two, 52 for the two others together.
-        let expected = Division::Pools { pool_of: vec![2, 0, 2, 1], blocks: vec![25, 25, 52] };
+        let expected = CacheDivision::Pools { pool_of: vec![2, 0, 2, 1], blocks: vec![25, 25, 52] };
         assert_eq!(divided(&[false, true, false, true], 102), expected);
-        let one = Division::Pools { pool_of: vec![0, 1, 1], blocks: vec![3, 8] };
+        let one = CacheDivision::Pools { pool_of: vec![0, 1, 1], blocks: vec![3, 8] };
         assert_eq!(divided(&[true, false, false], 11), one);
     }
 
     #[test]
     fn all_or_none_sensitive_are_equal_parts_or_one_pool() {
-        assert_eq!(divided(&[false; 3], 10), Division::Shared);
-        assert_eq!(divided(&[true; 3], 10), Division::PerTenant(vec![4, 3, 3]));
-        let two = Division::PerTenant(vec![4, 3, 3]);
+        assert_eq!(divided(&[false; 3], 10), CacheDivision::Shared);
+        assert_eq!(divided(&[true; 3], 10), CacheDivision::PerTenant(vec![4, 3, 3]));
+        let two = CacheDivision::PerTenant(vec![4, 3, 3]);
         assert_eq!(
             divided(&[true, true, false], 10),
             two,

@@ -8,7 +8,7 @@ use crate::TenantView;
 
 /// A division of the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Division {
+pub enum CacheDivision {
     /// One pool for all tenants.
     Shared,
     /// A quota for each tenant, in the order of the tenants.
@@ -45,7 +45,7 @@ impl Requirement {
     }
 }
 
-impl Division {
+impl CacheDivision {
     /// Checks that each tenant has a quota, or a pool, and each pool a tenant; quotas must sum to
     /// `total_blocks`, each at least `floor_blocks`. Errors: the rule that is broken.
     pub fn audit(
@@ -55,9 +55,9 @@ impl Division {
         floor_blocks: u32,
     ) -> Result<(), String> {
         let quotas = match self {
-            Division::Shared | Division::Elastic => return Ok(()),
-            Division::PerTenant(quotas) => quotas,
-            Division::Pools { pool_of, blocks } => {
+            CacheDivision::Shared | CacheDivision::Elastic => return Ok(()),
+            CacheDivision::PerTenant(quotas) => quotas,
+            CacheDivision::Pools { pool_of, blocks } => {
                 let pools = 0..blocks.len();
                 if let Some(pool) =
                     pool_of.iter().find(|pool| !pools.contains(&usize::from(**pool)))
@@ -71,8 +71,11 @@ impl Division {
                 blocks
             }
         };
-        let assigned =
-            if let Division::Pools { pool_of, .. } = self { pool_of.len() } else { quotas.len() };
+        let assigned = if let CacheDivision::Pools { pool_of, .. } = self {
+            pool_of.len()
+        } else {
+            quotas.len()
+        };
         if assigned != tenants {
             return Err(format!("{assigned} quotas for {tenants} tenants"));
         }
@@ -83,7 +86,7 @@ impl Division {
         match quotas.iter().position(|&quota| quota < floor_blocks) {
             Some(index) => Err(format!(
                 "{} {index} has {} blocks, below its floor of {floor_blocks}",
-                if matches!(self, Division::Pools { .. }) { "pool" } else { "tenant" },
+                if matches!(self, CacheDivision::Pools { .. }) { "pool" } else { "tenant" },
                 quotas[index]
             )),
             None => Ok(()),

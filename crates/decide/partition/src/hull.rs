@@ -15,7 +15,7 @@
 
 use crate::averages::Averages;
 use crate::entry::{Entry, Need, Registered};
-use crate::{CurveKind, Division, Partitioner, Requirement, TenantView, share};
+use crate::{CacheDivision, CurveKind, Partitioner, Requirement, TenantView, share};
 use cachewright_curve::hull::{Hull, divide};
 use cachewright_curve::{Curve, Provenance};
 use cachewright_types::{Seed, declare};
@@ -101,7 +101,7 @@ impl HullShares {
 }
 
 impl Partitioner for HullShares {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Division {
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
         if !self.settings.ahead {
             self.averages.learn(tenants, self.settings.smoothing);
         }
@@ -120,7 +120,7 @@ impl Partitioner for HullShares {
         for (tenant, more) in open.iter().zip(share::equal(spare, open.len())) {
             quotas[*tenant] += more;
         }
-        Division::PerTenant(quotas)
+        CacheDivision::PerTenant(quotas)
     }
 
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {

@@ -26,7 +26,7 @@
 
 use crate::entry::{Entry, Need, Registered};
 use crate::share::largest_holder;
-use crate::{Division, Partitioner, TenantView, VictimChoice, VictimSelector, WriteRequest};
+use crate::{CacheDivision, Partitioner, TenantView, VictimChoice, VictimSelector, WriteRequest};
 use cachewright_types::{Seed, declare};
 
 declare! {
@@ -60,8 +60,8 @@ impl Registered for Justitia {
 }
 
 impl Partitioner for Justitia {
-    fn divide(&mut self, _: &[TenantView], _: u32) -> Division {
-        Division::Elastic
+    fn divide(&mut self, _: &[TenantView], _: u32) -> CacheDivision {
+        CacheDivision::Elastic
     }
 
     fn floor_blocks(&self, _: usize, _: u32) -> u32 {

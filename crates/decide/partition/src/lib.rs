@@ -27,11 +27,11 @@ pub mod static_weights;
 mod steepest;
 mod view;
 
-pub use division::{Division, Requirement};
+pub use division::{CacheDivision, Requirement};
 pub use elastic::{VictimChoice, VictimSelector, WriteRequest};
 pub use entry::{Entry, Need, Provision, Registered};
 pub use registry::{boxed, entries, entry};
-pub use view::{TenantFacts, TenantGoal, TenantView};
+pub use view::{TenantConstants, TenantGoal, TenantView};
 
 /// Which curves a partitioner divides by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub struct Models {
 pub trait Partitioner: Send {
     /// The division for the next interval. Deterministic: it depends on the settings, on earlier
     /// calls and on this one. Before the first interval counts are 0 and signals absent.
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Division;
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision;
 
     /// The fewest blocks that a tenant keeps, among this many tenants on such a cache.
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32;

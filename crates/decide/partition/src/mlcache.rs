@@ -12,7 +12,7 @@
 
 use crate::entry::{Entry, Need, Registered};
 use crate::network::TrainedNetwork;
-use crate::{Division, Models, Partitioner, TenantView, share};
+use crate::{CacheDivision, Models, Partitioner, TenantView, share};
 use cachewright_infer::Kind;
 use cachewright_signal::BINS;
 use cachewright_types::{Seed, declare};
@@ -73,7 +73,7 @@ fn softmax(outputs: &[f64]) -> Vec<f64> {
 }
 
 impl Partitioner for MlCache {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Division {
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
         let bins = |tenant: &TenantView| *tenant.signals.reuse.unwrap_or(&[0; BINS]);
         let histograms: Vec<[u32; BINS]> = tenants.iter().map(bins).collect();
         if let (Some(network), Some(inputs)) = (&mut self.network, inputs(&histograms))
@@ -82,10 +82,10 @@ impl Partitioner for MlCache {
             self.shares = softmax(&outputs);
         }
         if self.shares.len() != tenants.len() {
-            return Division::PerTenant(share::equal(total_blocks, tenants.len()));
+            return CacheDivision::PerTenant(share::equal(total_blocks, tenants.len()));
         }
         let floor = self.floor_blocks(tenants.len(), total_blocks);
-        Division::PerTenant(share::proportional_above(total_blocks, &self.shares, floor))
+        CacheDivision::PerTenant(share::proportional_above(total_blocks, &self.shares, floor))
     }
 
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {

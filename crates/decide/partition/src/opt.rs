@@ -14,7 +14,7 @@
 //! be faster in the end, but not by this measure.
 
 use crate::entry::{Entry, Need, Registered};
-use crate::{Division, Partitioner, TenantView, share};
+use crate::{CacheDivision, Partitioner, TenantView, share};
 use cachewright_types::{Seed, declare};
 
 declare! {
@@ -93,7 +93,7 @@ pub fn cheapest(costs: &[Vec<DivisionCost>], granules: usize) -> Vec<usize> {
 }
 
 impl Partitioner for Opt {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Division {
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
         let granules = self.settings.granules;
         let size = |count: u32| share::granules_blocks(total_blocks, granules, count);
         let fresh = tenants.iter().all(|tenant| tenant.quota_blocks == 0);
@@ -106,10 +106,10 @@ impl Partitioner for Opt {
             tenants.iter().map(|tenant| slowdowns(tenant.future_ns.unwrap_or_default(), granules));
         let slowdowns: Vec<Option<Vec<u64>>> = slowdowns.collect();
         if slowdowns.iter().all(Option::is_none) {
-            let kept = Division::PerTenant(now);
+            let kept = CacheDivision::PerTenant(now);
             let floor = self.floor_blocks(tenants.len(), total_blocks);
             let fits = kept.audit(tenants.len(), total_blocks, floor).is_ok();
-            return if fits { kept } else { Division::PerTenant(equal) };
+            return if fits { kept } else { CacheDivision::PerTenant(equal) };
         }
         let costs = now.into_iter().zip(&slowdowns).map(|(now, slowdowns)| {
             let cost = |count: u32| {
@@ -120,7 +120,7 @@ impl Partitioner for Opt {
         });
         let counts = cheapest(&costs.collect::<Vec<_>>(), granules as usize);
         let weights: Vec<f64> = counts.iter().map(|count| *count as f64).collect();
-        Division::PerTenant(share::proportional_above(
+        CacheDivision::PerTenant(share::proportional_above(
             total_blocks,
             &weights,
             self.settings.floor_blocks,
@@ -158,8 +158,8 @@ mod tests {
             })
             .collect();
         let quotas = opt(granules).divide(&views, total_blocks);
-        assert!(matches!(quotas, Division::PerTenant(_)));
-        let Division::PerTenant(each) = quotas else { return Vec::new() };
+        assert!(matches!(quotas, CacheDivision::PerTenant(_)));
+        let CacheDivision::PerTenant(each) = quotas else { return Vec::new() };
         each
     }
 
@@ -222,7 +222,7 @@ mod tests {
             let each = divided(&futures, &quotas, total_blocks);
             let floor = opt(10).floor_blocks(futures.len(), total_blocks);
             prop_assert_eq!(
-                Division::PerTenant(each).audit(futures.len(), total_blocks, floor), Ok(())
+                CacheDivision::PerTenant(each).audit(futures.len(), total_blocks, floor), Ok(())
             );
         }
     }

@@ -3,7 +3,7 @@
 //! For: the baseline of every scheme. Must never know: what was measured.
 
 use crate::entry::{Entry, Registered};
-use crate::{Division, Partitioner, TenantView};
+use crate::{CacheDivision, Partitioner, TenantView};
 use cachewright_types::Seed;
 use cachewright_types::declare::NoSettings;
 
@@ -26,8 +26,8 @@ impl Registered for SharedPool {
 }
 
 impl Partitioner for SharedPool {
-    fn divide(&mut self, _: &[TenantView], _: u32) -> Division {
-        Division::Shared
+    fn divide(&mut self, _: &[TenantView], _: u32) -> CacheDivision {
+        CacheDivision::Shared
     }
 
     fn floor_blocks(&self, _: usize, _: u32) -> u32 {

@@ -16,7 +16,7 @@ use crate::averages::{Averages, KNOTS};
 use crate::entry::{Entry, Need, Registered};
 use crate::idle::Idle;
 use crate::steepest::steepest;
-use crate::{Division, Partitioner, TenantView, share};
+use crate::{CacheDivision, Partitioner, TenantView, share};
 use cachewright_curve::Curve;
 use cachewright_types::{Seed, declare};
 
@@ -113,10 +113,10 @@ impl SoftQosX {
 }
 
 impl Partitioner for SoftQosX {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Division {
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
         self.learn(tenants);
         let Some(curves) = self.late.all() else {
-            return Division::PerTenant(share::equal(total_blocks, tenants.len()));
+            return CacheDivision::PerTenant(share::equal(total_blocks, tenants.len()));
         };
         let demands: Vec<u32> = tenants
             .iter()
@@ -137,7 +137,7 @@ impl Partitioner for SoftQosX {
             share::raise(&mut quotas, &grants);
         }
         self.last.clone_from(&quotas);
-        Division::PerTenant(quotas)
+        CacheDivision::PerTenant(quotas)
     }
 
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {
@@ -180,7 +180,7 @@ fn grant(demands: &[u32], saved: &[f64], floor: u32, total_blocks: u32) -> Vec<u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{TenantFacts, TenantGoal};
+    use crate::{TenantConstants, TenantGoal};
     use cachewright_curve::{Curves, Provenance};
     use cachewright_signal::TenantSignals;
 
@@ -190,7 +190,7 @@ mod tests {
 
     /// A tenant that reads only, and its goal.
     struct Measured {
-        facts: TenantFacts,
+        facts: TenantConstants,
         curves: Curves,
     }
 
@@ -198,7 +198,7 @@ mod tests {
         let goal = Some(TenantGoal { hit_ratio: Some(goal), profile: Vec::new() });
         let (all, reads) = (curve.clone(), curve.clone());
         let curves = Curves { all, reads, writes: Curve::from_knots([], 0, Provenance::Exact) };
-        Measured { facts: TenantFacts { goal, ..TenantFacts::default() }, curves }
+        Measured { facts: TenantConstants { goal, ..TenantConstants::default() }, curves }
     }
 
     fn view(measured: &Measured, hits: u64) -> TenantView<'_> {
@@ -220,10 +220,10 @@ mod tests {
         // The flat curve needs 50 blocks for its goal of a tenth; the other blocks save more on the
         // steep curve.
         let views = [view(&steep, 20), view(&flat, 10)];
-        assert_eq!(scheme.divide(&views, 100), Division::PerTenant(vec![50, 50]));
+        assert_eq!(scheme.divide(&views, 100), CacheDivision::PerTenant(vec![50, 50]));
         // It had less than its goal so far: it aims higher to make up for it.
         let views = [view(&steep, 20), view(&flat, 4)];
-        let Division::PerTenant(quotas) = scheme.divide(&views, 100) else { panic!("quotas") };
+        let CacheDivision::PerTenant(quotas) = scheme.divide(&views, 100) else { panic!("quotas") };
         assert_eq!(quotas, [35, 65], "7 of 100 so far: 13 of 100 next");
     }
 
@@ -234,7 +234,7 @@ mod tests {
         let settings = SoftQosXSettings::default();
         let mut scheme = SoftQosX::new(&settings, 2, Seed(1));
         let mut quotas = |second: TenantView| match scheme.divide(&[view(&busy, 50), second], 60) {
-            Division::PerTenant(quotas) => quotas,
+            CacheDivision::PerTenant(quotas) => quotas,
             other => panic!("quotas of its own for each, not {other:?}"),
         };
         let gone = TenantView { accesses: 0, ..view(&silent, 0) };
@@ -255,6 +255,6 @@ mod tests {
         let settings = SoftQosXSettings::default();
         let mut scheme = SoftQosX::new(&settings, 2, Seed(1));
         let views = [view(&never, 50), view(&easy, 60)];
-        assert_eq!(scheme.divide(&views, 100), Division::PerTenant(vec![80, 20]));
+        assert_eq!(scheme.divide(&views, 100), CacheDivision::PerTenant(vec![80, 20]));
     }
 }

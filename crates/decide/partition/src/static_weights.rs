@@ -4,7 +4,7 @@
 //! blocks by largest remainder.
 
 use crate::entry::{Entry, Registered};
-use crate::{Division, Partitioner, TenantView, share};
+use crate::{CacheDivision, Partitioner, TenantView, share};
 use cachewright_types::Seed;
 use cachewright_types::declare;
 
@@ -37,10 +37,10 @@ impl Registered for Static {
 }
 
 impl Partitioner for Static {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Division {
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
         let weights: Vec<f64> = tenants.iter().map(|tenant| tenant.facts.weight).collect();
         let floor = self.floor_blocks(tenants.len(), total_blocks);
-        Division::PerTenant(share::proportional_above(total_blocks, &weights, floor))
+        CacheDivision::PerTenant(share::proportional_above(total_blocks, &weights, floor))
     }
 
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// Facts of a tenant that stay the same during a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TenantFacts {
+pub struct TenantConstants {
     /// The weight in the stack file; 1 by default. Never negative.
     pub weight: f64,
     /// Whether the stack file marks the tenant as sensitive to latency.
@@ -34,7 +34,7 @@ pub struct TenantGoal {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TenantView<'a> {
     /// Facts that stay the same during the run.
-    pub facts: &'a TenantFacts,
+    pub facts: &'a TenantConstants,
     /// Block accesses in the last interval.
     pub accesses: u64,
     /// Block accesses that hit.
@@ -54,22 +54,22 @@ pub struct TenantView<'a> {
 }
 
 /// The facts of a tenant without settings.
-static PLAIN: TenantFacts =
-    TenantFacts { weight: 1.0, sensitive: false, goal: None, head_curve: None };
+static PLAIN: TenantConstants =
+    TenantConstants { weight: 1.0, sensitive: false, goal: None, head_curve: None };
 
-impl Default for TenantFacts {
-    fn default() -> TenantFacts {
+impl Default for TenantConstants {
+    fn default() -> TenantConstants {
         PLAIN.clone()
     }
 }
 
-impl Default for &TenantFacts {
+impl Default for &TenantConstants {
     fn default() -> Self {
         &PLAIN
     }
 }
 
-impl TenantFacts {
+impl TenantConstants {
     /// The hit ratio promised to the tenant.
     pub fn goal_hit_ratio(&self) -> Option<f64> {
         self.goal.as_ref().and_then(|goal| goal.hit_ratio)

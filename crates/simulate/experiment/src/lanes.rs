@@ -7,7 +7,7 @@ use crate::case::{Case, hears_requests};
 use crate::curves;
 use crate::profiles::Profiles;
 use cachewright_cache::{Engine, Quotas};
-use cachewright_partition::{Need, Partitioner, TenantFacts, TenantGoal};
+use cachewright_partition::{Need, Partitioner, TenantConstants, TenantGoal};
 use cachewright_policy::registry::maker;
 use cachewright_policy::{Policy, PolicyVisitor, Registered};
 use cachewright_system::Control;
@@ -44,7 +44,10 @@ impl Plan<'_> {
 
     /// The tenants' facts for the partitioner: goals and profiles if it declares the need, and
     /// curves of heads if it divides by those.
-    fn tenants(&self, partitioner: &dyn Partitioner) -> Result<Vec<TenantFacts>, ExperimentError> {
+    fn tenants(
+        &self,
+        partitioner: &dyn Partitioner,
+    ) -> Result<Vec<TenantConstants>, ExperimentError> {
         let goals = self.case.goals(self.origin)?;
         self.case.check_curves().map_err(|error| self.refuse(error))?;
         let profiled = self.case.needs(Need::Goal);
@@ -59,7 +62,7 @@ impl Plan<'_> {
             let goal = |profile| TenantGoal { hit_ratio, profile };
             let goal = profiled.then(|| self.profile(place)).transpose()?.map(goal);
             let head_curve = kind.ahead.then(|| curve(place)).transpose()?;
-            Ok(TenantFacts { weight, sensitive, goal, head_curve })
+            Ok(TenantConstants { weight, sensitive, goal, head_curve })
         };
         goals.into_iter().enumerate().map(tenant).collect()
     }

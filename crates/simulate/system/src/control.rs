@@ -8,7 +8,7 @@ use crate::signals::Signals;
 use cachewright_cache::{Engine, Quotas};
 use cachewright_measure::Counts;
 use cachewright_partition::{
-    Division, Partitioner, Requirement, TenantFacts, TenantView, VictimSelector,
+    CacheDivision, Partitioner, Requirement, TenantConstants, TenantView, VictimSelector,
 };
 use cachewright_policy::Policy;
 use cachewright_types::{BlockId, TenantId};
@@ -16,7 +16,7 @@ use cachewright_types::{BlockId, TenantId};
 /// A partitioner with what it needs to remember between intervals.
 pub struct Control {
     partitioner: Box<dyn Partitioner>,
-    tenants: Vec<TenantFacts>,
+    tenants: Vec<TenantConstants>,
     total_blocks: u32,
     /// The most blocks of each tenant, if a layout bounds them.
     limits: Option<Vec<u32>>,
@@ -36,7 +36,7 @@ impl Control {
     /// A control loop over `tenants` and `total_blocks` of cache.
     pub fn new(
         partitioner: Box<dyn Partitioner>,
-        tenants: Vec<TenantFacts>,
+        tenants: Vec<TenantConstants>,
         total_blocks: u32,
     ) -> Control {
         let before = vec![Counts::default(); tenants.len()];
@@ -211,11 +211,11 @@ struct Standing {
 }
 
 /// The engine's quotas for a division; nothing for elastic lists, which have no quotas.
-fn engine_quotas(division: Division, total_blocks: u32) -> Option<Quotas> {
+fn engine_quotas(division: CacheDivision, total_blocks: u32) -> Option<Quotas> {
     match division {
-        Division::Shared => Some(Quotas::Shared(total_blocks)),
-        Division::PerTenant(each) => Some(Quotas::PerTenant(each)),
-        Division::Pools { pool_of, blocks } => Some(Quotas::Pools { of: pool_of, blocks }),
-        Division::Elastic => None,
+        CacheDivision::Shared => Some(Quotas::Shared(total_blocks)),
+        CacheDivision::PerTenant(each) => Some(Quotas::PerTenant(each)),
+        CacheDivision::Pools { pool_of, blocks } => Some(Quotas::Pools { of: pool_of, blocks }),
+        CacheDivision::Elastic => None,
     }
 }

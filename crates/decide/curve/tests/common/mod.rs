@@ -29,21 +29,21 @@ pub fn dense(raw: impl Iterator<Item = u64>) -> Vec<BlockId> {
 }
 
 /// Draws from Zipf(1.0) over `blocks` ids by inversion of the cumulative distribution.
-pub struct Zipf {
+pub struct ZipfBlocks {
     cumulative: Vec<f64>,
     rng: Rng,
 }
 
-impl Zipf {
+impl ZipfBlocks {
     /// A distribution over `0..blocks`.
-    pub fn new(blocks: u32, seed: Seed) -> Zipf {
+    pub fn new(blocks: u32, seed: Seed) -> ZipfBlocks {
         let mut sum = 0.0;
         let weights = (1..=blocks).map(|rank| 1.0 / f64::from(rank));
         let cumulative = weights.map(|w| {
             sum += w;
             sum
         });
-        Zipf { cumulative: cumulative.collect(), rng: seed.rng() }
+        ZipfBlocks { cumulative: cumulative.collect(), rng: seed.rng() }
     }
 
     /// The next id; low ids are popular.

@@ -7,13 +7,14 @@ use cachewright_curve::{
     StackDistance,
 };
 use cachewright_types::{BlockId, Seed, TenantId};
-use common::Zipf;
+use common::ZipfBlocks;
 
 const WINDOW: usize = 30_000;
 
 /// (tenant, block) of two tenants that take turns unevenly and use the same ids.
 fn stream(windows: usize) -> Vec<(TenantId, BlockId)> {
-    let (mut first, mut second) = (Zipf::new(4_000, Seed(1)), Zipf::new(9_000, Seed(2)));
+    let (mut first, mut second) =
+        (ZipfBlocks::new(4_000, Seed(1)), ZipfBlocks::new(9_000, Seed(2)));
     let draw = |i: usize| {
         if i.is_multiple_of(3) { (TenantId(0), first.draw()) } else { (TenantId(1), second.draw()) }
     };

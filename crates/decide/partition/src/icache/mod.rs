@@ -16,7 +16,7 @@ pub mod points;
 pub mod predict;
 
 use crate::entry::{Entry, Need, Registered};
-use crate::{Division, Models, Partitioner, TenantView, share};
+use crate::{CacheDivision, Models, Partitioner, TenantView, share};
 use allocate::{GranuleDemand, ResourceState, SurplusRule, allocate};
 use cachewright_types::{Seed, declare};
 use predict::{ModelInput, Predictor};
@@ -99,7 +99,7 @@ impl ICache {
 }
 
 impl Partitioner for ICache {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Division {
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
         self.predictors.iter_mut().for_each(Predictor::begin_interval);
         let both = self.predictors.iter_mut().zip(tenants);
         both.for_each(|(predictor, tenant)| {
@@ -110,7 +110,7 @@ impl Partitioner for ICache {
         let complete = |all: &Vec<_>| !all.is_empty() && all.len() == tenants.len();
         let Some(predictions) = predictions.filter(complete) else {
             (self.resources, self.demands) = (None, Vec::new());
-            return Division::PerTenant(share::equal(total_blocks, tenants.len()));
+            return CacheDivision::PerTenant(share::equal(total_blocks, tenants.len()));
         };
         let granules = self.settings.granules;
         let demand = |prediction: &predict::DemandPrediction| {
@@ -127,7 +127,7 @@ impl Partitioner for ICache {
         self.resources = Some(state);
         let floor = self.floor_blocks(tenants.len(), total_blocks);
         share::raise(&mut quotas, &vec![floor; tenants.len()]);
-        Division::PerTenant(quotas)
+        CacheDivision::PerTenant(quotas)
     }
 
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {

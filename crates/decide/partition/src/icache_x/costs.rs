@@ -203,7 +203,7 @@ mod tests {
         let two = costs(&spendings, PRIOR);
         assert_eq!(two[0][0].added_miss_ns, 200.0);
         assert_eq!(two[1][0].added_miss_ns, 200.0);
-        // Nobody wrote: a hit and a miss as assumed.
+        // No tenant wrote: a hit and a miss as assumed.
         assert_eq!((two[0][1].hit_ns, two[0][1].added_miss_ns), (10.0, 90.0));
         let alone = costs(&[spending(&never, [0.0; 2], 50.0)], PRIOR);
         assert_eq!(alone[0][0].added_miss_ns, 70.0, "100 less a hit");

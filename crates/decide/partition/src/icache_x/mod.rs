@@ -21,7 +21,7 @@ pub mod slowdown;
 use crate::entry::{Entry, Need, Registered};
 use crate::idle::Idle;
 use crate::steepest::steepest;
-use crate::{Division, Partitioner, TenantView, share};
+use crate::{CacheDivision, Partitioner, TenantView, share};
 use cachewright_curve::Curve;
 use cachewright_signal::Prices;
 use cachewright_types::{Seed, declare};
@@ -173,7 +173,7 @@ impl ICacheX {
 }
 
 impl Partitioner for ICacheX {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Division {
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
         self.learn(tenants, total_blocks);
         let known = self.last.len() == tenants.len()
             && self.last.iter().copied().map(u64::from).sum::<u64>() == u64::from(total_blocks);
@@ -191,7 +191,7 @@ impl Partitioner for ICacheX {
                 self.last = share::towards(&self.last, &best, self.settings.most_moved);
             }
         }
-        Division::PerTenant(self.last.clone())
+        CacheDivision::PerTenant(self.last.clone())
     }
 
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {

@@ -27,7 +27,7 @@ pub use table::PerformanceTable;
 
 use crate::entry::{Entry, Need, Registered};
 use crate::idle::Idle;
-use crate::{Division, Partitioner, TenantView, share};
+use crate::{CacheDivision, Partitioner, TenantView, share};
 use cachewright_types::{Seed, declare};
 
 declare! {
@@ -136,14 +136,14 @@ impl SoftQos {
 }
 
 impl Partitioner for SoftQos {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Division {
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
         self.learn(tenants, total_blocks);
         self.idle.learn(tenants);
         let silent = tenants.iter().all(|tenant| tenant.accesses == 0);
         let known =
             self.last.len() == tenants.len() && self.last.iter().sum::<u32>() == total_blocks;
         if silent && known {
-            return Division::PerTenant(self.last.clone());
+            return CacheDivision::PerTenant(self.last.clone());
         }
         let floor = self.floor_blocks(tenants.len(), total_blocks);
         let lent = |place: &usize| self.idle.beyond(*place, self.settings.lend_after);
@@ -158,7 +158,7 @@ impl Partitioner for SoftQos {
             quotas = share::towards(&self.last, &quotas, self.settings.most_moved);
         }
         self.last.clone_from(&quotas);
-        Division::PerTenant(quotas)
+        CacheDivision::PerTenant(quotas)
     }
 
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {

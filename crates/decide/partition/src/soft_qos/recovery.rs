@@ -8,7 +8,7 @@
 use super::tests::facts;
 use super::{SoftQos, SoftQosSettings};
 use crate::entry::Registered;
-use crate::{Division, Partitioner, TenantView};
+use crate::{CacheDivision, Partitioner, TenantView};
 use cachewright_types::Seed;
 
 const TOTAL: u32 = 120;
@@ -37,7 +37,9 @@ fn settles(profile: &[(u32, f64)], other_goal: f64, cumulative: bool) -> (Vec<u3
             ..TenantView::default()
         };
         let views = [view(cliff, &flattered), view(slope, &other)];
-        let Division::PerTenant(next) = scheme.divide(&views, TOTAL) else { return (given, 0.0) };
+        let CacheDivision::PerTenant(next) = scheme.divide(&views, TOTAL) else {
+            return (given, 0.0);
+        };
         hits += if interval >= 200 { cliff } else { 0 };
         given.push(next[0]);
         quotas = next;
@@ -93,7 +95,7 @@ fn a_cold_start_is_a_wall_that_the_demand_never_passes() {
                 ..TenantView::default()
             };
             let views = [view(hits, &flat), view(300, &wanting)];
-            let Division::PerTenant(next) = scheme.divide(&views, 1000) else { return };
+            let CacheDivision::PerTenant(next) = scheme.divide(&views, 1000) else { return };
             given.push(next[0]);
         }
         let cold = given[0];

@@ -3,12 +3,12 @@
 //! For: grants and divisions. Must never know: devices. Units: blocks; hit ratios from 0 to 1.
 
 use super::*;
-use crate::{TenantFacts, TenantGoal};
+use crate::{TenantConstants, TenantGoal};
 
 /// Facts of a tenant with a goal.
-pub(super) fn facts(hit_ratio: f64, profile: &[(u32, f64)]) -> TenantFacts {
+pub(super) fn facts(hit_ratio: f64, profile: &[(u32, f64)]) -> TenantConstants {
     let goal = TenantGoal { hit_ratio: Some(hit_ratio), profile: profile.to_vec() };
-    TenantFacts { goal: Some(goal), ..TenantFacts::default() }
+    TenantConstants { goal: Some(goal), ..TenantConstants::default() }
 }
 
 fn claims(demands: [u32; 3], gains: [f64; 3]) -> Vec<Claim> {
@@ -84,11 +84,11 @@ fn what_was_measured_moves_the_demand() {
     };
     let first = soft.divide(&[view(0, 0, 0), view(1, 0, 0)], 100);
     // Demands 50 and 26; 24 blocks by the gains 0.5 and 0.05.
-    assert_eq!(first, Division::PerTenant(vec![72, 28]));
+    assert_eq!(first, CacheDivision::PerTenant(vec![72, 28]));
     // The first meets its goal with ease, the second measures what it had known.
     let second = soft.divide(&[view(0, 100, 90), view(1, 100, 25)], 100);
     assert_eq!(soft.table(0).map(|table| table.hit_ratio_at(72)), Some(0.9));
-    let Division::PerTenant(second) = second else { panic!("quotas of its own for each") };
+    let CacheDivision::PerTenant(second) = second else { panic!("quotas of its own for each") };
     assert!(second[1] > 28 && second.iter().sum::<u32>() == 100, "{second:?}");
 }
 
@@ -100,7 +100,7 @@ fn a_tenant_that_sleeps_keeps_its_table_and_lends_its_blocks_if_allowed() {
         |(accesses, hits)| TenantView { facts: &facts, accesses, hits, ..TenantView::default() };
     let quotas =
         |soft: &mut SoftQos, counts: [(u64, u64); 2]| match soft.divide(&counts.map(view), 100) {
-            Division::PerTenant(quotas) => quotas,
+            CacheDivision::PerTenant(quotas) => quotas,
             other => panic!("quotas of its own for each, not {other:?}"),
         };
     for lend_after in [0, 3] {

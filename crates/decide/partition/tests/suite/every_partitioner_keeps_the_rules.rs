@@ -7,7 +7,8 @@ use crate::common;
 use cachewright_curve::{Curve, Curves, Provenance};
 use cachewright_infer::Kind;
 use cachewright_partition::{
-    Division, Entry, Models, Need, Partitioner, TenantFacts, TenantGoal, TenantView, registry,
+    CacheDivision, Entry, Models, Need, Partitioner, TenantConstants, TenantGoal, TenantView,
+    registry,
 };
 use cachewright_signal::{BINS, FEATURES, Price, Prices, Step, TenantSignals};
 use cachewright_types::registry::check_needs;
@@ -24,7 +25,7 @@ const WINDOW: (&str, &str) = ("window_steps", "6");
 /// A tenant in one interval.
 #[derive(Clone, Debug)]
 struct Interval {
-    facts: TenantFacts,
+    facts: TenantConstants,
     hits: u64,
     curves: Option<Curves>,
     signals: OtherSignals,
@@ -54,7 +55,7 @@ fn interval() -> impl Strategy<Value = Interval> {
     (weight, hits, prop::option::weighted(0.9, curves()), signals()).prop_map(
         |(weight, hits, curves, signals)| {
             let goal = Some(TenantGoal { hit_ratio: Some(0.5), profile: Vec::new() });
-            let facts = TenantFacts { weight, goal, ..TenantFacts::default() };
+            let facts = TenantConstants { weight, goal, ..TenantConstants::default() };
             Interval { facts, hits, curves, signals }
         },
     )
@@ -182,7 +183,7 @@ fn models(name: &str, tenants: usize) -> Models {
     given
 }
 
-fn divisions(name: &str, story: &[Vec<Interval>], total: u32) -> Vec<Division> {
+fn divisions(name: &str, story: &[Vec<Interval>], total: u32) -> Vec<CacheDivision> {
     divisions_of(make(name, story[0].len()), story, total)
 }
 
@@ -190,15 +191,15 @@ fn divisions_of(
     mut partitioner: Box<dyn Partitioner>,
     story: &[Vec<Interval>],
     total: u32,
-) -> Vec<Division> {
+) -> Vec<CacheDivision> {
     story.iter().map(|intervals| partitioner.divide(&views(intervals), total)).collect()
 }
 
-fn per_tenant(quotas: &Division) -> Vec<u32> {
+fn per_tenant(quotas: &CacheDivision) -> Vec<u32> {
     match quotas {
-        Division::Shared | Division::Elastic => Vec::new(),
-        Division::PerTenant(quotas) => quotas.clone(),
-        Division::Pools { pool_of, blocks } => {
+        CacheDivision::Shared | CacheDivision::Elastic => Vec::new(),
+        CacheDivision::PerTenant(quotas) => quotas.clone(),
+        CacheDivision::Pools { pool_of, blocks } => {
             pool_of.iter().map(|pool| blocks[usize::from(*pool)]).collect()
         }
     }
@@ -275,7 +276,7 @@ proptest! {
 
 #[test]
 fn more_tenants_than_blocks_share_what_there_is() {
-    let facts = TenantFacts { sensitive: true, ..TenantFacts::default() };
+    let facts = TenantConstants { sensitive: true, ..TenantConstants::default() };
     let interval = Interval { facts, hits: 9, curves: None, signals: OtherSignals::default() };
     let story = vec![vec![interval; 5]];
     for entry in registry::entries() {
@@ -310,12 +311,13 @@ fn needs_are_checked_before_a_run() {
 
 #[test]
 fn the_audit_finds_what_is_broken() {
-    let quotas = Division::PerTenant(vec![3, 4]);
+    let quotas = CacheDivision::PerTenant(vec![3, 4]);
     assert_eq!(quotas.audit(2, 7, 3), Ok(()));
     assert!(quotas.audit(2, 8, 0).is_err_and(|e| e.contains("sum to 7 of 8")));
     assert!(quotas.audit(2, 7, 4).is_err_and(|e| e.contains("tenant 0 has 3")));
     assert!(quotas.audit(3, 7, 0).is_err_and(|e| e.contains("2 quotas for 3 tenants")));
-    let pools = |pool_of: &[u16]| Division::Pools { pool_of: pool_of.to_vec(), blocks: vec![3, 4] };
+    let pools =
+        |pool_of: &[u16]| CacheDivision::Pools { pool_of: pool_of.to_vec(), blocks: vec![3, 4] };
     assert_eq!(pools(&[1, 0, 1]).audit(3, 7, 3), Ok(()));
     assert!(pools(&[1, 0]).audit(3, 7, 0).is_err_and(|e| e.contains("2 quotas for 3")));
     assert!(pools(&[1, 1]).audit(2, 7, 0).is_err_and(|e| e == "pool 0 has no tenant"));

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use cachewright_curve::{Curve, Curves, Provenance};
-use cachewright_partition::{Division, Requirement, TenantFacts, TenantView, boxed};
+use cachewright_partition::{CacheDivision, Requirement, TenantConstants, TenantView, boxed};
 use cachewright_signal::TenantSignals;
 use cachewright_types::{Seed, Value};
 use std::sync::Arc;
@@ -25,8 +25,8 @@ fn tenant(curves: &Option<Curves>) -> TenantView<'_> {
 }
 
 /// A tenant whose curve was measured before the run.
-fn with_head(curve: &Curve) -> TenantFacts {
-    TenantFacts { head_curve: Some(Arc::new(curve.clone())), ..TenantFacts::default() }
+fn with_head(curve: &Curve) -> TenantConstants {
+    TenantConstants { head_curve: Some(Arc::new(curve.clone())), ..TenantConstants::default() }
 }
 
 fn divide(pairs: &[(&str, Value)], intervals: &[[Option<&Curve>; 2]], total: u32) -> Vec<Vec<u32>> {
@@ -37,7 +37,7 @@ fn divide(pairs: &[(&str, Value)], intervals: &[[Option<&Curve>; 2]], total: u32
         let curves = curves.map(|curve| curve.map(reads));
         let views = curves.each_ref().map(tenant);
         match hull.divide(&views, total) {
-            Division::PerTenant(quotas) => quotas,
+            CacheDivision::PerTenant(quotas) => quotas,
             _ => Vec::new(),
         }
     });
@@ -82,12 +82,12 @@ fn ahead(
     pairs: &[(&str, Value)],
     views: &[TenantView],
     total: u32,
-) -> (Division, Vec<Requirement>) {
+) -> (CacheDivision, Vec<Requirement>) {
     let pairs: Vec<(String, Value)> =
         pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
     let mut hull = boxed("hull", &pairs, views.len(), Seed(1)).unwrap();
     let quotas = hull.divide(views, total);
-    let Division::PerTenant(each) = &quotas else { return (quotas, Vec::new()) };
+    let CacheDivision::PerTenant(each) = &quotas else { return (quotas, Vec::new()) };
     let needed = hull.requirements(views, each);
     (quotas, needed)
 }
@@ -99,15 +99,15 @@ fn curves_of_the_head_count_before_anything_is_measured() {
     let view = |facts| TenantView { facts, ..TenantView::default() };
     let pairs = [("ahead", Value::Bool(true)), ("by_ratio", Value::Bool(true))];
     let (quotas, needed) = ahead(&pairs, &[view(&busy), view(&idle)], 80);
-    assert_eq!(quotas, Division::PerTenant(vec![40, 40]));
+    assert_eq!(quotas, CacheDivision::PerTenant(vec![40, 40]));
     assert_eq!((needed[0].blocks, needed[1].blocks), (40, 40));
     assert!((needed[0].miss_ratio - 1.0 / 3.0).abs() < 1e-12 && needed[1].miss_ratio == 0.0);
     let (quotas, needed) = ahead(&pairs, &[view(&busy), view(&idle)], 120);
-    assert_eq!(quotas, Division::PerTenant(vec![70, 50]), "20 save nothing");
+    assert_eq!(quotas, CacheDivision::PerTenant(vec![70, 50]), "20 save nothing");
     assert_eq!((needed[0].blocks, needed[1].blocks), (60, 40), "nor are they required");
     let gone = TenantView { absent: true, ..view(&idle) };
     let (quotas, needed) = ahead(&pairs, &[view(&busy), gone], 80);
-    assert_eq!(quotas, Division::PerTenant(vec![80, 0]));
+    assert_eq!(quotas, CacheDivision::PerTenant(vec![80, 0]));
     assert_eq!((needed[0].blocks, needed[1].blocks), (60, 0));
 }
 
@@ -120,7 +120,7 @@ fn a_slope_too_gentle_is_no_requirement() {
     let blocks = |least_slope: f64| {
         let pairs = [("ahead", Value::Bool(true)), ("least_slope", Value::Float(least_slope))];
         let (quotas, needed) = ahead(&pairs, &[view], 100);
-        assert_eq!(quotas, Division::PerTenant(vec![100]));
+        assert_eq!(quotas, CacheDivision::PerTenant(vec![100]));
         (needed[0].blocks, needed[0].miss_ratio)
     };
     assert_eq!(blocks(0.0), (60, 0.3));

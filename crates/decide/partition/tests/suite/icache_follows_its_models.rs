@@ -13,7 +13,7 @@ use cachewright_partition::icache::predict::{
     DemandPrediction, ModelInput, Predictor, pooled, pooled_names,
 };
 use cachewright_partition::icache::{ICache, ICacheSettings};
-use cachewright_partition::{Division, Models, Partitioner, Registered, TenantView};
+use cachewright_partition::{CacheDivision, Models, Partitioner, Registered, TenantView};
 use cachewright_signal::{FEATURES, Step, TenantSignals};
 use cachewright_types::Seed;
 use common::{constant, random};
@@ -55,7 +55,7 @@ fn divide(icache: &mut ICache, steps: &[&[Step]], total: u32) -> Vec<u32> {
     };
     let views: Vec<TenantView> = steps.iter().copied().map(view).collect();
     match icache.divide(&views, total) {
-        Division::PerTenant(quotas) => quotas,
+        CacheDivision::PerTenant(quotas) => quotas,
         _ => Vec::new(),
     }
 }
@@ -72,7 +72,7 @@ fn it_begins_equal_and_divides_once_a_window_was_seen() {
     assert_eq!(icache.resources(), Some(ResourceState::Abundant));
     let demands = [GranuleDemand { mbp: 1, oap: 3 }, GranuleDemand { mbp: 2, oap: 2 }];
     assert_eq!(icache.demands(), demands);
-    // Nobody's OAP rose since: the first.
+    // No OAP rose since: the first tenant.
     assert_eq!(divide(&mut icache, &[&interval, &interval], 1000), [800, 200]);
 }
 

@@ -7,7 +7,7 @@ use cachewright_partition::icache_x::balance::minimize_worst;
 use cachewright_partition::icache_x::costs::RequestCost;
 use cachewright_partition::icache_x::slowdown::{AccessPattern, Slowdown, grid};
 use cachewright_partition::icache_x::{ICacheX, ICacheXSettings};
-use cachewright_partition::{Division, Partitioner, Registered, TenantView};
+use cachewright_partition::{CacheDivision, Partitioner, Registered, TenantView};
 use cachewright_signal::{Price, Prices, TenantSignals};
 use cachewright_types::Seed;
 use proptest::prelude::*;
@@ -57,7 +57,7 @@ fn free() -> ICacheXSettings {
 
 fn quotas(scheme: &mut ICacheX, views: &[TenantView], total: u32) -> Vec<u32> {
     match scheme.divide(views, total) {
-        Division::PerTenant(quotas) => quotas,
+        CacheDivision::PerTenant(quotas) => quotas,
         _ => Vec::new(),
     }
 }
@@ -224,7 +224,7 @@ proptest! {
         };
         let (divided, floor) = run();
         for quotas in &divided {
-            let audit = Division::PerTenant(quotas.clone()).audit(3, total, floor);
+            let audit = CacheDivision::PerTenant(quotas.clone()).audit(3, total, floor);
             prop_assert_eq!(audit, Ok(()));
         }
         prop_assert_eq!(run().0, divided);

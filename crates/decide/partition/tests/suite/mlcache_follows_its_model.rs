@@ -6,7 +6,7 @@ use crate::common;
 
 use cachewright_infer::Kind;
 use cachewright_partition::mlcache::{MlCache, MlCacheSettings, input_names, inputs};
-use cachewright_partition::{Division, Models, Partitioner, Registered, TenantView};
+use cachewright_partition::{CacheDivision, Models, Partitioner, Registered, TenantView};
 use cachewright_signal::{BINS, TenantSignals};
 use cachewright_types::Seed;
 use common::{constant, model};
@@ -17,7 +17,7 @@ fn learned(floor_blocks: u32, file: Vec<u8>) -> MlCache {
     mlcache
 }
 
-fn divide(mlcache: &mut MlCache, reuse: [Option<&[u32; BINS]>; 2], total: u32) -> Division {
+fn divide(mlcache: &mut MlCache, reuse: [Option<&[u32; BINS]>; 2], total: u32) -> CacheDivision {
     let view = |reuse| {
         let signals = TenantSignals { reuse, ..TenantSignals::default() };
         TenantView { signals, ..TenantView::default() }
@@ -25,8 +25,8 @@ fn divide(mlcache: &mut MlCache, reuse: [Option<&[u32; BINS]>; 2], total: u32) -
     mlcache.divide(&reuse.map(view), total)
 }
 
-fn shares(quotas: &[u32]) -> Division {
-    Division::PerTenant(quotas.to_vec())
+fn shares(quotas: &[u32]) -> CacheDivision {
+    CacheDivision::PerTenant(quotas.to_vec())
 }
 
 #[test]

@@ -436,8 +436,8 @@ impl Characterizer for Second {
         &self.0
     }
 
-    fn classify(&mut self) -> Option<cachewright_characterize::Classification> {
-        let found = || cachewright_characterize::Classification {
+    fn classify(&mut self) -> Option<cachewright_characterize::KindEstimate> {
+        let found = || cachewright_characterize::KindEstimate {
             kind: 1,
             confidence: 1.0,
             scores: vec![0.0, 1.0],

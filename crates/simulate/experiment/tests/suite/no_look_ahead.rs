@@ -13,7 +13,7 @@ use cachewright_curve::{CurveSet, Method};
 use cachewright_device::ssd::host::Port;
 use cachewright_infer::Kind;
 use cachewright_partition::{
-    Division, Entry, Models, Need, Partitioner, TenantView, boxed, entries, registry,
+    CacheDivision, Entry, Models, Need, Partitioner, TenantView, boxed, entries, registry,
 };
 use cachewright_signal::{BINS, FEATURES, SignalSet};
 use cachewright_system::closed::{ClosedLoop, NEVER_NS, Pace, requests_by_tenant};
@@ -42,7 +42,7 @@ struct Heard {
 }
 
 impl Partitioner for Heard {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Division {
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
         let quotas = self.inner.divide(tenants, total_blocks);
         self.log.lock().unwrap().push(format!("{tenants:#?} {quotas:?}"));
         quotas

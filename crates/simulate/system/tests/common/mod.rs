@@ -6,7 +6,7 @@ pub mod inline;
 use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
 use cachewright_curve::{CurveSet, Method};
 use cachewright_device::model;
-use cachewright_partition::{Partitioner, TenantFacts, TenantGoal};
+use cachewright_partition::{Partitioner, TenantConstants, TenantGoal};
 use cachewright_policy::lru::Lru;
 use cachewright_policy::{PolicyVisitor, Registered, visit};
 use cachewright_system::timed::{
@@ -125,7 +125,7 @@ pub fn control_by(
     partitioner: Box<dyn Partitioner>,
     goal_hit_ratio: Option<f64>,
 ) -> Control {
-    let tenant = |index| TenantFacts {
+    let tenant = |index| TenantConstants {
         weight: 1.0 + index as f64,
         sensitive: index > 0,
         goal: Some(TenantGoal { hit_ratio: goal_hit_ratio, profile: Vec::new() }),

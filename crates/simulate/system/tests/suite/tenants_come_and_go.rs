@@ -12,7 +12,7 @@ use cachewright_curve::{Curve, Provenance};
 use cachewright_device::{AnyDevice, Command, Completion, Device, model};
 use cachewright_layout::{ChannelSizes, LayoutTenant};
 use cachewright_measure::Counts;
-use cachewright_partition::TenantFacts;
+use cachewright_partition::TenantConstants;
 use cachewright_policy::{PolicyVisitor, Registered, visit};
 use cachewright_system::timed::tenancy::Change;
 use cachewright_system::timed::{
@@ -247,7 +247,8 @@ fn cache_device() -> AnyDevice {
 /// A control loop that divides by straight lines which end at [`NEEDS`].
 fn control() -> Control {
     let curve = |need: &u32| Arc::new(Curve::from_knots([(*need, 100.0)], 1000, Provenance::Exact));
-    let tenant = |need| TenantFacts { head_curve: Some(curve(need)), ..TenantFacts::default() };
+    let tenant =
+        |need| TenantConstants { head_curve: Some(curve(need)), ..TenantConstants::default() };
     let pairs = ["ahead", "by_ratio"].map(|key| (key.to_owned(), Value::Bool(true)));
     let partitioner = cachewright_partition::boxed("hull", &pairs, NEEDS.len(), Seed(1)).unwrap();
     Control::new(partitioner, NEEDS.iter().map(tenant).collect(), TOTAL)

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
 use cachewright_cache::{Engine, Quotas, WriteMode};
-use cachewright_partition::{Partitioner, TenantFacts, TenantView};
+use cachewright_partition::{Partitioner, TenantConstants, TenantView};
 use cachewright_policy::Registered;
 use cachewright_policy::lru::Lru;
 use cachewright_system::Control;
@@ -55,9 +55,9 @@ impl Watcher for Keeper {
 struct Swing(u32);
 
 impl Partitioner for Swing {
-    fn divide(&mut self, _: &[TenantView<'_>], total: u32) -> cachewright_partition::Division {
+    fn divide(&mut self, _: &[TenantView<'_>], total: u32) -> cachewright_partition::CacheDivision {
         self.0 = (self.0 * 5 + 3) % (total - 1);
-        cachewright_partition::Division::PerTenant(vec![self.0 + 1, total - self.0 - 1])
+        cachewright_partition::CacheDivision::PerTenant(vec![self.0 + 1, total - self.0 - 1])
     }
 
     fn floor_blocks(&self, _: usize, _: u32) -> u32 {
@@ -84,7 +84,7 @@ fn recording() -> Recording {
 fn watched(mode: WriteMode, swing: bool) -> (LaneResult, Arc<Mutex<Seen>>) {
     let recording = recording();
     let seen = Arc::new(Mutex::new(Seen::default()));
-    let tenants = vec![TenantFacts::default(); 2];
+    let tenants = vec![TenantConstants::default(); 2];
     let mut control = Control::new(Box::new(Swing(7)), tenants, TOTAL);
     let quotas = if swing { control.first() } else { Quotas::Shared(TOTAL) };
     let make = |_, capacity| Lru::new(capacity, &NoSettings {}, Seed(1));
