@@ -102,8 +102,8 @@ impl TimeSlots {
         }
     }
 
-    /// Moves the set bits to the start in their order, and provides at least `slots` slots. A slot's
-    /// new position is its `rank` before this, minus one.
+    /// Moves the set bits to the start in their order, and provides at least `slots` slots. The new
+    /// position of a slot is its `rank` before this, minus one.
     pub fn compact(&mut self, slots: u64) {
         let nodes = slots.min(u64::from(Self::MAX_SLOTS)).div_ceil(1 << NODE_BITS) as usize;
         let live = self.live;
