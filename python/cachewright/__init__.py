@@ -23,7 +23,6 @@ from cachewright._native import (
 )
 
 if TYPE_CHECKING:
-    from cachewright.amplification import Amplification
     from cachewright.api import (
         check,
         compare,
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from cachewright.plugin import simulate_python
     from cachewright.policies import CachePolicy
     from cachewright.registries import list
-    from cachewright.result import Curves, Result
+    from cachewright.result import Amplification, Curves, Result
     from cachewright.source import Trace
     from cachewright.train import Trained, train_shiro
 
@@ -81,7 +80,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Amplification": "amplification",
+    "Amplification": "result",
     "Cache": "live",
     "CachePolicy": "policies",
     "Curves": "result",

@@ -1,10 +1,10 @@
 """What `wa` gave: write amplification by scheme, as a document and as polars frames.
 
-For: `Amplification`, and who is best. Must never know: how it is measured, how it is drawn. Units:
-pages; `write_amplification` is F/U, `extra_writes` is (F-U)/U, where F are pages programmed to
-flash and U pages written by the host. A scheme that reads the future is a bound, not a choice: it
-is shown, but never called best. A scheme marked with a dagger learned from, or knew, a trace that
-was repeated: its number flatters it.
+For: `AmplificationFrames`, from which `Amplification` is made, and the best case. Must never know:
+how it is measured, how it is drawn. Units: pages; `write_amplification` is F/U, `extra_writes` is
+(F-U)/U, where F are pages programmed to flash and U pages written by the host. A scheme that reads
+the future is a bound, not a choice: it is shown, but never called best. A scheme marked with a
+dagger learned from, or knew, a trace that was repeated: its number flatters it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,6 @@ from cachewright.record import values
 if TYPE_CHECKING:
     import polars as pl
 
-    from cachewright.spec import PathLike
-
-RESULT_FILE = "wa.json"
 Case = AmplificationCase
 DAGGER = "†"
 _NESTED = ("series", "streams", "erases", "classifier", "learning", "training")
@@ -58,8 +55,8 @@ class JudgedPart:
 
 
 @dataclass(frozen=True)
-class Amplification:
-    """What `wa` returns.
+class AmplificationFrames:
+    """The document of `wa`, and its frames.
 
     `answer` is the whole result by attributes (docs/result.md), `path` the folder, if any was
     written. The frames are made when first asked for.
@@ -72,16 +69,6 @@ class Amplification:
     def document(self) -> dict[str, Any]:
         """The whole result as in `wa.json`."""
         return table(self.answer)
-
-    @staticmethod
-    def load(path: PathLike) -> Amplification:
-        """Read a result folder back.
-
-        Errors: `SpecError` when there is no readable result, or one of another version.
-        """
-        file = Path(path) / RESULT_FILE
-        found = documents.read(AmplificationAnswer, file, "a result of `wa`")
-        return Amplification(found, file.parent)
 
     @property
     def name(self) -> str:
@@ -176,20 +163,10 @@ class Amplification:
         """Return the case with the lowest write amplification; bounds do not count."""
         return best_case(self.answer.cases)
 
-    def report(self, path: PathLike, figures: Sequence[str] = ()) -> Path:
-        """Write a self-contained HTML report to `path` and return it.
-
-        `figures` names formats (`svg`, `png`, `pdf`) in which every figure is also written to a
-        folder `figures` beside the report.
-        """
-        from cachewright.report import write_amplification_report
-
-        return write_amplification_report(self, Path(path), figures)
-
     def __repr__(self) -> str:
         best = self.best()
         top = f"best {label(best)}: {words.significant(best.write_amplification, 4)}"
-        return f"Amplification({self.name!r}, {len(self.answer.cases)} cases, {top})"
+        return f"{type(self).__name__}({self.name!r}, {len(self.answer.cases)} cases, {top})"
 
 
 def best_case(cases: Sequence[Case]) -> Case:

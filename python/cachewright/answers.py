@@ -120,6 +120,8 @@ class Case(Record):
     tenants: tuple[CaseTenant, ...]
     # The flash drive under the cache; absent without `[flash]`.
     flash: CacheDrive | None = absent()
+    # Throughput in windows of a closed loop without devices; absent unless asked for.
+    throughput: Throughput | None = absent()
     # Times on devices; absent without `[device]`.
     timing: Timing | None = absent()
 
@@ -452,6 +454,42 @@ class Training(Record):
     failures: int
     # Why the last training failed; null where none failed.
     last: str | None = None
+
+
+class Throughput(Record):
+    """Throughput in windows of one width."""
+
+    # Width of a window.
+    window_ns: int
+    # The windows of each tenant.
+    tenants: tuple[TenantThroughput, ...]
+
+
+class TenantThroughput(Record):
+    """Throughput of one tenant over its whole windows after the warm-up."""
+
+    # Name of the tenant.
+    name: str
+    # Windows that mean and deviation are over.
+    windows: int
+    # Mean of bytes answered per second.
+    bytes_per_s_mean: float
+    # Standard deviation of bytes answered per second.
+    bytes_per_s_sd: float
+    # Mean over deviation (at least one request per window), a ratio; null where all are 0.
+    bytes_mean_over_sd: float | None = None
+    # Deviation over mean, a ratio; null where all are 0.
+    bytes_sd_over_mean: float | None = None
+    # Mean of requests answered per second.
+    requests_per_s_mean: float
+    # Standard deviation of requests answered per second.
+    requests_per_s_sd: float
+    # Mean over deviation (at least one request per window), a ratio; null where all are 0.
+    requests_mean_over_sd: float | None = None
+    # Deviation over mean, a ratio; null where all are 0.
+    requests_sd_over_mean: float | None = None
+    # Per window from time 0: requests answered, their bytes.
+    series: tuple[tuple[int, int], ...]
 
 
 class Timing(Record):
@@ -793,42 +831,6 @@ class ResponseSeries(Record):
     width_ns: int
     # Per tenant, per bin: requests answered, their bytes, mean response in nanoseconds.
     tenants: tuple[tuple[tuple[int, int, float], ...], ...]
-
-
-class Throughput(Record):
-    """Throughput in windows of one width."""
-
-    # Width of a window.
-    window_ns: int
-    # The windows of each tenant.
-    tenants: tuple[TenantThroughput, ...]
-
-
-class TenantThroughput(Record):
-    """Throughput of one tenant over its whole windows after the warm-up."""
-
-    # Name of the tenant.
-    name: str
-    # Windows that mean and deviation are over.
-    windows: int
-    # Mean of bytes answered per second.
-    bytes_per_s_mean: float
-    # Standard deviation of bytes answered per second.
-    bytes_per_s_sd: float
-    # Mean over deviation (at least one request per window), a ratio; null where all are 0.
-    bytes_mean_over_sd: float | None = None
-    # Deviation over mean, a ratio; null where all are 0.
-    bytes_sd_over_mean: float | None = None
-    # Mean of requests answered per second.
-    requests_per_s_mean: float
-    # Standard deviation of requests answered per second.
-    requests_per_s_sd: float
-    # Mean over deviation (at least one request per window), a ratio; null where all are 0.
-    requests_mean_over_sd: float | None = None
-    # Deviation over mean, a ratio; null where all are 0.
-    requests_sd_over_mean: float | None = None
-    # Per window from time 0: requests answered, their bytes.
-    series: tuple[tuple[int, int], ...]
 
 
 class Channels(Record):

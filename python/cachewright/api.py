@@ -11,10 +11,9 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from cachewright import _native
-from cachewright.amplification import Amplification
 from cachewright.answers import (
     AmplificationAnswer,
     CurvesAnswer,
@@ -24,7 +23,7 @@ from cachewright.answers import (
 )
 from cachewright.load import load as load_answer
 from cachewright.policies import Finder, check_name
-from cachewright.result import Curves, Result
+from cachewright.result import Amplification, Curves, Result
 from cachewright.source import TraceLike, TraceOptions, opened
 from cachewright.spec import (
     PathLike,
@@ -40,6 +39,7 @@ from cachewright.spec import (
 from cachewright.spec import load as load_stack
 
 if TYPE_CHECKING:
+    from cachewright.command_options import CurveOptions, DriveOptions, SizeOptions
     from cachewright.demand import Segments
     from cachewright.policies import MakeCachePolicy, Policies
     from cachewright.train.window import Trainer
@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 NO_VARY: dict[str, list[str]] = {}
 ANY_CAPACITY = "100%wss"
 DEFAULT_CAPACITY = "10%wss"
-# Superblocks that a drive keeps free at least.
-LEAST_RESERVE = 2
 
 
 def check(spec: SpecLike, *, settings: Settings | None = None) -> dict[str, Any]:
@@ -196,22 +194,13 @@ def mrc(
     spec: StackOrTrace,
     policies: Sequence[str] = (),
     *,
-    method: str = "auto",
-    rate: float | None = None,
-    size: int | None = None,
-    sizes: Sequence[str] = (),
-    points: int = 0,
-    salts: int = 0,
-    windows: int = 0,
-    verify: int = 0,
-    small: str = "escalate",
-    latency: bool = False,
     block: str = "4KiB",
     settings: Settings | None = None,
     out: PathLike | None = None,
     force: bool = False,
     threads: int = 0,
     progress: Progress | None = None,
+    **options: Unpack[CurveOptions],
 ) -> Curves:
     """Return how the miss ratio falls with cache size, per tenant and for all together.
 
@@ -227,7 +216,8 @@ def mrc(
     of one for the whole trace; `verify` compares with that many exact simulations. `latency` also
     replays each tenant alone on the stack's devices at each size: how its response time falls.
     With `out` a folder with `mrc.json` and `mrc.parquet` is written; curves of another stack there
-    are replaced only with `force`. Errors: `SpecError`, `TraceError`, `RunError`.
+    are replaced only with `force`. `CurveOptions` lists all options with types and ranges. Errors:
+    `SpecError`, `TraceError`, `RunError`.
     """
     stack = stack_of(spec, {"capacity": ANY_CAPACITY, "block": block})
     folder = None if out is None else Path(out)
@@ -235,17 +225,7 @@ def mrc(
         stack.text,
         stack.origin,
         pairs(settings),
-        policies=list(policies),
-        method=method,
-        rate=rate,
-        size=None if size is None else _natural("size", size),
-        sizes=list(sizes),
-        points=_natural("points", points),
-        salts=_natural("salts", salts),
-        windows=_natural("windows", windows),
-        verify=_natural("verify", verify),
-        small=small,
-        latency=latency,
+        {"policies": policies, **options},
         threads=_natural("threads", threads),
         out=None if folder is None else os.fspath(folder),
         force=force,
@@ -290,12 +270,12 @@ def plan(
     spec: SpecLike,
     partitions: Sequence[str] | None = None,
     *,
-    precision: float = 0.01,
     settings: Settings | None = None,
     out: PathLike | None = None,
     force: bool = False,
     threads: int = 0,
     progress: Progress | None = None,
+    **options: Unpack[SizeOptions],
 ) -> PlanAnswer:
     """Return the smallest cache that meets the goals of a stack's tenants.
 
@@ -315,8 +295,7 @@ def plan(
         stack.text,
         stack.origin,
         pairs(settings),
-        partitions=None if partitions is None else list(partitions),
-        precision=precision,
+        {"partitions": partitions, **options},
         threads=_natural("threads", threads),
         out=None if out is None else os.fspath(out),
         force=force,
@@ -329,21 +308,12 @@ def wa(
     spec: StackOrTrace,
     separations: Sequence[str] = ("all",),
     *,
-    op: Sequence[str] = (),
-    reclaims: Sequence[str] = ("cost-benefit",),
-    superblock: str | None = None,
-    page: str | None = None,
-    capacity: str = "auto",
-    reserve: int | None = None,
-    drive_writes: float | None = None,
-    loop: bool = False,
-    load: Sequence[PathLike] = (),
     trainer: str | Trainer = "native",
-    model: PathLike | None = None,
     settings: Settings | None = None,
     out: PathLike | None = None,
     threads: int = 0,
     progress: Progress | None = None,
+    **options: Unpack[DriveOptions],
 ) -> Amplification:
     """Return the write amplification of separations on a stack's or a trace's writes.
 
@@ -357,31 +327,20 @@ def wa(
     after `drive_writes`, or with the trace; with `loop` the trace is repeated until then (10 if not
     given). Schemes that learn are trained at window borders by `trainer`: `native` (in Rust), `jax`
     or a callable (`cachewright.train`), which is called from the run's threads; or `model` names a
-    model file that they use untrained. With `out` a folder with `wa.json` is written. Errors:
-    `SpecError`, `TraceError`, `RunError`.
+    model file that they use untrained. With `out` a folder with `wa.json` is written.
+    `DriveOptions` lists all options with types and ranges. Errors: `SpecError`, `TraceError`,
+    `RunError`.
     """
     from cachewright.train.by_name import hand_out
 
     stack = stack_of(spec, {"capacity": ANY_CAPACITY})
-    if reserve is not None and reserve < LEAST_RESERVE:
-        raise _native.SpecError(f"`reserve`: found {reserve}, expected {LEAST_RESERVE} or more")
     folder = None if out is None else Path(out)
     text = _native.wa(
         stack.text,
         stack.origin,
         pairs(settings),
-        op=list(op),
-        separations=list(separations),
-        reclaims=list(reclaims),
-        superblock=superblock or "",
-        page=page or "",
-        capacity=capacity,
-        reserve=reserve or 0,
-        drive_writes=drive_writes,
-        looped=loop,
-        load=[os.fspath(path) for path in load],
+        {"separations": separations, **options},
         trainer=hand_out(trainer),
-        model=None if model is None else os.fspath(model),
         threads=_natural("threads", threads),
         out=None if folder is None else os.fspath(folder),
         progress=progress,

@@ -14,7 +14,8 @@ from cachewright import _native, words
 from cachewright._native import SpecError
 from cachewright.answers import CharacterizeAnswer
 from cachewright.load import load
-from cachewright.source import PathLike, TraceLike, opened
+from cachewright.source import TraceLike, opened
+from cachewright.types import PathLike
 
 if TYPE_CHECKING:
     from cachewright.types import Progress

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cachewright._native import SpecError
+from cachewright.held import held_in_memory
+from cachewright.types import PathLike
 
 if TYPE_CHECKING:
     import polars as pl
 
-PathLike: TypeAlias = str | os.PathLike[str]
 Frame: TypeAlias = "pl.DataFrame | pl.LazyFrame"
 FRAME = "frame"
 _LAZY = "LazyFrame"
@@ -116,7 +117,5 @@ def opened(trace: TraceLike, how: TraceOptions | None = None) -> Opened:
         )
     if how.format is not None or how.options:
         raise SpecError("found a format or options of a frame, expected those of files alone")
-    from cachewright.frames import held_in_memory
-
     held = held_in_memory(path)
     return Opened(held.path, how, FRAME, held)

@@ -18,7 +18,6 @@ from cachewright import words
 from cachewright._native import SpecError
 from cachewright.source import (
     Opened,
-    PathLike,
     Trace,
     TraceLike,
     TraceOptions,
@@ -26,6 +25,7 @@ from cachewright.source import (
     is_trace,
     opened,
 )
+from cachewright.types import PathLike
 
 __all__ = ["PathLike", "Trace", "TraceLike", "TraceOptions"]
 

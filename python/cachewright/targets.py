@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cachewright._native import SpecError
-from cachewright.source import PathLike
+from cachewright.types import PathLike
 
 FORCE = "`--force`"
 OVERWRITE = "`overwrite=True`"

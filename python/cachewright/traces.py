@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cachewright import _native, targets, words
-from cachewright.source import PathLike, TraceOptions
+from cachewright.held import VOLUME_COLUMN
+from cachewright.source import TraceOptions
+from cachewright.types import PathLike
 
 if TYPE_CHECKING:
     import numpy as np
 
     from cachewright.types import Columns, Progress
 
-OPS = ("read", "write", "trim", "flush")
 BATCH = 1 << 18
 NATIVE_FORMAT, NATIVE_SUFFIX = "parquet", ".parquet"
 SYNTHETIC_FORMAT = "synth"
-VOLUME_COLUMN = 4
 
 
 class ColumnSource(Protocol):

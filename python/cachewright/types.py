@@ -5,12 +5,15 @@ For: type checkers and readers. Must never know: anything else.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+PathLike: TypeAlias = str | os.PathLike[str]
 
 Progress: TypeAlias = Callable[[str, int, int | None], bool | None]
 """Gets stage, units done and units in all (None when not known); cancels by returning False."""

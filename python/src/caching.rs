@@ -8,8 +8,8 @@ use crate::errors::{SpecError, of_experiment};
 use crate::work;
 use cachewright_experiment::LabelOptions;
 use cachewright_experiment::oracle::{Reading, Split};
-use cachewright_policy::rc_rnn::features::{Duration, Label};
-use cachewright_policy::rc_rnn::model::Network;
+use cachewright_policy::rc_rnn::features::{CachingLabel, StayClass};
+use cachewright_policy::rc_rnn::model::CachingNetwork;
 use cachewright_policy::rc_rnn::{RcRnnSettings, replayed, table};
 use numpy::{
     IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
@@ -90,7 +90,7 @@ fn caching_labels<'py>(
     rows: PyReadonlyArray2<'py, f32>,
     own: bool,
 ) -> PyResult<Bound<'py, PyArray2<u8>>> {
-    let mut network = Network::load(content).map_err(SpecError::new_err)?;
+    let mut network = CachingNetwork::load(content).map_err(SpecError::new_err)?;
     let (found, expected) = (rows.shape()[1], network.set().features().len());
     if found != expected {
         let message = format!("rows: found {found} features, expected {expected}");
@@ -101,7 +101,7 @@ fn caching_labels<'py>(
         SpecError::new_err("rows: found an array with gaps, expected a contiguous one")
     })?;
     let labels = py.detach(|| network.follow(rows, own));
-    let flat = |label: &Label| [u8::from(label.cached), label.duration as u8];
+    let flat = |label: &CachingLabel| [u8::from(label.cached), label.duration as u8];
     let flat: Vec<u8> = labels.iter().flat_map(flat).collect();
     flat.into_pyarray(py).reshape([count, 2])
 }
@@ -144,7 +144,7 @@ fn caching_table<'py>(
 }
 
 /// Labels out of an array [request, 2].
-fn read(labels: &PyReadonlyArray2<'_, u8>) -> PyResult<Vec<Label>> {
+fn read(labels: &PyReadonlyArray2<'_, u8>) -> PyResult<Vec<CachingLabel>> {
     let wrong = |found: String| {
         SpecError::new_err(format!("labels: found {found}, expected rows of two, without gaps"))
     };
@@ -152,9 +152,9 @@ fn read(labels: &PyReadonlyArray2<'_, u8>) -> PyResult<Vec<Label>> {
         return Err(wrong(format!("rows of {}", labels.shape()[1])));
     }
     let flat = labels.as_slice().map_err(|_| wrong("an array with gaps".to_owned()))?;
-    let label = |pair: &[u8]| Label {
+    let label = |pair: &[u8]| CachingLabel {
         cached: pair[0] > 0,
-        duration: Duration::ALL[usize::from(pair[1]).min(Duration::ALL.len() - 1)],
+        duration: StayClass::ALL[usize::from(pair[1]).min(StayClass::ALL.len() - 1)],
     };
     Ok(flat.chunks_exact(2).map(label).collect())
 }

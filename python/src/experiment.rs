@@ -5,12 +5,14 @@
 
 use crate::errors::of_experiment;
 use crate::foreign::Loader;
+use crate::options::declared;
 use crate::training::{self, Handed};
 use crate::work;
 use cachewright_experiment::{
     ExperimentError, InfoOptions, MrcOptions, PlanOptions, RunOptions, WaOptions,
 };
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -77,123 +79,65 @@ fn run(
     done.map(|document| document.to_string()).map_err(|error| loader.error(py, error))
 }
 
-/// Miss-ratio curves of a stack's tenants.
+/// Miss-ratio curves of a stack's tenants; `options` are those that `options("mrc")` lists.
 #[pyfunction]
-#[pyo3(signature = (stack, origin, settings, *, policies, method, rate, size, sizes, points, salts,
-                    windows, verify, small, latency=false, threads, out=None, force=false,
-                    progress))]
+#[pyo3(signature = (stack, origin, settings, options, *, threads, out=None, force=false, progress))]
 #[allow(clippy::too_many_arguments)]
 fn mrc(
     py: Python<'_>,
     stack: &str,
     origin: PathBuf,
     settings: Pairs,
-    policies: Vec<String>,
-    method: String,
-    rate: Option<f64>,
-    size: Option<usize>,
-    sizes: Vec<String>,
-    points: usize,
-    salts: usize,
-    windows: usize,
-    verify: usize,
-    small: String,
-    latency: bool,
+    options: &Bound<'_, PyDict>,
     threads: usize,
     out: Option<PathBuf>,
     force: bool,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
-    let set = settings;
-    let options = MrcOptions {
-        policies,
-        method,
-        rate,
-        size,
-        sizes,
-        points,
-        salts,
-        windows,
-        verify,
-        small,
-        latency,
-        set,
-        threads,
-        out,
-        force,
-    };
+    let options = MrcOptions { curve: declared(options)?, set: settings, threads, out, force };
     text(work::run(py, progress, |note| {
         cachewright_experiment::mrc(stack, &origin, &options, note)
     })?)
 }
 
-/// The smallest cache that meets a stack's goals.
+/// The smallest cache that meets a stack's goals; `options` are those that `options("plan")` lists.
 #[pyfunction]
-#[pyo3(signature = (stack, origin, settings, *, partitions, precision, threads, out=None,
-                    force=false, progress))]
+#[pyo3(signature = (stack, origin, settings, options, *, threads, out=None, force=false, progress))]
 #[allow(clippy::too_many_arguments)]
 fn plan(
     py: Python<'_>,
     stack: &str,
     origin: PathBuf,
     settings: Pairs,
-    partitions: Option<Vec<String>>,
-    precision: f64,
+    options: &Bound<'_, PyDict>,
     threads: usize,
     out: Option<PathBuf>,
     force: bool,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
-    let options = PlanOptions { partitions, set: settings, precision, threads, out, force };
+    let options = PlanOptions { size: declared(options)?, set: settings, threads, out, force };
     text(work::run(py, progress, |note| {
         cachewright_experiment::plan(stack, &origin, &options, note)
     })?)
 }
 
-/// Write amplification of separations.
+/// Write amplification of separations; `options` are those that `options("wa")` lists.
 #[pyfunction]
-#[pyo3(signature = (stack, origin, settings, *, op, separations, reclaims, superblock, page,
-                    capacity, reserve, drive_writes, looped, load, trainer,
-                    model, threads, out, progress))]
+#[pyo3(signature = (stack, origin, settings, options, *, trainer, threads, out=None, progress))]
 #[allow(clippy::too_many_arguments)]
 fn wa(
     py: Python<'_>,
     stack: &str,
     origin: PathBuf,
     settings: Pairs,
-    op: Vec<String>,
-    separations: Vec<String>,
-    reclaims: Vec<String>,
-    superblock: String,
-    page: String,
-    capacity: String,
-    reserve: u32,
-    drive_writes: Option<f64>,
-    looped: bool,
-    load: Vec<String>,
+    options: &Bound<'_, PyDict>,
     trainer: Option<Handed>,
-    model: Option<PathBuf>,
     threads: usize,
     out: Option<PathBuf>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
-    let options = WaOptions {
-        op,
-        separations,
-        reclaims,
-        superblock,
-        page,
-        capacity,
-        reserve,
-        drive_writes,
-        looped,
-        load,
-        trainer: trainer.map(training::factory),
-        model,
-        set: settings,
-        threads,
-        out,
-    };
+    let (drive, trainer) = (declared(options)?, trainer.map(training::factory));
+    let options = WaOptions { drive, trainer, set: settings, threads, out };
     text(work::run(py, progress, |note| {
         cachewright_experiment::wa(stack, &origin, &options, note)
     })?)

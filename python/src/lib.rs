@@ -13,6 +13,7 @@ mod foreign;
 mod importing;
 mod live;
 mod models;
+mod options;
 mod oracle;
 mod registry;
 mod segments;
@@ -31,6 +32,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(module)?;
     registry::register(module)?;
     trace::register(module)?;
+    options::register(module)?;
     experiment::register(module)?;
     segments::register(module)?;
     oracle::register(module)?;

@@ -5,7 +5,7 @@
 
 use crate::errors::{RunError, SpecError};
 use crate::foreign::Loader;
-use cachewright_cache::live::{self, Answer as Found, MAX_POOL_BLOCKS, Parts};
+use cachewright_cache::live::{self, CacheAnswer as Found, CacheParts, MAX_POOL_BLOCKS};
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_experiment::ExperimentError;
 use cachewright_experiment::spec;
@@ -41,7 +41,7 @@ struct Answer {
 }
 
 impl Answer {
-    fn named(&self, blocks: &[live::Block]) -> Blocks {
+    fn named(&self, blocks: &[live::VolumeBlock]) -> Blocks {
         let name = |tenant: TenantId| self.names.get(tenant.index()).cloned().unwrap_or_default();
         blocks.iter().map(|(tenant, number)| (name(*tenant), *number)).collect()
     }
@@ -115,7 +115,7 @@ impl Answer {
         ];
         let lists = lists.into_iter().map(|(name, list)| (name, format!("{list:?}")));
         let leaving = [("evicted", &found.evicted), ("written_back", &found.written_back)];
-        let text = |blocks: &Vec<live::Block>| {
+        let text = |blocks: &Vec<live::VolumeBlock>| {
             let each = self.named(blocks).into_iter();
             let each: Vec<String> =
                 each.map(|(name, block)| format!("('{name}', {block})")).collect();
@@ -129,7 +129,7 @@ impl Answer {
 }
 
 struct Held {
-    cache: Box<dyn live::LiveCache>,
+    cache: Box<dyn live::AnyCache>,
     shared: bool,
 }
 
@@ -265,7 +265,7 @@ impl LiveCache {
         let loader = Loader::new(load);
         let code = loader.policies().find(&named, Path::new("")).map_err(refuse)?;
         let (shared, quotas) = divided(&capacities, names.len(), block_bytes)?;
-        let cache = live::open(&Parts {
+        let cache = live::open(&CacheParts {
             policy: (&named.name, &named.pairs),
             code: code.as_ref(),
             tenants: names.len(),

@@ -35,7 +35,7 @@ type Stage = (&'static str, &'static str, fn() -> PyResult<String>);
 
 const STAGES: [Stage; 9] = [
     ("policies", "the replacement policies", || {
-        schemes!(cachewright_policy::registry, cachewright_policy::Need::word)
+        schemes!(cachewright_policy::registry, cachewright_policy::Need::as_str)
     }),
     ("partitions", "the ways to split a cache between tenants", || {
         schemes!(cachewright_partition::registry, cachewright_partition::Need::word)

@@ -6,7 +6,7 @@
 use crate::errors::of_experiment;
 use crate::work;
 use cachewright_experiment::{SegmentOptions, TenantSegments};
-use cachewright_system::timed::StepSums;
+use cachewright_system::event_loop::StepSums;
 use numpy::IntoPyArray;
 use numpy::ndarray::Array2;
 use pyo3::prelude::*;

@@ -101,24 +101,12 @@ def test_a_run_on_devices_is_loaded_whole(stack: Path) -> None:
 
 
 def test_other_answers_are_loaded_whole(stack: Path) -> None:
-    curves: Any = {
-        "policies": ["lru", "sieve"],
-        "method": "auto",
-        "rate": None,
-        "size": None,
-        "sizes": [],
-        "points": 5,
-        "salts": 0,
-        "windows": 0,
-        "verify": 2,
-        "small": "escalate",
-        "threads": 1,
-        "progress": None,
-    }
-    mrc = _whole(answers.CurvesAnswer, _native.mrc(STACK, str(stack), [], **curves))
+    call: Any = {"threads": 1, "progress": None}
+    curves = {"policies": ["lru", "sieve"], "points": 5, "verify": 2}
+    mrc = _whole(answers.CurvesAnswer, _native.mrc(STACK, str(stack), [], curves, **call))
     assert mrc.curves[0].points[0][2] is None
-    goals: Any = {"partitions": None, "precision": 0.1, "threads": 1, "progress": None}
-    plan = _whole(answers.PlanAnswer, _native.plan(STACK, str(stack), [], **goals))
+    size = {"precision": 0.1}
+    plan = _whole(answers.PlanAnswer, _native.plan(STACK, str(stack), [], size, **call))
     assert plan.tenants[1].goal_hit_ratio is None
     trace, view = str(stack.parent / "a.csv"), {"block": "4KiB", "volume": None, "progress": None}
     info = _native.info(trace, None, "fail", {}, **view)
@@ -126,24 +114,19 @@ def test_other_answers_are_loaded_whole(stack: Path) -> None:
 
 
 def test_write_amplification_is_loaded_whole(stack: Path) -> None:
-    options: Any = {
+    options = {
         "op": ["50%"],
         "separations": ["none", "sepbit"],
         "reclaims": ["greedy"],
         "superblock": "32KiB",
         "page": "4KiB",
-        "capacity": "auto",
         "reserve": 2,
         "drive_writes": 3.0,
-        "looped": True,
-        "load": [],
-        "trainer": None,
-        "model": None,
-        "threads": 1,
-        "out": None,
-        "progress": None,
+        "loop": True,
     }
-    found = _whole(answers.AmplificationAnswer, _native.wa(STACK, str(stack), [], **options))
+    call: Any = {"trainer": None, "threads": 1, "progress": None}
+    found = _native.wa(STACK, str(stack), [], options, **call)
+    found = _whole(answers.AmplificationAnswer, found)
     assert found.cases[0].streams[0].lifetimes is not None
     assert found.model is None
 

@@ -5,7 +5,9 @@
 use cachewright_cache::{Cache, Engine, Move, Plan, Quotas, WriteMode};
 use cachewright_policy::Entry;
 use cachewright_policy::lru::Lru;
-use cachewright_policy::{Access, Asked, Need, Policy, PolicyVisitor, Registered, Verdict};
+use cachewright_policy::{
+    Access, FutureSlice, Need, Policy, PolicyHooks, PolicyVisitor, Registered, RequestInfo, Verdict,
+};
 use cachewright_policy::{entries, visit};
 use cachewright_system::{BlockKind, EngineLane, Lane, Recorder, Recording};
 use cachewright_trace::merge::{TenantInput, Workload, WorkloadBatch};
@@ -42,7 +44,7 @@ fn workload() -> Workload {
     Workload::open(vec![tenant("a", 1, 3000), tenant("b", 2, 300)]).unwrap()
 }
 
-/// LRU that admits by what it hears of the request: a policy that depends on every word of it.
+/// LRU that admits by what it observes of the request: a policy that depends on every word of it.
 struct Picky(Lru, u64);
 
 impl Registered for Picky {
@@ -55,13 +57,15 @@ impl Registered for Picky {
     }
 }
 
-impl Policy for Picky {
-    fn asked(&mut self, request: &Asked) {
+impl PolicyHooks for Picky {
+    fn on_request(&mut self, request: &RequestInfo) {
         let words = [request.time_ns, request.offset, request.length, u64::from(request.write)];
         let fold = |hash: u64, word: u64| (hash.rotate_left(7) ^ word).wrapping_mul(0x9e37_79b9);
         self.1 = words.into_iter().fold(1, fold) >> 7;
     }
+}
 
+impl Policy for Picky {
     fn access(&mut self, access: Access) -> Verdict {
         // A request of which it has not heard would be the one before.
         let admits = !self.1.is_multiple_of(3) || self.0.contains(access.block);
@@ -121,12 +125,12 @@ impl PolicyVisitor for Both<'_> {
         let engine = Engine::new(2, &self.quotas, self.mode, make);
         let mut lane = EngineLane::new(engine, self.recording);
         if P::ENTRY.needs.contains(&Need::Requests) {
-            lane = lane.telling_requests();
+            lane = lane.observing_requests();
         }
         // In pieces that begin and end within requests, as a replay of many lanes goes.
         for from in (0..self.recording.len()).step_by(777) {
             let to = (from + 777).min(self.recording.len());
-            lane.replay(self.recording, from..to, &[]);
+            lane.replay(self.recording, from..to, FutureSlice::None);
         }
         let mut live = Cache::new(Engine::new(2, &self.quotas, self.mode, make), 12);
         let mut plan = Plan::default();
@@ -143,7 +147,7 @@ impl PolicyVisitor for Both<'_> {
             let is_back = |step: &&Move| matches!(step, Move::WriteBack(_) | Move::Clean(_));
             written_back += plan.moves.iter().filter(is_back).count() as u64;
             if matches!(request.op, Op::Read | Op::Write) {
-                live.chores(live.engine().pool_of(request.tenant), &mut plan);
+                live.background_ops(live.engine().pool_of(request.tenant), &mut plan);
                 written_back += plan.moves.iter().filter(is_back).count() as u64;
             }
         }

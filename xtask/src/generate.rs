@@ -3,13 +3,15 @@
 //! For: `docs/registries.md`, the table of every policy, partitioner, layout, characterizer,
 //! separation and reclaim policy with its settings, `docs/devices.md` ([`devices`]),
 //! `docs/formats.md` ([`formats`]), `docs/stack-file.md` ([`stack_file`]), the schema of stack
-//! files ([`stack_schema`]), and the documents that commands return ([`answers`], [`python`]). Must
-//! never know: what they do beyond their entries. A page that differs from the code is stale.
+//! files ([`stack_schema`]), the documents that commands return ([`answers`], [`python`]), and the
+//! options of commands in Python ([`options`]). Must never know: what they do beyond their entries.
+//! A page that differs from the code is stale.
 
 mod answers;
 mod devices;
 mod formats;
 mod key_schema;
+mod options;
 mod python;
 mod shapes;
 mod stack_file;
@@ -43,6 +45,7 @@ pub fn pages(root: &Path, check: bool) -> io::Result<Vec<String>> {
         (answers::PAGE, answers::page()),
         (answers::SCHEMA, answers::schema()),
         (python::MODULE, python::module()),
+        (options::MODULE, options::module()),
     ];
     for (name, fresh) in pages {
         let path = root.join(name);
@@ -155,7 +158,7 @@ mod tests {
     fn a_stale_page_is_named_and_then_written() {
         let root = std::env::temp_dir().join(format!("xtask-generate-{}", std::process::id()));
         fs::create_dir_all(root.join("docs")).unwrap();
-        let answers = [answers::PAGE, answers::SCHEMA, python::MODULE];
+        let answers = [answers::PAGE, answers::SCHEMA, python::MODULE, options::MODULE];
         let stack = [stack_file::PAGE, stack_schema::SCHEMA];
         let every = [&[PAGE, devices::PAGE, formats::PAGE][..], &stack, &answers].concat();
         assert_eq!(pages(&root, true).unwrap(), every);

@@ -15,6 +15,7 @@ from cyclopts import Parameter
 from cachewright import api, targets
 from cachewright._native import SpecError
 from cachewright.cli import curve_tables, options, output, timed
+from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.result import Curves
 from cachewright.spec import files_of, is_stack_path
@@ -22,6 +23,7 @@ from cachewright.spec import files_of, is_stack_path
 REPORT_FILE = "report.html"
 RESULTS = Path("results")
 ON = Parameter(negative=())
+flag = Flags("mrc")
 
 
 @Parameter(name="*")
@@ -29,36 +31,17 @@ ON = Parameter(negative=())
 class CurveArgs:
     """How curves are made."""
 
-    method: str = "auto"
-    """auto (exact, unless samples are asked for or the workload is too large), exact, shards,
-    shards-size or mini."""
-
-    rate: float | None = None
-    """Share of blocks sampled by shards and mini, as in 0.01."""
-
-    size: int | None = None
-    """Most blocks sampled by shards-size."""
-
-    sizes: str | None = None
-    """Cache sizes with commas (`16MiB,1%wss`) for all curves; chosen when left out."""
-
-    points: int = 0
-    """How many sizes to choose, at most 10000; 0 leaves it to the method."""
-
-    salts: int = 0
-    """Samplings for the confidence interval; 0 leaves it to the method."""
-
-    windows: int = 0
-    """Curves for so many windows of time (at most 1000) instead of one for the whole trace."""
-
-    verify: int = 0
-    """Compare with exact simulations at so many sizes (3 is usual)."""
-
-    small: str = "escalate"
-    """When the scaled cache is too small: escalate (sample more) or refuse."""
-
-    latency: Annotated[bool, ON] = False
-    """Also show response times by cache size; the stack needs devices."""
+    policies: Annotated[str | None, flag.commas("policies", "--policy")] = None
+    method: Annotated[str, flag("method")] = "auto"
+    rate: Annotated[float | None, flag("rate")] = None
+    size: Annotated[int | None, flag("size")] = None
+    sizes: Annotated[str | None, flag.commas("sizes")] = None
+    points: Annotated[int, flag("points")] = 0
+    salts: Annotated[int, flag("salts")] = 0
+    windows: Annotated[int, flag("windows")] = 0
+    verify: Annotated[int, flag("verify")] = 0
+    small: Annotated[str, flag("small")] = "escalate"
+    latency: Annotated[bool, flag("latency")] = False
 
 
 @Parameter(name="*")
@@ -84,7 +67,6 @@ def mrc(
     source: options.Source,
     /,
     *,
-    policy: str | None = None,
     curve: CurveArgs | None = None,
     files: CurveFiles | None = None,
     block: str = "4KiB",
@@ -97,8 +79,6 @@ def mrc(
 
     Parameters
     ----------
-    policy
-        Policies with commas (`lru,s3-fifo`); the stack's own when left out.
     block
         Cache block of a trace; a stack has its own.
 
@@ -114,23 +94,13 @@ def mrc(
     with progress() as on_progress:
         curves = api.mrc(
             spec,
-            options.comma_list(policy),
-            method=how.method,
-            rate=how.rate,
-            size=how.size,
-            sizes=options.comma_list(how.sizes),
-            points=how.points,
-            salts=how.salts,
-            windows=how.windows,
-            verify=how.verify,
-            small=how.small,
-            latency=how.latency,
             block=block,
             settings=options.settings(set),
             out=folder,
             force=to.force,
             threads=threads,
             progress=on_progress,
+            **flag.given(how),
         )
     if shown.json:
         output.print_json(curves.answer)

@@ -15,7 +15,8 @@ from cyclopts.validators import Number
 
 from cachewright._native import SpecError
 from cachewright.cli import output
-from cachewright.source import PathLike, Trace, TraceOptions
+from cachewright.source import Trace, TraceOptions
+from cachewright.types import PathLike
 
 _OPENERS = {"[": "]", "{": "}", "(": ")"}
 _QUOTES = "\"'"

@@ -6,6 +6,7 @@ sizes are tried.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -14,11 +15,13 @@ from cyclopts import Parameter
 from cachewright import api, words
 from cachewright.answers import PlanAnswer, PlanPartition, PlanTenant
 from cachewright.cli import options, output, rows
+from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
 from cachewright.summary import best_index
 
 BEST_EFFORT = "best effort"
+flag = Flags("plan")
 
 Stack = Annotated[
     Path,
@@ -29,12 +32,20 @@ Stack = Annotated[
 ]
 
 
+@Parameter(name="*")
+@dataclass
+class SizeArgs:
+    """Which partitioners, and how precisely."""
+
+    partitions: Annotated[str | None, flag.commas("partitions", "--partition")] = None
+    precision: Annotated[float, flag("precision")] = 0.01
+
+
 def plan(
     stack: Stack,
     /,
     *,
-    partition: str | None = None,
-    precision: float = 0.01,
+    size: SizeArgs | None = None,
     out: Path | None = None,
     force: options.Force = False,
     set: options.Set = None,
@@ -45,11 +56,6 @@ def plan(
 
     Parameters
     ----------
-    partition
-        Partitioners to size the cache for, with commas; all that keep goals, and hull, equal and
-        shared, when left out.
-    precision
-        Share by which an answer may be too large.
     out
         Folder for plan.json.
     force
@@ -60,13 +66,12 @@ def plan(
     with progress() as on_progress:
         answer = api.plan(
             stack,
-            None if partition is None else options.comma_list(partition),
-            precision=precision,
             settings=options.settings(set),
             out=out,
             force=force,
             threads=threads,
             progress=on_progress,
+            **flag.given(size or SizeArgs()),
         )
     if how.json:
         output.print_json(answer)

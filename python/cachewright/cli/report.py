@@ -11,11 +11,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from cachewright import amplification, documents, result
+from cachewright import documents, result
 from cachewright._native import SpecError
-from cachewright.amplification import Amplification
 from cachewright.cli import options, output
-from cachewright.result import Result
+from cachewright.result import Amplification, Result
 
 REPORT_FILE = "report.html"
 # Results of commands that show themselves all there is.
@@ -55,8 +54,8 @@ def _load(folder: Path) -> tuple[Path, Result | Amplification]:
         raise SpecError(f"{folder}: found {kind}, {expected}")
     if (folder / result.RESULT_FILE).exists():
         return folder / result.RESULT_FILE, Result.load(folder)
-    if (folder / amplification.RESULT_FILE).exists():
-        return folder / amplification.RESULT_FILE, Amplification.load(folder)
+    if (folder / result.AMPLIFICATION_FILE).exists():
+        return folder / result.AMPLIFICATION_FILE, Amplification.load(folder)
     for file, what in OTHERS.items():
         if (folder / file).exists():
             raise SpecError(f"{folder}: found a result of {what}; {expected}")

@@ -20,7 +20,7 @@ from cachewright.answers import (
 from cachewright.load import table
 from cachewright.record import values
 from cachewright.registries import Entry
-from cachewright.result import ALL, capacity, case_keys, flash, without_name
+from cachewright.result_frames import ALL, capacity, case_keys, flash, without_name
 
 Row = dict[str, Any]
 

@@ -19,6 +19,7 @@ from cachewright.cli import info as info_view
 from cachewright.cli import options, output
 from cachewright.cli.options import TraceArgs
 from cachewright.cli.progress import progress
+from cachewright.held import OPS
 
 T = TypeVar("T")
 
@@ -88,7 +89,7 @@ def head(
         time_ns, offset, length, op, volume = (column.tolist() for column in columns)
         names = reader.volumes()
         rows += [
-            (str(t), traces.OPS[o], str(a), str(b), names[v])
+            (str(t), OPS[o], str(a), str(b), names[v])
             for t, o, a, b, v in zip(time_ns, op, offset, length, volume, strict=True)
         ]
     widths = [max(len(row[index]) for row in rows) for index in range(4)]

@@ -8,70 +8,42 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from cachewright import amplification, api, words
-from cachewright.amplification import Amplification, Case
+from cachewright.amplification import Case
 from cachewright.answers import AmplificationAnswer, Classifier, EraseSpread
 from cachewright.cli import options, output
+from cachewright.cli.declared import Flags
 from cachewright.cli.progress import progress
 from cachewright.cli.tables import Column, table
+from cachewright.result import Amplification
 from cachewright.spec import is_stack_path
 from cachewright.summary import best_index
 
 REPORT_FILE = "report.html"
 RESULTS = Path("results")
+flag = Flags("wa")
 
 
 @Parameter(name="*")
 @dataclass
 class DriveArgs:
-    """The drive and how much is written to it."""
+    """The drive, how much is written to it, and where models come from."""
 
-    op: str | None = None
-    """Over-provisioning, several with commas (`7%,28%`); 7% or the stack's `[flash]`."""
-
-    separation: str = "all"
-    """Separations with commas (`none,2r,sepbit`; see `list separations`), or all."""
-
-    reclaim: str = "cost-benefit"
-    """Ways to pick a victim, with commas (see `list reclaims`), or all."""
-
-    superblock: str | None = None
-    """Size of a superblock, the unit of erasing; 1MiB or the stack's."""
-
-    page: str | None = None
-    """Size of a flash page; 4KiB or the stack's."""
-
-    capacity: str = "auto"
-    """Logical size of the drive (`1GiB`, `150%wss`); auto is what is ever written, live the most
-    that is live at once: pages recycle after trims."""
-
-    reserve: int | None = None
-    """Superblocks kept free for writes of the host; 4 or the stack's."""
-
-    drive_writes: float | None = None
-    """Stop after the drive was written so often."""
-
-    loop: options.On = False
-    """Repeat the trace until then (10 drive writes if not given)."""
-
-    load: options.Words = None
-    """A trace replayed first and not counted; TENANT=PATH for a stack of several tenants."""
-
-
-@Parameter(name="*")
-@dataclass
-class LearnArgs:
-    """Where the models of separations that learn come from."""
-
-    trainer: Literal["native", "jax"] = "native"
-    """The trainer at window borders: native (in Rust) or jax."""
-
-    model: Path | None = None
-    """A model file to use untrained (see `train`)."""
+    op: Annotated[str | None, flag.commas("op")] = None
+    separations: Annotated[str, flag.commas("separations", "--separation")] = "all"
+    reclaims: Annotated[str, flag.commas("reclaims", "--reclaim")] = "cost-benefit"
+    superblock: Annotated[str | None, flag("superblock")] = None
+    page: Annotated[str | None, flag("page")] = None
+    capacity: Annotated[str, flag("capacity")] = "auto"
+    reserve: Annotated[int | None, flag("reserve")] = None
+    drive_writes: Annotated[float | None, flag("drive_writes")] = None
+    loop: Annotated[bool, flag("loop")] = False
+    load: Annotated[list[str] | None, flag("load")] = None
+    model: Annotated[Path | None, flag("model")] = None
 
 
 @Parameter(name="*")
@@ -95,16 +67,22 @@ def wa(
     /,
     *,
     drive: DriveArgs | None = None,
-    learn: LearnArgs | None = None,
+    trainer: Literal["native", "jax"] = "native",
     set: options.Set = None,
     result: OutArgs | None = None,
     show: options.ShowArgs | None = None,
     trace: options.TraceArgs | None = None,
 ) -> None:
-    """Show the write amplification of separations on a trace or a stack."""
+    """Show the write amplification of separations on a trace or a stack.
+
+    Parameters
+    ----------
+    trainer
+        The trainer at window borders: native (in Rust) or jax.
+
+    """
     shown = options.shown(show)
     how, to = drive or DriveArgs(), result or OutArgs()
-    taught = learn or LearnArgs()
     wants_report = to.report or to.figures is not None
     kinds = options.figure_kinds(to.figures)
     folder = to.out
@@ -113,22 +91,12 @@ def wa(
     with progress() as on_progress:
         found = api.wa(
             source if is_stack_path(source) else (trace or options.TraceArgs()).trace(source),
-            options.split_values(how.separation),
-            op=options.comma_list(how.op),
-            reclaims=options.split_values(how.reclaim),
-            superblock=how.superblock,
-            page=how.page,
-            capacity=how.capacity,
-            reserve=how.reserve,
-            drive_writes=how.drive_writes,
-            loop=how.loop,
-            load=how.load or [],
-            trainer=taught.trainer,
-            model=taught.model,
+            trainer=trainer,
             settings=options.settings(set),
             out=folder,
             threads=to.threads,
             progress=on_progress,
+            **flag.given(how),
         )
     if shown.json:
         output.print_json(found.answer)

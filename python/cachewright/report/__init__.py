@@ -17,9 +17,9 @@ from cachewright.report import figures as drawn
 from cachewright.report.page import page
 
 if TYPE_CHECKING:
-    from cachewright.amplification import Amplification
+    from cachewright.amplification import AmplificationFrames
     from cachewright.report.figure import Figure
-    from cachewright.result import Curves, Result
+    from cachewright.result_frames import CurveFrames, RunFrames
 
 FIGURE_FOLDER = "figures"
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-def write_report(result: Result, path: Path, kinds: Sequence[str] = ()) -> Path:
+def write_report(result: RunFrames, path: Path, kinds: Sequence[str] = ()) -> Path:
     """Write the report to `path`, and every figure in each of `kinds` beside it.
 
     Errors: `RunError` when a file cannot be written.
@@ -42,7 +42,7 @@ def write_report(result: Result, path: Path, kinds: Sequence[str] = ()) -> Path:
 
 
 def write_amplification_report(
-    result: Amplification, path: Path, kinds: Sequence[str] = ()
+    result: AmplificationFrames, path: Path, kinds: Sequence[str] = ()
 ) -> Path:
     """Write the report of `wa` to `path`, and every figure in each of `kinds` beside it.
 
@@ -54,7 +54,7 @@ def write_amplification_report(
     return _write(amplified.page(result, figures), figures, path, kinds)
 
 
-def write_curves_report(curves: Curves, path: Path, kinds: Sequence[str] = ()) -> Path:
+def write_curves_report(curves: CurveFrames, path: Path, kinds: Sequence[str] = ()) -> Path:
     """Write the report of `mrc` to `path`, and every figure in each of `kinds` beside it.
 
     Errors: `RunError` when a file cannot be written.
@@ -64,7 +64,7 @@ def write_curves_report(curves: Curves, path: Path, kinds: Sequence[str] = ()) -
     return _write(drawn.page(curves.answer), drawn.figures(curves.answer), path, kinds)
 
 
-def write_latency_figure(curves: Curves, path: Path) -> Path:
+def write_latency_figure(curves: CurveFrames, path: Path) -> Path:
     """Draw the response times by cache size to `path`, whose suffix says how.
 
     Errors: `RunError` when there are none, or when the file cannot be written.

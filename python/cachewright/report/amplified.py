@@ -24,7 +24,7 @@ from cachewright.report.plots import PANEL_HEIGHT, Plot, Rows, Series, distinct,
 from cachewright.summary import best_index
 
 if TYPE_CHECKING:
-    from cachewright.amplification import Amplification
+    from cachewright.amplification import AmplificationFrames
 
 # Lines and panels that can still be told apart.
 LINES, PANELS = 8, 8
@@ -44,7 +44,7 @@ RANKED: tuple[tuple[str, Callable[[Case], float], Callable[[float], str]], ...] 
 BETTER_HIGH = ("accuracy", "precision", "recall", "f1")
 
 
-def figures(result: Amplification) -> list[Figure]:
+def figures(result: AmplificationFrames) -> list[Figure]:
     """Return the figures of the report, in its order."""
     found = []
     for op, cases in amplification.by_op(result.answer):
@@ -172,7 +172,7 @@ def _lifetimes(name: str, title: str, cases: Sequence[Case]) -> Figure:
     return Figure(f"lifetimes-{name}", f"Lifetimes by stream, {title}", caption, chart)
 
 
-def page(result: Amplification, drawn: Sequence[Figure]) -> str:
+def page(result: AmplificationFrames, drawn: Sequence[Figure]) -> str:
     """Return the whole page."""
     answer = result.answer
     groups = amplification.by_op(answer)

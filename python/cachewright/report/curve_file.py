@@ -12,13 +12,13 @@ from cachewright import words
 from cachewright._native import RunError
 
 if TYPE_CHECKING:
-    from cachewright.result import Curves
+    from cachewright.result_frames import CurveFrames
 
 KINDS = (".svg", ".png", ".pdf")
 NAME = "miss-ratio-curves"
 
 
-def write_miss_ratio_figure(curves: Curves, path: Path) -> Path:
+def write_miss_ratio_figure(curves: CurveFrames, path: Path) -> Path:
     """Draw the miss ratios by cache size to `path`, whose suffix says how.
 
     Errors: `RunError` when the suffix is of another kind, there are no points, or the file cannot

@@ -19,13 +19,13 @@ from cachewright.report.marks import Tip
 from cachewright.report.plots import COLOURS, Panel, Plot, Ramp, Series, data, distinct
 
 if TYPE_CHECKING:
-    from cachewright.result import Result
+    from cachewright.result_frames import RunFrames
 
 # Drives with more parts than this are not drawn part by part.
 MOST_DIES = 1024
 
 
-def figures(result: Result, cases: list[Case]) -> list[Figure]:
+def figures(result: RunFrames, cases: list[Case]) -> list[Figure]:
     """Return the figures of timed cases, the fastest first."""
     label = summary.label(cases[0], result.answer.varied)
     of_case = f"Fastest case ({label}): " if len(cases) > 1 else ""
@@ -94,7 +94,7 @@ def _stages(dies: Dies, series: Series) -> Panel:
     return marks.bars(rows, series, x, y, tips, encodings=[alt.Order("order:Q")])
 
 
-def _energy(result: Result, cases: list[Case]) -> Figure:
+def _energy(result: RunFrames, cases: list[Case]) -> Figure:
     varied = result.answer.varied
     rows = [
         {

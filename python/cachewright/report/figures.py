@@ -14,14 +14,14 @@ from cachewright.report import charts
 from cachewright.report.figure import Figure
 
 if TYPE_CHECKING:
-    from cachewright.result import Result
+    from cachewright.result_frames import RunFrames
 
 SERIES_CASES = 3
 
 
-def all_figures(result: Result) -> list[Figure]:
+def all_figures(result: RunFrames) -> list[Figure]:
     """Return the figures that the result has data for, in the order of the report."""
-    makers: list[Callable[[Result], Figure | None]] = [
+    makers: list[Callable[[RunFrames], Figure | None]] = [
         _capacity,
         _policies,
         _flash,
@@ -33,7 +33,7 @@ def all_figures(result: Result) -> list[Figure]:
     return [figure for make in makers if (figure := make(result)) is not None]
 
 
-def _capacity(result: Result) -> Figure | None:
+def _capacity(result: RunFrames) -> Figure | None:
     cases = result.answer.cases
     if len({summary.capacity_bytes(case) for case in cases}) < 2:
         return None
@@ -45,7 +45,7 @@ def _capacity(result: Result) -> Figure | None:
     )
 
 
-def _policies(result: Result) -> Figure | None:
+def _policies(result: RunFrames) -> Figure | None:
     cases = result.answer.cases
     if len({summary.value(case, summary.POLICY) for case in cases}) < 2:
         return None
@@ -60,7 +60,7 @@ def _policies(result: Result) -> Figure | None:
     )
 
 
-def _flash(result: Result) -> Figure | None:
+def _flash(result: RunFrames) -> Figure | None:
     cases = [case for case in result.answer.cases if case.flash]
     if len(cases) < 2:
         return None
@@ -84,7 +84,7 @@ def _flash(result: Result) -> Figure | None:
     )
 
 
-def _tenants(result: Result) -> Figure | None:
+def _tenants(result: RunFrames) -> Figure | None:
     answer = result.answer
     if len(answer.tenants) < 2 or len(answer.cases) < 2:
         return None
@@ -101,7 +101,7 @@ def _tenants(result: Result) -> Figure | None:
     )
 
 
-def _curves(result: Result) -> Figure | None:
+def _curves(result: RunFrames) -> Figure | None:
     curves = result.answer.curves
     cases = result.answer.cases
     if not curves or not cases:
@@ -126,7 +126,7 @@ def _curves(result: Result) -> Figure | None:
     )
 
 
-def _hits_over_time(result: Result) -> Figure | None:
+def _hits_over_time(result: RunFrames) -> Figure | None:
     rows = _series_rows(result)
     if not rows:
         return None
@@ -138,7 +138,7 @@ def _hits_over_time(result: Result) -> Figure | None:
     )
 
 
-def _occupancy(result: Result) -> Figure | None:
+def _occupancy(result: RunFrames) -> Figure | None:
     rows = _series_rows(result)
     if not rows:
         return None
@@ -150,7 +150,7 @@ def _occupancy(result: Result) -> Figure | None:
     )
 
 
-def _case_rows(result: Result) -> list[dict[str, Any]]:
+def _case_rows(result: RunFrames) -> list[dict[str, Any]]:
     return [
         {
             "policy": summary.policy_label(case),
@@ -162,7 +162,7 @@ def _case_rows(result: Result) -> list[dict[str, Any]]:
     ]
 
 
-def _chosen(result: Result, count: int) -> list[tuple[Case, str]]:
+def _chosen(result: RunFrames, count: int) -> list[tuple[Case, str]]:
     """Return the best choices of the best one's group and the worst of it, with labels."""
     answer = result.answer
     best = summary.best_case(answer)
@@ -176,7 +176,7 @@ def _chosen(result: Result, count: int) -> list[tuple[Case, str]]:
     return [(c, f"{summary.label(c, keys)} ({size})" if keys else size) for c in picked]
 
 
-def _best_of_partitions(result: Result) -> list[tuple[Case, str]]:
+def _best_of_partitions(result: RunFrames) -> list[tuple[Case, str]]:
     """Return the best choice of each partition at the best size, if there are several."""
     best: dict[str, tuple[Case, str]] = {}
     for case, label in _chosen(result, len(result.answer.cases)):
@@ -184,12 +184,12 @@ def _best_of_partitions(result: Result) -> list[tuple[Case, str]]:
     return list(best.values())[:SERIES_CASES] if len(best) > 1 else []
 
 
-def _series_rows(result: Result) -> list[dict[str, Any]]:
+def _series_rows(result: RunFrames) -> list[dict[str, Any]]:
     picked = _best_of_partitions(result) or _chosen(result, SERIES_CASES)
     return series_rows(result, {case.case: label for case, label in picked})
 
 
-def series_rows(result: Result, labels: dict[int, str]) -> list[dict[str, Any]]:
+def series_rows(result: RunFrames, labels: dict[int, str]) -> list[dict[str, Any]]:
     """Return the windows of some cases, by their numbers, under labels: hits and blocks held."""
     import polars as pl
 

@@ -18,12 +18,12 @@ from cachewright.report.style import STYLE
 
 if TYPE_CHECKING:
     from cachewright.report.figure import Figure
-    from cachewright.result import Result
+    from cachewright.result_frames import RunFrames
 
 TENANT_COLUMNS = 8
 
 
-def page(result: Result, figures: Sequence[Figure]) -> str:
+def page(result: RunFrames, figures: Sequence[Figure]) -> str:
     """Return the whole page."""
     answer = result.answer
     several = len(answer.cases) > 1

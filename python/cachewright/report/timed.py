@@ -27,14 +27,14 @@ from cachewright.report.plots import (
 )
 
 if TYPE_CHECKING:
-    from cachewright.result import Result
+    from cachewright.result_frames import RunFrames
 
 CASES = 6
 NS_PER_MS = 1e6
 NS_PER_S = 1e9
 
 
-def figures(result: Result) -> list[Figure]:
+def figures(result: RunFrames) -> list[Figure]:
     """Return the figures that the result has times for."""
     timed = [case for case in result.answer.cases if case.timing]
     if not timed:
@@ -45,11 +45,11 @@ def figures(result: Result) -> list[Figure]:
     return [*responses, _over_time(result, shown[0]), *drives.figures(result, shown)]
 
 
-def _label(result: Result, case: Case) -> str:
+def _label(result: RunFrames, case: Case) -> str:
     return summary.label(case, result.answer.varied)
 
 
-def _breakdown(result: Result, cases: list[Case]) -> Figure:
+def _breakdown(result: RunFrames, cases: list[Case]) -> Figure:
     lines = [line for case in cases for line in timing.lines(case)]
     parts = timing.parts(lines)
     rows: Rows = [
@@ -83,7 +83,7 @@ def _breakdown(result: Result, cases: list[Case]) -> Figure:
     )
 
 
-def _percentiles(result: Result, cases: list[Case]) -> Figure:
+def _percentiles(result: RunFrames, cases: list[Case]) -> Figure:
     shares = [(name, of) for name, of in timing.PERCENTILES if name != "mean"]
     rows: Rows = [
         {
@@ -130,7 +130,7 @@ def _by_case(rows: Rows, draw: Callable[[Rows, str], Panel]) -> list[Panel]:
     return [draw([row for row in rows if row["case"] == case], case) for case in cases]
 
 
-def _over_time(result: Result, case: Case) -> Figure:
+def _over_time(result: RunFrames, case: Case) -> Figure:
     bins = timing.of(case).series
     width_s = bins.width_ns / NS_PER_S
     names = [tenant.name for tenant in timing.of(case).tenants]

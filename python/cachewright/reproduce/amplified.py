@@ -21,7 +21,7 @@ from cachewright.reproduce import specs
 from cachewright.reproduce.specs import SETUP, FigureSpec, Setup, Workload
 
 if TYPE_CHECKING:
-    from cachewright.amplification import Amplification
+    from cachewright.result import Amplification
     from cachewright.spec import PathLike
     from cachewright.types import Progress
 

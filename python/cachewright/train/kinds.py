@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 from cachewright import _native, words
 from cachewright._native import SpecError
 from cachewright.record import values
-from cachewright.source import PathLike, TraceLike, opened
+from cachewright.source import TraceLike, opened
 from cachewright.train import checks, confusion
 from cachewright.train.judged import inference_ns
 from cachewright.train.lesson import Learned, Lesson, learn_network
@@ -26,6 +26,7 @@ from cachewright.train.model_file import Normalisation, described
 from cachewright.train.networks import LSTM, MLP, SHARES, Examples, Fitting, Network
 from cachewright.train.reports import JudgedVolume, KindsReport, KindWindows, WatchedAccuracy
 from cachewright.train.store import FLOAT_SUFFIX, SUFFIX, KindsTrainings, add
+from cachewright.types import PathLike
 
 if TYPE_CHECKING:
     import numpy as np

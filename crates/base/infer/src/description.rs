@@ -6,10 +6,11 @@
 
 use std::collections::BTreeMap;
 
+use cachewright_types::nearest;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ModelError;
-use crate::trees::{ForestShape, NODE_FEATURE, TREE_NODES};
+use crate::forest_shape::{ForestShape, NODE_FEATURE, TREE_NODES};
 
 /// The version of the description this crate reads and writes.
 pub const VERSION: u32 = 1;
@@ -40,9 +41,9 @@ pub enum Kind {
 }
 
 /// The name of [`Kind::Forest`] in a model file.
-pub(crate) const FOREST: &str = "forest";
+const FOREST: &str = "forest";
 /// The names of all kinds.
-pub(crate) const KINDS: [&str; 5] = ["gru", "lstm", "mlp", "logistic", FOREST];
+const KINDS: [&str; 5] = ["gru", "lstm", "mlp", "logistic", FOREST];
 
 impl Kind {
     /// The name in a model file.
@@ -71,7 +72,10 @@ impl Kind {
                                and combine";
                 Err(ModelError::Description(message.to_owned()))
             }
-            _ => Err(ModelError::UnknownArchitecture { found: name.to_owned() }),
+            _ => {
+                let near = nearest(name, KINDS).map(str::to_owned);
+                Err(ModelError::UnknownArchitecture { found: name.to_owned(), near })
+            }
         }
     }
 

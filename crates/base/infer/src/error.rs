@@ -3,10 +3,7 @@
 //! For: errors as values, each with what was found and what was expected. Must never know: which
 //! scheme asked, paths (the caller who opened the file adds its name).
 
-use cachewright_types::nearest;
 use thiserror::Error;
-
-use crate::description::KINDS;
 
 /// What is wrong with a model or with a call to it.
 #[derive(Clone, Debug, Error, PartialEq)]
@@ -45,11 +42,13 @@ pub enum ModelError {
     /// No such architecture.
     #[error(
         "metadata `cachewright`: found architecture kind `{found}`, expected one of gru, lstm, \
-         mlp, logistic, forest{}", suggestion(.found)
+         mlp, logistic, forest{}", did_you_mean(.near)
     )]
     UnknownArchitecture {
         /// In the file.
         found: String,
+        /// The nearest kind.
+        near: Option<String>,
     },
     /// A size that is zero, too large or does not fit another.
     #[error("{what}: found {found}, expected {expected}")]
@@ -147,10 +146,6 @@ impl ModelError {
     pub(crate) fn size(what: impl Into<String>, found: usize, expected: impl ToString) -> Self {
         ModelError::Size { what: what.into(), found, expected: expected.to_string() }
     }
-}
-
-fn suggestion(found: &str) -> String {
-    did_you_mean(&nearest(found, KINDS).map(str::to_owned))
 }
 
 fn did_you_mean(near: &Option<String>) -> String {

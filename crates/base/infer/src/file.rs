@@ -17,8 +17,9 @@ use crate::description::{
     Architecture, Description, Head, Kind, Normalisation, Quantisation, TestVector, VERSION,
 };
 use crate::error::ModelError;
-use crate::stored::{Numbers, StoredModel, Tensor};
-use crate::trees::ForestShape;
+use crate::forest_shape::ForestShape;
+use crate::stored::StoredModel;
+use crate::tensor::{Numbers, Tensor};
 
 /// The one key of the container's metadata.
 pub const METADATA_KEY: &str = "cachewright";

@@ -8,15 +8,17 @@
 
 use crate::description::{Architecture, Kind, MAX_WIDTH, Normalisation};
 use crate::error::ModelError;
+use crate::forest_shape::{
+    BASE, Combine, LEAF, LEAF_VALUES, MAX_NODES, NODE_FEATURE, NODE_THRESHOLD, TREE_NODES,
+};
 use crate::stored::StoredModel;
-use crate::trees::{BASE, Combine, LEAF, LEAF_VALUES, NODE_FEATURE, NODE_THRESHOLD, TREE_NODES};
 
 /// Trees that go down together.
 const TOGETHER: usize = 8;
 /// Bits of a link that name the input; [`MAX_WIDTH`] of them.
 const FEATURE_BITS: u32 = 10;
 const _: () = assert!(MAX_WIDTH == 1 << FEATURE_BITS);
-const _: () = assert!(crate::trees::MAX_NODES <= 1 << (u32::BITS - FEATURE_BITS));
+const _: () = assert!(MAX_NODES <= 1 << (u32::BITS - FEATURE_BITS));
 
 /// A node in eight bytes: a walk goes to `child`, or to the node after it where the input is above
 /// the threshold. A leaf is its own child and nothing is above its threshold.

@@ -30,12 +30,14 @@
 //! ```
 
 pub mod any;
+mod assemble;
 pub mod description;
 pub mod error;
 pub mod file;
 pub mod float;
 mod float_loops;
 pub mod forest;
+pub mod forest_shape;
 pub mod int8;
 mod packed;
 pub mod quantise;
@@ -43,6 +45,7 @@ pub mod quantise;
 mod simd;
 pub mod squash;
 pub mod stored;
+pub mod tensor;
 pub mod trees;
 
 pub use any::Model;
@@ -52,9 +55,11 @@ pub use description::{
 pub use error::ModelError;
 pub use float::{FloatModel, FloatScratch, FloatState, State};
 pub use forest::{ForestModel, ForestScratch};
+pub use forest_shape::{Combine, ForestShape};
 pub use int8::{Int8Model, Int8Scratch, Int8State, OUTPUT_ONE};
 pub use quantise::quantise;
 pub use simd::Isa;
 pub use squash::{argmax, softmax};
-pub use stored::{Numbers, StoredModel, Tensor};
-pub use trees::{Combine, Forest, ForestShape, Node, Tree};
+pub use stored::StoredModel;
+pub use tensor::{Numbers, Tensor};
+pub use trees::{Forest, Node, Tree};

@@ -11,7 +11,8 @@ use crate::description::{Architecture, Kind, Quantisation};
 use crate::error::ModelError;
 use crate::float::{FloatModel, State, Watch, whole_steps};
 use crate::int8::{HIDDEN_SCALE, Int8Model};
-use crate::stored::{Numbers, StoredModel, Tensor};
+use crate::stored::StoredModel;
+use crate::tensor::{Numbers, Tensor};
 
 /// Steps of calibration that the int8 model's test vector replays.
 const TEST_STEPS: usize = 16;

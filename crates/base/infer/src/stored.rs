@@ -9,62 +9,9 @@ use cachewright_types::nearest;
 
 use crate::description::{Description, Kind, Quantisation, TestVector};
 use crate::error::ModelError;
-use crate::trees::{self, Forest};
-
-/// The numbers of a tensor, last dimension innermost.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Numbers {
-    /// Single precision.
-    F32(Vec<f32>),
-    /// Whole numbers.
-    I32(Vec<i32>),
-    /// Signed bytes, -127 to 127.
-    I8(Vec<i8>),
-}
-
-impl Numbers {
-    /// The name of the type in messages and files.
-    pub fn type_name(&self) -> &'static str {
-        match self {
-            Numbers::F32(_) => "F32",
-            Numbers::I32(_) => "I32",
-            Numbers::I8(_) => "I8",
-        }
-    }
-
-    /// How many.
-    pub fn len(&self) -> usize {
-        match self {
-            Numbers::F32(numbers) => numbers.len(),
-            Numbers::I32(numbers) => numbers.len(),
-            Numbers::I8(numbers) => numbers.len(),
-        }
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-/// A tensor.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Tensor {
-    /// Sizes, outermost first.
-    pub shape: Vec<usize>,
-    /// As many as the product of the sizes.
-    pub numbers: Numbers,
-}
-
-impl Tensor {
-    /// Bytes in a file.
-    pub fn bytes(&self) -> usize {
-        match self.numbers {
-            Numbers::F32(_) | Numbers::I32(_) => 4 * self.numbers.len(),
-            Numbers::I8(_) => self.numbers.len(),
-        }
-    }
-}
+use crate::forest_shape::{NODE_FEATURE, TREE_NODES};
+use crate::tensor::{Numbers, Tensor};
+use crate::trees;
 
 /// A model in its stored form. What [`StoredModel::check`] accepts has every tensor of its
 /// architecture, in the right shape and type, and no other; its trees are trees.
@@ -81,47 +28,6 @@ pub struct StoredModel {
 }
 
 impl StoredModel {
-    /// An f32 model of these weights, whose test vector is computed from `test_inputs` (features of
-    /// one sequence, before normalisation, step after step).
-    pub fn float(
-        description: Description,
-        weights: BTreeMap<String, Vec<f32>>,
-        test_inputs: Vec<Vec<f32>>,
-    ) -> Result<StoredModel, ModelError> {
-        let shapes: BTreeMap<String, Vec<usize>> =
-            description.architecture.tensors().into_iter().collect();
-        let tensors = weights
-            .into_iter()
-            .map(|(name, numbers)| {
-                let shape = shapes.get(&name).cloned().unwrap_or_default();
-                (name, Tensor { shape, numbers: Numbers::F32(numbers) })
-            })
-            .collect();
-        let outputs = vec![vec![0.0; description.architecture.outputs()]; test_inputs.len()];
-        let test_vector = TestVector { inputs: test_inputs, outputs };
-        let mut stored = StoredModel { description, quantisation: None, tensors, test_vector };
-        stored.check()?;
-        let model = crate::FloatModel::new(&stored)?;
-        stored.test_vector.outputs = model.replay(&stored.test_vector.inputs)?;
-        Ok(stored)
-    }
-
-    /// A model of trees, whose test vector is computed from `test_inputs` (features before
-    /// normalisation). The kind of `description` is [`Forest::kind`].
-    pub fn forest(
-        description: Description,
-        forest: &Forest,
-        test_inputs: Vec<Vec<f32>>,
-    ) -> Result<StoredModel, ModelError> {
-        let tensors = forest.tensors(&description.architecture)?;
-        let outputs = vec![vec![0.0; description.architecture.outputs()]; test_inputs.len()];
-        let test_vector = TestVector { inputs: test_inputs, outputs };
-        let mut stored = StoredModel { description, quantisation: None, tensors, test_vector };
-        let model = crate::ForestModel::new(&stored)?;
-        stored.test_vector.outputs = model.replay(&stored.test_vector.inputs)?;
-        Ok(stored)
-    }
-
     /// Whether weights are int8.
     pub fn is_int8(&self) -> bool {
         self.quantisation.is_some()
@@ -168,7 +74,8 @@ impl StoredModel {
             check_tensor(&name, tensor, &shape, type_name)?;
         }
         if let Kind::Forest(_) = self.description.architecture.kind {
-            trees::check(self)?;
+            let inputs = self.description.architecture.inputs;
+            trees::check(self.i32s(TREE_NODES)?, self.i32s(NODE_FEATURE)?, inputs)?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 
 use crate::Entries;
 use crate::drive::CacheDrive;
-use crate::timing::Timing;
+use crate::timing::{Throughput, Timing};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,9 @@ pub struct Case {
     /// The flash drive under the cache; absent without `[flash]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flash: Option<CacheDrive>,
+    /// Throughput in windows of a closed loop without devices; absent unless asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throughput: Option<Throughput>,
     /// Times on devices; absent without `[device]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timing: Option<Timing>,

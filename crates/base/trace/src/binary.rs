@@ -189,7 +189,7 @@ pub(crate) fn le_u64(record: &[u8], at: usize) -> u64 {
 pub(crate) mod testing {
     //! What the tests of binary formats and writers use.
 
-    use crate::formats::open_bytes;
+    use crate::formats::registry::open_bytes;
     use crate::{Batch, OpenOptions, Record};
     use std::path::{Path, PathBuf};
     use std::sync::atomic::{AtomicU32, Ordering};

@@ -13,6 +13,7 @@ mod lines;
 pub mod merge;
 pub mod native;
 pub mod next_use;
+mod options;
 pub mod reader;
 pub mod source;
 pub mod synth;

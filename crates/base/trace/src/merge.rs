@@ -348,6 +348,8 @@ mod tests {
             assert_eq!(taken(Stop::After(4), None, sort), [5, 35, 35, 75]);
             assert_eq!(taken(Stop::After(9), None, sort), [5, 35, 35, 75, 85]);
             assert_eq!(taken(Stop::After(1), Some("v1"), sort), [35]);
+            assert_eq!(taken(Stop::First(Nanos(75), 9), None, sort), [5, 35, 35]);
+            assert_eq!(taken(Stop::First(Nanos(75), 2), None, sort), [5, 35]);
         }
     }
 

@@ -4,8 +4,8 @@
 //! know: columns of any format; those are a [`LineParser`] each. Units: those of [`Record`].
 
 use crate::fields::{Fault, nth_field};
-use crate::formats::shown;
 use crate::lines::{LONGEST_LINE_BYTES, Line, LineScanner};
+use crate::options::shown;
 use crate::reader::RequestBound;
 use crate::source::{HEAD_BYTES, Source};
 use crate::{

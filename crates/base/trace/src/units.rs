@@ -4,7 +4,7 @@
 //! missing or unknown unit is refused.
 
 use crate::fields::{SECTOR_BYTES, decimal};
-use crate::formats::bad_option;
+use crate::options::bad_option;
 use crate::reader::RequestBound;
 use crate::{OpenOptions, TraceError};
 use cachewright_types::declare::{Kind, Mismatch};

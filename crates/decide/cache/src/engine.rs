@@ -4,15 +4,15 @@
 //! addresses (ids come from an index or an interner), time, devices. Units: blocks. Invariants: a
 //! dirty block is resident; occupancy is the number of resident blocks; both are audited.
 
-use crate::pool::Pool;
+use crate::pool::PolicyPool;
 use crate::{Quotas, WriteMode};
 use cachewright_measure::Counts;
-use cachewright_policy::{Access, Asked, Chore, NEVER, Policy, Rooms, Verdict};
+use cachewright_policy::{Access, BackgroundOp, Future, Policy, RegionSizes, RequestInfo, Verdict};
 use cachewright_types::{BlockId, TenantId};
 
 /// One access to one block, with the id in the id space of its pool: an id names one block of all
 /// tenants in the pool. Pools hold arrays as long as their largest id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlockAccess {
     /// The block.
     pub block: BlockId,
@@ -20,13 +20,13 @@ pub struct BlockAccess {
     pub tenant: TenantId,
     /// Whether it is written.
     pub write: bool,
-    /// Position of the next access, for policies that need the future.
-    pub next_use: u32,
+    /// What is known of the future, for policies that need it.
+    pub future: Future,
 }
 
 /// What happened to one access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct AccessOutcome {
     /// The policy's verdict; `Bypass` where the write mode kept the policy out of it.
     pub verdict: Verdict,
     /// The evicted block was dirty and must be written back.
@@ -38,7 +38,7 @@ pub struct Outcome {
 /// The cache: pools of one policy type.
 #[derive(Clone, Debug)]
 pub struct Engine<P> {
-    pools: Vec<Pool<P>>,
+    pools: Vec<PolicyPool<P>>,
     /// All tenants use pool 0.
     shared: bool,
     /// The pool of each tenant.
@@ -59,9 +59,11 @@ impl<P: Policy> Engine<P> {
         mut make: impl FnMut(usize, u32) -> P,
     ) -> Self {
         let of = quotas.pools_of(tenants);
+        let exists = |pool: &u16| usize::from(*pool) < quotas.blocks().len();
+        assert!(of.len() == tenants && of.iter().all(exists), "each tenant has a pool");
         let pool = |(index, capacity): (usize, &u32)| {
             let users = || of.iter().enumerate().filter(move |(_, pool)| **pool as usize == index);
-            Pool {
+            PolicyPool {
                 policy: make(index, *capacity),
                 dirty: Vec::new(),
                 dirty_blocks: 0,
@@ -130,12 +132,12 @@ impl<P: Policy> Engine<P> {
 
     /// Decides about one block access and counts it.
     #[inline(always)]
-    pub fn access(&mut self, access: BlockAccess) -> Outcome {
+    pub fn access(&mut self, access: BlockAccess) -> AccessOutcome {
         if access.write { self.write(access) } else { self.read(access) }
     }
 
     #[inline(always)]
-    fn read(&mut self, access: BlockAccess) -> Outcome {
+    fn read(&mut self, access: BlockAccess) -> AccessOutcome {
         let outcome = self.consult(access);
         let counts = &mut self.counts[access.tenant.index()];
         counts.reads += 1;
@@ -148,9 +150,10 @@ impl<P: Policy> Engine<P> {
     }
 
     #[inline(always)]
-    fn write(&mut self, access: BlockAccess) -> Outcome {
+    fn write(&mut self, access: BlockAccess) -> AccessOutcome {
         let pool = self.pool_of(access.tenant);
-        let kept_out = Outcome { verdict: Verdict::Bypass, writeback: false, invalidated: false };
+        let kept_out =
+            AccessOutcome { verdict: Verdict::Bypass, writeback: false, invalidated: false };
         let outcome = match self.mode {
             WriteMode::WriteBack => {
                 let outcome = self.consult(access);
@@ -166,7 +169,7 @@ impl<P: Policy> Engine<P> {
             WriteMode::WriteAround => kept_out,
             WriteMode::ReadOnly => {
                 let (invalidated, _) = self.discard(access.tenant, access.block);
-                Outcome { invalidated, ..kept_out }
+                AccessOutcome { invalidated, ..kept_out }
             }
         };
         let counts = &mut self.counts[access.tenant.index()];
@@ -181,13 +184,13 @@ impl<P: Policy> Engine<P> {
 
     /// Asks the policy and keeps owners, occupancy and dirty bits in step with its verdict.
     #[inline(always)]
-    fn consult(&mut self, access: BlockAccess) -> Outcome {
+    fn consult(&mut self, access: BlockAccess) -> AccessOutcome {
         let pool_index = self.pool_of(access.tenant);
         let pool = &mut self.pools[pool_index];
         let verdict = pool.policy.access(Access {
             block: access.block,
             write: access.write,
-            next_use: access.next_use,
+            future: access.future,
         });
         let mut writeback = false;
         if let Verdict::Admit { evicted } = verdict {
@@ -197,73 +200,81 @@ impl<P: Policy> Engine<P> {
                 if let Some(owner) = pool.owner.get(evicted.index()) {
                     loser = usize::from(*owner);
                 }
+                debug_assert!(!pool.policy.contains(evicted), "an evicted block has left");
+                debug_assert!(self.occupancy[loser] > 0, "its tenant held the evicted block");
                 self.counts[loser].evictions += 1;
                 self.counts[loser].writebacks += u64::from(writeback);
                 self.occupancy[loser] -= 1;
             }
+            debug_assert!(pool.policy.contains(access.block), "an admitted block is resident");
             if let Some(owner) = pool.owner.get_mut(access.block.index()) {
                 *owner = access.tenant.0;
             }
             self.occupancy[access.tenant.index()] += 1;
         }
-        Outcome { verdict, writeback, invalidated: false }
+        AccessOutcome { verdict, writeback, invalidated: false }
     }
 
     /// Puts a block that is not cached before the policy as if it were read, and counts no access.
-    pub fn bring_in(&mut self, tenant: TenantId, block: BlockId) -> Outcome {
-        self.consult(BlockAccess { block, tenant, write: false, next_use: NEVER })
+    pub fn bring_in(&mut self, tenant: TenantId, block: BlockId) -> AccessOutcome {
+        self.consult(BlockAccess { block, tenant, write: false, future: Future::None })
     }
 
-    /// Tells the policy of a tenant which request comes next.
+    /// Passes the next request on to the policy of its tenant.
     #[inline(always)]
-    pub fn asked(&mut self, tenant: TenantId, request: &Asked) {
+    pub fn on_request(&mut self, tenant: TenantId, request: &RequestInfo) {
         let pool = self.pool_of(tenant);
-        self.pools[pool].policy.asked(request);
+        self.pools[pool].policy.on_request(request);
     }
 
-    /// Gives a policy the rooms among which it places blocks; those that leave for it are told as
-    /// by [`Engine::resize`].
-    pub fn divide_rooms(
+    /// Gives a policy new sizes of its regions; blocks that leave for it are reported as by
+    /// [`Engine::resize`].
+    pub fn divide_regions(
         &mut self,
         pool: usize,
-        rooms: Rooms,
+        sizes: RegionSizes,
         left: &mut dyn FnMut(usize, BlockId, bool),
     ) {
         let mut evicted = Vec::new();
-        self.pools[pool].policy.divide_rooms(rooms, &mut evicted);
+        self.pools[pool].policy.divide_regions(sizes, &mut evicted);
         self.leave(pool, evicted, left);
+        self.assert_fits(pool);
     }
 
-    /// Tells a pool's policy what time it is.
+    /// Passes the time on to the policy of a pool.
     #[inline(always)]
     pub fn clock(&mut self, index: usize, now_ns: u64) {
-        if P::has_rooms_or_chores() {
+        if P::has_regions_or_background_ops() {
             self.pools[index].policy.clock(now_ns);
         }
     }
 
-    /// The next work that the policy of a pool wants done beside requests, and whether the block it
-    /// names first is dirty. Blocks that leave or are cleaned are counted.
+    /// The next background operation of a pool's policy, and whether the block that it names first
+    /// is dirty. Blocks that leave or are cleaned are counted.
     #[inline(always)]
-    pub fn chore(&mut self, index: usize) -> Option<(Chore, bool)> {
-        if !P::has_rooms_or_chores() {
+    pub fn background_op(&mut self, index: usize) -> Option<(BackgroundOp, bool)> {
+        if !P::has_regions_or_background_ops() {
             return None;
         }
-        let chore = self.pools[index].policy.chore()?;
+        let op = self.pools[index].policy.background_op()?;
         let mut dirty = false;
-        match chore {
-            Chore::Demote(block) => {
+        match op {
+            BackgroundOp::Demote(block) => {
                 self.leave(index, [block], &mut |_, _, was_dirty| dirty = was_dirty);
             }
-            Chore::Clean(block) => {
+            BackgroundOp::Clean(block) => {
                 let pool = &mut self.pools[index];
+                assert!(pool.policy.contains(block), "a block that is cleaned stays");
                 dirty = pool.take_dirty(block);
                 let owner = pool.owner.get(block.index()).copied().unwrap_or(pool.tenant);
                 self.counts[usize::from(owner)].writebacks += u64::from(dirty);
             }
-            Chore::Swap(..) => {}
+            BackgroundOp::Swap(one, other) => {
+                let policy = &self.pools[index].policy;
+                assert!(policy.contains(one) && policy.contains(other), "swapped blocks stay");
+            }
         }
-        Some((chore, dirty))
+        Some((op, dirty))
     }
 
     /// Marks a cached block clean, as being written back while it stays; returns whether it was
@@ -283,6 +294,7 @@ impl<P: Policy> Engine<P> {
         let cached = pool.policy.remove(block);
         let dirty = cached && pool.take_dirty(block);
         if cached {
+            debug_assert!(self.occupancy[tenant.index()] > 0, "the tenant held the block");
             self.counts[tenant.index()].invalidations += 1;
             self.occupancy[tenant.index()] -= 1;
         }
@@ -357,7 +369,16 @@ impl<P: Policy> Engine<P> {
         }
         let mut evicted = Vec::new();
         pool.policy.resize(capacity_blocks, &mut evicted);
+        assert_eq!(pool.policy.capacity(), capacity_blocks, "a resize sets the capacity");
         self.leave(index, evicted, left);
+        self.assert_fits(index);
+    }
+
+    /// A pool holds at most its capacity.
+    fn assert_fits(&self, index: usize) {
+        let policy = &self.pools[index].policy;
+        let (held, capacity) = (policy.len(), policy.capacity());
+        assert!(held <= capacity, "pool {index} holds {held} blocks of {capacity}");
     }
 
     /// Blocks that the policy of a pool has given up.
@@ -369,9 +390,11 @@ impl<P: Policy> Engine<P> {
     ) {
         let pool = &mut self.pools[index];
         for block in evicted {
+            assert!(!pool.policy.contains(block), "block {} left pool {index}", block.0);
             let dirty = pool.take_dirty(block);
             let owner = pool.owner.get(block.index()).copied().unwrap_or(pool.tenant);
             let owner = usize::from(owner);
+            assert!(self.occupancy[owner] > 0, "tenant {owner} held block {}", block.0);
             self.counts[owner].evictions += 1;
             self.counts[owner].writebacks += u64::from(dirty);
             self.occupancy[owner] -= 1;
@@ -380,7 +403,7 @@ impl<P: Policy> Engine<P> {
     }
 
     /// Takes blocks of one pool's quota and gives them to another's, at most what it has; those
-    /// that leave are told as by [`Engine::resize`]. Returns how many changed hands.
+    /// that leave are reported as by [`Engine::resize`]. Returns how many changed hands.
     pub fn transfer(
         &mut self,
         from: usize,
@@ -389,9 +412,9 @@ impl<P: Policy> Engine<P> {
         left: &mut dyn FnMut(usize, BlockId, bool),
     ) -> u32 {
         let had = self.pools[from].policy.capacity();
-        let moved = if from == to { 0 } else { blocks.min(had) };
-        self.resize(from, had - moved, left);
         let has = self.pools[to].policy.capacity();
+        let moved = if from == to { 0 } else { blocks.min(had).min(u32::MAX - has) };
+        self.resize(from, had - moved, left);
         self.resize(to, has + moved, left);
         moved
     }

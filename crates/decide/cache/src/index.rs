@@ -14,14 +14,14 @@ const LOOK_AHEAD: usize = 8;
 
 /// A block's address: whose volume and which block of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Address {
+pub struct BlockAddress {
     /// The tenant.
     pub tenant: TenantId,
     /// Number of the block on the tenant's volume.
     pub number: u64,
 }
 
-impl Address {
+impl BlockAddress {
     fn hash(self) -> u64 {
         mix(self.number ^ (u64::from(self.tenant.0) << 48))
     }
@@ -31,7 +31,7 @@ impl Address {
 #[derive(Clone, Debug, Default)]
 pub struct SparseIndex {
     table: HashTable<u32>,
-    addresses: Vec<Address>,
+    addresses: Vec<BlockAddress>,
     hand: usize,
 }
 
@@ -43,20 +43,20 @@ impl SparseIndex {
 
     /// The id of an address, if it has one.
     #[inline]
-    pub fn get(&self, address: Address) -> Option<BlockId> {
+    pub fn get(&self, address: BlockAddress) -> Option<BlockId> {
         let addresses = &self.addresses;
         let same = |id: &u32| addresses[*id as usize] == address;
         self.table.find(address.hash(), same).map(|id| BlockId(*id))
     }
 
     /// The address of an id given out by [`SparseIndex::intern`].
-    pub fn address(&self, id: BlockId) -> Address {
+    pub fn address(&self, id: BlockId) -> BlockAddress {
         self.addresses[id.index()]
     }
 
     /// The id of an address, made if it has none. `tracked` tells whether the policy still
     /// remembers an id; one that it does not is taken from its old address.
-    pub fn intern(&mut self, address: Address, tracked: impl Fn(BlockId) -> bool) -> BlockId {
+    pub fn intern(&mut self, address: BlockAddress, tracked: impl Fn(BlockId) -> bool) -> BlockId {
         if let Some(id) = self.get(address) {
             return id;
         }
@@ -97,7 +97,7 @@ mod tests {
         let mut index = SparseIndex::default();
         let mut live = std::collections::VecDeque::new();
         for number in 0..10_000_u64 {
-            let address = Address { tenant: TenantId(1), number: number * 977 };
+            let address = BlockAddress { tenant: TenantId(1), number: number * 977 };
             let id = index.intern(address, |id| live.contains(&id));
             assert_eq!(index.address(id), address);
             live.push_back(id);
@@ -106,7 +106,7 @@ mod tests {
             }
         }
         assert!(index.ids() < 150, "{} ids for 100 live blocks", index.ids());
-        let old = Address { tenant: TenantId(1), number: 0 };
+        let old = BlockAddress { tenant: TenantId(1), number: 0 };
         assert_eq!(index.get(old), None, "a reused id has left its old address");
     }
 }

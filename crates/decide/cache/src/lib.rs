@@ -5,17 +5,17 @@
 //! decides and counts; a simulator prices its plans and a daemon performs them.
 
 pub mod engine;
-pub mod front;
 pub mod index;
 pub mod live;
 pub mod mode;
 pub mod plan;
 mod pool;
 pub mod quotas;
+pub mod request_cache;
 
-pub use engine::{BlockAccess, Engine, Outcome};
-pub use front::{Cache, Left};
-pub use live::{Answer, LiveCache};
+pub use engine::{AccessOutcome, BlockAccess, Engine};
+pub use live::{AnyCache, CacheAnswer};
 pub use mode::WriteMode;
 pub use plan::{Cached, Move, Plan};
 pub use quotas::Quotas;
+pub use request_cache::{Cache, Left};

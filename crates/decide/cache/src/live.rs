@@ -1,21 +1,23 @@
-//! A live cache whose policy is chosen by name: requests in, what became of each block out.
+//! A live cache whose policy is chosen by name: requests in, the fate of each block out.
 //!
-//! For: callers that have one request at a time. Must never know: who performs the answers, time,
+//! For: callers that have one request at a time. Must never know: how answers are performed, time,
 //! devices. Units: bytes at the border, blocks inside.
 
-use crate::{Cache, Engine, Move, Outcome, Plan, Quotas, WriteMode};
+use crate::{AccessOutcome, Cache, Engine, Move, Plan, Quotas, WriteMode};
 use cachewright_measure::Counts;
-use cachewright_policy::{ForeignCode, Need, Policy, PolicyVisitor, Registered, Verdict};
+use cachewright_policy::{
+    ForeignCode, FutureSlice, Need, Policy, PolicyVisitor, Registered, Verdict,
+};
 use cachewright_types::registry::check_needs;
 use cachewright_types::{BlockId, Op, RegistryError, Request, Seed, TenantId, Value};
 
 /// A block of a tenant's volume.
-pub type Block = (TenantId, u64);
+pub type VolumeBlock = (TenantId, u64);
 
 /// What became of the blocks of one request, or of a change of quotas. Blocks of the request stand
 /// by number, in its order; those that leave by tenant and number, in the order in which they do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct CacheAnswer {
     /// Blocks of the request found in the cache.
     pub hits: Vec<u64>,
     /// Blocks that were missing and came in.
@@ -27,19 +29,19 @@ pub struct Answer {
     /// Blocks whose new content goes to the backing store as well.
     pub written_through: Vec<u64>,
     /// Blocks that left to make room.
-    pub evicted: Vec<Block>,
+    pub evicted: Vec<VolumeBlock>,
     /// Dirty blocks to be written to the backing store.
-    pub written_back: Vec<Block>,
+    pub written_back: Vec<VolumeBlock>,
     /// Blocks dropped by a trim or invalidated by a write.
     pub discarded: Vec<u64>,
 }
 
 /// A live cache of any policy.
-pub trait LiveCache: Send {
+pub trait AnyCache: Send {
     /// Decides about a request; `answer` is replaced.
-    fn decide(&mut self, request: &Request, answer: &mut Answer);
+    fn decide(&mut self, request: &Request, answer: &mut CacheAnswer);
     /// Changes the quotas; `answer` is replaced. Returns false for other pools than there are.
-    fn set_quotas(&mut self, quotas: &Quotas, answer: &mut Answer) -> bool;
+    fn set_quotas(&mut self, quotas: &Quotas, answer: &mut CacheAnswer) -> bool;
     /// Whether a block is cached.
     fn contains(&self, tenant: TenantId, number: u64) -> bool;
     /// Counters of a tenant.
@@ -55,7 +57,7 @@ pub trait LiveCache: Send {
 }
 
 /// What a live cache is made of.
-pub struct Parts<'a> {
+pub struct CacheParts<'a> {
     /// The policy's name and settings.
     pub policy: (&'a str, &'a [(String, Value)]),
     /// The policy's code, where it stands outside.
@@ -74,7 +76,7 @@ pub struct Parts<'a> {
 
 /// An empty cache. Errors: an unknown policy or setting; a policy that needs what only a replay
 /// has.
-pub fn open(parts: &Parts<'_>) -> Result<Box<dyn LiveCache>, RegistryError> {
+pub fn open(parts: &CacheParts<'_>) -> Result<Box<dyn AnyCache>, RegistryError> {
     let (name, pairs) = parts.policy;
     let entry = cachewright_policy::entry(name)?;
     check_needs("policy", entry, |need| {
@@ -85,19 +87,19 @@ pub fn open(parts: &Parts<'_>) -> Result<Box<dyn LiveCache>, RegistryError> {
         };
         (!provided).then(|| "another policy for a live cache".to_owned())
     })?;
-    cachewright_policy::visit(name, pairs, Opening(parts))
+    cachewright_policy::visit(name, pairs, OpenCache(parts))
 }
 
-struct Opening<'a>(&'a Parts<'a>);
+struct OpenCache<'a>(&'a CacheParts<'a>);
 
-impl PolicyVisitor for Opening<'_> {
-    type Output = Box<dyn LiveCache>;
+impl PolicyVisitor for OpenCache<'_> {
+    type Output = Box<dyn AnyCache>;
 
     fn visit<P: Registered>(self, settings: P::Settings) -> Self::Output {
-        let Parts { tenants, quotas, mode, block_shift, seed, .. } = self.0;
+        let CacheParts { tenants, quotas, mode, block_shift, seed, .. } = self.0;
         let make = |pool: usize, capacity: u32| {
             let mut policy = P::new(capacity, &settings, seed.derive(&format!("pool/{pool}")));
-            self.0.code.iter().for_each(|code| policy.attach(code));
+            self.0.code.iter().for_each(|code| policy.attach_code(code));
             policy
         };
         let cache = Cache::new(Engine::new(*tenants, quotas, *mode, make), *block_shift);
@@ -110,13 +112,13 @@ struct Live<P> {
     plan: Plan,
 }
 
-impl Answer {
+impl CacheAnswer {
     fn clear(&mut self) {
-        *self = Answer::default();
+        *self = CacheAnswer::default();
     }
 
     /// What became of one block of the request.
-    fn note(&mut self, number: u64, outcome: Outcome) {
+    fn note(&mut self, number: u64, outcome: AccessOutcome) {
         let list = match outcome.verdict {
             Verdict::Hit => &mut self.hits,
             Verdict::Admit { .. } => &mut self.admitted,
@@ -149,18 +151,20 @@ impl Answer {
     }
 }
 
-impl<P: Policy> LiveCache for Live<P> {
-    fn decide(&mut self, request: &Request, answer: &mut Answer) {
+impl<P: Policy> AnyCache for Live<P> {
+    fn decide(&mut self, request: &Request, answer: &mut CacheAnswer) {
         answer.clear();
         let (cache, plan) = (&mut self.cache, &mut self.plan);
-        cache.on_each(request, &[], plan, &mut |number, outcome| answer.note(number, outcome));
+        cache.on_each(request, FutureSlice::None, plan, &mut |number, outcome| {
+            answer.note(number, outcome)
+        });
         let read_only = cache.engine().mode() == WriteMode::ReadOnly;
         answer.add(plan, request.op == Op::Trim || (read_only && request.op == Op::Write));
-        cache.chores(cache.engine().pool_of(request.tenant), plan);
+        cache.background_ops(cache.engine().pool_of(request.tenant), plan);
         answer.add(plan, false);
     }
 
-    fn set_quotas(&mut self, quotas: &Quotas, answer: &mut Answer) -> bool {
+    fn set_quotas(&mut self, quotas: &Quotas, answer: &mut CacheAnswer) -> bool {
         answer.clear();
         let fits = self.cache.set_quotas(quotas, &mut self.plan);
         answer.add(&self.plan, false);

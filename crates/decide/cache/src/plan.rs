@@ -3,7 +3,7 @@
 //! For: the value that a simulator prices and a daemon performs. Must never know: either. A plan is
 //! reused from request to request; it holds no data, only names of blocks.
 
-use cachewright_policy::Room;
+use cachewright_policy::Region;
 use cachewright_types::{BlockId, TenantId};
 
 /// A block named on both sides: where it is cached and where it comes from.
@@ -17,8 +17,8 @@ pub struct Cached {
     pub tenant: TenantId,
     /// Its number on that volume, in units of the block size.
     pub number: u64,
-    /// Where the policy wants it to lie on the cache device.
-    pub room: Room,
+    /// The region of the cache device in which the policy wants it.
+    pub region: Region,
 }
 
 /// One step of a plan.

@@ -7,7 +7,7 @@ use cachewright_policy::Policy;
 use cachewright_types::BlockId;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Pool<P> {
+pub(crate) struct PolicyPool<P> {
     pub(crate) policy: P,
     /// One bit per id.
     pub(crate) dirty: Vec<u64>,
@@ -20,7 +20,7 @@ pub(crate) struct Pool<P> {
     pub(crate) common: bool,
 }
 
-impl<P: Policy> Pool<P> {
+impl<P: Policy> PolicyPool<P> {
     #[inline(always)]
     pub(crate) fn is_dirty(&self, block: BlockId) -> bool {
         self.dirty[block.index() / 64] >> (block.index() % 64) & 1 == 1
@@ -28,6 +28,7 @@ impl<P: Policy> Pool<P> {
 
     #[inline(always)]
     pub(crate) fn set_dirty(&mut self, block: BlockId) {
+        debug_assert!(self.policy.contains(block), "a dirty block is resident");
         let word = &mut self.dirty[block.index() / 64];
         let bit = 1 << (block.index() % 64);
         self.dirty_blocks += u32::from(*word & bit == 0);

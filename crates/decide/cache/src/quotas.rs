@@ -1,6 +1,6 @@
 //! How the capacity of a cache is divided among pools, and pools among tenants.
 //!
-//! For: the engine and whoever divides. Must never know: policies, who decided. Unit: blocks.
+//! For: the engine and the control loop. Must never know: policies, partitioners. Unit: blocks.
 
 /// How the capacity is divided.
 #[derive(Clone, Debug, PartialEq, Eq)]

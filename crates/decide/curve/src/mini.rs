@@ -14,7 +14,7 @@
 use crate::sample::{Circle, mean_and_half_width, threshold};
 use crate::shards::{Index, new_index};
 use crate::{Curve, CurveError, Curves, Provenance};
-use cachewright_policy::{Access, NEVER, Need, Verdict};
+use cachewright_policy::{Access, Future, NEVER, Need, Verdict};
 use cachewright_policy::{PolicyVisitor, Registered, registry};
 use cachewright_types::registry::Needed;
 use cachewright_types::{BlockId, Seed, Value, declare};
@@ -125,8 +125,8 @@ impl<P: Registered> Bank for Caches<P> {
             for access in accesses {
                 let missed = cache.access(*access) != Verdict::Hit;
                 misses[usize::from(access.write)] += u64::from(missed);
-                // The policy has recorded evictions outside requests itself.
-                while cache.chore().is_some() {}
+                // The policy has recorded background evictions itself.
+                while cache.background_op().is_some() {}
             }
         }
     }
@@ -308,7 +308,7 @@ impl BlockSample {
             None => block.0,
         };
         self.ids = self.ids.max(local as usize + 1);
-        self.pending.push(Access { block: BlockId(local), write, next_use: NEVER });
+        self.pending.push(Access { block: BlockId(local), write, future: Future::None });
         if self.pending.len() >= BATCH && !keep {
             self.flush();
         }
@@ -324,7 +324,8 @@ impl BlockSample {
     fn look_ahead(&mut self) {
         let mut next = vec![NEVER; self.ids];
         for (position, access) in self.pending.iter_mut().enumerate().rev() {
-            access.next_use = std::mem::replace(&mut next[access.block.index()], position as u32);
+            let next_use = &mut next[access.block.index()];
+            access.future = Future::NextUse(std::mem::replace(next_use, position as u32));
         }
     }
 }

@@ -10,13 +10,14 @@
 
 use cachewright_policy::replay::count_hits;
 use cachewright_policy::{
-    Access, Asked, Entry, Need, Policy, PolicyVisitor, Registered, Verdict, entries, visit,
+    Access, Entry, FutureSlice, Need, Policy, PolicyVisitor, Registered, RequestInfo, Verdict,
+    entries, visit,
 };
 use cachewright_types::{BlockId, Seed};
 use std::time::{Duration, Instant};
 
 /// Runs are repeated until they have taken this long, because CPU time has coarse ticks.
-const LEAST: Duration = Duration::from_millis(100);
+const MIN_WALL: Duration = Duration::from_millis(100);
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -41,9 +42,11 @@ fn main() {
     for entry in entries().into_iter().filter(told).filter(wanted) {
         print!("{:18}", entry.name);
         for &capacity in &capacities {
-            let future = if entry.needs.contains(&Need::Future) { &next_use[..] } else { &[] };
+            let needs_future = entry.needs.contains(&Need::Future);
+            let future =
+                if needs_future { FutureSlice::NextUse(&next_use) } else { FutureSlice::None };
             let capacity = capacity as u32;
-            let run = Run { blocks: &blocks, next_use: future, distinct, capacity };
+            let run = Run { blocks: &blocks, future, distinct, capacity };
             let Ok((hits, spent)) = visit(entry.name, &[], run) else { continue };
             let rate = count as f64 / 1e6 / spent.as_secs_f64();
             print!("{rate:10.1} ({:.4})", 1.0 - hits as f64 / count as f64);
@@ -58,7 +61,7 @@ fn number(variable: &str) -> Option<usize> {
 
 struct Run<'a> {
     blocks: &'a [BlockId],
-    next_use: &'a [u32],
+    future: FutureSlice<'a>,
     distinct: usize,
     capacity: u32,
 }
@@ -70,13 +73,13 @@ impl PolicyVisitor for Run<'_> {
         let (wall, cpu) = (Instant::now(), cpu_time());
         let mut runs = 0;
         let mut hits = 0;
-        while runs == 0 || wall.elapsed() < LEAST {
+        while runs == 0 || wall.elapsed() < MIN_WALL {
             let mut policy = P::new(self.capacity, &settings, Seed(1));
             policy.reserve_ids(self.distinct);
             hits = if P::ENTRY.needs.contains(&Need::Requests) {
                 count_told_hits(&mut policy, self.blocks)
             } else {
-                count_hits(&mut policy, self.blocks, self.next_use)
+                count_hits(&mut policy, self.blocks, self.future)
             };
             runs += 1;
         }
@@ -92,7 +95,7 @@ impl PolicyVisitor for Run<'_> {
 fn count_told_hits<P: Policy>(policy: &mut P, blocks: &[BlockId]) -> u64 {
     let hit = |block: &BlockId| {
         let offset = u64::from(block.0) << 12;
-        policy.asked(&Asked { time_ns: 0, offset, length: 1 << 12, write: false });
+        policy.on_request(&RequestInfo { time_ns: 0, offset, length: 1 << 12, write: false });
         u64::from(policy.access(Access::read(*block)) == Verdict::Hit)
     };
     blocks.iter().map(hit).sum()

@@ -8,7 +8,7 @@ use cachewright_infer::{Architecture, Description, Head, Kind, ModelError, Store
 use cachewright_policy::rc_rnn::RcRnn;
 use cachewright_policy::rc_rnn::features::FeatureSet;
 use cachewright_policy::rc_rnn::model::HEADS;
-use cachewright_policy::{Access, Asked, Policy, Registered};
+use cachewright_policy::{Access, Policy, PolicyHooks, Registered, RequestInfo};
 use cachewright_types::{BlockId, Rng, Seed};
 use std::time::Instant;
 
@@ -41,7 +41,7 @@ fn model(hidden: &[usize], rng: &mut Rng) -> Result<StoredModel, ModelError> {
 fn measured(file: Vec<u8>, requests: u32) -> Result<f64, String> {
     let mut policy = RcRnn::new(BLOCKS / 5, &Default::default(), Seed(1));
     policy.reserve_ids(BLOCKS as usize);
-    policy.learn(&[("any".to_owned(), file)])?;
+    policy.load_models(&[("any".to_owned(), file)])?;
     let mut rng = Seed(2).rng();
     let mut hits = 0_u64;
     let start = Instant::now();
@@ -49,7 +49,7 @@ fn measured(file: Vec<u8>, requests: u32) -> Result<f64, String> {
         let first = (rng.unit().powi(3) * f64::from(BLOCKS - PER_REQUEST)) as u32;
         let write = rng.below(2) == 0;
         let (offset, length) = (u64::from(first) << 12, u64::from(PER_REQUEST) << 12);
-        policy.asked(&Asked { time_ns: 0, offset, length, write });
+        policy.on_request(&RequestInfo { time_ns: 0, offset, length, write });
         for block in (first..first + PER_REQUEST).map(BlockId) {
             let verdict = policy.access(Access { write, ..Access::read(block) });
             hits += u64::from(verdict == cachewright_policy::Verdict::Hit);

@@ -16,7 +16,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::links::Links;
-use crate::{Access, Policy, Verdict};
+use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed};
 
 cachewright_types::declare! {
@@ -31,7 +31,7 @@ cachewright_types::declare! {
 
 /// Where a block is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Place {
+enum Standing {
     #[default]
     Nowhere,
     Resident,
@@ -39,9 +39,9 @@ enum Place {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Tag {
+struct FrequencyTag {
     count: u8,
-    place: Place,
+    place: Standing,
 }
 
 /// Lists `0..=255` hold the resident blocks by count; this one holds the history.
@@ -50,7 +50,7 @@ const HISTORY: usize = 256;
 /// Admission and replacement by access counts.
 #[derive(Clone, Debug)]
 pub struct AccessFrequency {
-    links: Links<Tag, 257>,
+    links: Links<FrequencyTag, 257>,
     /// Bit f is set when list f of the resident blocks is not empty.
     occupied: [u64; 4],
     resident: u32,
@@ -99,7 +99,7 @@ impl AccessFrequency {
     fn keep(&mut self, block: BlockId, count: u8) {
         let list = usize::from(count);
         self.links.push_head(list, block);
-        *self.links.tag_mut(block) = Tag { count, place: Place::Resident };
+        *self.links.tag_mut(block) = FrequencyTag { count, place: Standing::Resident };
         self.occupied[list / 64] |= 1 << (list % 64);
         self.resident += 1;
     }
@@ -108,7 +108,7 @@ impl AccessFrequency {
     fn release(&mut self, block: BlockId, count: u8) {
         let list = usize::from(count);
         self.links.unlink(list, block);
-        *self.links.tag_mut(block) = Tag::default();
+        *self.links.tag_mut(block) = FrequencyTag::default();
         if self.links.len(list) == 0 {
             self.occupied[list / 64] &= !(1 << (list % 64));
         }
@@ -118,14 +118,14 @@ impl AccessFrequency {
     fn remember(&mut self, block: BlockId, count: u8) {
         if count > 0 {
             self.links.push_head(HISTORY, block);
-            *self.links.tag_mut(block) = Tag { count, place: Place::History };
+            *self.links.tag_mut(block) = FrequencyTag { count, place: Standing::History };
             self.trim_history();
         }
     }
 
     fn forget(&mut self, block: BlockId) {
         self.links.unlink(HISTORY, block);
-        *self.links.tag_mut(block) = Tag::default();
+        *self.links.tag_mut(block) = FrequencyTag::default();
     }
 
     fn trim_history(&mut self) {
@@ -179,8 +179,8 @@ impl AccessFrequency {
     }
 
     #[inline(always)]
-    fn on_miss(&mut self, block: BlockId, tag: Tag) -> Verdict {
-        if tag.place == Place::History {
+    fn on_miss(&mut self, block: BlockId, tag: FrequencyTag) -> Verdict {
+        if tag.place == Standing::History {
             self.forget(block);
         }
         let count = tag.count.saturating_add(1);
@@ -202,6 +202,8 @@ impl AccessFrequency {
     }
 }
 
+impl PolicyHooks for AccessFrequency {}
+
 impl Policy for AccessFrequency {
     #[inline(always)]
     fn access(&mut self, access: Access) -> Verdict {
@@ -210,7 +212,7 @@ impl Policy for AccessFrequency {
         }
         self.age();
         let tag = self.links.tag(access.block);
-        if tag.place != Place::Resident {
+        if tag.place != Standing::Resident {
             return self.on_miss(access.block, tag);
         }
         if tag.count == u8::MAX {
@@ -224,11 +226,11 @@ impl Policy for AccessFrequency {
 
     #[inline(always)]
     fn contains(&self, block: BlockId) -> bool {
-        self.links.tag(block).place == Place::Resident
+        self.links.tag(block).place == Standing::Resident
     }
 
     fn tracks(&self, block: BlockId) -> bool {
-        self.links.tag(block).place != Place::Nowhere
+        self.links.tag(block).place != Standing::Nowhere
     }
 
     fn len(&self) -> u32 {
@@ -253,11 +255,11 @@ impl Policy for AccessFrequency {
     fn remove(&mut self, block: BlockId) -> bool {
         let tag = self.links.tag(block);
         match tag.place {
-            Place::Nowhere => {}
-            Place::Resident => self.release(block, tag.count),
-            Place::History => self.forget(block),
+            Standing::Nowhere => {}
+            Standing::Resident => self.release(block, tag.count),
+            Standing::History => self.forget(block),
         }
-        tag.place == Place::Resident
+        tag.place == Standing::Resident
     }
 
     fn reserve_ids(&mut self, count: usize) {
@@ -280,7 +282,7 @@ impl Policy for AccessFrequency {
             }
             let stray = |block: &BlockId| {
                 let tag = self.links.tag(*block);
-                tag.place != Place::Resident || usize::from(tag.count) != list
+                tag.place != Standing::Resident || usize::from(tag.count) != list
             };
             if let Some(block) = self.links.iter(list).find(stray) {
                 return Err(format!("block {} is in the list of count {list}", block.0));
@@ -295,7 +297,7 @@ impl Policy for AccessFrequency {
         }
         let stray = |block: &BlockId| {
             let tag = self.links.tag(*block);
-            tag.place != Place::History || tag.count == 0
+            tag.place != Standing::History || tag.count == 0
         };
         match self.links.iter(HISTORY).find(stray) {
             Some(block) => Err(format!("block {} is in the history", block.0)),

@@ -8,13 +8,11 @@
 //! |T1| + |B1| <= c, all four together <= 2c.
 
 use crate::entry::{Entry, Registered};
-use crate::links::Links;
-use crate::{Access, Policy, Verdict};
+use crate::ghost_lists::{GhostLists, OUT};
+use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
-/// Lists, which are also the tags of blocks; a block with tag [`OUT`] is in none.
-const OUT: u8 = 0;
 /// Resident, seen once recently.
 const T1: u8 = 1;
 /// Resident, seen at least twice recently.
@@ -27,7 +25,7 @@ const B2: u8 = 4;
 /// Adaptive replacement cache.
 #[derive(Clone, Debug)]
 pub struct Arc {
-    links: Links<u8, 5>,
+    lists: GhostLists<5, 2>,
     capacity: u32,
     /// The paper's p: how long T1 should be, in `[0, capacity]`.
     target_t1: f64,
@@ -43,44 +41,25 @@ impl Registered for Arc {
     };
 
     fn new(capacity_blocks: u32, _: &NoSettings, _: Seed) -> Self {
-        Arc { links: Links::new(), capacity: capacity_blocks, target_t1: 0.0 }
+        Arc { lists: GhostLists::default(), capacity: capacity_blocks, target_t1: 0.0 }
     }
 }
 
 impl Arc {
-    #[inline(always)]
-    fn size(&self, list: u8) -> u32 {
-        self.links.len(usize::from(list))
-    }
-
-    #[inline(always)]
-    fn place(&mut self, list: u8, block: BlockId) {
-        self.links.push_head(usize::from(list), block);
-        *self.links.tag_mut(block) = list;
-    }
-
-    #[inline(always)]
-    fn drop_tail(&mut self, list: u8) -> Option<BlockId> {
-        let block = self.links.pop_tail(usize::from(list))?;
-        *self.links.tag_mut(block) = OUT;
-        Some(block)
-    }
-
     /// The paper's REPLACE: the tail of T1 or T2 becomes a ghost.
     #[inline(always)]
     fn replace(&mut self, hit_in_b2: bool) -> Option<BlockId> {
-        let t1 = self.size(T1);
+        let t1 = self.lists.len(T1);
         let length = f64::from(t1);
         let over = length > self.target_t1 || (hit_in_b2 && length == self.target_t1);
-        let (from, to) = if t1 >= 1 && (over || self.size(T2) == 0) { (T1, B1) } else { (T2, B2) };
-        let block = self.links.pop_tail(usize::from(from))?;
-        self.place(to, block);
-        Some(block)
+        let (from, to) =
+            if t1 >= 1 && (over || self.lists.len(T2) == 0) { (T1, B1) } else { (T2, B2) };
+        self.lists.demote(from, to)
     }
 
     /// Cases II and III: a ghost returns to T2 after the target has moved towards its list.
     fn on_ghost(&mut self, block: BlockId, list: u8) -> Verdict {
-        let (b1, b2) = (f64::from(self.size(B1)), f64::from(self.size(B2)));
+        let (b1, b2) = (f64::from(self.lists.len(B1)), f64::from(self.lists.len(B2)));
         if list == B1 {
             let limit = f64::from(self.capacity);
             self.target_t1 = (self.target_t1 + (b2 / b1).max(1.0)).min(limit);
@@ -88,29 +67,29 @@ impl Arc {
             self.target_t1 = (self.target_t1 - (b1 / b2).max(1.0)).max(0.0);
         }
         let evicted = if self.is_full() { self.replace(list == B2) } else { None };
-        self.links.unlink(usize::from(list), block);
-        self.place(T2, block);
+        self.lists.transfer(list, T2, block);
         Verdict::Admit { evicted }
     }
 
     /// Case IV: a block not remembered enters T1.
     #[inline(always)]
     fn on_stranger(&mut self, block: BlockId) -> Verdict {
-        let (t1, b1) = (self.size(T1), self.size(B1));
+        let (t1, b1) = (self.lists.len(T1), self.lists.len(B1));
         let evicted = if t1 + b1 >= self.capacity {
             if t1 < self.capacity {
-                self.drop_tail(B1);
+                self.lists.pop(B1);
                 self.replace_if_full()
             } else {
-                self.drop_tail(T1)
+                self.lists.pop(T1)
             }
         } else {
-            if t1 + b1 + self.size(T2) + self.size(B2) >= self.capacity.saturating_mul(2) {
-                self.drop_tail(B2);
+            if t1 + b1 + self.lists.len(T2) + self.lists.len(B2) >= self.capacity.saturating_mul(2)
+            {
+                self.lists.pop(B2);
             }
             self.replace_if_full()
         };
-        self.place(T1, block);
+        self.lists.push(T1, block);
         Verdict::Admit { evicted }
     }
 
@@ -121,20 +100,19 @@ impl Arc {
 
     #[inline(always)]
     fn is_full(&self) -> bool {
-        self.size(T1) + self.size(T2) >= self.capacity
+        self.lists.resident() >= self.capacity
     }
 }
+
+impl PolicyHooks for Arc {}
 
 impl Policy for Arc {
     #[inline(always)]
     fn access(&mut self, access: Access) -> Verdict {
         let block = access.block;
-        match self.links.tag(block) {
-            T2 => self.links.move_to_head(usize::from(T2), block),
-            T1 => {
-                self.links.unlink(usize::from(T1), block);
-                self.place(T2, block);
-            }
+        match self.lists.list_of(block) {
+            T2 => self.lists.refresh(T2, block),
+            T1 => self.lists.transfer(T1, T2, block),
             OUT if self.capacity == 0 => return Verdict::Bypass,
             OUT => return self.on_stranger(block),
             ghost => return self.on_ghost(block, ghost),
@@ -144,15 +122,15 @@ impl Policy for Arc {
 
     #[inline(always)]
     fn contains(&self, block: BlockId) -> bool {
-        matches!(self.links.tag(block), T1 | T2)
+        self.lists.contains(block)
     }
 
     fn tracks(&self, block: BlockId) -> bool {
-        self.links.tag(block) != OUT
+        self.lists.tracks(block)
     }
 
     fn len(&self) -> u32 {
-        self.size(T1) + self.size(T2)
+        self.lists.resident()
     }
 
     fn capacity(&self) -> u32 {
@@ -165,46 +143,33 @@ impl Policy for Arc {
         while self.len() > capacity_blocks {
             evicted.extend(self.replace(false));
         }
-        while self.size(T1) + self.size(B1) > capacity_blocks {
-            self.drop_tail(B1);
-        }
-        while self.len() + self.size(B1) + self.size(B2) > capacity_blocks.saturating_mul(2) {
-            self.drop_tail(B2);
-        }
+        self.lists.trim(B1, capacity_blocks - self.lists.len(T1));
+        let others = self.len() + self.lists.len(B1);
+        self.lists.trim(B2, capacity_blocks.saturating_mul(2).saturating_sub(others));
     }
 
     fn remove(&mut self, block: BlockId) -> bool {
-        let list = self.links.tag(block);
-        if list != OUT {
-            self.links.unlink(usize::from(list), block);
-            *self.links.tag_mut(block) = OUT;
-        }
-        matches!(list, T1 | T2)
+        self.lists.remove(block)
     }
 
     fn reserve_ids(&mut self, count: usize) {
-        self.links.reserve_ids(count);
+        self.lists.reserve_ids(count);
     }
 
     #[inline(always)]
     fn touch(&self, block: BlockId) -> u32 {
-        self.links.touch(block)
+        self.lists.touch(block)
     }
 
     fn audit(&self) -> Result<(), String> {
-        self.links.audit()?;
-        let [t1, t2, b1, b2] = [T1, T2, B1, B2].map(|list| self.size(list));
+        self.lists.audit(self.capacity)?;
+        let [t1, t2, b1, b2] = [T1, T2, B1, B2].map(|list| self.lists.len(list));
         let c = self.capacity;
-        if t1 + t2 > c || t1 + b1 > c || t1 + t2 + b1 + b2 > 2 * c {
+        if t1 + b1 > c || t1 + t2 + b1 + b2 > 2 * c {
             return Err(format!("T1 {t1}, T2 {t2}, B1 {b1}, B2 {b2} in a cache of {c}"));
         }
         if !(0.0..=f64::from(c)).contains(&self.target_t1) {
             return Err(format!("target {} outside 0..={c}", self.target_t1));
-        }
-        for list in [OUT, T1, T2, B1, B2] {
-            if let Some(b) = self.links.iter(list.into()).find(|b| self.links.tag(*b) != list) {
-                return Err(format!("block {} of list {list} is tagged otherwise", b.0));
-            }
         }
         Ok(())
     }
@@ -215,7 +180,7 @@ mod tests {
     use super::*;
 
     fn lists(arc: &Arc) -> [Vec<u32>; 4] {
-        [T1, T2, B1, B2].map(|list| arc.links.iter(list.into()).map(|b| b.0).collect())
+        [T1, T2, B1, B2].map(|list| arc.lists.iter(list).map(|b| b.0).collect())
     }
 
     fn feed(arc: &mut Arc, ids: &[u32]) -> Vec<Verdict> {

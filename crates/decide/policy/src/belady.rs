@@ -7,7 +7,7 @@
 
 use crate::entry::{Entry, Need, Registered};
 use crate::far_first::FarFirst;
-use crate::{Access, NEVER, Policy, Verdict};
+use crate::{Access, NEVER, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
@@ -68,11 +68,13 @@ impl Registered for Belady<true> {
     }
 }
 
+impl<const BYPASS: bool> PolicyHooks for Belady<BYPASS> {}
+
 impl<const BYPASS: bool> Policy for Belady<BYPASS> {
     #[inline(always)]
     fn access(&mut self, access: Access) -> Verdict {
         let block = access.block;
-        let next_use = access.next_use.max(ABSENT + 1);
+        let next_use = access.future.next_use().max(ABSENT + 1);
         let known = self.next_use[block.index()];
         if known != ABSENT {
             self.order.pass(known);
@@ -153,6 +155,7 @@ impl<const BYPASS: bool> Policy for Belady<BYPASS> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Future;
 
     /// Capacity 2, blocks 1 2 3 1 2 3 1 with the next use beside each. Taking in 3 drives out 2,
     /// used at 4, after 1, used at 3. At 4 block 2 drives out 1 (6) and keeps 3 (5). At 6 block 1
@@ -163,8 +166,11 @@ mod tests {
     fn run<const BYPASS: bool>() -> Vec<Verdict> {
         let mut belady = Belady::<BYPASS>::empty(2);
         belady.reserve_ids(4);
-        let access = |(id, next_use)| Access { block: BlockId(id), write: false, next_use };
-        STEPS.iter().map(|step| belady.access(access(*step))).collect()
+        let access = |&(id, next_use): &(u32, u32)| Access {
+            future: Future::NextUse(next_use),
+            ..Access::read(BlockId(id))
+        };
+        STEPS.iter().map(|step| belady.access(access(step))).collect()
     }
 
     #[test]

@@ -10,7 +10,7 @@
 
 use crate::entry::{Entry, Need, Registered};
 use crate::least_first::LeastFirst;
-use crate::{Access, Policy, Verdict};
+use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
@@ -46,10 +46,12 @@ impl Registered for BenefitOracle {
     }
 }
 
+impl PolicyHooks for BenefitOracle {}
+
 impl Policy for BenefitOracle {
     #[inline(always)]
     fn access(&mut self, access: Access) -> Verdict {
-        let bits = access.benefit().to_bits();
+        let bits = access.future.benefit().to_bits();
         let key = u64::from(bits) << 32 | u64::from(self.accesses);
         self.accesses = self.accesses.wrapping_add(1);
         if self.order.holds(access.block) {
@@ -113,15 +115,15 @@ impl Policy for BenefitOracle {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Future, NEVER};
     use Verdict::{Bypass, Hit};
 
     fn run(capacity: u32, steps: &[(u32, f32)]) -> Vec<Verdict> {
         let mut oracle = BenefitOracle::new(capacity, &NoSettings::default(), Seed(0));
         oracle.reserve_ids(8);
         let access = |&(id, benefit): &(u32, f32)| Access {
-            block: BlockId(id),
-            write: false,
-            next_use: benefit.to_bits(),
+            future: Future::Benefit(benefit),
+            ..Access::read(BlockId(id))
         };
         steps.iter().map(|step| oracle.access(access(step))).collect()
     }
@@ -151,12 +153,14 @@ mod tests {
         assert_eq!(run(2, &steps), expected);
     }
 
-    /// What is not told, and what no benefit can be, is worth nothing.
+    /// An unknown benefit, or a value that no benefit can have, is worth nothing.
     #[test]
     fn nothing_known_is_worth_nothing() {
-        for bits in [crate::NEVER, 0, (-1.0_f32).to_bits(), (-0.0_f32).to_bits()] {
-            let access = Access { block: BlockId(0), write: false, next_use: bits };
-            assert_eq!(access.benefit().to_bits(), 0);
+        let benefits = [f32::NAN, f32::NEG_INFINITY, -1.0, -0.0, 0.0].map(Future::Benefit);
+        for future in
+            [Future::None, Future::NextUse(3), Future::NextUse(NEVER)].iter().chain(&benefits)
+        {
+            assert_eq!(future.benefit().to_bits(), 0, "{future:?}");
         }
     }
 }

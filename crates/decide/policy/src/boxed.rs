@@ -4,7 +4,10 @@
 //! training labels): they are compiled once instead of once per policy. Must never know: which
 //! policy it is. Hot replays of recordings use the policy's type instead.
 
-use crate::{Access, Asked, Chore, ForeignCode, Policy, Room, Rooms, Verdict};
+use crate::{
+    Access, BackgroundOp, ForeignCode, Policy, PolicyHooks, Region, RegionSizes, RequestInfo,
+    Verdict,
+};
 use cachewright_characterize::Characterizer;
 use cachewright_types::BlockId;
 
@@ -52,52 +55,54 @@ impl Policy for Box<dyn Policy> {
         (**self).touch(block)
     }
 
+    fn audit(&self) -> Result<(), String> {
+        (**self).audit()
+    }
+}
+
+impl PolicyHooks for Box<dyn Policy> {
     #[inline]
-    fn asked(&mut self, request: &Asked) {
-        (**self).asked(request);
+    fn on_request(&mut self, request: &RequestInfo) {
+        (**self).on_request(request);
     }
 
-    fn learn(&mut self, models: &[(String, Vec<u8>)]) -> Result<(), String> {
-        (**self).learn(models)
+    fn load_models(&mut self, models: &[(String, Vec<u8>)]) -> Result<(), String> {
+        (**self).load_models(models)
     }
 
-    fn attach(&mut self, code: &ForeignCode) {
-        (**self).attach(code);
+    fn attach_code(&mut self, code: &ForeignCode) {
+        (**self).attach_code(code);
     }
 
-    fn workload(&mut self, kind: &str) {
-        (**self).workload(kind);
+    fn set_workload(&mut self, kind: &str) {
+        (**self).set_workload(kind);
     }
 
     fn characterize(&mut self, characterizer: Box<dyn Characterizer>, every_ns: u64) {
         (**self).characterize(characterizer, every_ns);
     }
 
+    /// True of any: the policy behind the pointer is not known here.
+    #[inline(always)]
+    fn has_regions_or_background_ops() -> bool {
+        true
+    }
+
     fn clock(&mut self, now_ns: u64) {
         (**self).clock(now_ns);
     }
 
-    fn divide_rooms(&mut self, rooms: Rooms, evicted: &mut Vec<BlockId>) {
-        (**self).divide_rooms(rooms, evicted);
+    fn divide_regions(&mut self, sizes: RegionSizes, evicted: &mut Vec<BlockId>) {
+        (**self).divide_regions(sizes, evicted);
     }
 
     #[inline]
-    fn room(&self, block: BlockId) -> Room {
-        (**self).room(block)
-    }
-
-    /// True of any: which policy it is, and so what it has, is not known here.
-    #[inline(always)]
-    fn has_rooms_or_chores() -> bool {
-        true
+    fn region(&self, block: BlockId) -> Region {
+        (**self).region(block)
     }
 
     #[inline]
-    fn chore(&mut self) -> Option<Chore> {
-        (**self).chore()
-    }
-
-    fn audit(&self) -> Result<(), String> {
-        (**self).audit()
+    fn background_op(&mut self) -> Option<BackgroundOp> {
+        (**self).background_op()
     }
 }

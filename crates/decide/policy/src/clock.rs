@@ -7,38 +7,16 @@
 //! per id, 4 to 8 per resident block.
 
 use crate::entry::{Entry, Registered};
-use crate::queue::Queue;
-use crate::{Access, Policy, Verdict};
+use crate::hit_queues::HitQueues;
+use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
-
-/// The block is in the cache.
-const RESIDENT: u8 = 1;
-/// The block is in the cache and was hit since the hand last passed.
-const VISITED: u8 = 3;
 
 /// Second chance, one bit per block.
 #[derive(Clone, Debug)]
 pub struct Clock {
-    queue: Queue,
-    state: Vec<u8>,
+    queue: HitQueues<1>,
     capacity: u32,
-}
-
-impl Clock {
-    #[inline(always)]
-    fn evict(&mut self) -> Option<BlockId> {
-        loop {
-            let block = self.queue.pop()?;
-            let state = &mut self.state[block.index()];
-            if *state != VISITED {
-                *state = 0;
-                return Some(block);
-            }
-            *state = RESIDENT;
-            self.queue.push(block);
-        }
-    }
 }
 
 impl Registered for Clock {
@@ -51,30 +29,31 @@ impl Registered for Clock {
     };
 
     fn new(capacity_blocks: u32, _: &NoSettings, _: Seed) -> Self {
-        Clock { queue: Queue::default(), state: Vec::new(), capacity: capacity_blocks }
+        Clock { queue: HitQueues::default(), capacity: capacity_blocks }
     }
 }
+
+impl PolicyHooks for Clock {}
 
 impl Policy for Clock {
     #[inline(always)]
     fn access(&mut self, access: Access) -> Verdict {
-        let state = &mut self.state[access.block.index()];
-        if *state != 0 {
-            *state = VISITED;
+        if self.queue.tracks(access.block) {
+            self.queue.mark(access.block);
             return Verdict::Hit;
         }
         if self.capacity == 0 {
             return Verdict::Bypass;
         }
-        *state = RESIDENT;
-        let evicted = if self.queue.len() == self.capacity { self.evict() } else { None };
-        self.queue.push(access.block);
+        let full = self.queue.len(0) == self.capacity;
+        let evicted = if full { self.queue.pop_unhit(0) } else { None };
+        self.queue.push(0, access.block);
         Verdict::Admit { evicted }
     }
 
     #[inline(always)]
     fn contains(&self, block: BlockId) -> bool {
-        self.state[block.index()] != 0
+        self.queue.tracks(block)
     }
 
     fn tracks(&self, block: BlockId) -> bool {
@@ -82,7 +61,7 @@ impl Policy for Clock {
     }
 
     fn len(&self) -> u32 {
-        self.queue.len()
+        self.queue.len(0)
     }
 
     fn capacity(&self) -> u32 {
@@ -91,41 +70,26 @@ impl Policy for Clock {
 
     fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
         self.capacity = capacity_blocks;
-        while self.queue.len() > capacity_blocks {
-            evicted.extend(self.evict());
+        while self.queue.len(0) > capacity_blocks {
+            evicted.extend(self.queue.pop_unhit(0));
         }
     }
 
     fn remove(&mut self, block: BlockId) -> bool {
-        let resident = std::mem::take(&mut self.state[block.index()]) != 0;
-        if resident {
-            self.queue.remove(block);
-        }
-        resident
+        self.queue.remove(block).is_some()
     }
 
     fn reserve_ids(&mut self, count: usize) {
-        self.state.resize(count.max(self.state.len()), 0);
+        self.queue.reserve_ids(count);
     }
 
     #[inline(always)]
     fn touch(&self, block: BlockId) -> u32 {
-        u32::from(self.state[block.index()])
+        self.queue.touch(block)
     }
 
     fn audit(&self) -> Result<(), String> {
-        let queued = self.queue.blocks();
-        if queued.len() as u32 > self.capacity {
-            return Err(format!("{} blocks in a cache of {}", queued.len(), self.capacity));
-        }
-        if let Some(block) = queued.iter().find(|block| !self.contains(**block)) {
-            return Err(format!("block {} is queued but not resident", block.0));
-        }
-        let resident = self.state.iter().filter(|state| **state != 0).count();
-        if resident != queued.len() {
-            return Err(format!("{resident} blocks resident, {} queued", queued.len()));
-        }
-        self.queue.audit()
+        self.queue.audit(1, self.capacity)
     }
 }
 

@@ -12,20 +12,20 @@ use cachewright_types::registry::Needed;
 pub enum Need {
     /// The position of each block's next access (a pre-pass over the whole trace).
     Future,
-    /// What each access is worth to a cache that knows the future: as bits of an `f32` where others
-    /// are told the next access.
+    /// What each access is worth to a cache that knows the future.
     Benefit,
-    /// Whole requests, through [`Policy::asked`].
+    /// Whole requests, through [`PolicyHooks::on_request`](crate::PolicyHooks::on_request).
     Requests,
-    /// Trained models, through [`Policy::learn`].
+    /// Trained models, through [`PolicyHooks::load_models`](crate::PolicyHooks::load_models).
     Model,
-    /// Code outside the workspace, through [`Policy::attach`].
+    /// Code outside the workspace, through
+    /// [`PolicyHooks::attach_code`](crate::PolicyHooks::attach_code).
     Code,
 }
 
 impl Need {
-    /// The word used in tables.
-    pub fn word(self) -> &'static str {
+    /// The name used in tables.
+    pub fn as_str(self) -> &'static str {
         match self {
             Need::Future => "future",
             Need::Benefit => "benefit",

@@ -5,26 +5,16 @@
 //! 4 to 8 per resident block.
 
 use crate::entry::{Entry, Registered};
-use crate::queue::Queue;
-use crate::{Access, Policy, Verdict};
+use crate::hit_queues::HitQueues;
+use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
 /// First in, first out.
 #[derive(Clone, Debug)]
 pub struct Fifo {
-    queue: Queue,
-    resident: Vec<bool>,
+    queue: HitQueues<1>,
     capacity: u32,
-}
-
-impl Fifo {
-    #[inline(always)]
-    fn evict(&mut self) -> Option<BlockId> {
-        let victim = self.queue.pop()?;
-        self.resident[victim.index()] = false;
-        Some(victim)
-    }
 }
 
 impl Registered for Fifo {
@@ -37,28 +27,30 @@ impl Registered for Fifo {
     };
 
     fn new(capacity_blocks: u32, _: &NoSettings, _: Seed) -> Self {
-        Fifo { queue: Queue::default(), resident: Vec::new(), capacity: capacity_blocks }
+        Fifo { queue: HitQueues::default(), capacity: capacity_blocks }
     }
 }
+
+impl PolicyHooks for Fifo {}
 
 impl Policy for Fifo {
     #[inline(always)]
     fn access(&mut self, access: Access) -> Verdict {
-        if self.resident[access.block.index()] {
+        if self.queue.tracks(access.block) {
             return Verdict::Hit;
         }
         if self.capacity == 0 {
             return Verdict::Bypass;
         }
-        let evicted = if self.queue.len() == self.capacity { self.evict() } else { None };
-        self.resident[access.block.index()] = true;
-        self.queue.push(access.block);
+        let full = self.queue.len(0) == self.capacity;
+        let evicted = if full { self.queue.pop(0).map(|(block, _)| block) } else { None };
+        self.queue.push(0, access.block);
         Verdict::Admit { evicted }
     }
 
     #[inline(always)]
     fn contains(&self, block: BlockId) -> bool {
-        self.resident[block.index()]
+        self.queue.tracks(block)
     }
 
     fn tracks(&self, block: BlockId) -> bool {
@@ -66,7 +58,7 @@ impl Policy for Fifo {
     }
 
     fn len(&self) -> u32 {
-        self.queue.len()
+        self.queue.len(0)
     }
 
     fn capacity(&self) -> u32 {
@@ -75,41 +67,26 @@ impl Policy for Fifo {
 
     fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
         self.capacity = capacity_blocks;
-        while self.queue.len() > capacity_blocks {
-            evicted.extend(self.evict());
+        while self.queue.len(0) > capacity_blocks {
+            evicted.extend(self.queue.pop(0).map(|(block, _)| block));
         }
     }
 
     fn remove(&mut self, block: BlockId) -> bool {
-        let resident = std::mem::take(&mut self.resident[block.index()]);
-        if resident {
-            self.queue.remove(block);
-        }
-        resident
+        self.queue.remove(block).is_some()
     }
 
     fn reserve_ids(&mut self, count: usize) {
-        self.resident.resize(count.max(self.resident.len()), false);
+        self.queue.reserve_ids(count);
     }
 
     #[inline(always)]
     fn touch(&self, block: BlockId) -> u32 {
-        u32::from(self.resident[block.index()])
+        self.queue.touch(block)
     }
 
     fn audit(&self) -> Result<(), String> {
-        let queued = self.queue.blocks();
-        if queued.len() as u32 > self.capacity {
-            return Err(format!("{} blocks in a cache of {}", queued.len(), self.capacity));
-        }
-        if let Some(block) = queued.iter().find(|block| !self.contains(**block)) {
-            return Err(format!("block {} is queued but not resident", block.0));
-        }
-        let resident = self.resident.iter().filter(|resident| **resident).count();
-        if resident != queued.len() {
-            return Err(format!("{resident} blocks resident, {} queued", queued.len()));
-        }
-        self.queue.audit()
+        self.queue.audit(1, self.capacity)
     }
 }
 

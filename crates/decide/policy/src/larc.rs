@@ -9,13 +9,11 @@
 //! paper, a cache that is not full admits no sooner. Unit: blocks.
 
 use crate::entry::{Entry, Registered};
-use crate::links::Links;
-use crate::{Access, Policy, Verdict};
+use crate::ghost_lists::{GhostLists, OUT};
+use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
-/// Lists, which are also the tags of blocks; a block with tag [`OUT`] is in none.
-const OUT: u8 = 0;
 /// The paper's Q: resident, in order of use.
 const CACHED: u8 = 1;
 /// The paper's Qr: ids missed once, in order of that miss.
@@ -24,7 +22,7 @@ const GHOST: u8 = 2;
 /// Lazy adaptive replacement cache.
 #[derive(Clone, Debug)]
 pub struct Larc {
-    links: Links<u8, 3>,
+    lists: GhostLists<3, 1>,
     capacity: u32,
     /// The paper's Cr, in blocks.
     ghost_target: f64,
@@ -41,34 +39,14 @@ impl Registered for Larc {
 
     fn new(capacity_blocks: u32, _: &NoSettings, _: Seed) -> Self {
         let ghost_target = 0.1 * f64::from(capacity_blocks);
-        Larc { links: Links::new(), capacity: capacity_blocks, ghost_target }
+        Larc { lists: GhostLists::default(), capacity: capacity_blocks, ghost_target }
     }
 }
 
 impl Larc {
-    #[inline(always)]
-    fn size(&self, list: u8) -> u32 {
-        self.links.len(usize::from(list))
-    }
-
-    #[inline(always)]
-    fn place(&mut self, list: u8, block: BlockId) {
-        self.links.push_head(usize::from(list), block);
-        *self.links.tag_mut(block) = list;
-    }
-
-    #[inline(always)]
-    fn drop_tail(&mut self, list: u8) -> Option<BlockId> {
-        let block = self.links.pop_tail(usize::from(list))?;
-        *self.links.tag_mut(block) = OUT;
-        Some(block)
-    }
-
     fn trim_ghosts(&mut self) {
         let limit = if self.capacity == 0 { 0.0 } else { self.ghost_target.max(1.0) };
-        while f64::from(self.size(GHOST)) > limit {
-            self.drop_tail(GHOST);
-        }
+        self.lists.trim(GHOST, limit as u32);
     }
 
     #[inline(always)]
@@ -84,6 +62,8 @@ impl Larc {
     }
 }
 
+impl PolicyHooks for Larc {}
+
 impl Policy for Larc {
     #[inline(always)]
     fn access(&mut self, access: Access) -> Verdict {
@@ -91,36 +71,36 @@ impl Policy for Larc {
         if self.capacity == 0 {
             return Verdict::Bypass;
         }
-        let list = self.links.tag(block);
+        let list = self.lists.list_of(block);
         if list == CACHED {
-            self.links.move_to_head(usize::from(CACHED), block);
+            self.lists.refresh(CACHED, block);
             self.shrink_ghosts();
             return Verdict::Hit;
         }
         self.grow_ghosts();
         if list == OUT {
-            self.place(GHOST, block);
+            self.lists.push(GHOST, block);
             self.trim_ghosts();
             return Verdict::Bypass;
         }
-        self.links.unlink(usize::from(GHOST), block);
-        let full = self.size(CACHED) == self.capacity;
-        let evicted = if full { self.drop_tail(CACHED) } else { None };
-        self.place(CACHED, block);
+        self.lists.take(GHOST, block);
+        let full = self.lists.len(CACHED) == self.capacity;
+        let evicted = if full { self.lists.pop(CACHED) } else { None };
+        self.lists.push(CACHED, block);
         Verdict::Admit { evicted }
     }
 
     #[inline(always)]
     fn contains(&self, block: BlockId) -> bool {
-        self.links.tag(block) == CACHED
+        self.lists.contains(block)
     }
 
     fn tracks(&self, block: BlockId) -> bool {
-        self.links.tag(block) != OUT
+        self.lists.tracks(block)
     }
 
     fn len(&self) -> u32 {
-        self.size(CACHED)
+        self.lists.len(CACHED)
     }
 
     fn capacity(&self) -> u32 {
@@ -129,8 +109,8 @@ impl Policy for Larc {
 
     fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
         self.capacity = capacity_blocks;
-        while self.size(CACHED) > capacity_blocks {
-            evicted.extend(self.drop_tail(CACHED));
+        while self.lists.len(CACHED) > capacity_blocks {
+            evicted.extend(self.lists.pop(CACHED));
         }
         let c = f64::from(capacity_blocks);
         self.ghost_target = self.ghost_target.clamp(0.1 * c, 0.9 * c);
@@ -138,40 +118,27 @@ impl Policy for Larc {
     }
 
     fn remove(&mut self, block: BlockId) -> bool {
-        let list = self.links.tag(block);
-        if list != OUT {
-            self.links.unlink(usize::from(list), block);
-            *self.links.tag_mut(block) = OUT;
-        }
-        list == CACHED
+        self.lists.remove(block)
     }
 
     fn reserve_ids(&mut self, count: usize) {
-        self.links.reserve_ids(count);
+        self.lists.reserve_ids(count);
     }
 
     #[inline(always)]
     fn touch(&self, block: BlockId) -> u32 {
-        self.links.touch(block)
+        self.lists.touch(block)
     }
 
     fn audit(&self) -> Result<(), String> {
-        self.links.audit()?;
+        self.lists.audit(self.capacity)?;
         let c = f64::from(self.capacity);
-        if self.size(CACHED) > self.capacity {
-            return Err(format!("{} blocks in a cache of {}", self.size(CACHED), self.capacity));
-        }
         if !(0.1 * c..=0.9 * c).contains(&self.ghost_target) {
             return Err(format!("ghost target {} outside 0.1..0.9 of {c}", self.ghost_target));
         }
         // Hits lower the target at once; the queue follows at the next stranger.
-        if f64::from(self.size(GHOST)) > (0.9 * c).max(1.0) {
-            return Err(format!("{} ghosts in a cache of {c}", self.size(GHOST)));
-        }
-        for list in [OUT, CACHED, GHOST] {
-            if let Some(b) = self.links.iter(list.into()).find(|b| self.links.tag(*b) != list) {
-                return Err(format!("block {} of list {list} is tagged otherwise", b.0));
-            }
+        if f64::from(self.lists.len(GHOST)) > (0.9 * c).max(1.0) {
+            return Err(format!("{} ghosts in a cache of {c}", self.lists.len(GHOST)));
         }
         Ok(())
     }

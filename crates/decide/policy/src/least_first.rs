@@ -10,7 +10,7 @@ use cachewright_types::BlockId;
 const OUT: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct KeyedBlock {
     key: u64,
     block: BlockId,
 }
@@ -18,7 +18,7 @@ struct Held {
 /// The order; see the top of the file.
 #[derive(Clone, Debug, Default)]
 pub struct LeastFirst {
-    heap: Vec<Held>,
+    heap: Vec<KeyedBlock>,
     /// The place of each block in `heap`, or [`OUT`].
     places: Vec<u32>,
 }
@@ -60,7 +60,7 @@ impl LeastFirst {
 
     /// Adds a block, or gives one that is held another key.
     pub fn set(&mut self, block: BlockId, key: u64) {
-        let held = Held { key, block };
+        let held = KeyedBlock { key, block };
         let place = match self.places[block.index()] {
             OUT => {
                 self.heap.push(held);
@@ -111,7 +111,7 @@ impl LeastFirst {
     }
 
     /// Puts `held` where it belongs, starting from the free place `place`.
-    fn settle(&mut self, mut place: usize, held: Held) {
+    fn settle(&mut self, mut place: usize, held: KeyedBlock) {
         while place > 0 && self.heap[(place - 1) / 2].key > held.key {
             let parent = (place - 1) / 2;
             self.put(place, self.heap[parent]);
@@ -131,7 +131,7 @@ impl LeastFirst {
     }
 
     #[inline(always)]
-    fn put(&mut self, place: usize, held: Held) {
+    fn put(&mut self, place: usize, held: KeyedBlock) {
         self.heap[place] = held;
         self.places[held.block.index()] = place as u32;
     }

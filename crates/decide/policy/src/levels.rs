@@ -4,7 +4,7 @@
 //! queue of Linux `drivers/md/dm-cache-policy-smq.c`. Each level is a list in order of use;
 //! climbing swaps places with the oldest entry of the level reached, so that levels keep their
 //! lengths. The lists are 64 neighbours of a [`Links`] that several queues may share, or of
-//! anything else that keeps [`Lists`].
+//! anything else that keeps [`LevelStore`].
 
 use crate::links::Links;
 use cachewright_types::BlockId;
@@ -30,7 +30,7 @@ impl Levelled for u8 {
 }
 
 /// Lists that a queue of levels stands on; each entry knows its level.
-pub trait Lists {
+pub trait LevelStore {
     /// Puts an entry of no list at the newest end of `list` and notes its level.
     fn put_newest(&mut self, list: usize, level: u8, entry: BlockId);
     /// The same at the oldest end.
@@ -47,7 +47,7 @@ pub trait Lists {
     fn oldest_of(&self, list: usize) -> Option<BlockId>;
 }
 
-impl<T: Levelled, const L: usize> Lists for Links<T, L> {
+impl<T: Levelled, const L: usize> LevelStore for Links<T, L> {
     #[inline(always)]
     fn put_newest(&mut self, list: usize, level: u8, entry: BlockId) {
         self.push_head(list, entry);
@@ -80,7 +80,7 @@ impl<T: Levelled, const L: usize> Lists for Links<T, L> {
     }
 }
 
-/// One queue over lists `first..first + LEVELS` of some [`Lists`].
+/// One queue over lists `first..first + LEVELS` of some [`LevelStore`].
 #[derive(Clone, Debug)]
 pub struct LevelQueue {
     first: usize,
@@ -110,13 +110,13 @@ impl LevelQueue {
     }
 
     /// Adds an entry as the newest of `level`.
-    pub fn push(&mut self, lists: &mut impl Lists, level: u8, entry: BlockId) {
+    pub fn push(&mut self, lists: &mut impl LevelStore, level: u8, entry: BlockId) {
         lists.put_newest(self.first + usize::from(level), level, entry);
         self.note(level);
     }
 
     /// Adds an entry as the oldest of `level`.
-    pub fn push_oldest(&mut self, lists: &mut impl Lists, level: u8, entry: BlockId) {
+    pub fn push_oldest(&mut self, lists: &mut impl LevelStore, level: u8, entry: BlockId) {
         lists.put_oldest(self.first + usize::from(level), level, entry);
         self.note(level);
     }
@@ -127,7 +127,7 @@ impl LevelQueue {
     }
 
     /// Takes an entry out.
-    pub fn unlink(&mut self, lists: &mut impl Lists, entry: BlockId) {
+    pub fn unlink(&mut self, lists: &mut impl LevelStore, entry: BlockId) {
         let level = lists.level_of(entry);
         let list = self.first + usize::from(level);
         lists.take(list, entry);
@@ -138,26 +138,26 @@ impl LevelQueue {
     }
 
     /// The oldest entry of the lowest level that has one, looking only at levels `from..below`.
-    pub fn oldest(&self, lists: &impl Lists, from: usize, below: usize) -> Option<BlockId> {
+    pub fn oldest(&self, lists: &impl LevelStore, from: usize, below: usize) -> Option<BlockId> {
         let above = self.occupied.checked_shr(from as u32)?;
         let level = from + above.trailing_zeros() as usize;
         if above == 0 || level >= below { None } else { lists.oldest_of(self.first + level) }
     }
 
     /// The newest entry of the highest level that has one, looking only at levels from `from` on.
-    pub fn newest(&self, lists: &impl Lists, from: usize) -> Option<BlockId> {
+    pub fn newest(&self, lists: &impl LevelStore, from: usize) -> Option<BlockId> {
         let level = self.occupied.checked_ilog2()? as usize;
         if level < from { None } else { lists.newest_of(self.first + level) }
     }
 
     /// Entries at levels from `from` on.
-    pub fn len_from(&self, lists: &impl Lists, from: usize) -> u32 {
+    pub fn len_from(&self, lists: &impl LevelStore, from: usize) -> u32 {
         (from..LEVELS).map(|level| lists.count(self.first + level)).sum()
     }
 
     /// An entry was used: it climbs `jump` levels (at most to the top) and becomes the newest
     /// there; the oldest entry of that level takes its place.
-    pub fn requeue(&mut self, lists: &mut impl Lists, entry: BlockId, jump: u8) {
+    pub fn requeue(&mut self, lists: &mut impl LevelStore, entry: BlockId, jump: u8) {
         let level = lists.level_of(entry);
         let reached = (level + jump).min(LEVELS as u8 - 1);
         self.unlink(lists, entry);
@@ -183,7 +183,7 @@ impl LevelQueue {
 
     /// Evens the levels out from the lowest up: a short one takes the oldest entries from above, a
     /// long one gives its newest.
-    pub fn redistribute(&mut self, lists: &mut impl Lists) {
+    pub fn redistribute(&mut self, lists: &mut impl LevelStore) {
         let targets: [u32; LEVELS] = std::array::from_fn(|level| self.target(level));
         for (level, &target) in targets.iter().enumerate().take(LEVELS - 1) {
             let list = self.first + level;

@@ -8,7 +8,7 @@
 //! whose counts become equal keep their order: the lower count leaves first.
 
 use crate::entry::{Entry, Registered};
-use crate::{Access, Policy, Verdict};
+use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed, declare};
 
@@ -25,7 +25,7 @@ declare! {
 
 /// A resident block, or one with `bucket` [`NONE`].
 #[derive(Clone, Copy, Debug)]
-struct Node {
+struct CountedBlock {
     newer: u32,
     older: u32,
     bucket: u32,
@@ -44,7 +44,7 @@ struct Bucket {
 /// Least frequently used, with or without ageing.
 #[derive(Clone, Debug)]
 pub struct Lfu<const AGING: bool> {
-    nodes: Vec<Node>,
+    nodes: Vec<CountedBlock>,
     buckets: Vec<Bucket>,
     /// The bucket of the lowest count, and the first unused entry.
     lowest: u32,
@@ -115,13 +115,13 @@ impl<const AGING: bool> Lfu<AGING> {
             NONE => entry.oldest = block,
             _ => self.nodes[older as usize].newer = block,
         }
-        self.nodes[block as usize] = Node { newer: NONE, older, bucket };
+        self.nodes[block as usize] = CountedBlock { newer: NONE, older, bucket };
     }
 
     /// Takes a block out of its bucket, which may become empty.
     #[inline(always)]
     fn unlink(&mut self, block: u32) -> u32 {
-        let Node { newer, older, bucket } = self.nodes[block as usize];
+        let CountedBlock { newer, older, bucket } = self.nodes[block as usize];
         let entry = &mut self.buckets[bucket as usize];
         match newer {
             NONE => entry.newest = older,
@@ -262,6 +262,8 @@ impl Registered for Lfu<true> {
     }
 }
 
+impl<const AGING: bool> PolicyHooks for Lfu<AGING> {}
+
 impl<const AGING: bool> Policy for Lfu<AGING> {
     #[inline(always)]
     fn access(&mut self, access: Access) -> Verdict {
@@ -317,7 +319,7 @@ impl<const AGING: bool> Policy for Lfu<AGING> {
     }
 
     fn reserve_ids(&mut self, count: usize) {
-        let absent = Node { newer: NONE, older: NONE, bucket: NONE };
+        let absent = CountedBlock { newer: NONE, older: NONE, bucket: NONE };
         self.nodes.resize(count.max(self.nodes.len()), absent);
     }
 

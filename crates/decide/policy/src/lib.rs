@@ -1,21 +1,27 @@
 //! Replacement policies: which block stays.
 //!
-//! For: pure state machines over dense block ids. Must never know: the cache engine, tenants,
-//! time, files, threads; of requests only what [`Policy::asked`] tells those who declare it. A
-//! policy holds arrays indexed by [`BlockId`]; nothing hashes.
-//! Invariant: a policy never holds more than its capacity, and `Hit` implies it held the block.
+//! For: pure state machines over dense block ids. Must never know: the cache engine, tenants, time,
+//! files, threads; of requests only what [`PolicyHooks::on_request`] passes on. A policy holds
+//! arrays indexed by block id; nothing hashes. [`Policy`] is what every policy does,
+//! [`PolicyHooks`] what a few do besides. Invariant: a policy never holds more than its capacity,
+//! and `Hit` implies it held the block.
 
+mod access;
 pub mod access_frequency;
 pub mod arc;
 pub mod belady;
 pub mod benefit_oracle;
-pub mod beside;
 mod boxed;
 pub mod clock;
 pub mod entry;
 pub mod far_first;
 pub mod fifo;
 pub mod foreign;
+mod foreign_code;
+pub mod future;
+pub mod ghost_lists;
+pub mod hit_queues;
+pub mod hooks;
 pub mod larc;
 pub mod least_first;
 pub mod levels;
@@ -24,6 +30,7 @@ pub mod links;
 pub mod lirs;
 pub mod lru;
 pub mod oc_smq;
+mod policy;
 pub mod queue;
 pub mod rc_rnn;
 pub mod rc_x;
@@ -35,149 +42,10 @@ pub mod sieve;
 pub mod smq;
 pub mod two_q;
 
-pub use beside::{Asked, Chore, Room, Rooms};
+pub use access::{Access, Verdict};
 pub use entry::{Entry, Need, PolicyVisitor, Registered};
-pub use foreign::{Fault, ForeignClass, ForeignCode, ForeignPolicy};
+pub use foreign_code::{CodeFault, ForeignClass, ForeignCode, ForeignPolicy};
+pub use future::{Future, FutureColumn, FutureSlice, NEVER};
+pub use hooks::{BackgroundOp, PolicyHooks, Region, RegionSizes, RequestInfo};
+pub use policy::Policy;
 pub use registry::{entries, entry, visit};
-
-use cachewright_characterize::Characterizer;
-use cachewright_types::BlockId;
-
-/// The position of a block's next access when there is none.
-pub const NEVER: u32 = u32::MAX;
-
-/// One access to one block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
-    /// The block.
-    pub block: BlockId,
-    /// Whether it is written (whole or in part).
-    pub write: bool,
-    /// Position in the stream of the next access to this block, [`NEVER`] if there is none or it
-    /// is not known. Only policies that declare [`Need::Future`] read it; those that declare
-    /// [`Need::Benefit`] read [`Access::benefit`], whose bits stand here then.
-    pub next_use: u32,
-}
-
-impl Access {
-    /// A read of `block` with no knowledge of the future.
-    #[inline(always)]
-    pub fn read(block: BlockId) -> Access {
-        Access { block, write: false, next_use: NEVER }
-    }
-
-    /// What holding the block from here on is worth, for those who declare [`Need::Benefit`]; 0 if
-    /// it is not known. Never negative, never not a number.
-    #[inline(always)]
-    pub fn benefit(&self) -> f32 {
-        let benefit = f32::from_bits(self.next_use);
-        if benefit > 0.0 { benefit } else { 0.0 }
-    }
-}
-
-/// What a policy decided about one access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The block was in the cache.
-    Hit,
-    /// The block was not in the cache and now is.
-    Admit {
-        /// The block that left for it, if the cache was full.
-        evicted: Option<BlockId>,
-    },
-    /// The block was not in the cache and stays out; nothing left.
-    Bypass,
-}
-
-/// A replacement policy over unit blocks.
-///
-/// Ids passed in must be below the bound given to [`Policy::reserve_ids`].
-pub trait Policy: Send {
-    /// Decides about one access.
-    fn access(&mut self, access: Access) -> Verdict;
-
-    /// Whether the block is in the cache.
-    fn contains(&self, block: BlockId) -> bool;
-
-    /// Whether the policy remembers anything about the block (resident, ghost or counted). Once
-    /// this is false the id may be given to another block.
-    fn tracks(&self, block: BlockId) -> bool;
-
-    /// Blocks in the cache.
-    fn len(&self) -> u32;
-
-    /// Whether nothing is in the cache.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Blocks the cache may hold.
-    fn capacity(&self) -> u32;
-
-    /// Changes the capacity; blocks that must leave are appended to `evicted`, first out first.
-    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>);
-
-    /// Forgets a block wherever it is remembered (trim); returns whether it was in the cache.
-    fn remove(&mut self, block: BlockId) -> bool;
-
-    /// Makes room for ids `0..count`.
-    fn reserve_ids(&mut self, count: usize);
-
-    /// Loads the block's state into the processor's cache ahead of its access; the value means
-    /// nothing and is returned so that the load cannot be dropped.
-    fn touch(&self, block: BlockId) -> u32;
-
-    /// Hears of the request whose blocks come next, for those who declare [`Need::Requests`].
-    #[inline(always)]
-    fn asked(&mut self, _request: &Asked) {}
-
-    /// Takes trained models before the first access, for those who declare [`Need::Model`]; each
-    /// with the name it goes by. Errors: what was found and expected, in words.
-    fn learn(&mut self, _models: &[(String, Vec<u8>)]) -> Result<(), String> {
-        Ok(())
-    }
-
-    /// Takes the code that decides, before the first access, for those who declare [`Need::Code`].
-    fn attach(&mut self, _code: &ForeignCode) {}
-
-    /// Hears which kind of workload runs now, by the name a model goes by; a kind that it has no
-    /// model of changes nothing.
-    fn workload(&mut self, _kind: &str) {}
-
-    /// Takes what says which kind of workload runs, to be asked every `every_ns`.
-    fn characterize(&mut self, _characterizer: Box<dyn Characterizer>, _every_ns: u64) {}
-
-    /// Hears what time it is, after each request on devices; only those are told that have rooms or
-    /// chores.
-    #[inline(always)]
-    fn clock(&mut self, _now_ns: u64) {}
-
-    /// Takes the rooms among which it places blocks. What leaves for it is appended to `evicted`.
-    fn divide_rooms(&mut self, _rooms: Rooms, _evicted: &mut Vec<BlockId>) {}
-
-    /// The room of a block in the cache.
-    #[inline(always)]
-    fn room(&self, _block: BlockId) -> Room {
-        Room::Any
-    }
-
-    /// Whether [`Policy::room`] or [`Policy::chore`] ever says anything: the others are asked for
-    /// neither, and pay nothing.
-    #[inline(always)]
-    fn has_rooms_or_chores() -> bool
-    where
-        Self: Sized,
-    {
-        false
-    }
-
-    /// The next work it wants done beside requests; asked for after each request until there is
-    /// none.
-    #[inline(always)]
-    fn chore(&mut self) -> Option<Chore> {
-        None
-    }
-
-    /// Checks every invariant, slowly. The error says which one is broken and how.
-    fn audit(&self) -> Result<(), String>;
-}

@@ -11,7 +11,7 @@ use cachewright_types::BlockId;
 const OUT: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
-struct Node<T> {
+struct LinkNode<T> {
     newer: u32,
     older: u32,
     tag: T,
@@ -20,7 +20,7 @@ struct Node<T> {
 /// `LISTS` lists over one array; the newest end is the head.
 #[derive(Clone, Debug)]
 pub struct Links<T, const LISTS: usize> {
-    nodes: Vec<Node<T>>,
+    nodes: Vec<LinkNode<T>>,
     lens: [u32; LISTS],
 }
 
@@ -33,14 +33,14 @@ impl<T: Copy + Default, const LISTS: usize> Default for Links<T, LISTS> {
 impl<T: Copy + Default, const LISTS: usize> Links<T, LISTS> {
     /// Empty lists over no ids.
     pub fn new() -> Self {
-        let sentinel = |list: u32| Node { newer: list, older: list, tag: T::default() };
+        let sentinel = |list: u32| LinkNode { newer: list, older: list, tag: T::default() };
         Links { nodes: (0..LISTS as u32).map(sentinel).collect(), lens: [0; LISTS] }
     }
 
     /// Makes room for ids `0..count`.
     pub fn reserve_ids(&mut self, count: usize) {
         if count + LISTS > self.nodes.len() {
-            let out = Node { newer: OUT, older: OUT, tag: T::default() };
+            let out = LinkNode { newer: OUT, older: OUT, tag: T::default() };
             self.nodes.resize(count + LISTS, out);
         }
     }

@@ -16,7 +16,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::links::Links;
-use crate::{Access, Policy, Verdict};
+use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed};
 
 cachewright_types::declare! {
@@ -220,6 +220,8 @@ impl<const DEMOTE: bool> LirsStack<DEMOTE> {
         evicted
     }
 }
+
+impl<const DEMOTE: bool> PolicyHooks for LirsStack<DEMOTE> {}
 
 impl<const DEMOTE: bool> Policy for LirsStack<DEMOTE> {
     #[inline(always)]

@@ -5,7 +5,7 @@
 
 use crate::entry::{Entry, Registered};
 use crate::links::Links;
-use crate::{Access, Policy, Verdict};
+use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 
@@ -29,6 +29,8 @@ impl Registered for Lru {
         Lru { links: Links::new(), capacity: capacity_blocks }
     }
 }
+
+impl PolicyHooks for Lru {}
 
 impl Policy for Lru {
     #[inline(always)]

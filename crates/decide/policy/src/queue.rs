@@ -16,7 +16,7 @@ const SLACK: u32 = 64;
 
 /// The queue; entries are pushed at the head (newest) and popped at the tail (oldest).
 #[derive(Clone, Debug, Default)]
-pub struct Queue {
+pub struct BlockQueue {
     /// A power of two of entries, used in a circle.
     ring: Vec<u32>,
     /// Entries ever popped, modulo 2^32.
@@ -29,7 +29,7 @@ pub struct Queue {
     stale: Vec<u16>,
 }
 
-impl Queue {
+impl BlockQueue {
     /// Blocks in the queue.
     #[inline(always)]
     pub fn len(&self) -> u32 {
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_block_removed_and_queued_again_has_its_new_place() {
-        let mut queue = Queue::default();
+        let mut queue = BlockQueue::default();
         for id in [5, 6, 7] {
             queue.push(BlockId(id));
         }
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn removals_without_end_stay_in_bounded_memory() {
-        let mut queue = Queue::default();
+        let mut queue = BlockQueue::default();
         queue.push(BlockId(1));
         for _ in 0..10_000 {
             queue.push(BlockId(0));

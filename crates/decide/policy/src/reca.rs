@@ -6,7 +6,7 @@
 //! per id.
 //!
 //! From there: requests are sequential, overlapped, strided or random; over a window of requests
-//! the workload is told to be of one of five kinds, each with a configuration of its own: the
+//! the workload is taken to be of one of five kinds, each with a configuration of its own: the
 //! classes of requests whose blocks are taken in, and their priority; the blocks of each class are
 //! in one LRU queue, and the oldest of the class of least priority leaves. Ours: a workload is of
 //! the kind of the class that most of its requests have, mixed if none has more than `rules` of
@@ -17,7 +17,7 @@
 
 use crate::entry::{Entry, Need, Registered};
 use crate::links::Links;
-use crate::{Access, Asked, Policy, Verdict};
+use crate::{Access, Policy, PolicyHooks, RequestInfo, Verdict};
 use cachewright_characterize::{RequestClass as Class, RequestClassifier as Classes};
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId, declare};
 
@@ -35,7 +35,7 @@ declare! {
 
 /// What is taken in, and what stays, in one kind of workload.
 #[derive(Debug)]
-struct Configuration {
+struct WorkloadConfiguration {
     /// From the class whose blocks leave last to the one whose leave first.
     order: [Class; 4],
     /// How many classes, from the first on, are taken in.
@@ -47,20 +47,20 @@ const MIXED: usize = 4;
 /// By the number of the class that rules, mixed last. A disk is nearly as fast at what is
 /// sequential, which comes in only where most is asked for again; what was asked for again stays
 /// longest, but where streams rule and only single requests keep a disk waiting.
-const CONFIGURATIONS: [Configuration; 5] = {
+const CONFIGURATIONS: [WorkloadConfiguration; 5] = {
     use Class::{Overlapped, Random, Sequential, Strided};
     [
-        Configuration { order: [Random, Overlapped, Strided, Sequential], admitted: 3 },
-        Configuration { order: [Overlapped, Random, Strided, Sequential], admitted: 4 },
-        Configuration { order: [Overlapped, Strided, Random, Sequential], admitted: 3 },
-        Configuration { order: [Overlapped, Random, Strided, Sequential], admitted: 3 },
-        Configuration { order: [Overlapped, Random, Strided, Sequential], admitted: 3 },
+        WorkloadConfiguration { order: [Random, Overlapped, Strided, Sequential], admitted: 3 },
+        WorkloadConfiguration { order: [Overlapped, Random, Strided, Sequential], admitted: 4 },
+        WorkloadConfiguration { order: [Overlapped, Strided, Random, Sequential], admitted: 3 },
+        WorkloadConfiguration { order: [Overlapped, Random, Strided, Sequential], admitted: 3 },
+        WorkloadConfiguration { order: [Overlapped, Random, Strided, Sequential], admitted: 3 },
     ]
 };
 
 /// What is known of a block in the cache.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tag {
+struct ClassTag {
     /// The queue it is in.
     class: u8,
     /// The number of its last access, modulo 2^32.
@@ -71,12 +71,12 @@ struct Tag {
 #[derive(Clone, Debug)]
 pub struct Reca {
     /// One queue per class.
-    queues: Links<Tag, 4>,
+    queues: Links<ClassTag, 4>,
     len: u32,
     capacity: u32,
     settings: RecaSettings,
     classes: Classes,
-    /// The class of the request whose blocks are asked for.
+    /// The class of the request whose blocks are accessed.
     class: Class,
     /// Requests of each class in the window that runs.
     seen: [u32; 4],
@@ -110,15 +110,15 @@ impl Reca {
 
     /// Puts a block that is in no queue at the head of that of the present class.
     fn push(&mut self, block: BlockId) {
-        *self.queues.tag_mut(block) = Tag { class: self.class as u8, used: self.now };
+        *self.queues.tag_mut(block) = ClassTag { class: self.class as u8, used: self.now };
         self.queues.push_head(self.class as usize, block);
         self.len += 1;
     }
 
     /// Ends the window: what it was made of is how the next one is treated.
     fn configure(&mut self) {
-        let least = self.settings.rules * f64::from(self.settings.window);
-        let rules = |seen: &u32| f64::from(*seen) > least;
+        let min_requests = self.settings.rules * f64::from(self.settings.window);
+        let rules = |seen: &u32| f64::from(*seen) > min_requests;
         self.configuration = self.seen.iter().position(rules).unwrap_or(MIXED);
         self.seen = [0; 4];
     }
@@ -148,13 +148,13 @@ impl Registered for Reca {
     }
 }
 
-impl Policy for Reca {
-    fn asked(&mut self, asked: &Asked) {
+impl PolicyHooks for Reca {
+    fn on_request(&mut self, info: &RequestInfo) {
         let request = Request {
-            time: Nanos(asked.time_ns),
-            offset: Bytes(asked.offset),
-            length: Bytes(asked.length),
-            op: if asked.write { Op::Write } else { Op::Read },
+            time: Nanos(info.time_ns),
+            offset: Bytes(info.offset),
+            length: Bytes(info.length),
+            op: if info.write { Op::Write } else { Op::Read },
             tenant: TenantId(0),
         };
         if let Some(class) = self.classes.class(&request) {
@@ -165,7 +165,9 @@ impl Policy for Reca {
             self.seen[class as usize] += 1;
         }
     }
+}
 
+impl Policy for Reca {
     fn access(&mut self, access: Access) -> Verdict {
         self.now = self.now.wrapping_add(1);
         if self.queues.linked(access.block) {
@@ -174,8 +176,8 @@ impl Policy for Reca {
             return Verdict::Hit;
         }
         let configuration = &CONFIGURATIONS[self.configuration];
-        let comes_in = configuration.order[..configuration.admitted].contains(&self.class);
-        if self.capacity == 0 || !comes_in {
+        let admits = configuration.order[..configuration.admitted].contains(&self.class);
+        if self.capacity == 0 || !admits {
             return Verdict::Bypass;
         }
         let evicted = if self.len == self.capacity { self.evict() } else { None };
@@ -261,7 +263,7 @@ mod tests {
             Strided => before + 3 * 4096,
             Random => before + FAR,
         };
-        reca.asked(&Asked { offset: *at, length: 4096, ..Asked::default() });
+        reca.on_request(&RequestInfo { offset: *at, length: 4096, ..RequestInfo::default() });
         assert_eq!(reca.class, class);
         let verdict = reca.access(Access::read(BlockId(block)));
         assert_eq!(reca.audit(), Ok(()));

@@ -1,7 +1,7 @@
 //! The table of policies: one line per policy, read by everything else.
 //!
 //! For: names, sentences, sources, needs and settings of every policy, and static dispatch by name.
-//! Must never know: who asks. Adding a policy is one file and one line in `policies!` below.
+//! Must never know: its callers. Adding a policy is one file and one line in `policies!` below.
 
 use crate::Policy;
 use crate::entry::{Entry, PolicyVisitor, Registered};
@@ -62,18 +62,18 @@ policies! {
 }
 
 /// Makes policies of one kind, of a given capacity and seed.
-pub type Maker = Box<dyn Fn(u32, Seed) -> Box<dyn Policy>>;
+pub type PolicyMaker = Box<dyn Fn(u32, Seed) -> Box<dyn Policy>>;
 
 /// A maker of the policy of this name, for loops that are compiled once for all policies.
-pub fn maker(name: &str, pairs: &[(String, Value)]) -> Result<Maker, RegistryError> {
-    struct Making;
-    impl PolicyVisitor for Making {
-        type Output = Maker;
-        fn visit<P: Registered>(self, settings: P::Settings) -> Maker {
+pub fn maker(name: &str, pairs: &[(String, Value)]) -> Result<PolicyMaker, RegistryError> {
+    struct MakePolicy;
+    impl PolicyVisitor for MakePolicy {
+        type Output = PolicyMaker;
+        fn visit<P: Registered>(self, settings: P::Settings) -> PolicyMaker {
             Box::new(move |capacity, seed| Box::new(P::new(capacity, &settings, seed)))
         }
     }
-    visit(name, pairs, Making)
+    visit(name, pairs, MakePolicy)
 }
 
 pub use table::{entries, keys, resolved};

@@ -4,26 +4,26 @@
 //! tenants, time. Block state is scattered over megabytes; loading it [`AHEAD`] accesses early
 //! lets the misses of the processor's cache overlap instead of adding up.
 
-use crate::{Access, Policy, Verdict};
+use crate::{Access, FutureSlice, Policy, Verdict};
 use cachewright_types::BlockId;
 
 /// How many accesses ahead state is loaded.
 pub const AHEAD: usize = 8;
 
-/// Accesses every block of `blocks` in order and returns how many hit. `next_use` holds the
-/// position of each access's next one, or is empty when the policy needs no future.
-pub fn count_hits<P: Policy>(policy: &mut P, blocks: &[BlockId], next_use: &[u32]) -> u64 {
+/// Accesses every block of `blocks` in order and returns how many hit. `futures` are those of the
+/// accesses, for policies that need the future.
+pub fn count_hits<P: Policy>(policy: &mut P, blocks: &[BlockId], futures: FutureSlice<'_>) -> u64 {
     let mut hits = 0;
     let mut touched = 0;
-    let chores = P::has_rooms_or_chores();
+    let has_background = P::has_regions_or_background_ops();
     for (position, &block) in blocks.iter().enumerate() {
         if let Some(&later) = blocks.get(position + AHEAD) {
             touched ^= policy.touch(later);
         }
-        let next_use = next_use.get(position).copied().unwrap_or(crate::NEVER);
-        let verdict = policy.access(Access { block, write: false, next_use });
+        let future = futures.at(position);
+        let verdict = policy.access(Access { block, write: false, future });
         hits += u64::from(verdict == Verdict::Hit);
-        while chores && policy.chore().is_some() {}
+        while has_background && policy.background_op().is_some() {}
     }
     std::hint::black_box(touched);
     hits
@@ -39,6 +39,6 @@ mod tests {
         let mut lru = crate::lru::Lru::new(2, &Default::default(), Default::default());
         lru.reserve_ids(3);
         let blocks = [0, 1, 0, 2, 1, 0].map(BlockId);
-        assert_eq!(count_hits(&mut lru, &blocks, &[]), 1);
+        assert_eq!(count_hits(&mut lru, &blocks, FutureSlice::None), 1);
     }
 }

@@ -21,16 +21,14 @@
 //! of its seven sizes.)
 
 use crate::entry::{Entry, Registered};
-use crate::queue::Queue;
-use crate::{Access, Policy, Verdict};
+use crate::hit_queues::HitQueues;
+use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed, declare};
 
-/// Hits since the block came into its queue, saturating.
-const HITS: u8 = 3;
-const SMALL: u8 = 4;
-const MAIN: u8 = 8;
-const RESIDENT: u8 = SMALL | MAIN;
-const GHOST: u8 = 16;
+/// The queues.
+const SMALL: usize = 0;
+const MAIN: usize = 1;
+const GHOST: usize = 2;
 
 declare! {
     /// The proportions of S3-FIFO.
@@ -47,10 +45,7 @@ declare! {
 /// S3-FIFO; `REVISED` is the form of October 2024, otherwise the paper's.
 #[derive(Clone, Debug)]
 pub struct S3Fifo<const REVISED: bool> {
-    small: Queue,
-    main: Queue,
-    ghost: Queue,
-    state: Vec<u8>,
+    queues: HitQueues<3>,
     capacity: u32,
     small_blocks: u32,
     ghost_blocks: u32,
@@ -61,10 +56,7 @@ pub struct S3Fifo<const REVISED: bool> {
 impl<const REVISED: bool> S3Fifo<REVISED> {
     fn empty(capacity_blocks: u32, settings: &S3FifoSettings) -> Self {
         let mut cache = S3Fifo {
-            small: Queue::default(),
-            main: Queue::default(),
-            ghost: Queue::default(),
-            state: Vec::new(),
+            queues: HitQueues::default(),
             capacity: 0,
             small_blocks: 0,
             ghost_blocks: 0,
@@ -88,7 +80,7 @@ impl<const REVISED: bool> S3Fifo<REVISED> {
 
     #[inline(always)]
     fn main_is_beyond_its_share(&self) -> bool {
-        self.main.len() > self.capacity.saturating_sub(self.small_blocks)
+        self.queues.len(MAIN) > self.capacity.saturating_sub(self.small_blocks)
     }
 
     /// Lets one block go. At least one must be resident.
@@ -96,9 +88,9 @@ impl<const REVISED: bool> S3Fifo<REVISED> {
     fn evict(&mut self) -> Option<BlockId> {
         self.has_evicted = true;
         let from_small = if REVISED {
-            !self.main_is_beyond_its_share() && !self.small.is_empty()
+            !self.main_is_beyond_its_share() && self.queues.len(SMALL) > 0
         } else {
-            self.small.len() >= self.small_blocks
+            self.queues.len(SMALL) >= self.small_blocks
         };
         if !from_small {
             return self.evict_main();
@@ -110,14 +102,12 @@ impl<const REVISED: bool> S3Fifo<REVISED> {
     /// Algorithm 1, "evictS".
     #[inline(always)]
     fn evict_small(&mut self) -> Option<BlockId> {
-        while let Some(block) = self.small.pop() {
-            let state = &mut self.state[block.index()];
-            if u32::from(*state & HITS) < self.settings.promote_hits {
+        while let Some((block, hits)) = self.queues.pop(SMALL) {
+            if u32::from(hits) < self.settings.promote_hits {
                 self.remember(block);
                 return Some(block);
             }
-            *state = MAIN;
-            self.main.push(block);
+            self.queues.push(MAIN, block);
             if !REVISED && self.main_is_beyond_its_share() {
                 return self.evict_main();
             }
@@ -128,35 +118,21 @@ impl<const REVISED: bool> S3Fifo<REVISED> {
     /// Algorithm 1, "evictM": FIFO with reinsertion, a counter in place of a bit.
     #[inline(always)]
     fn evict_main(&mut self) -> Option<BlockId> {
-        loop {
-            let block = self.main.pop()?;
-            let state = &mut self.state[block.index()];
-            if *state & HITS == 0 {
-                *state = 0;
-                return Some(block);
-            }
-            *state -= 1;
-            self.main.push(block);
-        }
+        self.queues.pop_unhit(MAIN)
     }
 
     #[inline(always)]
     fn remember(&mut self, block: BlockId) {
         self.trim_ghost(self.ghost_blocks.saturating_sub(1));
-        if self.ghost_blocks == 0 {
-            self.state[block.index()] = 0;
-            return;
+        if self.ghost_blocks > 0 {
+            self.queues.push(GHOST, block);
         }
-        self.state[block.index()] = GHOST;
-        self.ghost.push(block);
     }
 
     #[inline(always)]
     fn trim_ghost(&mut self, limit: u32) {
-        while self.ghost.len() > limit {
-            if let Some(forgotten) = self.ghost.pop() {
-                self.state[forgotten.index()] = 0;
-            }
+        while self.queues.len(GHOST) > limit {
+            self.queues.pop(GHOST);
         }
     }
 }
@@ -189,47 +165,41 @@ impl Registered for S3Fifo<true> {
     }
 }
 
+impl<const REVISED: bool> PolicyHooks for S3Fifo<REVISED> {}
+
 impl<const REVISED: bool> Policy for S3Fifo<REVISED> {
     #[inline(always)]
     fn access(&mut self, access: Access) -> Verdict {
         let block = access.block;
-        let state = &mut self.state[block.index()];
-        if *state & RESIDENT != 0 {
-            *state += u8::from(*state & HITS != HITS);
+        if self.contains(block) {
+            self.queues.count_hit(block);
             return Verdict::Hit;
         }
         if self.capacity == 0 {
             return Verdict::Bypass;
         }
-        let remembered = *state == GHOST;
+        let remembered = self.queues.tracks(block);
         if remembered {
-            *state = 0;
-            self.ghost.remove(block);
+            self.queues.remove(block);
         }
         let evicted = if self.len() == self.capacity { self.evict() } else { None };
-        let overflow = REVISED && !self.has_evicted && self.small.len() >= self.small_blocks;
-        if remembered || overflow {
-            self.state[block.index()] = MAIN;
-            self.main.push(block);
-        } else {
-            self.state[block.index()] = SMALL;
-            self.small.push(block);
-        }
+        let overflow = REVISED && !self.has_evicted && self.queues.len(SMALL) >= self.small_blocks;
+        self.queues.push(if remembered || overflow { MAIN } else { SMALL }, block);
         Verdict::Admit { evicted }
     }
 
     #[inline(always)]
     fn contains(&self, block: BlockId) -> bool {
-        self.state[block.index()] & RESIDENT != 0
+        matches!(self.queues.queue_of(block), Some(SMALL | MAIN))
     }
 
     fn tracks(&self, block: BlockId) -> bool {
-        self.state[block.index()] != 0
+        self.queues.tracks(block)
     }
 
     #[inline(always)]
     fn len(&self) -> u32 {
-        self.small.len() + self.main.len()
+        self.queues.len(SMALL) + self.queues.len(MAIN)
     }
 
     fn capacity(&self) -> u32 {
@@ -245,45 +215,24 @@ impl<const REVISED: bool> Policy for S3Fifo<REVISED> {
     }
 
     fn remove(&mut self, block: BlockId) -> bool {
-        let state = std::mem::take(&mut self.state[block.index()]);
-        match state & !HITS {
-            SMALL => self.small.remove(block),
-            MAIN => self.main.remove(block),
-            GHOST => self.ghost.remove(block),
-            _ => {}
-        }
-        state & RESIDENT != 0
+        matches!(self.queues.remove(block), Some(SMALL | MAIN))
     }
 
     fn reserve_ids(&mut self, count: usize) {
-        self.state.resize(count.max(self.state.len()), 0);
+        self.queues.reserve_ids(count);
     }
 
     #[inline(always)]
     fn touch(&self, block: BlockId) -> u32 {
-        u32::from(self.state[block.index()])
+        self.queues.touch(block)
     }
 
     fn audit(&self) -> Result<(), String> {
-        if self.len() > self.capacity {
-            return Err(format!("{} blocks in a cache of {}", self.len(), self.capacity));
+        let ghosts = self.queues.len(GHOST);
+        if ghosts > self.ghost_blocks {
+            return Err(format!("{ghosts} ghosts of {}", self.ghost_blocks));
         }
-        if self.ghost.len() > self.ghost_blocks {
-            return Err(format!("{} ghosts of {}", self.ghost.len(), self.ghost_blocks));
-        }
-        for (queue, place) in [(&self.small, SMALL), (&self.main, MAIN), (&self.ghost, GHOST)] {
-            queue.audit()?;
-            for block in queue.blocks() {
-                if self.state[block.index()] & !HITS != place {
-                    return Err(format!("block {} is not where its state says", block.0));
-                }
-            }
-        }
-        let tracked = self.state.iter().filter(|state| **state != 0).count();
-        if tracked as u32 != self.len() + self.ghost.len() {
-            return Err(format!("{tracked} blocks tracked, another number queued"));
-        }
-        Ok(())
+        self.queues.audit(2, self.capacity)
     }
 }
 
@@ -316,7 +265,7 @@ mod tests {
         let expected =
             [IN, IN, IN, IN, hit, hit, out(2), out(3), out(4), out(5), out(6), hit, hit, out(1)];
         assert_eq!(verdicts, expected);
-        assert_eq!(cache.main.blocks(), [2, 3, 7].map(BlockId));
+        assert_eq!(cache.queues.blocks(MAIN), [2, 3, 7].map(BlockId));
     }
 
     /// Capacity 4, small 1 (0.4 rounded down, at least 1), ghost 3. 1 goes to small, which then
@@ -328,6 +277,6 @@ mod tests {
         let mut cache = S3Fifo::<true>::new(4, &S3FifoSettings::default(), Seed(0));
         let verdicts = run(&mut cache, &[1, 2, 3, 4, 5, 1, 6]);
         assert_eq!(verdicts, [IN, IN, IN, IN, out(1), out(5), out(2)]);
-        assert_eq!(cache.main.blocks(), [3, 4, 1].map(BlockId));
+        assert_eq!(cache.queues.blocks(MAIN), [3, 4, 1].map(BlockId));
     }
 }

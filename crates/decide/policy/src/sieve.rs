@@ -11,50 +11,31 @@
 //! Memory: 1 byte per id, 8 to 16 per resident block.
 
 use crate::entry::{Entry, Registered};
-use crate::queue::Queue;
-use crate::{Access, Policy, Verdict};
+use crate::hit_queues::HitQueues;
+use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
-
-/// The block is in the cache.
-const RESIDENT: u8 = 1;
-/// The block was hit since the hand last passed it.
-const VISITED: u8 = 2;
-/// Which of the two queues holds the block.
-const SECOND: u8 = 4;
 
 /// SIEVE.
 #[derive(Clone, Debug)]
 pub struct Sieve {
-    queues: [Queue; 2],
+    queues: HitQueues<2>,
     /// The queue that is now ahead of the hand.
     ahead: usize,
-    state: Vec<u8>,
     capacity: u32,
 }
 
 impl Sieve {
-    /// The state of a block without a mark in queue `queue`.
-    #[inline(always)]
-    fn unmarked(queue: usize) -> u8 {
-        RESIDENT | (queue as u8 * SECOND)
-    }
-
     /// Advances the hand until a block has left. At least one block must be in the cache.
     #[inline(always)]
     fn evict(&mut self) -> Option<BlockId> {
         loop {
-            let block = self.queues[self.ahead].pop()?;
-            let state = &mut self.state[block.index()];
-            let spared = *state & VISITED != 0;
-            if spared {
-                *state = Self::unmarked(1 - self.ahead);
-                self.queues[1 - self.ahead].push(block);
-            } else {
-                *state = 0;
+            let (block, hits) = self.queues.pop(self.ahead)?;
+            if hits > 0 {
+                self.queues.push(1 - self.ahead, block);
             }
             self.wrap();
-            if !spared {
+            if hits == 0 {
                 return Some(block);
             }
         }
@@ -63,7 +44,7 @@ impl Sieve {
     /// Puts the hand back at the oldest block once it has passed the newest.
     #[inline(always)]
     fn wrap(&mut self) {
-        if self.queues[self.ahead].is_empty() {
+        if self.queues.len(self.ahead) == 0 {
             self.ahead = 1 - self.ahead;
         }
     }
@@ -79,30 +60,30 @@ impl Registered for Sieve {
     };
 
     fn new(capacity_blocks: u32, _: &NoSettings, _: Seed) -> Self {
-        Sieve { queues: Default::default(), ahead: 0, state: Vec::new(), capacity: capacity_blocks }
+        Sieve { queues: HitQueues::default(), ahead: 0, capacity: capacity_blocks }
     }
 }
+
+impl PolicyHooks for Sieve {}
 
 impl Policy for Sieve {
     #[inline(always)]
     fn access(&mut self, access: Access) -> Verdict {
-        let state = &mut self.state[access.block.index()];
-        if *state != 0 {
-            *state |= VISITED;
+        if self.queues.tracks(access.block) {
+            self.queues.mark(access.block);
             return Verdict::Hit;
         }
         if self.capacity == 0 {
             return Verdict::Bypass;
         }
         let evicted = if self.len() == self.capacity { self.evict() } else { None };
-        self.state[access.block.index()] = Self::unmarked(self.ahead);
-        self.queues[self.ahead].push(access.block);
+        self.queues.push(self.ahead, access.block);
         Verdict::Admit { evicted }
     }
 
     #[inline(always)]
     fn contains(&self, block: BlockId) -> bool {
-        self.state[block.index()] != 0
+        self.queues.tracks(block)
     }
 
     fn tracks(&self, block: BlockId) -> bool {
@@ -111,7 +92,7 @@ impl Policy for Sieve {
 
     #[inline(always)]
     fn len(&self) -> u32 {
-        self.queues[0].len() + self.queues[1].len()
+        self.queues.len(0) + self.queues.len(1)
     }
 
     fn capacity(&self) -> u32 {
@@ -126,44 +107,27 @@ impl Policy for Sieve {
     }
 
     fn remove(&mut self, block: BlockId) -> bool {
-        let state = std::mem::take(&mut self.state[block.index()]);
-        if state == 0 {
-            return false;
+        let resident = self.queues.remove(block).is_some();
+        if resident {
+            self.wrap();
         }
-        self.queues[usize::from(state & SECOND != 0)].remove(block);
-        self.wrap();
-        true
+        resident
     }
 
     fn reserve_ids(&mut self, count: usize) {
-        self.state.resize(count.max(self.state.len()), 0);
+        self.queues.reserve_ids(count);
     }
 
     #[inline(always)]
     fn touch(&self, block: BlockId) -> u32 {
-        u32::from(self.state[block.index()])
+        self.queues.touch(block)
     }
 
     fn audit(&self) -> Result<(), String> {
-        if self.len() > self.capacity {
-            return Err(format!("{} blocks in a cache of {}", self.len(), self.capacity));
-        }
-        if self.queues[self.ahead].is_empty() && self.len() > 0 {
+        if self.queues.len(self.ahead) == 0 && self.len() > 0 {
             return Err("the hand stands past the newest block".to_owned());
         }
-        for (number, queue) in self.queues.iter().enumerate() {
-            for block in queue.blocks() {
-                if self.state[block.index()] & !VISITED != Self::unmarked(number) {
-                    return Err(format!("block {} is not where its state says", block.0));
-                }
-            }
-            queue.audit()?;
-        }
-        let resident = self.state.iter().filter(|state| **state != 0).count();
-        if resident as u32 != self.len() {
-            return Err(format!("{resident} blocks resident, {} queued", self.len()));
-        }
-        Ok(())
+        self.queues.audit(2, self.capacity)
     }
 }
 

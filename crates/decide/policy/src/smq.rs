@@ -27,7 +27,7 @@
 use crate::entry::{Entry, Registered};
 use crate::levels::{LEVELS, LevelQueue, Levelled};
 use crate::links::Links;
-use crate::{Access, Policy, Verdict};
+use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed};
 
 cachewright_types::declare! {
@@ -50,7 +50,7 @@ const CACHE_PERIOD_TICKS: u32 = 10;
 const TOP_LEVELS: usize = 8;
 /// Regions remembered however small the cache: with fewer than levels none could reach the promote
 /// level (dm-cache: 1024).
-const FEWEST_REGIONS: u32 = LEVELS as u32;
+const MIN_REGIONS: u32 = LEVELS as u32;
 /// A region at this level or above counts as foreseen.
 const FORESEEN_LEVEL: u8 = (LEVELS * 3 / 4) as u8;
 /// Blocks at this level or above are not demoted.
@@ -156,7 +156,7 @@ impl Smq {
         self.capacity = capacity_blocks;
         let region_blocks = self.settings.region_blocks;
         let history_blocks = (self.settings.history * f64::from(capacity_blocks)) as u32;
-        self.region_limit = (history_blocks / region_blocks).max(FEWEST_REGIONS);
+        self.region_limit = (history_blocks / region_blocks).max(MIN_REGIONS);
         let top = self.region_limit / LEVELS as u32;
         self.hotspot.in_top = top.min(capacity_blocks / region_blocks);
     }
@@ -277,6 +277,8 @@ impl Smq {
         Verdict::Admit { evicted }
     }
 }
+
+impl PolicyHooks for Smq {}
 
 impl Policy for Smq {
     #[inline(always)]

@@ -8,8 +8,8 @@
 //! Unit: blocks. Invariants: |A1in| + |Am| <= c, |A1out| <= floor(kout c).
 
 use crate::entry::{Entry, Registered};
-use crate::links::Links;
-use crate::{Access, Policy, Verdict};
+use crate::ghost_lists::GhostLists;
+use crate::{Access, Policy, PolicyHooks, Verdict};
 use cachewright_types::{BlockId, Seed};
 
 cachewright_types::declare! {
@@ -22,16 +22,17 @@ cachewright_types::declare! {
     }
 }
 
-/// Lists, which are also the tags of blocks; a block with tag [`OUT`] is in none.
-const OUT: u8 = 0;
+/// Resident newcomers.
 const A1_IN: u8 = 1;
-const A1_OUT: u8 = 2;
-const AM: u8 = 3;
+/// Resident blocks that came back.
+const AM: u8 = 2;
+/// Ghosts of A1in.
+const A1_OUT: u8 = 3;
 
 /// Two queues.
 #[derive(Clone, Debug)]
 pub struct TwoQ {
-    links: Links<u8, 4>,
+    lists: GhostLists<4, 2>,
     capacity: u32,
     settings: TwoQSettings,
     kin_blocks: u32,
@@ -49,7 +50,7 @@ impl Registered for TwoQ {
 
     fn new(capacity_blocks: u32, settings: &TwoQSettings, _: Seed) -> Self {
         let mut policy = TwoQ {
-            links: Links::new(),
+            lists: GhostLists::default(),
             capacity: 0,
             settings: settings.clone(),
             kin_blocks: 0,
@@ -67,79 +68,55 @@ impl TwoQ {
         self.kout_blocks = (self.settings.kout * f64::from(capacity_blocks)) as u32;
     }
 
-    #[inline(always)]
-    fn size(&self, list: u8) -> u32 {
-        self.links.len(usize::from(list))
-    }
-
-    #[inline(always)]
-    fn place(&mut self, list: u8, block: BlockId) {
-        self.links.push_head(usize::from(list), block);
-        *self.links.tag_mut(block) = list;
-    }
-
-    #[inline(always)]
-    fn drop_tail(&mut self, list: u8) -> Option<BlockId> {
-        let block = self.links.pop_tail(usize::from(list))?;
-        *self.links.tag_mut(block) = OUT;
-        Some(block)
-    }
-
     /// The paper's reclaimfor: a block leaves A1in for A1out, or leaves Am for good.
     #[inline(always)]
     fn reclaim(&mut self) -> Option<BlockId> {
-        let from_a1 = self.size(A1_IN) > self.kin_blocks || self.size(AM) == 0;
+        let from_a1 = self.lists.len(A1_IN) > self.kin_blocks || self.lists.len(AM) == 0;
         if !from_a1 {
-            return self.drop_tail(AM);
+            return self.lists.pop(AM);
         }
-        let block = self.links.pop_tail(usize::from(A1_IN))?;
-        self.place(A1_OUT, block);
-        self.trim_ghosts();
+        let block = self.lists.demote(A1_IN, A1_OUT)?;
+        self.lists.trim(A1_OUT, self.kout_blocks);
         Some(block)
     }
-
-    #[inline(always)]
-    fn trim_ghosts(&mut self) {
-        while self.size(A1_OUT) > self.kout_blocks {
-            self.drop_tail(A1_OUT);
-        }
-    }
 }
+
+impl PolicyHooks for TwoQ {}
 
 impl Policy for TwoQ {
     #[inline(always)]
     fn access(&mut self, access: Access) -> Verdict {
         let block = access.block;
-        let list = match self.links.tag(block) {
+        let list = match self.lists.list_of(block) {
             AM => {
-                self.links.move_to_head(usize::from(AM), block);
+                self.lists.refresh(AM, block);
                 return Verdict::Hit;
             }
             A1_IN => return Verdict::Hit,
             A1_OUT => {
-                self.links.unlink(usize::from(A1_OUT), block);
+                self.lists.take(A1_OUT, block);
                 AM
             }
             _ if self.capacity == 0 => return Verdict::Bypass,
             _ => A1_IN,
         };
         let evicted = if self.len() == self.capacity { self.reclaim() } else { None };
-        self.place(list, block);
+        self.lists.push(list, block);
         Verdict::Admit { evicted }
     }
 
     #[inline(always)]
     fn contains(&self, block: BlockId) -> bool {
-        matches!(self.links.tag(block), A1_IN | AM)
+        self.lists.contains(block)
     }
 
     fn tracks(&self, block: BlockId) -> bool {
-        self.links.tag(block) != OUT
+        self.lists.tracks(block)
     }
 
     #[inline(always)]
     fn len(&self) -> u32 {
-        self.size(A1_IN) + self.size(AM)
+        self.lists.resident()
     }
 
     fn capacity(&self) -> u32 {
@@ -151,39 +128,26 @@ impl Policy for TwoQ {
         while self.len() > capacity_blocks {
             evicted.extend(self.reclaim());
         }
-        self.trim_ghosts();
+        self.lists.trim(A1_OUT, self.kout_blocks);
     }
 
     fn remove(&mut self, block: BlockId) -> bool {
-        let list = self.links.tag(block);
-        if list != OUT {
-            self.links.unlink(usize::from(list), block);
-            *self.links.tag_mut(block) = OUT;
-        }
-        matches!(list, A1_IN | AM)
+        self.lists.remove(block)
     }
 
     fn reserve_ids(&mut self, count: usize) {
-        self.links.reserve_ids(count);
+        self.lists.reserve_ids(count);
     }
 
     #[inline(always)]
     fn touch(&self, block: BlockId) -> u32 {
-        self.links.touch(block)
+        self.lists.touch(block)
     }
 
     fn audit(&self) -> Result<(), String> {
-        self.links.audit()?;
-        if self.len() > self.capacity {
-            return Err(format!("{} blocks in a cache of {}", self.len(), self.capacity));
-        }
-        if self.size(A1_OUT) > self.kout_blocks {
-            return Err(format!("{} ghosts of {}", self.size(A1_OUT), self.kout_blocks));
-        }
-        for list in [OUT, A1_IN, A1_OUT, AM] {
-            if let Some(b) = self.links.iter(list.into()).find(|b| self.links.tag(*b) != list) {
-                return Err(format!("block {} of list {list} is tagged otherwise", b.0));
-            }
+        self.lists.audit(self.capacity)?;
+        if self.lists.len(A1_OUT) > self.kout_blocks {
+            return Err(format!("{} ghosts of {}", self.lists.len(A1_OUT), self.kout_blocks));
         }
         Ok(())
     }
@@ -194,7 +158,7 @@ mod tests {
     use super::*;
 
     fn lists(policy: &TwoQ) -> [Vec<u32>; 3] {
-        [A1_IN, A1_OUT, AM].map(|list| policy.links.iter(list.into()).map(|b| b.0).collect())
+        [A1_IN, A1_OUT, AM].map(|list| policy.lists.iter(list).map(|b| b.0).collect())
     }
 
     fn feed(policy: &mut TwoQ, ids: &[u32]) -> Vec<Verdict> {

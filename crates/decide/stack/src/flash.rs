@@ -9,20 +9,14 @@ use crate::reader::Reader;
 use crate::tables::FlashTable;
 use cachewright_ftl::separation::{self, Registered, SeparationVisitor};
 use cachewright_ftl::{FtlError, Geometry, Need, reclaim};
-use cachewright_types::declare::{Kind, Percent, Scheme};
-use cachewright_types::{Bytes, Seed, Size, Value};
+use cachewright_types::declare::{Percent, Scheme};
+use cachewright_types::{Bytes, Seed, Size};
 use std::slice::from_ref;
 
-/// Over-provisioning when none is given.
-pub const OVER_PROVISIONING: &str = "7%";
-/// Reclaim policy when none is given.
-pub const RECLAIM: &str = "cost-benefit";
-/// Bytes of a superblock when none are given.
-pub const SUPERBLOCK: Bytes = Bytes(1 << 20);
 /// Bytes of a page when none are given.
 pub const PAGE: Bytes = Bytes(4096);
-/// Superblocks kept free when no number is given.
-pub const RESERVE: u32 = 4;
+/// The most over-provisioning, as the table has it.
+const MAX_OVER_PROVISIONING: Percent = Percent(10.0);
 /// The most pages a drive can have.
 pub const PAGES_LIMIT: u64 = 1 << 31;
 /// Most pages of a superblock.
@@ -150,12 +144,16 @@ pub fn block_pages(key: &str, superblock: Bytes, page: Bytes) -> Result<u32, Str
     Err(format!("`{key}`: found `{found}`, expected 2 to {most} pages of {page}"))
 }
 
-/// Over-provisioning, written with `%`, as a ratio of the logical size.
-pub fn percent(key: &str, text: &str) -> Result<f64, String> {
-    match Percent::read(&Value::Text(text.to_owned())) {
-        Ok(Percent(ratio)) if ratio > 0.0 && ratio <= 10.0 => Ok(ratio),
-        Ok(Percent(0.0)) => Err(no_spare(key, text)),
-        _ => Err(format!("`{key}`: found `{text}`, expected a percentage such as `7%`")),
+/// Over-provisioning as an option gives it. Errors: none at all, or more than the table takes.
+pub fn check_over_provisioning(key: &str, asked: Percent) -> Result<f64, String> {
+    let most = MAX_OVER_PROVISIONING.text();
+    match asked.0 {
+        ratio if ratio > 0.0 && ratio <= MAX_OVER_PROVISIONING.0 => Ok(ratio),
+        0.0 => Err(no_spare(key, &asked.text())),
+        _ => Err(format!(
+            "`{key}`: found `{}`, expected a percentage such as `7%`, up to {most}",
+            asked.text()
+        )),
     }
 }
 

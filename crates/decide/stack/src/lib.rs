@@ -30,5 +30,5 @@ pub use reader::Reader;
 pub use resolved::Entry;
 pub use schemes::{NamedScheme, SCHEMES};
 pub use stack::{MAX_BYTES, Machine, Rest, Stack, tables_of_file};
-pub use tables::ReplayTable;
+pub use tables::{FlashTable, ReplayTable};
 pub use tenant::{NoiseSpec, TenantSpec};

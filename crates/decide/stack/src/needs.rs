@@ -6,8 +6,11 @@ use crate::reader::Reader;
 use cachewright_types::declare::Declared;
 
 /// A need and what a file has that meets it.
-const NEEDS: [(&str, &str); 2] =
-    [("devices", "`[device]` tables"), ("closed loop", "`replay.loop = \"closed\"`")];
+const NEEDS: [(&str, &str); 3] = [
+    ("devices", "`[device]` tables"),
+    ("closed loop", "`replay.loop = \"closed\"`"),
+    ("devices or closed loop", "`[device]` tables or `replay.loop = \"closed\"`"),
+];
 
 /// What a file offers.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +26,7 @@ impl Offers {
         match need {
             "devices" => self.devices,
             "closed loop" => self.closed,
+            "devices or closed loop" => self.devices || self.closed,
             _ => false,
         }
     }
@@ -48,7 +52,10 @@ impl Offers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kinds::Channels;
     use crate::tables::{CacheTable, FlashTable, NoiseTable, ReplayTable, TenantTable, TopTable};
+    use cachewright_layout::Wish;
+    use cachewright_types::Nanos;
 
     #[test]
     fn every_declared_need_is_known() {
@@ -72,10 +79,17 @@ mod tests {
         let table = TenantTable { repeat: true, ..TenantTable::default() };
         let reader = Reader::new("tenant[1]", None);
         let check = |devices, closed| Offers { devices, closed }.check(&reader, &table);
-        assert_eq!(check(true, true), Ok(()));
+        assert_eq!([check(true, true), check(false, true)], [Ok(()), Ok(())]);
         let words = "`tenant[1].repeat`: found without closed loop, expected `replay.loop = \
                      \"closed\"` with it";
         assert_eq!(check(true, false), Err(words.to_owned()));
-        assert!(check(false, false).unwrap_err().contains("`[device]` tables"));
+        let table = TenantTable { channels: Some(Channels(Wish::Count(1))), ..table };
+        let error = Offers { devices: false, closed: true }.check(&reader, &table).unwrap_err();
+        assert!(error.contains("`[device]` tables"), "{error}");
+        let table = ReplayTable { throughput_window: Nanos(1_000_000), ..ReplayTable::default() };
+        let check = |devices, closed| Offers { devices, closed }.check(&reader, &table);
+        assert_eq!([check(true, false), check(false, true)], [Ok(()), Ok(())]);
+        let error = check(false, false).unwrap_err();
+        assert!(error.contains("`[device]` tables or `replay.loop = \"closed\"`"), "{error}");
     }
 }

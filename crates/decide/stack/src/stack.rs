@@ -5,7 +5,6 @@
 
 use crate::cache::CacheSpec;
 use crate::flash::FlashSpec;
-use crate::kinds::Stop;
 use crate::needs::Offers;
 use crate::reader::Reader;
 use crate::tables::{
@@ -170,7 +169,6 @@ impl<M: Machine> Stack<M> {
         let rest = Rest { cache: &cache, flash: flash.as_ref(), replay: &replay };
         let machine = M::read(&file, &rest)?;
         let offers = Offers { devices: machine.is_some(), closed: replay.closed() };
-        check_warmup(&replay, offers)?;
         let readers = tenant::readers(&file)?;
         let read = tenant::read(&readers, folder, &replay)?;
         offers.check(&file.table("replay")?, &replay)?;
@@ -178,7 +176,7 @@ impl<M: Machine> Stack<M> {
             offers.check(reader, table)?;
         }
         let (tenants, tenant_tables): (Vec<_>, Vec<_>) = read.into_iter().unzip();
-        check_behaviour(&replay, &tenants)?;
+        check_behaviour(&tenants)?;
         M::check(machine.as_ref(), &rest, &tenants)?;
         let tables = Tables { cache: cache_table, flash: flash_table, tenants: tenant_tables };
         let seed = Seed(top.seed);
@@ -193,17 +191,8 @@ fn top_table(file: &Reader<'_>, known: &[&str]) -> Result<TopTable, String> {
     Reader::new("", Some(&own)).read()
 }
 
-fn check_warmup(replay: &ReplayTable, offers: Offers) -> Result<(), String> {
-    if replay.warmup.0 == 0 || !offers.closed || offers.devices {
-        return Ok(());
-    }
-    let expected = "expected `replay.loop = \"open\"`, or devices";
-    let found = replay.warmup;
-    Err(format!("`replay.warmup`: found {found} in a closed loop without devices, {expected}"))
-}
-
-/// Checks that keys of tenants fit each other and the replay.
-fn check_behaviour(replay: &ReplayTable, tenants: &[TenantSpec]) -> Result<(), String> {
+/// Checks that keys of tenants fit each other.
+fn check_behaviour(tenants: &[TenantSpec]) -> Result<(), String> {
     for (at, tenant) in tenants.iter().enumerate() {
         let number = at + 1;
         if tenant.repeat && tenant.recorded_pauses {
@@ -213,13 +202,6 @@ fn check_behaviour(replay: &ReplayTable, tenants: &[TenantSpec]) -> Result<(), S
         if tenant.repeat && tenant.until.is_none() {
             let expected = "expected a time in `stop` or `replay.stop` at which that ends";
             return Err(format!("`tenant[{number}].repeat`: found without an end, {expected}"));
-        }
-        let share = matches!(tenant.stop, Some(Stop::Share(_)));
-        if share && replay.stop.is_some() && !replay.closed() {
-            let expected = "expected a time, or `replay.loop = \"closed\"`";
-            return Err(format!(
-                "`tenant[{number}].stop`: found a share and `replay.stop`, {expected}"
-            ));
         }
     }
     Ok(())

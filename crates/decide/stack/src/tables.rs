@@ -107,7 +107,7 @@ declare! {
         /// when every tenant stops that has no stop of its own
         stop: Option<Nanos> = None, "time";
         /// width of the windows in which answers are counted by tenant; 0s for none
-        throughput_window: Nanos = Nanos(0), "time"; needs "devices";
+        throughput_window: Nanos = Nanos(0), "time"; needs "devices or closed loop";
         /// requests under way per tenant
         queue_depth: u32 = 8, "requests", 1 ..= 65_536; applies "in a closed loop";
         /// pause after an answer
@@ -247,11 +247,11 @@ declare! {
         /// pause after an answer; `replay.think_time` when left out
         think_time: Option<Nanos> = None, "time"; applies "in a closed loop";
         /// how it pauses
-        pauses: Pauses = Pauses::ThinkTime, "word"; needs "closed loop, devices";
+        pauses: Pauses = Pauses::ThinkTime, "word"; needs "closed loop";
         /// periods in which it sends, and in which it does not
-        noise: Option<Nested<NoiseTable>> = None, "table"; needs "closed loop, devices";
+        noise: Option<Nested<NoiseTable>> = None, "table"; needs "closed loop";
         /// it begins its trace anew at the end, until it stops
-        repeat: bool = false, ""; needs "closed loop, devices";
+        repeat: bool = false, ""; needs "closed loop";
         /// what all its reads and writes become
         operation: Operation = Operation::AsIs, "word";
         /// share of its volumes' chunks whose requests it sends

@@ -10,10 +10,10 @@ use crate::progress::{OnProgress, Progress};
 use crate::spec::{Front, Scheme, Spec, StackSpec, Stop, block_kind, full_key};
 use cachewright_partition::{Models, Need, Partitioner, Provision};
 use cachewright_signal::SignalSet;
-use cachewright_system::Foresight;
 use cachewright_system::profile::Wants;
+use cachewright_system::{Foresight, Recording};
 use cachewright_types::registry::check_needs;
-use cachewright_types::{Nanos, Size};
+use cachewright_types::{Nanos, Size, TenantId};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -245,7 +245,39 @@ impl Case {
 
     /// Whether a recording must keep the bytes of each access; on devices the requests have them.
     pub fn needs_bytes(&self) -> bool {
-        self.spec.stack.is_none() && self.steps() > 0
+        let windows = self.spec.replay.throughput_window.0 > 0;
+        self.spec.stack.is_none() && (windows || self.steps() > 0)
+    }
+
+    /// Whether a recording must keep the processes of requests; on devices the requests have them.
+    pub fn needs_calls(&self) -> bool {
+        let mut tenants = self.spec.tenants.iter();
+        self.spec.stack.is_none() && tenants.any(|tenant| tenant.recorded_pauses)
+    }
+
+    /// Checks that the trace of every tenant that pauses as recorded has processes; `named` says
+    /// whether that of a tenant does. Errors: one has none.
+    pub fn check_pauses(
+        &self,
+        named: impl Fn(TenantId) -> bool,
+        origin: &Path,
+    ) -> Result<(), ExperimentError> {
+        let lacks =
+            |at: &usize| self.spec.tenants[*at].recorded_pauses && !named(TenantId(*at as u16));
+        let Some(tenant) = (0..self.spec.tenants.len()).find(lacks) else { return Ok(()) };
+        let expected = "expected a trace of calls by process (`syscall`), or `think-time`";
+        let message = format!("`tenant[{}].pauses`: found `recorded`, {expected}", tenant + 1);
+        Err(ExperimentError::Spec { origin: origin.to_owned(), message })
+    }
+
+    /// The same of a recording, for cases without devices. Errors: one has none.
+    pub fn check_recorded_pauses(
+        &self,
+        recording: &Recording,
+        origin: &Path,
+    ) -> Result<(), ExperimentError> {
+        let named = |tenant| recording.is_empty() || recording.names_processes(tenant);
+        if self.needs_calls() { self.check_pauses(named, origin) } else { Ok(()) }
     }
 
     /// Whether the partitioner needs this.

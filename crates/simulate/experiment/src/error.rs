@@ -5,6 +5,7 @@
 use cachewright_curve::CurveError;
 use cachewright_system::RecordError;
 use cachewright_trace::TraceError;
+use cachewright_types::SettingError;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -61,6 +62,12 @@ pub enum ExperimentError {
         /// The result folder.
         out: PathBuf,
     },
+}
+
+impl From<SettingError> for ExperimentError {
+    fn from(error: SettingError) -> ExperimentError {
+        ExperimentError::Option(error.to_string())
+    }
 }
 
 fn kept_sentence(kept: usize, cases: usize, out: &Path) -> String {

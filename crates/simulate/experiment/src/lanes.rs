@@ -5,18 +5,18 @@
 use crate::ExperimentError;
 use crate::case::{Case, hears_requests};
 use crate::curves;
-use crate::profiles::Profiles;
+use crate::pace::pace;
+use crate::profiles::{Profiles, Subject};
 use cachewright_cache::{Engine, Quotas};
 use cachewright_partition::{Need, Partitioner, TenantConstants, TenantGoal};
 use cachewright_policy::registry::maker;
-use cachewright_policy::{Policy, PolicyVisitor, Registered};
+use cachewright_policy::{FutureSlice, Policy, PolicyVisitor, Registered};
 use cachewright_system::Control;
-use cachewright_system::closed::{ClosedLoop, Experience, NEVER_NS, Pace};
-use cachewright_system::profile::{Head, Machined, Wants};
+use cachewright_system::event_loop::{ConstantRun, Durations, Replay, run_constant};
+use cachewright_system::profile::Machined;
 use cachewright_system::{
-    Cuts, EngineLane, Lane, LaneResult, Recording, Signals, Wanted, Watcher, interval_signals,
+    Cuts, EngineLane, Lane, Recording, Signals, Wanted, Watcher, interval_signals,
 };
-use cachewright_types::TenantId;
 use std::path::Path;
 
 /// A case with all that is needed to build its lane.
@@ -53,7 +53,7 @@ impl Plan<'_> {
         let profiled = self.case.needs(Need::Goal);
         let kind = partitioner.curves();
         let curve = |place: usize| {
-            let found = self.profiles.curve(self, place, kind.own_policy);
+            let found = self.profiles.curve(&self.subject(), place, kind.own_policy);
             found.map_err(|error| self.refuse(format!("`cache.policy`: {error}")))
         };
         let tenant = |(place, hit_ratio): (usize, Option<f64>)| {
@@ -67,14 +67,11 @@ impl Plan<'_> {
         goals.into_iter().enumerate().map(tenant).collect()
     }
 
-    /// The first `share` of a tenant's accesses, with what the machine reads ahead of them;
-    /// `wants` says what the policy must know ahead.
-    pub(crate) fn head(&self, tenant: TenantId, share: f64, wants: Wants) -> Head {
-        let totals = self.recording.totals.get(tenant.index());
-        let machine = self.machine.as_ref().zip(totals);
-        machine
-            .and_then(|(machine, totals)| Head::on(machine, tenant, totals, share, wants))
-            .unwrap_or_else(|| Head::of(self.recording, tenant, share, wants))
+    /// The case as it is profiled.
+    pub(crate) fn subject(&self) -> Subject<'_> {
+        let machine = self.machine.as_ref();
+        let (case, recording, capacity_blocks) = (self.case, self.recording, self.capacity_blocks);
+        Subject { case, recording, capacity_blocks, machine }
     }
 
     /// Hit ratios of a tenant's head, alone under the policy, at 1 block, half the cache and all.
@@ -82,7 +79,7 @@ impl Plan<'_> {
         let mut sizes = vec![1, self.capacity_blocks / 2, self.capacity_blocks];
         sizes.dedup();
         let wants = self.case.wants(self.origin)?;
-        let measured = self.profiles.measured(self, place, wants, &sizes);
+        let measured = self.profiles.measured(&self.subject(), place, wants, &sizes);
         measured.map_err(|error| self.refuse(format!("`cache.policy`: {error}")))
     }
 
@@ -127,7 +124,7 @@ impl Plan<'_> {
     ) -> EngineLane<P> {
         let lane = EngineLane::new(self.empty(&control.first(), settings), self.recording);
         let hears = P::ENTRY.needs.contains(&cachewright_policy::Need::Requests);
-        if hears { lane.telling_requests() } else { lane }
+        if hears { lane.observing_requests() } else { lane }
     }
 
     /// The lane of an open-loop case; `watcher` is told what happens to the blocks it holds.
@@ -152,34 +149,31 @@ impl Plan<'_> {
     pub fn run_closed(
         &self,
         watcher: Option<Box<dyn Watcher>>,
-        requests: &[Vec<u32>],
         progress: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<(LaneResult, Vec<Experience>), ExperimentError> {
+    ) -> Result<ConstantRun, ExperimentError> {
         let mut control = self.control()?;
         let lane = EngineLane::new(self.boxed(&control.first())?, self.recording);
         let hears = hears_requests(&self.case.spec.cache.policy.name);
-        let lane = if hears { lane.telling_requests() } else { lane };
+        let lane = if hears { lane.observing_requests() } else { lane };
         let lane = lane.with_control(control).with_watcher(watcher);
-        let (pace, wanted) = (self.pace(), wanted(self.case, self.capacity_blocks));
-        let closed = ClosedLoop::new(self.recording, requests, &pace, lane, wanted);
-        Ok(closed.run(progress)?)
-    }
-
-    pub(crate) fn pace(&self) -> Pace {
-        let spec = &self.case.spec;
-        let of_tenants = |value: fn(&crate::spec::TenantSpec) -> u64| {
-            spec.tenants.iter().map(value).collect::<Vec<u64>>()
+        let settings = &self.case.spec.replay;
+        let replay = Replay {
+            recording: self.recording,
+            requests: self.recording,
+            extents: &[],
+            futures: FutureSlice::None,
+            pace: pace(self.case),
+            only: None,
+            interval_ns: settings.interval.0,
+            windows: settings.windows,
+            warmup_ns: settings.warmup.0,
+            throughput_ns: settings.throughput_window.0,
+            clock: None,
+            capacity_blocks: self.capacity_blocks,
         };
-        Pace {
-            queue_depth: spec.tenants.iter().map(|tenant| tenant.queue_depth).collect(),
-            think_ns: of_tenants(|tenant| tenant.think_time.0),
-            start_ns: of_tenants(|tenant| tenant.start.0),
-            stop_ns: of_tenants(|tenant| tenant.until.map_or(NEVER_NS, |time| time.0)),
-            hit_ns: spec.replay.hit_time.0,
-            miss_ns: spec.replay.miss_time.0,
-            interval_ns: spec.replay.interval.0,
-            windows: spec.replay.windows,
-        }
+        let durations = Durations { hit_ns: settings.hit_time.0, miss_ns: settings.miss_time.0 };
+        let wanted = wanted(self.case, self.capacity_blocks);
+        Ok(run_constant(&replay, durations, lane, wanted, progress)?)
     }
 }
 

@@ -5,8 +5,10 @@
 //! file, traces and version give the same bytes on any number of threads.
 
 pub mod case;
+mod case_code;
 pub mod characterize;
 pub mod choices;
+pub mod commands;
 mod curves;
 pub mod error;
 mod folder;
@@ -18,6 +20,7 @@ pub mod lanes;
 mod models;
 pub mod mrc;
 pub mod oracle;
+mod pace;
 mod part;
 pub mod planner;
 pub mod profiles;
@@ -31,24 +34,26 @@ pub mod series;
 pub mod spec;
 pub mod store;
 pub mod stream;
+mod throughput;
 pub mod timed;
 pub mod wa;
 
 pub use characterize::{CharacterizeOptions, TraceChoice, VolumeRows, characterize};
 pub use choices::{Choice, choices};
+pub use commands::{COMMANDS, Command};
 pub use error::ExperimentError;
 pub use foreign::{ForeignLoader, ForeignPolicies};
 pub use info::{InfoOptions, info};
-pub use mrc::{MrcOptions, mrc};
+pub use mrc::{CurveOptions, MrcOptions, mrc};
 pub use oracle::{LabelOptions, Labels, labels};
-pub use planner::{PlanOptions, plan};
+pub use planner::{PlanOptions, SizeOptions, plan};
 pub use progress::{OnProgress, Progress};
 pub use run::{RunOptions, check, run};
 pub use segments::{SegmentOptions, Segments, TenantSegments, segments};
 pub use spec::Spec;
 pub use stream::BlockStream;
 pub use timed::{devices, setting};
-pub use wa::{TrainOptions, Trained, TrainerFactory, WaOptions, train, wa};
+pub use wa::{DriveOptions, TrainOptions, Trained, TrainerFactory, WaOptions, train, wa};
 
 /// The version written into results.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -44,10 +44,10 @@ pub struct Caching {
 impl Caching {
     /// An empty cache of the policy with its models or its code.
     pub fn taught<P: Policy>(&self, mut policy: P) -> P {
-        self.foreign.iter().for_each(|code| policy.attach(code));
+        self.foreign.iter().for_each(|code| policy.attach_code(code));
         // Refused files do not come here: the library tried them on a policy of this name.
-        if !self.files.is_empty() && policy.learn(&self.files).is_ok() {
-            self.first.iter().for_each(|kind| policy.workload(kind));
+        if !self.files.is_empty() && policy.load_models(&self.files).is_ok() {
+            self.first.iter().for_each(|kind| policy.set_workload(kind));
             if let Some((spec, model)) = &self.judge
                 && let Ok(characterizer) = characterizer(spec, model)
             {
@@ -147,7 +147,7 @@ impl Library {
         let caching = Caching { files: files?, first, judge, foreign };
         cachewright_policy::registry::boxed(&named.name, &named.pairs, 0, spec.seed)
             .map_err(|error| refuse(format!("`cache.policy`: {error}")))?
-            .learn(&caching.files)
+            .load_models(&caching.files)
             .map_err(|error| {
                 let name = &named.name;
                 refuse(format!("`cache.models`: found a file that `{name}` cannot use: {error}"))

@@ -11,7 +11,7 @@ mod measure;
 mod options;
 mod remarks;
 
-pub use options::MrcOptions;
+pub use options::{CurveOptions, MethodChoice, MrcOptions, SmallCaches};
 
 use crate::case::{Case, hears_requests};
 use crate::json::document;
@@ -22,7 +22,9 @@ use crate::timed::latency_curves;
 use crate::{ExperimentError, Spec};
 use cachewright_curve::{Curve, mini};
 use cachewright_result::curves::{CurveCheck, CurvesAnswer, LatencyCurve};
+use cachewright_system::timed::Requests;
 use cachewright_system::{Cuts, Recording, Whose};
+use cachewright_types::declare::Declared;
 use measure::{How, Wanted};
 use options::{check, policies};
 use remarks::Remarks;
@@ -43,16 +45,20 @@ pub fn mrc(
     options: &MrcOptions,
     progress: OnProgress<'_>,
 ) -> Result<Value, ExperimentError> {
+    options.curve.check_ranges()?;
     let spec = crate::spec::parse(text, origin, &options.set)?;
     let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
-    check(&spec, options).map_err(refuse)?;
+    let curve = &options.curve;
+    check(&spec, curve).map_err(refuse)?;
     let place = Place { folder: options.out.as_deref(), file: DOCUMENT };
     place.claim(&spec, options.force)?;
     with_threads(options.threads, || {
-        let requests = options.latency && policies(&spec, options).iter().any(hears_requests);
-        let kept = Kept { requests, ..Kept::times(options.windows > 0 || options.latency) };
-        let recorded = record(&spec, kept, progress)?;
-        let found = Job::new(&spec, options, &recorded, origin, progress)?.run()?;
+        let requests = curve.latency && policies(&spec, curve).iter().any(hears_requests);
+        let times = curve.windows > 0 || curve.latency;
+        let kept = Kept { requests, devices: curve.latency, ..Kept::times(times) };
+        let mut recorded = record(&spec, kept, progress)?;
+        let requests = recorded.take_requests();
+        let found = Job::new(&spec, curve, &recorded, origin, progress)?.run(requests)?;
         place.write(&found)?;
         if let Some(folder) = place.folder {
             answer::write_points(folder, &found)?;
@@ -64,7 +70,7 @@ pub fn mrc(
 /// One call's inputs.
 struct Job<'a> {
     spec: &'a Spec,
-    options: &'a MrcOptions,
+    options: &'a CurveOptions,
     recorded: &'a Recorded,
     origin: &'a Path,
     progress: OnProgress<'a>,
@@ -76,7 +82,7 @@ impl<'a> Job<'a> {
     /// Errors: sizes that cannot be read, more points than a result can hold.
     fn new(
         spec: &'a Spec,
-        options: &'a MrcOptions,
+        options: &'a CurveOptions,
         recorded: &'a Recorded,
         origin: &'a Path,
         progress: OnProgress<'a>,
@@ -87,18 +93,19 @@ impl<'a> Job<'a> {
         let points = match options.points {
             0 if simulated => grid::SIMULATED_POINTS,
             0 => grid::STACK_POINTS,
-            points => points,
+            points => points as usize,
         };
         let sizes = grid::sizes(options, spec, recorded.recording.distinct, points);
         job.sizes = sizes.map_err(|message| job.refuse(message))?;
-        grid::check_values(job.sizes.len(), wanted.len(), options.windows)
+        grid::check_values(job.sizes.len(), wanted.len(), options.windows as usize)
             .map_err(|message| job.refuse(message))?;
         Ok(job)
     }
 
-    fn run(&self) -> Result<CurvesAnswer, ExperimentError> {
+    /// All curves; `requests` are placed on devices for response times.
+    fn run(&self, requests: Requests) -> Result<CurvesAnswer, ExperimentError> {
         let wanted = self.wanted();
-        let cuts = Cuts::new(self.recording(), 0, self.options.windows as u32);
+        let cuts = Cuts::new(self.recording(), 0, self.options.windows);
         let mut remarks = Remarks { curves: wanted.len(), ..Remarks::default() };
         self.remark_samples(&wanted, &mut remarks)?;
         let mut curves = self.measure("measuring curves", &wanted, &self.sizes, &cuts)?;
@@ -106,18 +113,19 @@ impl<'a> Job<'a> {
         let verify = self.verify(&wanted, &curves)?;
         let mut found = self.answer(&wanted, &curves, &remarks)?;
         found.verify = verify;
-        found.latency = self.options.latency.then(|| self.latency()).transpose()?;
+        found.latency = self.options.latency.then(|| self.latency(requests)).transpose()?;
         Ok(found)
     }
 
     /// Response times at each size, and with the cache switched off.
-    fn latency(&self) -> Result<Vec<LatencyCurve>, ExperimentError> {
+    fn latency(&self, requests: Requests) -> Result<Vec<LatencyCurve>, ExperimentError> {
         let (spec, varied) = (self.spec.clone(), Vec::new());
         let (models, caching) = Default::default();
         let case = Case { index: 0, spec, varied, models, caching };
         let sizes = vec![[vec![0], self.sizes.clone()].concat(); self.spec.tenants.len()];
         let policies = policies(self.spec, self.options);
-        latency_curves(&case, self.recorded, &policies, &sizes, self.origin, self.progress)
+        let recorded = (self.recorded, requests);
+        latency_curves(&case, recorded, &policies, &sizes, self.origin, self.progress)
     }
 
     fn recording(&self) -> &Recording {
@@ -130,9 +138,9 @@ impl<'a> Job<'a> {
 
     /// Whether policies are simulated on samples: asked for, or the workload is too large.
     fn samples(&self) -> bool {
-        match self.options.method.as_str() {
-            "auto" => self.options.asks_for_sample() || self.is_large(),
-            method => method != "exact",
+        match self.options.method {
+            MethodChoice::Auto => self.options.asks_for_sample() || self.is_large(),
+            method => method != MethodChoice::Exact,
         }
     }
 
@@ -152,8 +160,8 @@ impl<'a> Job<'a> {
         }
         let mut wanted = Vec::new();
         for policy in policies(self.spec, self.options) {
-            let how = match self.options.method.as_str() {
-                method if policy == "lru" && method != "mini" => How::Stack,
+            let how = match self.options.method {
+                method if policy == "lru" && method != MethodChoice::Mini => How::Stack,
                 _ if self.samples() => How::Sampled,
                 _ => How::Exact,
             };
@@ -173,7 +181,7 @@ impl<'a> Job<'a> {
         remarks: &mut Remarks,
     ) -> Result<(), ExperimentError> {
         let sampled = || wanted.iter().filter(|one| one.how == How::Sampled);
-        let unasked = self.options.method == "auto" && !self.options.asks_for_sample();
+        let unasked = self.options.method == MethodChoice::Auto && !self.options.asks_for_sample();
         if unasked && sampled().next().is_some() {
             let (accesses, blocks) = (self.recording().block_accesses(), self.recording().distinct);
             remarks.sampled = Some(format!(
@@ -182,7 +190,7 @@ impl<'a> Job<'a> {
                  {EXACT_BLOCKS} blocks; method `exact` measures all exactly"
             ));
         }
-        let settings = self.options.mini_settings(true).map_err(|message| self.refuse(message))?;
+        let settings = self.options.mini_settings(true);
         for one in sampled() {
             let distinct = u64::from(one.whose.distinct_blocks(self.recording()));
             let mut raised: Option<(f64, u32)> = None;
@@ -218,7 +226,7 @@ impl<'a> Job<'a> {
             if one.how != How::Stack || smallest >= from {
                 continue;
             }
-            if asked && self.options.small == "refuse" {
+            if asked && self.options.small == SmallCaches::Refuse {
                 worst.trusted_miss_ratio(smallest)?;
             } else if asked {
                 remarks.exact_instead.push(from);
@@ -245,7 +253,7 @@ impl<'a> Job<'a> {
         if self.options.verify == 0 {
             return Ok(Vec::new());
         }
-        let sizes = pick(&self.sizes, self.options.verify);
+        let sizes = pick(&self.sizes, self.options.verify as usize);
         let seed = self.spec.seed.derive("verify");
         let exactly: Vec<Wanted> =
             wanted.iter().map(|one| Wanted { how: How::Exact, seed, ..one.clone() }).collect();

@@ -27,10 +27,11 @@ use crate::{ExperimentError, Spec};
 use cachewright_measure::Counts;
 use cachewright_result::plan::{PlanAnswer, PlanPartition, PlanTenant};
 use cachewright_result::written::Written;
-use cachewright_system::closed::requests_by_tenant;
 use cachewright_system::profile::Wants;
 use cachewright_system::replay::{Shared, replay};
 use cachewright_system::{Cuts, LaneResult, Recording};
+use cachewright_types::declare;
+use cachewright_types::declare::Declared;
 use rayon::prelude::*;
 use search::{between, bracket};
 use serde_json::Value;
@@ -40,28 +41,30 @@ use std::path::{Path, PathBuf};
 /// The document in the result folder.
 const DOCUMENT: &str = "plan.json";
 
+declare! {
+    /// Options of `plan`: which partitioners, and how precisely.
+    pub struct SizeOptions {
+        /// partitioners to size the cache for; all that keep goals, and hull, equal and shared,
+        /// when left out
+        partitions: Option<Vec<String>> = None, "names";
+        /// share by which an answer may be too large
+        precision: f64 = 0.01, "ratio", 1e-9 ..= 1.0;
+    }
+}
+
 /// What to plan.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct PlanOptions {
-    /// Partitioners to size the cache for; without them those of [`choice::by_default`].
-    pub partitions: Option<Vec<String>>,
+    /// Which partitioners, and how precisely.
+    pub size: SizeOptions,
     /// Keys set over the stack file.
     pub set: Vec<(String, String)>,
-    /// The answer is at most so much too large, as a share of it.
-    pub precision: f64,
     /// Threads; 0 for one per processor.
     pub threads: usize,
     /// Folder for `plan.json`; nothing is written without one.
     pub out: Option<PathBuf>,
     /// Replace the plan of another stack in that folder.
     pub force: bool,
-}
-
-impl Default for PlanOptions {
-    fn default() -> Self {
-        let (partitions, set, out) = (None, Vec::new(), None);
-        PlanOptions { partitions, set, precision: 0.01, threads: 0, out, force: false }
-    }
 }
 
 /// Plans the cache of a stack file; the JSON is described in docs/planning.md. Errors: no tenant
@@ -73,10 +76,7 @@ pub fn plan(
     progress: OnProgress<'_>,
 ) -> Result<Value, ExperimentError> {
     let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
-    if !(options.precision > 0.0 && options.precision <= 1.0) {
-        let found = options.precision;
-        return Err(refuse(format!("`precision`: found {found}, expected a share above 0, to 1")));
-    }
+    options.size.check_ranges()?;
     let spec = crate::spec::parse(text, origin, &options.set)?;
     let first = expand(text, origin, &options.set, &[])?.swap_remove(0);
     let goals = first.goals(origin)?;
@@ -89,26 +89,30 @@ pub fn plan(
     }
     let wants = first.wants(origin)?;
     let mut notes = notes(&spec);
-    let partitions = match &options.partitions {
+    let partitions = match &options.size.partitions {
         Some(named) => named.clone(),
         None => choice::by_default(text, origin, &options.set, &mut notes)?,
     };
-    let mut kept = Kept { times: true, requests: wants.requests, ..Kept::default() };
+    let devices = spec.stack.is_some();
+    let mut kept = Kept { times: true, requests: wants.requests, devices, ..Kept::default() };
     for name in &partitions {
         let overrides = with(&options.set, "cache.partition", name);
         let case = expand(text, origin, &overrides, &[])?.swap_remove(0);
         resolved(&case.spec).map_err(refuse)?;
-        kept.bytes |= case.needs_bytes();
+        (kept.bytes, kept.calls) =
+            (kept.bytes | case.needs_bytes(), kept.calls | case.needs_calls());
     }
     let place = Place { folder: options.out.as_deref(), file: DOCUMENT };
     place.claim(&spec, options.force)?;
     with_threads(options.threads, || {
-        let recorded = record(&spec, kept, progress)?;
+        let mut recorded = record(&spec, kept, progress)?;
+        let requests = recorded.take_requests();
         let recording = &recorded.recording;
         first.check_interval(recording.span_ns(), origin)?;
         first.check_warmup(recording.span_ns(), origin)?;
+        first.check_recorded_pauses(recording, origin)?;
         let devices = match first.spec.stack {
-            Some(_) => Some(timed::workload(&first, recording, origin, progress)?),
+            Some(_) => Some(timed::workload(&first, &recorded, requests, origin, progress)?),
             None => None,
         };
         let (devices, profiles) = (devices.as_ref(), &Profiles::default());
@@ -198,7 +202,7 @@ impl Planner<'_> {
             name: spec.name.clone(),
             spec: resolved(spec).map_err(refuse)?,
             block_bytes: spec.cache.block.0,
-            precision: self.options.precision,
+            precision: self.options.size.precision,
             tenants,
             smallest_blocks,
             best: best(&sized),
@@ -245,7 +249,7 @@ impl Planner<'_> {
 
     /// Whether the answer between two sizes is as precise as asked for.
     fn settled(&self, low: u32, high: u32) -> bool {
-        high - low <= 1 || f64::from(high - low) <= self.options.precision * f64::from(high)
+        high - low <= 1 || f64::from(high - low) <= self.options.size.precision * f64::from(high)
     }
 
     /// Replays the workload at several sizes at once.
@@ -283,8 +287,9 @@ impl Planner<'_> {
         let sizes: Result<Vec<u32>, _> = cases.iter().map(size).collect();
         let largest_blocks = sizes?.into_iter().max().unwrap_or(0);
         let signals = measured(recording, &cuts, &[first], largest_blocks);
-        let next_use = first.foresight(self.origin)?.column(recording, &[]).unwrap_or_default();
-        let shared = Shared { recording, next_use: &next_use, cuts: &cuts, signals: &signals };
+        let futures = first.foresight(self.origin)?.column(recording, &[]).unwrap_or_default();
+        let shared =
+            Shared { recording, futures: futures.as_slice(), cuts: &cuts, signals: &signals };
         let total = Some(recording.len() as u64 * lanes.len() as u64);
         let tell = |done| (self.progress)(Progress { stage: "trying sizes", done, total });
         Ok(replay(&shared, &mut lanes, tell)?)
@@ -298,12 +303,11 @@ impl Planner<'_> {
     }
 
     fn closed(&self, cases: &[Case]) -> Result<Vec<LaneResult>, ExperimentError> {
-        let requests = requests_by_tenant(self.recording);
         let total = Some(self.recording.times_ns.len() as u64);
         let stage = "trying sizes (closed loop)";
         let one = |case: &Case| {
             let mut tell = |done| (self.progress)(Progress { stage, done, total });
-            Ok(self.lane_plan(case)?.run_closed(None, &requests, &mut tell)?.0)
+            Ok(self.lane_plan(case)?.run_closed(None, &mut tell)?.cache)
         };
         cases.par_iter().map(one).collect()
     }

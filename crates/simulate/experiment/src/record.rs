@@ -5,17 +5,29 @@
 use crate::ExperimentError;
 use crate::progress::{OnProgress, Progress};
 use crate::spec::{Spec, Stop, TenantSpec, block_kind};
+use cachewright_policy::FutureColumn;
 use cachewright_result::facts::TenantFacts;
-use cachewright_system::{Recorder, Recording};
+use cachewright_system::timed::Requests;
+use cachewright_system::{Foresight, Recorder, Recording};
 use cachewright_trace::formats;
 use cachewright_trace::merge::{self, TenantInput, Workload, WorkloadBatch};
+use std::path::Path;
 
 /// A recording and the facts of its tenants.
 pub struct Recorded {
     /// The block accesses.
     pub recording: Recording,
+    /// The requests themselves, to be placed on devices, where they were to be kept.
+    pub requests: Option<Requests>,
     /// What was read of each tenant's trace.
     pub tenants: Vec<TenantFacts>,
+}
+
+impl Recorded {
+    /// Takes the requests; none where they were not kept.
+    pub fn take_requests(&mut self) -> Requests {
+        self.requests.take().unwrap_or_default()
+    }
 }
 
 /// What a recording keeps beside blocks.
@@ -27,6 +39,10 @@ pub struct Kept {
     pub bytes: bool,
     /// Times and extents of requests.
     pub requests: bool,
+    /// Processes of requests and their pauses.
+    pub calls: bool,
+    /// The requests themselves, for devices.
+    pub devices: bool,
 }
 
 impl Kept {
@@ -51,12 +67,14 @@ pub fn open(spec: &Spec) -> Result<Workload, ExperimentError> {
 /// loop). Errors: its requests cannot be counted.
 pub fn input(tenant: &TenantSpec, closed: bool) -> Result<TenantInput, ExperimentError> {
     let mut input = whole(tenant);
+    let until = tenant.until.filter(|_| !closed);
     input.stop = match tenant.stop {
         Some(Stop::Share(share)) => {
             let requests = count(Workload::open(vec![whole(tenant)])?)?;
-            Some(merge::Stop::After((requests as f64 * share).round().max(1.0) as u64))
+            let requests = (requests as f64 * share).round().max(1.0) as u64;
+            Some(until.map_or(merge::Stop::After(requests), |at| merge::Stop::First(at, requests)))
         }
-        _ => tenant.until.filter(|_| !closed).map(merge::Stop::At),
+        _ => until.map(merge::Stop::At),
     };
     Ok(input)
 }
@@ -86,7 +104,7 @@ fn whole(tenant: &TenantSpec) -> TenantInput {
     input
 }
 
-/// Reads every tenant's trace into memory as block accesses; `kept` says what
+/// Reads every tenant's trace into memory as block accesses, in one pass with what `kept` says
 /// beside them.
 pub fn record(
     spec: &Spec,
@@ -104,11 +122,17 @@ pub fn record(
     let recorder = if kept.times { recorder } else { recorder.without_times() };
     let recorder = if kept.bytes { recorder.with_bytes() } else { recorder };
     let recorder = if kept.requests { recorder.with_requests() } else { recorder };
+    let recorder = if kept.calls { recorder.with_calls() } else { recorder };
     let tell = |done| progress(Progress { stage: "reading traces", done, total });
-    let recording = recorder.record(&mut workload, tell)?;
+    let (recording, requests) = if kept.devices {
+        let (recording, requests) = recorder.record_requests(&mut workload, tell)?;
+        (recording, Some(requests))
+    } else {
+        (recorder.record(&mut workload, tell)?, None)
+    };
     let tenants: Result<Vec<TenantFacts>, ExperimentError> =
         (0..spec.tenants.len()).map(|tenant| facts(spec, &workload, &recording, tenant)).collect();
-    Ok(Recorded { recording, tenants: tenants? })
+    Ok(Recorded { recording, requests, tenants: tenants? })
 }
 
 fn facts(
@@ -146,5 +170,20 @@ fn facts(
         skipped_examples: skipped.examples.iter().map(ToString::to_string).collect(),
         out_of_order: workload.out_of_order(index as u16).unwrap_or(0),
         has_times: workload.has_times(index as u16).unwrap_or(true),
+    })
+}
+
+/// What goes with each access of a recording; see [`Foresight::column`]. Errors: too many accesses.
+pub(crate) fn column(
+    foresight: Foresight,
+    recording: &Recording,
+    ratios: &[f32],
+    origin: &Path,
+) -> Result<FutureColumn, ExperimentError> {
+    foresight.column(recording, ratios).ok_or_else(|| ExperimentError::Spec {
+        origin: origin.to_owned(),
+        message: "found more than 2^32 - 2 block accesses, expected fewer for a policy that \
+                  needs the future"
+            .to_owned(),
     })
 }

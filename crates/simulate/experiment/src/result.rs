@@ -13,7 +13,7 @@ use cachewright_result::case::{
     QuotaStates,
 };
 use cachewright_result::run::Workload;
-use cachewright_system::closed::Experience;
+use cachewright_system::event_loop::AnswerTotals;
 use cachewright_system::series::State;
 use cachewright_system::{LaneResult, Recording};
 
@@ -25,7 +25,7 @@ pub fn answer(
     case: &Case,
     capacity_blocks: u32,
     lane: &LaneResult,
-    experience: Option<&[Experience]>,
+    answers: Option<&[AnswerTotals]>,
     goals: &[Option<f64>],
 ) -> CaseAnswer {
     let tenants = 0..lane.counts.len();
@@ -34,9 +34,10 @@ pub fn answer(
         settings: settings(case),
         capacity_blocks,
         block_bytes: case.spec.cache.block.0,
-        total: total(case, lane, experience, goals),
-        tenants: tenants.map(|index| tenant(case, lane, experience, goals, index)).collect(),
+        total: total(case, lane, answers, goals),
+        tenants: tenants.map(|index| tenant(case, lane, answers, goals, index)).collect(),
         flash: None,
+        throughput: None,
         timing: None,
     }
 }
@@ -45,7 +46,7 @@ pub fn answer(
 fn total(
     case: &Case,
     lane: &LaneResult,
-    experience: Option<&[Experience]>,
+    answers: Option<&[AnswerTotals]>,
     goals: &[Option<f64>],
 ) -> CaseTotal {
     let mut sum = Counts::default();
@@ -61,14 +62,14 @@ fn total(
         moved_mean: moved.map(|moved| moved.mean),
         moved_most: moved.map(|moved| moved.most),
         turns: moved.map(|moved| moved.turns.iter().sum()),
-        responses: experience.map(|experience| {
+        responses: answers.map(|answers| {
             let starts = case.spec.tenants.iter().map(|tenant| tenant.start.0);
-            let whole = experience.iter().fold(Experience::default(), |sum, one| Experience {
+            let whole = answers.iter().fold(AnswerTotals::default(), |sum, one| AnswerTotals {
                 requests: sum.requests + one.requests,
                 busy_ns: sum.busy_ns.saturating_add(one.busy_ns),
                 finished_ns: sum.finished_ns.max(one.finished_ns),
             });
-            constant_responses(&whole, starts.min().unwrap_or(0))
+            constant_responses(case, &whole, starts.min().unwrap_or(0))
         }),
     }
 }
@@ -77,7 +78,7 @@ fn total(
 fn tenant(
     case: &Case,
     lane: &LaneResult,
-    experience: Option<&[Experience]>,
+    answers: Option<&[AnswerTotals]>,
     goals: &[Option<f64>],
     index: usize,
 ) -> CaseTenant {
@@ -85,7 +86,7 @@ fn tenant(
     let goal = goals.get(index).copied().flatten();
     let required = lane.required.get(index).filter(|_| case.needs(Need::Curve));
     let moved = lane.moved.as_ref();
-    let experience = experience.and_then(|experience| experience.get(index));
+    let answers = answers.and_then(|answers| answers.get(index));
     CaseTenant {
         name: spec.name.clone(),
         counts: counts(own, case.spec.cache.write.effect()),
@@ -98,7 +99,7 @@ fn tenant(
         required_blocks: required.map(|required| required.blocks),
         required_miss_ratio: required.map(|required| required.miss_ratio),
         turns: moved.and_then(|moved| moved.turns.get(index).copied()),
-        responses: experience.map(|own| constant_responses(own, spec.start.0)),
+        responses: answers.map(|own| constant_responses(case, own, spec.start.0)),
     }
 }
 
@@ -178,12 +179,14 @@ fn counts(counts: &Counts, effect: WriteEffect) -> CacheCounts {
     }
 }
 
-fn constant_responses(experience: &Experience, start_ns: u64) -> CaseResponses {
+/// Requests count from the end of the warm-up on, the run time from the start.
+fn constant_responses(case: &Case, answers: &AnswerTotals, start_ns: u64) -> CaseResponses {
+    let counted_ns = start_ns.max(case.spec.replay.warmup.0);
     CaseResponses::Constant(ConstantResponses {
-        mean_response_ns: experience.mean_response_ns(),
-        throughput_per_s: experience.throughput_per_s(start_ns),
-        finished_ns: experience.finished_ns,
-        run_time_ns: experience.finished_ns.saturating_sub(start_ns),
+        mean_response_ns: answers.mean_response_ns(),
+        throughput_per_s: answers.throughput_per_s(counted_ns),
+        finished_ns: answers.finished_ns,
+        run_time_ns: answers.finished_ns.saturating_sub(start_ns),
     })
 }
 

@@ -12,21 +12,24 @@ use crate::lanes::{Plan, measured};
 use crate::models::fingerprint as fingerprint_of_models;
 use crate::profiles::Profiles;
 use crate::progress::{OnProgress, Progress, Sum, check_threads};
-use crate::record::{Kept, Recorded, record};
+use crate::record::{Kept, Recorded, column, record};
 use crate::result;
 use crate::series::{self, Rows};
 use crate::spec::full_key;
 use crate::store::Store;
-use crate::timed::{Timed, add_responses, rooms, shares_places, throughput, timing, workload};
+use crate::throughput::{self, constant_throughput};
+use crate::timed::{Timed, add_responses, rooms, shares_places, timing, workload};
 use crate::wa::{Flash, UnderCache};
 use crate::{ExperimentError, Spec};
 use cachewright_curve::{CurveSet, Method};
+use cachewright_policy::FutureSlice;
 use cachewright_result::case::Case as CaseAnswer;
 use cachewright_result::facts::TenantFacts;
 use cachewright_result::run::{RunAnswer, TenantCurve, Workload};
 use cachewright_result::written::Written;
-use cachewright_system::closed::{Experience, requests_by_tenant};
+use cachewright_system::event_loop::ConstantRun;
 use cachewright_system::replay::Shared;
+use cachewright_system::timed::Requests;
 use cachewright_system::{
     CurveLane, Cuts, Foresight, Lane, LaneResult, RecordError, Recording, Row, Whose,
 };
@@ -116,7 +119,8 @@ pub fn run(
         reused: 0,
         head: None,
     };
-    let done = foreign.with_threads(options.threads, &cases, || run.all(&cases));
+    let called = cases.iter().any(Case::has_code);
+    let done = foreign.with_threads(options.threads, called, || run.all(&cases));
     match (foreign.checked(done), &options.out) {
         (Err(error), Some(out)) if error.is_cancelled() => Err(ExperimentError::Stopped {
             kept: run.store.kept(),
@@ -135,7 +139,7 @@ type Answered = Result<(CaseAnswer, Vec<Row>), ExperimentError>;
 #[derive(Default)]
 struct Extra<'a> {
     /// The times of a closed loop without devices.
-    experience: Option<&'a [Experience]>,
+    constant: Option<&'a ConstantRun>,
     /// The drive under the cache.
     drive: Option<Flash>,
     /// The times on devices.
@@ -182,7 +186,10 @@ impl Run<'_> {
         let times = group.iter().any(|case| case.needs_times());
         let bytes = group.iter().any(|case| case.needs_bytes());
         let requests = group.iter().any(|case| case.hears_requests());
-        let recorded = record(&first.spec, Kept { times, bytes, requests }, self.progress)?;
+        let calls = group.iter().any(|case| case.needs_calls());
+        let devices = group.iter().any(|case| case.spec.stack.is_some());
+        let kept = Kept { times, bytes, requests, calls, devices };
+        let mut recorded = record(&first.spec, kept, self.progress)?;
         let mut lru = Vec::new();
         if self.head.is_none() {
             lru = if first.spec.replay.curves { lru_lanes(&first.spec) } else { Vec::new() };
@@ -195,6 +202,7 @@ impl Run<'_> {
             case.check_interval(recorded.recording.span_ns(), self.origin)?;
             case.check_warmup(recorded.recording.span_ns(), self.origin)?;
             case.check_trims(&recorded, self.origin)?;
+            case.check_recorded_pauses(&recorded.recording, self.origin)?;
             let resolved = text_of(&resolved(&case.spec, self.origin)?)?;
             let models = fingerprint_of_models(&case.models, &case.caching);
             let key = Store::key(&resolved, &tenants, fingerprint ^ models);
@@ -220,20 +228,26 @@ impl Run<'_> {
             let pass = next_pass(&mut open);
             self.pass(&pass, std::mem::take(&mut lru), &recorded, &profiles, first)?;
         }
-        self.timed(timed, &recorded.recording)
+        let requests = recorded.take_requests();
+        self.timed(timed, &recorded, requests)
     }
 
     /// Runs the cases on devices, together those whose requests lie at the same places.
     fn timed(
         &mut self,
         mut left: Vec<(&Case, String)>,
-        recording: &Recording,
+        recorded: &Recorded,
+        mut requests: Requests,
     ) -> Result<(), ExperimentError> {
+        let recording = &recorded.recording;
         while let Some((first, _)) = left.first() {
             let first = *first;
             let (group, rest): (Vec<_>, Vec<_>) =
                 left.into_iter().partition(|(case, _)| shares_places(first, case));
-            let workload = workload(first, recording, self.origin, self.progress)?;
+            // Placing changes them, so that all groups but the last place a copy.
+            let copy = if rest.is_empty() { Requests::default() } else { requests.clone() };
+            let own = std::mem::replace(&mut requests, copy);
+            let workload = workload(first, recorded, own, self.origin, self.progress)?;
             let cases: Vec<&Case> = group.iter().map(|(case, _)| *case).collect();
             let answers = workload.replay(&cases, |at, found| {
                 let (case, key) = &group[at];
@@ -287,10 +301,11 @@ impl Run<'_> {
         let replay_spec = &pass.first().map_or(first, |(case, _)| case).spec.replay;
         let cuts = Cuts::new(recording, replay_spec.interval.0, replay_spec.windows);
         let cuts = cuts.with_warmup(recording, replay_spec.warmup.0);
-        let next_use = column(foresight, recording, &[], self.origin)?;
+        let futures = column(foresight, recording, &[], self.origin)?;
         let cases: Vec<&Case> = pass.iter().map(|(case, _)| *case).collect();
         let signals = measured(recording, &cuts, &cases, largest_blocks);
-        let shared = Shared { recording, next_use: &[], cuts: &cuts, signals: &signals };
+        let shared =
+            Shared { recording, futures: FutureSlice::None, cuts: &cuts, signals: &signals };
         let sum = Sum::of("replaying", recording.len() as u64 * lanes as u64, self.progress);
         let curve = |mut lane: Box<dyn Lane>| shared.replay_one(lane.as_mut(), sum.part());
         let one = |(case, key): &(&Case, String)| {
@@ -299,7 +314,8 @@ impl Run<'_> {
             let plan = Plan { case, recording, capacity_blocks, profiles, origin, machine };
             let (drive, watcher) = self.drive(case, capacity_blocks)?;
             let future = case.foresight(self.origin)? != Foresight::Nothing;
-            let shared = Shared { next_use: if future { &next_use } else { &[] }, ..shared };
+            let futures = if future { futures.as_slice() } else { FutureSlice::None };
+            let shared = Shared { futures, ..shared };
             let result = shared.replay_one(plan.lane(watcher)?.as_mut(), sum.part())?;
             let extra = Extra { drive, ..Extra::default() };
             Ok((self.answer(case, key, recording, &result, extra)?, result.rows))
@@ -345,7 +361,6 @@ impl Run<'_> {
         if cases.is_empty() {
             return Ok(());
         }
-        let requests = requests_by_tenant(recording);
         let total = (recording.times_ns.len() * cases.len()) as u64;
         let sum = Sum::of("replaying (closed loop)", total, self.progress);
         let one = |(case, key): &(&Case, String)| {
@@ -353,9 +368,10 @@ impl Run<'_> {
             let (origin, machine) = (self.origin, None);
             let plan = Plan { case, recording, capacity_blocks, profiles, origin, machine };
             let (drive, watcher) = self.drive(case, capacity_blocks)?;
-            let (result, experience) = plan.run_closed(watcher, &requests, &mut sum.part())?;
-            let extra = Extra { experience: Some(&experience), drive, ..Extra::default() };
-            Ok((self.answer(case, key, recording, &result, extra)?, result.rows))
+            let found = plan.run_closed(watcher, &mut sum.part())?;
+            let extra = Extra { constant: Some(&found), drive, ..Extra::default() };
+            let answer = self.answer(case, key, recording, &found.cache, extra)?;
+            Ok((answer, found.cache.rows))
         };
         let answers = cases.par_iter().map(one).collect();
         self.take_all(cases, answers)
@@ -373,8 +389,9 @@ impl Run<'_> {
         self.foreign.checked(Ok(()))?;
         let capacity_blocks = case.capacity_blocks(recording.distinct, self.origin)?;
         let goals = case.goals(self.origin)?;
-        let experience = extra.experience;
-        let mut answer = result::answer(case, capacity_blocks, lane, experience, &goals);
+        let answers = extra.constant.map(|found| found.answers.as_slice());
+        let mut answer = result::answer(case, capacity_blocks, lane, answers, &goals);
+        answer.throughput = extra.constant.and_then(|found| constant_throughput(case, found));
         if let Some(drive) = extra.drive {
             answer.flash = Some(drive.report(self.origin)?);
         }
@@ -454,21 +471,6 @@ fn next_pass<'c>(open: &mut Vec<(&'c Case, String)>) -> Vec<(&'c Case, String)> 
         std::mem::take(open).into_iter().partition(|(case, _)| first.shares_pass(case));
     *open = rest;
     pass
-}
-
-/// What goes with each access of a recording; see [`Foresight::column`]. Errors: too many accesses.
-pub(crate) fn column(
-    foresight: Foresight,
-    recording: &Recording,
-    ratios: &[f32],
-    origin: &Path,
-) -> Result<Vec<u32>, ExperimentError> {
-    foresight.column(recording, ratios).ok_or_else(|| ExperimentError::Spec {
-        origin: origin.to_owned(),
-        message: "found more than 2^32 - 2 block accesses, expected fewer for a policy that \
-                  needs the future"
-            .to_owned(),
-    })
 }
 
 /// Exact LRU curves: one lane for all tenants together and one for each.

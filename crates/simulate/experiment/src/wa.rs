@@ -13,6 +13,7 @@ mod lifetimes;
 mod live;
 mod log;
 mod measures;
+mod options;
 mod plan;
 mod script;
 mod study;
@@ -32,14 +33,16 @@ use cachewright_ftl::FtlError;
 use cachewright_result::drive::DriveWork;
 use cachewright_result::wa::{AmplificationAnswer, AmplificationCase};
 use cachewright_result::written::Written;
+use cachewright_types::declare::Declared;
 use drive::{Case, Stop, Work};
 pub use log::log;
+pub use options::{DriveOptions, WaOptions};
 use plan::Plan;
 pub use plan::label;
 use rayon::prelude::*;
 use script::Script;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use teaching::Teaching;
 
@@ -52,87 +55,6 @@ const POINTS: f64 = 200.0;
 /// The file in the result folder.
 const RESULT: &str = "wa.json";
 
-/// What to measure.
-#[derive(Clone, Debug)]
-pub struct WaOptions {
-    /// Over-provisioning, each with `%`; if none, the stack's `[flash]` or 7 %.
-    pub op: Vec<String>,
-    /// Separations by name or inline table, or `all`.
-    pub separations: Vec<String>,
-    /// Reclaim policies by name or inline table, or `all`.
-    pub reclaims: Vec<String>,
-    /// Size of a superblock, with unit; if empty, the stack's or 1 MiB.
-    pub superblock: String,
-    /// Size of a page, with unit; if empty, the stack's or 4 KiB.
-    pub page: String,
-    /// Logical size of the drive, or `auto`: what is ever written, or `live`: the most that is live
-    /// at once, with page numbers that recycle after trims.
-    pub capacity: String,
-    /// Superblocks kept free for host writes; if 0, the stack's or 4.
-    pub reserve: u32,
-    /// Stop after so many drive writes.
-    pub drive_writes: Option<f64>,
-    /// Repeat the trace until then.
-    pub looped: bool,
-    /// Traces replayed first, uncounted: `PATH`, or `TENANT=PATH` for a stack of several tenants.
-    pub load: Vec<String>,
-    /// Another trainer than the one in Rust for separations that learn.
-    pub trainer: Option<TrainerFactory>,
-    /// A model file for them; nothing is trained then.
-    pub model: Option<PathBuf>,
-    /// Keys set over the stack file.
-    pub set: Vec<(String, String)>,
-    /// Threads; 0 for one per processor.
-    pub threads: usize,
-    /// The result folder; nothing is written without one.
-    pub out: Option<PathBuf>,
-}
-
-impl Default for WaOptions {
-    fn default() -> Self {
-        WaOptions {
-            op: Vec::new(),
-            separations: vec!["all".to_owned()],
-            reclaims: vec![flash::RECLAIM.to_owned()],
-            superblock: String::new(),
-            page: String::new(),
-            capacity: "auto".to_owned(),
-            reserve: 0,
-            drive_writes: None,
-            looped: false,
-            load: Vec::new(),
-            trainer: None,
-            model: None,
-            set: Vec::new(),
-            threads: 0,
-            out: None,
-        }
-    }
-}
-
-impl WaOptions {
-    /// The same with what was left out taken from the stack's drive, or from the defaults.
-    fn on(&self, spec: &Spec) -> WaOptions {
-        let mut options = self.clone();
-        let drive = spec.flash.as_ref();
-        if options.op.is_empty() {
-            let op = drive.map(|flash| flash::percent_text(flash.over_provisioning));
-            options.op.push(op.unwrap_or_else(|| flash::OVER_PROVISIONING.to_owned()));
-        }
-        if options.superblock.is_empty() {
-            let size = drive.map_or(flash::SUPERBLOCK, |flash| flash.superblock);
-            options.superblock = size.exact();
-        }
-        if options.page.is_empty() {
-            options.page = drive.map_or(flash::PAGE, |flash| flash.page).exact();
-        }
-        if options.reserve == 0 {
-            options.reserve = drive.map_or(flash::RESERVE, |flash| flash.reserve);
-        }
-        options
-    }
-}
-
 /// Measures write amplification; the JSON is described in the package's documentation.
 pub fn wa(
     text: &str,
@@ -140,17 +62,18 @@ pub fn wa(
     options: &WaOptions,
     progress: OnProgress<'_>,
 ) -> Result<Value, ExperimentError> {
+    let drive = &options.drive;
+    drive.check_ranges()?;
     let spec = crate::spec::parse(text, origin, &options.set)?;
-    let options = &options.on(&spec);
     let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
-    let plan = Plan::new(options).map_err(refuse)?;
+    let plan = Plan::new(options, &spec).map_err(refuse)?;
     with_threads(options.threads, || {
-        let script = script::read(&spec, origin, options, plan.page_bytes, progress)?;
-        let live_pages = live::peak(&script, options.looped);
+        let script = script::read(&spec, origin, &drive.load, plan.page_bytes, progress)?;
+        let live_pages = live::peak(&script, drive.r#loop);
         let (working_pages, trace_pages) = (script.working_pages, script.run_pages);
         let logical_pages = plan.logical_pages(working_pages, live_pages).map_err(refuse)?;
         let cases = plan.cases(logical_pages, spec.seed).map_err(refuse)?;
-        let limit_pages = limit_pages(options, logical_pages, trace_pages);
+        let limit_pages = limit_pages(drive, logical_pages, trace_pages);
         let script = if plan.recycles() {
             check_length(limit_pages, spec.replay.max_accesses).map_err(refuse)?;
             live::recycled(script, live_pages, limit_pages)
@@ -158,7 +81,6 @@ pub fn wa(
             script
         };
         let run = Run {
-            options,
             plan: &plan,
             script: &script,
             logical_pages,
@@ -183,10 +105,10 @@ pub fn wa(
 }
 
 /// Page writes to measure, of a trace of `trace_pages`.
-fn limit_pages(options: &WaOptions, logical_pages: u32, trace_pages: u64) -> u64 {
+fn limit_pages(options: &DriveOptions, logical_pages: u32, trace_pages: u64) -> u64 {
     let drive = f64::from(logical_pages);
     let asked = |writes: f64| ((writes * drive).ceil() as u64).max(1);
-    match (options.looped, options.drive_writes) {
+    match (options.r#loop, options.drive_writes) {
         (true, writes) => asked(writes.unwrap_or(LOOPED_DRIVE_WRITES)),
         (false, Some(writes)) => asked(writes).min(trace_pages),
         (false, None) => trace_pages,
@@ -204,7 +126,6 @@ fn check_length(pages: u64, most: u64) -> Result<(), String> {
 
 /// One call's inputs.
 struct Run<'a> {
-    options: &'a WaOptions,
     plan: &'a Plan,
     script: &'a Script,
     logical_pages: u32,
@@ -330,11 +251,11 @@ impl Run<'_> {
             name: spec.name.clone(),
             page_bytes: plan.page_bytes,
             superblock_bytes: plan.page_bytes * u64::from(plan.block_pages),
-            reserve_superblocks: self.options.reserve,
+            reserve_superblocks: plan.reserve,
             logical_pages: self.logical_pages,
             working_pages: self.working_pages,
             live_pages: self.live_pages,
-            capacity: self.options.capacity.clone(),
+            capacity: plan.capacity_text.clone(),
             scaled: plan.scaled(),
             load_pages: script.load_pages,
             trace_pages: self.trace_pages,

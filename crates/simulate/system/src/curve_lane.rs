@@ -7,6 +7,7 @@ use crate::lane::{Lane, LaneResult};
 use crate::recording::{Recording, TRIM, WRITE};
 use crate::signals::Signals;
 use cachewright_curve::{CurveSet, Curves};
+use cachewright_policy::FutureSlice;
 use cachewright_types::{BlockId, TenantId};
 use std::ops::Range;
 
@@ -59,7 +60,7 @@ impl CurveLane {
 }
 
 impl Lane for CurveLane {
-    fn replay(&mut self, recording: &Recording, range: Range<usize>, _: &[u32]) {
+    fn replay(&mut self, recording: &Recording, range: Range<usize>, _: FutureSlice<'_>) {
         let whose = self.whose;
         let ids = recording.ids_for(whose == Whose::All);
         let block_at = |at: usize| BlockId(ids[at]);

@@ -1,4 +1,4 @@
-//! What policies that know the future are told with each access.
+//! The futures of all accesses of a recording, for policies that need them.
 //!
 //! For: one backward pass over a recording for all of its cases. Must never know: policies but for
 //! what they declare, devices. Units: positions in the recording; a benefit has none. Memory: 4
@@ -9,7 +9,7 @@
 
 use crate::profile::AHEAD;
 use crate::recording::{LAST, Recording, TRIM, WRITE};
-use cachewright_policy::{NEVER, Need, entry};
+use cachewright_policy::{FutureColumn, NEVER, Need, entry};
 
 /// What of the future goes with each access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,7 +19,7 @@ pub enum Foresight {
     Nothing,
     /// The position of the block's next access.
     NextUse,
-    /// What the block is worth from here on, as bits of an `f32`.
+    /// What the block is worth from here on.
     Benefit,
 }
 
@@ -45,11 +45,11 @@ impl Foresight {
 
     /// What goes with each access of `recording`; `ratios` are as in [`benefits`]. Nothing when
     /// there are too many accesses to number.
-    pub fn column(self, recording: &Recording, ratios: &[f32]) -> Option<Vec<u32>> {
+    pub fn column(self, recording: &Recording, ratios: &[f32]) -> Option<FutureColumn> {
         match self {
-            Foresight::Nothing => Some(Vec::new()),
-            Foresight::NextUse => recording.next_uses(),
-            Foresight::Benefit => Some(benefits(recording, ratios)),
+            Foresight::Nothing => Some(FutureColumn::None),
+            Foresight::NextUse => recording.next_uses().map(FutureColumn::NextUse),
+            Foresight::Benefit => Some(FutureColumn::Benefit(benefits(recording, ratios))),
         }
     }
 
@@ -60,34 +60,36 @@ impl Foresight {
         recording: &Recording,
         ratios: &[f32],
         end: usize,
-    ) -> Option<Vec<u32>> {
+    ) -> Option<FutureColumn> {
         match self {
-            Foresight::Nothing => Some(Vec::new()),
+            Foresight::Nothing => Some(FutureColumn::None),
             Foresight::NextUse => {
                 let mut next = recording.next_uses()?;
                 next.truncate(end);
                 for next in next.iter_mut().filter(|next| **next as usize >= end) {
                     *next = NEVER;
                 }
-                Some(next)
+                Some(FutureColumn::NextUse(next))
             }
-            Foresight::Benefit => Some(benefits_until(recording, ratios, end)),
+            Foresight::Benefit => {
+                Some(FutureColumn::Benefit(benefits_until(recording, ratios, end)))
+            }
         }
     }
 }
 
-/// For each access the bits of the benefit of holding its block from there on. `ratios` say how
+/// For each access the benefit of holding its block from there on. `ratios` say how
 /// often longer the backing device takes than the cache device for each request of the recording,
 /// trims among them; where it has no more they are taken to be equally fast.
-pub fn benefits(recording: &Recording, ratios: &[f32]) -> Vec<u32> {
+pub fn benefits(recording: &Recording, ratios: &[f32]) -> Vec<f32> {
     benefits_until(recording, ratios, recording.len())
 }
 
 /// The same of the accesses before number `end`, as if there were no others.
-fn benefits_until(recording: &Recording, ratios: &[f32], end: usize) -> Vec<u32> {
+fn benefits_until(recording: &Recording, ratios: &[f32], end: usize) -> Vec<f32> {
     let mut end = end.min(recording.len());
     let mut ahead = vec![Ahead::default(); recording.distinct as usize];
-    let mut told = vec![0; end];
+    let mut benefits = vec![0.0; end];
     let mut request = recording.flags[..end].iter().filter(|flags| **flags & LAST != 0).count();
     while end > 0 {
         let before = recording.flags[..end - 1].iter().rposition(|flags| flags & LAST != 0);
@@ -105,11 +107,11 @@ fn benefits_until(recording: &Recording, ratios: &[f32], end: usize) -> Vec<u32>
             }
             ahead.accesses += 1;
             ahead.reads += u32::from(flags & WRITE == 0);
-            told[at] = ahead.benefit(f64::from(ratio), end - start).to_bits();
+            benefits[at] = ahead.benefit(f64::from(ratio), end - start);
         }
         end = start;
     }
-    told
+    benefits
 }
 
 impl Ahead {

@@ -13,7 +13,7 @@ use cachewright_cache::{BlockAccess, Engine};
 use cachewright_curve::Curves;
 use cachewright_measure::Counts;
 use cachewright_partition::Requirement;
-use cachewright_policy::{Chore, NEVER, Policy, Verdict};
+use cachewright_policy::{BackgroundOp, Future, FutureSlice, Policy, Verdict};
 use cachewright_types::{BlockId, TenantId};
 use std::ops::Range;
 
@@ -22,8 +22,8 @@ const STRIDE: usize = 32;
 
 /// Anything that is fed a recording.
 pub trait Lane: Send {
-    /// Replays a range of the recording; `next_use` is as long as the recording, or empty.
-    fn replay(&mut self, recording: &Recording, range: Range<usize>, next_use: &[u32]);
+    /// Replays a range of the recording; `futures` are those of its accesses.
+    fn replay(&mut self, recording: &Recording, range: Range<usize>, futures: FutureSlice<'_>);
     /// An interval has ended, in which `signals` were measured.
     fn end_interval(&mut self, signals: &Signals);
     /// A window of the time series has ended.
@@ -99,8 +99,8 @@ pub struct EngineLane<P> {
     before: Vec<Counts>,
     /// Whether every block of the current request has hit so far.
     all_hit: bool,
-    /// Whether the policy hears of requests.
-    hears: bool,
+    /// Whether the policy observes_requests of requests.
+    observes_requests: bool,
 }
 
 impl<P: Policy> EngineLane<P> {
@@ -124,7 +124,7 @@ impl<P: Policy> EngineLane<P> {
             window_start,
             before,
             all_hit: true,
-            hears: false,
+            observes_requests: false,
         }
     }
 
@@ -138,10 +138,10 @@ impl<P: Policy> EngineLane<P> {
         EngineLane { watcher, ..self }
     }
 
-    /// The same lane, telling the policy of requests, which the recording must hold
+    /// The same lane, reporting requests to the policy, which the recording must hold
     /// ([`Recording::has_requests`]).
-    pub fn telling_requests(self) -> Self {
-        EngineLane { hears: true, ..self }
+    pub fn observing_requests(self) -> Self {
+        EngineLane { observes_requests: true, ..self }
     }
 
     /// The engine, to look at.
@@ -154,39 +154,39 @@ impl<P: Policy> EngineLane<P> {
     pub(crate) fn request(&mut self, recording: &Recording, request: usize, time_ns: u64) -> bool {
         let ids = recording.ids_for(self.engine.is_shared());
         let mut all_hit = true;
-        if self.hears {
-            self.tell_request(recording, request, time_ns);
+        if self.observes_requests {
+            self.report_request(recording, request, time_ns);
         }
         for at in recording.accesses_of(request) {
             let tenant = recording.tenant_at(at);
-            self.step(BlockId(ids[at]), tenant, recording.flags[at] & !LAST, NEVER);
+            self.step(BlockId(ids[at]), tenant, recording.flags[at] & !LAST, Future::None);
             all_hit = self.all_hit;
             if recording.flags[at] & (LAST | TRIM) == LAST {
                 self.engine.count_request(tenant, self.all_hit);
-                self.chores(tenant);
+                self.background_ops(tenant);
             }
         }
         self.all_hit = true;
         all_hit
     }
 
-    /// Tells the policy of a request that is no trim.
-    fn tell_request(&mut self, recording: &Recording, request: usize, time_ns: u64) {
-        if let Some(asked) = recording.asked(request, time_ns) {
+    /// Reports a request that is no trim to the policy.
+    fn report_request(&mut self, recording: &Recording, request: usize, time_ns: u64) {
+        if let Some(info) = recording.request_info(request, time_ns) {
             let tenant = recording.tenant_at(recording.start_of(request));
-            self.engine.asked(tenant, &asked);
+            self.engine.on_request(tenant, &info);
         }
     }
 
-    /// The loop for any recording; with `HEARS` the policy hears of each request before the first
-    /// of its accesses.
-    fn replay_any<const HEARS: bool>(
+    /// The loop for any recording; with `OBSERVES` the policy observes each request before the
+    /// first of its accesses.
+    fn replay_any<const OBSERVES: bool>(
         &mut self,
         recording: &Recording,
         range: Range<usize>,
-        next_use: &[u32],
+        futures: FutureSlice<'_>,
     ) {
-        let mut request = if HEARS { recording.request_from(range.start) } else { 0 };
+        let mut request = if OBSERVES { recording.request_from(range.start) } else { 0 };
         let ids = recording.ids_for(self.engine.is_shared());
         let at_of = |at: usize| (recording.tenant_at(at), BlockId(ids[at]));
         let mut warm = 0;
@@ -197,13 +197,12 @@ impl<P: Policy> EngineLane<P> {
                 warm ^= self.engine.touch(tenant, block);
             }
             for at in start..end {
-                if HEARS && at == recording.start_of(request) {
-                    self.tell_request(recording, request, recording.times_ns[request]);
+                if OBSERVES && at == recording.start_of(request) {
+                    self.report_request(recording, request, recording.times_ns[request]);
                     request += 1;
                 }
-                let next_use = next_use.get(at).copied().unwrap_or(NEVER);
                 let (tenant, block) = at_of(at);
-                self.step(block, tenant, recording.flags[at], next_use);
+                self.step(block, tenant, recording.flags[at], futures.at(at));
             }
         }
         std::hint::black_box(warm);
@@ -211,7 +210,7 @@ impl<P: Policy> EngineLane<P> {
 
     /// One access or trim of the loop for any recording.
     #[inline(always)]
-    fn step(&mut self, block: BlockId, tenant: TenantId, flags: u8, next_use: u32) {
+    fn step(&mut self, block: BlockId, tenant: TenantId, flags: u8, future: Future) {
         if flags & TRIM != 0 {
             let (cached, _) = self.engine.discard(tenant, block);
             if let Some(watcher) = self.watcher.as_mut().filter(|_| cached) {
@@ -220,7 +219,7 @@ impl<P: Policy> EngineLane<P> {
             return;
         }
         let write = flags & WRITE != 0;
-        let outcome = self.engine.access(BlockAccess { block, tenant, write, next_use });
+        let outcome = self.engine.access(BlockAccess { block, tenant, write, future });
         if let Some(watcher) = &mut self.watcher {
             tell(watcher.as_mut(), self.engine.pool_of(tenant), block, write, outcome);
         }
@@ -228,26 +227,26 @@ impl<P: Policy> EngineLane<P> {
         if flags & LAST != 0 {
             self.engine.count_request(tenant, self.all_hit);
             self.all_hit = true;
-            self.chores(tenant);
+            self.background_ops(tenant);
         }
     }
 
-    /// Does what a tenant's policy wants done beside requests.
+    /// Carries out the background operations of a tenant's policy.
     #[inline(always)]
-    fn chores(&mut self, tenant: TenantId) {
-        if !P::has_rooms_or_chores() {
+    fn background_ops(&mut self, tenant: TenantId) {
+        if !P::has_regions_or_background_ops() {
             return;
         }
         let pool = self.engine.pool_of(tenant);
-        while let Some((chore, _)) = self.engine.chore(pool) {
-            if let (Chore::Demote(block), Some(watcher)) = (chore, &mut self.watcher) {
+        while let Some((op, _)) = self.engine.background_op(pool) {
+            if let (BackgroundOp::Demote(block), Some(watcher)) = (op, &mut self.watcher) {
                 watcher.left(pool, block);
             }
         }
     }
 
     /// The loop for one tenant whose every request reads one block.
-    fn replay_plain(&mut self, ids: &[u32], next_use: &[u32]) {
+    fn replay_plain(&mut self, ids: &[u32], futures: FutureSlice<'_>) {
         let tenant = TenantId(0);
         let mut warm = 0;
         for (chunk, start) in ids.chunks(STRIDE).zip((0..).step_by(STRIDE)) {
@@ -256,11 +255,11 @@ impl<P: Policy> EngineLane<P> {
                 warm ^= self.engine.touch(tenant, BlockId(*id));
             }
             for (offset, id) in chunk.iter().enumerate() {
-                let next_use = next_use.get(start + offset).copied().unwrap_or(NEVER);
-                let access = BlockAccess { block: BlockId(*id), tenant, write: false, next_use };
+                let future = futures.at(start + offset);
+                let access = BlockAccess { block: BlockId(*id), tenant, write: false, future };
                 let outcome = self.engine.access(access);
                 self.engine.count_request(tenant, outcome.verdict == Verdict::Hit);
-                self.chores(tenant);
+                self.background_ops(tenant);
             }
         }
         std::hint::black_box(warm);
@@ -268,14 +267,13 @@ impl<P: Policy> EngineLane<P> {
 }
 
 impl<P: Policy> Lane for EngineLane<P> {
-    fn replay(&mut self, recording: &Recording, range: Range<usize>, next_use: &[u32]) {
-        if self.hears && recording.has_requests() {
-            self.replay_any::<true>(recording, range, next_use);
+    fn replay(&mut self, recording: &Recording, range: Range<usize>, futures: FutureSlice<'_>) {
+        if self.observes_requests && recording.has_requests() {
+            self.replay_any::<true>(recording, range, futures);
         } else if recording.plain && recording.tenants.is_empty() && self.watcher.is_none() {
-            let next_use = next_use.get(range.clone()).unwrap_or_default();
-            self.replay_plain(&recording.ids[range], next_use);
+            self.replay_plain(&recording.ids[range.clone()], futures.range(range));
         } else {
-            self.replay_any::<false>(recording, range, next_use);
+            self.replay_any::<false>(recording, range, futures);
         }
     }
 

@@ -1,22 +1,21 @@
 //! Machines: a cache driven by a workload.
 //!
 //! For: recording a workload as block accesses, replaying it through many caches at once (open
-//! loop) or at the pace the cache allows (closed loop), and closing the loop measure -> partition
-//! -> cache; the same on devices under simulated time ([`timed`]). Must never know: stack files,
-//! reports. Units: nanoseconds, blocks.
+//! loop), closing the loop measure -> partition -> cache, and serving it in simulated time
+//! ([`event_loop`]): with constant times, on devices ([`timed`]), by a drive with a data cache.
+//! Must never know: stack files, reports. Units: nanoseconds, blocks.
 
-pub mod asked;
-pub mod closed;
 pub mod control;
 pub mod curve_lane;
+pub mod event_loop;
 pub mod foresight;
 pub mod lane;
 pub mod moves;
-pub mod noise;
 pub mod profile;
 mod record_error;
 pub mod recording;
 pub mod replay;
+pub mod request_info;
 pub mod series;
 pub mod signals;
 pub mod ssd;
@@ -28,7 +27,6 @@ pub use curve_lane::{CurveLane, Whose};
 pub use foresight::Foresight;
 pub use lane::{EngineLane, Lane, LaneResult};
 pub use moves::Moved;
-pub use noise::Noise;
 pub use recording::{BlockKind, RecordError, Recorder, Recording, TenantTotals};
 pub use replay::{Cut, Cuts, interval_signals, replay};
 pub use series::Row;

@@ -7,15 +7,15 @@
 //! requests only, so that no devices are needed; a policy that weighs service times is told that
 //! all devices are equally fast.
 
+use crate::event_loop::meter::Names;
 use crate::foresight::Foresight;
 use crate::recording::{LAST, Recording, TRIM, TenantTotals, WRITE};
-use crate::timed::emit::numbers;
-use crate::timed::meter::Names;
+use crate::timed::block_numbers::block_numbers;
 use crate::timed::read_ahead::Streams;
 use crate::timed::{MachineSettings, Requests};
 use cachewright_cache::{BlockAccess, Engine, Quotas, WriteMode};
 use cachewright_curve::{Curve, CurveSet};
-use cachewright_policy::{Asked, NEVER, Policy};
+use cachewright_policy::{FutureColumn, Policy, RequestInfo};
 use cachewright_types::{BlockId, Op, TenantId};
 use std::ops::Range;
 
@@ -39,10 +39,10 @@ pub struct Machined<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct Head {
     recording: Recording,
-    /// What goes with each access, or empty.
-    next_use: Vec<u32>,
+    /// The future of each access, where it is wanted.
+    futures: FutureColumn,
     /// What the policy hears of, and before which access; empty unless wanted.
-    asked: Vec<(usize, Asked)>,
+    asked: Vec<(usize, RequestInfo)>,
 }
 
 /// What is found out ahead for a policy.
@@ -76,7 +76,7 @@ impl Head {
     }
 
     fn look_ahead(&mut self, future: Foresight) {
-        self.next_use = future.column(&self.recording, &[]).unwrap_or_default();
+        self.futures = future.column(&self.recording, &[]).unwrap_or_default();
     }
 
     /// Accesses, trims and blocks read ahead.
@@ -135,7 +135,7 @@ impl Head {
         for (at, (id, flags)) in head.ids.iter().zip(&head.flags).enumerate() {
             let block = BlockId(*id);
             if let Some((_, request)) = asked.next_if(|asked| asked.0 == at) {
-                engine.asked(tenant, request);
+                engine.on_request(tenant, request);
             }
             if flags & TRIM != 0 {
                 engine.discard(tenant, block);
@@ -144,9 +144,8 @@ impl Head {
                     engine.bring_in(tenant, block);
                 }
             } else {
-                let next_use = self.next_use.get(at).copied().unwrap_or(NEVER);
-                let write = flags & WRITE != 0;
-                engine.access(BlockAccess { block, tenant, write, next_use });
+                let (write, future) = (flags & WRITE != 0, self.futures.as_slice().at(at));
+                engine.access(BlockAccess { block, tenant, write, future });
             }
         }
         engine.counts(tenant).hit_ratio()
@@ -165,7 +164,7 @@ fn head_of(recording: &Recording, tenant: TenantId, share: f64, requests: bool) 
         let request = if requests { recording.request_from(at) } else { 0 };
         if requests && recording.start_of(request) == at {
             let told = recording.times_ns.get(request);
-            let told = told.and_then(|time_ns| recording.asked(request, *time_ns));
+            let told = told.and_then(|time_ns| recording.request_info(request, *time_ns));
             asked.extend(told.map(|told| (head.ids.len(), told)));
         }
         accesses += u64::from(recording.flags[at] & TRIM == 0);
@@ -178,7 +177,7 @@ fn head_of(recording: &Recording, tenant: TenantId, share: f64, requests: bool) 
     head.plain = recording.plain;
     head.distinct = totals.distinct_blocks;
     head.totals = vec![TenantTotals { block_accesses: accesses, ..*totals }];
-    Head { recording: head, next_use: Vec::new(), asked }
+    Head { recording: head, futures: FutureColumn::None, asked }
 }
 
 fn head_on(
@@ -199,9 +198,9 @@ fn head_on(
             break;
         }
         let request = machine.requests.get(at);
-        let touched = numbers(request.offset.0, request.length.0, shift);
+        let touched = block_numbers(request.offset.0, request.length.0, shift);
         if requests && matches!(request.op, Op::Read | Op::Write) {
-            asked.push((head.ids.len(), Asked::from(&request)));
+            asked.push((head.ids.len(), RequestInfo::from(&request)));
         }
         match request.op {
             Op::Read | Op::Write => {
@@ -223,7 +222,7 @@ fn head_on(
     }
     head.distinct = names.len();
     head.totals = vec![TenantTotals { block_accesses: accesses, ..*totals }];
-    Some(Head { recording: head, next_use: Vec::new(), asked })
+    Some(Head { recording: head, futures: FutureColumn::None, asked })
 }
 
 /// Adds the blocks of one request, or those read ahead after it.

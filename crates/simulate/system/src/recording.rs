@@ -7,12 +7,13 @@
 
 pub use crate::record_error::RecordError;
 
-use crate::asked::{Extents, Gathered};
-use crate::signals::{BlockUse, SignalMeter};
+use crate::request_info::{Extents, Gathered};
+use crate::timed::Requests;
+use cachewright_trace::Call;
 use cachewright_trace::intern::{InternError, Interner};
 use cachewright_trace::merge::{Workload, WorkloadBatch};
 use cachewright_trace::next_use::{NEVER, next_uses};
-use cachewright_types::{BlockId, Op, TenantId};
+use cachewright_types::{Op, TenantId};
 use std::ops::Range;
 
 /// The access is a write.
@@ -73,6 +74,8 @@ pub struct Recording {
     pub starts: Vec<u32>,
     /// Where each request lies, for policies that hear of it; empty unless recorded.
     pub extents: Extents,
+    /// The process of each request and its pause; empty unless recorded and named by a trace.
+    pub calls: Vec<Call>,
     /// Whether every access is a read of one block: the shortest replay loop applies.
     pub plain: bool,
     /// Totals per tenant.
@@ -135,27 +138,6 @@ impl Recording {
         if shared || self.locals.is_empty() { &self.ids } else { &self.locals }
     }
 
-    /// Tells a meter of a tenant's accesses and trims in `range`.
-    pub(crate) fn tell(&self, range: Range<usize>, tenant: TenantId, meter: &mut SignalMeter) {
-        let ids = self.ids_for(false);
-        for at in range {
-            let (block, flags) = (BlockId(ids[at]), self.flags[at]);
-            if flags & TRIM != 0 {
-                meter.trim(tenant, block);
-            } else {
-                let bytes = self.bytes.get(at).copied().unwrap_or_default();
-                meter.access(BlockUse { tenant, block, write: flags & WRITE != 0, bytes });
-            }
-        }
-    }
-
-    /// Tells a meter of all tenants' accesses and trims in `range`.
-    pub(crate) fn tell_each(&self, range: Range<usize>, meter: &mut SignalMeter) {
-        for at in range {
-            self.tell(at..at + 1, self.tenant_at(at), meter);
-        }
-    }
-
     /// For each access the position of the same block's next access; a trim in between, or no
     /// next access, is "never". Nothing when there are too many accesses to number.
     pub fn next_uses(&self) -> Option<Vec<u32>> {
@@ -184,6 +166,7 @@ pub struct Recorder {
     trims: bool,
     times: bool,
     bytes: bool,
+    calls: bool,
     extents: Option<Gathered>,
     recording: Recording,
 }
@@ -207,6 +190,7 @@ impl Recorder {
             trims,
             times: true,
             bytes: false,
+            calls: false,
             extents: None,
             recording,
         }
@@ -230,13 +214,42 @@ impl Recorder {
         Recorder { times: true, extents: Some(Gathered::new(shift)), ..self }
     }
 
+    /// The same with times, and the process and pause of each request. Costs 16 bytes per request.
+    pub fn with_calls(self) -> Recorder {
+        Recorder { times: true, calls: true, ..self }
+    }
+
     /// Records a whole workload; `progress` is told the requests read so far and stops the
     /// recording by returning false.
     pub fn record(
         mut self,
         workload: &mut Workload,
-        mut progress: impl FnMut(u64) -> bool,
+        progress: impl FnMut(u64) -> bool,
     ) -> Result<Recording, RecordError> {
+        self.read(workload, |_| Ok(()), progress)?;
+        Ok(self.finish())
+    }
+
+    /// The same, with the requests themselves, which are not placed yet, from the same pass.
+    pub fn record_requests(
+        mut self,
+        workload: &mut Workload,
+        progress: impl FnMut(u64) -> bool,
+    ) -> Result<(Recording, Requests), RecordError> {
+        let (trims, limit) = (self.trims, self.limit);
+        let mut requests = Requests::default();
+        self.read(workload, |batch| requests.add(batch, trims, limit), progress)?;
+        requests.set_spaces(workload.spaces().len());
+        Ok((self.finish(), requests))
+    }
+
+    /// Reads a workload to its end; `also` takes every batch as well.
+    fn read(
+        &mut self,
+        workload: &mut Workload,
+        mut also: impl FnMut(&WorkloadBatch) -> Result<(), RecordError>,
+        mut progress: impl FnMut(u64) -> bool,
+    ) -> Result<(), RecordError> {
         if let Some(hint) = workload.requests_hint() {
             let room = hint.min(self.limit).min(RESERVED) as usize;
             self.recording.ids.reserve(room);
@@ -251,7 +264,7 @@ impl Recorder {
             batch.clear();
             let count = workload.read(&mut batch, BATCH)?;
             if count == 0 {
-                return Ok(self.finish());
+                return Ok(());
             }
             self.add(&batch).map_err(|(tenant, error)| match error {
                 Some(source) => RecordError::Intern {
@@ -260,6 +273,7 @@ impl Recorder {
                 },
                 None => RecordError::TooLong { limit: self.limit },
             })?;
+            also(&batch)?;
             requests += count as u64;
             if !progress(requests) {
                 return Err(RecordError::Cancelled);
@@ -306,6 +320,9 @@ impl Recorder {
         }
         if let Some(extents) = &mut self.extents {
             extents.add(batch, range.clone(), true);
+        }
+        if self.calls {
+            self.recording.add_calls(batch, range.clone());
         }
         let out = &mut self.recording;
         self.interner
@@ -418,6 +435,9 @@ impl Recorder {
         }
         if let Some(extents) = &mut self.extents {
             extents.add(batch, index..index + 1, false);
+        }
+        if self.calls {
+            out.add_calls(batch, index..index + 1);
         }
         out.flags.resize(before + blocks - 1, TRIM);
         out.flags.push(TRIM | LAST);

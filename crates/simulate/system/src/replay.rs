@@ -7,6 +7,7 @@
 use crate::lane::{Lane, LaneResult};
 use crate::recording::{RecordError, Recording};
 use crate::signals::{SignalMeter, Signals};
+use cachewright_policy::FutureSlice;
 use rayon::prelude::*;
 
 /// Accesses replayed through every lane before the next ones: their ids stay in the processor's
@@ -113,8 +114,8 @@ pub fn interval_signals(
 pub struct Shared<'a> {
     /// The accesses.
     pub recording: &'a Recording,
-    /// The position of each next use, or empty.
-    pub next_use: &'a [u32],
+    /// The future of each access, for policies that need it.
+    pub futures: FutureSlice<'a>,
     /// Interval and window ends.
     pub cuts: &'a Cuts,
     /// What was measured in each interval, or empty.
@@ -131,7 +132,7 @@ impl Shared<'_> {
             if cut.at > to || (cut.at == to && !last) {
                 break;
             }
-            lane.replay(self.recording, at..cut.at, self.next_use);
+            lane.replay(self.recording, at..cut.at, self.futures);
             at = cut.at;
             if cut.warmup {
                 lane.end_warmup();
@@ -145,7 +146,7 @@ impl Shared<'_> {
             }
             next += 1;
         }
-        lane.replay(self.recording, at..to, self.next_use);
+        lane.replay(self.recording, at..to, self.futures);
         next
     }
 

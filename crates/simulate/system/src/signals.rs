@@ -6,10 +6,12 @@
 //! at a border belongs to the later step, what is answered at the end of an interval to the one
 //! that ends, as devices come before borders.
 
+use crate::recording::{Recording, TRIM, WRITE};
 use cachewright_curve::CurveSet;
 use cachewright_signal::{Prices, ReuseMeter, SignalSet, Step, StepMeter};
 use cachewright_types::{BlockId, Op, TenantId};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 pub use cachewright_signal::Signals;
 
@@ -230,6 +232,29 @@ impl Answers {
         let prices = self.prices.remove(&self.interval);
         self.interval += 1;
         prices.unwrap_or_else(|| vec![Prices::default(); self.tenants])
+    }
+}
+
+impl Recording {
+    /// Tells a meter of a tenant's accesses and trims in `range`.
+    pub(crate) fn tell(&self, range: Range<usize>, tenant: TenantId, meter: &mut SignalMeter) {
+        let ids = self.ids_for(false);
+        for at in range {
+            let (block, flags) = (BlockId(ids[at]), self.flags[at]);
+            if flags & TRIM != 0 {
+                meter.trim(tenant, block);
+            } else {
+                let bytes = self.bytes.get(at).copied().unwrap_or_default();
+                meter.access(BlockUse { tenant, block, write: flags & WRITE != 0, bytes });
+            }
+        }
+    }
+
+    /// Tells a meter of all tenants' accesses and trims in `range`.
+    pub(crate) fn tell_each(&self, range: Range<usize>, meter: &mut SignalMeter) {
+        for at in range {
+            self.tell(at..at + 1, self.tenant_at(at), meter);
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! never know: policies, write modes, devices. Order matters: a block that leaves is told before
 //! the one that takes its place is written.
 
-use cachewright_cache::Outcome;
+use cachewright_cache::AccessOutcome;
 use cachewright_policy::Verdict;
 use cachewright_types::BlockId;
 
@@ -27,7 +27,7 @@ pub(crate) fn tell(
     pool: usize,
     block: BlockId,
     write: bool,
-    outcome: Outcome,
+    outcome: AccessOutcome,
 ) {
     match outcome.verdict {
         Verdict::Hit if write => watcher.write(pool, block),

@@ -5,7 +5,7 @@
 //! github:alibaba/block-traces (Li et al., IISWC'20). Deviation: besides `R` and `W`, the captured
 //! variant has `T` (trim or write-zeroes) and `F` (flush, offset and length 0).
 
-use super::FormatEntry;
+use super::entry::FormatEntry;
 use crate::Record;
 use crate::fields::{Extent, Fault, Fields, MICROSECOND_NS, expected};
 use crate::text::{LineParser, TextReader, Volumes, trial};

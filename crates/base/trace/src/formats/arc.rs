@@ -6,8 +6,9 @@
 //! have neither times nor writes: every request is a read. Source: the README beside the traces of
 //! Megiddo and Modha, FAST'03.
 
-use super::{FormatEntry, declared};
+use super::entry::FormatEntry;
 use crate::fields::{BLANKS, Extent, Fault, Fields};
+use crate::options::declared;
 use crate::text::{LineParser, TextReader, Volumes, trial, whole_lines};
 use crate::units::block_bytes;
 use crate::{OpenOptions, Record, Source, TraceError, TraceReader};

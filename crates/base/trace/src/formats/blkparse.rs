@@ -9,9 +9,10 @@
 //! flush; with data the request is taken as the write that it is.
 //! Source: blkparse(1) and `blkparse_fmt.c` of blktrace.
 
-use super::{FormatEntry, declared};
+use super::entry::FormatEntry;
 use crate::Record;
 use crate::fields::{BLANKS, Extent, Fault, Fields, SECOND_NS, SECTOR_BYTES, expected, whole};
+use crate::options::declared;
 use crate::text::{LineParser, TextReader, Volumes, trial};
 use cachewright_types::declare::Declared;
 use cachewright_types::{Op, choices, declare};

@@ -7,8 +7,9 @@
 //! irrelevant. The machine's byte order shows in the magic number. There is one file per CPU: give
 //! each to a tenant, or merge them. Source: `blktrace_api.h`.
 
-use super::{FormatEntry, declared};
+use super::entry::FormatEntry;
 use crate::binary::{Records, extent, field};
+use crate::options::declared;
 use crate::{Batch, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
 use cachewright_types::declare::Declared;
 use cachewright_types::{Op, choices, declare};

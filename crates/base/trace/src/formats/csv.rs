@@ -9,8 +9,9 @@
 mod layout;
 
 use self::layout::{Delimiter, Layout, ROLES, Role};
-use super::{FormatEntry, bad_option};
+use super::entry::FormatEntry;
 use crate::fields::{BLANKS, Extent, Fault, whole};
+use crate::options::bad_option;
 use crate::reader::RequestBound;
 use crate::text::{LineParser, TextReader, Volumes, trial};
 use crate::units::{AddressUnit, TimeUnit};

@@ -1,8 +1,8 @@
 //! Damaged and senseless bytes for every binary format: an error or a count, never a panic.
 
 use crate::binary::testing::directory;
+use crate::formats::registry::{FORMATS, open_bytes};
 use crate::formats::testing::{options, record};
-use crate::formats::{FORMATS, open_bytes};
 use crate::write::create_writer;
 use crate::{Batch, OnBadRecord, OpenOptions};
 use cachewright_types::{Op, Seed};

@@ -7,7 +7,7 @@
 //! flushes; add, open and close ask nothing. A volume is a file. Logs may follow one another in one
 //! file, each with its first line. Source: fio HOWTO, "Trace file format"; `iolog.c`.
 
-use super::FormatEntry;
+use super::entry::FormatEntry;
 use crate::fields::{BLANKS, Extent, Fault, Fields, MICROSECOND_NS, expected};
 use crate::text::{LineParser, TextReader, Volumes, trial, whole_lines};
 use crate::{OpenOptions, Record, Source, TraceError, TraceReader};
@@ -50,7 +50,7 @@ fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, T
         let first = whole_lines(source.head()).next().unwrap_or_default();
         return Err(TraceError::File {
             path: source.path().to_owned(),
-            found: format!("`{}` in the first line", super::shown(first)),
+            found: format!("`{}` in the first line", crate::options::shown(first)),
             expected: FIRST_LINE.to_owned(),
         });
     };

@@ -5,7 +5,7 @@
 //! named `major,minor`. The process name may hold blanks, so that the columns after it are read
 //! from the right. Source: SNIA IOTTA 391/411 README (Koller and Rangaswami, FAST'10).
 
-use super::FormatEntry;
+use super::entry::FormatEntry;
 use crate::Record;
 use crate::fields::{BLANKS, Extent, Fault, Fields, SECTOR_BYTES, expected, whole};
 use crate::text::{LineParser, TextReader, Volumes, trial};

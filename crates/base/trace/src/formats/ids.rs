@@ -6,8 +6,9 @@
 //! the next number at first sight, as the paths or keys of an object cache need. Source:
 //! libCacheSim `txt.c`.
 
-use super::{FormatEntry, declared};
+use super::entry::FormatEntry;
 use crate::fields::{BLANKS, Extent, Fault, whole};
+use crate::options::declared;
 use crate::text::{LineParser, TextReader, Volumes, trial};
 use crate::units::block_bytes;
 use crate::{OpenOptions, Record, Source, TraceError, TraceReader};

@@ -16,9 +16,10 @@
 //! A tenant is a volume. Next access, time to live and features are not used. An op of 0 (none
 //! stated) is a read. Source: libCacheSim `lcs.h`, `lcs.c`, `enum.h`.
 
+use super::entry::FormatEntry;
 use super::oracle_general::{ObjectOptions, op_of};
-use super::{FormatEntry, declared};
 use crate::binary::{Records, extent, le_u32, le_u64};
+use crate::options::declared;
 use crate::text::VOLUMES_LIMIT;
 use crate::{Batch, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
 use cachewright_types::Op;
@@ -191,7 +192,7 @@ impl TraceReader for Lcs {
 mod tests {
     use super::*;
     use crate::binary::testing::{bad_bytes, read_bytes};
-    use crate::formats::open_bytes;
+    use crate::formats::registry::open_bytes;
     use crate::formats::testing::{options, record};
     use crate::recognise_bytes;
 

@@ -1,20 +1,14 @@
 //! One module per format, and the table of them.
 //!
-//! For: finding the format of a trace by name or from its content, checking its options and
-//! opening it. Must never know: a path's meaning (it is only shown in messages), or any column of
-//! any format.
-//!
-//! Recognition: every entry says from 0 to 100 how well the first 64 KiB of decompressed content
-//! fit it; below [`CONFIDENT`] is a no. The highest wins; when another comes within
-//! [`TIE_MARGIN`], the content does not decide and the user is asked to name the format. So the
-//! answer depends neither on the order of the table nor on the path. SSDsim's five columns mean
-//! what MQSim's mean, so that one entry (`mqsim`) reads both and no tie arises.
+//! For: reading every format. Must never know: tenants, merging. An entry says what is known of a
+//! format ([`entry`]); [`registry`] is the table of all.
 
 pub mod alibaba;
 pub mod arc;
 pub mod blkparse;
 pub mod blktrace;
 pub mod csv;
+pub mod entry;
 pub mod fio_iolog;
 pub mod fiu;
 pub mod ids;
@@ -24,308 +18,22 @@ pub mod msr;
 pub mod oracle_general;
 pub mod parquet;
 pub mod raw;
+pub mod registry;
 pub mod spc;
 pub mod syscall;
 pub mod systor17;
 pub mod tencent;
 pub mod vscsi;
 
+pub use entry::{CommonOptions, FormatEntry, Open};
+pub use registry::{
+    CONFIDENT, FORMATS, TIE_MARGIN, find, open, open_bytes, recognise, recognise_bytes,
+};
+
 #[cfg(test)]
 mod damage_tests;
 #[cfg(test)]
 mod golden_tests;
-
-use crate::reader::MAX_REQUEST;
-use crate::source::Source;
-use crate::{Batch, OpenOptions, Skipped, TraceError, TraceReader};
-use cachewright_types::declare::Declared;
-use cachewright_types::{Bytes, Key, declare, nearest};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
-/// Confidence below which content is not taken for a format.
-pub const CONFIDENT: u8 = 40;
-/// Two formats whose confidences differ by no more than this are not told apart.
-pub const TIE_MARGIN: u8 = 5;
-
-declare! {
-    /// Options that every format has beside its own.
-    pub struct CommonOptions {
-        /// longest read or write; a longer one is a malformed record
-        max_request: Bytes = MAX_REQUEST, "bytes", 512 ..= 1_099_511_627_776;
-    }
-}
-
-/// A format's own beginning of reading.
-pub type Open = fn(Source, &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError>;
-
-/// What is known of one format; everything that lists formats reads this.
-#[derive(Clone, Copy)]
-pub struct FormatEntry {
-    /// The name users write.
-    pub name: &'static str,
-    /// One sentence: what records and units look like.
-    pub doc: &'static str,
-    /// Where the format is defined.
-    pub source: &'static str,
-    /// The keys of its own options.
-    pub options: fn() -> Vec<Key>,
-    /// How well the beginning of the decompressed content fits, 0 to 100.
-    pub recognise: fn(&[u8]) -> u8,
-    /// Starts reading. The options' keys have been checked, their values not.
-    pub open: Open,
-}
-
-/// Every format that can be read. Adding one is a file and a line.
-pub static FORMATS: &[FormatEntry] = &[
-    alibaba::ENTRY,
-    tencent::ENTRY,
-    msr::ENTRY,
-    systor17::ENTRY,
-    spc::ENTRY,
-    fiu::ENTRY,
-    blkparse::ENTRY,
-    fio_iolog::ENTRY,
-    mqsim::ENTRY,
-    syscall::ENTRY,
-    arc::ENTRY,
-    ids::ENTRY,
-    csv::ENTRY,
-    blktrace::ENTRY,
-    vscsi::ENTRY,
-    oracle_general::ENTRY,
-    oracle_general::OP_NS_ENTRY,
-    lcs::ENTRY,
-    raw::ENTRY,
-    parquet::ENTRY,
-    crate::synth::ENTRY,
-];
-
-/// Opens the trace at `path` in the format named by `options`, or recognised from its content.
-///
-/// Errors: the operating system's; an empty file; a format that is unknown, not recognised or
-/// ambiguous; an option that the format does not have.
-pub fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-    open_source(Source::open(path)?, options)
-}
-
-/// The same for bytes in memory; `name` stands for the path in messages.
-pub fn open_bytes(
-    name: &str,
-    bytes: &[u8],
-    options: &OpenOptions,
-) -> Result<Box<dyn TraceReader>, TraceError> {
-    open_source(Source::from_bytes(name, bytes)?, options)
-}
-
-/// The format that the content of `path` fits best. Errors as [`open`].
-pub fn recognise(path: &Path) -> Result<&'static FormatEntry, TraceError> {
-    recognise_source(&Source::open(path)?)
-}
-
-/// The same for bytes in memory.
-pub fn recognise_bytes(bytes: &[u8]) -> Result<&'static FormatEntry, TraceError> {
-    recognise_source(&Source::from_bytes("memory", bytes)?)
-}
-
-/// The format called `name`. Errors: unknown, with the nearest known name.
-pub fn find(name: &str) -> Result<&'static FormatEntry, TraceError> {
-    FORMATS.iter().find(|entry| entry.name == name).ok_or_else(|| {
-        let expected = match nearest(name, FORMATS.iter().map(|entry| entry.name)) {
-            Some(near) => format!("a known format; nearest is `{near}`"),
-            None => format!("one of {}", known()),
-        };
-        bad_option("format", name, expected)
-    })
-}
-
-fn open_source(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-    let named = options.format.as_deref().map(find).transpose()?;
-    let entry = match named {
-        Some(entry) => refuse_empty(&source).map(|()| entry)?,
-        None => recognise_source(&source)?,
-    };
-    for (key, value) in &options.format_options {
-        check_key(entry, key, value)?;
-    }
-    let options = &with_common(options)?;
-    let path = source.path().to_owned();
-    let format = described(entry, options);
-    let inner = (entry.open)(source, options)?;
-    Ok(Box::new(NotVacuous { inner, path, format, requests: 0 }))
-}
-
-/// The options with those of [`CommonOptions`] taken from the format's own. Errors: a value out of
-/// range.
-fn with_common(options: &OpenOptions) -> Result<OpenOptions, TraceError> {
-    let mut options = options.clone();
-    let unset = CommonOptions { max_request: options.max_request }.values();
-    let mut given = BTreeMap::new();
-    for (key, value) in unset {
-        let text = options.format_options.remove(key);
-        let text = text.or_else(|| Some(value?.plain()));
-        given.extend(text.map(|text| (key.to_owned(), text)));
-    }
-    options.max_request = declared::<CommonOptions>(&given)?.max_request;
-    Ok(options)
-}
-
-/// Options as they are declared, from their texts. Errors: a value that its key does not accept.
-pub(crate) fn declared<T: Declared>(texts: &BTreeMap<String, String>) -> Result<T, TraceError> {
-    let mut declared = T::default();
-    for (key, text) in texts {
-        let set = declared.set_text(key, text);
-        set.map_err(|error| bad_option(&error.key, text, error.expected))?;
-    }
-    Ok(declared)
-}
-
-/// The format with the options it is read with, as in `blkparse with event=Q`.
-fn described(entry: &FormatEntry, options: &OpenOptions) -> String {
-    let one = |key: Key| {
-        let given = options.format_options.get(key.name).cloned();
-        let value = given.or_else(|| Some(key.default?.plain()))?;
-        (!value.is_empty()).then(|| format!("{}={}", key.name, shown(value.as_bytes())))
-    };
-    let values: Vec<String> = (entry.options)().into_iter().filter_map(one).collect();
-    if values.is_empty() {
-        return entry.name.to_owned();
-    }
-    format!("{} with {}", entry.name, values.join(", "))
-}
-
-fn refuse_empty(source: &Source) -> Result<(), TraceError> {
-    if !source.head().is_empty() {
-        return Ok(());
-    }
-    Err(TraceError::File {
-        path: source.path().to_owned(),
-        found: "an empty file".to_owned(),
-        expected: "a trace".to_owned(),
-    })
-}
-
-fn recognise_source(source: &Source) -> Result<&'static FormatEntry, TraceError> {
-    refuse_empty(source)?;
-    let mut fits: Vec<(u8, &FormatEntry)> = FORMATS
-        .iter()
-        .map(|entry| ((entry.recognise)(source.head()), entry))
-        .filter(|(confidence, _)| *confidence >= CONFIDENT)
-        .collect();
-    fits.sort_by_key(|(confidence, entry)| (std::cmp::Reverse(*confidence), entry.name));
-    let unrecognised = |detail: String| TraceError::Unrecognised {
-        path: source.path().to_owned(),
-        detail,
-        known: known(),
-    };
-    match fits.as_slice() {
-        [] => Err(unrecognised(format!(" (it begins with `{}`)", shown(first_line(source))))),
-        [(best, first), (next, second), ..] if *best <= next.saturating_add(TIE_MARGIN) => {
-            Err(unrecognised(format!(" (it fits both `{}` and `{}`)", first.name, second.name)))
-        }
-        [(_, entry), ..] => Ok(entry),
-    }
-}
-
-fn first_line(source: &Source) -> &[u8] {
-    source.head().split(|byte| *byte == b'\n').next().unwrap_or_default()
-}
-
-fn known() -> String {
-    let names: Vec<&str> = FORMATS.iter().map(|entry| entry.name).collect();
-    names.join(", ")
-}
-
-fn check_key(entry: &FormatEntry, key: &str, value: &str) -> Result<(), TraceError> {
-    let own = (entry.options)().into_iter().chain(CommonOptions::keys());
-    let all: Vec<&str> = own.map(|own| own.name).collect();
-    if all.contains(&key) {
-        return Ok(());
-    }
-    let expected = match nearest(key, all.iter().copied()) {
-        Some(near) => format!("an option of format `{}`; nearest is `{near}`", entry.name),
-        None => format!("an option of format `{}`: {}", entry.name, all.join(", ")),
-    };
-    Err(bad_option(key, value, expected))
-}
-
-/// The refusal of the value `found` of option `key`.
-pub(crate) fn bad_option(key: &str, found: &str, expected: impl Into<String>) -> TraceError {
-    let (key, found) = (shown(key.as_bytes()), shown(found.as_bytes()));
-    TraceError::Option { key, found, expected: expected.into() }
-}
-
-/// `bytes` as shown in messages: at most 60 characters, all harmless.
-pub(crate) fn shown(bytes: &[u8]) -> String {
-    const LONGEST: usize = 60;
-    let text = harmless(&String::from_utf8_lossy(&bytes[..bytes.len().min(4 * LONGEST)]));
-    if text.chars().count() <= LONGEST && bytes.len() <= 4 * LONGEST {
-        return text;
-    }
-    text.chars().take(LONGEST - 3).chain("...".chars()).collect()
-}
-
-/// `text` with whatever controls a terminal or turns the direction of text escaped.
-pub(crate) fn harmless(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_graphic() || c == ' ' || c.is_alphanumeric();
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match is_plain(c) {
-            true => escaped.push(c),
-            false => escaped.extend(c.escape_default()),
-        }
-    }
-    escaped
-}
-
-/// Refuses a trace that ends without one request: then the file is not what it was taken for,
-/// even where bad records are skipped.
-struct NotVacuous {
-    inner: Box<dyn TraceReader>,
-    path: PathBuf,
-    /// The format with its options, as in `blkparse with event=Q`.
-    format: String,
-    requests: u64,
-}
-
-impl TraceReader for NotVacuous {
-    fn read(&mut self, batch: &mut Batch, max: usize) -> Result<usize, TraceError> {
-        let count = self.inner.read(batch, max)?;
-        self.requests += count as u64;
-        if count > 0 || max == 0 || self.requests > 0 {
-            return Ok(count);
-        }
-        let skipped = self.inner.skipped();
-        let first = match skipped.examples.first() {
-            Some(record) => format!("; the first: {record}"),
-            None => String::new(),
-        };
-        Err(TraceError::File {
-            path: self.path.clone(),
-            found: format!(
-                "no request ({} bad and {} irrelevant records{first})",
-                skipped.bad, skipped.irrelevant
-            ),
-            expected: format!("requests in format {}", self.format),
-        })
-    }
-
-    fn volumes(&self) -> &[String] {
-        self.inner.volumes()
-    }
-
-    fn has_times(&self) -> bool {
-        self.inner.has_times()
-    }
-
-    fn skipped(&self) -> &Skipped {
-        self.inner.skipped()
-    }
-
-    fn requests_hint(&self) -> Option<u64> {
-        self.inner.requests_hint()
-    }
-}
 
 #[cfg(test)]
 pub(crate) mod testing {

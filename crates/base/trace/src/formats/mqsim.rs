@@ -6,9 +6,10 @@
 //! WRITE and 1 a READ. Source: MQSim README and `ASCII_Trace_Definition.h` (Tavakkol et al.,
 //! FAST'18); SSDsim `ssd.c` (Hu et al., ICS'11).
 
-use super::{FormatEntry, declared};
+use super::entry::FormatEntry;
 use crate::Record;
 use crate::fields::{BLANKS, Extent, Fault, Fields, SECTOR_BYTES, whole};
+use crate::options::declared;
 use crate::text::{LineParser, TextReader, Volumes, trial};
 use crate::units::TimeUnit;
 use cachewright_types::declare::Declared;

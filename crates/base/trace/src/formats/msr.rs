@@ -5,7 +5,7 @@
 //! the response time is not used. A volume is a host and a disk, named `host_disk`. Source: SNIA
 //! IOTTA traces 387 and 388, README (Narayanan et al., FAST'08). Times run backwards in places.
 
-use super::FormatEntry;
+use super::entry::FormatEntry;
 use crate::Record;
 use crate::fields::{Extent, Fault, Fields, expected};
 use crate::text::{LineParser, TextReader, Volumes, trial};

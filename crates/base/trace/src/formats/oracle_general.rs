@@ -5,8 +5,9 @@
 //! access is not used (our own pre-pass is cheap and cannot be wrong). Without an op every request
 //! is a read. Sources: libCacheSim `oracleGeneralBin.h`, `enum.h` (op numbers), cacheMon README.
 
-use super::{FormatEntry, declared};
+use super::entry::FormatEntry;
 use crate::binary::{ADDRESS_LIMIT_BYTES, Records, extent, le_u16, le_u32, le_u64};
+use crate::options::declared;
 use crate::reader::RequestBound;
 use crate::{Batch, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
 use cachewright_types::declare::{Declared, Kind, Mismatch};
@@ -256,7 +257,7 @@ impl TraceReader for OracleGeneral {
 mod tests {
     use super::*;
     use crate::binary::testing::{bad_bytes, read_bytes};
-    use crate::formats::open_bytes;
+    use crate::formats::registry::open_bytes;
     use crate::formats::testing::{options, record};
     use crate::{OnBadRecord, recognise_bytes};
 

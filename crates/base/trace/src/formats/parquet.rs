@@ -11,11 +11,12 @@ mod column;
 
 use self::checked::{Checked, Kept, Load};
 use self::column::Column;
-use super::{FormatEntry, harmless, shown};
+use super::entry::FormatEntry;
 use crate::binary::ADDRESS_LIMIT_BYTES;
 use crate::error::BadRecord;
 use crate::native::checksum::{self, Checksums};
 use crate::native::{self, COLUMNS, OP, VOLUME};
+use crate::options::{harmless, shown};
 use crate::reader::RequestBound;
 use crate::source::RandomAccess;
 use crate::{Batch, OnBadRecord, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};

@@ -5,8 +5,9 @@
 //! neither times nor sizes: every integer is a read of one block of the option `block`. Units:
 //! block numbers, 4 or 8 bytes wide. Source: none; it is the simplest thing that programs write.
 
-use super::{FormatEntry, declared};
+use super::entry::FormatEntry;
 use crate::binary::{Records, extent, le_u32, le_u64};
+use crate::options::declared;
 use crate::units::block_bytes;
 use crate::{Batch, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
 use cachewright_types::declare::Declared;
@@ -109,7 +110,7 @@ impl TraceReader for Raw {
 #[cfg(test)]
 mod tests {
     use crate::binary::testing::{bad_bytes, read_bytes};
-    use crate::formats::open_bytes;
+    use crate::formats::registry::open_bytes;
     use crate::formats::testing::options;
 
     fn blocks(pairs: &[(&str, &str)], bytes: &[u8]) -> Vec<u64> {

@@ -5,7 +5,7 @@
 //! either case, white space around fields and further fields are allowed. A volume is an ASU
 //! (application storage unit). Source: SPC Trace File Format Specification 1.0.1.
 
-use super::FormatEntry;
+use super::entry::FormatEntry;
 use crate::Record;
 use crate::fields::{Extent, Fault, Fields, SECOND_NS, SECTOR_BYTES, expected};
 use crate::text::{LineParser, TextReader, Volumes, trial};

@@ -8,7 +8,7 @@
 //! process's last call, or since that call began where durations were not recorded; a process's
 //! first call pauses since the call before it. Source: the README beside our captures.
 
-use super::FormatEntry;
+use super::entry::FormatEntry;
 use crate::fields::{Extent, Fault, Fields, MICROSECOND_NS, expected};
 use crate::text::{LineParser, TextReader, Volumes, trial};
 use crate::{Call, Record};

@@ -6,7 +6,7 @@
 //! Deviation: a request with an empty response, which that reader passes over, was asked and is
 //! read; a line without IOType asks nothing and is not.
 
-use super::FormatEntry;
+use super::entry::FormatEntry;
 use crate::Record;
 use crate::fields::{Extent, Fault, Fields, SECOND_NS, decimal, expected};
 use crate::text::{LineParser, TextReader, Volumes, trial, whole_lines};

@@ -5,7 +5,7 @@
 //! a resolution of one second and run backwards in places. Source: SNIA IOTTA trace 28064, README
 //! (Zhang et al., OSCA, ATC'20). The re-release of cacheMon has byte offsets and is not this.
 
-use super::FormatEntry;
+use super::entry::FormatEntry;
 use crate::Record;
 use crate::fields::{Extent, Fault, Fields, SECOND_NS, SECTOR_BYTES, expected};
 use crate::text::{LineParser, TextReader, Volumes, trial, whole_lines};

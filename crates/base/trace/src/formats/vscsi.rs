@@ -5,7 +5,7 @@
 //! know: other formats. Units: length bytes, lbn 512 B, ts microseconds. The version is the high
 //! byte of `ver`. `cmd` is a SCSI operation code (SBC-3). Source: libCacheSim `vscsi.h`.
 
-use super::FormatEntry;
+use super::entry::FormatEntry;
 use crate::binary::{Records, extent, le_u16, le_u32, le_u64};
 use crate::{Batch, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
 use cachewright_types::Op;

@@ -7,7 +7,7 @@
 
 use super::cut::Cut;
 use super::{Space, WorkloadBatch};
-use crate::formats::open;
+use crate::formats::registry::open;
 use crate::{Batch, Call, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::seed::mix;
 use cachewright_types::{Nanos, Op, nearest};
@@ -40,6 +40,8 @@ pub enum Stop {
     At(Nanos),
     /// After so many requests.
     After(u64),
+    /// At the first of both.
+    First(Nanos, u64),
 }
 
 /// One tenant of a workload before it is opened.
@@ -140,6 +142,7 @@ impl Input {
             None => (u64::MAX, u64::MAX),
             Some(Stop::At(time)) => (time.0, u64::MAX),
             Some(Stop::After(requests)) => (u64::MAX, requests),
+            Some(Stop::First(time, requests)) => (time.0, requests),
         };
         let all = tenant.volume.is_none() && tenant.operation.is_none() && tenant.sample >= 1.0;
         let known = all && stop_ns == u64::MAX && tenant.request_bytes.is_none();

@@ -11,8 +11,8 @@
 use super::sink::Sink;
 use super::suffix::container_of;
 use super::{TraceWriter, Written, nothing_to_write};
-use crate::formats::declared;
 use crate::formats::oracle_general::ObjectOptions;
+use crate::options::declared;
 use crate::{Batch, InternError, Interner, Record, TraceError};
 use cachewright_types::Op;
 use std::collections::BTreeMap;

@@ -8,9 +8,9 @@
 
 use super::atomic::AtomicFile;
 use super::{TraceWriter, Written, nothing_to_write};
-use crate::formats::declared;
 use crate::native::checksum::{self, Checksums};
 use crate::native::{self, COLUMNS};
+use crate::options::declared;
 use crate::{Batch, TraceError};
 use cachewright_types::{choices, declare};
 use parquet::basic::{Compression as PageCompression, Encoding as PageEncoding, ZstdLevel};

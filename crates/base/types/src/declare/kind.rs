@@ -18,6 +18,8 @@ pub enum Mismatch {
     Kind,
     /// What would have been accepted instead.
     Expected(String),
+    /// An entry of the list that the value is was refused: what was found, what was expected.
+    Item(Value, String),
     /// A key of the table that the value is was refused.
     Key(SettingError),
 }
@@ -229,12 +231,16 @@ impl<T: Kind> Kind for Vec<T> {
     const KIND: &'static str = "a list";
 
     fn read(value: &Value) -> Result<Vec<T>, Mismatch> {
-        let expected = || Mismatch::Expected(format!("a list of which each is {}", T::KIND));
+        let expected = || format!("a list of which each is {}", T::KIND);
+        let item = |value: &Value| {
+            T::read(value).map_err(|mismatch| match mismatch {
+                Mismatch::Expected(words) => Mismatch::Item(value.clone(), words),
+                _ => Mismatch::Item(value.clone(), expected()),
+            })
+        };
         match value {
-            Value::List(values) => {
-                values.iter().map(T::read).collect::<Result<_, _>>().map_err(|_| expected())
-            }
-            _ => Err(expected()),
+            Value::List(values) => values.iter().map(item).collect(),
+            _ => Err(Mismatch::Expected(expected())),
         }
     }
 

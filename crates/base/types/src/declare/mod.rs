@@ -107,6 +107,14 @@ pub trait Declared: Default + Clone + Send + Sync + 'static {
     }
     /// The current values in the order of declaration; nothing for a key without one.
     fn values(&self) -> Vec<(&'static str, Option<Value>)>;
+    /// Refuses values out of range, where a caller has set fields without [`Declared::set`].
+    fn check_ranges(&self) -> Result<(), SettingError> {
+        let mut again = Self::default();
+        let given = self.values().into_iter();
+        given
+            .filter_map(|(key, value)| Some((key, value?)))
+            .try_for_each(|(key, value)| again.set(key, &value))
+    }
     /// Defaults with `pairs` set over them.
     fn from_pairs(pairs: &[(String, Value)]) -> Result<Self, SettingError> {
         let mut declared = Self::default();
@@ -135,6 +143,9 @@ pub fn assign<K: Kind>(
     let read = K::read(value).map_err(|mismatch| match mismatch {
         Mismatch::Kind => refuse(expected::<K>(value, unit, range)),
         Mismatch::Expected(words) => refuse(words),
+        Mismatch::Item(item, expected) => {
+            SettingError { key: key.to_owned(), found: found(&item), expected }
+        }
         Mismatch::Key(error) => SettingError { key: format!("{key}.{}", error.key), ..error },
     })?;
     let outside = |(low, high): (f64, f64)| {

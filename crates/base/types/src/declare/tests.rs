@@ -80,6 +80,9 @@ fn values_out_of_range_and_of_another_kind_are_refused_in_words() {
     assert!(refusal("corner", Value::Int(4)).contains("nearest is `corners`"));
     assert!(refusal("loop", Value::Int(1)).ends_with("expected true or false"));
     assert!(refusal("holes", Value::Int(1)).contains("a list of which each is a whole number"));
+    let holes = Value::List(vec![Value::Int(1), text("x")]);
+    let expected = "`holes`: found `x`, expected a list of which each is a whole number";
+    assert_eq!(refusal("holes", holes), expected);
     assert!(refusal("name", Value::Int(1)).ends_with("found `1`, expected text in quotes"));
 }
 
@@ -117,6 +120,14 @@ fn texts_of_options_are_read_by_the_kind_of_their_key() {
     let refused = sample.set_text("corners", "9").unwrap_err();
     assert_eq!((refused.found.as_str(), refused.key.as_str()), ("`9`", "corners"));
     assert_eq!(text("red").plain(), "red");
+}
+
+#[test]
+fn fields_set_by_hand_are_checked_like_keys() {
+    assert_eq!(Sample::default().check_ranges(), Ok(()));
+    let refused = Sample { corners: 9, ..Sample::default() }.check_ranges().unwrap_err();
+    assert_eq!((refused.found.as_str(), refused.key.as_str()), ("`9`", "corners"));
+    assert!(Flat { share: f64::NAN, levels: 64 }.check_ranges().is_err());
 }
 
 #[test]

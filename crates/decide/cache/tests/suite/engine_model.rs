@@ -1,7 +1,7 @@
 //! The engine agrees with a slow, obvious model over every write mode, layout and policy.
 
 use cachewright_cache::{Cache, Cached, Engine, Move, Plan, Quotas, WriteMode};
-use cachewright_policy::{PolicyVisitor, Registered, Room, Rooms, entries, visit};
+use cachewright_policy::{PolicyVisitor, Region, RegionSizes, Registered, entries, visit};
 use cachewright_types::{Bytes, Nanos, Op, Request, Seed, TenantId, Value};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -88,7 +88,7 @@ impl PolicyVisitor for Replay<'_> {
             cache.on(&request, &mut plan);
             follow(&plan, step.op, self.mode, &mut held);
             let pool = cache.engine().pool_of(TenantId(step.tenant));
-            cache.chores(pool, &mut plan);
+            cache.background_ops(pool, &mut plan);
             follow(&plan, Op::Read, self.mode, &mut held);
             assert_eq!(cache.engine().audit(), Ok(()));
             let dirty = held.values().filter(|(dirty, _)| *dirty).count() as u64;
@@ -102,16 +102,16 @@ impl PolicyVisitor for Replay<'_> {
 }
 
 /// Address -> dirty and room, as the moves say.
-type Held = BTreeMap<(u16, u64), (bool, Room)>;
+type Held = BTreeMap<(u16, u64), (bool, Region)>;
 
 /// Divides each pool.
 fn divide<P: Registered>(cache: &mut Cache<P>, eighths: u32, plan: &mut Plan) {
     cache.control(plan, |engine, left| {
         for pool in 0..engine.pools() {
             let capacity = engine.policy(pool).capacity();
-            let own_blocks = capacity * eighths / 8;
-            let rooms = Rooms { own_blocks, common_blocks: capacity - own_blocks };
-            engine.divide_rooms(pool, rooms, left);
+            let private_blocks = capacity * eighths / 8;
+            let sizes = RegionSizes { private_blocks, shared_blocks: capacity - private_blocks };
+            engine.divide_regions(pool, sizes, left);
         }
     });
 }
@@ -121,14 +121,14 @@ fn follow(plan: &Plan, op: Op, mode: WriteMode, held: &mut Held) {
     let key = |c: &Cached| (c.tenant.0, c.number);
     for step in &plan.moves {
         match step {
-            Move::Fill(c) => assert_eq!(held.insert(key(c), (false, c.room)), None),
+            Move::Fill(c) => assert_eq!(held.insert(key(c), (false, c.region)), None),
             Move::Serve(c) => {
                 let dirty = op == Op::Write && mode == WriteMode::WriteBack;
                 let entry = held.entry(key(c)).or_insert_with(|| {
                     assert_eq!(op, Op::Write, "only a whole write appears without a fill");
-                    (false, c.room)
+                    (false, c.region)
                 });
-                assert_eq!(entry.1, c.room, "nothing but a swap changes a room");
+                assert_eq!(entry.1, c.region, "only a swap changes a region");
                 entry.0 |= dirty;
             }
             Move::WriteBack(c) => {
@@ -143,11 +143,15 @@ fn follow(plan: &Plan, op: Op, mode: WriteMode, held: &mut Held) {
                 assert!(!held.contains_key(&(tenant.0, *number)), "stale copy left behind");
             }
             Move::Clean(c) => {
-                assert_eq!(held.insert(key(c), (false, c.room)), Some((true, c.room)));
+                assert_eq!(held.insert(key(c), (false, c.region)), Some((true, c.region)));
             }
             Move::Swap(one, other) => {
                 let (first, second) = (held[&key(one)], held[&key(other)]);
-                assert_eq!((one.room, other.room), (second.1, first.1), "rooms are exchanged");
+                assert_eq!(
+                    (one.region, other.region),
+                    (second.1, first.1),
+                    "regions are exchanged"
+                );
                 held.insert(key(one), (first.0, second.1));
                 held.insert(key(other), (second.0, first.1));
             }
@@ -167,12 +171,12 @@ proptest! {
         for entry in entries() {
             let replay = || Replay { steps: &steps, mode: WriteMode::ALL[mode], kind };
             visit(entry.name, &[], replay()).expect("defaults are valid");
-            // With short periods too, for those who have them; and with many chores.
+            // With short periods too, where there are any; and with many background operations.
             let short = [("tick".to_owned(), Value::Int(3))];
             let _ = visit(entry.name, &short, replay());
-            let chores = [("free", 0.3), ("clean", 0.5), ("hot_share", 0.1)];
-            let chores = chores.map(|(name, value)| (name.to_owned(), Value::Float(value)));
-            let _ = visit(entry.name, &[&short[..], &chores].concat(), replay());
+            let busy = [("free", 0.3), ("clean", 0.5), ("hot_share", 0.1)];
+            let busy = busy.map(|(name, value)| (name.to_owned(), Value::Float(value)));
+            let _ = visit(entry.name, &[&short[..], &busy].concat(), replay());
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use cachewright_cache::{BlockAccess, Engine, Quotas, WriteMode};
 use cachewright_policy::lru::Lru;
-use cachewright_policy::{NEVER, Registered, Verdict};
+use cachewright_policy::{Future, Registered, Verdict};
 use cachewright_types::{BlockId, Seed, TenantId};
 use proptest::prelude::*;
 
@@ -102,7 +102,7 @@ proptest! {
                     let (verdict, gone) = model.access(tenant, id(tenant, block), write);
                     let block = BlockId(id(tenant, block));
                     let tenant = TenantId(tenant);
-                    let access = BlockAccess { block, tenant, write, next_use: NEVER };
+                    let access = BlockAccess { block, tenant, write, future: Future::None };
                     let outcome = engine.access(access);
                     prop_assert_eq!(outcome.verdict, verdict);
                     prop_assert_eq!(outcome.writeback, gone.is_some_and(|(_, _, dirty)| dirty));
@@ -149,7 +149,7 @@ fn who_shares_a_pool_takes_from_each_other_and_from_nobody_else() {
     (0..2).for_each(|pool| engine.reserve_ids(pool, 100));
     let mut access = |tenant, block, write| {
         let (block, tenant) = (BlockId(block), TenantId(tenant));
-        engine.access(BlockAccess { block, tenant, write, next_use: NEVER }).verdict
+        engine.access(BlockAccess { block, tenant, write, future: Future::None }).verdict
     };
     let admit = |evicted: Option<u32>| Verdict::Admit { evicted: evicted.map(BlockId) };
     for (block, expected) in [(0, None), (1, None), (2, None)] {

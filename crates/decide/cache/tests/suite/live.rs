@@ -4,15 +4,15 @@
 
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
-use cachewright_cache::live::{Answer, LiveCache, Parts, open};
+use cachewright_cache::live::{AnyCache, CacheAnswer, CacheParts, open};
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_policy::{Need, entries};
 use cachewright_types::{Bytes, Nanos, Op, Request, Seed, TenantId};
 
-fn cache(policy: &str, quotas: Quotas, mode: WriteMode) -> Box<dyn LiveCache> {
+fn cache(policy: &str, quotas: Quotas, mode: WriteMode) -> Box<dyn AnyCache> {
     let (tenants, seed) = (2, Seed(1));
     let policy = (policy, &[][..]);
-    open(&Parts { policy, code: None, tenants, quotas, mode, block_shift: 12, seed }).unwrap()
+    open(&CacheParts { policy, code: None, tenants, quotas, mode, block_shift: 12, seed }).unwrap()
 }
 
 fn request(op: Op, tenant: u16, offset: u64, length: u64) -> Request {
@@ -25,35 +25,41 @@ fn request(op: Op, tenant: u16, offset: u64, length: u64) -> Request {
 #[test]
 fn answers_name_what_became_of_every_block() {
     let mut cache = cache("lru", Quotas::Shared(3), WriteMode::WriteBack);
-    let mut answer = Answer::default();
+    let mut answer = CacheAnswer::default();
     cache.decide(&request(Op::Write, 0, 0, 6144), &mut answer);
-    let whole = Answer { admitted: vec![0, 1], fetched: vec![1], ..Answer::default() };
+    let whole = CacheAnswer { admitted: vec![0, 1], fetched: vec![1], ..CacheAnswer::default() };
     assert_eq!(answer, whole);
     cache.decide(&request(Op::Read, 1, 7 * 4096, 8192), &mut answer);
     let evicted = vec![(TenantId(0), 0)];
     let written_back = evicted.clone();
     let (admitted, fetched) = (vec![7, 8], vec![7, 8]);
-    assert_eq!(answer, Answer { admitted, fetched, evicted, written_back, ..Answer::default() });
+    assert_eq!(
+        answer,
+        CacheAnswer { admitted, fetched, evicted, written_back, ..CacheAnswer::default() }
+    );
     cache.decide(&request(Op::Read, 0, 4096, 1), &mut answer);
-    assert_eq!(answer, Answer { hits: vec![1], ..Answer::default() });
+    assert_eq!(answer, CacheAnswer { hits: vec![1], ..CacheAnswer::default() });
     cache.decide(&request(Op::Trim, 1, 0, 1 << 40), &mut answer);
-    assert_eq!(answer, Answer { discarded: vec![7, 8], ..Answer::default() });
+    assert_eq!(answer, CacheAnswer { discarded: vec![7, 8], ..CacheAnswer::default() });
     assert!(cache.contains(TenantId(0), 1) && !cache.contains(TenantId(1), 7));
     assert_eq!((cache.occupancy(TenantId(0)), cache.dirty_blocks()), (1, 1));
     assert!(cache.set_quotas(&Quotas::Shared(0), &mut answer));
     let left = vec![(TenantId(0), 1)];
-    assert_eq!(answer, Answer { evicted: left.clone(), written_back: left, ..Answer::default() });
+    assert_eq!(
+        answer,
+        CacheAnswer { evicted: left.clone(), written_back: left, ..CacheAnswer::default() }
+    );
     assert!(!cache.set_quotas(&Quotas::PerTenant(vec![1, 1]), &mut answer));
 }
 
 #[test]
 fn a_write_that_invalidates_discards() {
     let mut cache = cache("fifo", Quotas::PerTenant(vec![4, 4]), WriteMode::ReadOnly);
-    let mut answer = Answer::default();
+    let mut answer = CacheAnswer::default();
     cache.decide(&request(Op::Read, 0, 0, 8192), &mut answer);
     cache.decide(&request(Op::Write, 0, 4096, 8192), &mut answer);
     let (bypassed, discarded) = (vec![1, 2], vec![1]);
-    assert_eq!(answer, Answer { bypassed, discarded, ..Answer::default() });
+    assert_eq!(answer, CacheAnswer { bypassed, discarded, ..CacheAnswer::default() });
 }
 
 #[test]
@@ -61,7 +67,7 @@ fn answers_add_up_to_the_counters_under_every_policy() {
     let has = |need: &Need| *need == Need::Requests;
     for entry in entries().into_iter().filter(|entry| entry.needs.iter().all(has)) {
         let mut cache = cache(entry.name, Quotas::PerTenant(vec![16, 24]), WriteMode::WriteBack);
-        let (mut answer, mut rng) = (Answer::default(), Seed(7).rng());
+        let (mut answer, mut rng) = (CacheAnswer::default(), Seed(7).rng());
         let mut sums = [0_u64; 5];
         for _ in 0..4000 {
             let op = [Op::Read, Op::Read, Op::Write, Op::Trim][rng.below(4) as usize];
@@ -100,7 +106,8 @@ fn a_policy_that_needs_what_only_a_replay_has_is_refused() {
         let (quotas, mode) = (Quotas::Shared(8), WriteMode::WriteBack);
         let policy = (policy, &[][..]);
         let (tenants, block_shift, seed) = (1, 12, Seed(1));
-        let found = open(&Parts { policy, code: None, tenants, quotas, mode, block_shift, seed });
+        let found =
+            open(&CacheParts { policy, code: None, tenants, quotas, mode, block_shift, seed });
         let said = found.err().unwrap().to_string();
         assert!(said.contains(&format!("needs {need}, found none")), "{said}");
     }

@@ -1,8 +1,8 @@
 //! Hand-worked plans: which moves each write mode makes, in which order.
 
 use cachewright_cache::{Cache, Cached, Engine, Move, Plan, Quotas, WriteMode};
+use cachewright_policy::Region;
 use cachewright_policy::Registered;
-use cachewright_policy::Room;
 use cachewright_policy::lru::Lru;
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId};
@@ -29,7 +29,7 @@ fn moves(cache: &mut Cache<Lru>, op: Op, offset: u64, length: u64) -> Vec<Move> 
 }
 
 fn block(id: u32, number: u64) -> Cached {
-    Cached { pool: 0, id: BlockId(id), tenant: TENANT, number, room: Room::Any }
+    Cached { pool: 0, id: BlockId(id), tenant: TENANT, number, region: Region::Any }
 }
 
 #[test]

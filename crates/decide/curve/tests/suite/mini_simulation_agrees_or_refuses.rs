@@ -7,7 +7,7 @@ use crate::common;
 
 use cachewright_curve::mini::rate_for;
 use cachewright_curve::{CurveError, Curves, MiniSettings, MiniSim};
-use cachewright_policy::{Access, NEVER, Need, Verdict, registry};
+use cachewright_policy::{Access, Future, NEVER, Need, Verdict, registry};
 use cachewright_types::{BlockId, Seed};
 use common::{ZipfBlocks, golden_stream};
 
@@ -32,10 +32,13 @@ fn simulated(policy: &str, size: u32, stream: &[BlockId], uses: &[u32]) -> u64 {
     let mut cache = registry::boxed(policy, &[], size, Seed(1)).unwrap();
     cache.reserve_ids(BLOCKS as usize + 5_000);
     let accesses = stream.iter().zip(uses);
-    let accesses = accesses.map(|(&block, &next_use)| Access { block, write: false, next_use });
+    let accesses = accesses.map(|(&block, &next_use)| Access {
+        future: Future::NextUse(next_use),
+        ..Access::read(block)
+    });
     let missed = |access| {
         let verdict = cache.access(access);
-        while cache.chore().is_some() {}
+        while cache.background_op().is_some() {}
         u64::from(verdict != Verdict::Hit)
     };
     accesses.map(missed).sum()

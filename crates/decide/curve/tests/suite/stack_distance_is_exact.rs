@@ -3,7 +3,7 @@
 use crate::common;
 
 use cachewright_curve::{Curves, StackDistance};
-use cachewright_policy::{Access, NEVER, Verdict, registry};
+use cachewright_policy::{Access, Future, Verdict, registry};
 use cachewright_types::{BlockId, Seed};
 use common::{ListStack, ZipfBlocks, golden_stream};
 use proptest::prelude::*;
@@ -91,7 +91,7 @@ proptest! {
         for step in steps {
             match step {
                 StackOp::Access(id, write) => {
-                    let access = Access { block: BlockId(id), write, next_use: NEVER };
+                    let access = Access { block: BlockId(id), write, future: Future::None };
                     stack.access(access.block, write);
                     for (cache, misses) in caches.iter_mut().zip(&mut misses) {
                         misses[usize::from(write)] +=

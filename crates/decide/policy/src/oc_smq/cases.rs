@@ -10,15 +10,15 @@ fn feed(policy: &mut OcSmq, ids: impl IntoIterator<Item = u32>, write: bool) -> 
 }
 
 fn level(policy: &OcSmq, id: u32) -> u8 {
-    policy.shelves.tag(BlockId(id)).level
+    policy.level_lists.tag(BlockId(id)).level
 }
 
-/// Four blocks, two of each room; a tick of 8 accesses, a period of 80.
+/// Four blocks, two of each region; a tick of 8 accesses, a period of 80.
 fn four() -> OcSmq {
     let settings = OcSmqSettings { tick: 8, free: 0.0, budget: 1.0, ..Default::default() };
     let mut policy = OcSmq::new(4, &settings, Seed(0));
     policy.reserve_ids(200);
-    policy.divide_rooms(Rooms { own_blocks: 2, common_blocks: 2 }, &mut Vec::new());
+    policy.divide_regions(RegionSizes { private_blocks: 2, shared_blocks: 2 }, &mut Vec::new());
     policy
 }
 
@@ -27,40 +27,40 @@ const IN: Verdict = Verdict::Admit { evicted: None };
 #[test]
 fn the_hand_worked_case() {
     let mut policy = four();
-    // While the own room holds all, all are hot and enter at the top; then it spills.
+    // While the private region holds all, all are hot and enter at the top; then it spills.
     assert_eq!(policy.hot_level(), 0);
     assert_eq!(feed(&mut policy, [0, 1, 2], false), [IN; 3]);
     assert_eq!(feed(&mut policy, [3], true), [IN]);
     assert_eq!([0, 1, 2, 3].map(|id| level(&policy, id)), [63; 4]);
     assert_eq!(
-        [0, 1, 2, 3, 4].map(|id| policy.room(BlockId(id))),
-        [Room::Own, Room::Own, Room::Common, Room::Common, Room::Any]
+        [0, 1, 2, 3, 4].map(|id| policy.region(BlockId(id))),
+        [Region::Private, Region::Private, Region::Shared, Region::Shared, Region::Any]
     );
     // 75 hits, then the 80th access ends the tenth tick, and with it the period: each of the
     // four lowest levels gets a block, the oldest the lowest, and two levels are hot. Both
-    // blocks of the common room are, so one of them is to be swapped.
+    // blocks of the shared region are, so one of them is to be swapped.
     assert!(feed(&mut policy, [0; 75], false).iter().all(|verdict| *verdict == Verdict::Hit));
     assert_eq!(feed(&mut policy, [0], false), [Verdict::Hit]);
     assert_eq!([1, 2, 3, 0].map(|id| level(&policy, id)), [0, 1, 2, 4]);
     assert_eq!(policy.hot_level(), 2);
-    // The hottest of the common room and the coldest of the own one change places; then nothing
-    // hot is left there.
-    assert_eq!(policy.chore(), Some(Chore::Swap(BlockId(3), BlockId(1))));
-    assert_eq!([policy.chore(), policy.chore()], [None; 2]);
-    assert_eq!(policy.room(BlockId(3)), Room::Own);
-    assert_eq!((policy.swaps(), policy.len_in(Room::Common)), (1, 2));
+    // The hottest of the shared region and the coldest of the private one change places; then
+    // nothing hot is left there.
+    assert_eq!(policy.background_op(), Some(BackgroundOp::Swap(BlockId(3), BlockId(1))));
+    assert_eq!([policy.background_op(), policy.background_op()], [None; 2]);
+    assert_eq!(policy.region(BlockId(3)), Region::Private);
+    assert_eq!((policy.swaps(), policy.len_in(Region::Shared)), (1, 2));
     // A new block is below the hot level: it carries the shared bit, takes the place of the
     // coldest and stands just below the hot level. So does the next.
     let admit = |victim| vec![Verdict::Admit { evicted: Some(BlockId(victim)) }];
     assert_eq!(feed(&mut policy, [4], false), admit(1));
-    assert_eq!((policy.room(BlockId(4)), level(&policy, 4)), (Room::Common, 1));
+    assert_eq!((policy.region(BlockId(4)), level(&policy, 4)), (Region::Shared, 1));
     assert_eq!(feed(&mut policy, [5], false), admit(2));
-    // Now 1 and 2 are remembered where they stood, and 6 has climbed high while it was missed.
-    // It is hot; both blocks of the own room are so too, hence a cold one of the other leaves.
+    // Now 1 and 2 are remembered where they stood, and 6 has climbed high while it was missed. It
+    // is hot; both blocks of the private region are so too, hence a cold one of the other leaves.
     assert_eq!([1, 2].map(|id| level(&policy, id)), [0, 1]);
     policy.remember(BlockId(6), 5);
     assert_eq!(feed(&mut policy, [6], true), admit(4));
-    assert_eq!((policy.room(BlockId(6)), level(&policy, 6)), (Room::Common, 63));
+    assert_eq!((policy.region(BlockId(6)), level(&policy, 6)), (Region::Shared, 63));
     assert_eq!(policy.audit(), Ok(()));
 }
 
@@ -69,24 +69,24 @@ fn a_hot_newcomer_displaces_a_cold_block_of_its_own_room_and_spares_the_reserve(
     let settings = OcSmqSettings { free: 0.25, demotions: 1, ..Default::default() };
     let mut policy = OcSmq::new(4, &settings, Seed(0));
     policy.reserve_ids(200);
-    policy.divide_rooms(Rooms { own_blocks: 2, common_blocks: 2 }, &mut Vec::new());
+    policy.divide_regions(RegionSizes { private_blocks: 2, shared_blocks: 2 }, &mut Vec::new());
     policy.thresholds.hot = 40;
-    // All are cold, and go to the common room first.
+    // All are cold, and go to the shared region first.
     assert_eq!(feed(&mut policy, [0, 1, 2, 3], true), [IN; 4]);
-    assert_eq!(policy.len_in(Room::Common), 2);
+    assert_eq!(policy.len_in(Region::Shared), 2);
     assert_eq!((policy.free(), policy.reserve), (0, 1));
     // All stand at level 39, too high to be demoted; evened out they are low, and the coldest
     // leaves, dirty as it is.
-    assert_eq!(policy.chore(), None);
-    policy.shelves.even_out();
-    assert_eq!(policy.chore(), Some(Chore::Demote(BlockId(0))));
-    assert_eq!(policy.chore(), None);
+    assert_eq!(policy.background_op(), None);
+    policy.level_lists.even_out();
+    assert_eq!(policy.background_op(), Some(BackgroundOp::Demote(BlockId(0))));
+    assert_eq!(policy.background_op(), None);
     policy.remember(BlockId(9), 50);
     assert_eq!(feed(&mut policy, [9], false), [Verdict::Admit { evicted: Some(BlockId(2)) }]);
-    assert_eq!(policy.room(BlockId(9)), Room::Own);
+    assert_eq!(policy.region(BlockId(9)), Region::Private);
     // One with the shared bit takes the free place.
     assert_eq!(feed(&mut policy, [10], false), [IN]);
-    assert_eq!(policy.room(BlockId(10)), Room::Common);
+    assert_eq!(policy.region(BlockId(10)), Region::Shared);
     assert_eq!(policy.demotions(), 1);
     assert_eq!(policy.audit(), Ok(()));
 }
@@ -97,10 +97,10 @@ fn dirty_blocks_of_low_levels_are_cleaned_at_the_pace_that_is_set() {
     let mut policy = OcSmq::new(6, &settings, Seed(0));
     policy.reserve_ids(10);
     feed(&mut policy, 0..6, true);
-    policy.shelves.even_out();
+    policy.level_lists.even_out();
     assert_eq!(feed(&mut policy, [5], true), [Verdict::Hit]);
-    let mut round = || std::iter::from_fn(|| policy.chore()).collect::<Vec<_>>();
-    let clean = |id| Chore::Clean(BlockId(id));
+    let mut round = || std::iter::from_fn(|| policy.background_op()).collect::<Vec<_>>();
+    let clean = |id| BackgroundOp::Clean(BlockId(id));
     assert_eq!([round(), round(), round()], [vec![clean(0), clean(1)], vec![clean(2)], vec![]]);
     assert_eq!((policy.cleanings(), policy.audit()), (3, Ok(())));
 }
@@ -114,11 +114,11 @@ fn rooms_shrink_by_their_coldest_and_in_either_order_of_resize_and_division() {
         if resize_first {
             policy.resize(2, &mut left);
         }
-        policy.divide_rooms(Rooms { own_blocks: 1, common_blocks: 1 }, &mut left);
+        policy.divide_regions(RegionSizes { private_blocks: 1, shared_blocks: 1 }, &mut left);
         policy.resize(2, &mut left);
         assert_eq!(policy.audit(), Ok(()));
         left.sort();
-        (left, policy.len_in(Room::Own), policy.len_in(Room::Common), policy.capacity())
+        (left, policy.len_in(Region::Private), policy.len_in(Region::Shared), policy.capacity())
     };
     assert_eq!(divided(true), divided(false));
     assert_eq!(divided(true), (vec![BlockId(0), BlockId(2)], 1, 1, 2));

@@ -1,4 +1,4 @@
-//! oc-smq: the multiqueue of OC-Cache, with a promote level, a hot level and two rooms.
+//! oc-smq: the multiqueue of OC-Cache, with a promote level, a hot level and two regions.
 //!
 //! For: caches of which a tenant has one part to itself and shares another. Must never know:
 //! engines, tenants, time, channels. Source: Wang et al., "OC-Cache" (oc-cache), sections II and
@@ -6,41 +6,41 @@
 //! most once per period of ten ticks; a block that is not held but was missed, or left, is
 //! remembered and climbs one level per miss, at most once per tick; a tick is `tick` accesses.
 //! Levels are evened out at the end of each period and tick. A missed block at the promote level or
-//! above enters the cache: below the hot level with the shared bit, hence into the common room,
-//! from the hot level on into its tenant's own. Files: `shelves` (lists), `thresholds` (both
-//! levels), `rooms` (sizes), `place` (which room, which victim), `background` (demotion, cleaning,
-//! migration), `pool` (how much is written into the common room).
+//! above enters the cache: below the hot level with the shared bit, hence into the shared region,
+//! from the hot level on into the private region. Files: `level_lists`, `thresholds` (both levels),
+//! `regions` (sizes), `place` (region and victim), `background` (demotion, cleaning, migration),
+//! `pool` (write rate of the shared region).
 //!
 //! What the paper leaves open, and deviations. Levels are evened out over clean and dirty blocks of
-//! both rooms together, because heat is compared across rooms. A block enters at the top of its
+//! both regions together, because heat is compared across regions. A block enters at the top of its
 //! kind (the level below the hot one, or the highest), not where it stood among the missed: at the
-//! bottom it would leave next. A block that leaves is remembered at the level it stood at. Room
-//! that is free beyond the reserve is used by whoever comes. When none is, a hot newcomer takes the
-//! place of a cold block of the own room, and one with the shared bit that of the colder of both
-//! rooms' victims: it disturbs nobody in the own room, and no room keeps cold blocks while the
-//! other gives up warm ones. Victims are clean blocks of the lower levels, else dirty ones, else
-//! whatever is coldest; unlike `smq` it never turns a newcomer away for want of a victim, since the
-//! write budget does. Promotion, demotion and migration happen at once in the eyes of this policy.
-//! A write makes a block dirty whatever the engine's write mode. With one room all blocks are of
-//! one kind. Unit: blocks.
+//! bottom it would leave next. A block that leaves is remembered at the level it stood at. Space
+//! that is free beyond the reserve is used by any newcomer. Without such space, a hot newcomer
+//! replaces a cold block of the private region. A newcomer with the shared bit replaces the colder
+//! of both regions' victims, so that no region keeps cold blocks while the other evicts warm ones.
+//! Victims are clean blocks of the lower levels, else dirty ones, else the coldest. Unlike `smq`,
+//! no newcomer is rejected for want of a victim; the write budget rejects newcomers. Promotion,
+//! demotion and migration take no time here. A write makes a block dirty whatever the engine's
+//! write mode. With one region all blocks are of one kind. Unit: blocks.
 
 mod background;
 #[cfg(test)]
 mod cases;
+mod level_lists;
 mod place;
 mod pool;
-mod rooms;
-mod shelves;
+mod regions;
+mod round;
 mod thresholds;
 
 use crate::entry::{Entry, Registered};
 use crate::levels::LEVELS;
-use crate::{Access, Chore, Policy, Room, Rooms, Verdict};
-use background::Background;
+use crate::{Access, BackgroundOp, Policy, PolicyHooks, Region, RegionSizes, Verdict};
 use cachewright_types::{BlockId, Seed};
+use level_lists::{LevelList, LevelLists};
 use pool::PoolWrites;
-use rooms::Sizes;
-use shelves::{Shelf, Shelves};
+use regions::RegionDivision;
+use round::Background;
 use thresholds::Thresholds;
 
 cachewright_types::declare! {
@@ -58,9 +58,9 @@ cachewright_types::declare! {
         clean: f64 = 0.0, "share", 0.0 ..= 1.0;
         /// blocks demoted or cleaned after one request, at most
         demotions: u32 = 4, "blocks", 0 ..= 1e6;
-        /// share of the common room's blocks that may be hot before they are swapped; 1 for all
+        /// share of the shared region's blocks that may be hot before they are swapped; 1 for all
         hot_share: f64 = 0.2, "share", 0.0 ..= 1.0;
-        /// blocks per second written into the common room, beyond which none is admitted; 0: none
+        /// blocks per second written into the shared region, beyond which none is admitted; 0: none
         pool_writes: f64 = 0.0, "blocks/s", 0.0 ..= 1e9;
         /// pairs swapped after one request, at most
         swaps: u32 = 1, "pairs", 0 ..= 1e6;
@@ -70,13 +70,13 @@ cachewright_types::declare! {
 /// Ticks per period of the cache.
 const PERIOD_TICKS: u32 = 10;
 /// Blocks remembered however small the cache: with fewer than levels hardly any could climb.
-const FEWEST_REMEMBERED: u32 = LEVELS as u32;
+const MIN_REMEMBERED: u32 = LEVELS as u32;
 
 /// The multiqueue of OC-Cache.
 #[derive(Clone, Debug)]
 pub struct OcSmq {
-    shelves: Shelves,
-    sizes: Sizes,
+    level_lists: LevelLists,
+    sizes: RegionDivision,
     thresholds: Thresholds,
     background: Background,
     pool: PoolWrites,
@@ -103,8 +103,8 @@ impl Registered for OcSmq {
 
     fn new(capacity_blocks: u32, settings: &OcSmqSettings, _: Seed) -> Self {
         let mut policy = OcSmq {
-            shelves: Shelves::new(),
-            sizes: Sizes::new(capacity_blocks),
+            level_lists: LevelLists::new(),
+            sizes: RegionDivision::new(capacity_blocks),
             thresholds: Thresholds::default(),
             background: Background::default(),
             pool: PoolWrites::new(settings.pool_writes),
@@ -133,15 +133,15 @@ impl OcSmq {
 
     /// The level of a block that is held or remembered.
     pub fn level(&self, block: BlockId) -> Option<u8> {
-        self.tracks(block).then(|| self.shelves.tag(block).level)
+        self.tracks(block).then(|| self.level_lists.tag(block).level)
     }
 
-    /// Blocks held in a room.
-    pub fn len_in(&self, room: Room) -> u32 {
-        match room {
-            Room::Any => self.shelves.held(),
-            Room::Own => self.shelves.held_in(false),
-            Room::Common => self.shelves.held_in(true),
+    /// Blocks held in a region.
+    pub fn len_in(&self, region: Region) -> u32 {
+        match region {
+            Region::Any => self.level_lists.held(),
+            Region::Private => self.level_lists.held_in(false),
+            Region::Shared => self.level_lists.held_in(true),
         }
     }
 
@@ -168,15 +168,15 @@ impl OcSmq {
     /// Blocks that could enter without any leaving.
     #[inline(always)]
     fn free(&self) -> u32 {
-        self.sizes.capacity() - self.shelves.held()
+        self.sizes.capacity() - self.level_lists.held()
     }
 
-    /// Brings all that depends on the sizes of the rooms in line with them.
+    /// Brings all that depends on the sizes of the regions in line with them.
     fn fit(&mut self) {
-        self.memory = self.part(self.settings.history).max(FEWEST_REMEMBERED);
+        self.memory = self.part(self.settings.history).max(MIN_REMEMBERED);
         self.reserve = self.part(self.settings.free);
-        self.shelves.forget_beyond(self.memory);
-        self.thresholds.follow(&self.shelves, self.sizes.of(false));
+        self.level_lists.trim_remembered(self.memory);
+        self.thresholds.follow(&self.level_lists, self.sizes.of(false));
     }
 
     /// The end of a tick and, every tenth time, of a period.
@@ -184,41 +184,41 @@ impl OcSmq {
         self.ticks = self.ticks.wrapping_add(1).max(1);
         let budget = self.settings.budget * f64::from(self.settings.tick);
         self.thresholds.end_tick(budget as u32);
-        self.shelves.even_out_missed();
+        self.level_lists.even_out_missed();
         if (self.ticks - 1).is_multiple_of(PERIOD_TICKS) {
             self.period = self.period.wrapping_add(1).max(1);
-            self.shelves.even_out();
-            self.thresholds.follow(&self.shelves, self.sizes.of(false));
+            self.level_lists.even_out();
+            self.thresholds.follow(&self.level_lists, self.sizes.of(false));
             self.plan_migration();
         }
         self.plan_cleaning();
     }
 
     fn remember(&mut self, block: BlockId, level: u8) {
-        self.shelves.forget_beyond(self.memory - 1);
-        self.shelves.remember(block, level);
+        self.level_lists.trim_remembered(self.memory - 1);
+        self.level_lists.remember(block, level);
     }
 
     /// A block held leaves and is remembered.
     fn leave(&mut self, block: BlockId) {
-        let level = self.shelves.release(block);
+        let level = self.level_lists.release(block);
         self.remember(block, level);
     }
 
-    fn on_hit(&mut self, block: BlockId, write: bool, shelf: Shelf) {
+    fn on_hit(&mut self, block: BlockId, write: bool, level_list: LevelList) {
         self.thresholds.hit();
-        self.shelves.climb(block, self.period);
-        if write && shelf.common {
+        self.level_lists.climb(block, self.period);
+        if write && level_list.shared {
             self.pool.written();
         }
-        if write && !shelf.dirty {
-            self.shelves.shift(block, Shelf { dirty: true, ..shelf });
+        if write && !level_list.dirty {
+            self.level_lists.shift(block, LevelList { dirty: true, ..level_list });
         }
     }
 
     fn on_miss(&mut self, block: BlockId, write: bool) -> Verdict {
-        let known = self.shelves.tracks(block);
-        let level = if known { self.shelves.climb_missed(block, self.ticks) } else { 0 };
+        let known = self.level_lists.tracks(block);
+        let level = if known { self.level_lists.climb_missed(block, self.ticks) } else { 0 };
         if level < self.thresholds.promote {
             if !known {
                 self.remember(block, 0);
@@ -226,26 +226,57 @@ impl OcSmq {
             return Verdict::Bypass;
         }
         let hot = level >= self.thresholds.hot;
-        let (common, evicted) = self.place(hot);
-        if common && !self.pool.allows() {
+        let (shared, evicted) = self.place(hot);
+        if shared && !self.pool.allows() {
             if !known {
                 self.remember(block, 0);
             }
             return Verdict::Bypass;
         }
         if known {
-            self.shelves.forget(block);
+            self.level_lists.erase(block);
         }
-        if common {
+        if shared {
             self.pool.written();
         }
         if let Some(victim) = evicted {
             self.leave(victim);
         }
         let top = if hot { LEVELS as u8 } else { self.thresholds.hot };
-        self.shelves.hold(block, top - 1, Shelf { common, dirty: write });
+        self.level_lists.hold(block, top - 1, LevelList { shared, dirty: write });
         self.thresholds.promoted();
         Verdict::Admit { evicted }
+    }
+}
+
+impl PolicyHooks for OcSmq {
+    fn clock(&mut self, now_ns: u64) {
+        self.pool.clock(now_ns);
+    }
+
+    fn divide_regions(&mut self, sizes: RegionSizes, evicted: &mut Vec<BlockId>) {
+        self.sizes.divide(sizes);
+        self.fit();
+        self.clear_out(evicted);
+        self.thresholds.follow(&self.level_lists, self.sizes.of(false));
+    }
+
+    fn region(&self, block: BlockId) -> Region {
+        match self.level_lists.tag(block).level_list {
+            Some(level_list) if level_list.shared => Region::Shared,
+            Some(_) => Region::Private,
+            None => Region::Any,
+        }
+    }
+
+    #[inline(always)]
+    fn has_regions_or_background_ops() -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn background_op(&mut self) -> Option<BackgroundOp> {
+        self.next_background_op()
     }
 }
 
@@ -260,9 +291,9 @@ impl Policy for OcSmq {
             self.accesses_to_tick = self.settings.tick;
             self.tick();
         }
-        match self.shelves.tag(access.block).shelf {
-            Some(shelf) => {
-                self.on_hit(access.block, access.write, shelf);
+        match self.level_lists.tag(access.block).level_list {
+            Some(level_list) => {
+                self.on_hit(access.block, access.write, level_list);
                 Verdict::Hit
             }
             None => self.on_miss(access.block, access.write),
@@ -271,15 +302,15 @@ impl Policy for OcSmq {
 
     #[inline(always)]
     fn contains(&self, block: BlockId) -> bool {
-        self.shelves.tag(block).shelf.is_some()
+        self.level_lists.tag(block).level_list.is_some()
     }
 
     fn tracks(&self, block: BlockId) -> bool {
-        self.shelves.tracks(block)
+        self.level_lists.tracks(block)
     }
 
     fn len(&self) -> u32 {
-        self.shelves.held()
+        self.level_lists.held()
     }
 
     fn capacity(&self) -> u32 {
@@ -288,69 +319,44 @@ impl Policy for OcSmq {
 
     fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
         self.shrink(capacity_blocks, evicted);
-        let [own, common] = [false, true].map(|room| self.shelves.held_in(room));
-        self.sizes.resize(capacity_blocks, own, common);
+        let [private, shared] = [false, true].map(|region| self.level_lists.held_in(region));
+        self.sizes.resize(capacity_blocks, private, shared);
         self.fit();
     }
 
     fn remove(&mut self, block: BlockId) -> bool {
         let held = self.contains(block);
         if held {
-            self.shelves.release(block);
+            self.level_lists.release(block);
         } else if self.tracks(block) {
-            self.shelves.forget(block);
+            self.level_lists.erase(block);
         }
         held
     }
 
     fn reserve_ids(&mut self, count: usize) {
-        self.shelves.reserve_ids(count);
+        self.level_lists.reserve_ids(count);
     }
 
     #[inline(always)]
     fn touch(&self, block: BlockId) -> u32 {
-        self.shelves.touch(block)
-    }
-
-    fn clock(&mut self, now_ns: u64) {
-        self.pool.clock(now_ns);
-    }
-
-    fn divide_rooms(&mut self, rooms: Rooms, evicted: &mut Vec<BlockId>) {
-        self.sizes.divide(rooms);
-        self.fit();
-        self.clear_out(evicted);
-        self.thresholds.follow(&self.shelves, self.sizes.of(false));
-    }
-
-    fn room(&self, block: BlockId) -> Room {
-        match self.shelves.tag(block).shelf {
-            Some(shelf) if shelf.common => Room::Common,
-            Some(_) => Room::Own,
-            None => Room::Any,
-        }
-    }
-
-    #[inline(always)]
-    fn has_rooms_or_chores() -> bool {
-        true
-    }
-
-    #[inline(always)]
-    fn chore(&mut self) -> Option<Chore> {
-        self.next_chore()
+        self.level_lists.touch(block)
     }
 
     fn audit(&self) -> Result<(), String> {
-        self.shelves.audit()?;
-        for (common, name) in [(false, "own"), (true, "common")] {
-            let (held, room) = (self.shelves.held_in(common), self.sizes.of(common));
-            if held > room {
-                return Err(format!("{held} blocks in the {name} room of {room}"));
+        self.level_lists.audit()?;
+        for (shared, name) in [(false, "private"), (true, "shared")] {
+            let (held, region) = (self.level_lists.held_in(shared), self.sizes.of(shared));
+            if held > region {
+                return Err(format!("{held} blocks in the {name} region of {region}"));
             }
         }
-        if self.shelves.missed() > self.memory {
-            return Err(format!("{} blocks remembered of {}", self.shelves.missed(), self.memory));
+        if self.level_lists.missed() > self.memory {
+            return Err(format!(
+                "{} blocks remembered of {}",
+                self.level_lists.missed(),
+                self.memory
+            ));
         }
         let (promote, hot) = (self.promote_level(), self.hot_level());
         if usize::from(promote) >= LEVELS || usize::from(hot) > LEVELS {

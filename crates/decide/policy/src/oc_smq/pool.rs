@@ -1,4 +1,4 @@
-//! How much a tenant may write into the common room of `oc-smq`.
+//! How much a tenant may write into the shared region of `oc-smq`.
 //!
 //! For: keeping the pool from being accessed too intensively (Wang et al., section IV), in terms of
 //! what its channels can write, not in accesses of the tenant. Must never know: blocks, levels.
@@ -15,7 +15,7 @@ pub(super) struct PoolWrites {
     /// Blocks per second; 0 for any number.
     rate: f64,
     left: f64,
-    /// The last time told; none without a clock, and then there is no limit.
+    /// The last time; none without a clock, and then there is no limit.
     now_ns: Option<u64>,
 }
 

@@ -1,13 +1,13 @@
 //! The promote level and the hot level of `oc-smq`.
 //!
-//! For: who may enter the cache and which room suits it. Must never know: blocks, rooms. Source:
+//! For: admission and the choice of a region. Must never know: blocks, regions. Source:
 //! Wang et al. (oc-cache), section II, which says only that both follow the workload; the rules are
 //! ours. The promote level rises by one when the promotions of a tick exceed the write budget;
 //! otherwise it falls by one when the tick had fewer hits than the one before. Ticks are equally
 //! long, so hits compare as hit ratios do. The hot level is the lowest at which no more blocks
-//! stand, there and above, than the tenant's own room holds. Units: levels, blocks.
+//! stand, there and above, than the tenant's private region holds. Units: levels, blocks.
 
-use super::shelves::Shelves;
+use super::level_lists::LevelLists;
 use crate::levels::LEVELS;
 
 /// Both levels and the counts that move them.
@@ -43,9 +43,9 @@ impl Thresholds {
         (self.hits, self.promotions) = (0, 0);
     }
 
-    /// The populations of the levels, or the rooms, have changed.
-    pub fn follow(&mut self, shelves: &Shelves, own_blocks: u32) {
-        let fits = |level: &usize| shelves.held_from(*level) <= own_blocks;
+    /// The populations of the levels, or the regions, have changed.
+    pub fn follow(&mut self, level_lists: &LevelLists, private_blocks: u32) {
+        let fits = |level: &usize| level_lists.held_from(*level) <= private_blocks;
         self.hot = (0..LEVELS).find(fits).unwrap_or(LEVELS) as u8;
     }
 }

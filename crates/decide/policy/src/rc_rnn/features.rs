@@ -1,4 +1,4 @@
-//! A request as numbers: what a caching model is told, in training and live.
+//! A request as numbers: the inputs of a caching model, in training and live.
 //!
 //! For: one source of features for both. Must never know: models, the cache. Source: Ebrahimi et
 //! al., RC-RNN, section 5.2.2: address, size, type and the labels of the request before (`paper`).
@@ -23,7 +23,7 @@
 //! | `previous_duration` | 1/3, 2/3 or 1 of its label soon, mean or late; 0 if it was not cached |
 
 use super::memory::Memory;
-use crate::beside::Asked;
+use crate::RequestInfo;
 use cachewright_types::BlockId;
 
 /// Bytes of a sector.
@@ -31,11 +31,11 @@ const SECTOR: u64 = 512;
 /// The distance of a block of which no access is remembered.
 const NEVER: f32 = 32.0;
 /// Most features of a set.
-pub const MOST: usize = 9;
+pub const MAX_FEATURES: usize = 9;
 
 /// For how long an oracle keeps a block, in accesses from admission to eviction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Duration {
+pub enum StayClass {
     /// Fewer than the cache has blocks.
     Soon,
     /// Fewer than five times as many.
@@ -45,21 +45,21 @@ pub enum Duration {
     Late,
 }
 
-impl Duration {
+impl StayClass {
     /// All, in the order of a model's outputs.
-    pub const ALL: [Duration; 3] = [Duration::Soon, Duration::Mean, Duration::Late];
+    pub const ALL: [StayClass; 3] = [StayClass::Soon, StayClass::Mean, StayClass::Late];
 }
 
 /// What is decided about a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Label {
+pub struct CachingLabel {
     /// Whether its blocks are let in.
     pub cached: bool,
     /// For how long they stay; of no meaning where they are not let in.
-    pub duration: Duration,
+    pub duration: StayClass,
 }
 
-/// Which features a model is told.
+/// The features that a model takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FeatureSet {
     /// Address, size and type.
@@ -104,16 +104,16 @@ impl FeatureSet {
 
 /// A stream of requests and what is remembered of it.
 #[derive(Clone, Debug)]
-pub struct Stream {
+pub struct FeatureStream {
     memory: Memory,
     /// First byte of the request before, and the byte after its last.
     before: Option<(u64, u64)>,
 }
 
-impl Stream {
+impl FeatureStream {
     /// A stream of no request yet, to a cache of `capacity_blocks`.
-    pub fn new(capacity_blocks: u32) -> Stream {
-        Stream { memory: Memory::new(capacity_blocks), before: None }
+    pub fn new(capacity_blocks: u32) -> FeatureStream {
+        FeatureStream { memory: Memory::new(capacity_blocks), before: None }
     }
 
     /// What is remembered of blocks.
@@ -132,26 +132,27 @@ impl Stream {
     pub fn request(
         &mut self,
         set: FeatureSet,
-        asked: &Asked,
+        request: &RequestInfo,
         first: BlockId,
-        previous: Label,
-    ) -> [f32; MOST] {
-        let size = log2(asked.length / SECTOR);
-        let write = f32::from(u8::from(asked.write));
+        previous: CachingLabel,
+    ) -> [f32; MAX_FEATURES] {
+        let size = log2(request.length / SECTOR);
+        let write = f32::from(u8::from(request.write));
         let [cached, duration] = encoded(previous);
-        let before = self.before.replace((asked.offset, asked.offset.saturating_add(asked.length)));
+        let before =
+            self.before.replace((request.offset, request.offset.saturating_add(request.length)));
         match set {
             FeatureSet::Paper => {
-                let address = (asked.offset / SECTOR) as f32 / ((1 << 30) / SECTOR) as f32;
-                let mut features = [0.0; MOST];
+                let address = (request.offset / SECTOR) as f32 / ((1 << 30) / SECTOR) as f32;
+                let mut features = [0.0; MAX_FEATURES];
                 features[..5].copy_from_slice(&[address, size, write, cached, duration]);
                 features
             }
             FeatureSet::Reuse => {
-                let (begin, end) = before.unwrap_or((asked.offset, asked.offset));
-                let step = log2(asked.offset.abs_diff(begin) / SECTOR);
-                let step = if asked.offset < begin { -step } else { step };
-                let sequential = before.is_some() && asked.offset == end;
+                let (begin, end) = before.unwrap_or((request.offset, request.offset));
+                let step = log2(request.offset.abs_diff(begin) / SECTOR);
+                let step = if request.offset < begin { -step } else { step };
+                let sequential = before.is_some() && request.offset == end;
                 let (mut distance, mut accesses, mut reads) = (NEVER, 0.0, 0.5);
                 if let Some((past, ago)) = self.memory.past(first) {
                     distance = log2(u64::from(ago)).min(NEVER - 1.0);
@@ -166,7 +167,7 @@ impl Stream {
 }
 
 /// A label as the features of the request after.
-pub fn encoded(label: Label) -> [f32; 2] {
+pub fn encoded(label: CachingLabel) -> [f32; 2] {
     match (label.cached, label.duration) {
         (false, _) => [0.0, 0.0],
         (true, duration) => [1.0, (duration as u8 + 1) as f32 / 3.0],
@@ -195,31 +196,32 @@ mod tests {
 
     #[test]
     fn the_hand_worked_requests() {
-        let mut stream = Stream::new(10);
+        let mut stream = FeatureStream::new(10);
         stream.memory_mut().reserve_ids(8);
-        let asked = |offset, length, write| Asked { time_ns: 0, offset, length, write };
+        let info = |offset, length, write| RequestInfo { time_ns: 0, offset, length, write };
         let set = FeatureSet::Reuse;
         // The first request: nothing before it, nothing remembered; 8 sectors.
-        let first = stream.request(set, &asked(4096, 4096, false), BlockId(1), Label::default());
+        let first =
+            stream.request(set, &info(4096, 4096, false), BlockId(1), CachingLabel::default());
         assert_eq!(first, [0.0, 0.0, 32.0, 0.0, 0.5, log2(8), 0.0, 0.0, 0.0]);
         stream.memory_mut().note(BlockId(1), false);
         // A write where it ended: a step of 8 sectors up, and sequential.
-        let late = Label { cached: true, duration: Duration::Late };
-        let next = stream.request(set, &asked(8192, 8192, true), BlockId(2), late);
+        let late = CachingLabel { cached: true, duration: StayClass::Late };
+        let next = stream.request(set, &info(8192, 8192, true), BlockId(2), late);
         assert_eq!(next, [log2(8), 1.0, 32.0, 0.0, 0.5, log2(16), 1.0, 1.0, 1.0]);
         for block in [2, 3] {
             stream.memory_mut().note(BlockId(block), true);
         }
         // Back to block 1, used 3 accesses ago, once, by a read.
-        let soon = Label { cached: true, duration: Duration::Soon };
-        let back = stream.request(set, &asked(4096, 512, false), BlockId(1), soon);
+        let soon = CachingLabel { cached: true, duration: StayClass::Soon };
+        let back = stream.request(set, &info(4096, 512, false), BlockId(1), soon);
         assert_eq!(back, [-log2(8), 0.0, log2(3), log2(1), 1.0, 1.0, 0.0, 1.0, 1.0 / 3.0]);
-        let paper = stream.request(FeatureSet::Paper, &asked(3 << 29, 512, true), BlockId(1), soon);
+        let paper = stream.request(FeatureSet::Paper, &info(3 << 29, 512, true), BlockId(1), soon);
         assert_eq!(paper[..5], [1.5, 1.0, 1.0, 1.0, 1.0 / 3.0]);
     }
 
     #[test]
     fn a_set_has_as_many_names_as_features() {
-        assert_eq!(FeatureSet::ALL.map(|set| set.features().len()), [5, MOST]);
+        assert_eq!(FeatureSet::ALL.map(|set| set.features().len()), [5, MAX_FEATURES]);
     }
 }

@@ -2,24 +2,24 @@
 //!
 //! For: `rc-rnn`, which takes either as a file. Must never know: queues, features.
 
-use super::model::Network;
-use super::table::{self, Table};
+use super::model::CachingNetwork;
+use super::table::{self, LabelTable};
 
 /// The source of labels.
 pub enum Labeller {
     /// A model.
-    Network(Box<Network>),
+    Network(Box<CachingNetwork>),
     /// Labels known beforehand.
-    Table(Table),
+    Table(LabelTable),
 }
 
 impl Labeller {
     /// Reads a file of either. Errors: what was found and expected.
     pub fn load(bytes: &[u8]) -> Result<Labeller, String> {
         if bytes.starts_with(table::MAGIC) {
-            return Table::load(bytes).map(Labeller::Table);
+            return LabelTable::load(bytes).map(Labeller::Table);
         }
-        Network::load(bytes).map(|network| Labeller::Network(Box::new(network)))
+        CachingNetwork::load(bytes).map(|network| Labeller::Network(Box::new(network)))
     }
 
     /// Forgets what the requests before did to its state; a table goes by their number.

@@ -13,7 +13,7 @@ const REMEMBERED: u32 = 3;
 
 /// What is known of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Past {
+pub struct BlockPast {
     /// When it was used last, in accesses modulo 2^32.
     last: u32,
     /// Accesses so far.
@@ -25,7 +25,7 @@ pub struct Past {
 /// The blocks used last.
 #[derive(Clone, Debug)]
 pub struct Memory {
-    links: Links<Past, 1>,
+    links: Links<BlockPast, 1>,
     limit: u32,
     /// Accesses so far, modulo 2^32.
     now: u32,
@@ -51,7 +51,7 @@ impl Memory {
 
     /// What is known of a block, and how many accesses ago it was used last (at least 1).
     #[inline(always)]
-    pub fn past(&self, block: BlockId) -> Option<(Past, u32)> {
+    pub fn past(&self, block: BlockId) -> Option<(BlockPast, u32)> {
         let past = self.links.tag(block);
         self.knows(block).then(|| (past, self.now.wrapping_sub(past.last)))
     }
@@ -59,7 +59,7 @@ impl Memory {
     /// Takes an access in.
     #[inline(always)]
     pub fn note(&mut self, block: BlockId, write: bool) {
-        let mut past = Past::default();
+        let mut past = BlockPast::default();
         if self.knows(block) {
             past = self.links.tag(block);
             self.links.move_to_head(0, block);
@@ -70,7 +70,7 @@ impl Memory {
             past.accesses += 1;
             past.reads += u16::from(!write);
         }
-        *self.links.tag_mut(block) = Past { last: self.now, ..past };
+        *self.links.tag_mut(block) = BlockPast { last: self.now, ..past };
         self.now = self.now.wrapping_add(1);
         self.trim();
     }

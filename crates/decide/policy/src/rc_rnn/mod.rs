@@ -2,12 +2,12 @@
 //! workload.
 //!
 //! For: a label per request (let in or not; leaves soon, later or late), three LRU queues by it.
-//! Must never know: engines, tenants, files, who trained the models. Source: Ebrahimi et al.,
+//! Must never know: engines, tenants, files, the training of models. Source: Ebrahimi et al.,
 //! "RC-RNN: Reconfigurable Cache Architecture for Storage Systems Using Recurrent Neural Networks"
 //! (IEEE TETC), sections 4.2 and 5.2.2. Units: blocks, accesses, bytes.
 //!
 //! A request is one step of the model, whose state is carried from request to request; its label
-//! holds for all its blocks, and is told the model with the next one. Readings where the paper
+//! holds for all its blocks, and is an input of the next step. Readings where the paper
 //! leaves some open: a hit enters the queue of its new label (`requeue_hits`), since the model
 //! "labels eviction time of requests", hits among them; without the setting it goes to the head of
 //! its current queue, which is what one sentence of section 4.2 says. A hit labelled "not cached"
@@ -16,7 +16,7 @@
 //! below at its head; `features` documents the inputs. A request none of whose blocks the cache
 //! asks about (writes that go around) is not seen.
 //!
-//! A characterizer, where there is one, hears every request and is asked at the first one of each
+//! A characterizer, where there is one, observes every request and answers at the first one of each
 //! period; the kind it names is the workload from there on. Another workload: the model of that
 //! kind takes over from a zero state. In which queue the new model would have had a resident cannot
 //! be known without running it over the requests that brought it in, so a resident changes its
@@ -34,15 +34,14 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 
-use crate::beside::Asked;
 use crate::entry::{Entry, Need, Registered};
-use crate::{Access, Policy, Verdict};
+use crate::{Access, Policy, PolicyHooks, RequestInfo, Verdict};
 use cachewright_characterize::Characterizer;
 use cachewright_types::{BlockId, Seed};
-use features::{Duration, Label, Stream};
+use features::{CachingLabel, FeatureStream, StayClass};
 use judge::Judge;
 use labeller::Labeller;
-use queues::Queues;
+use queues::StayQueues;
 
 cachewright_types::declare! {
     /// What a label does to a block that hits.
@@ -59,8 +58,8 @@ cachewright_types::declare! {
 /// Queues by the labels of models.
 pub struct RcRnn {
     settings: RcRnnSettings,
-    queues: Queues,
-    stream: Stream,
+    queues: StayQueues,
+    stream: FeatureStream,
     capacity: u32,
     models: Vec<(String, Labeller)>,
     /// Which model is in use.
@@ -68,13 +67,13 @@ pub struct RcRnn {
     /// How often the model was changed, modulo 2^16.
     changes: u16,
     judge: Option<Judge>,
-    /// A request that was heard of and has not been labelled.
-    asked: Option<Asked>,
+    /// A request that has not been labelled yet.
+    request: Option<RequestInfo>,
     /// Of the request whose blocks are accessed.
-    label: Label,
-    /// What the model is told of the request before.
-    previous: Label,
-    /// When the request heard of last came, and until when no model is there; nanoseconds.
+    label: CachingLabel,
+    /// The previous request's label, an input of the model.
+    previous: CachingLabel,
+    /// When the last request arrived, and until when no model is there; nanoseconds.
     now_ns: Option<u64>,
     loaded_ns: u64,
 }
@@ -91,16 +90,16 @@ impl Registered for RcRnn {
     fn new(capacity_blocks: u32, settings: &RcRnnSettings, _: Seed) -> Self {
         RcRnn {
             settings: settings.clone(),
-            queues: Queues::new(capacity_blocks),
-            stream: Stream::new(capacity_blocks),
+            queues: StayQueues::new(capacity_blocks),
+            stream: FeatureStream::new(capacity_blocks),
             capacity: capacity_blocks,
             models: Vec::new(),
             current: 0,
             changes: 0,
             judge: None,
-            asked: None,
-            label: Label { cached: true, duration: Duration::Mean },
-            previous: Label::default(),
+            request: None,
+            label: CachingLabel { cached: true, duration: StayClass::Mean },
+            previous: CachingLabel::default(),
             now_ns: None,
             loaded_ns: 0,
         }
@@ -114,8 +113,8 @@ impl RcRnn {
         self.now_ns.is_some_and(|now_ns| now_ns < self.loaded_ns)
     }
 
-    /// Labels the request that was heard of, which begins with this block.
-    fn decide(&mut self, asked: &Asked, first: BlockId) {
+    /// Labels the present request, which begins with this block.
+    fn decide(&mut self, request: &RequestInfo, first: BlockId) {
         if self.loads() {
             self.label.cached = false;
             return;
@@ -125,7 +124,7 @@ impl RcRnn {
             Labeller::Table(table) => table.label(),
             Labeller::Network(network) => {
                 let set = network.set();
-                let features = self.stream.request(set, asked, first, self.previous);
+                let features = self.stream.request(set, request, first, self.previous);
                 network.step(&features[..set.features().len()])
             }
         };
@@ -143,26 +142,74 @@ impl RcRnn {
         let same = self.queues.model(block) == self.changes;
         let requeues = self.settings.requeue_hits;
         match self.label {
-            Label { cached: true, duration } if requeues || !same => self.requeue(block, duration),
-            Label { cached: false, .. } if requeues && self.settings.uncached_soon => {
-                self.requeue(block, Duration::Soon);
+            CachingLabel { cached: true, duration } if requeues || !same => {
+                self.requeue(block, duration)
             }
-            Label { duration, .. } if !same => self.requeue(block, duration),
+            CachingLabel { cached: false, .. } if requeues && self.settings.uncached_soon => {
+                self.requeue(block, StayClass::Soon);
+            }
+            CachingLabel { duration, .. } if !same => self.requeue(block, duration),
             _ => self.queues.hit(block),
         }
     }
 
-    fn requeue(&mut self, block: BlockId, duration: Duration) {
+    fn requeue(&mut self, block: BlockId, duration: StayClass) {
         self.queues.leave(block);
         self.queues.enter(block, duration, self.changes);
+    }
+}
+
+impl PolicyHooks for RcRnn {
+    fn on_request(&mut self, request: &RequestInfo) {
+        self.now_ns = Some(request.time_ns);
+        if let Some(kind) = self.judge.as_mut().and_then(|judge| judge.observe(request)) {
+            self.set_workload(&kind);
+        }
+        for (_, labeller) in &mut self.models {
+            if let Labeller::Table(table) = labeller {
+                table.pass();
+            }
+        }
+        self.request = Some(*request);
+    }
+
+    fn characterize(&mut self, characterizer: Box<dyn Characterizer>, every_ns: u64) {
+        self.judge = Some(Judge::new(characterizer, every_ns));
+    }
+
+    fn load_models(&mut self, models: &[(String, Vec<u8>)]) -> Result<(), String> {
+        let load = |(name, bytes): &(String, Vec<u8>)| {
+            let labeller = Labeller::load(bytes).map_err(|error| format!("`{name}`: {error}"))?;
+            Ok((name.clone(), labeller))
+        };
+        let models: Result<Vec<_>, String> = models.iter().map(load).collect();
+        self.models = models?;
+        self.current = 0;
+        match self.models.is_empty() {
+            true => Err("found no model, expected one or more".to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    fn set_workload(&mut self, kind: &str) {
+        let Some(next) = self.models.iter().position(|(name, _)| name == kind) else { return };
+        if next != self.current {
+            self.models[next].1.reset();
+            self.current = next;
+            self.changes = self.changes.wrapping_add(1);
+            if let Some(now_ns) = self.now_ns {
+                let load_ns = (self.settings.load_ms * 1e6) as u64;
+                self.loaded_ns = now_ns.saturating_add(load_ns);
+            }
+        }
     }
 }
 
 impl Policy for RcRnn {
     fn access(&mut self, access: Access) -> Verdict {
         let block = access.block;
-        if let Some(asked) = self.asked.take() {
-            self.decide(&asked, block);
+        if let Some(request) = self.request.take() {
+            self.decide(&request, block);
         }
         self.stream.memory_mut().note(block, access.write);
         self.queues.pass();
@@ -226,50 +273,6 @@ impl Policy for RcRnn {
     #[inline(always)]
     fn touch(&self, block: BlockId) -> u32 {
         self.queues.touch(block) ^ self.stream.memory().touch(block)
-    }
-
-    fn asked(&mut self, request: &Asked) {
-        self.now_ns = Some(request.time_ns);
-        if let Some(kind) = self.judge.as_mut().and_then(|judge| judge.hear(request)) {
-            self.workload(&kind);
-        }
-        for (_, labeller) in &mut self.models {
-            if let Labeller::Table(table) = labeller {
-                table.pass();
-            }
-        }
-        self.asked = Some(*request);
-    }
-
-    fn characterize(&mut self, characterizer: Box<dyn Characterizer>, every_ns: u64) {
-        self.judge = Some(Judge::new(characterizer, every_ns));
-    }
-
-    fn learn(&mut self, models: &[(String, Vec<u8>)]) -> Result<(), String> {
-        let load = |(name, bytes): &(String, Vec<u8>)| {
-            let labeller = Labeller::load(bytes).map_err(|error| format!("`{name}`: {error}"))?;
-            Ok((name.clone(), labeller))
-        };
-        let models: Result<Vec<_>, String> = models.iter().map(load).collect();
-        self.models = models?;
-        self.current = 0;
-        match self.models.is_empty() {
-            true => Err("found no model, expected one or more".to_owned()),
-            false => Ok(()),
-        }
-    }
-
-    fn workload(&mut self, kind: &str) {
-        let Some(next) = self.models.iter().position(|(name, _)| name == kind) else { return };
-        if next != self.current {
-            self.models[next].1.reset();
-            self.current = next;
-            self.changes = self.changes.wrapping_add(1);
-            if let Some(now_ns) = self.now_ns {
-                let load_ns = (self.settings.load_ms * 1e6) as u64;
-                self.loaded_ns = now_ns.saturating_add(load_ns);
-            }
-        }
     }
 
     fn audit(&self) -> Result<(), String> {

@@ -5,7 +5,7 @@
 //! recurrent layers the file has. Its heads are `cached` (no, yes) and `duration` (soon, mean,
 //! late); its features say which set it was trained on.
 
-use super::features::{Duration, FeatureSet, Label, MOST, encoded};
+use super::features::{CachingLabel, FeatureSet, MAX_FEATURES, StayClass, encoded};
 use cachewright_infer::{
     Architecture, FloatModel, FloatScratch, FloatState, Int8Model, Int8Scratch, Int8State, Model,
     StoredModel,
@@ -15,38 +15,40 @@ use cachewright_infer::{
 pub const HEADS: [(&str, usize); 2] = [("cached", 2), ("duration", 3)];
 
 #[derive(Clone, Debug)]
-enum Arithmetic {
+enum ModelArithmetic {
     Float { model: FloatModel, scratch: FloatScratch, state: FloatState },
     Int8 { model: Int8Model, scratch: Int8Scratch, state: Int8State },
 }
 
 /// A model and its state.
 #[derive(Clone, Debug)]
-pub struct Network {
+pub struct CachingNetwork {
     set: FeatureSet,
-    arithmetic: Arithmetic,
+    arithmetic: ModelArithmetic,
 }
 
-impl Network {
+impl CachingNetwork {
     /// Reads a model file; its test vector is replayed. Errors: what was found and expected.
-    pub fn load(bytes: &[u8]) -> Result<Network, String> {
+    pub fn load(bytes: &[u8]) -> Result<CachingNetwork, String> {
         let wrong = |error: cachewright_infer::ModelError| error.to_string();
         let stored = StoredModel::from_bytes(bytes).map_err(wrong)?;
         let set = set_of(&stored.description.features)?;
         check(&stored.description.architecture)?;
         let arithmetic = match Model::load(bytes).map_err(wrong)? {
-            Model::Float(model) => {
-                Arithmetic::Float { scratch: model.scratch(), state: model.zero_state(), model }
-            }
+            Model::Float(model) => ModelArithmetic::Float {
+                scratch: model.scratch(),
+                state: model.zero_state(),
+                model,
+            },
             Model::Int8(model) => {
-                Arithmetic::Int8 { scratch: model.scratch(), state: model.zero_state(), model }
+                ModelArithmetic::Int8 { scratch: model.scratch(), state: model.zero_state(), model }
             }
             Model::Forest(_) => return Err("found a forest, expected an lstm or gru".to_owned()),
         };
-        Ok(Network { set, arithmetic })
+        Ok(CachingNetwork { set, arithmetic })
     }
 
-    /// The features it is told.
+    /// The features it takes.
     pub fn set(&self) -> FeatureSet {
         self.set
     }
@@ -54,19 +56,19 @@ impl Network {
     /// Forgets all requests.
     pub fn reset(&mut self) {
         match &mut self.arithmetic {
-            Arithmetic::Float { model, state, .. } => *state = model.zero_state(),
-            Arithmetic::Int8 { model, state, .. } => *state = model.zero_state(),
+            ModelArithmetic::Float { model, state, .. } => *state = model.zero_state(),
+            ModelArithmetic::Int8 { model, state, .. } => *state = model.zero_state(),
         }
     }
 
     /// What it says of the next request; nothing when `features` are not as many as its inputs.
-    pub fn step(&mut self, features: &[f32]) -> Option<Label> {
+    pub fn step(&mut self, features: &[f32]) -> Option<CachingLabel> {
         match &mut self.arithmetic {
-            Arithmetic::Float { model, scratch, state } => model
+            ModelArithmetic::Float { model, scratch, state } => model
                 .step(scratch, &mut state.hidden, &mut state.cell, features)
                 .ok()
                 .and_then(label),
-            Arithmetic::Int8 { model, scratch, state } => model
+            ModelArithmetic::Int8 { model, scratch, state } => model
                 .step(scratch, &mut state.hidden, &mut state.cell, features)
                 .ok()
                 .and_then(label),
@@ -74,15 +76,15 @@ impl Network {
     }
 }
 
-impl Network {
+impl CachingNetwork {
     /// What it says of one request after another, from a zero state: rows of features, in which the
     /// labels of the requests before are replaced by its own where `own`.
-    pub fn follow(&mut self, rows: &[f32], own: bool) -> Vec<Label> {
+    pub fn follow(&mut self, rows: &[f32], own: bool) -> Vec<CachingLabel> {
         self.reset();
-        let mut previous = Label::default();
+        let mut previous = CachingLabel::default();
         let inputs = self.set.features().len();
         let step = |row: &[f32]| {
-            let mut features = [0.0; MOST];
+            let mut features = [0.0; MAX_FEATURES];
             features[..inputs].copy_from_slice(row);
             if own {
                 features[inputs - 2..inputs].copy_from_slice(&encoded(previous));
@@ -95,16 +97,16 @@ impl Network {
 }
 
 /// The label of the outputs of both heads; of equal ones the first.
-pub fn label<T: PartialOrd + Copy>(outputs: &[T]) -> Option<Label> {
+pub fn label<T: PartialOrd + Copy>(outputs: &[T]) -> Option<CachingLabel> {
     let [no, yes, soon, mean, late] = *outputs else { return None };
     let duration = if late > soon && late > mean {
-        Duration::Late
+        StayClass::Late
     } else if mean > soon {
-        Duration::Mean
+        StayClass::Mean
     } else {
-        Duration::Soon
+        StayClass::Soon
     };
-    Some(Label { cached: yes > no, duration })
+    Some(CachingLabel { cached: yes > no, duration })
 }
 
 /// The set of these features.

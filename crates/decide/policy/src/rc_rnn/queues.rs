@@ -1,7 +1,7 @@
 //! Three LRU queues by how long blocks are to stay.
 //!
-//! For: residents of `rc-rnn`: who leaves next, who drops a queue. Must never know: models,
-//! requests. Source: Ebrahimi et al., RC-RNN, section 4.2. Unit: blocks, accesses; O(1) per
+//! For: residents of `rc-rnn`: the next to leave, and drops to a lower queue. Must never know:
+//! models, requests. Source: Ebrahimi et al., RC-RNN, section 4.2. Unit: blocks, accesses; O(1) per
 //! operation but for drops, which are O(1) amortised.
 //!
 //! The rule of drops: a block of `mean` or `late` that entered its queue five times the cache size
@@ -11,7 +11,7 @@
 //! five cache sizes, a fifth of one per access on average. The fifth used last is a list of its
 //! own: every hit, entry and exit moves at most two blocks across the border.
 
-use super::features::Duration;
+use super::features::StayClass;
 use crate::links::Links;
 use cachewright_types::BlockId;
 
@@ -32,22 +32,22 @@ const TO_TOP: u8 = 2;
 const OUT: u8 = u8::MAX;
 
 #[derive(Clone, Copy, Debug)]
-struct Tag {
+struct StayTag {
     list: u8,
     /// The model by which it was queued, of those used so far.
     model: u16,
 }
 
-impl Default for Tag {
+impl Default for StayTag {
     fn default() -> Self {
-        Tag { list: OUT, model: 0 }
+        StayTag { list: OUT, model: 0 }
     }
 }
 
 /// The residents.
 #[derive(Clone, Debug)]
-pub struct Queues {
-    links: Links<Tag, 5>,
+pub struct StayQueues {
+    links: Links<StayTag, 5>,
     /// Blocks of `mean` and `late` in order of entry, tagged with when that was.
     entries: Links<u32, 1>,
     /// Accesses so far, modulo 2^32.
@@ -55,10 +55,10 @@ pub struct Queues {
     stay: u32,
 }
 
-impl Queues {
+impl StayQueues {
     /// Empty queues of a cache of `capacity_blocks`.
-    pub fn new(capacity_blocks: u32) -> Queues {
-        let mut queues = Queues { links: Links::new(), entries: Links::new(), now: 0, stay: 0 };
+    pub fn new(capacity_blocks: u32) -> StayQueues {
+        let mut queues = StayQueues { links: Links::new(), entries: Links::new(), now: 0, stay: 0 };
         queues.resize(capacity_blocks);
         queues
     }
@@ -120,11 +120,11 @@ impl Queues {
     }
 
     /// Lets a block in that is not resident, by the word of a model.
-    pub fn enter(&mut self, block: BlockId, duration: Duration, model: u16) {
+    pub fn enter(&mut self, block: BlockId, duration: StayClass, model: u16) {
         let queue = match duration {
-            Duration::Soon => SOON,
-            Duration::Mean => MEAN,
-            Duration::Late => LATE,
+            StayClass::Soon => SOON,
+            StayClass::Mean => MEAN,
+            StayClass::Late => LATE,
         };
         self.place(queue, block, model);
     }
@@ -133,7 +133,7 @@ impl Queues {
     pub fn leave(&mut self, block: BlockId) {
         let list = self.links.tag(block).list;
         self.links.unlink(list.into(), block);
-        *self.links.tag_mut(block) = Tag::default();
+        *self.links.tag_mut(block) = StayTag::default();
         if self.entries.linked(block) {
             self.entries.unlink(0, block);
         }
@@ -148,7 +148,7 @@ impl Queues {
 
     /// A block's time in its queue has come.
     fn fall(&mut self, block: BlockId) {
-        let Tag { list, model } = self.links.tag(block);
+        let StayTag { list, model } = self.links.tag(block);
         self.entries.unlink(0, block);
         if list == MEAN || list == LATE {
             self.links.unlink(list.into(), block);
@@ -176,7 +176,7 @@ impl Queues {
     fn head(&mut self, queue: u8, block: BlockId, model: u16) {
         let list = if queue == SOON { SOON } else { queue + TO_TOP };
         self.links.push_head(list.into(), block);
-        *self.links.tag_mut(block) = Tag { list, model };
+        *self.links.tag_mut(block) = StayTag { list, model };
         self.balance(queue);
     }
 
@@ -211,7 +211,7 @@ impl Queues {
         })
     }
 
-    /// Checks links, tags, tops and who waits to drop.
+    /// Checks links, tags, tops and the blocks that wait to drop.
     pub fn audit(&self) -> Result<(), String> {
         self.links.audit()?;
         self.entries.audit()?;

@@ -4,7 +4,7 @@
 //! devices. A label does not depend on what the cache holds, so that labels can be found first.
 //! Units: blocks, accesses, requests.
 
-use super::features::Label;
+use super::features::CachingLabel;
 use super::{RcRnn, RcRnnSettings};
 use crate::entry::Registered;
 use crate::{Access, Policy, Verdict};
@@ -19,7 +19,7 @@ pub const TRIM: u8 = 4;
 
 /// What a part of a stream hit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct LabelTally {
     /// Block accesses.
     pub accesses: u64,
     /// Those that hit.
@@ -33,17 +33,17 @@ pub struct Tally {
 /// labels, other numbers of blocks and flags.
 pub fn replay(
     (blocks, flags): (&[u32], &[u8]),
-    labels: &[Label],
+    labels: &[CachingLabel],
     capacity_blocks: u32,
     settings: &RcRnnSettings,
     counted: std::ops::Range<usize>,
-) -> Result<Tally, String> {
+) -> Result<LabelTally, String> {
     if blocks.len() != flags.len() {
         return Err(format!("found {} blocks and {} flags", blocks.len(), flags.len()));
     }
     let mut cache = RcRnn::new(capacity_blocks, settings, Seed(0));
     cache.reserve_ids(blocks.iter().max().map_or(0, |most| *most as usize + 1));
-    let (mut tally, mut requests, mut begins) = (Tally::default(), 0, true);
+    let (mut tally, mut requests, mut begins) = (LabelTally::default(), 0, true);
     for (block, flags) in blocks.iter().map(|block| BlockId(*block)).zip(flags) {
         if flags & TRIM != 0 {
             cache.remove(block);

@@ -7,7 +7,7 @@ use cachewright_infer::{
 };
 use cachewright_types::Rng;
 use features::{FeatureSet, encoded};
-use model::Network;
+use model::CachingNetwork;
 
 fn policy(capacity: u32) -> RcRnn {
     with(capacity, RcRnnSettings::default())
@@ -28,15 +28,15 @@ fn with(capacity: u32, settings: RcRnnSettings) -> RcRnn {
 }
 
 /// An access labelled by hand.
-fn access(policy: &mut RcRnn, block: u32, label: Label) -> Verdict {
+fn access(policy: &mut RcRnn, block: u32, label: CachingLabel) -> Verdict {
     policy.label = label;
     policy.access(Access::read(BlockId(block)))
 }
 
-const OUT: Label = Label { cached: false, duration: Duration::Soon };
+const OUT: CachingLabel = CachingLabel { cached: false, duration: StayClass::Soon };
 
-fn stays(duration: Duration) -> Label {
-    Label { cached: true, duration }
+fn stays(duration: StayClass) -> CachingLabel {
+    CachingLabel { cached: true, duration }
 }
 
 /// A cache of 5 blocks: drops after 25 accesses, tops of one block.
@@ -44,18 +44,18 @@ fn stays(duration: Duration) -> Label {
 fn the_hand_worked_case() {
     let mut policy = literal(5);
     for block in 0..3 {
-        let verdict = access(&mut policy, block, stays(Duration::Late));
+        let verdict = access(&mut policy, block, stays(StayClass::Late));
         assert_eq!(verdict, Verdict::Admit { evicted: None });
     }
-    access(&mut policy, 3, stays(Duration::Mean));
-    access(&mut policy, 4, stays(Duration::Soon));
+    access(&mut policy, 3, stays(StayClass::Mean));
+    access(&mut policy, 4, stays(StayClass::Soon));
     assert_eq!(policy.queues.blocks(), [vec![4], vec![3], vec![2, 1, 0]]);
     // Labelled "not cached": stays out and nothing leaves. A hit moves whatever its label.
     assert_eq!(access(&mut policy, 5, OUT), Verdict::Bypass);
     assert_eq!(access(&mut policy, 1, OUT), Verdict::Hit);
     assert_eq!(policy.queues.blocks(), [vec![4], vec![3], vec![1, 2, 0]]);
     // Victims: soon, then mean, then the tail of late.
-    let mut enter = |block| access(&mut policy, block, stays(Duration::Late));
+    let mut enter = |block| access(&mut policy, block, stays(StayClass::Late));
     assert_eq!(enter(6), Verdict::Admit { evicted: Some(BlockId(4)) });
     assert_eq!(enter(7), Verdict::Admit { evicted: Some(BlockId(3)) });
     assert_eq!(enter(8), Verdict::Admit { evicted: Some(BlockId(0)) });
@@ -79,7 +79,7 @@ fn the_hand_worked_case() {
 fn the_top_fifth_does_not_drop() {
     let mut policy = literal(5);
     for block in 0..5 {
-        access(&mut policy, block, stays(Duration::Mean));
+        access(&mut policy, block, stays(StayClass::Mean));
     }
     for _ in 0..30 {
         access(&mut policy, 0, OUT);
@@ -91,17 +91,17 @@ fn the_top_fifth_does_not_drop() {
 #[test]
 fn a_hit_enters_the_queue_of_its_label() {
     let mut policy = policy(3);
-    for (block, duration) in [(0, Duration::Late), (1, Duration::Mean), (2, Duration::Soon)] {
+    for (block, duration) in [(0, StayClass::Late), (1, StayClass::Mean), (2, StayClass::Soon)] {
         access(&mut policy, block, stays(duration));
     }
-    assert_eq!(access(&mut policy, 0, stays(Duration::Mean)), Verdict::Hit);
+    assert_eq!(access(&mut policy, 0, stays(StayClass::Mean)), Verdict::Hit);
     assert_eq!(policy.queues.blocks(), [vec![2], vec![0, 1], vec![]]);
-    access(&mut policy, 2, stays(Duration::Late));
+    access(&mut policy, 2, stays(StayClass::Late));
     access(&mut policy, 1, OUT);
     assert_eq!(policy.queues.blocks(), [vec![1], vec![0], vec![2]]);
     let settings = RcRnnSettings { uncached_soon: false, ..RcRnnSettings::default() };
     let mut stays_put = with(2, settings);
-    for (block, label) in [(0, stays(Duration::Late)), (1, stays(Duration::Soon)), (0, OUT)] {
+    for (block, label) in [(0, stays(StayClass::Late)), (1, stays(StayClass::Soon)), (0, OUT)] {
         access(&mut stays_put, block, label);
     }
     assert_eq!(stays_put.queues.blocks(), [vec![1], vec![], vec![0]]);
@@ -113,7 +113,7 @@ type Due = (usize, usize);
 
 /// The same in lists: everyone is looked at at every access.
 #[derive(Default)]
-struct Lists {
+struct NaiveQueues {
     requeues: bool,
     capacity: usize,
     now: usize,
@@ -122,7 +122,7 @@ struct Lists {
     queues: [Vec<(u32, Due)>; 3],
 }
 
-impl Lists {
+impl NaiveQueues {
     fn stay(&mut self) -> Due {
         self.turns += 1;
         (self.now + 5 * self.capacity, self.turns)
@@ -151,7 +151,7 @@ impl Lists {
         }
     }
 
-    fn access(&mut self, id: u32, label: Label) -> Verdict {
+    fn access(&mut self, id: u32, label: CachingLabel) -> Verdict {
         self.now += 1;
         self.drop_due();
         for queue in &mut self.queues {
@@ -191,11 +191,11 @@ fn lists_agree(mut fast: RcRnn, requeues: bool, distinct: u32) {
     {
         let capacity = fast.capacity();
         let mut rng = Seed(u64::from(capacity)).rng();
-        let mut slow = Lists { requeues, capacity: capacity as usize, ..Default::default() };
+        let mut slow = NaiveQueues { requeues, capacity: capacity as usize, ..Default::default() };
         for position in 0..20_000 {
             let id = (rng.unit() * rng.unit() * f64::from(distinct)) as u32;
-            let duration = Duration::ALL[rng.below(3) as usize];
-            let label = Label { cached: rng.below(3) > 0, duration };
+            let duration = StayClass::ALL[rng.below(3) as usize];
+            let label = CachingLabel { cached: rng.below(3) > 0, duration };
             let expected = slow.access(id, label);
             assert_eq!(access(&mut fast, id, label), expected, "{capacity}: {position}");
             let lists: [Vec<u32>; 3] =
@@ -232,7 +232,7 @@ fn random_model(hidden: &[usize], seed: u64, steps: usize) -> StoredModel {
 /// Requests that could be: small numbers, labels as they are encoded.
 fn inputs(rng: &mut Rng, steps: usize) -> Vec<Vec<f32>> {
     let step = |_| {
-        let label = Label { cached: rng.below(2) == 0, duration: Duration::Late };
+        let label = CachingLabel { cached: rng.below(2) == 0, duration: StayClass::Late };
         let mut features: Vec<f32> = (0..7).map(|_| (2.0 * rng.unit()) as f32).collect();
         features.extend(encoded(label));
         features
@@ -281,7 +281,7 @@ fn both() -> [Vec<u8>; 2] {
 /// A read of one block, by its number.
 fn read(policy: &mut RcRnn, block: u32) -> Verdict {
     let offset = u64::from(block) << 12;
-    policy.asked(&Asked { time_ns: 0, offset, length: 4096, write: false });
+    policy.on_request(&RequestInfo { time_ns: 0, offset, length: 4096, write: false });
     policy.access(Access::read(BlockId(block)))
 }
 
@@ -289,19 +289,19 @@ fn read(policy: &mut RcRnn, block: u32) -> Verdict {
 fn a_stream_that_never_repeats_costs_no_admission() {
     for file in both() {
         let mut policy = literal(100);
-        policy.learn(&[("any".to_owned(), file)]).unwrap();
+        policy.load_models(&[("any".to_owned(), file)]).unwrap();
         let admitted = (0..4000).filter(|block| read(&mut policy, *block) != Verdict::Bypass);
         assert_eq!(admitted.count(), 0);
         // What comes back is let in, as soon at first and as late when it has come back often.
         let verdicts: Vec<Verdict> = (0..2).map(|_| read(&mut policy, 3999)).collect();
         assert_eq!(verdicts, [Verdict::Admit { evicted: None }, Verdict::Hit]);
         assert_eq!(policy.queues.blocks(), [vec![3999], vec![], vec![]]);
-        assert_eq!(policy.previous, stays(Duration::Soon));
+        assert_eq!(policy.previous, stays(StayClass::Soon));
         read(&mut policy, 3998);
         for _ in 0..4 {
             read(&mut policy, 3999);
         }
-        assert_eq!(policy.previous, stays(Duration::Late));
+        assert_eq!(policy.previous, stays(StayClass::Late));
         assert_eq!(policy.audit(), Ok(()));
     }
 }
@@ -309,18 +309,18 @@ fn a_stream_that_never_repeats_costs_no_admission() {
 /// Labels known beforehand do what a model that gives them does, and are counted alike.
 #[test]
 fn a_table_of_labels_is_replayed_request_by_request() {
-    let labels = [stays(Duration::Late), OUT, stays(Duration::Soon), stays(Duration::Soon)];
+    let labels = [stays(StayClass::Late), OUT, stays(StayClass::Soon), stays(StayClass::Soon)];
     let mut policy = policy(1);
-    policy.learn(&[("any".to_owned(), table::file(labels))]).unwrap();
+    policy.load_models(&[("any".to_owned(), table::file(labels))]).unwrap();
     let verdicts = [1, 2, 1, 3].map(|block| read(&mut policy, block));
     let admit = |evicted: Option<u32>| Verdict::Admit { evicted: evicted.map(BlockId) };
     assert_eq!(verdicts, [admit(None), Verdict::Bypass, Verdict::Hit, admit(Some(1))]);
     let (blocks, flags) = ([1, 2, 1, 3], [replayed::LAST; 4]);
-    let run = |labels: &[Label], counted| {
+    let run = |labels: &[CachingLabel], counted| {
         let settings = RcRnnSettings::default();
         replayed::replay((&blocks, &flags), labels, 1, &settings, counted)
     };
-    let expected = replayed::Tally { accesses: 4, hits: 1, admissions: 2 };
+    let expected = replayed::LabelTally { accesses: 4, hits: 1, admissions: 2 };
     assert_eq!(run(&labels, 0..4), Ok(expected));
     assert_eq!(run(&labels, 3..4).map(|tally| (tally.accesses, tally.hits)), Ok((1, 0)));
     assert!(run(&labels[..3], 0..4).is_err());
@@ -330,16 +330,16 @@ fn a_table_of_labels_is_replayed_request_by_request() {
 fn another_workload_swaps_the_model_and_hits_requeue() {
     let file = both()[1].clone();
     let mut policy = literal(10);
-    policy.learn(&[("mail".to_owned(), file.clone()), ("web".to_owned(), file)]).unwrap();
+    policy.load_models(&[("mail".to_owned(), file.clone()), ("web".to_owned(), file)]).unwrap();
     for block in [1, 2, 1, 2, 1, 2] {
         read(&mut policy, block);
     }
     assert_eq!(policy.queues.blocks(), [vec![2, 1], vec![], vec![]]);
-    policy.workload("no such kind");
-    policy.workload("mail");
+    policy.set_workload("no such kind");
+    policy.set_workload("mail");
     read(&mut policy, 1);
     assert_eq!(policy.queues.blocks()[0], [1, 2], "nothing was changed");
-    policy.workload("web");
+    policy.set_workload("web");
     read(&mut policy, 1);
     assert_eq!(policy.queues.blocks(), [vec![2], vec![], vec![1]], "queued by the new model");
     read(&mut policy, 1);
@@ -353,12 +353,12 @@ fn a_model_that_is_loaded_takes_its_time() {
     let file = both()[1].clone();
     let settings = RcRnnSettings { load_ms: 1.0, ..RcRnnSettings::default() };
     let mut policy = with(10, settings);
-    policy.learn(&[("mail".to_owned(), file.clone()), ("web".to_owned(), file)]).unwrap();
+    policy.load_models(&[("mail".to_owned(), file.clone()), ("web".to_owned(), file)]).unwrap();
     let mut at = |time_ns, block: u32| {
         let offset = u64::from(block) << 12;
-        policy.asked(&Asked { time_ns, offset, length: 4096, write: false });
+        policy.on_request(&RequestInfo { time_ns, offset, length: 4096, write: false });
         if time_ns == 10 {
-            policy.workload("web");
+            policy.set_workload("web");
         }
         policy.access(Access::read(BlockId(block)))
     };
@@ -375,7 +375,7 @@ fn a_model_that_is_loaded_takes_its_time() {
 fn files_that_do_not_fit_are_refused_with_what_was_expected() {
     let refused = |stored: &StoredModel| {
         let file = stored.to_bytes().unwrap();
-        policy(1).learn(&[("mail".to_owned(), file)]).unwrap_err()
+        policy(1).load_models(&[("mail".to_owned(), file)]).unwrap_err()
     };
     let good = random_model(&[4], 1, 1);
     let renamed = |from: &str, to: &str| {
@@ -394,8 +394,8 @@ fn files_that_do_not_fit_are_refused_with_what_was_expected() {
     let expected = "`mail`: found heads `duration` of 3, `cached` of 2, expected `cached` of 2, \
                     `duration` of 3";
     assert_eq!(error, expected);
-    assert!(policy(1).learn(&[]).is_err());
-    assert!(policy(1).learn(&[("mail".to_owned(), b"none".to_vec())]).is_err());
+    assert!(policy(1).load_models(&[]).is_err());
+    assert!(policy(1).load_models(&[("mail".to_owned(), b"none".to_vec())]).is_err());
 }
 
 /// What a window of requests computed in one go says is what steps with a carried state say: the
@@ -407,7 +407,7 @@ fn a_carried_state_says_what_its_window_says() {
     let int8 = quantise(&stored, &[&window]).unwrap();
     let whole = Int8Model::new(&int8).unwrap();
     let said = whole.run(&mut whole.zero_state(), &window).unwrap();
-    let mut carried = Network::load(&int8.to_bytes().unwrap()).unwrap();
+    let mut carried = CachingNetwork::load(&int8.to_bytes().unwrap()).unwrap();
     let mut furthest = 0.0_f32;
     for (step, outputs) in stored.test_vector.inputs.iter().zip(said.chunks_exact(5)) {
         assert_eq!(carried.step(step), model::label(outputs));
@@ -420,7 +420,7 @@ fn a_carried_state_says_what_its_window_says() {
     assert!(furthest < 0.05, "{furthest} between f32 and int8");
 }
 
-/// Names the second kind, once it has heard three requests.
+/// Names the second kind, once it has observed three requests.
 struct Second(Vec<String>, u32);
 
 impl Characterizer for Second {
@@ -450,14 +450,15 @@ impl Characterizer for Second {
 fn a_characterizer_is_asked_once_a_period_and_its_word_is_taken() {
     let file = both()[1].clone();
     let mut policy = policy(10);
-    policy.learn(&[("mail".to_owned(), file.clone()), ("web".to_owned(), file)]).unwrap();
+    policy.load_models(&[("mail".to_owned(), file.clone()), ("web".to_owned(), file)]).unwrap();
     let kinds = ["mail", "web"].map(str::to_owned).to_vec();
     policy.characterize(Box::new(Second(kinds, 0)), 100);
     let mut models = Vec::new();
     for time_ns in [0, 100, 150, 199, 350, 360] {
-        policy.asked(&Asked { time_ns, ..Asked::default() });
+        policy.on_request(&RequestInfo { time_ns, ..RequestInfo::default() });
         models.push(policy.current);
     }
-    // At 100 it has heard one request and does not know; at 350 four; in between it is not asked.
+    // At 100 it has observed one request and does not know; at 350 four; in between it does not
+    // answer.
     assert_eq!(models, [0, 0, 0, 0, 1, 1]);
 }

@@ -7,12 +7,12 @@
 //! (at most 8 KiB, at most 64 KiB, longer, or one that goes on where another has ended), and how
 //! often it was used (once, twice, up to 5 times, more).
 //!
-//! Requests are told in bytes, so that what a block holds is the most bytes per access that any
+//! Requests are given in bytes, so that what a block holds is the most bytes per access that any
 //! request had so far: of one that begins and ends with a block it is just that.
 
-use crate::Asked;
+use crate::RequestInfo;
 
-/// Classes told apart.
+/// Number of classes.
 pub const CLASSES: usize = 512;
 /// Classes without how often the block was used.
 pub const KINDS: usize = 128;
@@ -22,13 +22,13 @@ pub const FAMILIES: usize = 32;
 /// Ends of requests remembered.
 const ENDS: usize = 32;
 /// Bytes of a block, at least.
-const LEAST_BLOCK: u64 = 512;
+const MIN_BLOCK_BYTES: u64 = 512;
 /// Bytes of a short request, at most.
 const SHORT: u64 = 8 << 10;
 /// Bytes of a request that is not long, at most.
 const MIDDLE: u64 = 64 << 10;
 
-/// The shape of requests as they come; short until one is heard of.
+/// The shape of requests as they come; short until the first one.
 #[derive(Clone, Debug)]
 pub struct Shapes {
     ends: [u64; ENDS],
@@ -51,7 +51,7 @@ impl Default for Shapes {
             shape: 0,
             length: 0,
             accesses: 0,
-            block: LEAST_BLOCK,
+            block: MIN_BLOCK_BYTES,
             share: 1.0,
         }
     }
@@ -59,7 +59,7 @@ impl Default for Shapes {
 
 impl Shapes {
     /// Takes the next request.
-    pub fn next(&mut self, request: &Asked) {
+    pub fn next(&mut self, request: &RequestInfo) {
         let held = self.length.checked_div(self.accesses);
         self.block = self.block.max(held.unwrap_or(0));
         (self.length, self.accesses) = (request.length, 0);
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(shapes.class(Some(64), true, 5), 2 | 1 << 4 | 2 << 7);
         assert_eq!(shapes.class(Some(u32::MAX), true, 255), CLASSES as u16 - 1 - (3 << 5));
         let mut shape = |offset, length| {
-            shapes.next(&Asked { offset, length, ..Asked::default() });
+            shapes.next(&RequestInfo { offset, length, ..RequestInfo::default() });
             shapes.class(None, false, 1) >> 5
         };
         assert_eq!([shape(0, 8 << 10), shape(1 << 30, 64 << 10)], [0, 1]);
@@ -134,7 +134,7 @@ mod tests {
     fn shares_by_hand() {
         let mut shapes = Shapes::default();
         let mut share = |length, blocks| {
-            shapes.next(&Asked { length, ..Asked::default() });
+            shapes.next(&RequestInfo { length, ..RequestInfo::default() });
             (0..blocks).for_each(|_| shapes.uses());
             shapes.share()
         };

@@ -8,7 +8,8 @@
 //! takes its places in the same order. A block is known by its last access, which is no other's:
 //! so that a run ends where one of its blocks was used or has gone meanwhile.
 
-use super::{Held, OUT, RcX};
+use super::trail::Trail;
+use super::{CachedBlock, OUT, RcX};
 use cachewright_types::BlockId;
 
 /// Of so many blocks of the capacity one is kept free, so that blocks leave ahead of need.
@@ -17,25 +18,6 @@ const FREE_ONE_OF: u32 = 100;
 const LONGEST_RUN: u32 = 256;
 /// Worths of the block drawn that another of its run may have.
 const MUCH_MORE: f32 = 4.0;
-
-/// The next block of a run that leaves.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Trail {
-    place: u32,
-    /// Its last access.
-    last: u32,
-    /// Blocks of the run from it on.
-    left: u32,
-}
-
-impl Trail {
-    /// The block `by` places further, if there is one left.
-    fn next(self, by: i32) -> Option<Trail> {
-        let place = self.place.checked_add_signed(by)?;
-        let last = self.last.wrapping_add_signed(by);
-        (self.left > 1).then_some(Trail { place, last, left: self.left - 1 })
-    }
-}
 
 impl RcX {
     /// Blocks kept free.
@@ -50,7 +32,7 @@ impl RcX {
 
     /// Whether less is free than shall be.
     #[inline(always)]
-    pub(super) fn lacks_room(&self) -> bool {
+    pub(super) fn lacks_reserve(&self) -> bool {
         self.held.len() as u32 + self.reserve() > self.capacity
     }
 
@@ -70,7 +52,7 @@ impl RcX {
     pub(super) fn leave_ahead(&mut self) -> Option<BlockId> {
         let trail = match self.backwards.take().filter(|trail| self.is_there(trail)) {
             Some(trail) => trail,
-            None if self.lacks_room() && !self.held.is_empty() => {
+            None if self.lacks_reserve() && !self.held.is_empty() => {
                 let (first, end) = self.draw_run();
                 let last = self.held[end as usize - 1].last;
                 Trail { place: end - 1, last, left: end - first }
@@ -79,7 +61,7 @@ impl RcX {
         };
         self.backwards = trail.next(-1);
         let block = self.take_out(trail.place);
-        self.haunt(block);
+        self.insert_ghost(block);
         Some(block)
     }
 
@@ -93,7 +75,7 @@ impl RcX {
     fn draw_run(&mut self) -> (u32, u32) {
         let (place, worth) = self.draw();
         let leaves = |place: u32| self.worth_at(place).0 <= worth * MUCH_MORE;
-        let follows = |one: &Held, next: &Held| one.last.wrapping_add(1) == next.last;
+        let follows = |one: &CachedBlock, next: &CachedBlock| one.last.wrapping_add(1) == next.last;
         let row = |place: u32| {
             let pair = self.held.get(place as usize - 1..=place as usize);
             pair.is_some_and(|pair| follows(&pair[0], &pair[1]))
@@ -143,8 +125,8 @@ impl RcX {
             }
         }
         self.spare = second.map(|second| self.held[second.0 as usize].block);
-        self.bar = least.1;
-        self.given = false;
+        self.admission_threshold = least.1;
+        self.decayed = false;
         (least.0, least.1)
     }
 

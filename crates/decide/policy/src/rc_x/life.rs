@@ -13,7 +13,7 @@
 
 use super::class::{CLASSES, FAMILIES, KINDS};
 
-/// Ages told apart: below 8 accesses, then two per doubling.
+/// Number of ages: one below 8 accesses, then two per doubling.
 pub const AGES: usize = 40;
 /// One value for each age.
 pub type Ages<T> = [T; AGES];
@@ -41,7 +41,7 @@ fn width(index: usize) -> f32 {
 
 /// Waits of one class, fading.
 #[derive(Clone, Copy, Debug)]
-struct Waits {
+struct WaitCounts {
     /// Ended by a use, by age.
     used: Ages<f32>,
     /// Ended otherwise, or not yet.
@@ -50,11 +50,11 @@ struct Waits {
     saved: f32,
 }
 
-const NONE: Waits = Waits { used: [0.0; AGES], cut: [0.0; AGES], saved: 0.0 };
+const NONE: WaitCounts = WaitCounts { used: [0.0; AGES], cut: [0.0; AGES], saved: 0.0 };
 
-/// What waits teach.
+/// What the waits of a class forecast.
 #[derive(Clone, Copy, Debug)]
-struct Lesson {
+struct UseForecast {
     /// The chance of a use at each age of those that reach it.
     hazards: Ages<f32>,
     /// What a use saves.
@@ -72,12 +72,12 @@ struct Worth {
 
 const WORTHLESS: Worth = Worth { stays: [0.0; AGES], enters: 0.0 };
 
-/// The waits of all classes and what they teach.
+/// The waits of all classes and what they forecast.
 #[derive(Clone, Debug)]
 pub struct LifeTables {
     /// Requests that a write into the cache costs.
     price: f32,
-    waits: Vec<Waits>,
+    waits: Vec<WaitCounts>,
     /// Of classes, then of kinds.
     worths: Vec<Worth>,
     /// Where each class finds its worth: its own, or that of its kind if it has no waits.
@@ -135,21 +135,21 @@ impl LifeTables {
             families[class % FAMILIES].add(of);
             all.add(of);
         }
-        let all = all.teach(&Lesson { hazards: [0.0; AGES], saving: 0.0 }, DOUBT);
-        let families: Vec<_> = families.iter().map(|of| of.teach(&all, TRUST)).collect();
+        let all = all.forecast(&UseForecast { hazards: [0.0; AGES], saving: 0.0 }, DOUBT);
+        let families: Vec<_> = families.iter().map(|of| of.forecast(&all, TRUST)).collect();
         let kinds = kinds.iter().enumerate();
         let kinds: Vec<_> =
-            kinds.map(|(kind, of)| of.teach(&families[kind % FAMILIES], TRUST)).collect();
+            kinds.map(|(kind, of)| of.forecast(&families[kind % FAMILIES], TRUST)).collect();
         for (class, of) in waits.iter().enumerate() {
             let own = of.used.iter().chain(&of.cut).any(|count| *count > 0.0);
             let kind = class % KINDS;
             self.found_at[class] = if own { class } else { CLASSES + kind } as u16;
             if own {
-                self.worths[class] = worth(&of.teach(&kinds[kind], TRUST), self.price);
+                self.worths[class] = worth(&of.forecast(&kinds[kind], TRUST), self.price);
             }
         }
-        for (kind, lesson) in kinds.iter().enumerate() {
-            self.worths[CLASSES + kind] = worth(lesson, self.price);
+        for (kind, forecast) in kinds.iter().enumerate() {
+            self.worths[CLASSES + kind] = worth(forecast, self.price);
         }
         for of in &mut self.waits {
             of.saved *= FADE;
@@ -158,8 +158,8 @@ impl LifeTables {
     }
 }
 
-impl Waits {
-    fn add(&mut self, other: &Waits) {
+impl WaitCounts {
+    fn add(&mut self, other: &WaitCounts) {
         for age in 0..AGES {
             self.used[age] += other.used[age];
             self.cut[age] += other.cut[age];
@@ -168,10 +168,10 @@ impl Waits {
     }
 
     /// What they teach where `prior` is believed as if it came from `trust` waits.
-    fn teach(&self, prior: &Lesson, trust: f32) -> Lesson {
+    fn forecast(&self, prior: &UseForecast, trust: f32) -> UseForecast {
         let uses = self.used.iter().sum::<f32>() + trust;
         let saving = (self.saved + trust * prior.saving) / uses;
-        Lesson { hazards: self.hazards(&prior.hazards, trust), saving }
+        UseForecast { hazards: self.hazards(&prior.hazards, trust), saving }
     }
 
     /// The chance of a use at each age of those that reach it, where `prior` is believed as if it
@@ -191,8 +191,8 @@ impl Waits {
 
 /// For each age the best rate of savings over all times for which the block might be kept from
 /// there on; at the first age also less the price of writing it.
-fn worth(lesson: &Lesson, price: f32) -> Worth {
-    let Lesson { hazards, saving } = lesson;
+fn worth(forecast: &UseForecast, price: f32) -> Worth {
+    let UseForecast { hazards, saving } = forecast;
     let mut found = WORTHLESS;
     for from in 0..AGES {
         let (mut waits, mut room) = (1.0_f32, 0.0_f32);
@@ -236,12 +236,12 @@ mod tests {
         // A parent of 4 waits that says 1/4 everywhere: (2 + 1) / (4 + 4), then 1 / (1 + 4).
         assert_eq!(waits.hazards(&[0.25; AGES], 4.0)[..3], [0.375, 0.2, 0.25]);
         // Half a use for 8 accesses, the last four of which (on average) half are saved: 0.5 / 6.
-        let found = worth(&Lesson { hazards, saving: 1.0 }, 0.1);
+        let found = worth(&UseForecast { hazards, saving: 1.0 }, 0.1);
         assert_eq!(found.stays[..2], [0.5 / 6.0, 0.0]);
         assert!((found.enters - 0.4 / 6.0).abs() < 1e-7);
-        assert_eq!(worth(&Lesson { hazards, saving: 1.0 }, 0.5).enters, 0.0);
+        assert_eq!(worth(&UseForecast { hazards, saving: 1.0 }, 0.5).enters, 0.0);
         // Of requests of two blocks half as much is saved, and the write costs as much.
-        let found = worth(&Lesson { hazards, saving: 0.5 }, 0.1);
+        let found = worth(&UseForecast { hazards, saving: 0.5 }, 0.1);
         assert_eq!(found.stays[0], 0.25 / 6.0);
         assert!((found.enters - 0.15 / 6.0).abs() < 1e-7);
     }
@@ -251,7 +251,7 @@ mod tests {
     fn what_is_about_to_be_used_is_worth_more() {
         let mut hazards = [0.0; AGES];
         hazards[2] = 1.0;
-        let found = worth(&Lesson { hazards, saving: 1.0 }, 0.0);
+        let found = worth(&UseForecast { hazards, saving: 1.0 }, 0.0);
         assert_eq!(found.stays[..4], [1.0 / 14.0, 1.0 / 6.0, 1.0 / 2.0, 0.0]);
         assert_eq!(found.enters, 1.0 / 14.0);
     }
@@ -261,8 +261,8 @@ mod tests {
     fn savings_by_hand() {
         let mut waits = NONE;
         (waits.used[3], waits.cut[9], waits.saved) = (3.0, 50.0, 0.75);
-        let parent = Lesson { hazards: [0.0; AGES], saving: 0.5 };
-        assert_eq!(waits.teach(&parent, 2.0).saving, 1.75 / 5.0);
+        let parent = UseForecast { hazards: [0.0; AGES], saving: 0.5 };
+        assert_eq!(waits.forecast(&parent, 2.0).saving, 1.75 / 5.0);
     }
 
     #[test]

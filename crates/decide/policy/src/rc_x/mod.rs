@@ -12,26 +12,27 @@
 //! and one that is not in the cache spoils the others' hits. Where nothing ever came back, nothing
 //! is worth its write and nothing is admitted.
 //!
-//! Room has a price, [`RcX::bar`]: what the last block to leave was worth, the least of `sample`
-//! drawn from the cache and of the last draw's runner-up. Missed blocks that are worth more come
-//! in. Each time none does the price gives a little; one that has given is drawn anew before it is
-//! believed. A request's first missed block decides for all: half a request waits for the disk as
-//! long as all of it. Blocks used one after the other leave together, so that what is dirty is
-//! written back by one command ([`leave`]), and ahead of need where a share of the cache is enough
-//! for that. Ages wrap after 2^32 accesses. Memory: 20 bytes per block id, 12 per block in the
-//! cache, 290 KiB of tables.
+//! A missed block is admitted if it is worth more than [`RcX::admission_threshold`]: the worth of
+//! the last block to leave, the least of `sample` drawn from the cache and of the last draw's
+//! runner-up. Each rejected miss lets the threshold decay a little. A threshold that has decayed is
+//! drawn anew before a block is admitted. A request's first missed block decides for all: half a
+//! request waits for the disk as long as all of it. Blocks used one after the other leave together,
+//! so that what is dirty is written back by one command ([`leave`]), and ahead of need where a
+//! share of the cache is enough for that. Ages wrap after 2^32 accesses. Memory: 20 bytes per block
+//! id, 12 per block in the cache, 290 KiB of tables.
 
 pub mod class;
 mod leave;
 pub mod life;
+mod trail;
 
 use crate::entry::{Entry, Need, Registered};
 use crate::links::Links;
-use crate::{Access, Asked, Chore, Policy, Verdict};
+use crate::{Access, BackgroundOp, Policy, PolicyHooks, RequestInfo, Verdict};
 use cachewright_types::{BlockId, Rng, Seed};
 use class::Shapes;
-use leave::Trail;
 use life::LifeTables;
+use trail::Trail;
 
 cachewright_types::declare! {
     /// What RC-X weighs and remembers.
@@ -51,15 +52,15 @@ cachewright_types::declare! {
 /// each time,
 const FIRST: u32 = 64;
 /// up to the capacity, but at least to so many.
-const LEAST_PERIOD: u32 = 16_384;
-/// What is left of the price of room each time nothing comes in for it.
-const GIVES: f32 = 0.98;
+const MIN_PERIOD: u32 = 16_384;
+/// Factor by which the admission threshold decays after a rejected miss.
+const PRICE_DECAY: f32 = 0.98;
 /// The place of a block that is not in the cache.
 const OUT: u32 = u32::MAX;
 
 /// What is known of a block.
 #[derive(Clone, Copy, Debug, Default)]
-struct Known {
+struct BlockRecord {
     /// The last access; of blocks in the cache and ghosts.
     last: u32,
     /// Its place in the cache, or [`OUT`].
@@ -71,7 +72,7 @@ struct Known {
 
 /// A block in the cache: a copy of what a draw reads, side by side with the others'.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct CachedBlock {
     block: BlockId,
     last: u32,
     class: u16,
@@ -81,8 +82,8 @@ struct Held {
 #[derive(Clone, Debug)]
 pub struct RcX {
     /// Ghosts in the order in which they became such.
-    links: Links<Known, 1>,
-    held: Vec<Held>,
+    links: Links<BlockRecord, 1>,
+    held: Vec<CachedBlock>,
     capacity: u32,
     ghosts: f64,
     sample: u32,
@@ -94,17 +95,17 @@ pub struct RcX {
     tables: LifeTables,
     shapes: Shapes,
     rng: Rng,
-    /// The worth of the last loser of a draw, less what was given since.
-    bar: f32,
-    /// Whether anything was given.
-    given: bool,
+    /// The worth of the last block to leave, times its decay since.
+    admission_threshold: f32,
+    /// Whether the threshold has decayed since the last draw.
+    decayed: bool,
     /// The runner-up of the last draw, or its loser if that has stayed.
     spare: Option<BlockId>,
     /// Who leaves next for a block that comes in, and ahead of need.
     onwards: Option<Trail>,
     backwards: Option<Trail>,
-    /// Whether requests are told, and what was decided about the present one's missed blocks.
-    told: bool,
+    /// Whether requests are observed, and the decision on the present one's missed blocks.
+    observes_requests: bool,
     decided: Option<bool>,
 }
 
@@ -131,12 +132,12 @@ impl Registered for RcX {
             tables: LifeTables::new(settings.write_price as f32),
             shapes: Shapes::default(),
             rng: seed.derive("draws").rng(),
-            bar: 0.0,
-            given: false,
+            admission_threshold: 0.0,
+            decayed: false,
             spare: None,
             onwards: None,
             backwards: None,
-            told: false,
+            observes_requests: false,
             decided: None,
         }
     }
@@ -144,14 +145,14 @@ impl Registered for RcX {
 
 impl RcX {
     /// Ghosts that may be; while the cache is not full, more.
-    fn most_ghosts(&self) -> u32 {
+    fn max_ghosts(&self) -> u32 {
         let known = (f64::from(self.capacity) * (1.0 + self.ghosts)) as u32;
         known.saturating_sub(self.held.len() as u32)
     }
 
     /// Learns from all waits, those under way too.
     fn learn(&mut self) {
-        self.period = self.period.saturating_mul(2).min(self.capacity.max(LEAST_PERIOD));
+        self.period = self.period.saturating_mul(2).min(self.capacity.max(MIN_PERIOD));
         self.until = self.period;
         let now = self.now;
         let held = self.held.iter().map(|held| (held.class, now.wrapping_sub(held.last)));
@@ -164,51 +165,51 @@ impl RcX {
 
     /// Remembers a block that is not in the cache; the oldest such is forgotten for it.
     #[inline(always)]
-    fn haunt(&mut self, block: BlockId) {
+    fn insert_ghost(&mut self, block: BlockId) {
         self.links.tag_mut(block).place = OUT;
         self.links.push_head(0, block);
         self.trim_ghosts();
     }
 
     fn trim_ghosts(&mut self) {
-        while self.links.len(0) > self.most_ghosts() {
+        while self.links.len(0) > self.max_ghosts() {
             let Some(block) = self.links.pop_tail(0) else { return };
-            let known = self.forget(block);
+            let known = self.erase(block);
             self.tables.forgotten(known.class, self.now.wrapping_sub(known.last));
         }
     }
 
-    /// Nothing is known of a block any more, whose id may be another block's from now on. Returns
+    /// Erases all that is known of a block, whose id may be another block's from now on. Returns
     /// what was known.
-    fn forget(&mut self, block: BlockId) -> Known {
+    fn erase(&mut self, block: BlockId) -> BlockRecord {
         self.spare = self.spare.filter(|spare| *spare != block);
         std::mem::take(self.links.tag_mut(block))
     }
 
-    /// Whether a missed block comes in which would be worth so much.
-    fn comes_in(&mut self, enters: f32) -> bool {
-        if let Some(decided) = self.decided.filter(|_| self.told) {
+    /// Whether a missed block of this worth is admitted.
+    fn admits(&mut self, enters: f32) -> bool {
+        if let Some(decided) = self.decided.filter(|_| self.observes_requests) {
             return decided;
         }
-        let mut comes = enters > 0.0;
-        if comes && self.is_full() {
-            if enters <= self.bar {
-                self.bar *= GIVES;
-                self.given = true;
-                comes = false;
-            } else if self.given {
+        let mut admitted = enters > 0.0;
+        if admitted && self.is_full() {
+            if enters <= self.admission_threshold {
+                self.admission_threshold *= PRICE_DECAY;
+                self.decayed = true;
+                admitted = false;
+            } else if self.decayed {
                 let (place, worth) = self.draw();
                 self.spare = Some(self.held[place as usize].block);
-                comes = enters > worth;
+                admitted = enters > worth;
             }
         }
-        self.decided = Some(comes);
-        comes
+        self.decided = Some(admitted);
+        admitted
     }
 
     /// Notes a use of the block; returns what was known of it before.
     #[inline(always)]
-    fn note(&mut self, access: Access) -> Known {
+    fn note(&mut self, access: Access) -> BlockRecord {
         let now = self.now;
         self.shapes.uses();
         let known = self.links.tag_mut(access.block);
@@ -222,6 +223,28 @@ impl RcX {
             self.tables.used(before.class, interval, saving);
         }
         before
+    }
+}
+
+impl PolicyHooks for RcX {
+    #[inline(always)]
+    fn on_request(&mut self, request: &RequestInfo) {
+        self.shapes.next(request);
+        (self.observes_requests, self.decided) = (true, None);
+    }
+
+    fn has_regions_or_background_ops() -> bool {
+        true
+    }
+
+    /// Blocks that leave ahead of need, one after the other.
+    #[inline(always)]
+    fn background_op(&mut self) -> Option<BackgroundOp> {
+        if self.backwards.is_none() && !self.lacks_reserve() {
+            return None;
+        }
+        let block = self.leave_ahead()?;
+        Some(BackgroundOp::Demote(block))
     }
 }
 
@@ -239,7 +262,7 @@ impl Policy for RcX {
         }
         let before = self.note(access);
         let class = self.links.tag(block).class;
-        let held = Held { block, last: self.now, class };
+        let held = CachedBlock { block, last: self.now, class };
         if before.uses > 0 {
             if before.place != OUT {
                 self.held[before.place as usize] = held;
@@ -248,8 +271,8 @@ impl Policy for RcX {
             self.links.unlink(0, block);
         }
         let enters = self.tables.enters(class);
-        if !self.comes_in(enters) {
-            self.haunt(block);
+        if !self.admits(enters) {
+            self.insert_ghost(block);
             return Verdict::Bypass;
         }
         if (self.held.len() as u32) < self.capacity {
@@ -262,7 +285,7 @@ impl Policy for RcX {
         let loser = self.held[place as usize].block;
         self.held[place as usize] = held;
         self.links.tag_mut(block).place = place;
-        self.haunt(loser);
+        self.insert_ghost(loser);
         Verdict::Admit { evicted: Some(loser) }
     }
 
@@ -289,7 +312,7 @@ impl Policy for RcX {
         while self.held.len() as u32 > capacity_blocks {
             let (place, _) = self.draw();
             let block = self.take_out(place);
-            self.haunt(block);
+            self.insert_ghost(block);
             evicted.push(block);
         }
         self.trim_ghosts();
@@ -302,7 +325,7 @@ impl Policy for RcX {
         } else if self.tracks(block) {
             self.links.unlink(0, block);
         }
-        self.forget(block);
+        self.erase(block);
         held
     }
 
@@ -315,34 +338,14 @@ impl Policy for RcX {
         self.links.touch(block)
     }
 
-    #[inline(always)]
-    fn asked(&mut self, request: &Asked) {
-        self.shapes.next(request);
-        (self.told, self.decided) = (true, None);
-    }
-
-    fn has_rooms_or_chores() -> bool {
-        true
-    }
-
-    /// Blocks that leave ahead of need, one after the other.
-    #[inline(always)]
-    fn chore(&mut self) -> Option<Chore> {
-        if self.backwards.is_none() && !self.lacks_room() {
-            return None;
-        }
-        let block = self.leave_ahead()?;
-        Some(Chore::Demote(block))
-    }
-
     fn audit(&self) -> Result<(), String> {
         self.links.audit()?;
         let (held, ghosts) = (self.held.len() as u32, self.links.len(0));
         if held > self.capacity {
             return Err(format!("{held} blocks in a cache of {}", self.capacity));
         }
-        if ghosts > self.most_ghosts() {
-            return Err(format!("{ghosts} ghosts, expected at most {}", self.most_ghosts()));
+        if ghosts > self.max_ghosts() {
+            return Err(format!("{ghosts} ghosts, expected at most {}", self.max_ghosts()));
         }
         for (place, held) in self.held.iter().enumerate() {
             let known = self.links.tag(held.block);

@@ -1,6 +1,7 @@
 //! Cases worked by hand, and streams that tell nothing.
 
 use super::*;
+use crate::Future;
 use cachewright_types::declare::Declared;
 
 fn rc_x(capacity: u32, ids: usize) -> RcX {
@@ -32,8 +33,8 @@ fn a_circle_by_hand() {
     }
 }
 
-/// A circle larger than the cache: every wait is as long, so those who have waited longest are
-/// nearest to their use, and newcomers stay out.
+/// A circle larger than the cache: every wait is as long, so the blocks that have waited longest
+/// are nearest to their use, and newcomers stay out.
 #[test]
 fn of_a_circle_too_large_a_part_stays() {
     let mut cache = rc_x(8, 20);
@@ -55,7 +56,7 @@ fn a_stream_that_never_repeats_writes_nothing() {
             let length = 4096 << rng.below(6);
             let offset = u64::from(id) * 4096 + (rng.below(2) << 40);
             let write = rng.below(3) == 0;
-            cache.asked(&Asked { time_ns: 0, offset, length, write });
+            cache.on_request(&RequestInfo { time_ns: 0, offset, length, write });
             for _ in 0..length / 4096 {
                 let access = Access { write, ..Access::read(BlockId(id)) };
                 assert_eq!(cache.access(access), Verdict::Bypass, "block {id}");
@@ -83,22 +84,23 @@ fn a_scan_passes_by() {
     assert!(hits > 190_000, "{hits} of 200,000 hit");
 }
 
-/// The position of the next use, which it is told like every policy, changes nothing.
+/// The position of the next use, which every access may carry, changes nothing.
 #[test]
 fn the_future_is_not_read() {
-    let (mut blind, mut told) = (rc_x(50, 500), rc_x(50, 500));
+    let (mut blind, mut informed) = (rc_x(50, 500), rc_x(50, 500));
     let mut rng = Seed(5).rng();
     for _ in 0..20_000 {
         let block = BlockId((rng.unit().powi(3) * 500.0) as u32);
-        let access = Access { next_use: rng.below(20_000) as u32, ..Access::read(block) };
-        assert_eq!(blind.access(Access::read(block)), told.access(access));
+        let future = Future::NextUse(rng.below(20_000) as u32);
+        let access = Access { future, ..Access::read(block) };
+        assert_eq!(blind.access(Access::read(block)), informed.access(access));
     }
 }
 
 /// Asks for blocks in a row by one request of 4 KiB per block.
 fn request(cache: &mut RcX, first: u32, blocks: u32) -> Vec<Verdict> {
     let (offset, length) = (u64::from(first) << 12, u64::from(blocks) << 12);
-    cache.asked(&Asked { offset, length, ..Asked::default() });
+    cache.on_request(&RequestInfo { offset, length, ..RequestInfo::default() });
     (first..first + blocks).map(|id| read(cache, id)).collect()
 }
 
@@ -137,7 +139,7 @@ fn requests_come_in_and_leave_as_a_whole() {
         let missed: Vec<_> = verdicts.iter().filter(|verdict| **verdict != Verdict::Hit).collect();
         assert!(missed.iter().all(|verdict| out(verdict)) || !missed.iter().any(|one| out(one)));
         let mut before = None;
-        while let Some(Chore::Demote(block)) = cache.chore() {
+        while let Some(BackgroundOp::Demote(block)) = cache.background_op() {
             runs += u32::from(before != Some(block.0 + 1));
             (left, before) = (left + 1, Some(block.0));
         }

@@ -3,7 +3,7 @@
 //! For: test files of this folder only. Unit: blocks and positions in a trace.
 #![allow(dead_code, clippy::unwrap_used)] // each test file uses its part; tests may panic
 
-use cachewright_policy::{Access, NEVER, Policy, Verdict};
+use cachewright_policy::{Access, Future, NEVER, Need, Policy, Verdict, entry};
 use cachewright_types::{BlockId, Rng, Seed};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -30,16 +30,37 @@ impl Trace {
 
     pub fn accesses(&self) -> impl Iterator<Item = Access> + '_ {
         let pairs = self.blocks.iter().zip(&self.next_use);
-        pairs.map(|(&block, &next_use)| Access { block, write: false, next_use })
+        pairs.map(|(&block, &next_use)| Access {
+            future: Future::NextUse(next_use),
+            ..Access::read(block)
+        })
     }
 
     /// The misses of an empty `policy` over the whole trace.
     pub fn misses(&self, policy: &mut dyn Policy) -> u64 {
-        policy.reserve_ids(self.distinct);
-        let hit = |access: Access| policy.access(access) == Verdict::Hit;
-        let hits = self.accesses().map(hit).filter(|hit| *hit).count();
-        (self.blocks.len() - hits) as u64
+        self.misses_knowing(policy, Future::NextUse)
     }
+
+    /// The same; `future` makes what is told of each access from the position of its next use.
+    pub fn misses_knowing(&self, policy: &mut dyn Policy, future: impl Fn(u32) -> Future) -> u64 {
+        policy.reserve_ids(self.distinct);
+        let pairs = self.blocks.iter().zip(&self.next_use);
+        let missed = |(block, next_use): (&BlockId, &u32)| {
+            let access = Access { future: future(*next_use), ..Access::read(*block) };
+            policy.access(access) != Verdict::Hit
+        };
+        pairs.map(missed).filter(|missed| *missed).count() as u64
+    }
+}
+
+/// What a policy that needs the future is told of an access whose block is used next at
+/// `next_use`: a benefit is the larger the nearer that is.
+pub fn future(policy: &str, next_use: u32) -> Future {
+    if !entry(policy).unwrap().needs.contains(&Need::Benefit) {
+        return Future::NextUse(next_use);
+    }
+    let used = next_use != NEVER;
+    Future::Benefit(if used { 1.0 / (1.0 + next_use as f32) } else { 0.0 })
 }
 
 /// Position of the next access to the same block, from the end backwards.

@@ -1,6 +1,6 @@
 //! Models of the policies that order blocks by a number: LFU by count, Belady by next use.
 
-use super::{Model, Outcome};
+use super::{Model, ModelOutcome};
 use std::collections::HashMap;
 
 /// LFU: per block its count and the time it got there.
@@ -28,7 +28,7 @@ impl Counts {
 }
 
 impl Model for Counts {
-    fn access(&mut self, block: u32) -> Outcome {
+    fn access(&mut self, block: u32) -> ModelOutcome {
         self.time += 1;
         let known = self.blocks.get(&block).copied();
         let mut evicted = None;
@@ -43,7 +43,7 @@ impl Model for Counts {
         if self.limit.is_some_and(|limit| sum > limit * self.blocks.len() as u64) {
             self.halve();
         }
-        if known.is_some() { Outcome::Hit } else { Outcome::Miss { evicted } }
+        if known.is_some() { ModelOutcome::Hit } else { ModelOutcome::Miss { evicted } }
     }
 }
 

@@ -9,12 +9,12 @@ pub mod queues;
 
 /// What happened to one access.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ModelOutcome {
     Hit,
     Miss { evicted: Option<u32> },
 }
 
 /// A policy written for its reader.
 pub trait Model {
-    fn access(&mut self, block: u32) -> Outcome;
+    fn access(&mut self, block: u32) -> ModelOutcome;
 }

@@ -1,6 +1,6 @@
 //! Models of the policies made of queues. `front` is the newest block, `back` the oldest.
 
-use super::{Model, Outcome};
+use super::{Model, ModelOutcome};
 use std::collections::{HashMap, HashSet, VecDeque};
 
 /// One queue; a hit moves the block to the front if `moves`.
@@ -11,18 +11,18 @@ pub struct OneQueue {
 }
 
 impl Model for OneQueue {
-    fn access(&mut self, block: u32) -> Outcome {
+    fn access(&mut self, block: u32) -> ModelOutcome {
         if let Some(at) = self.queue.iter().position(|b| *b == block) {
             if self.moves {
                 self.queue.remove(at);
                 self.queue.push_front(block);
             }
-            return Outcome::Hit;
+            return ModelOutcome::Hit;
         }
         let full = self.queue.len() == self.capacity;
         let evicted = if full { self.queue.pop_back() } else { None };
         self.queue.push_front(block);
-        Outcome::Miss { evicted }
+        ModelOutcome::Miss { evicted }
     }
 }
 
@@ -34,10 +34,10 @@ pub struct ClockFrames {
 }
 
 impl Model for ClockFrames {
-    fn access(&mut self, block: u32) -> Outcome {
+    fn access(&mut self, block: u32) -> ModelOutcome {
         if self.frames.contains(&Some(block)) {
             self.bits.insert(block);
-            return Outcome::Hit;
+            return ModelOutcome::Hit;
         }
         while let Some(shown) = self.frames[self.hand] {
             if !self.bits.remove(&shown) {
@@ -47,7 +47,7 @@ impl Model for ClockFrames {
         }
         let evicted = self.frames[self.hand].replace(block);
         self.hand = (self.hand + 1) % self.frames.len();
-        Outcome::Miss { evicted }
+        ModelOutcome::Miss { evicted }
     }
 }
 
@@ -74,15 +74,15 @@ impl SieveList {
 }
 
 impl Model for SieveList {
-    fn access(&mut self, block: u32) -> Outcome {
+    fn access(&mut self, block: u32) -> ModelOutcome {
         if self.list.contains(&block) {
             self.visited.insert(block);
-            return Outcome::Hit;
+            return ModelOutcome::Hit;
         }
         let full = self.list.len() == self.capacity;
         let evicted = if full { Some(self.evict()) } else { None };
         self.list.insert(0, block);
-        Outcome::Miss { evicted }
+        ModelOutcome::Miss { evicted }
     }
 }
 
@@ -144,11 +144,11 @@ impl S3 {
 }
 
 impl Model for S3 {
-    fn access(&mut self, block: u32) -> Outcome {
+    fn access(&mut self, block: u32) -> ModelOutcome {
         if self.small.contains(&block) || self.main.contains(&block) {
             let freq = self.freq.get_mut(&block).unwrap();
             *freq = (*freq + 1).min(3);
-            return Outcome::Hit;
+            return ModelOutcome::Hit;
         }
         let remembered = self.ghost.contains(&block);
         self.ghost.retain(|b| *b != block);
@@ -161,6 +161,6 @@ impl Model for S3 {
         } else {
             self.small.push_front(block);
         }
-        Outcome::Miss { evicted }
+        ModelOutcome::Miss { evicted }
     }
 }

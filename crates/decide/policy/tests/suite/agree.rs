@@ -9,7 +9,7 @@ use cachewright_policy::{Access, Verdict};
 use cachewright_types::{BlockId, Seed};
 use models::frequency::{Counts, best_hits};
 use models::queues::{ClockFrames, OneQueue, S3, SieveList};
-use models::{Model, Outcome};
+use models::{Model, ModelOutcome};
 
 const CAPACITIES: [usize; 9] = [1, 2, 3, 5, 10, 11, 20, 37, 64];
 const DISTINCT: u64 = 100;
@@ -25,9 +25,11 @@ fn agree<M: Model>(name: &str, model: impl Fn(usize) -> M) {
             let trace = common::random_blocks(&mut rng, 2_000, DISTINCT);
             for (position, block) in trace.into_iter().enumerate() {
                 let ours = match policy.access(Access::read(block)) {
-                    Verdict::Hit => Outcome::Hit,
-                    Verdict::Admit { evicted } => Outcome::Miss { evicted: evicted.map(|b| b.0) },
-                    Verdict::Bypass => Outcome::Miss { evicted: Some(block.0) },
+                    Verdict::Hit => ModelOutcome::Hit,
+                    Verdict::Admit { evicted } => {
+                        ModelOutcome::Miss { evicted: evicted.map(|b| b.0) }
+                    }
+                    Verdict::Bypass => ModelOutcome::Miss { evicted: Some(block.0) },
                 };
                 let expected = model.access(block.0);
                 assert_eq!(ours, expected, "{name} of {capacity}, seed {seed}, at {position}");

@@ -2,13 +2,15 @@
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
 use crate::common;
-use crate::models_b;
+use crate::ghost_models;
 
 use cachewright_policy::oc_smq::{OcSmq, OcSmqSettings};
-use cachewright_policy::{Access, Chore, Policy, Registered, Room, Rooms, Verdict};
+use cachewright_policy::{
+    Access, BackgroundOp, Policy, PolicyHooks, Region, RegionSizes, Registered, Verdict,
+};
 use cachewright_types::{BlockId, Rng, Seed};
-use models_b::oc_smq::{TwoRooms, Work};
-use models_b::{Model, Outcome};
+use ghost_models::oc_smq::{TwoRegions, Work};
+use ghost_models::{GhostModel, ModelVerdict};
 
 /// Blocks of the traces.
 const IDS: u32 = 300;
@@ -25,7 +27,7 @@ struct Seen {
 
 struct Pair {
     policy: OcSmq,
-    model: TwoRooms,
+    model: TwoRegions,
     seen: Seen,
 }
 
@@ -33,26 +35,26 @@ impl Pair {
     fn new(capacity: u32, settings: &OcSmqSettings) -> Pair {
         let mut policy = OcSmq::new(capacity, settings, Seed(1));
         policy.reserve_ids(IDS as usize);
-        let model = TwoRooms::new(capacity as usize, settings);
+        let model = TwoRegions::new(capacity as usize, settings);
         Pair { policy, model, seen: Seen::default() }
     }
 
     fn access(&mut self, block: BlockId, write: bool) {
         let ours = match self.policy.access(Access { write, ..Access::read(block) }) {
-            Verdict::Hit => Outcome::Hit,
-            Verdict::Admit { evicted } => Outcome::In(evicted.map(|block| block.0)),
-            Verdict::Bypass => Outcome::Out,
+            Verdict::Hit => ModelVerdict::Hit,
+            Verdict::Admit { evicted } => ModelVerdict::In(evicted.map(|block| block.0)),
+            Verdict::Bypass => ModelVerdict::Out,
         };
         assert_eq!(ours, self.model.access(block.0, write));
-        self.seen.evictions += usize::from(matches!(ours, Outcome::In(Some(_))));
+        self.seen.evictions += usize::from(matches!(ours, ModelVerdict::In(Some(_))));
         self.seen.promote = self.seen.promote.max(self.policy.promote_level());
     }
 
-    fn chores(&mut self) {
-        let ours = std::iter::from_fn(|| self.policy.chore()).map(|chore| match chore {
-            Chore::Demote(block) => Work::Demote(block.0),
-            Chore::Clean(block) => Work::Clean(block.0),
-            Chore::Swap(one, other) => Work::Swap(one.0, other.0),
+    fn background_ops(&mut self) {
+        let ours = std::iter::from_fn(|| self.policy.background_op()).map(|op| match op {
+            BackgroundOp::Demote(block) => Work::Demote(block.0),
+            BackgroundOp::Clean(block) => Work::Clean(block.0),
+            BackgroundOp::Swap(one, other) => Work::Swap(one.0, other.0),
         });
         let ours: Vec<Work> = ours.collect();
         assert_eq!(ours, self.model.work());
@@ -75,8 +77,8 @@ impl Pair {
                 self.model.resize(one as usize)
             }
             1 => {
-                let rooms = Rooms { own_blocks: one, common_blocks: other };
-                self.policy.divide_rooms(rooms, &mut left);
+                let rooms = RegionSizes { private_blocks: one, shared_blocks: other };
+                self.policy.divide_regions(rooms, &mut left);
                 self.model.divide(one as usize, other as usize)
             }
             _ => {
@@ -95,15 +97,15 @@ impl Pair {
         assert_eq!(self.policy.capacity() as usize, self.model.capacity());
         for id in 0..IDS {
             let (room, level) = self.model.place_of(id);
-            let room = room.map_or(Room::Any, |room| [Room::Own, Room::Common][room]);
-            let ours = (self.policy.room(BlockId(id)), self.policy.level(BlockId(id)));
+            let room = room.map_or(Region::Any, |room| [Region::Private, Region::Shared][room]);
+            let ours = (self.policy.region(BlockId(id)), self.policy.level(BlockId(id)));
             assert_eq!(ours, (room, level.map(|level| level as u8)), "block {id}");
         }
     }
 }
 
-/// Replays two traces at several sizes, divided `own` of 8; chores are taken after one to three
-/// accesses, and every `shaken`th access the rooms are changed at random.
+/// Replays two traces at several sizes, divided `own` of 8; background operations are taken after
+/// one to three accesses, and every `shaken`th access the rooms are changed at random.
 fn agree(settings: &OcSmqSettings, own: u32, shaken: Option<u64>) -> Seen {
     let mut all = Seen::default();
     for distinct in [60, 300] {
@@ -111,14 +113,14 @@ fn agree(settings: &OcSmqSettings, own: u32, shaken: Option<u64>) -> Seen {
             let mut rng = Seed(u64::from(capacity)).rng();
             let blocks = common::random_blocks(&mut rng, 2_000, distinct);
             let mut pair = Pair::new(capacity, settings);
-            let own_blocks = capacity * own / 8;
-            let rooms = Rooms { own_blocks, common_blocks: capacity - own_blocks };
-            pair.policy.divide_rooms(rooms, &mut Vec::new());
-            pair.model.divide(own_blocks as usize, (capacity - own_blocks) as usize);
+            let private_blocks = capacity * own / 8;
+            let rooms = RegionSizes { private_blocks, shared_blocks: capacity - private_blocks };
+            pair.policy.divide_regions(rooms, &mut Vec::new());
+            pair.model.divide(private_blocks as usize, (capacity - private_blocks) as usize);
             for (position, block) in blocks.into_iter().enumerate() {
                 pair.access(block, rng.below(3) == 0);
                 if rng.below(2) == 0 {
-                    pair.chores();
+                    pair.background_ops();
                 }
                 if shaken.is_some_and(|every| rng.below(every) == 0) {
                     pair.shake(&mut rng);
@@ -181,15 +183,15 @@ fn counts_on_the_cloudphysics_sample_are_pinned() {
     let sample = "traces/public/cloudphysics-libcachesim/cloudPhysicsIO.oracleGeneral.bin.zst";
     let records = common::read_oracle_general(&shared.join(sample));
     let trace = common::Trace::from_raw(common::split_4k(&records));
-    let counts = |own_blocks| {
+    let counts = |private_blocks| {
         let mut policy = OcSmq::new(32_768, &OcSmqSettings::default(), Seed(0));
         policy.reserve_ids(trace.distinct);
-        let rooms = Rooms { own_blocks, common_blocks: 32_768 - own_blocks };
-        policy.divide_rooms(rooms, &mut Vec::new());
+        let rooms = RegionSizes { private_blocks, shared_blocks: 32_768 - private_blocks };
+        policy.divide_regions(rooms, &mut Vec::new());
         let mut misses = 0;
         for access in trace.accesses() {
             misses += u64::from(policy.access(access) != Verdict::Hit);
-            while policy.chore().is_some() {}
+            while policy.background_op().is_some() {}
         }
         (misses, policy.swaps(), policy.demotions(), policy.hot_level())
     };

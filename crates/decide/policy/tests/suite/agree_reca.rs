@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
 use cachewright_policy::registry::boxed;
-use cachewright_policy::{Access, Asked, Verdict};
+use cachewright_policy::{Access, RequestInfo, Verdict};
 use cachewright_types::{BlockId, Rng, Seed, Value};
 
 const KIB: u64 = 1 << 10;
@@ -19,7 +19,7 @@ struct Lists {
 }
 
 impl Lists {
-    fn asked(&mut self, start: u64, length: u64) {
+    fn on_request(&mut self, start: u64, length: u64) {
         let end = start + length;
         let near = self.requests.iter().rev().take(128);
         let any = |test: &dyn Fn(u64, u64) -> bool| near.clone().any(|&(s, e)| test(s, e));
@@ -118,8 +118,8 @@ fn it_is_lists_by_class() {
             // Blocks of a mebibyte's space each tenth, so that not everything is near.
             let place = |block: u64| block / 10 * KIB * KIB + block % 10 * 4 * KIB;
             let (start, length) = (place(first), blocks * 4 * KIB);
-            policy.asked(&Asked { offset: start, length, ..Asked::default() });
-            lists.asked(start, length);
+            policy.on_request(&RequestInfo { offset: start, length, ..RequestInfo::default() });
+            lists.on_request(start, length);
             for block in first..first + blocks {
                 let verdict = policy.access(Access::read(BlockId(block as u32)));
                 let words = format!("{capacity} blocks, request {number}, block {block}");

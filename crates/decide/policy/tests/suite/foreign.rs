@@ -5,8 +5,8 @@
 use cachewright_policy::foreign::{Foreign, ForeignSettings};
 use cachewright_policy::lru::Lru;
 use cachewright_policy::{
-    Access, Fault, ForeignClass, ForeignCode, ForeignPolicy, Policy, Registered, Verdict, entries,
-    entry,
+    Access, CodeFault, ForeignClass, ForeignCode, ForeignPolicy, Policy, PolicyHooks, Registered,
+    Verdict, entries, entry,
 };
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed, Value};
@@ -72,12 +72,12 @@ impl ForeignClass for Class {
     }
 }
 
-fn cache(capacity: u32, right: u32, wrong: Wrong) -> (Foreign, Arc<Fault>) {
-    let fault = Arc::new(Fault::default());
+fn cache(capacity: u32, right: u32, wrong: Wrong) -> (Foreign, Arc<CodeFault>) {
+    let fault = Arc::new(CodeFault::default());
     let class = Arc::new(Class(right, wrong));
     let code = ForeignCode { name: "python:x".to_owned(), class, fault: Arc::clone(&fault) };
     let mut cache = Foreign::new(capacity, &ForeignSettings::default(), Seed(0));
-    cache.attach(&code);
+    cache.attach_code(&code);
     cache.reserve_ids(64);
     (cache, fault)
 }

@@ -5,18 +5,18 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../ghost_models/mod.rs"]
+mod ghost_models;
 #[path = "../models/mod.rs"]
 mod models;
-#[path = "../models_b/mod.rs"]
-mod models_b;
 
 mod agree;
-mod agree_b;
+mod agree_ghosts;
 mod agree_oc_smq;
 mod agree_reca;
 mod foreign;
 mod golden;
-mod golden_b;
+mod golden_ghosts;
 mod properties;
 mod rc_x;
 mod structures;

@@ -8,7 +8,8 @@ use crate::common;
 
 use cachewright_policy::registry::{boxed, keys};
 use cachewright_policy::{
-    Access, Chore, NEVER, Policy, PolicyVisitor, Registered, Room, Rooms, Verdict, entries, visit,
+    Access, BackgroundOp, NEVER, Policy, PolicyVisitor, Region, RegionSizes, Registered, Verdict,
+    entries, visit,
 };
 use cachewright_types::{BlockId, Rng, Seed, Value};
 use proptest::prelude::*;
@@ -23,7 +24,7 @@ enum Step {
     Access(u32, bool),
     Remove(u32),
     Resize(u32),
-    /// Divides the capacity: so many eighths for the tenant's own room.
+    /// Divides the capacity: so many eighths for the private region.
     Divide(u32),
 }
 
@@ -41,7 +42,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// The position of each access's next one among `steps`, removals and resizes not counted.
-fn accesses_with_future(steps: &[Step]) -> Vec<u32> {
+fn next_uses(steps: &[Step]) -> Vec<u32> {
     let blocks: Vec<BlockId> = steps
         .iter()
         .filter_map(|step| match step {
@@ -52,44 +53,49 @@ fn accesses_with_future(steps: &[Step]) -> Vec<u32> {
     common::next_use(&blocks, DISTINCT as usize)
 }
 
-/// Whether a policy says that it uses rooms or has chores.
-struct Says;
+/// Whether a policy says that it has regions or background operations.
+struct HasBackground;
 
-impl PolicyVisitor for Says {
+impl PolicyVisitor for HasBackground {
     type Output = bool;
     fn visit<P: Registered>(self, _: P::Settings) -> bool {
-        P::has_rooms_or_chores()
+        P::has_regions_or_background_ops()
     }
 }
 
-/// The room of each block in the cache.
-fn rooms(policy: &dyn Policy) -> BTreeMap<u32, Room> {
-    resident(policy).into_iter().map(|id| (id, policy.room(BlockId(id)))).collect()
+/// The region of each block in the cache.
+fn regions(policy: &dyn Policy) -> BTreeMap<u32, Region> {
+    resident(policy).into_iter().map(|id| (id, policy.region(BlockId(id)))).collect()
 }
 
-fn in_room(rooms: &BTreeMap<u32, Room>, room: Room) -> u32 {
-    rooms.values().filter(|one| **one == room).count() as u32
+fn in_region(regions: &BTreeMap<u32, Region>, region: Region) -> u32 {
+    regions.values().filter(|held| **held == region).count() as u32
 }
 
-/// Takes all chores there are, and checks each against the blocks in the cache and their rooms.
-fn take_chores(name: &str, policy: &mut dyn Policy) -> usize {
-    let mut held = rooms(policy);
+/// Takes all background operations, and checks each against the blocks in the cache and their
+/// regions.
+fn take_background_ops(name: &str, policy: &mut dyn Policy) -> usize {
+    let mut held = regions(policy);
     let mut count = 0;
-    while let Some(chore) = policy.chore() {
+    while let Some(op) = policy.background_op() {
         count += 1;
-        assert!(count < 1_000, "{name}: no end of chores");
-        match chore {
-            Chore::Demote(BlockId(id)) => assert!(held.remove(&id).is_some(), "{name}: {id} left"),
-            Chore::Clean(BlockId(id)) => assert!(held.contains_key(&id), "{name}: {id} cleaned"),
-            Chore::Swap(BlockId(one), BlockId(other)) => {
+        assert!(count < 1_000, "{name}: no end of operations");
+        match op {
+            BackgroundOp::Demote(BlockId(id)) => {
+                assert!(held.remove(&id).is_some(), "{name}: {id} left")
+            }
+            BackgroundOp::Clean(BlockId(id)) => {
+                assert!(held.contains_key(&id), "{name}: {id} cleaned")
+            }
+            BackgroundOp::Swap(BlockId(one), BlockId(other)) => {
                 let (first, second) = (held[&one], held[&other]);
-                assert_ne!(first, second, "{name}: swapped within a room");
+                assert_ne!(first, second, "{name}: swapped within a region");
                 held.extend([(one, second), (other, first)]);
             }
         }
-        assert_eq!(rooms(policy), held, "{name} after {chore:?}");
-        assert_eq!(policy.len() as usize, held.len(), "{name} after {chore:?}");
-        assert_eq!(policy.audit(), Ok(()), "{name} after {chore:?}");
+        assert_eq!(regions(policy), held, "{name} after {op:?}");
+        assert_eq!(policy.len() as usize, held.len(), "{name} after {op:?}");
+        assert_eq!(policy.audit(), Ok(()), "{name} after {op:?}");
     }
     count
 }
@@ -97,19 +103,25 @@ fn take_chores(name: &str, policy: &mut dyn Policy) -> usize {
 /// Divides the capacity and checks that no more leaves than must; returns what is left.
 fn divide(name: &str, policy: &mut dyn Policy, eighths: u32) -> BTreeSet<u32> {
     let capacity = policy.capacity();
-    let own_blocks = capacity * eighths / 8;
-    let sizes = Rooms { own_blocks, common_blocks: capacity - own_blocks };
-    let mut held = rooms(policy);
-    let over = in_room(&held, Room::Own).saturating_sub(sizes.own_blocks)
-        + in_room(&held, Room::Common).saturating_sub(sizes.common_blocks);
+    let private_blocks = capacity * eighths / 8;
+    let sizes = RegionSizes { private_blocks, shared_blocks: capacity - private_blocks };
+    let mut held = regions(policy);
+    let over = in_region(&held, Region::Private).saturating_sub(sizes.private_blocks)
+        + in_region(&held, Region::Shared).saturating_sub(sizes.shared_blocks);
     let mut evicted = Vec::new();
-    policy.divide_rooms(sizes, &mut evicted);
-    assert_eq!(evicted.len() as u32, over, "{name}: as many leave as have no room");
+    policy.divide_regions(sizes, &mut evicted);
+    assert_eq!(evicted.len() as u32, over, "{name}: as many leave as do not fit");
     assert!(evicted.iter().all(|block| held.remove(&block.0).is_some()), "{name}: held");
-    assert_eq!(rooms(policy), held, "{name}: the others stay where they are");
+    assert_eq!(regions(policy), held, "{name}: the others stay where they are");
     assert_eq!(policy.capacity(), capacity, "{name}");
-    assert!(in_room(&held, Room::Own) <= sizes.own_blocks, "{name}: beyond its own room");
-    assert!(in_room(&held, Room::Common) <= sizes.common_blocks, "{name}: beyond the common room");
+    assert!(
+        in_region(&held, Region::Private) <= sizes.private_blocks,
+        "{name}: beyond its private region"
+    );
+    assert!(
+        in_region(&held, Region::Shared) <= sizes.shared_blocks,
+        "{name}: beyond the shared region"
+    );
     held.into_keys().collect()
 }
 
@@ -127,16 +139,17 @@ fn check(
 ) -> Vec<Verdict> {
     let mut policy = boxed(name, pairs, capacity, Seed(seed)).unwrap();
     policy.reserve_ids(DISTINCT as usize);
-    let future = accesses_with_future(steps);
+    let next_use = next_uses(steps);
     let mut verdicts = Vec::new();
     let mut largest = capacity;
-    let beside = visit(name, pairs, Says).unwrap();
+    let has_background = visit(name, pairs, HasBackground).unwrap();
     for step in steps {
         let before = resident(policy.as_ref());
         let mut expected = before.clone();
         match *step {
             Step::Access(id, write) => {
-                let access = Access { block: BlockId(id), write, next_use: future[verdicts.len()] };
+                let future = common::future(name, next_use[verdicts.len()]);
+                let access = Access { block: BlockId(id), write, future };
                 let verdict = policy.access(access);
                 assert_eq!(verdict == Verdict::Hit, before.contains(&id), "{name}: hit iff held");
                 if let Verdict::Admit { evicted } = verdict {
@@ -171,9 +184,9 @@ fn check(
         assert!(policy.len() <= policy.capacity(), "{name}: beyond its capacity");
         assert_eq!(policy.audit(), Ok(()), "{name} after {step:?}");
         assert!(expected.iter().all(|id| policy.tracks(BlockId(*id))), "{name}: held, not tracked");
-        let chores = take_chores(name, policy.as_mut());
-        let placed = rooms(policy.as_ref()).into_values().any(|room| room != Room::Any);
-        assert!(beside || (chores == 0 && !placed), "{name} does what it says it never does");
+        let ops = take_background_ops(name, policy.as_mut());
+        let placed = regions(policy.as_ref()).into_values().any(|region| region != Region::Any);
+        assert!(has_background || (ops == 0 && !placed), "{name} does what it says it never does");
     }
     verdicts
 }
@@ -218,7 +231,7 @@ proptest! {
 
     /// Settings under which much happens within a few hundred accesses, where a policy has them.
     #[test]
-    fn short_periods_and_many_chores_hold(steps in steps(), capacity in 4_u32..24, seed: u64) {
+    fn short_periods_and_busy_backgrounds_hold(steps in steps(), capacity in 4_u32..24, seed: u64) {
         let lively = [
             ("tick", Value::Int(3)),
             ("free", Value::Float(0.3)),
@@ -244,7 +257,10 @@ proptest! {
         let mut rng = Seed(seed).rng();
         let blocks = common::random_blocks(&mut rng, 1500, DISTINCT);
         let trace = common::Trace::from_raw(blocks.iter().map(|block| u64::from(block.0)));
-        let misses = |name| trace.misses(boxed(name, &[], capacity, Seed(seed)).unwrap().as_mut());
+        let misses = |name| {
+            let mut policy = boxed(name, &[], capacity, Seed(seed)).unwrap();
+            trace.misses_knowing(policy.as_mut(), |next_use| common::future(name, next_use))
+        };
         let best = misses("belady-bypass");
         for entry in entries() {
             let here = misses(entry.name);
@@ -268,7 +284,8 @@ fn memory_of_past_blocks_is_bounded() {
             let blocks = mostly_new(&mut Seed(9).rng(), COUNT);
             for (position, block) in blocks.iter().enumerate() {
                 let next_use = if block.0 < 200 { position as u32 + 8 } else { NEVER };
-                policy.access(Access { block: *block, write: false, next_use });
+                let future = common::future(entry.name, next_use);
+                policy.access(Access { future, ..Access::read(*block) });
             }
             let tracked = (0..COUNT + 200).filter(|id| policy.tracks(BlockId(*id))).count() as u32;
             let limit = 4 * capacity + 64;
@@ -297,8 +314,9 @@ fn an_untracked_id_is_as_good_as_new() {
                     fresh += 1;
                 }
                 let renamed = BlockId(alias[block.index()]);
-                let ours = fixed.access(Access { block, write: false, next_use });
-                let theirs = moving.access(Access { block: renamed, write: false, next_use });
+                let future = common::future(entry.name, next_use);
+                let ours = fixed.access(Access { future, ..Access::read(block) });
+                let theirs = moving.access(Access { future, ..Access::read(renamed) });
                 let renamed = match ours {
                     Verdict::Admit { evicted } => Verdict::Admit {
                         evicted: evicted.map(|victim| BlockId(alias[victim.index()])),

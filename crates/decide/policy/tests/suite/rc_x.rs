@@ -7,7 +7,7 @@ use crate::common;
 use cachewright_policy::rc_x::class::{FAMILIES, KINDS, Shapes};
 use cachewright_policy::rc_x::life::{AGES, LifeTables, index_of};
 use cachewright_policy::registry::boxed;
-use cachewright_policy::{Access, Asked, Chore, Verdict};
+use cachewright_policy::{Access, BackgroundOp, RequestInfo, Verdict};
 use cachewright_types::{BlockId, Rng, Seed};
 use std::collections::{HashMap, VecDeque};
 
@@ -26,8 +26,8 @@ struct Model {
     tables: LifeTables,
     shapes: Shapes,
     rng: Rng,
-    bar: f32,
-    given: bool,
+    admission_threshold: f32,
+    decayed: bool,
     spare: Option<u32>,
     /// The rest of the run that leaves: place, block, last access.
     onwards: VecDeque<(usize, u32, u32)>,
@@ -48,8 +48,8 @@ impl Model {
             tables: LifeTables::new(PRICE as f32),
             shapes: Shapes::default(),
             rng: seed.derive("draws").rng(),
-            bar: 0.0,
-            given: false,
+            admission_threshold: 0.0,
+            decayed: false,
             spare: None,
             onwards: VecDeque::new(),
             backwards: VecDeque::new(),
@@ -61,12 +61,12 @@ impl Model {
         self.held.iter().position(|held| *held == block)
     }
 
-    fn haunt(&mut self, block: u32) {
+    fn insert_ghost(&mut self, block: u32) {
         self.ghosts.push_front(block);
-        self.forget();
+        self.erase();
     }
 
-    fn forget(&mut self) {
+    fn erase(&mut self) {
         while self.ghosts.len() + self.held.len() > 3 * self.capacity {
             let Some(gone) = self.ghosts.pop_back() else { return };
             let (last, class, _) = self.known.remove(&gone).unwrap();
@@ -91,8 +91,8 @@ impl Model {
         order.sort_by(|a, b| a.partial_cmp(b).unwrap());
         order.dedup();
         self.spare = order.get(1).map(|second| second.2);
-        self.bar = order[0].0;
-        self.given = false;
+        self.admission_threshold = order[0].0;
+        self.decayed = false;
         (order[0].2, order[0].0)
     }
 
@@ -128,7 +128,7 @@ impl Model {
         self.held.get(place) == Some(&block) && self.known[&block].0 == last
     }
 
-    fn chore(&mut self) -> Option<u32> {
+    fn background_op(&mut self) -> Option<u32> {
         let over = self.held.len() + self.capacity / 100 > self.capacity;
         if !self.backwards.back().is_some_and(|next| self.is_there(*next)) {
             self.backwards.clear();
@@ -139,23 +139,23 @@ impl Model {
         }
         let (place, block, _) = self.backwards.pop_back()?;
         self.held.swap_remove(place);
-        self.haunt(block);
+        self.insert_ghost(block);
         Some(block)
     }
 
     /// What the first missed block of a request decides for all.
-    fn comes_in(&mut self, enters: f32) -> bool {
+    fn admits(&mut self, enters: f32) -> bool {
         if let Some(decided) = self.decided {
             return decided;
         }
         let full = self.held.len() + self.capacity / 100 >= self.capacity;
         let comes = if enters <= 0.0 || !full {
             enters > 0.0
-        } else if enters <= self.bar {
-            self.bar *= 0.98;
-            self.given = true;
+        } else if enters <= self.admission_threshold {
+            self.admission_threshold *= 0.98;
+            self.decayed = true;
             false
-        } else if self.given {
+        } else if self.decayed {
             let (loser, worth) = self.draw();
             self.spare = Some(loser);
             enters > worth
@@ -190,13 +190,13 @@ impl Model {
             return Verdict::Hit;
         }
         self.ghosts.retain(|ghost| *ghost != block);
-        if !self.comes_in(self.tables.enters(class)) {
-            self.haunt(block);
+        if !self.admits(self.tables.enters(class)) {
+            self.insert_ghost(block);
             return Verdict::Bypass;
         }
         if self.held.len() < self.capacity {
             self.held.push(block);
-            self.forget();
+            self.erase();
             return Verdict::Admit { evicted: None };
         }
         if !self.onwards.front().is_some_and(|next| self.is_there(*next)) {
@@ -204,7 +204,7 @@ impl Model {
         }
         let (place, loser, _) = self.onwards.pop_front().unwrap();
         self.held[place] = block;
-        self.haunt(loser);
+        self.insert_ghost(loser);
         Verdict::Admit { evicted: Some(BlockId(loser)) }
     }
 
@@ -223,16 +223,16 @@ impl Model {
             let (loser, _) = self.draw();
             let place = self.place(loser).unwrap();
             self.held.swap_remove(place);
-            self.haunt(loser);
+            self.insert_ghost(loser);
             gone.push(BlockId(loser));
         }
-        self.forget();
+        self.erase();
         gone
     }
 }
 
-/// Requests of blocks in a row, most of them skewed, some in a circle; now and then chores are left
-/// undone, blocks trimmed and the cache resized.
+/// Requests of blocks in a row, most of them skewed, some in a circle; now and then background
+/// operations are left undone, blocks trimmed and the cache resized.
 #[test]
 fn decides_as_the_plain_model() {
     for seed in 0..6 {
@@ -260,8 +260,8 @@ fn decides_as_the_plain_model() {
                     let block = if rng.below(4) == 0 { circle } else { skewed };
                     let (offset, length) = (4096 * u64::from(block), 4096 * u64::from(blocks));
                     let write = rng.below(3) == 0;
-                    let request = Asked { time_ns: 0, offset, length, write };
-                    fast.asked(&request);
+                    let request = RequestInfo { time_ns: 0, offset, length, write };
+                    fast.on_request(&request);
                     model.shapes.next(&request);
                     model.decided = None;
                     for block in block..block + blocks {
@@ -275,10 +275,14 @@ fn decides_as_the_plain_model() {
                 }
             }
             while rng.below(20) > 0 {
-                let chore = fast.chore();
-                assert_eq!(chore, model.chore().map(|id| Chore::Demote(BlockId(id))), "{step}");
-                ahead += u32::from(chore.is_some());
-                if chore.is_none() {
+                let op = fast.background_op();
+                assert_eq!(
+                    op,
+                    model.background_op().map(|id| BackgroundOp::Demote(BlockId(id))),
+                    "{step}"
+                );
+                ahead += u32::from(op.is_some());
+                if op.is_none() {
                     break;
                 }
             }
@@ -411,7 +415,7 @@ fn counts_on_the_cloudphysics_sample_are_pinned() {
         let (mut at, mut hits, mut admitted) = (0, 0, 0);
         for record in &records {
             let (offset, length) = (record.sector * 512, u64::from(record.bytes));
-            cache.asked(&Asked { time_ns: 0, offset, length, write: false });
+            cache.on_request(&RequestInfo { time_ns: 0, offset, length, write: false });
             for _ in common::split_4k(std::slice::from_ref(record)) {
                 match cache.access(Access::read(blocks.blocks[at])) {
                     Verdict::Hit => hits += 1,
@@ -420,7 +424,7 @@ fn counts_on_the_cloudphysics_sample_are_pinned() {
                 }
                 at += 1;
             }
-            while cache.chore().is_some() {}
+            while cache.background_op().is_some() {}
         }
         assert_eq!(at, blocks.blocks.len());
         (percent, hits, admitted)

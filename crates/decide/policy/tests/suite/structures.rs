@@ -4,9 +4,9 @@
 
 use crate::common;
 
-use cachewright_policy::queue::Queue;
+use cachewright_policy::queue::BlockQueue;
 use cachewright_policy::registry::boxed;
-use cachewright_policy::{Access, Verdict};
+use cachewright_policy::{Access, Future, Verdict};
 use cachewright_types::{BlockId, Seed};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 #[test]
 fn the_queue_is_a_deque_with_removal() {
     let mut rng = Seed(1).derive("queue").rng();
-    let mut queue = Queue::default();
+    let mut queue = BlockQueue::default();
     let mut model: VecDeque<BlockId> = VecDeque::new();
     for step in 0..60_000_u64 {
         let block = BlockId(rng.below(400) as u32);
@@ -54,7 +54,7 @@ impl Tree {
     /// Whether the access hits, given what the policy under test drove out; of several blocks that
     /// are never used again any may go.
     fn access(&mut self, access: Access, verdict: Verdict) -> bool {
-        let (block, next_use) = (access.block.0, access.next_use);
+        let (block, next_use) = (access.block.0, access.future.next_use());
         if let Some(old) = self.next_use.get(&block).copied() {
             self.order.remove(&(old, block));
             self.put(block, next_use);
@@ -169,7 +169,8 @@ fn the_oracle_with_benefit_is_a_list_searched_for_the_least() {
         for now in 0..20_000 {
             // Few values, so that many blocks are worth the same, and often nothing.
             let (block, benefit) = (rng.below(DISTINCT) as u32, rng.below(12) as f32 / 2.0);
-            let access = Access { next_use: benefit.to_bits(), ..Access::read(BlockId(block)) };
+            let future = Future::Benefit(benefit);
+            let access = Access { future, ..Access::read(BlockId(block)) };
             let verdict = policy.access(access);
             let expected = model.access(block, benefit, now);
             assert_eq!(verdict, expected, "{capacity} blocks at {now}");

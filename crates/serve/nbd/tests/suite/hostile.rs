@@ -66,10 +66,19 @@ fn bytes_in_the_clear_behind_the_request_for_tls_end_the_connection() {
     assert_eq!(second, Some(Event::Violation(Violation::ClearAfterTls)));
 }
 
+fn some_bytes() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(any::<u8>(), 0..4096)
+}
+
+/// Flags, command, offset and length.
+fn some_request() -> impl Strategy<Value = (u16, u16, u64, u32)> {
+    (any::<u16>(), 0_u16..9, any::<u64>(), 0_u32..100_000)
+}
+
 proptest! {
     /// Random bytes after a valid beginning: no panic, and a server's answers stay in proportion.
     #[test]
-    fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..4096), open in any::<bool>()) {
+    fn any_bytes_are_survived(bytes in some_bytes(), open in any::<bool>()) {
         let mut memory = begun(Settings { extended_headers: true, ..Settings::default() });
         let mut out = Vec::new();
         if open {
@@ -81,7 +90,7 @@ proptest! {
 
     /// The same with well-formed headers of random numbers.
     #[test]
-    fn any_requests_are_survived(requests in prop::collection::vec((any::<u16>(), 0_u16..9, any::<u64>(), 0_u32..100_000), 0..20)) {
+    fn any_requests_are_survived(requests in prop::collection::vec(some_request(), 0..20)) {
         let mut memory = begun(Settings::default());
         let mut out = Vec::new();
         memory.receive(&[header(1, 3), b"one".to_vec()].concat(), &mut out);
@@ -100,7 +109,7 @@ proptest! {
 
     /// A hostile server: no panic, and nothing goes on after a fault.
     #[test]
-    fn any_server_is_survived(bytes in prop::collection::vec(any::<u8>(), 0..4096), begun in any::<bool>()) {
+    fn any_server_is_survived(bytes in some_bytes(), begun in any::<bool>()) {
         let settings = ClientSettings { structured: true, ..ClientSettings::default() };
         let mut client = Client::new(settings);
         let mut out = Vec::new();

@@ -47,7 +47,7 @@ impl Job<'_> {
             name: self.spec.name.clone(),
             spec: resolved(self.spec).map_err(|message| self.refuse(message))?,
             block_bytes: self.spec.cache.block.0,
-            method: self.options.method.clone(),
+            method: self.options.method.word().to_owned(),
             sizes_blocks: self.sizes.clone(),
             tenants: self.recorded.tenants.clone(),
             curves: each.flat_map(|(one, found)| self.windows(one, found)).collect(),

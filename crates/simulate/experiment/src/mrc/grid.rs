@@ -4,9 +4,9 @@
 //! measured. Sizes are in blocks; shares of the working set are of all tenants together, as in
 //! `cache.capacity`.
 
-use super::options::MrcOptions;
+use super::options::CurveOptions;
 use crate::Spec;
-use cachewright_types::{Size, parse_size};
+use cachewright_types::Size;
 
 /// Sizes when none are given and each is a simulation of its own.
 pub(super) const SIMULATED_POINTS: usize = 24;
@@ -20,9 +20,9 @@ const LIMIT_BLOCKS: u64 = 1 << 31;
 const MAX_VALUES: u64 = 1_000_000;
 
 /// The sizes asked for, or `points` sizes in geometric steps up to the working set of `distinct`
-/// blocks; ascending, each once. Errors: a size without a unit, below a block, or too large.
+/// blocks; ascending, each once. Errors: a size below a block, or too large.
 pub(super) fn sizes(
-    options: &MrcOptions,
+    options: &CurveOptions,
     spec: &Spec,
     distinct: u32,
     points: usize,
@@ -30,7 +30,7 @@ pub(super) fn sizes(
     let mut sizes = if options.sizes.is_empty() {
         spread(distinct, points)
     } else {
-        let asked = options.sizes.iter().map(|text| size(text, spec, distinct));
+        let asked = options.sizes.iter().map(|asked| size(asked, spec, distinct));
         asked.collect::<Result<Vec<u32>, String>>()?
     };
     sizes.sort_unstable();
@@ -51,9 +51,9 @@ pub(super) fn check_values(sizes: usize, curves: usize, windows: usize) -> Resul
     ))
 }
 
-fn size(text: &str, spec: &Spec, distinct: u32) -> Result<u32, String> {
-    let blocks = match parse_size(text).map_err(|error| format!("`sizes`: {error}"))? {
-        Size::Blocks(blocks) => blocks,
+fn size(asked: &Size, spec: &Spec, distinct: u32) -> Result<u32, String> {
+    let blocks = match asked {
+        Size::Blocks(blocks) => *blocks,
         Size::Bytes(bytes) => bytes.0 / spec.cache.block.0,
         Size::WorkingSetPercent(percent) => {
             ((f64::from(distinct) * percent / 100.0).round() as u64).max(1)
@@ -64,7 +64,7 @@ fn size(text: &str, spec: &Spec, distinct: u32) -> Result<u32, String> {
         _ if blocks >= LIMIT_BLOCKS => "fewer than 2^31 blocks".to_owned(),
         _ => return Ok(blocks as u32),
     };
-    Err(format!("`sizes`: found `{text}`, expected {expected}"))
+    Err(format!("`sizes`: found `{}`, expected {expected}", asked.exact()))
 }
 
 fn spread(distinct: u32, points: usize) -> Vec<u32> {

@@ -7,8 +7,8 @@
 use super::Job;
 use crate::ExperimentError;
 use crate::progress::Progress;
-use cachewright_curve::{Curve, CurveSet, PolicyCurves, mini};
-use cachewright_policy::Need;
+use cachewright_curve::{Curve, CurveSet, MiniSettings, PolicyCurves, mini};
+use cachewright_policy::{FutureSlice, Need};
 use cachewright_system::replay::{Shared, replay};
 use cachewright_system::{CurveLane, Cuts, Lane, Whose};
 use cachewright_types::Seed;
@@ -74,7 +74,7 @@ impl Job<'_> {
             let lane = |part: &Part| self.lane(&wanted[part.wanted], &sizes[part.sizes.clone()]);
             let mut lanes = pass.iter().map(lane).collect::<Result<Vec<_>, _>>()?;
             let recording = self.recording();
-            let shared = Shared { recording, next_use: &[], cuts, signals: &[] };
+            let shared = Shared { recording, futures: FutureSlice::None, cuts, signals: &[] };
             let tell = |done| (self.progress)(Progress { stage, done: before + done, total });
             let results = replay(&shared, &mut lanes, tell)?;
             for (part, result) in pass.iter().zip(results) {
@@ -110,7 +110,7 @@ impl Job<'_> {
                 })
                 .collect(),
             How::Sampled => {
-                let settings = self.settings(wanted)?;
+                let settings = self.settings(wanted);
                 let mut sampled = 0.0;
                 for &size in sizes {
                     let rate = mini::rate_for(size, distinct, &settings)?;
@@ -122,24 +122,17 @@ impl Job<'_> {
         })
     }
 
-    fn settings(
-        &self,
-        wanted: &Wanted,
-    ) -> Result<cachewright_curve::MiniSettings, ExperimentError> {
-        let settings = self.options.mini_settings(wanted.how == How::Sampled);
-        settings.map_err(|message| self.refuse(message))
+    fn settings(&self, wanted: &Wanted) -> MiniSettings {
+        self.options.mini_settings(wanted.how == How::Sampled)
     }
 
     fn lane(&self, wanted: &Wanted, sizes: &[u32]) -> Result<Box<dyn Lane>, ExperimentError> {
         let set = match wanted.how {
-            How::Stack => {
-                let method = self.options.stack_method().map_err(|message| self.refuse(message))?;
-                CurveSet::new(1, &method, wanted.seed)
-            }
+            How::Stack => CurveSet::new(1, &self.options.stack_method(), wanted.seed),
             How::Exact | How::Sampled => {
                 let own = &self.spec.cache.policy;
                 let pairs = if own.name == wanted.policy { own.pairs.as_slice() } else { &[] };
-                let (policy, settings) = (wanted.policy.as_str(), self.settings(wanted)?);
+                let (policy, settings) = (wanted.policy.as_str(), self.settings(wanted));
                 let curves = PolicyCurves { policy, pairs, sizes_blocks: sizes, settings };
                 let distinct = u64::from(wanted.whose.distinct_blocks(self.recording()));
                 CurveSet::of_policy(&curves, &[distinct], wanted.seed)?

@@ -1,46 +1,76 @@
 //! What a call of `mrc` asks for, and what it may not ask for.
 //!
-//! For: the options, their checks and bounds, and the settings of each way to measure. Must never
-//! know: traces.
+//! For: the options, declared once for Rust, Python and the command line; what they mean together;
+//! the settings of each way to measure. Must never know: traces.
 
 use crate::Spec;
 use cachewright_curve::{Method, MiniSettings, ShardsRateSettings, ShardsSizeSettings};
-use cachewright_types::declare::Declared;
-use cachewright_types::{SettingError, Value as Setting, nearest};
+use cachewright_types::{Size, choices, declare};
 use std::path::PathBuf;
 
-const METHODS: [&str; 5] = ["auto", "exact", "shards", "shards-size", "mini"];
-/// Sizes per curve at most, and sizes to verify at most.
-pub(super) const MAX_POINTS: usize = 10_000;
-/// Windows of time at most.
-pub(super) const MAX_WINDOWS: usize = 1_000;
+/// Sizes asked for at most.
+const MAX_SIZES: usize = 10_000;
+
+choices! {
+    /// How curves are measured.
+    pub enum MethodChoice {
+        /// Exactly, but for policies on workloads beyond a bound, and where samples are asked for.
+        Auto = "auto",
+        /// Without samples.
+        Exact = "exact",
+        /// LRU on a share of the blocks.
+        Shards = "shards",
+        /// LRU on a number of blocks.
+        ShardsSize = "shards-size",
+        /// Any policy on a share of the blocks, in caches scaled down.
+        Mini = "mini",
+    }
+}
+
+choices! {
+    /// What is done when a scaled cache is too small.
+    pub enum SmallCaches {
+        /// Sample more.
+        Escalate = "escalate",
+        /// Refuse the size.
+        Refuse = "refuse",
+    }
+}
+
+declare! {
+    /// Options of `mrc`: how curves are made.
+    pub struct CurveOptions {
+        /// policies to measure (`lru,s3-fifo`); the stack's own when left out
+        policies: Vec<String> = Vec::new(), "names";
+        /// how curves are measured; `auto` is exact, unless samples are asked for or the workload
+        /// is too large
+        method: MethodChoice = MethodChoice::Auto, "word";
+        /// share of blocks sampled by `shards` and `mini`
+        rate: Option<f64> = None, "ratio", 0.000001 ..= 1.0;
+        /// most blocks sampled by `shards-size`
+        size: Option<u32> = None, "blocks", 16 ..= 16777216;
+        /// cache sizes for all curves (`16MiB,1%wss`); chosen when left out
+        sizes: Vec<Size> = Vec::new(), "sizes";
+        /// how many sizes to choose; 0 leaves it to the method
+        points: u32 = 0, "sizes", 0 ..= 10_000;
+        /// samplings for the confidence interval; 0 leaves it to the method
+        salts: u32 = 0, "samples", 0 ..= 16;
+        /// curves for so many windows of time instead of one for the whole trace
+        windows: u32 = 0, "windows", 0 ..= 1000;
+        /// compare with exact simulations at so many sizes; 3 is usual
+        verify: u32 = 0, "sizes", 0 ..= 10_000;
+        /// when the scaled cache is too small: sample more, or refuse
+        small: SmallCaches = SmallCaches::Escalate, "word";
+        /// also measure response times by cache size; the stack needs devices
+        latency: bool = false, "";
+    }
+}
 
 /// What to measure.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct MrcOptions {
-    /// Policies; empty for the stack file's own.
-    pub policies: Vec<String>,
-    /// `auto` (exact, but for policies on workloads beyond a bound, and where a rate or salts are
-    /// given), `exact`, `shards`, `shards-size` or `mini`.
-    pub method: String,
-    /// Sampling rate of `shards` and `mini`.
-    pub rate: Option<f64>,
-    /// Blocks per sample of `shards-size`.
-    pub size: Option<usize>,
-    /// Cache sizes as in a stack file; empty for sizes spread over the working set.
-    pub sizes: Vec<String>,
-    /// Points per curve; 0 for the default.
-    pub points: usize,
-    /// Samples averaged; 0 for the default.
-    pub salts: usize,
-    /// Time windows with a curve each; 0 for one curve of the whole trace.
-    pub windows: usize,
-    /// Sizes verified by exact simulation, per curve.
-    pub verify: usize,
-    /// What to do when a scaled cache is too small: `escalate` or `refuse`.
-    pub small: String,
-    /// Measure response times at the sizes too; the stack needs devices.
-    pub latency: bool,
+    /// How curves are made.
+    pub curve: CurveOptions,
     /// Keys set over the stack file.
     pub set: Vec<(String, String)>,
     /// Threads; 0 for one per processor.
@@ -51,40 +81,9 @@ pub struct MrcOptions {
     pub force: bool,
 }
 
-impl Default for MrcOptions {
-    fn default() -> Self {
-        MrcOptions {
-            policies: Vec::new(),
-            method: "auto".to_owned(),
-            rate: None,
-            size: None,
-            sizes: Vec::new(),
-            points: 0,
-            salts: 0,
-            windows: 0,
-            verify: 0,
-            small: "escalate".to_owned(),
-            latency: false,
-            set: Vec::new(),
-            threads: 0,
-            out: None,
-            force: false,
-        }
-    }
-}
-
-/// Refuses unknown words, numbers beyond their bounds and methods that do not measure a policy.
-pub(super) fn check(spec: &Spec, options: &MrcOptions) -> Result<(), String> {
-    let one_of = |key: &str, found: &str, words: &[&str]| {
-        let hint = nearest(found, words.iter().copied());
-        let hint = hint.map_or(String::new(), |near| format!("; nearest is `{near}`"));
-        let expected = words.join(", ");
-        let message = format!("`{key}`: found `{found}`, expected one of {expected}{hint}");
-        if words.contains(&found) { Ok(()) } else { Err(message) }
-    };
-    one_of("method", &options.method, &METHODS)?;
-    one_of("small", &options.small, &["escalate", "refuse"])?;
-    options.check_bounds()?;
+/// Refuses options that mean nothing together, and methods that do not measure a policy.
+pub(super) fn check(spec: &Spec, options: &CurveOptions) -> Result<(), String> {
+    options.check_together()?;
     options.check_sampling()?;
     if options.latency && spec.stack.is_none() {
         return Err("`latency`: found a stack without devices, expected `[device.cache]` and \
@@ -93,11 +92,12 @@ pub(super) fn check(spec: &Spec, options: &MrcOptions) -> Result<(), String> {
     }
     for policy in &policies(spec, options) {
         cachewright_policy::entry(policy).map_err(|error| error.to_string())?;
-        if policy != "lru" && options.method.starts_with("shards") {
+        let shards = matches!(options.method, MethodChoice::Shards | MethodChoice::ShardsSize);
+        if policy != "lru" && shards {
             return Err(format!(
                 "`method`: found `{}` for policy `{policy}`, expected `mini` or `exact` (SHARDS \
                  measures LRU)",
-                options.method
+                options.method.word()
             ));
         }
     }
@@ -105,7 +105,7 @@ pub(super) fn check(spec: &Spec, options: &MrcOptions) -> Result<(), String> {
 }
 
 /// The policies asked for, each once, or the stack file's own.
-pub(super) fn policies(spec: &Spec, options: &MrcOptions) -> Vec<String> {
+pub(super) fn policies(spec: &Spec, options: &CurveOptions) -> Vec<String> {
     if options.policies.is_empty() {
         return vec![spec.cache.policy.name.clone()];
     }
@@ -118,21 +118,11 @@ pub(super) fn policies(spec: &Spec, options: &MrcOptions) -> Vec<String> {
     found
 }
 
-impl MrcOptions {
-    fn check_bounds(&self) -> Result<(), String> {
-        let bounded = [
-            ("points", self.points, MAX_POINTS),
-            ("windows", self.windows, MAX_WINDOWS),
-            ("verify", self.verify, MAX_POINTS),
-        ];
-        for (key, found, most) in bounded {
-            if found > most {
-                return Err(format!("`{key}`: found {found}, expected 0 to {most}"));
-            }
-        }
-        if self.sizes.len() > MAX_POINTS {
+impl CurveOptions {
+    fn check_together(&self) -> Result<(), String> {
+        if self.sizes.len() > MAX_SIZES {
             let found = self.sizes.len();
-            return Err(format!("`sizes`: found {found} sizes, expected at most {MAX_POINTS}"));
+            return Err(format!("`sizes`: found {found} sizes, expected at most {MAX_SIZES}"));
         }
         if self.verify > 0 && self.windows > 0 {
             let (verify, windows) = (self.verify, self.windows);
@@ -144,27 +134,28 @@ impl MrcOptions {
         Ok(())
     }
 
-    /// Refuses settings of sampling with methods that do not read them, and values out of range.
+    /// Refuses settings of sampling with methods that do not read them.
     fn check_sampling(&self) -> Result<(), String> {
-        let method = self.method.as_str();
+        use MethodChoice::{Exact, ShardsSize};
+        let method = self.method;
         let unread = |key: &str, found: &dyn std::fmt::Display, expected: &str| {
+            let method = method.word();
             Err(format!("`{key}`: found {found} with method `{method}`, expected {expected}"))
         };
         if let Some(rate) = self.rate
-            && matches!(method, "exact" | "shards-size")
+            && matches!(method, Exact | ShardsSize)
         {
             return unread("rate", &rate, "`shards` or `mini`");
         }
         if let Some(size) = self.size
-            && method != "shards-size"
+            && method != ShardsSize
         {
             return unread("size", &size, "`shards-size`");
         }
-        if self.salts > 0 && method == "exact" {
+        if self.salts > 0 && method == Exact {
             return unread("salts", &self.salts, "`shards`, `shards-size` or `mini`");
         }
-        self.stack_method()?;
-        self.mini_settings(true).map(|_| ())
+        Ok(())
     }
 
     /// Whether a sample was asked for by a setting that only samples have.
@@ -172,45 +163,57 @@ impl MrcOptions {
         self.rate.is_some() || self.salts > 0
     }
 
-    /// How LRU stacks are measured. Errors: a setting out of range.
-    pub(super) fn stack_method(&self) -> Result<Method, String> {
-        let pairs = self.pairs(&[("rate", self.rate.map(Setting::Float))]);
-        let size = self.size.map(|size| Setting::Int(i64::try_from(size).unwrap_or(i64::MAX)));
-        let blocks = self.pairs(&[("max_blocks", size)]);
-        // The option has another name than the setting.
-        let settings = |error: SettingError| error.to_string().replace("`max_blocks`", "`size`");
-        Ok(match self.method.as_str() {
-            "shards" => {
-                Method::ShardsRate(ShardsRateSettings::from_pairs(&pairs).map_err(settings)?)
+    /// How LRU stacks are measured.
+    pub(super) fn stack_method(&self) -> Method {
+        match self.method {
+            MethodChoice::Auto if !self.asks_for_sample() => Method::Exact,
+            MethodChoice::Auto | MethodChoice::Shards => {
+                let own = ShardsRateSettings::default();
+                let (rate, salts) = (self.rate.unwrap_or(own.rate), self.salts_or(own.salts));
+                Method::ShardsRate(ShardsRateSettings { rate, salts })
             }
-            "auto" if self.asks_for_sample() => {
-                Method::ShardsRate(ShardsRateSettings::from_pairs(&pairs).map_err(settings)?)
+            MethodChoice::ShardsSize => {
+                let own = ShardsSizeSettings::default();
+                let max_blocks = self.size.unwrap_or(own.max_blocks);
+                let salts = self.salts_or(own.salts);
+                Method::ShardsSize(ShardsSizeSettings { max_blocks, salts })
             }
-            "shards-size" => {
-                Method::ShardsSize(ShardsSizeSettings::from_pairs(&blocks).map_err(settings)?)
-            }
-            _ => Method::Exact,
-        })
-    }
-
-    /// How policies are simulated: on samples, or exactly. Errors: a setting out of range.
-    pub(super) fn mini_settings(&self, sampled: bool) -> Result<MiniSettings, String> {
-        if !sampled {
-            return Ok(MiniSettings { rate: 1.0, salts: 1, ..MiniSettings::default() });
+            MethodChoice::Exact | MethodChoice::Mini => Method::Exact,
         }
-        let escalate = self.small == "escalate";
-        let pairs = self.pairs(&[
-            ("rate", self.rate.map(Setting::Float)),
-            ("escalate", Some(Setting::Bool(escalate))),
-        ]);
-        MiniSettings::from_pairs(&pairs).map_err(|error: SettingError| error.to_string())
     }
 
-    /// The pairs given, with the number of samples if that is given.
-    fn pairs(&self, pairs: &[(&str, Option<Setting>)]) -> Vec<(String, Setting)> {
-        let salts = i64::try_from(self.salts).unwrap_or(i64::MAX);
-        let salts = (salts > 0).then_some(("salts", Some(Setting::Int(salts))));
-        let given = pairs.iter().cloned().chain(salts);
-        given.filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+    /// How policies are simulated: on samples, or exactly.
+    pub(super) fn mini_settings(&self, sampled: bool) -> MiniSettings {
+        let own = MiniSettings::default();
+        if !sampled {
+            return MiniSettings { rate: 1.0, salts: 1, ..own };
+        }
+        let escalate = self.small == SmallCaches::Escalate;
+        let (rate, salts) = (self.rate.unwrap_or(own.rate), self.salts_or(own.salts));
+        MiniSettings { rate, salts, escalate, ..own }
+    }
+
+    fn salts_or(&self, own: u32) -> u32 {
+        if self.salts > 0 { self.salts } else { own }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cachewright_types::declare::Declared;
+
+    #[test]
+    fn options_of_sampling_have_the_ranges_of_the_settings_that_they_become() {
+        let range = |keys: Vec<cachewright_types::Key>, name: &str| {
+            keys.into_iter().find(|key| key.name == name).and_then(|key| key.range).unwrap()
+        };
+        let own = |name| range(CurveOptions::keys(), name);
+        for keys in [MiniSettings::keys(), ShardsRateSettings::keys()] {
+            assert_eq!(own("rate"), range(keys.clone(), "rate"));
+            assert_eq!(own("salts"), (0.0, range(keys, "salts").1));
+        }
+        assert_eq!(own("size"), range(ShardsSizeSettings::keys(), "max_blocks"));
+        assert_eq!(own("salts").1, range(ShardsSizeSettings::keys(), "salts").1);
     }
 }

@@ -3,7 +3,7 @@
 //! For: merging what was noted curve by curve. Must never know: points, how a curve is measured.
 //! Units: blocks.
 
-use super::options::MrcOptions;
+use super::options::CurveOptions;
 
 /// What was noted while curves were measured.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +23,7 @@ pub(super) struct Remarks {
 
 impl Remarks {
     /// The sentences, each once.
-    pub fn sentences(&self, options: &MrcOptions, rate: f64) -> Vec<String> {
+    pub fn sentences(&self, options: &CurveOptions, rate: f64) -> Vec<String> {
         let largest = |sizes: &[u32]| sizes.iter().copied().max().unwrap_or(0);
         let mut found: Vec<String> = self.sampled.iter().cloned().collect();
         if !self.raised.is_empty() {
@@ -37,7 +37,7 @@ impl Remarks {
         }
         if !self.exact_instead.is_empty() {
             let (of, from) = (self.of(self.exact_instead.len()), largest(&self.exact_instead));
-            let method = &options.method;
+            let method = options.method.word();
             found.push(format!(
                 "{of}measured exactly: samples of method `{method}` serve for {from} blocks and \
                  more"
@@ -69,7 +69,7 @@ mod tests {
     fn many_curves_share_one_sentence() {
         let raised = vec![(0.02, 5000), (1.0, 40_000), (0.08, 300)];
         let remarks = Remarks { curves: 48, raised, cut_below: vec![7, 9], ..Remarks::default() };
-        let found = remarks.sentences(&MrcOptions::default(), 0.01);
+        let found = remarks.sentences(&CurveOptions::default(), 0.01);
         assert_eq!(
             found,
             [
@@ -79,7 +79,7 @@ mod tests {
             ]
         );
         let alone = Remarks { curves: 1, exact_instead: vec![1000], ..Remarks::default() };
-        let found = alone.sentences(&MrcOptions::default(), 0.01);
+        let found = alone.sentences(&CurveOptions::default(), 0.01);
         assert_eq!(
             found,
             ["measured exactly: samples of method `auto` serve for 1000 blocks and more"]

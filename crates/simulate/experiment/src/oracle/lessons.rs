@@ -9,7 +9,7 @@ use super::{Duration, LabelOptions, Labels, labels};
 use crate::ExperimentError;
 use crate::progress::OnProgress;
 use crate::record::{Kept, record};
-use cachewright_policy::rc_rnn::features::{Duration as Stays, FeatureSet, Label, Stream};
+use cachewright_policy::rc_rnn::features::{CachingLabel, FeatureSet, FeatureStream, StayClass};
 use cachewright_policy::rc_rnn::replayed;
 use cachewright_system::Recording;
 use cachewright_system::recording::{LAST, TRIM, WRITE};
@@ -60,24 +60,24 @@ pub fn lessons(
 
 impl Lessons {
     /// The labels as the policy takes them.
-    pub fn said(&self) -> Vec<Label> {
+    pub fn said(&self) -> Vec<CachingLabel> {
         (0..self.labels.cached.len()).map(|at| label(&self.labels, at)).collect()
     }
 }
 
 fn rows(recording: &Recording, labels: &Labels, set: FeatureSet) -> Vec<f32> {
-    let mut stream = Stream::new(labels.capacity_blocks);
+    let mut stream = FeatureStream::new(labels.capacity_blocks);
     stream.memory_mut().reserve_ids(recording.distinct as usize);
     let mut rows = Vec::with_capacity(labels.cached.len() * set.features().len());
-    let (mut previous, mut labelled) = (Label::default(), 0);
+    let (mut previous, mut labelled) = (CachingLabel::default(), 0);
     for (request, time_ns) in recording.times_ns.iter().enumerate() {
         let accesses = recording.accesses_of(request);
         let block = |at: usize| BlockId(recording.ids[at]);
-        let Some(asked) = recording.asked(request, *time_ns) else {
+        let Some(info) = recording.request_info(request, *time_ns) else {
             accesses.for_each(|at| stream.memory_mut().forget(block(at)));
             continue;
         };
-        let features = stream.request(set, &asked, block(accesses.start), previous);
+        let features = stream.request(set, &info, block(accesses.start), previous);
         rows.extend(&features[..set.features().len()]);
         for at in accesses {
             stream.memory_mut().note(block(at), recording.flags[at] & WRITE != 0);
@@ -89,11 +89,11 @@ fn rows(recording: &Recording, labels: &Labels, set: FeatureSet) -> Vec<f32> {
 }
 
 /// The oracle's label of a request.
-fn label(labels: &Labels, at: usize) -> Label {
+fn label(labels: &Labels, at: usize) -> CachingLabel {
     let duration = match labels.duration.get(at) {
-        Some(Duration::Soon) => Stays::Soon,
-        Some(Duration::Late) => Stays::Late,
-        _ => Stays::Mean,
+        Some(Duration::Soon) => StayClass::Soon,
+        Some(Duration::Late) => StayClass::Late,
+        _ => StayClass::Mean,
     };
-    Label { cached: labels.cached.get(at).copied().unwrap_or(false), duration }
+    CachingLabel { cached: labels.cached.get(at).copied().unwrap_or(false), duration }
 }

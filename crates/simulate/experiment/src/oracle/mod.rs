@@ -29,8 +29,8 @@ use crate::case::Case;
 use crate::lanes::Plan;
 use crate::profiles::Profiles;
 use crate::progress::{OnProgress, with_threads};
+use crate::record::column;
 use crate::record::{Kept, record};
-use crate::run::column;
 use crate::timed::workload;
 use crate::{ExperimentError, Spec};
 use cachewright_measure::Counts;
@@ -136,27 +136,29 @@ pub fn labels(
             caching: Default::default(),
         };
         let foresight = case.foresight(origin)?;
-        let kept = Kept { requests: true, ..Kept::times(true) };
-        let recorded = record(&case.spec, kept, progress)?;
+        let devices = case.spec.stack.is_some();
+        let kept = Kept { requests: true, devices, ..Kept::times(true) };
+        let mut recorded = record(&case.spec, kept, progress)?;
+        let requests = recorded.take_requests();
         let recording = &recorded.recording;
         let capacity_blocks = case.capacity_blocks(recording.distinct, origin)?;
         let ratios = match &case.spec.stack {
-            Some(stack) => workload(&case, recording, origin, progress)?.ratios(stack)?,
+            Some(stack) => workload(&case, &recorded, requests, origin, progress)?.ratios(stack)?,
             None => Vec::new(),
         };
         let (profiles, machine) = (&Profiles::default(), None);
         let case = &case;
         let plan = Plan { case, recording, capacity_blocks, profiles, origin, machine };
-        let told = column(foresight, recording, &ratios, origin)?;
+        let futures = column(foresight, recording, &ratios, origin)?;
         let cut = options.split.request(recording);
         let end = recording.start_of(cut);
         let whole = (recording.len(), end);
-        let (whole, counts) = residences::follow(&plan, &told, whole, progress)?;
+        let (whole, counts) = residences::follow(&plan, futures.as_slice(), whole, progress)?;
         let mut labels = Labels::none(case, capacity_blocks, counts);
         labels.later = whole.later;
         if cut > 0 {
-            let told = foresight.column_until(recording, &ratios, end).unwrap_or_default();
-            let (part, _) = residences::follow(&plan, &told, (end, end), progress)?;
+            let before = foresight.column_until(recording, &ratios, end).unwrap_or_default();
+            let (part, _) = residences::follow(&plan, before.as_slice(), (end, end), progress)?;
             labels.decide(recording, &part, 0..cut, options.reading);
             labels.split = labels.cached.len();
         }
@@ -223,12 +225,12 @@ impl Labels {
         let mut now = (first - trims) as u32;
         for request in requests {
             let accesses = recording.accesses_of(request);
-            let asked = recording.asked(request, recording.times_ns[request]);
-            let Some(asked) = asked else { continue };
-            self.time_ns.push(asked.time_ns);
-            self.offset.push(asked.offset);
-            self.length.push(asked.length);
-            self.op.push(if asked.write { Op::Write } else { Op::Read });
+            let info = recording.request_info(request, recording.times_ns[request]);
+            let Some(info) = info else { continue };
+            self.time_ns.push(info.time_ns);
+            self.offset.push(info.offset);
+            self.length.push(info.length);
+            self.op.push(if info.write { Op::Write } else { Op::Read });
             let (mut blocks, mut held) = (0_u32, [0_u32; 3]);
             for at in accesses {
                 blocks += 1;

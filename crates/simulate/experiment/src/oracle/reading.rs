@@ -66,5 +66,5 @@ impl Split {
 
 /// Whether a request is a read or a write.
 pub(super) fn is_asked(recording: &Recording, request: usize) -> bool {
-    recording.asked(request, recording.times_ns[request]).is_some()
+    recording.request_info(request, recording.times_ns[request]).is_some()
 }

@@ -9,7 +9,7 @@ use crate::lanes::Plan;
 use crate::progress::{OnProgress, Progress};
 use cachewright_cache::{BlockAccess, Quotas};
 use cachewright_measure::Counts;
-use cachewright_policy::{NEVER, Verdict};
+use cachewright_policy::{FutureSlice, NEVER, Verdict};
 use cachewright_system::recording::{LAST, TRIM, WRITE};
 use cachewright_types::{BlockId, TenantId};
 
@@ -34,12 +34,12 @@ pub(super) struct Residences {
     pub(super) later: (u64, u64),
 }
 
-/// Replays the recording of a plan with one tenant through its cache up to its access number
-/// `end`, those from `later` on counted apart; `told` goes with each access. Errors: a setting of
+/// Replays the recording of a plan with one tenant through its cache up to its access number `end`,
+/// those from `later` on counted apart; `futures` are those of its accesses. Errors: a setting of
 /// the policy, cancelled.
 pub(super) fn follow(
     plan: &Plan<'_>,
-    told: &[u32],
+    futures: FutureSlice<'_>,
     (end, later): (usize, usize),
     progress: OnProgress<'_>,
 ) -> Result<(Residences, Counts), ExperimentError> {
@@ -65,9 +65,8 @@ pub(super) fn follow(
             residences.of_access.push(OUT);
             continue;
         }
-        let next_use = told.get(at).copied().unwrap_or(NEVER);
-        let write = flags & WRITE != 0;
-        let outcome = engine.access(BlockAccess { block, tenant, write, next_use });
+        let (write, future) = (flags & WRITE != 0, futures.at(at));
+        let outcome = engine.access(BlockAccess { block, tenant, write, future });
         match outcome.verdict {
             Verdict::Hit => {}
             Verdict::Admit { evicted } => {

@@ -14,7 +14,7 @@ use crate::record::{Kept, record};
 use crate::timed::workload;
 use crate::{ExperimentError, Spec};
 use cachewright_signal::{BINS, SignalSet, Step};
-use cachewright_system::timed::{StepClock, StepSums};
+use cachewright_system::event_loop::{StepClock, StepSums};
 use cachewright_system::{Cut, Cuts, Recording, Wanted, interval_signals};
 use std::path::Path;
 
@@ -78,8 +78,10 @@ pub fn segments(
     with_threads(options.threads, || {
         let (varied, models) = Default::default();
         let case = Case { index: 0, spec, varied, models, caching };
-        let kept = Kept { times: true, bytes: true, requests: case.hears_requests() };
-        let recorded = record(&case.spec, kept, progress)?;
+        let requests = case.hears_requests();
+        let kept = Kept { times: true, bytes: true, requests, devices: true, ..Kept::default() };
+        let mut recorded = record(&case.spec, kept, progress)?;
+        let requests = recorded.take_requests();
         let recording = &recorded.recording;
         case.check_interval(recording.span_ns(), origin)?;
         let clock = StepClock { interval_ns, steps: options.steps };
@@ -95,7 +97,7 @@ pub fn segments(
         }
         let capacity_blocks = case.capacity_blocks(recording.distinct, origin)?;
         let signals = signals(recording, clock);
-        let workload = workload(&case, recording, origin, progress)?;
+        let workload = workload(&case, &recorded, requests, origin, progress)?;
         let ladder = workload.ladder(&case, options.granules, clock)?;
         let named = case.spec.tenants.iter().zip(signals).zip(ladder);
         let tenants = named.map(|((tenant, (steps, reuse)), alone)| {

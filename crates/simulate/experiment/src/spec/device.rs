@@ -1,19 +1,15 @@
-//! The `[device.cache]`, `[device.backing]`, `[device.ssd]` and `[machine]` tables.
+//! The devices of a stack: the `[device.cache]`, `[device.backing]` and `[device.ssd]` tables.
 //!
-//! For: which devices a timed replay runs on and how plans are carried out on them. Must never
-//! know: how a device works; its parameters are checked by its own table. Without these tables a
-//! replay has no devices, and answers in hits.
+//! For: which devices a timed replay runs on, built and resolved. Must never know: how a device
+//! works; its parameters are checked by its own table.
 
-use super::store;
-use super::{FlashSpec, TenantSpec, layout};
 use cachewright_device::ssd::params::Fill;
 use cachewright_device::ssd::{Ssd, SsdParams, preset};
 use cachewright_device::store::StoreSettings;
 use cachewright_device::{AnyDevice, ArraySettings, Device, Striped, model};
-use cachewright_stack::{Machine, Reader, Rest};
+use cachewright_stack::Reader;
 use cachewright_system::ssd::DataCacheParams;
 use cachewright_system::timed::MachineSettings;
-use cachewright_system::timed::settings::ReadAhead;
 use cachewright_types::declare::Declared;
 use cachewright_types::{Bytes, Seed, SettingError, Value, choices, declare};
 
@@ -82,13 +78,10 @@ declare! {
     }
 }
 
-/// The kind that is one drive with a data cache.
-const SSD: &str = "ssd";
-
 impl DeviceSpec {
     /// The table of that role in `[device]`, which must be there; `own` are keys that are not the
     /// device's.
-    fn read(
+    pub(super) fn read(
         devices: &Reader<'_>,
         role: &'static str,
         key: &'static str,
@@ -121,7 +114,7 @@ impl DeviceSpec {
     }
 
     /// Checked by building it.
-    fn checked(self) -> Result<DeviceSpec, String> {
+    pub(super) fn checked(self) -> Result<DeviceSpec, String> {
         self.build()?;
         Ok(self)
     }
@@ -149,7 +142,7 @@ impl DeviceSpec {
     }
 
     /// Every parameter with its value.
-    fn resolved(&self) -> Result<Pairs, String> {
+    pub(super) fn resolved(&self) -> Result<Pairs, String> {
         let found = model(&self.model).map_err(|error| error.to_string())?;
         let values = found.resolved(&self.pairs).map_err(|e| self.refusal(&e.to_string()))?;
         let one = self.array.count == 1;
@@ -157,7 +150,7 @@ impl DeviceSpec {
         Ok([text("model", &self.model)].into_iter().chain(given(array.chain(values))).collect())
     }
 
-    fn refusal(&self, error: &str) -> String {
+    pub(super) fn refusal(&self, error: &str) -> String {
         refusal(self.key, error)
     }
 }
@@ -171,43 +164,6 @@ fn refusal(key: &str, error: &str) -> String {
 }
 
 impl StackSpec {
-    /// One drive with a data cache as the whole machine.
-    fn one_drive(
-        file: &Reader<'_>,
-        devices: &Reader<'_>,
-        block: Bytes,
-    ) -> Result<StackSpec, String> {
-        if let Some(role) = ["cache", "backing"].iter().find(|role| devices.get(role).is_some()) {
-            return Err(format!(
-                "found `[device.{role}]` with `machine.system = \"ssd\"`, expected only \
-                 `[device.ssd]`: the drive caches in its own memory"
-            ));
-        }
-        let backing = DeviceSpec::read(devices, "ssd", "device.ssd", &[])?;
-        if backing.array.count > 1 {
-            let (found, expected) = (backing.array.count, "expected 1: the drive is the machine");
-            return Err(format!("`device.ssd.count`: found {found}, {expected}"));
-        }
-        let params = backing.drive()?;
-        if params.page != block {
-            return Err(format!(
-                "`cache.block`: found `{block}`, expected `{}`, the page of `device.ssd`",
-                params.page
-            ));
-        }
-        let (own, machine, axes) = drive_machine(file)?;
-        let front = Front::DataCache(axes);
-        Ok(StackSpec {
-            front,
-            backing,
-            per_tenant: false,
-            system: System::Ssd,
-            store: None,
-            alone: own.alone,
-            machine,
-        })
-    }
-
     /// Bytes of a device that holds everything. Errors: it cannot be built.
     pub fn capacity(&self) -> Result<Bytes, String> {
         match &self.front {
@@ -220,160 +176,18 @@ impl StackSpec {
             }
         }
     }
-
-    /// A cache device before backing devices.
-    fn tiered(
-        file: &Reader<'_>,
-        devices: &Reader<'_>,
-        flash: Option<&FlashSpec>,
-    ) -> Result<StackSpec, String> {
-        let cache = DeviceSpec::read(devices, "cache", "device.cache", &[])?.checked()?;
-        let own = ["per_tenant"];
-        let backing = DeviceSpec::read(devices, "backing", "device.backing", &own)?.checked()?;
-        let per_tenant = match devices.table("backing")?.get("per_tenant") {
-            None => false,
-            Some(Value::Bool(flag)) => *flag,
-            Some(other) => {
-                let expected = "expected true or false";
-                return Err(format!("`device.backing.per_tenant`: found `{other}`, {expected}"));
-            }
-        };
-        let (own, machine, store) = machine(file, flash)?;
-        let front = Front::Device(cache);
-        let (system, alone) = (own.system, own.alone);
-        Ok(StackSpec { front, backing, per_tenant, system, store, alone, machine })
-    }
 }
 
 /// Keys and values of a table.
-type Pairs = Vec<(String, Value)>;
+pub(super) type Pairs = Vec<(String, Value)>;
 
-fn text(key: &str, value: &str) -> (String, Value) {
+pub(super) fn text(key: &str, value: &str) -> (String, Value) {
     (key.to_owned(), Value::Text(value.to_owned()))
 }
 
 /// The values that are there.
-fn given(
+pub(super) fn given(
     values: impl IntoIterator<Item = (&'static str, Option<Value>)>,
 ) -> impl Iterator<Item = (String, Value)> {
     values.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)))
-}
-
-impl Machine for StackSpec {
-    const TABLES: &'static [&'static str] = &["device", "machine"];
-
-    fn read(file: &Reader<'_>, rest: &Rest<'_>) -> Result<Option<StackSpec>, String> {
-        let devices = file.table("device")?;
-        if !devices.is_there() {
-            return match file.get("machine") {
-                None => Ok(None),
-                Some(_) => Err("found `[machine]`, expected `[device.cache]` and \
-                                `[device.backing]` with it, or `[device.ssd]`"
-                    .to_owned()),
-            };
-        }
-        if rest.replay.unit() {
-            let expected = "expected `split`, since devices need sizes";
-            return Err(format!("`replay.blocks`: found `unit` with devices, {expected}"));
-        }
-        devices.check_known(&["cache", "backing", "ssd"])?;
-        if system(file) == Some(SSD) {
-            store::read(SSD, file, file, rest.flash)?;
-            return StackSpec::one_drive(file, &devices, rest.cache.block).map(Some);
-        }
-        if devices.get("ssd").is_some() {
-            return Err("found `[device.ssd]`, expected `machine.system = \"ssd\"` with it, or \
-                        `[device.cache]` and `[device.backing]` instead"
-                .to_owned());
-        }
-        StackSpec::tiered(file, &devices, rest.flash).map(Some)
-    }
-
-    fn check(machine: Option<&StackSpec>, rest: &Rest<'_>, _: &[TenantSpec]) -> Result<(), String> {
-        layout::check(&rest.cache.layout, machine)
-    }
-
-    fn resolved(&self) -> Result<Vec<(&'static str, Value)>, String> {
-        let alone = ("alone".to_owned(), Value::Bool(self.alone));
-        let mut machine = vec![text("system", self.system.word()), alone];
-        let devices = match &self.front {
-            Front::Device(cache) => {
-                let mut backing = self.backing.resolved()?;
-                backing.push(("per_tenant".to_owned(), Value::Bool(self.per_tenant)));
-                let store = self.store.as_ref().map(Declared::values).unwrap_or_default();
-                machine.extend(given(self.machine.values().into_iter().chain(store)));
-                let cache = Value::Table(cache.resolved()?);
-                vec![("cache".to_owned(), cache), ("backing".to_owned(), Value::Table(backing))]
-            }
-            Front::DataCache(axes) => {
-                machine.push(text("layout", self.machine.layout.word()));
-                machine.extend(given(axes.values()));
-                vec![("ssd".to_owned(), Value::Table(self.backing.resolved()?))]
-            }
-        };
-        Ok(vec![("device", Value::Table(devices)), ("machine", Value::Table(machine))])
-    }
-}
-
-/// The kind of machine as it stands in the file, checked or not.
-fn system<'a>(file: &Reader<'a>) -> Option<&'a str> {
-    file.get("machine")?.get("system")?.as_text()
-}
-
-/// The keys that are given of those that `T` declares, set over `settings`.
-fn set_given<T: Declared>(reader: &Reader<'_>, settings: &mut T) -> Result<(), String> {
-    for key in T::keys() {
-        if let Some(value) = reader.get(key.name) {
-            settings.set(key.name, value).map_err(|error| reader.refusal(&error))?;
-        }
-    }
-    Ok(())
-}
-
-fn names<T: Declared>() -> Vec<&'static str> {
-    T::keys().iter().map(|key| key.name).collect()
-}
-
-/// The `[machine]` table of one drive: its own keys, the layout, and how the drive's cache treats
-/// pages.
-fn drive_machine(
-    file: &Reader<'_>,
-) -> Result<(MachineTable, MachineSettings, DataCacheParams), String> {
-    let reader = file.table("machine")?;
-    let own = [names::<MachineTable>(), vec!["layout"], names::<DataCacheParams>()].concat();
-    reader.check_known(&own)?;
-    let (mut table, mut settings) = (MachineTable::default(), MachineSettings::default());
-    set_given(&reader, &mut table)?;
-    if let Some(value) = reader.get("layout") {
-        settings.set("layout", value).map_err(|error| reader.refusal(&error))?;
-    }
-    let mut axes = DataCacheParams::default();
-    set_given(&reader, &mut axes)?;
-    axes.check().map_err(|error| reader.refusal(&error))?;
-    Ok((table, settings, axes))
-}
-
-/// The `[machine]` table of other machines: its own keys, the settings, those of a store.
-fn machine(
-    file: &Reader<'_>,
-    flash: Option<&FlashSpec>,
-) -> Result<(MachineTable, MachineSettings, Option<StoreSettings>), String> {
-    let reader = file.table("machine")?;
-    let mut table = MachineTable::default();
-    set_given(&reader, &mut table)?;
-    let of_store = if table.system == System::FlashStore { store::keys() } else { Vec::new() };
-    reader
-        .check_known(&[names::<MachineTable>(), names::<MachineSettings>(), of_store].concat())?;
-    let mut settings = MachineSettings::default();
-    if table.system == System::BufferCache {
-        settings.read_ahead = ReadAhead::Linux;
-    }
-    set_given(&reader, &mut settings)?;
-    if settings.dirty_low > settings.dirty_high {
-        let (low, high) = (settings.dirty_low, settings.dirty_high);
-        let expected = format!("expected at most `machine.dirty_high`, {high}");
-        return Err(format!("`machine.dirty_low`: found {low}, {expected}"));
-    }
-    let store = store::read(table.system.word(), file, &reader, flash)?;
-    Ok((table, settings, store))
 }

@@ -5,6 +5,7 @@
 
 pub mod device;
 mod layout;
+mod machine;
 mod store;
 
 pub use cachewright_stack::flash;

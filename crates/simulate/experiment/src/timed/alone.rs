@@ -8,7 +8,7 @@ use super::{Job, Workload};
 use crate::ExperimentError;
 use crate::case::Case;
 use crate::spec::{Scheme, Spec};
-use cachewright_system::timed::Times;
+use cachewright_system::event_loop::Times;
 use cachewright_types::{Nanos, TenantId};
 use std::ops::Range;
 use std::sync::Arc;

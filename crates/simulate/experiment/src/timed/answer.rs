@@ -10,9 +10,9 @@ use super::energy::{device_energy, total_energy};
 use super::flash::flash;
 use super::rooms::{migrations, regions};
 use super::store::store;
-use super::throughput::throughput;
 use crate::case::Case;
 use crate::spec::{DeviceSpec, Front};
+use crate::throughput::throughput;
 use cachewright_device::DeviceUse;
 use cachewright_measure::fairness::{extremes, jain};
 use cachewright_measure::{Bin, Counts};
@@ -21,7 +21,8 @@ use cachewright_result::device::Device;
 use cachewright_result::timing::{
     AloneTimes, Fairness, LittlesLaw, ResponseSeries, ResponseTimes, TenantTiming, Timing,
 };
-use cachewright_system::timed::{Experience, InFlight, Times};
+use cachewright_system::event_loop::{Experience, Times};
+use cachewright_system::timed::InFlight;
 use cachewright_types::{Bytes, Op};
 
 /// The `timing` of a case with a cache of so many blocks.

@@ -10,7 +10,8 @@ use crate::case::Case;
 use cachewright_device::ssd::flash::FlashStats;
 use cachewright_layout::{ChannelMap, PoolShare};
 use cachewright_result::channels::{ChannelGroup, ChannelUse, Channels};
-use cachewright_system::timed::{GroupUse, Times};
+use cachewright_system::event_loop::Times;
+use cachewright_system::timed::GroupUse;
 use cachewright_types::Op;
 
 /// The map and the use of channels; nothing for a first device that has none.

@@ -5,13 +5,14 @@
 
 use super::{Job, Workload};
 use crate::ExperimentError;
-use crate::run::column;
+use crate::record::column;
 use crate::spec::StackSpec;
+use cachewright_policy::{FutureColumn, FutureSlice};
 use cachewright_system::Foresight;
 
 /// The columns of some jobs.
 pub(super) struct Columns {
-    found: Vec<Vec<u32>>,
+    found: Vec<FutureColumn>,
     /// The column of each job.
     of_job: Vec<usize>,
 }
@@ -41,7 +42,7 @@ impl Columns {
     }
 
     /// What goes with each access of a job's workload.
-    pub(super) fn of_job(&self, job: usize) -> &[u32] {
-        &self.found[self.of_job[job]]
+    pub(super) fn of_job(&self, job: usize) -> FutureSlice<'_> {
+        self.found[self.of_job[job]].as_slice()
     }
 }

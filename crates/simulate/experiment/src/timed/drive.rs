@@ -13,8 +13,8 @@ use cachewright_layout::ChannelMap;
 use cachewright_result::drive::{CachedDrive as CachedDriveAnswer, LinkBusy};
 use cachewright_result::flash::Flash;
 use cachewright_system::Control;
+use cachewright_system::event_loop::DriveWork;
 use cachewright_system::ssd::{CachedDrive, DataCacheParams, Description, build};
-use cachewright_system::timed::DriveWork;
 
 /// A drive, the control loop of its cache, and the map of its channels.
 type Controlled = (Box<dyn CachedDrive>, Option<Control>, Option<ChannelMap>);

@@ -6,7 +6,7 @@
 
 use cachewright_device::{DeviceUse, Use};
 use cachewright_result::energy::{DeviceEnergy, EnergyRates, TotalEnergy};
-use cachewright_system::timed::Times;
+use cachewright_system::event_loop::Times;
 use cachewright_types::Op;
 
 /// Commands and bytes that a device read and wrote.

@@ -10,7 +10,7 @@ use super::{Job, Workload};
 use crate::ExperimentError;
 use crate::case::Case;
 use cachewright_partition::share::granules_blocks;
-use cachewright_system::timed::{StepClock, StepSums};
+use cachewright_system::event_loop::{StepClock, StepSums};
 use cachewright_types::TenantId;
 
 /// By tenant, then by granules from 0 on.

@@ -13,21 +13,22 @@ use crate::case::Case;
 use crate::progress::OnProgress;
 use crate::record::Recorded;
 use cachewright_result::curves::{LatencyCurve, LatencyPoint};
-use cachewright_system::timed::Times;
+use cachewright_system::event_loop::Times;
+use cachewright_system::timed::Requests;
 use cachewright_types::TenantId;
 use std::path::Path;
 
 /// Each tenant alone under each of `policies`, at each of its sizes in blocks; `case` has devices.
 pub fn latency_curves(
     case: &Case,
-    recorded: &Recorded,
+    (recorded, requests): (&Recorded, Requests),
     policies: &[String],
     sizes: &[Vec<u32>],
     origin: &Path,
     progress: OnProgress<'_>,
 ) -> Result<Vec<LatencyCurve>, ExperimentError> {
     case.check_warmup(recorded.recording.span_ns(), origin)?;
-    let workload = workload(case, &recorded.recording, origin, progress)?;
+    let workload = workload(case, recorded, requests, origin, progress)?;
     let cases: Vec<Case> = policies.iter().map(|policy| with_policy(case, policy)).collect();
     for case in &cases {
         case.wants(origin)?;

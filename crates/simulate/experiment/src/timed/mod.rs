@@ -21,7 +21,6 @@ mod service;
 mod space;
 mod store;
 mod tenancy;
-pub mod throughput;
 
 pub use answer::{add_responses, timing};
 pub use ladder::Ladder;
@@ -36,19 +35,21 @@ use outlook::{Outlook, Outlooks};
 use crate::ExperimentError;
 use crate::case::Case;
 use crate::lanes::{Plan, wanted};
+use crate::pace::pace;
 use crate::profiles::Profiles;
-use crate::progress::{OnProgress, Progress, Sum};
-use crate::record::open;
-use crate::spec::{DeviceSpec, Front, Spec, StackSpec, TenantSpec};
+use crate::progress::{OnProgress, Sum};
+use crate::record::Recorded;
+use crate::spec::{DeviceSpec, Front, StackSpec};
 use cachewright_cache::{Cache, Quotas};
 use cachewright_device::{AnyDevice, DeviceUse};
 use cachewright_layout::ChannelMap;
+use cachewright_policy::FutureSlice;
+use cachewright_system::event_loop::{Replay, StepClock, StepSums, Times, run_ssd};
 use cachewright_system::profile::Machined;
 use cachewright_system::timed::{
-    CacheDecider, Decider, Layout, Loop, Machine, Parts, Placed, Replay, Requests, Slots,
-    StepClock, StepSums, Times, run, run_drive,
+    CacheDecider, Decider, Layout, Machine, Parts, Placed, Requests, Slots, run_machine,
 };
-use cachewright_system::{Control, Noise, RecordError, Recording, Wanted};
+use cachewright_system::{Control, RecordError, Recording, Wanted};
 use cachewright_types::{Bytes, TenantId};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -118,13 +119,15 @@ fn backing_of(stack: &StackSpec, tenants: usize) -> Vec<usize> {
 /// Most backing devices.
 const DEVICES: usize = 4000;
 
-/// Reads and places the requests of `case`, which has devices.
+/// Places the requests of `case`, which has devices; `requests` are those recorded with it.
 pub fn workload<'a>(
     case: &Case,
-    recording: &'a Recording,
+    recorded: &'a Recorded,
+    mut requests: Requests,
     origin: &'a Path,
     progress: OnProgress<'a>,
 ) -> Result<Workload<'a>, ExperimentError> {
+    let recording = &recorded.recording;
     let spec = &case.spec;
     let refuse = |message| ExperimentError::Spec { origin: origin.to_owned(), message };
     let Some(stack) = &spec.stack else {
@@ -135,23 +138,14 @@ pub fn workload<'a>(
         let expected = format!("expected at most {DEVICES}");
         return Err(refuse(format!("`device.backing.per_tenant`: found {found}, {expected}")));
     }
-    let mut traces = open(spec)?;
-    let timeless =
-        (0..spec.tenants.len()).find(|tenant| traces.has_times(*tenant as u16) == Some(false));
+    let timeless = recorded.tenants.iter().position(|tenant| !tenant.has_times);
     if let Some(tenant) = timeless.filter(|_| !spec.replay.closed()) {
         let expected = "expected times in every trace, or `replay.loop = \"closed\"`";
         let number = tenant + 1;
         return Err(refuse(format!("`tenant[{number}].trace`: found no times, {expected}")));
     }
-    let total = traces.requests_hint();
-    let tell = |done| progress(Progress { stage: "placing requests", done, total });
-    let limit = spec.replay.max_accesses;
-    let mut requests = Requests::read(&mut traces, spec.cache.trim, limit, tell)?;
-    if let Some(tenant) = without_pauses(spec, &requests) {
-        let expected = "expected a trace of calls by process (`syscall`), or `think-time`";
-        let number = tenant + 1;
-        return Err(refuse(format!("`tenant[{number}].pauses`: found `recorded`, {expected}")));
-    }
+    let named = |tenant| requests.is_empty() || requests.names_processes(tenant);
+    case.check_pauses(named, origin)?;
     let (devices, device_of) = places(case, stack).map_err(refuse)?;
     let shift = spec.cache.block.0.trailing_zeros();
     let placed = requests
@@ -159,13 +153,6 @@ pub fn workload<'a>(
         .map_err(|error| refuse(too_small(stack, &error)))?;
     let profiles = Profiles::default();
     Ok(Workload { recording, profiles, requests, placed, origin, progress })
-}
-
-/// A tenant that is to pause as recorded and whose trace says nothing of pauses.
-fn without_pauses(spec: &Spec, requests: &Requests) -> Option<usize> {
-    let lacks = |at: &usize| !requests.names_processes(TenantId(*at as u16));
-    let mut wanting = (0..spec.tenants.len()).filter(|at| spec.tenants[*at].recorded_pauses);
-    wanting.find(|at| !requests.is_empty() && lacks(at))
 }
 
 /// The bytes of each device that tenants may use, and each tenant's device.
@@ -275,7 +262,7 @@ impl Workload<'_> {
     fn job(
         &self,
         job: &Job<'_>,
-        next_use: &[u32],
+        futures: FutureSlice<'_>,
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Times, ExperimentError> {
         let case = job.case;
@@ -287,8 +274,8 @@ impl Workload<'_> {
             recording: self.recording,
             requests: &self.requests,
             extents: &self.placed.tenants,
-            next_use,
-            pace: pace(case, &plan),
+            futures,
+            pace: pace(case),
             only: job.only,
             interval_ns: if job.only.is_some() { 0 } else { case.spec.replay.interval.0 },
             windows: if job.clock.is_some() { 0 } else { case.spec.replay.windows },
@@ -300,13 +287,13 @@ impl Workload<'_> {
         let found = match &job.stack.front {
             Front::Device(cache) => {
                 let (decider, machine, map) = self.tiered(job, &plan, cache)?;
-                let found = run(&replay, machine, decider, wanted, progress);
+                let found = run_machine(&replay, machine, decider, wanted, progress);
                 found.map(|times| Times { layout: times.layout.or(map), ..times })
             }
             Front::DataCache(axes) => {
                 let (drive, control, map) = self.drive(job, &plan, axes)?;
                 let page_shift = case.spec.cache.block.0.trailing_zeros();
-                let found = run_drive(&replay, (drive, page_shift), control, wanted, progress);
+                let found = run_ssd(&replay, (drive, page_shift), control, wanted, progress);
                 found.map(|times| Times { layout: map, ..times })
             }
         };
@@ -405,32 +392,4 @@ fn small_cache(found: Bytes, needed: Bytes) -> String {
         "`device.cache`: found a capacity of {found}, expected at least {needed} for \
          `cache.capacity` and `machine.spare_blocks`"
     )
-}
-
-fn pace(case: &Case, plan: &Plan<'_>) -> Loop {
-    if !case.spec.replay.closed() {
-        return Loop::Open;
-    }
-    let pace = plan.pace();
-    Loop::Closed {
-        queue_depth: pace.queue_depth,
-        think_ns: pace.think_ns,
-        recorded: case.spec.tenants.iter().map(|tenant| tenant.recorded_pauses).collect(),
-        start_ns: pace.start_ns,
-        stop_ns: pace.stop_ns,
-        noise: case.spec.tenants.iter().map(|tenant| noise(case, tenant)).collect(),
-        repeat: case.spec.tenants.iter().map(|tenant| tenant.repeat).collect(),
-    }
-}
-
-/// A tenant's periods: by the seed of the case and its name, whoever else is there.
-fn noise(case: &Case, tenant: &TenantSpec) -> Option<Noise> {
-    let seed = case.spec.seed.derive("noise").derive(&tenant.name);
-    tenant.noise.map(|found| Noise {
-        on_ns: found.on.0,
-        off_ns: found.off.0,
-        off_depth: found.off_depth,
-        exponential: found.exponential,
-        seed,
-    })
 }

@@ -12,7 +12,7 @@ use crate::ExperimentError;
 use crate::case::Case;
 use crate::spec::Spec;
 use cachewright_partition::Need;
-use cachewright_system::timed::{StepClock, StepSums};
+use cachewright_system::event_loop::{StepClock, StepSums};
 use cachewright_types::Nanos;
 use std::ops::Range;
 use std::sync::Arc;

@@ -14,7 +14,8 @@ use cachewright_result::case::Case as CaseAnswer;
 use cachewright_result::channels::{
     BlockRegions, Migrations, RegionWindow, TenantMigrations, TenantRegions,
 };
-use cachewright_system::timed::{InRooms, Migrated, Times};
+use cachewright_system::event_loop::Times;
+use cachewright_system::timed::{Migrated, RegionBlocks};
 use std::path::Path;
 
 const SCHEMA: &str = "message rooms {
@@ -46,18 +47,18 @@ pub fn migrations(case: &Case, times: &Times) -> Option<Migrations> {
 /// not laid out.
 pub fn regions(case: &Case, times: &Times) -> Option<BlockRegions> {
     let ((_, end), windows) = times.rooms.split_last()?;
-    let blocks = |(tenant, held): (&TenantSpec, &InRooms)| TenantRegions {
+    let blocks = |(tenant, held): (&TenantSpec, &RegionBlocks)| TenantRegions {
         name: tenant.name.clone(),
-        own_blocks: held.own_blocks,
-        common_blocks: held.common_blocks,
+        own_blocks: held.private_blocks,
+        common_blocks: held.shared_blocks,
         elsewhere_blocks: held.elsewhere_blocks,
     };
-    let window = |(time_ns, held): &(u64, Vec<InRooms>)| {
-        let each = |of: fn(&InRooms) -> u32| held.iter().map(of).collect::<Vec<u32>>();
+    let window = |(time_ns, held): &(u64, Vec<RegionBlocks>)| {
+        let each = |of: fn(&RegionBlocks) -> u32| held.iter().map(of).collect::<Vec<u32>>();
         RegionWindow {
             time_ns: *time_ns,
-            own_blocks: each(|held| held.own_blocks),
-            common_blocks: each(|held| held.common_blocks),
+            own_blocks: each(|held| held.private_blocks),
+            common_blocks: each(|held| held.shared_blocks),
             elsewhere_blocks: each(|held| held.elsewhere_blocks),
         }
     };

@@ -8,8 +8,9 @@
 
 use crate::case::Case;
 use cachewright_partition::Need;
+use cachewright_system::event_loop::Times;
+use cachewright_system::timed::blocks_of;
 use cachewright_system::timed::tenancy::Event;
-use cachewright_system::timed::{Times, free::blocks_of};
 
 /// Used over allocated; nothing where the division does not say what tenants make use of, nor in a
 /// drive that is the machine, whose channels hold more than its cache.

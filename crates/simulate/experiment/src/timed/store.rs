@@ -12,7 +12,7 @@ use crate::wa::{label, log};
 use cachewright_device::AnyDevice;
 use cachewright_device::store::{LogStore, StoreError, StoreStats};
 use cachewright_result::store::Store;
-use cachewright_system::timed::Times;
+use cachewright_system::event_loop::Times;
 
 impl Workload<'_> {
     /// The device with that number as the job's machine has it: under a store, if that keeps one.

@@ -5,7 +5,7 @@
 
 use crate::case::Case;
 use cachewright_result::channels::{Tenancy, TenancyChange};
-use cachewright_system::timed::Times;
+use cachewright_system::event_loop::Times;
 use cachewright_system::timed::tenancy::{Change, Event};
 
 /// Every change; nothing where no layout follows tenants.

@@ -3,13 +3,16 @@
 //! For: refusing in words before a trace is read. Must never know: traces, results. Units: pages;
 //! over-provisioning is a ratio.
 
-use super::WaOptions;
 use super::drive::Case;
+use super::options::{DriveOptions, WaOptions};
 use super::teaching::Teaching;
-use crate::spec::Scheme;
-use crate::spec::flash::{PAGES_LIMIT, block_pages, check_page, check_schemes, percent};
+use crate::spec::flash::{
+    PAGE, PAGES_LIMIT, block_pages, check_over_provisioning, check_page, check_schemes,
+};
+use crate::spec::{Scheme, Spec};
 use cachewright_ftl::{Geometry, Need, Space, reclaim, separation};
-use cachewright_types::{Bytes, Seed, Size, Value, parse_bytes, parse_size};
+use cachewright_stack::FlashTable;
+use cachewright_types::{Bytes, Seed, Size, Value, parse_size};
 
 /// How large the drive is.
 #[derive(Clone, Copy, Debug)]
@@ -33,48 +36,56 @@ pub struct Plan {
     pub warnings: Vec<String>,
     /// Where models come from.
     pub teaching: Teaching,
+    /// Logical size of the drive as it was asked for.
+    pub capacity_text: String,
+    /// Superblocks kept free for writes of the host.
+    pub reserve: u32,
     ops: Vec<f64>,
     separations: Vec<Scheme>,
     reclaims: Vec<Scheme>,
     capacity: Capacity,
-    reserve: u32,
 }
 
 impl Plan {
-    /// Checks names, settings and sizes.
-    pub fn new(options: &WaOptions) -> Result<Plan, String> {
-        let bytes =
-            |key: &str, text: &str| parse_bytes(text).map_err(|error| format!("`{key}`: {error}"));
-        let page = bytes("page", &options.page)?;
+    /// Checks names, settings and sizes; what is left out is that of the stack's drive, or the
+    /// default.
+    pub fn new(options: &WaOptions, spec: &Spec) -> Result<Plan, String> {
+        let (drive, own) = (&options.drive, FlashTable::default());
+        let stack = spec.flash.as_ref();
+        let page = drive.page.or(stack.map(|flash| flash.page)).unwrap_or(PAGE);
         check_page("page", page)?;
-        let superblock = bytes("superblock", &options.superblock)?;
-        let block_pages = block_pages("superblock", superblock, page)?;
-        let capacity = match options.capacity.as_str() {
+        let superblock = drive.superblock.or(stack.map(|flash| flash.superblock));
+        let block_pages = block_pages("superblock", superblock.unwrap_or(own.superblock), page)?;
+        let capacity = match drive.capacity.as_str() {
             "auto" => Capacity::Written,
             "live" => Capacity::Live,
             text => Capacity::Of(parse_size(text).map_err(|error| {
                 format!("`capacity`: {error}; `auto` and `live` follow the trace")
             })?),
         };
-        if let Some(writes) = options.drive_writes.filter(|n| !(*n > 0.0 && *n <= 1e6)) {
-            return Err(format!("`drive_writes`: found {writes}, expected a number above 0"));
-        }
+        let ops = if drive.op.is_empty() {
+            vec![stack.map_or(own.over_provisioning.0, |flash| flash.over_provisioning)]
+        } else {
+            let each = drive.op.iter().map(|op| check_over_provisioning("op", *op));
+            each.collect::<Result<_, _>>()?
+        };
         let mut plan = Plan {
             page_bytes: page.0,
             block_pages,
             warnings: Vec::new(),
-            teaching: Teaching::new(options)?,
-            ops: options.op.iter().map(|text| percent("op", text)).collect::<Result<_, _>>()?,
+            teaching: Teaching::new(drive.model.as_deref(), options.trainer.as_ref())?,
+            capacity_text: drive.capacity.clone(),
+            reserve: drive.reserve.or(stack.map(|flash| flash.reserve)).unwrap_or(own.reserve),
+            ops,
             separations: Vec::new(),
             reclaims: Vec::new(),
             capacity,
-            reserve: options.reserve,
         };
-        plan.schemes(options)?;
+        plan.schemes(drive)?;
         Ok(plan)
     }
 
-    fn schemes(&mut self, options: &WaOptions) -> Result<(), String> {
+    fn schemes(&mut self, options: &DriveOptions) -> Result<(), String> {
         for text in &options.separations {
             if text != "all" {
                 self.separations.push(crate::spec::scheme_of_option("separation", text)?);
@@ -96,11 +107,8 @@ impl Plan {
                 self.reclaims.push(crate::spec::scheme_of_option("reclaim", text)?);
             }
         }
-        for (key, empty) in [
-            ("op", self.ops.is_empty()),
-            ("separation", self.separations.is_empty()),
-            ("reclaim", self.reclaims.is_empty()),
-        ] {
+        let lists = [("separations", &self.separations), ("reclaims", &self.reclaims)];
+        for (key, empty) in lists.map(|(key, list)| (key, list.is_empty())) {
             if empty {
                 return Err(format!("`{key}`: found nothing, expected at least one"));
             }

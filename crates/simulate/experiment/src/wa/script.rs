@@ -6,11 +6,11 @@
 //! Units: pages. Memory: 12 bytes per request, 36 at the end of reading.
 
 use super::extents::Extents;
+use crate::ExperimentError;
 use crate::progress::{OnProgress, Progress};
 use crate::record::input;
 use crate::spec::flash::PAGES_LIMIT;
 use crate::spec::{Spec, TenantSpec};
-use crate::{ExperimentError, WaOptions};
 use cachewright_result::facts::DriveTenantFacts;
 use cachewright_system::RecordError;
 use cachewright_trace::formats;
@@ -96,7 +96,7 @@ struct Reading<'a> {
 pub fn read(
     spec: &Spec,
     origin: &Path,
-    options: &WaOptions,
+    load: &[String],
     page_bytes: u64,
     progress: OnProgress<'_>,
 ) -> Result<Script, ExperimentError> {
@@ -111,8 +111,9 @@ pub fn read(
         progress,
     };
     let mut script = Script::default();
+    let tenants = loads(spec, load).map_err(refuse)?;
     let mut load = spec.clone();
-    load.tenants = loads(spec, &options.load).map_err(refuse)?;
+    load.tenants = tenants;
     if !load.tenants.is_empty() {
         script.tenants = reading.add(&load, "load", "reading the load")?;
     }

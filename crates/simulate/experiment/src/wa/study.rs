@@ -9,7 +9,7 @@
 
 use super::script::{self, Script, Step};
 use super::teaching::{self, Teaching, TrainerFactory};
-use super::{WaOptions, drive, plan};
+use super::{drive, plan};
 use crate::json::document;
 use crate::progress::{OnProgress, Progress};
 use crate::spec::Scheme;
@@ -79,9 +79,7 @@ pub fn train(
     let sized = drive::with_page_bytes(&scheme, page_bytes);
     let factory = options.trainer.clone().unwrap_or_else(native);
     Teaching::Outside(factory.clone()).check(std::slice::from_ref(&scheme)).map_err(refuse)?;
-    let read = |spec: &Spec, origin: &Path| {
-        script::read(spec, origin, &WaOptions::default(), page_bytes, progress)
-    };
+    let read = |spec: &Spec, origin: &Path| script::read(spec, origin, &[], page_bytes, progress);
     let script = read(&spec, origin)?;
     let cut = (script.run_pages as f64 * options.share) as u64;
     let first = Course { script: &script, cut, seed: spec.seed, progress };

@@ -4,7 +4,6 @@
 //! more; each is refused before a trace is read if it does not fit. Must never know: how a trainer
 //! works, traces. Units: none.
 
-use super::WaOptions;
 use crate::spec::Scheme;
 use cachewright_ftl::Geometry;
 use cachewright_ftl::separation::shiro::{Learner, TrainError, Trainer};
@@ -84,11 +83,11 @@ pub struct Given {
 
 impl Teaching {
     /// What the options ask for. Errors: a file that is no model, both a model and a trainer.
-    pub fn new(options: &WaOptions) -> Result<Teaching, String> {
-        match (&options.model, &options.trainer) {
+    pub fn new(model: Option<&str>, trainer: Option<&TrainerFactory>) -> Result<Teaching, String> {
+        match (model, trainer) {
             (None, None) => Ok(Teaching::Native),
             (None, Some(factory)) => Ok(Teaching::Outside(factory.clone())),
-            (Some(file), None) => Ok(Teaching::Given(Arc::new(Given::read(file)?))),
+            (Some(file), None) => Ok(Teaching::Given(Arc::new(Given::read(file.as_ref())?))),
             (Some(_), Some(factory)) => Err(format!(
                 "`trainer`: found `{}` beside a given model, expected one of the two",
                 factory.name

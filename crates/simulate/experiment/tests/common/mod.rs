@@ -1,7 +1,7 @@
 //! What the tests of experiments share: folders that clean up, small traces, readers of results.
 
 use cachewright_experiment::{Progress, RunOptions, run};
-use cachewright_types::{Rng, Seed};
+use cachewright_types::{Rng, Seed, Size, parse_size};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -40,6 +40,12 @@ pub fn quiet(_: Progress) -> bool {
 #[allow(dead_code, reason = "not every test binary needs it")]
 pub fn pairs(set: &[(&str, &str)]) -> Vec<(String, String)> {
     set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+/// Cache sizes as a command line gives them.
+#[allow(dead_code, reason = "not every test binary needs it")]
+pub fn sizes(texts: &[&str]) -> Vec<Size> {
+    texts.iter().map(|text| parse_size(text).unwrap()).collect()
 }
 
 /// What a stack in a folder answers, or why it is refused.

@@ -3,8 +3,9 @@
 
 use crate::common;
 
-use cachewright_experiment::{RunOptions, WaOptions, check, run, wa};
-use cachewright_types::Seed;
+use cachewright_experiment::{DriveOptions, RunOptions, WaOptions, check, run, wa};
+use cachewright_types::declare::Percent;
+use cachewright_types::{Bytes, Seed};
 use common::{Folder, pairs, quiet};
 use serde_json::Value;
 use std::path::Path;
@@ -134,13 +135,14 @@ fn a_cache_that_holds_all_writes_what_the_host_writes() {
     let stack = STACK.split("[[tenant]]\nname = \"b\"").next().unwrap();
     let origin = folder.path.join("stack.toml");
     let cached = run(stack, &origin, &RunOptions::default(), &quiet).unwrap();
-    let options = WaOptions {
-        op: vec!["60%".to_owned()],
+    let drive = DriveOptions {
+        op: vec![Percent(0.6)],
         separations: vec!["none".to_owned()],
-        superblock: "32KiB".to_owned(),
-        reserve: 2,
-        ..WaOptions::default()
+        superblock: Some(Bytes(32_768)),
+        reserve: Some(2),
+        ..DriveOptions::default()
     };
+    let options = WaOptions { drive, ..WaOptions::default() };
     let host = wa(stack, &origin, &options, &quiet).unwrap();
     let (cached, host) = (&cached["cases"][0]["flash"], &host["cases"][0]);
     for key in ["user_pages", "moved_pages", "collections", "erases", "write_amplification"] {
@@ -154,18 +156,19 @@ fn a_cache_that_holds_all_writes_what_the_host_writes() {
 fn wa_takes_what_it_is_not_told_from_the_stack() {
     let folder = folder("flash-wa");
     let origin = folder.path.join("stack.toml");
-    let measured = |options: WaOptions, stack: &str| {
-        let separations = vec!["none".to_owned()];
-        wa(stack, &origin, &WaOptions { separations, ..options }, &quiet).unwrap()
+    let measured = |options: DriveOptions, stack: &str| {
+        let drive = DriveOptions { separations: vec!["none".to_owned()], ..options };
+        wa(stack, &origin, &WaOptions { drive, ..WaOptions::default() }, &quiet).unwrap()
     };
     let of = |result: &Value| {
         let keys = ["superblock_bytes", "page_bytes", "reserve_superblocks"];
         let sizes = keys.map(|key| result[key].as_u64().unwrap());
         (sizes, result["cases"][0]["op"].as_f64().unwrap())
     };
-    let own = measured(WaOptions::default(), STACK);
+    let own = measured(DriveOptions::default(), STACK);
     assert_eq!(of(&own), ([32_768, 4096, 2], 0.6));
-    let told = WaOptions { op: vec!["90%".to_owned()], reserve: 3, ..WaOptions::default() };
+    let (op, reserve) = (vec![Percent(0.9)], Some(3));
+    let told = DriveOptions { op, reserve, ..DriveOptions::default() };
     assert_eq!(of(&measured(told, STACK)), ([32_768, 4096, 3], 0.9));
 }
 

@@ -6,8 +6,9 @@
 
 use crate::common;
 
+use cachewright_experiment::mrc::{CurveOptions, MethodChoice};
 use cachewright_experiment::{MrcOptions, RunOptions, mrc, run};
-use common::{Folder, golden_trace, quiet, total};
+use common::{Folder, golden_trace, quiet, sizes, total};
 
 /// Misses at 100, 1000 and 10000 blocks.
 const GOLDEN: [(&str, [u64; 3]); 9] = [
@@ -57,13 +58,14 @@ fn every_policy_misses_exactly_as_often_as_the_reference() {
 fn the_exact_curve_and_its_verification_agree_to_the_last_miss() {
     let folder = Folder::new("golden-curve");
     let text = stack(&folder);
-    let options = MrcOptions {
+    let curve = CurveOptions {
         policies: vec!["lru".into(), "sieve".into()],
-        method: "exact".into(),
-        sizes: vec!["100 blocks".into(), "1000 blocks".into(), "10000 blocks".into()],
+        method: MethodChoice::Exact,
+        sizes: sizes(&["100 blocks", "1000 blocks", "10000 blocks"]),
         verify: 3,
-        ..MrcOptions::default()
+        ..CurveOptions::default()
     };
+    let options = MrcOptions { curve, ..MrcOptions::default() };
     let result = mrc(&text, &folder.path.join("stack.toml"), &options, &quiet).unwrap();
     for (curve, golden) in [(0, &GOLDEN[0]), (1, &GOLDEN[3])] {
         for point in 0..3 {

@@ -3,6 +3,7 @@
 
 use crate::common;
 
+use cachewright_experiment::mrc::{CurveOptions, MethodChoice};
 use cachewright_experiment::spec::{self, MAX_BYTES};
 use cachewright_experiment::{ExperimentError, MrcOptions, RunOptions, check, mrc, run};
 use common::{Folder, answer_to, quiet, small_trace};
@@ -125,21 +126,28 @@ fn threads_combinations_and_time_series_are_bounded() {
 #[test]
 fn curves_are_bounded_by_the_names_of_their_options() {
     let folder = folder("curves");
-    let refused = |options: MrcOptions| {
+    let refused = |curve: CurveOptions| {
+        let options = MrcOptions { curve, ..MrcOptions::default() };
         let error = mrc(STACK, &folder.path.join("stack.toml"), &options, &quiet).unwrap_err();
         error.to_string()
     };
-    let with = MrcOptions::default;
+    let with = CurveOptions::default;
     for (options, expected) in [
-        (MrcOptions { points: 2_000_000_000, ..with() }, "`points`: found 2000000000, expected"),
-        (MrcOptions { windows: 100_000, ..with() }, "`windows`: found 100000, expected 0 to 1000"),
-        (MrcOptions { verify: 1 << 40, ..with() }, "`verify`: found"),
         (
-            MrcOptions { method: "shards-size".to_owned(), size: Some(0), ..with() },
+            CurveOptions { points: 2_000_000_000, ..with() },
+            "`points`: found `2000000000`, expected",
+        ),
+        (
+            CurveOptions { windows: 100_000, ..with() },
+            "`windows`: found `100000`, expected a whole number from 0 to 1000",
+        ),
+        (CurveOptions { verify: 1 << 30, ..with() }, "`verify`: found"),
+        (
+            CurveOptions { method: MethodChoice::ShardsSize, size: Some(0), ..with() },
             "`size`: found `0`, expected",
         ),
         (
-            MrcOptions { method: "shards".to_owned(), rate: Some(f64::NAN), ..with() },
+            CurveOptions { method: MethodChoice::Shards, rate: Some(f64::NAN), ..with() },
             "`rate`: found `NaN`, expected a number from",
         ),
     ] {

@@ -13,6 +13,7 @@ mod ssd_flows;
 mod system_common;
 
 mod choices;
+mod closed_loops;
 mod costpi;
 mod determinism;
 mod elastic;

@@ -3,8 +3,9 @@
 
 use crate::common;
 
-use cachewright_experiment::{MrcOptions, mrc};
-use common::{Folder, number, quiet, small_trace, two_traces};
+use cachewright_experiment::mrc::{CurveOptions, MethodChoice, MrcOptions, mrc};
+use cachewright_types::Size;
+use common::{Folder, number, quiet, sizes, small_trace, two_traces};
 use serde_json::{Value, json};
 
 const STACK: &str = "[cache]\ncapacity = \"64 blocks\"\n\
@@ -15,14 +16,18 @@ fn folder(name: &str) -> Folder {
     two_traces(name, [(4000, 500), (4000, 100)])
 }
 
-fn curves(folder: &Folder, options: &MrcOptions) -> Result<Value, String> {
+fn curves(folder: &Folder, options: &CurveOptions) -> Result<Value, String> {
     let origin = folder.path.join("stack.toml");
-    mrc(STACK, &origin, options, &quiet).map_err(|error| error.to_string())
+    mrc(STACK, &origin, &by(options), &quiet).map_err(|error| error.to_string())
 }
 
-fn of_policies(policies: &[&str]) -> MrcOptions {
+fn by(curve: &CurveOptions) -> MrcOptions {
+    MrcOptions { curve: curve.clone(), ..MrcOptions::default() }
+}
+
+fn of_policies(policies: &[&str]) -> CurveOptions {
     let policies = policies.iter().map(|name| (*name).to_owned()).collect();
-    MrcOptions { policies, ..MrcOptions::default() }
+    CurveOptions { policies, ..CurveOptions::default() }
 }
 
 #[test]
@@ -41,7 +46,7 @@ fn all_policies_and_tenants_share_one_grid_and_are_exact() {
     assert_eq!(found["notes"], json!([]));
     let alone = curves(&folder, &of_policies(&["sieve"])).unwrap();
     assert_eq!(alone["sizes_blocks"], found["sizes_blocks"]);
-    let lru = curves(&folder, &MrcOptions::default()).unwrap();
+    let lru = curves(&folder, &CurveOptions::default()).unwrap();
     assert!(lru["sizes_blocks"].as_array().unwrap().len() > 100, "one stack gives all sizes");
 }
 
@@ -49,11 +54,12 @@ fn all_policies_and_tenants_share_one_grid_and_are_exact() {
 #[test]
 fn a_curve_in_parts_is_that_of_runs_at_each_size() {
     let folder = folder("parts");
-    let sizes: Vec<String> = (1..=20).map(|size| format!("{} blocks", size * 7)).collect();
+    let sizes: Vec<Size> = (1..=20).map(|size| Size::Blocks(size * 7)).collect();
     let whole = of_policies(&["s3-fifo"]);
-    let together = curves(&folder, &MrcOptions { sizes: sizes.clone(), ..whole.clone() }).unwrap();
+    let together =
+        curves(&folder, &CurveOptions { sizes: sizes.clone(), ..whole.clone() }).unwrap();
     for (at, size) in sizes.iter().enumerate() {
-        let one = MrcOptions { sizes: vec![size.clone()], ..whole.clone() };
+        let one = CurveOptions { sizes: vec![*size], ..whole.clone() };
         let one = curves(&folder, &one).unwrap();
         for curve in 0..3 {
             assert_eq!(one["curves"][curve]["points"][0], together["curves"][curve]["points"][at]);
@@ -64,8 +70,8 @@ fn a_curve_in_parts_is_that_of_runs_at_each_size() {
 #[test]
 fn shares_of_the_working_set_are_of_all_tenants() {
     let folder = folder("shares");
-    let sizes = vec!["50%wss".to_owned()];
-    let found = curves(&folder, &MrcOptions { sizes, ..of_policies(&["fifo"]) }).unwrap();
+    let sizes = sizes(&["50%wss"]);
+    let found = curves(&folder, &CurveOptions { sizes, ..of_policies(&["fifo"]) }).unwrap();
     let curves = found["curves"].as_array().unwrap();
     let whole = number(&curves[0]["distinct"]);
     assert_eq!(found["sizes_blocks"], json!([(whole / 2.0).round() as u64]));
@@ -75,7 +81,8 @@ fn shares_of_the_working_set_are_of_all_tenants() {
 #[test]
 fn many_curves_have_one_remark() {
     let folder = folder("remarks");
-    let options = MrcOptions { method: "mini".into(), ..of_policies(&["fifo", "lru", "arc"]) };
+    let options =
+        CurveOptions { method: MethodChoice::Mini, ..of_policies(&["fifo", "lru", "arc"]) };
     let found = curves(&folder, &options).unwrap();
     assert_eq!(found["curves"].as_array().unwrap().len(), 9);
     let notes = found["notes"].as_array().unwrap();
@@ -83,7 +90,7 @@ fn many_curves_have_one_remark() {
     let note = notes[0].as_str().unwrap();
     assert!(note.starts_with("9 of 9 curves: sampling at rate 0.01"), "{note}");
     let rate = Some(0.5);
-    let sampled = curves(&folder, &MrcOptions { rate, ..of_policies(&["lru"]) }).unwrap();
+    let sampled = curves(&folder, &CurveOptions { rate, ..of_policies(&["lru"]) }).unwrap();
     assert_eq!(sampled["curves"][0]["method"], "shards, rate 0.5, 8 salts", "a rate asks for it");
 }
 
@@ -95,9 +102,9 @@ fn a_workload_beyond_the_bound_is_sampled_with_a_remark() {
     folder.with("a.csv", &mebibytes.collect::<String>());
     let stack = "[cache]\ncapacity = \"64 blocks\"\n[[tenant]]\nname = \"a\"\ntrace = \"a.csv\"\n";
     let origin = folder.path.join("stack.toml");
-    let sizes = vec!["500000 blocks".to_owned()];
-    let options = MrcOptions { sizes, ..of_policies(&["lru", "fifo"]) };
-    let found = mrc(stack, &origin, &options, &quiet).unwrap();
+    let sizes = sizes(&["500000 blocks"]);
+    let options = CurveOptions { sizes, ..of_policies(&["lru", "fifo"]) };
+    let found = mrc(stack, &origin, &by(&options), &quiet).unwrap();
     let method = |found: &Value, curve: usize| found["curves"][curve]["method"].clone();
     assert_eq!(method(&found, 0), "exact");
     let sampled = method(&found, 1);
@@ -105,8 +112,8 @@ fn a_workload_beyond_the_bound_is_sampled_with_a_remark() {
     let note = found["notes"][0].as_str().unwrap();
     let expected = "policies other than lru are sampled: found 1024000 accesses to 1024000 blocks";
     assert!(note.starts_with(expected), "{note}");
-    let exactly = MrcOptions { method: "exact".into(), ..options };
-    let found = mrc(stack, &origin, &exactly, &quiet).unwrap();
+    let exactly = CurveOptions { method: MethodChoice::Exact, ..options };
+    let found = mrc(stack, &origin, &by(&exactly), &quiet).unwrap();
     assert_eq!(method(&found, 1), "exact");
     assert_eq!(found["notes"], json!([]));
 }
@@ -114,36 +121,44 @@ fn a_workload_beyond_the_bound_is_sampled_with_a_remark() {
 #[test]
 fn points_windows_and_settings_that_nothing_reads_are_refused_in_words() {
     let folder = folder("bounds");
-    let plain = MrcOptions::default;
-    let sizes = |size: &str| vec![size.to_owned()];
+    let plain = CurveOptions::default;
     let cases = [
         (
-            MrcOptions { points: 2_000_000_000, ..plain() },
-            "`points`: found 2000000000, expected 0 to 10000",
+            CurveOptions { points: 2_000_000_000, ..plain() },
+            "`points`: found `2000000000`, expected a whole number from 0 to 10000",
         ),
-        (MrcOptions { windows: 100_000, ..plain() }, "`windows`: found 100000, expected 0 to 1000"),
-        (MrcOptions { verify: 20_000, ..plain() }, "`verify`: found 20000, expected 0 to 10000"),
         (
-            MrcOptions { windows: 1000, points: 10_000, ..plain() },
+            CurveOptions { windows: 100_000, ..plain() },
+            "`windows`: found `100000`, expected a whole number from 0 to 1000",
+        ),
+        (
+            CurveOptions { verify: 20_000, ..plain() },
+            "`verify`: found `20000`, expected a whole number from 0 to 10000",
+        ),
+        (
+            CurveOptions { windows: 1000, points: 10_000, ..plain() },
             "`points`: found 604 sizes of 3 curves in 1000 windows",
         ),
-        (MrcOptions { windows: 2, verify: 3, ..plain() }, "`verify`: found 3 with 2 windows"),
-        (MrcOptions { sizes: sizes("1KiB"), ..plain() }, "expected at least one block (4KiB)"),
-        (MrcOptions { sizes: sizes("8TiB"), ..plain() }, "found `8TiB`, expected fewer than 2^31"),
+        (CurveOptions { windows: 2, verify: 3, ..plain() }, "`verify`: found 3 with 2 windows"),
+        (CurveOptions { sizes: sizes(&["1KiB"]), ..plain() }, "expected at least one block (4KiB)"),
         (
-            MrcOptions { size: Some(100), ..plain() },
+            CurveOptions { sizes: sizes(&["8TiB"]), ..plain() },
+            "found `8TiB`, expected fewer than 2^31",
+        ),
+        (
+            CurveOptions { size: Some(100), ..plain() },
             "`size`: found 100 with method `auto`, expected `shards-size`",
         ),
         (
-            MrcOptions { size: Some(3), method: "shards-size".into(), ..plain() },
+            CurveOptions { size: Some(3), method: MethodChoice::ShardsSize, ..plain() },
             "`size`: found `3`, expected",
         ),
         (
-            MrcOptions { rate: Some(0.1), method: "exact".into(), ..plain() },
+            CurveOptions { rate: Some(0.1), method: MethodChoice::Exact, ..plain() },
             "`rate`: found 0.1 with method `exact`, expected `shards` or `mini`",
         ),
-        (MrcOptions { rate: Some(2.0), ..plain() }, "`rate`: found `2.0`"),
-        (MrcOptions { salts: 400, ..plain() }, "`salts`: found `400`"),
+        (CurveOptions { rate: Some(2.0), ..plain() }, "`rate`: found `2.0`"),
+        (CurveOptions { salts: 400, ..plain() }, "`salts`: found `400`"),
     ];
     for (options, expected) in cases {
         let error = curves(&folder, &options).err().unwrap_or_default();
@@ -155,8 +170,10 @@ fn points_windows_and_settings_that_nothing_reads_are_refused_in_words() {
 fn curves_are_kept_and_not_replaced_by_those_of_another_stack() {
     let folder = folder("kept-curves");
     let out = folder.path.join("out");
-    let options = MrcOptions { out: Some(out.clone()), ..of_policies(&["lru", "fifo"]) };
-    let found = curves(&folder, &options).unwrap();
+    let options = MrcOptions { out: Some(out.clone()), ..by(&of_policies(&["lru", "fifo"])) };
+    let origin = folder.path.join("stack.toml");
+    let measured = |options: &MrcOptions| mrc(STACK, &origin, options, &quiet);
+    let found = measured(&options).unwrap();
     let kept = || -> Value {
         serde_json::from_slice(&std::fs::read(out.join("mrc.json")).unwrap()).unwrap()
     };
@@ -165,18 +182,18 @@ fn curves_are_kept_and_not_replaced_by_those_of_another_stack() {
     assert!(out.join("mrc.parquet").is_file());
     let parts = std::fs::read_dir(&out).unwrap().count();
     assert_eq!(parts, 2, "nothing half written is left");
-    curves(&folder, &MrcOptions { points: 5, ..options.clone() }).unwrap();
+    let curve = CurveOptions { points: 5, ..options.curve.clone() };
+    measured(&MrcOptions { curve, ..options.clone() }).unwrap();
     assert_eq!(kept()["sizes_blocks"].as_array().unwrap().len(), 5);
     folder.with("c.csv", &small_trace(7, 100, 10));
     let other = STACK.replace("b.csv", "c.csv");
-    let origin = folder.path.join("stack.toml");
     let error = mrc(&other, &origin, &options, &quiet).unwrap_err().to_string();
     assert!(error.contains("found the result of `stack` ("), "{error}");
     mrc(&other, &origin, &MrcOptions { force: true, ..options.clone() }, &quiet).unwrap();
     std::fs::write(out.join("mrc.json"), "[1, 2").unwrap();
-    let error = curves(&folder, &options).unwrap_err();
+    let error = measured(&options).unwrap_err().to_string();
     assert!(error.contains("found a `mrc.json` that is no result, expected that of"), "{error}");
     let file = MrcOptions { out: Some(folder.path.join("a.csv")), ..options };
-    let error = curves(&folder, &file).unwrap_err();
+    let error = measured(&file).unwrap_err().to_string();
     assert!(error.contains("a.csv: found a file, expected a folder"), "{error}");
 }

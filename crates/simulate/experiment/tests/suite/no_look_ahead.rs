@@ -15,14 +15,17 @@ use cachewright_infer::Kind;
 use cachewright_partition::{
     CacheDivision, Entry, Models, Need, Partitioner, TenantView, boxed, entries, registry,
 };
+use cachewright_policy::FutureSlice;
 use cachewright_signal::{BINS, FEATURES, SignalSet};
-use cachewright_system::closed::{ClosedLoop, NEVER_NS, Pace, requests_by_tenant};
+use cachewright_system::event_loop::{Loop, NEVER_NS, Replay, run_ssd};
 use cachewright_system::replay::Shared;
 use cachewright_system::ssd::{DataCacheParams, Description, build};
-use cachewright_system::timed::{Layout, Loop, Replay, run_drive};
+use cachewright_system::timed::Layout;
 use cachewright_system::{Control, Cuts, Wanted, interval_signals, replay};
 use cachewright_types::{Seed, Value};
-use common::{Loaded, SHIFT, Stack, control_by, engine_lane_by, lane_by, load, random, replay_by};
+use common::{
+    Loaded, SHIFT, Stack, constant_by, control_by, engine_lane_by, lane_by, load, random, replay_by,
+};
 use ssd_flows::{small, value};
 use std::sync::{Arc, Mutex};
 
@@ -120,7 +123,7 @@ fn open(entry: &Entry, texts: &[String]) -> Vec<String> {
     let cuts = Cuts::new(recording, INTERVAL_NS, 0);
     let meter = wanted(steps, false).meter(TENANTS, INTERVAL_NS).unwrap();
     let signals = interval_signals(recording, &cuts, meter);
-    let shared = Shared { recording, next_use: &[], cuts: &cuts, signals: &signals };
+    let shared = Shared { recording, futures: FutureSlice::None, cuts: &cuts, signals: &signals };
     replay(&shared, &mut [lane_by(&stack, recording, control)], |_| true).unwrap();
     entries_of(&log)
 }
@@ -128,23 +131,20 @@ fn open(entry: &Entry, texts: &[String]) -> Vec<String> {
 fn closed(entry: &Entry, texts: &[String]) -> Vec<String> {
     let (stack, loaded) = loaded(texts);
     let (control, steps, log) = control(entry, &stack);
-    let pace = Pace {
+    let pace = Loop::Closed {
         queue_depth: vec![1; TENANTS],
         think_ns: vec![0; TENANTS],
+        recorded: vec![false; TENANTS],
         start_ns: vec![0; TENANTS],
         stop_ns: vec![NEVER_NS; TENANTS],
-        hit_ns: 100_000,
-        miss_ns: 5_000_000,
-        interval_ns: INTERVAL_NS,
-        windows: 0,
+        noise: vec![None; TENANTS],
+        repeat: vec![false; TENANTS],
     };
-    let requests = requests_by_tenant(&loaded.recording);
     let lane = engine_lane_by(&stack, &loaded.recording, control);
     let wanted = wanted(steps, false);
-    let replay = ClosedLoop::new(&loaded.recording, &requests, &pace, lane, wanted);
-    let (_, experience) = replay.run(&mut |_| true).unwrap();
+    let found = constant_by(&stack, &loaded.recording, lane, (pace, 0, 0), wanted);
     // Once a tenant has nothing left, the traces differ for the others as well.
-    let ended = experience.iter().map(|one| one.finished_ns).min().unwrap();
+    let ended = found.answers.iter().map(|one| one.finished_ns).min().unwrap();
     let mut told = entries_of(&log);
     told.truncate(1 + (ended / INTERVAL_NS) as usize);
     told
@@ -189,7 +189,7 @@ fn drive(entry: &Entry, texts: &[String]) -> Vec<String> {
         recording: &loaded.recording,
         requests: &loaded.requests,
         extents: &loaded.placed.tenants,
-        next_use: &[],
+        futures: FutureSlice::None,
         pace: Loop::Open,
         only: None,
         interval_ns: INTERVAL_NS,
@@ -200,7 +200,7 @@ fn drive(entry: &Entry, texts: &[String]) -> Vec<String> {
         capacity_blocks: CAPACITY,
     };
     let drive = (drive.unwrap(), page_shift);
-    run_drive(&replay, drive, Some(control), wanted(steps, true), &mut |_| true).unwrap();
+    run_ssd(&replay, drive, Some(control), wanted(steps, true), &mut |_| true).unwrap();
     entries_of(&log)
 }
 

@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use cachewright_experiment::{PlanOptions, plan};
+use cachewright_experiment::{PlanOptions, SizeOptions, plan};
 use common::{Folder, pairs, quiet, walk};
 use serde_json::{Value, json};
 
@@ -18,15 +18,15 @@ fn folder(name: &str) -> Folder {
     folder
 }
 
+fn by(size: SizeOptions) -> PlanOptions {
+    PlanOptions { size, ..PlanOptions::default() }
+}
+
 fn planned(name: &str, set: &[(&str, &str)], partitions: &[&str]) -> Result<Value, String> {
     let folder = folder(name);
-    let options = PlanOptions {
-        partitions: Some(partitions.iter().map(|name| (*name).to_owned()).collect()),
-        set: pairs(set),
-        precision: 1e-6,
-        threads: 1,
-        ..PlanOptions::default()
-    };
+    let partitions = partitions.iter().map(|name| (*name).to_owned()).collect();
+    let size = SizeOptions { partitions: Some(partitions), precision: 1e-6 };
+    let options = PlanOptions { size, set: pairs(set), threads: 1, ..PlanOptions::default() };
     let origin = folder.path.join("stack.toml");
     plan(STACK, &origin, &options, &quiet).map_err(|error| error.to_string())
 }
@@ -67,9 +67,12 @@ fn what_cannot_be_planned_is_refused_in_words() {
     let error = plan(&stack, &origin, &PlanOptions::default(), &quiet).unwrap_err().to_string();
     let expected = "found no goal, expected `goal_hit_ratio` or `goal_latency` in at least one";
     assert!(error.contains(expected), "{error}");
-    let options = PlanOptions { precision: 0.0, ..PlanOptions::default() };
+    let options = by(SizeOptions { precision: 0.0, ..SizeOptions::default() });
     let error = plan(STACK, &origin, &options, &quiet).unwrap_err().to_string();
-    assert!(error.contains("`precision`: found 0"), "{error}");
+    assert!(
+        error.contains("`precision`: found `0.0`, expected a number from 1e-9 to 1"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -89,7 +92,7 @@ fn tenants_without_a_goal_get_what_is_left() {
     let origin = folder.path.join("stack.toml");
     let stack = STACK.replace("goal_hit_ratio = 0.5\n", "");
     let partitions = Some(["equal", "soft-qos-x"].map(str::to_owned).to_vec());
-    let options = PlanOptions { partitions, precision: 1e-6, ..PlanOptions::default() };
+    let options = by(SizeOptions { partitions, precision: 1e-6 });
     let answer = plan(&stack, &origin, &options, &quiet).unwrap();
     assert_eq!(answer["tenants"][0]["alone_blocks"], json!(40));
     assert_eq!(answer["tenants"][1]["goal_hit_ratio"], Value::Null);
@@ -125,7 +128,7 @@ fn every_partitioner_that_keeps_goals_is_tried_unless_some_are_named() {
     let least = answer["partitions"].as_array().unwrap().iter().map(smallest).min().unwrap();
     let best = named.iter().position(|name| answer["best"] == *name).unwrap();
     assert_eq!(smallest(&answer["partitions"][best]), least);
-    let none = PlanOptions { partitions: Some(Vec::new()), ..PlanOptions::default() };
+    let none = by(SizeOptions { partitions: Some(Vec::new()), ..SizeOptions::default() });
     let answer = plan(STACK, &origin, &none, &quiet).unwrap();
     assert_eq!(answer["partitions"], json!([]), "none named: what each needs alone");
     assert_eq!(answer["best"], Value::Null);
@@ -137,7 +140,8 @@ fn a_plan_is_kept_and_not_replaced_by_that_of_another_stack() {
     let origin = folder.path.join("stack.toml");
     let out = folder.path.join("out");
     let partitions = Some(vec!["equal".to_owned()]);
-    let options = PlanOptions { partitions, out: Some(out.clone()), ..PlanOptions::default() };
+    let size = SizeOptions { partitions, ..SizeOptions::default() };
+    let options = PlanOptions { out: Some(out.clone()), ..by(size) };
     let answer = plan(STACK, &origin, &options, &quiet).unwrap();
     let kept = || -> Value {
         serde_json::from_slice(&std::fs::read(out.join("plan.json")).unwrap()).unwrap()

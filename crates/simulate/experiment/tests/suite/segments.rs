@@ -4,9 +4,9 @@
 
 use crate::common;
 
-use cachewright_experiment::{MrcOptions, SegmentOptions, Segments, mrc, segments};
+use cachewright_experiment::{CurveOptions, MrcOptions, SegmentOptions, Segments, mrc, segments};
 use cachewright_signal::Step;
-use common::{Folder, number, pairs, quiet, two_traces};
+use common::{Folder, number, pairs, quiet, sizes, two_traces};
 
 /// One tenant walks over three blocks twice, another writes one block in each walk.
 const TIERED: &str = "
@@ -121,11 +121,12 @@ fn steps_sizes_and_tenants_by_hand() {
 fn sums_are_those_of_latency_curves() {
     let folder = drive("segments-drive");
     let found = found(&folder, DRIVE, (4, 7, 2), &[]).unwrap();
-    let options = MrcOptions {
+    let curve = CurveOptions {
         latency: true,
-        sizes: ["25 blocks", "50 blocks", "75 blocks", "100 blocks"].map(str::to_owned).to_vec(),
-        ..MrcOptions::default()
+        sizes: sizes(&["25 blocks", "50 blocks", "75 blocks", "100 blocks"]),
+        ..CurveOptions::default()
     };
+    let options = MrcOptions { curve, ..MrcOptions::default() };
     let curves = mrc(DRIVE, &folder.path.join("stack.toml"), &options, &quiet).unwrap();
     for (tenant, curve) in found.tenants.iter().zip(curves["latency"].as_array().unwrap()) {
         assert_eq!(curve["tenant"], tenant.name);

@@ -3,8 +3,9 @@
 
 use crate::common;
 
+use cachewright_experiment::mrc::{CurveOptions, MethodChoice, SmallCaches};
 use cachewright_experiment::{InfoOptions, MrcOptions, RunOptions, check, info, mrc, run};
-use common::{Folder, answer_to, quiet, small_trace, total};
+use common::{Folder, answer_to, quiet, sizes, small_trace, total};
 use serde_json::Value;
 
 const STACK: &str =
@@ -172,35 +173,40 @@ fn curves_of_each_tenant_and_of_all() {
     let folder = folder("curves");
     folder.with("b.csv", &small_trace(6, 4000, 100));
     let text = format!("{STACK}[[tenant]]\nname = \"b\"\ntrace = \"b.csv\"\n");
-    let options = MrcOptions {
+    let origin = folder.path.join("stack.toml");
+    let measured = |curve: &CurveOptions| {
+        let options = MrcOptions { curve: curve.clone(), ..MrcOptions::default() };
+        mrc(&text, &origin, &options, &quiet)
+    };
+    let options = CurveOptions {
         policies: vec!["lru".into(), "s3-fifo".into()],
         windows: 2,
-        ..MrcOptions::default()
+        ..CurveOptions::default()
     };
-    let result = mrc(&text, &folder.path.join("stack.toml"), &options, &quiet).unwrap();
+    let result = measured(&options).unwrap();
     let curves = result["curves"].as_array().unwrap();
     assert_eq!(curves.len(), 3 * 2 * 2, "all, a and b; two policies; two windows");
-    let options = MrcOptions { method: "shards".into(), ..options };
-    let error = mrc(&text, &folder.path.join("stack.toml"), &options, &quiet).unwrap_err();
+    let options = CurveOptions { method: MethodChoice::Shards, ..options };
+    let error = measured(&options).unwrap_err();
     assert!(error.to_string().contains("SHARDS measures LRU"), "{error}");
-    let sampled = MrcOptions {
-        method: "shards".into(),
+    let sampled = CurveOptions {
+        method: MethodChoice::Shards,
         rate: Some(0.1),
-        sizes: vec!["10 blocks".into()],
-        ..MrcOptions::default()
+        sizes: sizes(&["10 blocks"]),
+        ..CurveOptions::default()
     };
-    let exactly = mrc(&text, &folder.path.join("stack.toml"), &sampled, &quiet).unwrap();
+    let exactly = measured(&sampled).unwrap();
     assert_eq!(exactly["curves"][0]["method"], "exact", "a size too small for the sample");
     assert!(exactly["notes"][0].as_str().unwrap().contains("measured exactly"));
-    let sampled = MrcOptions { small: "refuse".into(), ..sampled };
-    let error = mrc(&text, &folder.path.join("stack.toml"), &sampled, &quiet).unwrap_err();
+    let sampled = CurveOptions { small: SmallCaches::Refuse, ..sampled };
+    let error = measured(&sampled).unwrap_err();
     assert!(error.to_string().contains("10 blocks"), "{error}");
-    let refuse = MrcOptions {
+    let refuse = CurveOptions {
         policies: vec!["fifo".into()],
-        method: "mini".into(),
-        small: "refuse".into(),
-        ..MrcOptions::default()
+        method: MethodChoice::Mini,
+        small: SmallCaches::Refuse,
+        ..CurveOptions::default()
     };
-    let error = mrc(&text, &folder.path.join("stack.toml"), &refuse, &quiet).unwrap_err();
+    let error = measured(&refuse).unwrap_err();
     assert!(error.to_string().contains("expected at least"), "{error}");
 }

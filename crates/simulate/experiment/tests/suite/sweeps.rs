@@ -3,7 +3,11 @@
 
 use crate::common;
 
-use cachewright_experiment::{ExperimentError, Progress, RunOptions, WaOptions, run, wa};
+use cachewright_experiment::{
+    DriveOptions, ExperimentError, Progress, RunOptions, WaOptions, run, wa,
+};
+use cachewright_types::Bytes;
+use cachewright_types::declare::Percent;
 use common::{Folder, quiet, small_trace};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -229,14 +233,15 @@ fn tenants_run_alone_once_per_machine() {
 #[test]
 fn drives_are_kept_too() {
     let folder = folder("drives");
-    let options = WaOptions {
+    let options = DriveOptions {
         separations: vec!["none".to_owned(), "sepbit".to_owned()],
-        superblock: "64KiB".to_owned(),
-        op: vec!["28%".to_owned()],
-        out: Some(folder.path.join("out")),
-        ..WaOptions::default()
+        superblock: Some(Bytes(65_536)),
+        op: vec![Percent(0.28)],
+        ..DriveOptions::default()
     };
-    let measure = |options: &WaOptions| {
+    let measure = |drive: &DriveOptions| {
+        let (drive, out) = (drive.clone(), Some(folder.path.join("out")));
+        let options = &WaOptions { drive, out, ..WaOptions::default() };
         let stack = STACK.split("[device.cache]").next().unwrap().to_owned()
             + "[[tenant]]\nname = \"a\"\ntrace = \"a.csv\"\n";
         let found = wa(&stack, &folder.path.join("stack.toml"), options, &quiet).unwrap();
@@ -246,6 +251,6 @@ fn drives_are_kept_too() {
     let (both, second) = measure(&options);
     assert_eq!((none, both), (0, 2));
     assert_eq!(first, second);
-    let more = WaOptions { op: vec!["28%".to_owned(), "40%".to_owned()], ..options };
+    let more = DriveOptions { op: vec![Percent(0.28), Percent(0.4)], ..options };
     assert_eq!(measure(&more).0, 2, "two of four");
 }

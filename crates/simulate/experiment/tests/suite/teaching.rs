@@ -4,12 +4,16 @@
 use crate::common;
 
 use cachewright_experiment::wa::stored;
-use cachewright_experiment::{TrainOptions, Trained, TrainerFactory, WaOptions, train, wa};
+use cachewright_experiment::{
+    DriveOptions, TrainOptions, Trained, TrainerFactory, WaOptions, train, wa,
+};
 use cachewright_ftl::separation::shiro::{Dataset, NativeTrainer, TrainError, Trainer};
 use cachewright_infer::{Architecture, Description, Head, Kind, StoredModel};
-use cachewright_types::Seed;
+use cachewright_types::declare::Percent;
+use cachewright_types::{Bytes, Seed};
 use common::{Folder, quiet};
 use serde_json::Value;
+use std::path::Path;
 
 const STACK: &str =
     "[cache]\ncapacity = \"100%wss\"\n[[tenant]]\nname = \"a\"\ntrace = \"a.csv\"\n";
@@ -38,12 +42,20 @@ fn trace(turn: u64, seed: u64) -> String {
 }
 
 fn shiro(separations: &[&str]) -> WaOptions {
-    WaOptions {
-        op: vec!["100%".to_owned()],
+    let drive = DriveOptions {
+        op: vec![Percent(1.0)],
         separations: separations.iter().map(|name| (*name).to_owned()).collect(),
-        superblock: "128KiB".to_owned(),
-        ..WaOptions::default()
-    }
+        superblock: Some(Bytes(131_072)),
+        ..DriveOptions::default()
+    };
+    WaOptions { drive, ..WaOptions::default() }
+}
+
+/// The same with a model file, which is not trained any more.
+fn given(file: &Path, separations: &[&str]) -> WaOptions {
+    let mut options = shiro(separations);
+    options.drive.model = Some(file.display().to_string());
+    options
 }
 
 fn measured(folder: &Folder, options: &WaOptions) -> Result<Value, String> {
@@ -141,7 +153,7 @@ fn a_given_model_is_used_untrained() {
     let file = folder.path.join("m.safetensors");
     std::fs::write(&file, &trained.model).unwrap();
     let separations = &[SHIRO, "shiro-ng", "none"];
-    let options = WaOptions { model: Some(file.clone()), ..shiro(separations) };
+    let options = given(&file, separations);
     let result = measured(&folder, &options).unwrap();
     assert_eq!(result["trainer"], "none");
     assert_eq!(result["model"]["notes"]["threshold"], trained.document["threshold"].to_string());
@@ -155,7 +167,7 @@ fn a_given_model_is_used_untrained() {
         windows.map(str::to_owned).collect::<Vec<String>>()
     };
     assert_eq!(told(&result).len(), 2, "windows of 100 and 25 page writes");
-    let same = WaOptions { model: Some(file.clone()), ..shiro(&[WIDE]) };
+    let same = given(&file, &[WIDE]);
     assert_eq!(told(&measured(&folder, &same).unwrap()), Vec::<String>::new());
     let factory = TrainerFactory::new("rust", |_, seed| Box::new(NativeTrainer::new(seed)));
     let both = WaOptions { trainer: Some(factory), ..options };
@@ -184,7 +196,7 @@ fn models_that_do_not_fit_are_refused_before_the_run_in_words() {
         let file = folder.path.join("odd.safetensors");
         std::fs::write(&file, bytes).unwrap();
         // No trace is there: what is refused is refused before one is read.
-        let options = WaOptions { model: Some(file), ..shiro(separations) };
+        let options = given(&file, separations);
         let error = wa(STACK, &folder.path.join("s"), &options, &quiet).unwrap_err().to_string();
         let (_, message) = error.split_once("`model`: ").unwrap();
         message.replace(&format!("{}/", folder.path.display()), "")

@@ -3,8 +3,8 @@
 
 use crate::common;
 
-use cachewright_experiment::{MrcOptions, RunOptions, check, mrc, run};
-use common::{Folder, answer_to, number, pairs, quiet, small_trace, total, two_traces};
+use cachewright_experiment::{CurveOptions, MrcOptions, RunOptions, check, mrc, run};
+use common::{Folder, answer_to, number, pairs, quiet, sizes, small_trace, total, two_traces};
 use serde_json::Value;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -184,12 +184,13 @@ fn a_stack_without_devices_has_no_word_of_them() {
 fn latency_curves_begin_without_a_cache_and_need_devices() {
     let folder = folder("timed-latency");
     let origin = folder.path.join("stack.toml");
-    let options = MrcOptions {
+    let curve = CurveOptions {
         latency: true,
-        sizes: ["50 blocks", "200 blocks", "500 blocks"].map(str::to_owned).to_vec(),
+        sizes: sizes(&["50 blocks", "200 blocks", "500 blocks"]),
         policies: vec!["lru".into(), "arc".into()],
-        ..MrcOptions::default()
+        ..CurveOptions::default()
     };
+    let options = MrcOptions { curve, ..MrcOptions::default() };
     let text = STACK.replace("[replay]", "[replay]\ncurves = false");
     let found = mrc(&text, &origin, &options, &quiet).unwrap();
     let again = mrc(&text, &origin, &MrcOptions { threads: 1, ..options.clone() }, &quiet);

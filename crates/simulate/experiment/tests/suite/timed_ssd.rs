@@ -4,8 +4,8 @@
 
 use crate::common;
 
-use cachewright_experiment::{MrcOptions, RunOptions, check, mrc, run};
-use common::{Folder, answer_to, number, pairs, quiet, total, two_traces};
+use cachewright_experiment::{CurveOptions, MrcOptions, RunOptions, check, mrc, run};
+use common::{Folder, answer_to, number, pairs, quiet, sizes, total, two_traces};
 use serde_json::Value;
 
 const STACK: &str = "
@@ -168,11 +168,9 @@ fn one_tenant_is_as_without_partition_and_labels_mean_nothing() {
 #[test]
 fn latency_curves_of_a_drive_begin_without_its_cache() {
     let folder = folder("ssd-latency");
-    let options = MrcOptions {
-        latency: true,
-        sizes: ["50 blocks", "400 blocks"].map(str::to_owned).to_vec(),
-        ..MrcOptions::default()
-    };
+    let sizes = sizes(&["50 blocks", "400 blocks"]);
+    let curve = CurveOptions { latency: true, sizes, ..CurveOptions::default() };
+    let options = MrcOptions { curve, ..MrcOptions::default() };
     let text = format!("{STACK}[replay]\ncurves = false\n");
     let found = mrc(&text, &folder.path.join("stack.toml"), &options, &quiet).unwrap();
     let curves = found["latency"].as_array().unwrap();

@@ -4,9 +4,11 @@
 
 use crate::common;
 
-use cachewright_experiment::{MrcOptions, RunOptions, WaOptions, mrc, run, wa};
+use cachewright_experiment::{
+    CurveOptions, DriveOptions, MrcOptions, RunOptions, WaOptions, mrc, run, wa,
+};
 use cachewright_types::Seed;
-use common::{Folder, answer_to, number, quiet, total, two_traces};
+use common::{Folder, answer_to, number, quiet, sizes, total, two_traces};
 use serde_json::Value;
 
 const STACK: &str = "
@@ -131,11 +133,12 @@ fn it_decides_exactly_as_wa_does() {
     let stack = stack.as_str();
     let schemes = ["none", "2r", "dac", "sepbit", "midas", "shiro", "shiro-x"];
     for reclaim in ["greedy", "cost-benefit", "d-choices"] {
-        let options = WaOptions {
+        let drive = DriveOptions {
             separations: schemes.map(str::to_owned).to_vec(),
             reclaims: vec![reclaim.to_owned()],
-            ..WaOptions::default()
+            ..DriveOptions::default()
         };
+        let options = WaOptions { drive, ..WaOptions::default() };
         let counted = wa(stack, &folder.path.join("stack.toml"), &options, &quiet).unwrap();
         for (separation, drive) in schemes.iter().zip(counted["cases"].as_array().unwrap()) {
             let set = [
@@ -176,8 +179,9 @@ fn the_answer_does_not_depend_on_threads() {
 #[test]
 fn latency_curves_of_a_store_begin_without_a_cache() {
     let folder = folder("store-latency");
-    let options =
-        MrcOptions { latency: true, sizes: vec!["50 blocks".to_owned()], ..MrcOptions::default() };
+    let sizes = sizes(&["50 blocks"]);
+    let curve = CurveOptions { latency: true, sizes, ..CurveOptions::default() };
+    let options = MrcOptions { curve, ..MrcOptions::default() };
     let text = format!("{STACK}[replay]\ncurves = false\n");
     let found = mrc(&text, &folder.path.join("stack.toml"), &options, &quiet).unwrap();
     let points = found["latency"][0]["points"].as_array().unwrap();

@@ -3,8 +3,9 @@
 
 use crate::common;
 
-use cachewright_experiment::{WaOptions, wa};
-use cachewright_types::Seed;
+use cachewright_experiment::{DriveOptions, WaOptions, wa};
+use cachewright_types::declare::{Declared, Kind, Percent, Value as Setting};
+use cachewright_types::{Bytes, Seed};
 use common::{Folder, quiet};
 use serde_json::Value;
 
@@ -15,26 +16,36 @@ fn strings(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
+fn percents(texts: &[&str]) -> Vec<Percent> {
+    let percent = |text: &&str| Percent::read(&Setting::Text((*text).to_owned())).unwrap();
+    texts.iter().map(percent).collect()
+}
+
 /// Superblocks of four pages, greedy, one separation.
-fn small() -> WaOptions {
-    WaOptions {
-        op: strings(&["100%"]),
+fn small() -> DriveOptions {
+    DriveOptions {
+        op: percents(&["100%"]),
         separations: strings(&["none"]),
         reclaims: strings(&["greedy"]),
-        superblock: "16KiB".to_owned(),
-        reserve: 2,
-        ..WaOptions::default()
+        superblock: Some(Bytes(16_384)),
+        reserve: Some(2),
+        ..DriveOptions::default()
     }
 }
 
-fn measured(trace: &str, options: &WaOptions) -> Result<Value, String> {
+fn measured(trace: &str, options: &DriveOptions) -> Result<Value, String> {
+    measured_on(0, trace, options)
+}
+
+fn measured_on(threads: usize, trace: &str, options: &DriveOptions) -> Result<Value, String> {
     let folder = Folder::new(&format!("wa-{:x}", Seed(1).derive(&format!("{trace}{options:?}")).0));
     folder.with("a.csv", trace);
     let origin = folder.with("load.csv", &writes(&[0, 1, 2, 3, 4, 5, 6, 7]));
-    let mut options = options.clone();
-    for load in &mut options.load {
+    let mut drive = options.clone();
+    for load in &mut drive.load {
         *load = folder.path.join(&load).display().to_string();
     }
+    let options = WaOptions { drive, threads, ..WaOptions::default() };
     wa(STACK, &origin, &options, &quiet).map_err(|error| error.to_string())
 }
 
@@ -60,7 +71,7 @@ fn random(blocks: u64, count: usize) -> String {
 #[test]
 fn the_hand_worked_case() {
     let trace = writes(&[0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 0, 4, 5]);
-    let options = WaOptions { op: strings(&["150%"]), ..small() };
+    let options = DriveOptions { op: percents(&["150%"]), ..small() };
     let result = measured(&trace, &options).unwrap();
     assert_eq!([&result["logical_pages"], &result["working_pages"]], [8, 8]);
     let case = &result["cases"][0];
@@ -98,7 +109,7 @@ fn trimmed_pages_are_not_moved() {
     let fill: Vec<u64> = (0..64).collect();
     let trims: String = (0..32).map(|page| format!("1,T,{},4096,0\n", page * 4096)).collect();
     let rest: Vec<u64> = (0..2000).map(|_| 32 + rng.below(32)).collect();
-    let options = WaOptions { op: strings(&["30%"]), ..small() };
+    let options = DriveOptions { op: percents(&["30%"]), ..small() };
     let moved = |trace: &str| {
         let result = measured(trace, &options).unwrap();
         let case = &result["cases"][0];
@@ -116,14 +127,13 @@ fn trimmed_pages_are_not_moved() {
 fn the_result_does_not_depend_on_threads() {
     let trace = random(256, 6000);
     let run = |threads| {
-        let options = WaOptions {
+        let options = DriveOptions {
             separations: strings(&["all"]),
             reclaims: strings(&["all"]),
-            op: strings(&["60%", "100%"]),
-            threads,
+            op: percents(&["60%", "100%"]),
             ..small()
         };
-        measured(&trace, &options).unwrap()
+        measured_on(threads, &trace, &options).unwrap()
     };
     let one = run(1);
     assert_eq!(one.to_string(), run(2).to_string());
@@ -139,13 +149,13 @@ fn the_result_does_not_depend_on_threads() {
 
 #[test]
 fn a_load_is_replayed_first_and_not_counted() {
-    let options = WaOptions { op: strings(&["150%"]), load: strings(&["load.csv"]), ..small() };
+    let options = DriveOptions { op: percents(&["150%"]), load: strings(&["load.csv"]), ..small() };
     let result = measured(&writes(&[0, 1, 2, 0, 4, 5]), &options).unwrap();
     assert_eq!([&result["load_pages"], &result["user_pages"]], [8, 6]);
     let case = &result["cases"][0];
     assert_eq!([&case["moved_pages"], &case["mapped_pages"]], [1, 8]);
     assert_eq!(case["streams"][0]["user_pages"], 6);
-    let options = WaOptions { op: strings(&["200%"]), ..options };
+    let options = DriveOptions { op: percents(&["200%"]), ..options };
     let other = measured(&writes(&[0]).replace("1,W", "2,W"), &options).unwrap();
     assert!(other["warnings"].to_string().contains("not in the load"), "{}", other["warnings"]);
 }
@@ -156,9 +166,9 @@ fn a_loop_runs_only_when_asked_and_says_so() {
     let once = measured(&trace, &small()).unwrap();
     assert_eq!(once["looped"], false);
     assert!(once["warnings"].to_string().contains("found 5.7 drive writes, expected at least 10"));
-    let cut = measured(&trace, &WaOptions { drive_writes: Some(2.0), ..small() }).unwrap();
+    let cut = measured(&trace, &DriveOptions { drive_writes: Some(2.0), ..small() }).unwrap();
     assert_eq!((&cut["user_pages"], &cut["looped"]), (&128.into(), &false.into()));
-    let options = WaOptions { looped: true, drive_writes: Some(20.0), ..small() };
+    let options = DriveOptions { r#loop: true, drive_writes: Some(20.0), ..small() };
     let looped = measured(&trace, &options).unwrap();
     assert_eq!((&looped["user_pages"], &looped["looped"]), (&1280.into(), &true.into()));
     assert!(looped["warnings"].to_string().contains("replayed 3.5 times as asked"));
@@ -167,7 +177,7 @@ fn a_loop_runs_only_when_asked_and_says_so() {
 #[test]
 fn a_capacity_makes_the_drive_larger_than_what_is_written() {
     let trace = random(64, 2000);
-    let wide = measured(&trace, &WaOptions { capacity: "1MiB".to_owned(), ..small() }).unwrap();
+    let wide = measured(&trace, &DriveOptions { capacity: "1MiB".to_owned(), ..small() }).unwrap();
     assert_eq!((&wide["logical_pages"], &wide["scaled"]), (&256.into(), &false.into()));
     let scaled = measured(&trace, &small()).unwrap();
     assert_eq!(scaled["scaled"], true);
@@ -175,17 +185,17 @@ fn a_capacity_makes_the_drive_larger_than_what_is_written() {
     assert!(moved(&wide) < moved(&scaled));
 }
 
-fn live(options: WaOptions) -> WaOptions {
-    WaOptions { capacity: "live".to_owned(), ..options }
+fn live(options: DriveOptions) -> DriveOptions {
+    DriveOptions { capacity: "live".to_owned(), ..options }
 }
 
 #[test]
 fn numbers_that_recycle_change_nothing_where_nothing_is_trimmed() {
     let trace = random(256, 6000);
-    let options = || WaOptions {
+    let options = || DriveOptions {
         separations: strings(&["all"]),
-        op: strings(&["60%"]),
-        looped: true,
+        op: percents(&["60%"]),
+        r#loop: true,
         drive_writes: Some(30.0),
         ..small()
     };
@@ -216,7 +226,7 @@ fn a_drive_of_live_pages_is_as_large_as_its_peak() {
             trace += &format!("1,T,{},{},{file}\n", at(file - 3), 16 * 4096);
         }
     }
-    let options = || WaOptions { op: strings(&["60%"]), ..small() };
+    let options = || DriveOptions { op: percents(&["60%"]), ..small() };
     let old = measured(&trace, &options()).unwrap();
     let new = measured(&trace, &live(options())).unwrap();
     assert_eq!((&old["logical_pages"], &new["logical_pages"]), (&1024.into(), &64.into()));
@@ -225,7 +235,7 @@ fn a_drive_of_live_pages_is_as_large_as_its_peak() {
     assert_eq!([&new["drive_writes"], &old["drive_writes"]], [100.0, 6.25]);
     assert_eq!(new["cases"][0]["trimmed_pages"], 396 * 16, "the run ends with its last write");
     assert!(!new["warnings"].to_string().contains("drive writes"), "{}", new["warnings"]);
-    let looped = WaOptions { looped: true, drive_writes: Some(250.0), ..live(options()) };
+    let looped = DriveOptions { r#loop: true, drive_writes: Some(250.0), ..live(options()) };
     let looped = measured(&trace, &looped).unwrap();
     assert_eq!((&looped["user_pages"], &looped["rounds"]), (&16_000.into(), &2.5.into()));
     assert!(looped["warnings"].to_string().contains("replayed 2.5 times as asked"));
@@ -234,11 +244,11 @@ fn a_drive_of_live_pages_is_as_large_as_its_peak() {
 #[test]
 fn metadata_is_charged_as_a_share_of_the_drive() {
     let meta = |separation: &str| {
-        let options = WaOptions {
-            page: "4KiB".to_owned(),
-            superblock: "128KiB".to_owned(),
+        let options = DriveOptions {
+            page: Some(Bytes(4096)),
+            superblock: Some(Bytes(131_072)),
             separations: strings(&[separation]),
-            op: strings(&["300%"]),
+            op: percents(&["300%"]),
             ..small()
         };
         let result = measured(&random(4096, 12_000), &options).unwrap();
@@ -264,30 +274,36 @@ fn metadata_is_charged_as_a_share_of_the_drive() {
 fn what_cannot_be_is_refused_in_words() {
     let words = |list: &str| strings(&[list]);
     let base = small;
-    let cases: Vec<(WaOptions, &[&str])> = vec![
-        (WaOptions { op: words("7"), ..base() }, &["`op`", "`7`", "such as `7%`"]),
-        (WaOptions { op: words("0%"), ..base() }, &["`op`: found `0%`", "spare pages"]),
+    let cases: Vec<(DriveOptions, &[&str])> = vec![
         (
-            WaOptions { op: words("1.5%"), ..base() },
+            DriveOptions { op: vec![Percent(-0.07)], ..base() },
+            &["`op`: found `-7%`, expected a percentage"],
+        ),
+        (DriveOptions { op: percents(&["0%"]), ..base() }, &["`op`: found `0%`", "spare pages"]),
+        (
+            DriveOptions { op: percents(&["1.5%"]), ..base() },
             &["none, greedy, 1.5% over-provisioning", "raise `op`, or lower `superblock`"],
         ),
-        (WaOptions { separations: words("nonee"), ..base() }, &["`nonee`", "nearest is `none`"]),
-        (WaOptions { reclaims: words("gredy"), ..base() }, &["`gredy`", "nearest is `greedy`"]),
+        (DriveOptions { separations: words("nonee"), ..base() }, &["`nonee`", "nearest is `none`"]),
+        (DriveOptions { reclaims: words("gredy"), ..base() }, &["`gredy`", "nearest is `greedy`"]),
         (
-            WaOptions { separations: words("{name = \"none\", x = 1}"), ..base() },
+            DriveOptions { separations: words("{name = \"none\", x = 1}"), ..base() },
             &["separation `none`", "x"],
         ),
-        (WaOptions { superblock: "6000B".to_owned(), ..base() }, &["`superblock`", "`6kB`"]),
+        (DriveOptions { superblock: Some(Bytes(6000)), ..base() }, &["`superblock`", "`6kB`"]),
         (
-            WaOptions { superblock: "1MiB".to_owned(), ..base() },
+            DriveOptions { superblock: Some(Bytes(1 << 20)), ..base() },
             &["`superblock`: found 1MiB, of which a drive of 64 pages has 0, expected more than"],
         ),
-        (WaOptions { page: "4000B".to_owned(), ..base() }, &["`page`", "power of two"]),
-        (WaOptions { capacity: "64KiB".to_owned(), ..base() }, &["found 16 pages, expected 64"]),
-        (WaOptions { capacity: "64".to_owned(), ..base() }, &["`capacity`", "unit", "`live`"]),
-        (WaOptions { drive_writes: Some(0.0), ..base() }, &["`drive_writes`", "above 0"]),
-        (WaOptions { separations: Vec::new(), ..base() }, &["`separation`", "at least one"]),
-        (WaOptions { load: words("none.csv"), ..base() }, &["none.csv"]),
+        (DriveOptions { page: Some(Bytes(4000)), ..base() }, &["`page`", "power of two"]),
+        (DriveOptions { capacity: "64KiB".to_owned(), ..base() }, &["found 16 pages, expected 64"]),
+        (DriveOptions { capacity: "64".to_owned(), ..base() }, &["`capacity`", "unit", "`live`"]),
+        (
+            DriveOptions { drive_writes: Some(0.0), ..base() },
+            &["`drive_writes`: found `0.0`, expected a number from"],
+        ),
+        (DriveOptions { separations: Vec::new(), ..base() }, &["`separations`", "at least one"]),
+        (DriveOptions { load: words("none.csv"), ..base() }, &["none.csv"]),
     ];
     for (options, expected) in cases {
         let error = measured(&random(64, 100), &options).unwrap_err();
@@ -295,6 +311,9 @@ fn what_cannot_be_is_refused_in_words() {
             assert!(error.contains(part), "{error}: expected {part}");
         }
     }
+    let op = Setting::List(vec![Setting::Text("7".to_owned())]);
+    let error = DriveOptions::from_pairs(&[("op".to_owned(), op)]).unwrap_err().to_string();
+    assert!(error.starts_with("`op`: found `\"7\"`") && error.ends_with("such as `7%`"), "{error}");
     let error = measured("1,R,0,4096,0\n", &small()).unwrap_err();
     assert!(error.contains("found no write"), "{error}");
 }

@@ -55,7 +55,7 @@ pub fn build(description: &Description<'_>) -> Result<Box<dyn CachedDrive>, Buil
     let policy = registry::maker(name, pairs)?;
     let make = |pool: usize, capacity: u32| {
         let mut made = policy(capacity, description.seed.derive(&format!("pool-{pool}")));
-        description.code.iter().for_each(|code| made.attach(code));
+        description.code.iter().for_each(|code| made.attach_code(code));
         made
     };
     let (params, ports) = (description.params, description.ports);

@@ -7,7 +7,7 @@
 
 use super::{DataCache, JOB, Transfer, WriteBack};
 use crate::ssd::pages::Page;
-use cachewright_cache::index::Address;
+use cachewright_cache::index::BlockAddress;
 use cachewright_device::ssd::flash::{Kind, Transaction};
 use cachewright_device::ssd::host::Slot;
 use cachewright_policy::Policy;
@@ -53,7 +53,7 @@ impl<P: Policy> DataCache<P> {
         let pool = self.engine.pool_of(tenant);
         let engine = &self.engine;
         let tracked = |id: BlockId| engine.policy(pool).tracks(id);
-        let id = self.indexes[pool].intern(Address { tenant, number }, tracked);
+        let id = self.indexes[pool].intern(BlockAddress { tenant, number }, tracked);
         let ids = self.indexes[pool].ids();
         self.engine.reserve_ids(pool, ids);
         self.pools[pool].reserve(ids);
@@ -91,7 +91,7 @@ impl<P: Policy> DataCache<P> {
         given_up: bool,
     ) {
         let Page { have: sectors, life, version, .. } = page;
-        let Address { tenant, number } = self.indexes[pool].address(id);
+        let BlockAddress { tenant, number } = self.indexes[pool].address(id);
         let (group, page) = self.layout.locate(number);
         let pool_id = pool as u16;
         let out = Out { pool: pool_id, id, life, version, tenant, group, page, sectors, given_up };

@@ -469,7 +469,7 @@ impl<P: Policy> DataCached for CachedSsd<P> {
 impl<P: Policy> DataCache<P> {
     fn cached_id(&self, tenant: TenantId, number: u64) -> Option<BlockId> {
         let pool = self.engine.pool_of(tenant);
-        let address = cachewright_cache::index::Address { tenant, number };
+        let address = cachewright_cache::index::BlockAddress { tenant, number };
         let id = self.indexes[pool].get(address)?;
         (self.pools[pool].get(id).life != 0).then_some(id)
     }

@@ -12,7 +12,7 @@ use cachewright_device::Command;
 use cachewright_device::ssd::flash::{Kind, Transaction};
 use cachewright_device::ssd::host::Slot;
 use cachewright_device::ssd::pages::PagePart;
-use cachewright_policy::{NEVER, Policy, Verdict};
+use cachewright_policy::{Future, Policy, Verdict};
 use cachewright_types::{BlockId, Bytes, Nanos, TenantId};
 
 impl<P: Policy> DataCache<P> {
@@ -59,7 +59,7 @@ impl<P: Policy> DataCache<P> {
         if cached.is_none() && self.elastic.is_some() {
             self.make_room(now, tenant);
         }
-        let access = BlockAccess { block: id, tenant, write: false, next_use: NEVER };
+        let access = BlockAccess { block: id, tenant, write: false, future: Future::None };
         let outcome = self.engine.access(access);
         match outcome.verdict {
             Verdict::Bypass => {

@@ -10,7 +10,7 @@ use cachewright_cache::{BlockAccess, WriteMode};
 use cachewright_device::ssd::flash::{Kind, Transaction};
 use cachewright_device::ssd::host::Slot;
 use cachewright_device::ssd::pages::PagePart;
-use cachewright_policy::{NEVER, Policy, Verdict};
+use cachewright_policy::{Future, Policy, Verdict};
 use cachewright_types::{BlockId, Bytes, Nanos, TenantId};
 
 impl<P: Policy> DataCache<P> {
@@ -94,7 +94,7 @@ impl<P: Policy> DataCache<P> {
             self.make_room(now, tenant);
         }
         let was_dirty = self.engine.is_dirty(tenant, id);
-        let access = BlockAccess { block: id, tenant, write: true, next_use: NEVER };
+        let access = BlockAccess { block: id, tenant, write: true, future: Future::None };
         let outcome = self.engine.access(access);
         if outcome.invalidated {
             self.pools[pool].leave(id);

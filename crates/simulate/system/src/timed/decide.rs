@@ -10,19 +10,19 @@ use crate::series::{Row, window_rows};
 use crate::signals::Signals;
 use cachewright_cache::{Cache, Left, Plan};
 use cachewright_measure::Counts;
-use cachewright_policy::Policy;
+use cachewright_policy::{FutureSlice, Policy};
 use cachewright_types::{Request, TenantId};
 
 /// What a machine asks of a cache.
 pub trait Decider: Send {
     /// Decides about a request; see [`Cache::on_knowing`].
-    fn on(&mut self, request: &Request, next_use: &[u32], plan: &mut Plan);
+    fn on(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan);
     /// Brings a block in ahead of its use; see [`Cache::bring_in`].
     fn bring_in(&mut self, tenant: TenantId, number: u64, plan: &mut Plan) -> bool;
     /// Marks a block clean; see [`Cache::clean`].
     fn clean(&mut self, tenant: TenantId, number: u64) -> bool;
     /// What the tenant's policy wants done beside requests, to be asked for after each of them; see
-    /// [`Cache::chores_at`].
+    /// [`Cache::background_ops_at`].
     fn chores(&mut self, tenant: TenantId, now_ns: u64, plan: &mut Plan);
     /// An interval has ended, in which `signals` were measured; what leaves the cache replaces what
     /// `plan` held.
@@ -83,8 +83,8 @@ impl<P: Policy> CacheDecider<P> {
 }
 
 impl<P: Policy> Decider for CacheDecider<P> {
-    fn on(&mut self, request: &Request, next_use: &[u32], plan: &mut Plan) {
-        self.cache.on_knowing(request, next_use, plan);
+    fn on(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan) {
+        self.cache.on_knowing(request, futures, plan);
     }
 
     fn bring_in(&mut self, tenant: TenantId, number: u64, plan: &mut Plan) -> bool {
@@ -97,7 +97,7 @@ impl<P: Policy> Decider for CacheDecider<P> {
 
     fn chores(&mut self, tenant: TenantId, now_ns: u64, plan: &mut Plan) {
         let pool = self.cache.engine().pool_of(tenant);
-        self.cache.chores_at(pool, now_ns, plan);
+        self.cache.background_ops_at(pool, now_ns, plan);
     }
 
     fn end_interval(&mut self, signals: &Signals, plan: &mut Plan) {

@@ -1,129 +1,65 @@
 //! A machine: a cache device, backing devices, and the steps under way on them.
 //!
 //! For: carrying out plans in simulated time. Must never know: policies, workloads, stack files.
-//! Units: nanoseconds, bytes, blocks. Steps begin as soon as all they wait for is done; devices
-//! queue for themselves. Invariants: every request is answered once; time never goes back; a slot
-//! holds one block.
+//! Units: nanoseconds, bytes, blocks. A step begins as soon as everything it waits for is done;
+//! devices queue for themselves. Invariants: every request is answered once; time never goes back;
+//! a slot holds one block.
 
-use super::channels::{GroupUse, GroupUses};
-use super::emit::{Item, numbers};
-use super::graph::{Graph, StepRef};
-use super::migrate::Migrations;
-use super::path::{Path, Role, Wait};
-use super::residences::Residences;
+mod backings;
+mod commands;
+mod delays;
+mod devices;
+pub mod free_slots;
+pub mod ids;
+mod move_queue;
+pub mod mover;
+mod open_requests;
+mod places;
+mod plan_to_steps;
+mod resident_table;
+mod slot_class;
+pub mod slots;
+mod step;
+mod step_graph;
+mod write_backs;
+
+pub use open_requests::Answer;
+
+use super::channels::GroupUse;
+use super::latency_breakdown::{Role, Wait};
 use super::settings::MachineSettings;
-use super::slots::{InRooms, Slots};
-use super::write_back::Outgoing;
-use cachewright_device::{AnyDevice, Command, Completion, DeviceUse, Use};
+use backings::Backings;
+use cachewright_cache::{Move, Plan};
+use cachewright_device::{AnyDevice, Command, DeviceUse};
 use cachewright_layout::ChannelMap;
-use cachewright_types::{Bytes, Nanos, Op, TenantId};
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
-
-/// The number of the cache device.
-pub const CACHE: usize = 0;
-
-/// What a step does.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Action {
-    /// Nothing: it ends when what it waits for has ended.
-    Pass,
-    /// Waits until a residence has a slot.
-    Room,
-    /// Lets time pass.
-    Delay(u64),
-    /// A command to the cache device, from a byte of the first residence's slot on.
-    Cache { op: Op, residence: u32, skip: u64, length: u64 },
-    /// Blocks change slots: the change of that number.
-    Exchange(u32),
-    /// They are in their new places.
-    EndChange(u32),
-    /// A command to a device.
-    Device { device: usize, op: Op, offset: u64, length: u64 },
-}
-
-/// A step: what it does and what must be known when it ends.
-#[derive(Clone, Debug)]
-pub(super) struct Work {
-    /// What it does.
-    pub action: Action,
-    /// Whose command it is.
-    pub tenant: TenantId,
-    /// The request is not answered before it ends.
-    pub required: bool,
-    /// It writes back a block that stays.
-    pub cleaning: bool,
-    /// The residences it touches.
-    pub pins: Vec<u32>,
-    /// Steps there were before it.
-    pub born: u64,
-}
-
-/// A request under way.
-#[derive(Clone, Copy, Debug)]
-struct Open {
-    tag: u64,
-    arrival_ns: u64,
-    tenant: TenantId,
-    /// Required steps not done, and one more until all are known.
-    left: u32,
-    path: Path,
-}
-
-/// A request answered.
-#[derive(Clone, Copy, Debug)]
-pub struct Answer {
-    /// As submitted.
-    pub tag: u64,
-    /// Whose it was.
-    pub tenant: TenantId,
-    /// When it was submitted.
-    pub arrival_ns: u64,
-    /// When it was answered.
-    pub finish_ns: u64,
-    /// Where the time between went.
-    pub path: Path,
-}
+use cachewright_types::{Bytes, Op, Request, TenantId};
+use commands::{CommandParts, Purpose};
+use delays::Delays;
+use devices::Devices;
+use ids::{DeviceId, StepId};
+use mover::{Migrated, Mover};
+use open_requests::OpenRequests;
+use plan_to_steps::{PlanParts, PlanToSteps};
+use resident_table::{ResidentRef, ResidentTable};
+use slots::{RegionBlocks, Slots};
+use std::collections::VecDeque;
+use step::{Action, Steps};
+use write_backs::{DirtyResident, WriteBacks};
 
 /// A machine.
 pub struct Machine {
-    pub(super) settings: MachineSettings,
-    pub(super) block_shift: u32,
-    devices: Vec<AnyDevice>,
-    due_ns: Vec<u64>,
-    uses: Vec<Use>,
-    /// By the channels of the cache device.
-    groups: GroupUses,
-    /// The number of each tenant's backing device.
-    pub(super) backing_of: Vec<usize>,
-    pub(super) graph: Graph<Work>,
-    pub(super) residences: Residences,
-    /// The last write under way to each block of a backing device.
-    pub(super) writing: HashMap<u64, StepRef, FixedState>,
-    open: Vec<Open>,
-    free_open: Vec<u32>,
-    /// Delays that end: when, in which order they began, the step.
-    delays: BinaryHeap<Reverse<(u64, u64, u32)>>,
-    delay_count: u64,
-    ready: VecDeque<u32>,
-    made_ready: Vec<u32>,
-    completions: Vec<Completion>,
-    pub(super) cleaning: u32,
-    /// Steps there ever were.
-    pub(super) steps: u64,
-    pub(super) migrations: Migrations,
-    /// Dirty blocks that leave with the plan at hand.
-    pub(super) outgoing: Vec<Outgoing>,
-    /// Plans carried out.
-    pub(super) plans: u64,
-    /// Blocks that the last request hit while they were still being read.
-    pub(super) in_flight: u64,
-    /// Kept for their memory.
-    pub(super) buffers: (Vec<Item>, Vec<Item>),
+    settings: MachineSettings,
+    block_shift: u32,
     now_ns: u64,
-    answers: Vec<Answer>,
+    devices: Devices,
+    backings: Backings,
+    residents: ResidentTable,
+    steps: Steps,
+    requests: OpenRequests,
+    delays: Delays,
+    mover: Mover,
+    write_backs: WriteBacks,
+    plan_to_steps: PlanToSteps,
 }
 
 /// What a machine is made of.
@@ -140,75 +76,82 @@ pub struct Parts {
     pub backing_of: Vec<usize>,
 }
 
+/// A block that a plan has made dirty, as it was then.
+#[derive(Clone, Copy, Debug)]
+pub struct DirtyBlock {
+    resident: ResidentRef,
+    /// The tenant whose block it is.
+    pub tenant: TenantId,
+    /// Its number on the tenant's volume.
+    pub number: u64,
+}
+
 impl Machine {
     /// An idle machine. Errors: the bytes of cache device needed, when it has fewer.
     pub fn new(parts: Parts) -> Result<Machine, Bytes> {
-        let needed = Bytes(u64::from(parts.slots.end()) << parts.block_shift);
-        if parts.devices.first().is_none_or(|cache| cache.capacity() < needed) {
+        let Parts { settings, block_shift, slots, devices, backing_of } = parts;
+        assert!(block_shift < u64::BITS, "a block has at most 2^63 bytes");
+        let known = backing_of.iter().all(|device| *device < devices.len());
+        assert!(known, "every tenant's backing device is one of the machine");
+        let needed = Bytes(u64::from(slots.end().0) << block_shift);
+        let devices = Devices::new(devices);
+        if devices.cache_capacity().is_none_or(|capacity| capacity < needed) {
             return Err(needed);
         }
-        let count = parts.devices.len();
-        let groups = parts.devices.first().map_or(Vec::new(), |cache| cache.exposed());
         Ok(Machine {
-            settings: parts.settings,
-            block_shift: parts.block_shift,
-            devices: parts.devices,
-            due_ns: vec![u64::MAX; count],
-            uses: vec![Use::default(); count],
-            groups: GroupUses::new(groups),
-            backing_of: parts.backing_of,
-            graph: Graph::default(),
-            residences: Residences::new(parts.slots),
-            writing: HashMap::default(),
-            open: Vec::new(),
-            free_open: Vec::new(),
-            delays: BinaryHeap::new(),
-            delay_count: 0,
-            ready: VecDeque::new(),
-            made_ready: Vec::new(),
-            completions: Vec::new(),
-            cleaning: 0,
-            steps: 0,
-            migrations: Migrations::default(),
-            outgoing: Vec::new(),
-            plans: 0,
-            in_flight: 0,
-            buffers: Default::default(),
+            backings: Backings::new(&backing_of, block_shift),
+            residents: ResidentTable::new(slots),
+            steps: Steps::default(),
+            requests: OpenRequests::default(),
+            delays: Delays::default(),
+            mover: Mover::new(settings.swap_depth, block_shift),
+            write_backs: WriteBacks::new(block_shift),
+            plan_to_steps: PlanToSteps::new(&settings, block_shift),
             now_ns: 0,
-            answers: Vec::new(),
+            settings,
+            block_shift,
+            devices,
         })
+    }
+
+    /// How it carries out plans.
+    pub fn settings(&self) -> &MachineSettings {
+        &self.settings
+    }
+
+    /// log2 of the block size in bytes.
+    pub fn block_shift(&self) -> u32 {
+        self.block_shift
+    }
+
+    /// Time now.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
     }
 
     /// When something next happens; nothing when all is done.
     pub fn next_due_ns(&self) -> Option<u64> {
-        let devices = self.due_ns.iter().copied().min().filter(|due| *due < u64::MAX);
-        let delay = self.delays.peek().map(|Reverse(delay)| delay.0);
-        devices.into_iter().chain(delay).min()
+        let (device, delay) = (self.devices.next_due_ns(), self.delays.next_end_ns());
+        device.into_iter().chain(delay).min()
     }
 
     /// Lets everything due at `now_ns` happen, which is the next due time; answers are taken with
     /// [`Machine::take_answers`].
     pub fn advance(&mut self, now_ns: u64) {
+        debug_assert!(self.now_ns <= now_ns, "time never goes back");
         self.now_ns = now_ns;
-        let mut completions = std::mem::take(&mut self.completions);
-        for device in 0..self.devices.len() {
-            if self.due_ns[device] > now_ns {
-                continue;
+        for device in self.devices.ids() {
+            let done = self.devices.advance(device, now_ns);
+            let role = if device == DeviceId::CACHE { Role::Cache } else { Role::Backing };
+            for completion in &done {
+                let step = StepId(completion.tag as u32);
+                self.steps.latency_mut(step).1.spend(role, &completion.spent);
+                self.end(step);
             }
-            completions.clear();
-            self.devices[device].advance(Nanos(now_ns), &mut completions);
-            self.ask_due(device);
-            let role = if device == CACHE { Role::Cache } else { Role::Backing };
-            for done in &completions {
-                self.uses[device].completed(Nanos(now_ns));
-                self.graph.path_mut(done.tag as u32).1.spend(role, &done.spent);
-                self.end(done.tag as u32);
-            }
+            self.devices.keep(done);
         }
-        self.completions = completions;
-        while self.delays.peek().is_some_and(|Reverse(delay)| delay.0 <= now_ns)
-            && let Some(Reverse((_, _, step))) = self.delays.pop()
-        {
+        while let Some(step) = self.delays.take_ended(now_ns) {
+            self.account(step, Wait::Decision);
             self.end(step);
         }
         self.run();
@@ -220,252 +163,213 @@ impl Machine {
         self.now_ns = self.now_ns.max(now_ns);
     }
 
-    /// The answers since the last call, in the order in which they were given.
-    pub fn take_answers(&mut self, answers: &mut Vec<Answer>) {
-        answers.clear();
-        answers.append(&mut self.answers);
-    }
-
-    /// How each device was used.
-    pub fn uses(&self) -> Vec<DeviceUse> {
-        let now = Nanos(self.now_ns);
-        let pairs = self.devices.iter().zip(&self.uses);
-        pairs.map(|(device, used)| DeviceUse::new(used, device.report(now))).collect()
-    }
-
-    /// What was sent to each group of channels that the cache device shows.
-    pub fn groups(&self) -> &[GroupUse] {
-        self.groups.all()
-    }
-
-    /// The blocks of each tenant by where they lie; nothing where channels are not laid out.
-    pub fn rooms(&self) -> Option<Vec<InRooms>> {
-        (0..self.backing_of.len()).map(|tenant| self.residences.by_room(tenant)).collect()
-    }
-
-    /// Time now.
-    pub fn now_ns(&self) -> u64 {
-        self.now_ns
-    }
-
-    /// Checks what must hold between calls; `held` is the number of blocks the cache holds, `idle`
-    /// says that everything should be done. Errors: the rule broken, in words.
-    pub fn audit(&self, held: u64, idle: bool) -> Result<(), String> {
-        for (number, device) in self.devices.iter().enumerate() {
-            device.audit().map_err(|error| format!("device {number}: {error}"))?;
-            let (inside, known) =
-                (device.outstanding() as u64, self.uses[number].population.inside());
-            if inside != known {
-                return Err(format!("device {number}: {inside} inside, {known} counted"));
-            }
-        }
-        self.residences.audit(held)?;
-        let (open, changes) = (self.open.len() - self.free_open.len(), self.migrations.open());
-        if idle && changes > 0 {
-            return Err(format!("{changes} changes of places are left"));
-        }
-        if idle && (open > 0 || self.graph.open() > 0 || !self.writing.is_empty()) {
-            let (steps, writes) = (self.graph.open(), self.writing.len());
-            return Err(format!("{open} requests, {steps} steps, {writes} writes are left"));
-        }
-        Ok(())
-    }
-
-    /// A request arrives.
-    pub(super) fn open(&mut self, tag: u64, tenant: TenantId, now_ns: u64) -> u32 {
+    /// Begins what a plan says about a request that arrives now.
+    pub fn request(&mut self, tag: u64, request: &Request, plan: &Plan, now_ns: u64) {
         self.now_ns = now_ns;
-        let open = Open { tag, arrival_ns: now_ns, tenant, left: 1, path: Path::default() };
-        match self.free_open.pop() {
-            Some(number) => {
-                self.open[number as usize] = open;
-                number
-            }
-            None => {
-                self.open.push(open);
-                self.open.len() as u32 - 1
-            }
-        }
-    }
-
-    /// All steps of a request are known.
-    pub(super) fn opened(&mut self, request: u32) {
-        self.settle_request(request);
+        let id = self.requests.open(tag, request.tenant, now_ns);
+        let (tenant, op, start) = (request.tenant, request.op, request.offset.0);
+        let bytes = start..start + request.length.0;
+        self.translate(Purpose { request: Some(id), tenant, op, bytes }, plan);
+        self.requests.close(id, now_ns);
         self.run();
     }
 
-    fn settle_request(&mut self, request: u32) {
-        let open = &mut self.open[request as usize];
-        open.left -= 1;
-        if open.left > 0 {
-            return;
-        }
-        let Open { tag, arrival_ns, tenant, path, .. } = *open;
-        debug_assert_eq!(path.total_ns(), self.now_ns - arrival_ns, "every nanosecond has a part");
-        self.answers.push(Answer { tag, tenant, arrival_ns, finish_ns: self.now_ns, path });
-        self.free_open.push(request);
+    /// Begins what a plan says that no request waits for: a tenant's read-ahead, changed quotas.
+    pub fn background(&mut self, tenant: TenantId, plan: &Plan) {
+        let purpose = Purpose { request: None, tenant, op: Op::Read, bytes: 0..u64::MAX };
+        self.translate(purpose, plan);
+        self.run();
     }
 
-    /// A new step, which touches the residences in `work.pins`.
-    pub(super) fn step(&mut self, mut work: Work, request: Option<u32>) -> StepRef {
-        work.born = self.steps;
-        self.steps += 1;
-        if let Some(request) = request.filter(|_| work.required) {
-            self.open[request as usize].left += 1;
-        }
-        for residence in &work.pins {
-            self.residences.pin(*residence);
-        }
-        self.graph.add(work, request)
+    fn translate(&mut self, purpose: Purpose, plan: &Plan) {
+        let commands = CommandParts {
+            steps: &mut self.steps,
+            residents: &mut self.residents,
+            requests: &mut self.requests,
+            backings: &mut self.backings,
+        };
+        let (mover, write_backs) = (&mut self.mover, &mut self.write_backs);
+        let parts = PlanParts { commands, mover, write_backs };
+        self.plan_to_steps.translate(parts, purpose, plan);
     }
 
-    /// Lets a step begin when it may.
-    pub(super) fn release(&mut self, step: StepRef) {
-        if self.graph.release(step) {
-            self.ready.push_back(step.index());
-        }
+    /// The answers since the last call, in the order in which they were given.
+    pub fn take_answers(&mut self, answers: &mut Vec<Answer>) {
+        self.requests.take_answers(answers);
     }
 
-    /// Begins all steps that may.
-    pub(super) fn run(&mut self) {
-        loop {
-            while let Some(step) = self.ready.pop_front() {
-                self.begin(step);
-            }
-            if !self.migrate() {
-                return;
+    /// Blocks that the last request hit while they were still being read.
+    pub fn in_flight_blocks(&self) -> u64 {
+        self.plan_to_steps.in_flight_blocks()
+    }
+
+    /// Notes the blocks of the cache that a plan writes.
+    pub fn served(&self, plan: &Plan, dirty: &mut VecDeque<DirtyBlock>) {
+        for step in &plan.moves {
+            let Move::Serve(cached) = step else { continue };
+            if let Some(resident) = self.residents.find(cached) {
+                let resident = self.residents.reference(resident);
+                let (tenant, number) = (cached.tenant, cached.number);
+                dirty.push_back(DirtyBlock { resident, tenant, number });
             }
         }
     }
 
-    fn begin(&mut self, step: u32) {
-        let Some(work) = self.graph.action(step) else { return };
-        let (action, tenant) = (work.action, work.tenant);
-        self.account(step, if matches!(action, Action::Room) { Wait::Room } else { Wait::Block });
-        match action {
-            // Room is begun when its residence has a slot, which `give_slots` sees to.
-            Action::Pass | Action::Room => self.end(step),
-            Action::Exchange(change) => {
-                self.exchange(change);
-                self.end(step);
-            }
-            Action::EndChange(change) => {
-                self.end_change(change);
-                self.end(step);
-            }
-            Action::Delay(time_ns) => {
-                self.delays.push(Reverse((self.now_ns + time_ns, self.delay_count, step)));
-                self.delay_count += 1;
-            }
-            Action::Cache { op, residence, skip, length } => {
-                let slot = u64::from(self.residences.get(residence).slot);
-                let offset = (slot << self.block_shift) + skip;
-                self.submit(CACHE, step, op, offset, length, tenant);
-            }
-            Action::Device { device, op, offset, length } => {
-                self.submit(device, step, op, offset, length, tenant);
-            }
-        }
+    /// Whether a block is still in the cache since it was noted.
+    pub fn stays(&self, block: &DirtyBlock) -> bool {
+        self.residents.stays(block.resident)
     }
 
-    /// Puts the time that a step's request has waited without a reason of its own under `wait`.
-    fn account(&mut self, step: u32, wait: Wait) {
-        let now_ns = self.now_ns;
-        let (request, path) = self.graph.path_mut(step);
-        if let Some(request) = request {
-            let gone_ns = now_ns - self.open[request as usize].arrival_ns;
-            path.wait(wait, gone_ns - path.total_ns());
-        }
+    /// Begins to write back a block that stays.
+    pub fn clean(&mut self, block: &DirtyBlock) {
+        let (tenant, number) = (block.tenant, block.number);
+        let (device, resident) = (self.backings.of(tenant), block.resident.id());
+        let block = DirtyResident { device, number, resident, tenant };
+        self.write_backs.clean(&mut self.steps, &mut self.residents, &mut self.backings, block);
+        self.run();
     }
 
-    fn submit(
-        &mut self,
-        device: usize,
-        step: u32,
-        op: Op,
-        offset: u64,
-        length: u64,
-        tenant: TenantId,
-    ) {
-        let tag = u64::from(step);
-        let command = Command { tag, op, offset: Bytes(offset), length: Bytes(length), tenant };
-        self.devices[device].submit(Nanos(self.now_ns), command);
-        self.ask_due(device);
-        self.uses[device].submitted(Nanos(self.now_ns), op, Bytes(length));
-        if device == CACHE {
-            self.groups.submitted(op, offset, length);
-        }
-    }
-
-    fn ask_due(&mut self, device: usize) {
-        self.due_ns[device] = self.devices[device].next_due().map_or(u64::MAX, |due| due.0);
-    }
-
-    /// A step is done: what waits for it may begin.
-    fn end(&mut self, step: u32) {
-        if let Some(Action::Delay(_)) = self.graph.action(step).map(|work| &work.action) {
-            self.account(step, Wait::Decision);
-        }
-        let mut ready = std::mem::take(&mut self.made_ready);
-        if let Some(finished) = self.graph.finish(step, &mut ready) {
-            let work = finished.action;
-            self.ready.extend(ready.drain(..));
-            for residence in &work.pins {
-                self.untouch(*residence, work.born);
-                let next = self.residences.unpin(*residence);
-                self.give_slots(next);
-            }
-            if let Action::Device { device, op: Op::Write, offset, length } = work.action {
-                self.written(device, offset, length);
-            }
-            self.cleaning -= u32::from(work.cleaning);
-            if let Some(request) = finished.request.filter(|_| work.required) {
-                self.open[request as usize].path = finished.path;
-                self.settle_request(request);
-            }
-        }
-        self.made_ready = ready;
-    }
-
-    /// Residences that waited have slots now.
-    pub(super) fn give_slots(&mut self, residences: Vec<u32>) {
-        for residence in residences {
-            let room = self.residences.get(residence).room;
-            if !self.graph.is_done(room) {
-                self.release(room);
-            }
-            self.note_astray(residence);
-        }
+    /// Write-backs under way of blocks that stay.
+    pub fn cleaning(&self) -> u32 {
+        self.write_backs.cleaning()
     }
 
     /// The tenants' quotas have changed.
-    pub fn allow(&mut self, quotas: &[u32]) {
-        let next = self.residences.allow(quotas);
-        self.give_slots(next);
+    pub fn set_quotas(&mut self, quotas: &[u32]) {
+        let granted = self.residents.places_mut().set_quotas(quotas);
+        self.mover.slots_granted(&mut self.steps, &self.residents, granted);
         self.run();
     }
 
     /// The channels of the cache device are laid out anew: what the cache takes in from now on lies
     /// where `map` says, and blocks that lie elsewhere move there as slots are free. Without a
-    /// layout nothing changes. The tenants' quotas are told as ever, by [`Machine::allow`].
-    pub fn relay(&mut self, map: &ChannelMap) {
-        let next = self.residences.relay(map);
-        self.give_slots(next);
-        self.note_all_astray();
+    /// layout nothing changes. Quotas are set as ever, by [`Machine::set_quotas`].
+    pub fn apply_layout(&mut self, map: &ChannelMap) {
+        let granted = self.residents.places_mut().apply_layout(map);
+        self.mover.slots_granted(&mut self.steps, &self.residents, granted);
+        self.mover.note_all_misplaced(&self.residents);
         self.run();
     }
 
-    /// The name of a block of a backing device among the writes under way.
-    pub(super) fn write_key(device: usize, number: u64) -> u64 {
-        number << 12 | device as u64
+    /// How each device was used.
+    pub fn uses(&self) -> Vec<DeviceUse> {
+        self.devices.uses(self.now_ns)
     }
 
-    /// Forgets writes that are done.
-    fn written(&mut self, device: usize, offset: u64, length: u64) {
-        for number in numbers(offset, length, self.block_shift) {
-            let key = Machine::write_key(device, number);
-            if self.writing.get(&key).is_some_and(|step| self.graph.is_done(*step)) {
-                self.writing.remove(&key);
+    /// What was sent to each group of channels that the cache device shows.
+    pub fn groups(&self) -> &[GroupUse] {
+        self.devices.groups()
+    }
+
+    /// The blocks of each tenant by region; nothing where channels are not laid out.
+    pub fn region_blocks(&self) -> Option<Vec<RegionBlocks>> {
+        let places = self.residents.places();
+        (0..self.backings.tenants()).map(|tenant| places.region_blocks(tenant)).collect()
+    }
+
+    /// What changed places, by tenant.
+    pub fn migrated(&self) -> &[Migrated] {
+        self.mover.migrated()
+    }
+
+    /// Checks what must hold between calls; `held` is the number of blocks the cache holds, `idle`
+    /// says that everything should be done. Errors: the rule broken, in words.
+    pub fn audit(&self, held: u64, idle: bool) -> Result<(), String> {
+        self.devices.audit()?;
+        self.residents.audit(held)?;
+        self.steps.audit()?;
+        self.mover.audit()?;
+        let changes = self.mover.open();
+        if idle && changes > 0 {
+            return Err(format!("{changes} changes of places are left"));
+        }
+        let (requests, steps) = (self.requests.count(), self.steps.open());
+        let (writes, cleaning) = (self.backings.writes(), self.write_backs.cleaning());
+        if idle && (requests > 0 || steps > 0 || writes > 0 || cleaning > 0) {
+            return Err(format!("{requests} requests, {steps} steps, {writes} writes are left"));
+        }
+        Ok(())
+    }
+
+    /// Begins all steps that may.
+    fn run(&mut self) {
+        loop {
+            while let Some(step) = self.steps.next_ready() {
+                self.begin(step);
             }
+            if !self.mover.begin_changes(&mut self.steps, &mut self.residents) {
+                return;
+            }
+        }
+    }
+
+    fn begin(&mut self, id: StepId) {
+        let Some(step) = self.steps.action(id) else { return };
+        let (action, tenant) = (step.action, step.tenant);
+        let waits_for_slot = matches!(action, Action::WaitForSlot);
+        self.account(id, if waits_for_slot { Wait::Slot } else { Wait::Block });
+        match action {
+            // A wait for a slot is released when its resident has one.
+            Action::Pass | Action::WaitForSlot => self.end(id),
+            Action::Exchange(change) => {
+                self.mover.exchange(&mut self.residents, change);
+                self.end(id);
+            }
+            Action::EndChange(change) => {
+                self.mover.end_change(&mut self.steps, &mut self.residents, change);
+                self.end(id);
+            }
+            Action::Delay(time_ns) => self.delays.begin(id, self.now_ns + time_ns),
+            Action::Cache { op, resident, skip, length } => {
+                let slot = self.residents.places().get(resident).slot();
+                debug_assert!(slot.is_some(), "a command to the cache device has a slot");
+                let slot = slot.map_or(0, |slot| u64::from(slot.0));
+                let offset = (slot << self.block_shift) + skip;
+                self.submit(DeviceId::CACHE, id, (op, offset, length), tenant);
+            }
+            Action::Device { device, op, offset, length } => {
+                self.submit(device, id, (op, offset, length), tenant);
+            }
+        }
+    }
+
+    fn submit(
+        &mut self,
+        device: DeviceId,
+        step: StepId,
+        (op, offset, length): (Op, u64, u64),
+        tenant: TenantId,
+    ) {
+        let (tag, offset, length) = (u64::from(step.0), Bytes(offset), Bytes(length));
+        self.devices.submit(device, self.now_ns, Command { tag, op, offset, length, tenant });
+    }
+
+    /// Puts the time that a step's request has waited without a reason of its own under `wait`.
+    fn account(&mut self, step: StepId, wait: Wait) {
+        let (request, latency) = self.steps.latency_mut(step);
+        if let Some(request) = request {
+            let gone_ns = self.now_ns - self.requests.arrival_ns(request);
+            latency.wait(wait, gone_ns - latency.total_ns());
+        }
+    }
+
+    /// A step is done: what waits for it may begin.
+    fn end(&mut self, id: StepId) {
+        let Some(finished) = self.steps.finish(id) else { return };
+        let step = finished.action;
+        for resident in step.pins {
+            self.mover.end_step(&mut self.steps, &self.residents, resident, finished.serial);
+            let granted = self.residents.unpin(resident);
+            self.mover.slots_granted(&mut self.steps, &self.residents, granted);
+        }
+        if let Action::Device { device, op: Op::Write, offset, length } = step.action {
+            self.backings.end_write(&self.steps, device, offset, length);
+        }
+        if step.cleaning {
+            self.write_backs.end_clean();
+        }
+        if let Some(request) = finished.request.filter(|_| step.required) {
+            self.requests.end_step(request, &finished.latency, self.now_ns);
         }
     }
 }

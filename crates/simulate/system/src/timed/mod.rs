@@ -5,42 +5,27 @@
 //! reports. Units: nanoseconds, bytes, blocks. Of the four systems of papers three are this machine
 //! with other devices: `tiered` (a flash or fixed-latency device over disks), `buffer-cache`
 //! (memory over a disk with read-ahead) and `flash-store` (memory over a log on flash); `ssd`, a
-//! drive that decides inside, is replayed as a whole ([`run_drive`]).
+//! drive that decides inside, is replayed by [`crate::event_loop::run_ssd`].
 
-mod borders;
+pub(crate) mod block_numbers;
 pub mod channels;
 pub mod decide;
-pub mod drive;
-pub(crate) mod emit;
-pub mod free;
-mod graph;
+pub mod latency_breakdown;
 pub mod machine;
-pub(crate) mod meter;
-pub mod migrate;
-pub mod path;
+pub mod machine_replay;
 pub(crate) mod read_ahead;
 pub mod requests;
-mod residences;
 pub mod service;
 pub mod settings;
-pub mod slots;
-pub mod source;
-pub mod sums;
 pub mod tenancy;
-pub mod times;
-pub mod whole;
-mod write_back;
 
 pub use channels::GroupUse;
 pub use decide::{CacheDecider, Decider};
-pub use drive::{Replay, run};
-pub use machine::{Machine, Parts};
-pub use migrate::Migrated;
+pub use machine::free_slots::blocks_of;
+pub use machine::mover::Migrated;
+pub use machine::slots::{RegionBlocks, Slots};
+pub use machine::{Answer, DirtyBlock, Machine, Parts};
+pub use machine_replay::run_machine;
 pub use requests::{Layout, Placed, Requests, TooSmall};
 pub use settings::{InFlight, MachineSettings};
-pub use slots::{InRooms, Slots};
-pub use source::Loop;
-pub use sums::{StepClock, StepSums};
 pub use tenancy::Tenancy;
-pub use times::{DriveWork, Experience, Times};
-pub use whole::run_drive;

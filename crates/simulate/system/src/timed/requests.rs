@@ -11,7 +11,7 @@
 
 use crate::recording::{LAST, RecordError, Recording, TRIM};
 use cachewright_trace::Call;
-use cachewright_trace::merge::{Workload, WorkloadBatch};
+use cachewright_trace::merge::WorkloadBatch;
 use cachewright_types::choices;
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
 use std::ops::Range;
@@ -20,8 +20,6 @@ use std::ops::Range;
 pub(crate) const CHUNK_BYTES: u64 = 1 << 20;
 /// The place of a request that is not in the recording.
 const NOWHERE: u32 = u32::MAX;
-/// Requests decoded at a time.
-const BATCH: usize = 8192;
 
 choices! {
     /// How volumes are put on devices.
@@ -88,46 +86,37 @@ struct Volume {
 }
 
 impl Requests {
-    /// Reads a whole workload, at most `limit` requests; trims are left out unless `trims`.
-    pub fn read(
-        workload: &mut Workload,
+    /// Adds a batch; trims are left out unless `trims`. Errors: more than `limit` requests.
+    pub(crate) fn add(
+        &mut self,
+        batch: &WorkloadBatch,
         trims: bool,
         limit: u64,
-        mut progress: impl FnMut(u64) -> bool,
-    ) -> Result<Requests, RecordError> {
-        let mut requests = Requests::default();
-        let mut batch = WorkloadBatch::default();
-        loop {
-            batch.clear();
-            if workload.read(&mut batch, BATCH)? == 0 {
-                requests.spaces = workload.spaces().len() as u32;
-                return Ok(requests);
-            }
-            let named = !batch.calls.is_empty() || !requests.calls.is_empty();
-            if named {
-                requests.calls.resize(requests.len(), Call::default());
-            }
-            for at in (0..batch.len()).filter(|at| trims || batch.op[*at] != Op::Trim) {
-                let data = matches!(batch.op[at], Op::Read | Op::Write);
-                requests.time_ns.push(batch.time_ns[at]);
-                requests.offset.push(batch.offset_bytes[at]);
-                requests.length.push(batch.length_bytes[at].max(u64::from(data)));
-                requests.op.push(batch.op[at]);
-                requests.tenant.push(batch.tenant[at]);
-                requests.place.push(batch.space[at]);
-            }
-            if named {
-                let kept = (0..batch.len()).filter(|at| trims || batch.op[*at] != Op::Trim);
-                let call = |at: usize| batch.calls.get(at).copied().unwrap_or_default();
-                requests.calls.extend(kept.map(call));
-            }
-            if requests.len() as u64 > limit {
-                return Err(RecordError::TooLong { limit });
-            }
-            if !progress(requests.len() as u64) {
-                return Err(RecordError::Cancelled);
-            }
+    ) -> Result<(), RecordError> {
+        let named = !batch.calls.is_empty() || !self.calls.is_empty();
+        if named {
+            self.calls.resize(self.len(), Call::default());
         }
+        let kept = || (0..batch.len()).filter(|at| trims || batch.op[*at] != Op::Trim);
+        for at in kept() {
+            let data = matches!(batch.op[at], Op::Read | Op::Write);
+            self.time_ns.push(batch.time_ns[at]);
+            self.offset.push(batch.offset_bytes[at]);
+            self.length.push(batch.length_bytes[at].max(u64::from(data)));
+            self.op.push(batch.op[at]);
+            self.tenant.push(batch.tenant[at]);
+            self.place.push(batch.space[at]);
+        }
+        if named {
+            let call = |at: usize| batch.calls.get(at).copied().unwrap_or_default();
+            self.calls.extend(kept().map(call));
+        }
+        if self.len() as u64 > limit { Err(RecordError::TooLong { limit }) } else { Ok(()) }
+    }
+
+    /// How many volumes there are.
+    pub(crate) fn set_spaces(&mut self, spaces: usize) {
+        self.spaces = spaces as u32;
     }
 
     /// Requests held.
@@ -189,15 +178,6 @@ impl Requests {
             }
             _ => first..first + blocks(self.offset[at], self.length[at], shift) as usize,
         }
-    }
-
-    /// The requests of each tenant in order.
-    pub fn by_tenant(&self, tenants: usize) -> Vec<Vec<u32>> {
-        let mut each = vec![Vec::new(); tenants];
-        for (at, tenant) in self.tenant.iter().enumerate() {
-            each[usize::from(*tenant)].push(at as u32);
-        }
-        each
     }
 
     /// Puts every request on its tenant's device and finds its accesses in the recording of the

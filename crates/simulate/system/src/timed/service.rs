@@ -31,9 +31,9 @@ impl Alone {
         self.device.advance(now, &mut done);
         let capacity = self.device.capacity().0;
         let length = length.min(capacity);
-        let room = (capacity - length) / ALIGNMENT * ALIGNMENT;
+        let usable = (capacity - length) / ALIGNMENT * ALIGNMENT;
         let beyond = offset > capacity - length;
-        let offset = if beyond { offset.checked_rem(room).unwrap_or(0) } else { offset };
+        let offset = if beyond { offset.checked_rem(usable).unwrap_or(0) } else { offset };
         let (offset, length) = (Bytes(offset), Bytes(length));
         self.device.submit(now, Command { tag: 0, op, offset, length, tenant: TenantId(0) });
         while done.is_empty() {

@@ -1,18 +1,18 @@
-//! Tenants that come and go: who is there, and who has which channels meanwhile.
+//! Tenants that come and go: which of them has which channels.
 //!
-//! For: layouts that give channels to those who are there. Must never know: how a layout decides,
-//! devices, stack files. Units: nanoseconds, blocks, channels. A tenant comes when it begins; one
-//! that has an end leaves when it sends nothing more and all it asked for is answered. Then its
-//! quota is 0: its blocks leave the cache, dirty ones by way of its backing device, and their
-//! slots are given out again as they come free. Who finds no room goes without a cache, and is
-//! asked about again whenever somebody comes or goes. Nobody is asked about the future: what a
-//! tenant needs is what the partitioner says when it comes.
+//! For: layouts that give channels to the tenants that are there ([`Presence`]). Must never know:
+//! how a layout decides, devices, stack files. Units: nanoseconds, blocks, channels. When a tenant
+//! has left, its quota is 0: its blocks leave the cache, dirty ones by way of its backing device,
+//! and their slots are given out again as they come free. A tenant that finds no free channels goes
+//! without a cache, and is considered again whenever a tenant comes or goes. Nothing is known of
+//! the future: what a tenant needs is what the partitioner says when it comes.
 
 use crate::control::Control;
+use crate::event_loop::presence::{Presence, State};
 use cachewright_cache::{Engine, Left};
 use cachewright_layout::{ChannelLayout, ChannelMap, ChannelSizes, LayoutTenant};
 use cachewright_partition::Requirement;
-use cachewright_policy::{Policy, Rooms};
+use cachewright_policy::{Policy, RegionSizes};
 use cachewright_types::TenantId;
 
 /// What happened to a tenant.
@@ -50,35 +50,21 @@ pub struct Event {
     pub allocated_blocks: u64,
 }
 
-/// Where a tenant stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Coming,
-    Here,
-    Gone,
-}
-
-#[derive(Clone, Debug)]
-struct Stay {
-    start_ns: u64,
-    /// Whether it leaves when it is done.
-    leaves: bool,
-    state: State,
-    /// Requests sent and not answered.
-    under_way: u64,
-    /// Requests that it will send yet, where that is known.
-    unsent: Option<u64>,
+/// What a tenant has of the channels.
+#[derive(Clone, Copy, Debug, Default)]
+struct Grant {
     granted: bool,
     refused: bool,
     required: Requirement,
 }
 
-/// Who is there, and the map they follow.
+/// Which tenants are there, and the map they follow.
 pub struct Tenancy {
     layout: Box<dyn ChannelLayout>,
     channels: ChannelSizes,
     spare_blocks: u32,
-    stays: Vec<Stay>,
+    pub(super) presence: Presence,
+    grants: Vec<Grant>,
     map: ChannelMap,
     events: Vec<Event>,
 }
@@ -93,69 +79,16 @@ impl Tenancy {
         tenants: &[(u64, bool)],
         required: &[Requirement],
     ) -> Tenancy {
-        let stay = |(start_ns, leaves): &(u64, bool)| Stay {
-            start_ns: *start_ns,
-            leaves: *leaves,
-            state: if *start_ns == 0 { State::Here } else { State::Coming },
-            under_way: 0,
-            unsent: None,
-            granted: false,
-            refused: false,
-            required: Requirement::default(),
-        };
-        let stays = tenants.iter().map(stay).collect();
+        let (presence, grants) = (Presence::new(tenants), vec![Grant::default(); tenants.len()]);
         let events = Vec::new();
-        let mut tenancy = Tenancy { layout, channels, spare_blocks, stays, map, events };
+        let mut tenancy = Tenancy { layout, channels, spare_blocks, presence, grants, map, events };
         tenancy.note(required, 0);
         tenancy
     }
 
-    /// How many requests each tenant will send, where that is known beforehand.
-    pub(super) fn will_send(&mut self, requests: &[Vec<u32>]) {
-        for (stay, requests) in self.stays.iter_mut().zip(requests) {
-            stay.unsent = Some(requests.len() as u64);
-        }
-    }
-
-    /// A tenant sends a request.
-    pub(super) fn sent(&mut self, tenant: TenantId) {
-        let stay = &mut self.stays[tenant.index()];
-        stay.under_way += 1;
-        stay.unsent = stay.unsent.map(|unsent| unsent.saturating_sub(1));
-    }
-
-    /// A tenant's request is answered.
-    pub(super) fn answered(&mut self, tenant: TenantId) {
-        self.stays[tenant.index()].under_way -= 1;
-    }
-
-    /// Whoever begins until `now_ns` comes; returns whether somebody does.
-    pub(super) fn come(&mut self, now_ns: u64) -> bool {
-        let coming = |stay: &&mut Stay| stay.state == State::Coming && stay.start_ns <= now_ns;
-        let mut any = false;
-        for stay in self.stays.iter_mut().filter(coming) {
-            stay.state = State::Here;
-            any = true;
-        }
-        any
-    }
-
-    /// Whoever is done leaves; `done` says who sends nothing more. Returns whether somebody does.
-    pub(super) fn go(&mut self, done: impl Fn(usize) -> bool) -> bool {
-        let mut any = false;
-        for (tenant, stay) in self.stays.iter_mut().enumerate() {
-            let idle = stay.under_way == 0 && stay.unsent.unwrap_or(0) == 0;
-            if stay.leaves && stay.state == State::Here && idle && done(tenant) {
-                stay.state = State::Gone;
-                any = true;
-            }
-        }
-        any
-    }
-
-    /// Who is not there.
+    /// Which tenants are not there.
     pub fn absent(&self) -> Vec<bool> {
-        self.stays.iter().map(|stay| stay.state != State::Here).collect()
+        self.presence.absent()
     }
 
     /// Divides the cache among those who are there now: whoever leaves loses its blocks, whoever
@@ -193,14 +126,14 @@ impl Tenancy {
     /// Tells each tenant's policy which part of its quota is its own and which is the pool's, in
     /// proportion to its channels.
     pub(super) fn divide_rooms<P: Policy>(&self, engine: &mut Engine<P>, left: Left<'_>) {
-        for tenant in 0..self.stays.len() {
+        for tenant in 0..self.grants.len() {
             let quota = engine.quota(TenantId(tenant as u16));
             let (own, common) = self.blocks(tenant);
             let all = u64::from(own) + u64::from(common);
             let share = u64::from(quota) * u64::from(own);
-            let own_blocks = share.checked_div(all).unwrap_or(0) as u32;
-            let rooms = Rooms { own_blocks, common_blocks: quota - own_blocks };
-            engine.divide_rooms(tenant, rooms, left);
+            let private_blocks = share.checked_div(all).unwrap_or(0) as u32;
+            let sizes = RegionSizes { private_blocks, shared_blocks: quota - private_blocks };
+            engine.divide_regions(tenant, sizes, left);
         }
     }
 
@@ -217,41 +150,41 @@ impl Tenancy {
     /// The most blocks of each tenant beside the spare ones.
     fn limits(&self) -> Vec<u32> {
         let limit = |tenant| self.map.limit_blocks(tenant).saturating_sub(self.spare_blocks);
-        (0..self.stays.len()).map(limit).collect()
+        (0..self.grants.len()).map(limit).collect()
     }
 
     /// Notes what has changed.
     fn note(&mut self, required: &[Requirement], time_ns: u64) {
         let refused = self.layout.refused();
         let mut changes = Vec::new();
-        for tenant in 0..self.stays.len() {
+        for tenant in 0..self.grants.len() {
             let (bucket_blocks, shared_blocks) = self.blocks(tenant);
-            let stay = &mut self.stays[tenant];
+            let (state, grant) = (self.presence.state(tenant), &mut self.grants[tenant]);
             let missing = refused.iter().find(|one| one.0 == tenant).map(|one| one.1);
-            if stay.state == State::Here && !stay.granted {
-                stay.required = required.get(tenant).copied().unwrap_or_default();
+            if state == State::Here && !grant.granted {
+                grant.required = required.get(tenant).copied().unwrap_or_default();
             }
-            let change = match (stay.state, missing) {
-                (State::Here, Some(missing)) if !stay.refused => Change::Refused(missing),
-                (State::Here, None) if !stay.granted => {
+            let change = match (state, missing) {
+                (State::Here, Some(missing)) if !grant.refused => Change::Refused(missing),
+                (State::Here, None) if !grant.granted => {
                     let shares = self.map.tenants[tenant].iter();
                     let own = shares.filter(|share| self.map.is_exclusive(share.pool));
                     let channels =
                         own.flat_map(|share| self.map.pools[share.pool].clone()).collect();
                     Change::Granted { channels, bucket_blocks, shared_blocks }
                 }
-                (State::Gone, _) if stay.granted || stay.refused => Change::Left,
+                (State::Gone, _) if grant.granted || grant.refused => Change::Left,
                 _ => continue,
             };
-            stay.granted = matches!(change, Change::Granted { .. });
-            stay.refused = matches!(change, Change::Refused(_));
+            grant.granted = matches!(change, Change::Granted { .. });
+            grant.refused = matches!(change, Change::Refused(_));
             changes.push((tenant, change));
         }
         let (requested_blocks, allocated_blocks) = self.totals();
         self.events.extend(changes.into_iter().map(|(tenant, change)| Event {
             time_ns,
             tenant,
-            required: self.stays[tenant].required,
+            required: self.grants[tenant].required,
             change,
             requested_blocks,
             allocated_blocks,
@@ -261,8 +194,8 @@ impl Tenancy {
     /// Blocks requested by those who have channels, and blocks of these channels; lent ones are
     /// nobody's.
     fn totals(&self) -> (u64, u64) {
-        let granted = self.stays.iter().filter(|stay| stay.granted);
-        let requested = granted.map(|stay| u64::from(stay.required.blocks)).sum();
+        let granted = self.grants.iter().filter(|grant| grant.granted);
+        let requested = granted.map(|grant| u64::from(grant.required.blocks)).sum();
         let held = |channel: &u32| self.channels.blocks.get(*channel as usize).copied();
         let had = self.map.pools.iter().flatten().filter(|one| !self.map.lent.contains(one));
         let channels = had.filter_map(held);

@@ -8,10 +8,13 @@ use cachewright_curve::{CurveSet, Method};
 use cachewright_device::model;
 use cachewright_partition::{Partitioner, TenantConstants, TenantGoal};
 use cachewright_policy::lru::Lru;
-use cachewright_policy::{PolicyVisitor, Registered, visit};
+use cachewright_policy::{FutureSlice, PolicyVisitor, Registered, visit};
+use cachewright_system::event_loop::{
+    ConstantRun, Durations, Loop, Replay, StepClock, Times, run_constant,
+};
 use cachewright_system::timed::{
-    CacheDecider, Decider, Layout, Loop, Machine, MachineSettings, Parts, Placed, Replay, Requests,
-    Slots, StepClock, Times, run,
+    CacheDecider, Decider, Layout, Machine, MachineSettings, Parts, Placed, Requests, Slots,
+    run_machine,
 };
 use cachewright_system::{Control, EngineLane, Lane, Recording, Wanted};
 use cachewright_types::declare::NoSettings;
@@ -91,10 +94,9 @@ pub fn load(texts: &[String], stack: &Stack, layout: Layout) -> Loaded {
 
 /// As [`load`], each tenant's first request at its start.
 pub fn load_from(texts: &[String], starts_ns: &[u64], stack: &Stack, layout: Layout) -> Loaded {
-    let workload = || workload(texts, starts_ns);
-    let recorder = recorder(texts.len()).with_bytes();
-    let recording = recorder.record(&mut workload(), |_| true).unwrap();
-    let mut requests = Requests::read(&mut workload(), true, 1 << 20, |_| true).unwrap();
+    let recorder = recorder(texts.len()).with_bytes().with_calls();
+    let mut workload = workload(texts, starts_ns);
+    let (recording, mut requests) = recorder.record_requests(&mut workload, |_| true).unwrap();
     let capacity = device(&stack.backing).capacity();
     let device_of = vec![0; texts.len()];
     let placed = requests
@@ -234,7 +236,7 @@ pub fn replay_by(
         recording: &loaded.recording,
         requests: &loaded.requests,
         extents: &loaded.placed.tenants,
-        next_use: &next_use,
+        futures: FutureSlice::NextUse(&next_use),
         pace,
         only: None,
         interval_ns: stack.interval_ns,
@@ -244,8 +246,47 @@ pub fn replay_by(
         clock: stack.clock,
         capacity_blocks: stack.capacity,
     };
-    let times = run(&replay, machine.unwrap(), decider, wanted, &mut |_| true);
+    let times = run_machine(&replay, machine.unwrap(), decider, wanted, &mut |_| true);
     let times = times.unwrap();
     assert_eq!(times.audit(), Ok(()));
     times
+}
+
+/// Replays through a lane whose hits take 100 us and whose misses 5 ms.
+#[allow(dead_code, reason = "not every test binary needs it")]
+pub fn constant(
+    stack: &Stack,
+    recording: &Recording,
+    lane: EngineLane<Lru>,
+    (pace, windows): (Loop, u32),
+) -> ConstantRun {
+    constant_by(stack, recording, lane, (pace, windows, 0), Wanted::default())
+}
+
+/// As [`constant`], with windows of throughput of that width, and a partitioner that is told what
+/// is wanted.
+#[allow(dead_code, reason = "not every test binary needs it")]
+pub fn constant_by(
+    stack: &Stack,
+    recording: &Recording,
+    lane: EngineLane<Lru>,
+    (pace, windows, throughput_ns): (Loop, u32, u64),
+    wanted: Wanted,
+) -> ConstantRun {
+    let replay = Replay {
+        recording,
+        requests: recording,
+        extents: &[],
+        futures: FutureSlice::None,
+        pace,
+        only: None,
+        interval_ns: stack.interval_ns,
+        windows,
+        warmup_ns: stack.warmup_ns,
+        throughput_ns,
+        clock: None,
+        capacity_blocks: stack.capacity,
+    };
+    let durations = Durations { hit_ns: 100_000, miss_ns: 5_000_000 };
+    run_constant(&replay, durations, lane, wanted, &mut |_| true).unwrap()
 }

@@ -7,7 +7,7 @@
 use cachewright_cache::{Cached, Move, Plan};
 use cachewright_device::{Command, Completion, Device, Exposed, Spent};
 use cachewright_layout::{ChannelMap, PoolShare};
-use cachewright_policy::Room;
+use cachewright_policy::Region;
 use cachewright_system::timed::{Machine, MachineSettings, Parts, Slots};
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Rng, TenantId};
 use std::collections::{HashMap, VecDeque};
@@ -265,9 +265,9 @@ impl Bench {
     }
 
     /// The block of a tenant, wanted in a room.
-    pub fn named(tenant: u16, room: Room) -> Cached {
+    pub fn named(tenant: u16, room: Region) -> Cached {
         let (id, number) = (BlockId(u32::from(tenant)), u64::from(tenant));
-        Cached { pool: 0, id, tenant: TenantId(tenant), number, room }
+        Cached { pool: 0, id, tenant: TenantId(tenant), number, region: room }
     }
 
     /// A plan of moves.
@@ -303,14 +303,14 @@ impl Bench {
         let mut world = self.world.lock().unwrap();
         let block = world.block(tenant);
         block.held = false;
-        let named = Bench::named(tenant, Room::Any);
+        let named = Bench::named(tenant, Region::Any);
         if std::mem::take(&mut block.dirty) { Move::WriteBack(named) } else { Move::Drop(named) }
     }
 
     /// The move by which a block is cleaned, if it is dirty.
     pub fn clean(&mut self, tenant: u16) -> Option<Move> {
         let dirty = std::mem::take(&mut self.world.lock().unwrap().block(tenant).dirty);
-        dirty.then_some(Move::Clean(Bench::named(tenant, Room::Any)))
+        dirty.then_some(Move::Clean(Bench::named(tenant, Region::Any)))
     }
 
     /// The move by which two blocks change places.

@@ -4,17 +4,13 @@
 use crate::common::inline;
 
 use cachewright_policy::registry::boxed;
-use cachewright_policy::{Access, NEVER, Verdict};
+use cachewright_policy::{Access, FutureColumn, NEVER, Verdict};
 use cachewright_system::Recording;
 use cachewright_system::foresight::{Foresight, benefits};
 use cachewright_system::recording::{LAST, TRIM, WRITE};
 use cachewright_types::{BlockId, Seed};
 use inline::recorded;
 use proptest::prelude::*;
-
-fn values(recording: &Recording, ratios: &[f32]) -> Vec<f32> {
-    benefits(recording, ratios).into_iter().map(f32::from_bits).collect()
-}
 
 /// Blocks 0 and 1 are read, another tenant's block once, 0 is written, both trimmed, 1 read twice.
 /// Before the trim block 0 has one read and one write: 4 times as long on the backing device, one
@@ -27,17 +23,17 @@ fn two_tenants_worked_by_hand() {
     let recording = recorded(&[a.to_owned(), b.to_owned()]);
     assert_eq!(recording.ids, [0, 1, 2, 0, 0, 1, 1, 1]);
     let ratios = [4.0, 9.0, 9.0, 9.0, 3.0, 9.0];
-    assert_eq!(values(&recording, &ratios), [3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 6.0, 0.0]);
-    assert_eq!(values(&recording, &[])[..1], [0.75], "all devices equally fast");
+    assert_eq!(benefits(&recording, &ratios), [3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 6.0, 0.0]);
+    assert_eq!(benefits(&recording, &[])[..1], [0.75], "all devices equally fast");
 }
 
 #[test]
 fn a_policy_is_told_what_it_declares() {
     let recording = recorded(&["1,R,0,4096,0\n1,R,0,4096,9\n".to_owned()]);
     let told = |policy| Foresight::of(policy).column(&recording, &[]).unwrap();
-    assert_eq!(told("belady-bypass"), [1, NEVER]);
-    assert_eq!(told("benefit-oracle"), [2.0_f32.to_bits(), 0]);
-    assert!(told("lru").is_empty() && told("no such").is_empty());
+    assert_eq!(told("belady-bypass"), FutureColumn::NextUse(vec![1, NEVER]));
+    assert_eq!(told("benefit-oracle"), FutureColumn::Benefit(vec![2.0, 0.0]));
+    assert!([told("lru"), told("no such")].iter().all(|told| *told == FutureColumn::None));
 }
 
 /// By looking at all that follows, for each access anew.
@@ -99,7 +95,7 @@ proptest! {
         let count = recording.flags.iter().filter(|flags| **flags & LAST != 0).count();
         let mut rng = Seed(seed).rng();
         let ratios: Vec<f32> = (0..count).map(|_| (1.0 + 99.0 * rng.unit()) as f32).collect();
-        prop_assert_eq!(values(&recording, &ratios), slowly(&recording, &ratios));
+        prop_assert_eq!(benefits(&recording, &ratios), slowly(&recording, &ratios));
     }
 
     /// Requests of one block, devices equally fast: what is used more often from here on is worth
@@ -108,7 +104,7 @@ proptest! {
     fn more_uses_are_worth_more_and_reads_more_than_writes(a in requests()) {
         let of_one: Vec<_> = a.iter().map(|&(op, block, _, step)| (op, block, 1, step)).collect();
         let recording = recorded(&[text(&of_one)]);
-        let worth = values(&recording, &[]);
+        let worth = benefits(&recording, &[]);
         let ahead = |at: usize| {
             let uses = (at..recording.len()).filter(|l| recording.ids[*l] == recording.ids[at]);
             let uses: Vec<usize> =
@@ -140,13 +136,14 @@ proptest! {
             let mut cache = boxed(policy, &[], capacity, Seed(1)).unwrap();
             cache.reserve_ids(recording.distinct as usize);
             let (mut hits, mut admissions) = (0, 0);
-            for (at, &next_use) in told.iter().enumerate() {
+            for at in 0..recording.len() {
                 let (block, flags) = (BlockId(recording.ids[at]), recording.flags[at]);
                 if flags & TRIM != 0 {
                     cache.remove(block);
                     continue;
                 }
-                match cache.access(Access { block, write: flags & WRITE != 0, next_use }) {
+                let (write, future) = (flags & WRITE != 0, told.as_slice().at(at));
+                match cache.access(Access { block, write, future }) {
                     Verdict::Hit => hits += 1,
                     Verdict::Admit { .. } => admissions += 1,
                     Verdict::Bypass => {}

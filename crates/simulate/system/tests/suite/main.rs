@@ -13,6 +13,7 @@ mod ssd_flows;
 mod ssd_rows;
 
 mod benefits_look_ahead;
+mod constant_times;
 mod processes_send_for_themselves;
 mod profiles_are_of_the_head_alone;
 mod recording_is_what_was_asked;

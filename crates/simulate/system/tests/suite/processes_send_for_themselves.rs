@@ -4,8 +4,8 @@
 //! policies. Units: microseconds in traces; a miss takes 5 ms, a hit 100 us.
 
 use crate::common::{Stack, load, replay};
-use cachewright_system::closed::NEVER_NS;
-use cachewright_system::timed::{InFlight, Layout, Loop, Times};
+use cachewright_system::event_loop::{Loop, NEVER_NS, Times};
+use cachewright_system::timed::{InFlight, Layout};
 
 fn closed(recorded: bool) -> Loop {
     Loop::Closed {

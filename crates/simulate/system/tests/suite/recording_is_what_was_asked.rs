@@ -3,9 +3,9 @@
 
 use crate::common::inline;
 
-use cachewright_policy::Asked;
+use cachewright_policy::RequestInfo;
 use cachewright_system::recording::{LAST, TRIM, WRITE};
-use cachewright_system::timed::{Layout, Requests};
+use cachewright_system::timed::Layout;
 use cachewright_system::{BlockKind, Cuts, RecordError, Recorder};
 use inline::{SHIFT, recorded, recorder, workload};
 use proptest::prelude::*;
@@ -44,9 +44,10 @@ fn requests_are_told_as_devices_would_see_them() {
     let recording = recorder(2).with_requests().record(&mut workload(&[a, b], &[]), |_| true);
     let recording = recording.unwrap();
     assert!(recording.has_requests() && !recorded(&[a, b]).has_requests());
-    let told: Vec<_> = (0..5).map(|at| recording.asked(at, recording.times_ns[at])).collect();
+    let told: Vec<_> =
+        (0..5).map(|at| recording.request_info(at, recording.times_ns[at])).collect();
     let asked = |time_us: u64, offset, length, write| {
-        Some(Asked { time_ns: time_us * 1000, offset, length, write })
+        Some(RequestInfo { time_ns: time_us * 1000, offset, length, write })
     };
     // The tenant `b` begins with its first request, at 0, which is the second in order.
     let expected = [
@@ -59,11 +60,12 @@ fn requests_are_told_as_devices_would_see_them() {
     assert_eq!(told, expected);
     assert_ne!(recording.fingerprint(), recorded(&[a, b]).fingerprint());
     // Placed as they are, each tenant on a device of its own, requests say the same.
-    let mut placed = Requests::read(&mut workload(&[a, b], &[]), true, 100, |_| true).unwrap();
+    let mut workload = workload(&[a, b], &[]);
+    let (_, mut placed) = recorder(2).record_requests(&mut workload, |_| true).unwrap();
     let devices = [0..1 << 40, 0..1 << 40];
     placed.place(&recording, 12, Layout::AsIs, &devices, &[0, 1]).unwrap();
     for at in [0, 1, 2, 4] {
-        assert_eq!(told[at], Some(Asked::from(&placed.get(at))), "request {at}");
+        assert_eq!(told[at], Some(RequestInfo::from(&placed.get(at))), "request {at}");
     }
 }
 

@@ -8,14 +8,13 @@ use cachewright_system::Recording;
 use cachewright_system::timed::service::{ratios, service_times};
 use cachewright_system::timed::{Layout, Requests};
 use cachewright_types::Value;
-use inline::{SHIFT, recorded, workload};
+use inline::{SHIFT, recorder, workload};
 
 const FIXED: [(&str, &str); 3] = [("read", "100us"), ("write", "50us"), ("parallelism", "1")];
 
 fn placed(text: &str) -> (Recording, Requests) {
-    let recording = recorded(&[text]);
     let mut workload = workload(&[text], &[]);
-    let mut requests = Requests::read(&mut workload, true, 1 << 20, |_| true).unwrap();
+    let (recording, mut requests) = recorder(1).record_requests(&mut workload, |_| true).unwrap();
     let space = 0..1_u64 << 40;
     requests.place(&recording, SHIFT, Layout::AsIs, &[space], &[0]).unwrap();
     (recording, requests)

@@ -13,11 +13,12 @@ use cachewright_device::{AnyDevice, Command, Completion, Device, model};
 use cachewright_layout::{ChannelSizes, LayoutTenant};
 use cachewright_measure::Counts;
 use cachewright_partition::TenantConstants;
-use cachewright_policy::{PolicyVisitor, Registered, visit};
+use cachewright_policy::{FutureSlice, PolicyVisitor, Registered, visit};
+use cachewright_system::event_loop::{Loop, Replay, Times};
 use cachewright_system::timed::tenancy::Change;
 use cachewright_system::timed::{
-    CacheDecider, Decider, Layout, Loop, Machine, MachineSettings, Parts, Replay, Slots, Tenancy,
-    Times, free::blocks_of, run,
+    CacheDecider, Decider, Layout, Machine, MachineSettings, Parts, Slots, Tenancy, blocks_of,
+    run_machine,
 };
 use cachewright_system::{Control, LaneResult, Signals, Wanted};
 use cachewright_types::{Bytes, Nanos, Op, Request, Seed, TenantId, Value};
@@ -141,8 +142,8 @@ impl Told {
 }
 
 impl Decider for Told {
-    fn on(&mut self, request: &Request, next_use: &[u32], plan: &mut Plan) {
-        self.inner.on(request, next_use, plan);
+    fn on(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan) {
+        self.inner.on(request, futures, plan);
         let write = (request.op == Op::Write).then_some(request.tenant);
         self.model.lock().unwrap().plan(plan, write);
     }
@@ -329,7 +330,7 @@ fn hour(policy: &str, lend: bool, pace: Loop) -> (Times, Model) {
         recording: &loaded.recording,
         requests: &loaded.requests,
         extents: &loaded.placed.tenants,
-        next_use: &[],
+        futures: FutureSlice::None,
         pace,
         only: None,
         interval_ns: 30 * SECOND,
@@ -340,7 +341,7 @@ fn hour(policy: &str, lend: bool, pace: Loop) -> (Times, Model) {
         capacity_blocks: TOTAL,
     };
     let machine = Machine::new(machine).unwrap();
-    let times = run(&replay, machine, decider, Wanted::default(), &mut |_| true).unwrap();
+    let times = run_machine(&replay, machine, decider, Wanted::default(), &mut |_| true).unwrap();
     let model = std::mem::take(&mut *model.lock().unwrap());
     (times, model)
 }

@@ -5,10 +5,11 @@
 use crate::common;
 
 use cachewright_cache::WriteMode;
-use cachewright_system::closed::NEVER_NS;
+use cachewright_policy::FutureSlice;
+use cachewright_system::event_loop::{Loop, NEVER_NS};
 use cachewright_system::replay::Shared;
 use cachewright_system::timed::settings::{Decision, Fill, WriteBack};
-use cachewright_system::timed::{Layout, Loop, MachineSettings};
+use cachewright_system::timed::{Layout, MachineSettings};
 use cachewright_system::{Cuts, LaneResult, interval_signals};
 use cachewright_types::{Nanos, Seed};
 use common::{Loaded, Stack, lane, load, random, replay, wanted};
@@ -23,7 +24,12 @@ fn untimed(stack: &Stack, loaded: &Loaded, windows: u32) -> LaneResult {
     let signals = meter.map(|meter| interval_signals(recording, &cuts, meter));
     let next_use = recording.next_uses().unwrap();
     let signals = signals.unwrap_or_default();
-    let shared = Shared { recording, next_use: &next_use, cuts: &cuts, signals: &signals };
+    let shared = Shared {
+        recording,
+        futures: FutureSlice::NextUse(&next_use),
+        cuts: &cuts,
+        signals: &signals,
+    };
     let mut lanes = vec![lane(stack, recording)];
     cachewright_system::replay(&shared, &mut lanes, |_| true).unwrap().remove(0)
 }

@@ -4,12 +4,11 @@
 
 use crate::common;
 
-use cachewright_system::Wanted;
-use cachewright_system::closed::{ClosedLoop, NEVER_NS, Pace, requests_by_tenant};
+use cachewright_system::event_loop::{Loop, NEVER_NS, Times};
 use cachewright_system::timed::settings::{Decision, Fill, ReadAhead, WriteBack};
-use cachewright_system::timed::{Layout, Loop, MachineSettings, Times};
+use cachewright_system::timed::{Layout, MachineSettings};
 use cachewright_types::{Nanos, Op, Seed};
-use common::{Stack, engine_lane, load, random, replay};
+use common::{Stack, constant, engine_lane, load, random, replay};
 
 /// Replays requests of one tenant given as "op block time_us".
 fn open(stack: &Stack, requests: &[(char, u64, u64)]) -> Times {
@@ -175,31 +174,19 @@ fn a_closed_loop_on_fixed_latencies_is_the_one_without_devices() {
     let stack = Stack::plain(40);
     let loaded = load(&[text], &stack, Layout::AsIs);
     let think_ns = 1_000_000;
-    let (queue_depth, start_ns) = (vec![1], vec![0]);
     let pace = Loop::Closed {
-        queue_depth: queue_depth.clone(),
+        queue_depth: vec![1],
         think_ns: vec![think_ns],
         recorded: vec![false; 1],
-        start_ns: start_ns.clone(),
+        start_ns: vec![0],
         stop_ns: vec![NEVER_NS],
         noise: vec![None; 1],
         repeat: vec![false; 1],
     };
-    let timed = replay(&stack, &loaded, pace, 10);
-    let pace = Pace {
-        queue_depth,
-        think_ns: vec![think_ns],
-        start_ns,
-        stop_ns: vec![NEVER_NS],
-        hit_ns: 100_000,
-        miss_ns: 5_000_000,
-        interval_ns: 0,
-        windows: 10,
-    };
-    let requests = requests_by_tenant(&loaded.recording);
+    let timed = replay(&stack, &loaded, pace.clone(), 10);
     let lane = engine_lane(&stack, &loaded.recording);
-    let plain = ClosedLoop::new(&loaded.recording, &requests, &pace, lane, Wanted::default());
-    let (plain, experience) = plain.run(&mut |_| true).unwrap();
+    let found = constant(&stack, &loaded.recording, lane, (pace, 10));
+    let (plain, experience) = (found.cache, found.answers);
     assert_eq!(timed.cache.counts, plain.counts);
     let reads_miss = plain.counts[0].reads - plain.counts[0].read_hits;
     let writes_miss = plain.counts[0].writes - plain.counts[0].write_hits;
@@ -219,31 +206,24 @@ fn a_tenant_that_stops_sends_nothing_more_and_the_windows_go_on() {
     let stack = Stack::plain(40);
     let loaded = load(&texts, &stack, Layout::AsIs);
     let border_ns = 400_000_000;
-    let (queue_depth, think_ns) = (vec![2, 2], vec![0, 0]);
-    let (start_ns, stop_ns) = (vec![0, border_ns], vec![border_ns, NEVER_NS]);
     let pace = Loop::Closed {
-        queue_depth: queue_depth.clone(),
-        think_ns: think_ns.clone(),
+        queue_depth: vec![2, 2],
+        think_ns: vec![0, 0],
         recorded: vec![false; 2],
-        start_ns: start_ns.clone(),
-        stop_ns: stop_ns.clone(),
+        start_ns: vec![0, border_ns],
+        stop_ns: vec![border_ns, NEVER_NS],
         noise: vec![None; 2],
         repeat: vec![false; 2],
     };
-    let timed = replay(&stack, &loaded, pace, 10);
+    let timed = replay(&stack, &loaded, pace.clone(), 10);
     let found = [0, 1].map(|tenant: usize| timed.tenants[tenant].responses().count());
     let all = |tenant: usize| loaded.recording.totals[tenant].requests[Op::Read as usize];
     assert!(found[0] > 100 && found[0] < all(0) && found[1] == all(1), "{found:?}");
     assert!((border_ns..border_ns + 10_000_000).contains(&timed.tenants[0].last_ns));
     assert_eq!(timed.tenants[1].first_ns, Some(border_ns));
-    let (hit_ns, miss_ns) = (100_000, 5_000_000);
-    let (interval_ns, windows) = (0, 10);
-    let pace =
-        Pace { queue_depth, think_ns, start_ns, stop_ns, hit_ns, miss_ns, interval_ns, windows };
-    let requests = requests_by_tenant(&loaded.recording);
     let lane = engine_lane(&stack, &loaded.recording);
-    let plain = ClosedLoop::new(&loaded.recording, &requests, &pace, lane, Wanted::default());
-    let (plain, experience) = plain.run(&mut |_| true).unwrap();
+    let found_plain = constant(&stack, &loaded.recording, lane, (pace, 10));
+    let (plain, experience) = (found_plain.cache, found_plain.answers);
     assert!(experience[0].requests < all(0) && experience[0].finished_ns < border_ns + 10_000_000);
     assert_eq!(experience[1].requests, found[1]);
     for lane in [&plain, &timed.cache] {

@@ -6,7 +6,7 @@
 use crate::places;
 
 use cachewright_cache::{Cached, Move};
-use cachewright_policy::Room;
+use cachewright_policy::Region;
 use cachewright_system::timed::{MachineSettings, Migrated, Slots};
 use cachewright_types::{BlockId, Op, Rng, Seed};
 use places::{Bench, SHIFT, channels, map};
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 const LATENCIES_NS: [(u64, u64); 2] = [(100_000, 100_000), (5_000_000, 5_000_000)];
 
 fn plain(tenant: u16) -> Cached {
-    Bench::named(tenant, Room::Any)
+    Bench::named(tenant, Region::Any)
 }
 
 /// A machine of `count` slots for all, whose first blocks are written at time 0 and lie there.
@@ -139,7 +139,7 @@ fn laid_out(swap_depth: u32) -> Bench {
     let slots = Slots::laid_out(&laid, &channels(&[2, 2, 2]), SHIFT, 1);
     let settings = MachineSettings { swap_depth, ..MachineSettings::default() };
     let mut bench = Bench::new(slots, settings, 2, LATENCIES_NS, 0);
-    bench.machine.allow(&[1, 1]);
+    bench.machine.set_quotas(&[1, 1]);
     bench
 }
 
@@ -148,18 +148,18 @@ fn laid_out(swap_depth: u32) -> Bench {
 #[test]
 fn a_block_goes_to_the_room_it_is_wanted_in() {
     let mut bench = laid_out(1);
-    bench.ask(Bench::named(0, Room::Common), Op::Write, Vec::new(), false);
+    bench.ask(Bench::named(0, Region::Shared), Op::Write, Vec::new(), false);
     bench.until(1_000_000);
     assert_eq!(bench.world.lock().unwrap().slot(0), Some(4));
-    assert_eq!(bench.machine.rooms().unwrap()[0].common_blocks, 1);
+    assert_eq!(bench.machine.region_blocks().unwrap()[0].shared_blocks, 1);
     bench.log();
-    bench.ask(Bench::named(0, Room::Own), Op::Read, Vec::new(), false);
+    bench.ask(Bench::named(0, Region::Private), Op::Read, Vec::new(), false);
     bench.finish(1);
     let expected = [(1000, 'c', 'R', 4, 0), (1000, 'c', 'R', 4, 0), (1100, 'c', 'W', 0, 0)];
     let mut found = bench.log();
     found.sort_unstable();
     assert_eq!(found, expected);
-    assert_eq!(bench.machine.rooms().unwrap()[0].own_blocks, 1);
+    assert_eq!(bench.machine.region_blocks().unwrap()[0].private_blocks, 1);
     assert_eq!(bench.machine.migrated(), [Migrated { swaps: 0, moves: 1, bytes: 4096 }]);
 }
 
@@ -168,12 +168,12 @@ fn a_block_goes_to_the_room_it_is_wanted_in() {
 fn blocks_follow_their_channels_when_these_are_laid_out_anew() {
     let mut bench = laid_out(1);
     for tenant in 0..2 {
-        bench.ask(Bench::named(tenant, Room::Own), Op::Write, Vec::new(), false);
+        bench.ask(Bench::named(tenant, Region::Private), Op::Write, Vec::new(), false);
     }
     bench.until(1_000_000);
     bench.log();
     let shares = [vec![(1, 2), (2, 1)], vec![(0, 2), (2, 1)]];
-    bench.machine.relay(&map(&[vec![0], vec![1], vec![2]], &shares));
+    bench.machine.apply_layout(&map(&[vec![0], vec![1], vec![2]], &shares));
     assert_eq!(elsewhere(&bench), [0, 1], "the first is on its way");
     bench.finish(2);
     let expected = [
@@ -188,7 +188,7 @@ fn blocks_follow_their_channels_when_these_are_laid_out_anew() {
 
 /// Blocks of each tenant in channels that are not its own.
 fn elsewhere(bench: &Bench) -> Vec<u32> {
-    bench.machine.rooms().unwrap().iter().map(|rooms| rooms.elsewhere_blocks).collect()
+    bench.machine.region_blocks().unwrap().iter().map(|rooms| rooms.elsewhere_blocks).collect()
 }
 
 /// Neighbours of one tenant in slots 0 and 1 leave while the second changes places with the block
@@ -264,12 +264,13 @@ fn random_run(seed: u64, (laid, spare, swap_depth): (bool, u32, u32), gap_ns: u6
     let settings = MachineSettings { swap_depth, ..MachineSettings::default() };
     let latencies_ns = [(20_000, 400_000), (300_000, 6_000_000)];
     let mut bench = Bench::new(slots, settings, usize::from(TENANTS), latencies_ns, seed);
-    bench.machine.allow(&vec![1; usize::from(TENANTS)]);
+    bench.machine.set_quotas(&vec![1; usize::from(TENANTS)]);
     let (mut held, mut fresh): (Vec<u16>, u16) = (Vec::new(), 0);
     for _ in 0..400 {
         let at = bench.now_ns + rng.below(2 * gap_ns + 1);
         bench.until(at);
-        let room = |rng: &mut Rng| [Room::Any, Room::Own, Room::Common][rng.below(3) as usize];
+        let room =
+            |rng: &mut Rng| [Region::Any, Region::Private, Region::Shared][rng.below(3) as usize];
         let pick = |rng: &mut Rng, held: &[u16]| held[rng.below(held.len() as u64) as usize];
         let op = if rng.below(2) == 0 { Op::Read } else { Op::Write };
         match rng.below(20) {
@@ -299,7 +300,7 @@ fn random_run(seed: u64, (laid, spare, swap_depth): (bool, u32, u32), gap_ns: u6
                     let pair = [pick(&mut rng, &held), pick(&mut rng, &held)];
                     let alike = rng.below(2) == 0;
                     let [one, other] = pair.map(|tenant| {
-                        Bench::named(tenant, if alike { Room::Any } else { room(&mut rng) })
+                        Bench::named(tenant, if alike { Region::Any } else { room(&mut rng) })
                     });
                     moves.push(bench.swap(one, other));
                 }
@@ -310,7 +311,7 @@ fn random_run(seed: u64, (laid, spare, swap_depth): (bool, u32, u32), gap_ns: u6
                 let leaves = bench.leave(loser);
                 bench.beside(vec![leaves]);
             }
-            19 if laid => bench.machine.relay(&random_map(&mut rng, &held)),
+            19 if laid => bench.machine.apply_layout(&random_map(&mut rng, &held)),
             _ => {}
         }
         assert_eq!(bench.machine.audit(held.len() as u64, false), Ok(()));

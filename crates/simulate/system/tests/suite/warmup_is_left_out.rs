@@ -9,9 +9,10 @@ use cachewright_cache::{Quotas, WriteMode};
 use cachewright_device::ssd::host::Port;
 use cachewright_device::{Command, Completion};
 use cachewright_measure::{Counts, Responses};
-use cachewright_system::closed::NEVER_NS;
+use cachewright_policy::FutureSlice;
+use cachewright_system::event_loop::{Loop, NEVER_NS, Replay, StepClock, Times, run_ssd};
 use cachewright_system::ssd::{CachedDrive, DataCacheParams, Description, build};
-use cachewright_system::timed::{Layout, Loop, Replay, StepClock, Times, run_drive};
+use cachewright_system::timed::Layout;
 use cachewright_types::{Nanos, Op, Seed, TenantId};
 use common::{Loaded, SHIFT, Stack, load, random, replay};
 use proptest::prelude::*;
@@ -162,7 +163,7 @@ proptest! {
                 recording: &loaded.recording,
                 requests: &loaded.requests,
                 extents: &loaded.placed.tenants,
-                next_use: &[],
+                futures: FutureSlice::None,
                 pace: Loop::Open,
                 only: None,
                 interval_ns: 0,
@@ -173,7 +174,7 @@ proptest! {
                 capacity_blocks: 24,
             };
             let drive = (drive(mode, shared, &axes), PAGE);
-            run_drive(&replay, drive, None, Default::default(), &mut |_| true).unwrap()
+            run_ssd(&replay, drive, None, Default::default(), &mut |_| true).unwrap()
         };
         let (whole, found) = (times(0), times(warmup_ns));
         let done = answers(drive(mode, shared, &axes), &loaded);

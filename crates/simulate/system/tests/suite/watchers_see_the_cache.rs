@@ -4,8 +4,8 @@
 
 use cachewright_cache::{Engine, Quotas, WriteMode};
 use cachewright_partition::{Partitioner, TenantConstants, TenantView};
-use cachewright_policy::Registered;
 use cachewright_policy::lru::Lru;
+use cachewright_policy::{FutureSlice, Registered};
 use cachewright_system::Control;
 use cachewright_system::recording::{LAST, TRIM, WRITE};
 use cachewright_system::{EngineLane, Lane, LaneResult, Recording, Signals, TenantTotals, Watcher};
@@ -94,7 +94,7 @@ fn watched(mode: WriteMode, swing: bool) -> (LaneResult, Arc<Mutex<Seen>>) {
         lane = lane.with_control(control);
     }
     for start in (0..recording.len()).step_by(500) {
-        lane.replay(&recording, start..start + 500, &[]);
+        lane.replay(&recording, start..start + 500, FutureSlice::None);
         lane.end_interval(&Signals::default());
     }
     (lane.finish(), seen)

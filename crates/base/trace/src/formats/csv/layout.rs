@@ -5,7 +5,7 @@
 
 use super::{CsvOptions, DefaultOp, Header, next_field};
 use crate::fields::BLANKS;
-use crate::formats::{bad_option, declared, shown};
+use crate::options::{bad_option, declared, shown};
 use crate::text::{is_header, whole_lines};
 use crate::units::{ADDRESS_UNITS, AddressUnit, TIME_UNITS, TimeUnit, address_unit_bytes};
 use crate::{OpenOptions, TraceError};

@@ -1,0 +1,36 @@
+//! What is known of one format, and the options that all have.
+//!
+//! For: the table of formats, and the formats themselves. Must never know: any format.
+
+use crate::reader::MAX_REQUEST;
+use crate::source::Source;
+use crate::{OpenOptions, TraceError, TraceReader};
+use cachewright_types::{Bytes, Key, declare};
+
+declare! {
+    /// Options that every format has beside its own.
+    pub struct CommonOptions {
+        /// longest read or write; a longer one is a malformed record
+        max_request: Bytes = MAX_REQUEST, "bytes", 512 ..= 1_099_511_627_776;
+    }
+}
+
+/// A format's own beginning of reading.
+pub type Open = fn(Source, &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError>;
+
+/// What is known of one format; everything that lists formats reads this.
+#[derive(Clone, Copy)]
+pub struct FormatEntry {
+    /// The name users write.
+    pub name: &'static str,
+    /// One sentence: what records and units look like.
+    pub doc: &'static str,
+    /// Where the format is defined.
+    pub source: &'static str,
+    /// The keys of its own options.
+    pub options: fn() -> Vec<Key>,
+    /// How well the beginning of the decompressed content fits, 0 to 100.
+    pub recognise: fn(&[u8]) -> u8,
+    /// Starts reading. The options' keys have been checked, their values not.
+    pub open: Open,
+}

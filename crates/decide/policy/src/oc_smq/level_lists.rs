@@ -1,0 +1,310 @@
+//! Where the blocks of `oc-smq` stand: levels of all, and of each region's clean and dirty ones.
+//!
+//! For: climbing and evening out over the whole cache, and finding victims in one region, both
+//! without searching. Must never know: thresholds, periods, capacities. Every block held is in one
+//! list of `order` (its level) and in one of `parts` (its level on its level list: region, clean or
+//! dirty), in the same order; blocks that were missed and are remembered are in the upper half of
+//! `order`. A block that changes its level list becomes the newest of its level. Unit: blocks.
+
+use crate::levels::{LEVELS, LevelQueue, LevelStore, Levelled};
+use crate::links::Links;
+use cachewright_types::BlockId;
+
+/// Where a block held lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LevelList {
+    /// In the region that tenants share: the paper's shared bit.
+    pub shared: bool,
+    /// Written since it came or was cleaned.
+    pub dirty: bool,
+}
+
+impl LevelList {
+    const ALL: [LevelList; 4] = [
+        LevelList { shared: false, dirty: false },
+        LevelList { shared: false, dirty: true },
+        LevelList { shared: true, dirty: false },
+        LevelList { shared: true, dirty: true },
+    ];
+
+    #[inline(always)]
+    fn index(self) -> usize {
+        2 * usize::from(self.shared) + usize::from(self.dirty)
+    }
+}
+
+/// What is known of a block.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LevelTag {
+    /// The period in which it last climbed, of the cache or of misses; 0 for none.
+    pub climbed: u32,
+    pub level: u8,
+    /// Where it lies if it is held.
+    pub level_list: Option<LevelList>,
+}
+
+impl Levelled for LevelTag {
+    fn level(&self) -> u8 {
+        self.level
+    }
+    fn set_level(&mut self, level: u8) {
+        self.level = level;
+    }
+}
+
+/// The lists of blocks held; what changes in `order` changes in `parts`.
+#[derive(Clone, Debug)]
+struct HeldOrder {
+    order: Links<LevelTag, { 2 * LEVELS }>,
+    parts: Links<u8, { 4 * LEVELS }>,
+    queues: [LevelQueue; 4],
+}
+
+impl LevelStore for HeldOrder {
+    fn put_newest(&mut self, list: usize, level: u8, entry: BlockId) {
+        self.order.put_newest(list, level, entry);
+        if let Some(level_list) = self.order.tag(entry).level_list {
+            self.queues[level_list.index()].push(&mut self.parts, level, entry);
+        }
+    }
+    fn put_oldest(&mut self, list: usize, level: u8, entry: BlockId) {
+        self.order.put_oldest(list, level, entry);
+        if let Some(level_list) = self.order.tag(entry).level_list {
+            self.queues[level_list.index()].push_oldest(&mut self.parts, level, entry);
+        }
+    }
+    fn take(&mut self, list: usize, entry: BlockId) {
+        self.order.unlink(list, entry);
+        if let Some(level_list) = self.order.tag(entry).level_list {
+            self.queues[level_list.index()].unlink(&mut self.parts, entry);
+        }
+    }
+    fn level_of(&self, entry: BlockId) -> u8 {
+        self.order.tag(entry).level
+    }
+    fn count(&self, list: usize) -> u32 {
+        self.order.len(list)
+    }
+    fn newest_of(&self, list: usize) -> Option<BlockId> {
+        self.order.head(list)
+    }
+    fn oldest_of(&self, list: usize) -> Option<BlockId> {
+        self.order.tail(list)
+    }
+}
+
+/// Blocks held and blocks remembered.
+#[derive(Clone, Debug)]
+pub(super) struct LevelLists {
+    lists: HeldOrder,
+    held: LevelQueue,
+    missed: LevelQueue,
+}
+
+impl LevelLists {
+    /// Empty level lists over no ids.
+    pub fn new() -> Self {
+        let queue = |part: usize| LevelQueue::new(part * LEVELS, 0, 0);
+        LevelLists {
+            lists: HeldOrder {
+                order: Links::new(),
+                parts: Links::new(),
+                queues: std::array::from_fn(queue),
+            },
+            held: LevelQueue::new(0, 0, 0),
+            missed: LevelQueue::new(LEVELS, 0, 0),
+        }
+    }
+
+    pub fn reserve_ids(&mut self, count: usize) {
+        self.lists.order.reserve_ids(count);
+        self.lists.parts.reserve_ids(count);
+    }
+
+    #[inline(always)]
+    pub fn tag(&self, block: BlockId) -> LevelTag {
+        self.lists.order.tag(block)
+    }
+
+    #[inline(always)]
+    pub fn touch(&self, block: BlockId) -> u32 {
+        self.lists.order.touch(block)
+    }
+
+    /// Whether the block is held or remembered.
+    #[inline(always)]
+    pub fn tracks(&self, block: BlockId) -> bool {
+        self.lists.order.linked(block)
+    }
+
+    /// Blocks held.
+    #[inline(always)]
+    pub fn held(&self) -> u32 {
+        self.held.len()
+    }
+
+    /// Blocks held in one region.
+    pub fn held_in(&self, shared: bool) -> u32 {
+        self.of(shared).map(LevelQueue::len).iter().sum()
+    }
+
+    /// Blocks held at levels from `level` on, in both regions.
+    pub fn held_from(&self, level: usize) -> u32 {
+        self.held.len_from(&self.lists, level)
+    }
+
+    /// The same in one region.
+    pub fn held_in_from(&self, shared: bool, level: usize) -> u32 {
+        self.of(shared).map(|queue| queue.len_from(&self.lists.parts, level)).iter().sum()
+    }
+
+    /// Clean blocks held below `level`, in both regions.
+    pub fn clean_below(&self, level: usize) -> u32 {
+        let below = |shared| {
+            let [clean, _] = self.of(shared);
+            clean.len() - clean.len_from(&self.lists.parts, level)
+        };
+        below(false) + below(true)
+    }
+
+    /// Blocks remembered.
+    pub fn missed(&self) -> u32 {
+        self.missed.len()
+    }
+
+    /// The clean and the dirty blocks of a region.
+    fn of(&self, shared: bool) -> [&LevelQueue; 2] {
+        [false, true].map(|dirty| &self.lists.queues[LevelList { shared, dirty }.index()])
+    }
+
+    /// Takes a block in that is neither held nor remembered, as the newest of `level`.
+    pub fn hold(&mut self, block: BlockId, level: u8, level_list: LevelList) {
+        *self.lists.order.tag_mut(block) =
+            LevelTag { climbed: 0, level, level_list: Some(level_list) };
+        self.held.push(&mut self.lists, level, block);
+    }
+
+    /// Gives a block up that is held; returns the level it stood at.
+    pub fn release(&mut self, block: BlockId) -> u8 {
+        let level = self.tag(block).level;
+        self.held.unlink(&mut self.lists, block);
+        *self.lists.order.tag_mut(block) = LevelTag::default();
+        level
+    }
+
+    /// Moves a block held to another level list, where it is the newest of its level.
+    pub fn shift(&mut self, block: BlockId, level_list: LevelList) {
+        let level = self.tag(block).level;
+        self.held.unlink(&mut self.lists, block);
+        self.lists.order.tag_mut(block).level_list = Some(level_list);
+        self.held.push(&mut self.lists, level, block);
+    }
+
+    /// A block held was hit in `period`: it climbs a level, once per period.
+    #[inline(always)]
+    pub fn climb(&mut self, block: BlockId, period: u32) {
+        if self.tag(block).climbed != period {
+            self.lists.order.tag_mut(block).climbed = period;
+            self.held.requeue(&mut self.lists, block, 1);
+        }
+    }
+
+    /// Remembers a block that is not held as the newest of `level`.
+    pub fn remember(&mut self, block: BlockId, level: u8) {
+        self.missed.push(&mut self.lists.order, level, block);
+    }
+
+    /// A remembered block was missed in `period`: it climbs a level, once per period. Returns the
+    /// level it then stands at.
+    pub fn climb_missed(&mut self, block: BlockId, period: u32) -> u8 {
+        let jump = u8::from(self.tag(block).climbed != period);
+        self.lists.order.tag_mut(block).climbed = period;
+        self.missed.requeue(&mut self.lists.order, block, jump);
+        self.tag(block).level
+    }
+
+    /// Forgets a remembered block.
+    pub fn erase(&mut self, block: BlockId) {
+        self.missed.unlink(&mut self.lists.order, block);
+        *self.lists.order.tag_mut(block) = LevelTag::default();
+    }
+
+    /// Forgets the oldest remembered blocks of the lowest levels until so many are left.
+    pub fn trim_remembered(&mut self, count: u32) {
+        while self.missed.len() > count {
+            let Some(oldest) = self.missed.oldest(&self.lists.order, 0, LEVELS) else { return };
+            self.erase(oldest);
+        }
+    }
+
+    /// Evens out the levels of the blocks held.
+    pub fn even_out(&mut self) {
+        self.held.redistribute(&mut self.lists);
+    }
+
+    /// Evens out the levels of the blocks remembered.
+    pub fn even_out_missed(&mut self) {
+        self.missed.redistribute(&mut self.lists.order);
+    }
+
+    /// The oldest clean or dirty block of a region's lowest level, below `below`.
+    pub fn oldest(&self, level_list: LevelList, below: usize) -> Option<BlockId> {
+        self.lists.queues[level_list.index()].oldest(&self.lists.parts, 0, below)
+    }
+
+    /// The oldest block of a region's lowest level below `below`, the clean one if it has both.
+    pub fn coldest(&self, shared: bool, below: usize) -> Option<BlockId> {
+        let [clean, dirty] =
+            [false, true].map(|dirty| self.oldest(LevelList { shared, dirty }, below));
+        self.colder(clean, dirty)
+    }
+
+    /// The newest block of a region's highest level from `from` on, the clean one if the level has
+    /// both.
+    pub fn hottest(&self, shared: bool, from: usize) -> Option<BlockId> {
+        let newest = |queue: &LevelQueue| queue.newest(&self.lists.parts, from);
+        match self.of(shared).map(newest) {
+            [Some(clean), Some(dirty)] if self.tag(dirty).level > self.tag(clean).level => {
+                Some(dirty)
+            }
+            [clean, dirty] => clean.or(dirty),
+        }
+    }
+
+    /// Whichever stands lower, the first if neither does.
+    pub fn colder(&self, one: Option<BlockId>, other: Option<BlockId>) -> Option<BlockId> {
+        match (one, other) {
+            (Some(one), Some(other)) if self.tag(other).level < self.tag(one).level => Some(other),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// Checks that lists, levels and level lists agree.
+    pub fn audit(&self) -> Result<(), String> {
+        let HeldOrder { order, parts, queues } = &self.lists;
+        order.audit()?;
+        parts.audit()?;
+        self.held.audit(order)?;
+        self.missed.audit(order)?;
+        for level_list in LevelList::ALL {
+            queues[level_list.index()].audit(parts)?;
+            for level in 0..LEVELS {
+                let here = |block: &BlockId| order.tag(*block).level_list == Some(level_list);
+                let part = parts.iter(level_list.index() * LEVELS + level);
+                if !order.iter(level).filter(here).eq(part) {
+                    return Err(format!(
+                        "level {level} of {level_list:?} is not as in the whole order"
+                    ));
+                }
+            }
+        }
+        if queues.iter().map(LevelQueue::len).sum::<u32>() != self.held() {
+            return Err(format!("{} blocks held, other numbers in level lists", self.held()));
+        }
+        let missed = |list| order.iter(list).any(|block| order.tag(block).level_list.is_some());
+        match (LEVELS..2 * LEVELS).find(|list| missed(*list)) {
+            Some(list) => Err(format!("a block held is remembered at level {}", list - LEVELS)),
+            None => Ok(()),
+        }
+    }
+}

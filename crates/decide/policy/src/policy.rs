@@ -1,0 +1,50 @@
+//! The core of every policy.
+//!
+//! For: engines and simulations, which drive policies through it. Must never know: any policy, the
+//! cache engine, tenants, time.
+
+use crate::access::{Access, Verdict};
+use crate::hooks::PolicyHooks;
+use cachewright_types::BlockId;
+
+/// A replacement policy over unit blocks; see [`PolicyHooks`] for what it may do besides.
+///
+/// Ids passed in must be below the bound given to [`Policy::reserve_ids`].
+pub trait Policy: PolicyHooks + Send {
+    /// Decides about one access.
+    fn access(&mut self, access: Access) -> Verdict;
+
+    /// Whether the block is in the cache.
+    fn contains(&self, block: BlockId) -> bool;
+
+    /// Whether the policy remembers anything about the block (resident, ghost or counted). Once
+    /// this is false the id may be given to another block.
+    fn tracks(&self, block: BlockId) -> bool;
+
+    /// Blocks in the cache.
+    fn len(&self) -> u32;
+
+    /// Whether nothing is in the cache.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Blocks the cache may hold.
+    fn capacity(&self) -> u32;
+
+    /// Changes the capacity; blocks that must leave are appended to `evicted`, first out first.
+    fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>);
+
+    /// Forgets a block wherever it is remembered (trim); returns whether it was in the cache.
+    fn remove(&mut self, block: BlockId) -> bool;
+
+    /// Makes room for ids `0..count`.
+    fn reserve_ids(&mut self, count: usize);
+
+    /// Loads the block's state into the processor's cache ahead of its access; the value means
+    /// nothing and is returned so that the load cannot be dropped.
+    fn touch(&self, block: BlockId) -> u32;
+
+    /// Checks every invariant, slowly. The error says which one is broken and how.
+    fn audit(&self) -> Result<(), String>;
+}

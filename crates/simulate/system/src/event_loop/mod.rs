@@ -1,0 +1,268 @@
+//! The loop of events: requests go to a system at their time, or when their tenant may send them.
+//!
+//! For: one order of events for every system ([`System`]): constant times
+//! ([`constant_times`]), a machine ([`crate::timed`]), a drive with a data cache ([`ssd_replay`]).
+//! Must never know: policies, devices, what is measured, stack files. Units: nanoseconds of
+//! simulated time. At one time the system's own events come before the end of the warm-up, that
+//! before intervals, intervals before windows, windows before requests: so an open loop decides
+//! exactly as the replay without devices does.
+
+mod boundaries;
+pub mod constant_times;
+pub(crate) mod measures;
+pub(crate) mod meter;
+pub mod noise;
+pub mod presence;
+mod source;
+pub mod ssd_replay;
+pub mod sums;
+pub mod times;
+pub mod workload;
+
+pub use boundaries::Boundary;
+pub use constant_times::{AnswerTotals, ConstantRun, Durations, run_constant};
+pub use noise::Noise;
+pub use presence::Presence;
+pub use source::{Loop, NEVER_NS};
+pub use ssd_replay::run_ssd;
+pub use sums::{StepClock, StepSums};
+pub use times::{DriveWork, Experience, Times};
+pub use workload::Workload;
+
+pub(crate) use source::request_of;
+
+use crate::recording::{RecordError, Recording};
+use crate::timed::Requests;
+use boundaries::Boundaries;
+use cachewright_policy::FutureSlice;
+use cachewright_types::TenantId;
+use source::Source;
+use std::ops::Range;
+
+/// Requests, or intervals, between two calls of the progress function.
+const PROGRESS_EVERY: u64 = 1 << 14;
+
+/// What is replayed, and how.
+pub struct Replay<'a, W = Requests> {
+    /// The workload by blocks.
+    pub recording: &'a Recording,
+    /// The workload by requests, placed on devices where there are some.
+    pub requests: &'a W,
+    /// Bytes of each tenant on its backing device; empty without devices.
+    pub extents: &'a [Range<u64>],
+    /// The future of each access, for policies that need it.
+    pub futures: FutureSlice<'a>,
+    /// When requests are sent.
+    pub pace: Loop,
+    /// Only this tenant's requests.
+    pub only: Option<TenantId>,
+    /// Partition interval; 0 for none.
+    pub interval_ns: u64,
+    /// Windows of the cache's time series.
+    pub windows: u32,
+    /// What arrives before is carried out and counted in time series only.
+    pub warmup_ns: u64,
+    /// Width of the windows in which answers are counted by tenant; 0 for none.
+    pub throughput_ns: u64,
+    /// Sums responses and hits by the step in which requests arrive; open loops only.
+    pub clock: Option<StepClock>,
+    /// Blocks the cache may hold.
+    pub capacity_blocks: u32,
+}
+
+/// A request answered, as the loop sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// As submitted.
+    pub tag: u64,
+    /// Whose it was.
+    pub tenant: TenantId,
+    /// When it was answered.
+    pub finish_ns: u64,
+}
+
+/// What serves requests in simulated time.
+pub trait System {
+    /// Whether a request's answer is known, at a time to come, as soon as it is submitted. Such a
+    /// system has nothing due by itself. Its windows of equal numbers of requests end with the
+    /// request that completes them, otherwise with the next one; and its intervals go on until
+    /// every tenant has paused after its last answer.
+    const FORETELLS: bool = false;
+    /// What it found.
+    type Found;
+
+    /// When something next happens in it; nothing while it is idle.
+    fn next_due(&self) -> Option<u64>;
+    /// Lets everything due at `now_ns` happen, which is the next due time.
+    fn advance(&mut self, now_ns: u64);
+    /// A request arrives at `now_ns`; the low half of its tag is its number in the workload.
+    fn submit(&mut self, tag: u64, now_ns: u64);
+    /// Something ends at or before `now_ns`, when the next request comes.
+    fn on_boundary(&mut self, boundary: Boundary, now_ns: u64);
+    /// Hands out the answers since the last call, after every event, and lets the system begin
+    /// what it does beside requests.
+    fn take_answers(&mut self, answers: &mut Vec<Answered>);
+    /// The workload has ended at `now_ns` and the system is idle.
+    fn finish(self, now_ns: u64) -> Self::Found;
+
+    /// Which tenants are there, where the system follows that.
+    fn presence(&mut self) -> Option<&mut Presence> {
+        None
+    }
+}
+
+/// The state of one replay.
+struct EventLoop<'a, S, W> {
+    replay: &'a Replay<'a, W>,
+    system: S,
+    source: Source<'a>,
+    boundaries: Boundaries,
+    /// Kept for its memory.
+    answers: Vec<Answered>,
+    sent: u64,
+    now_ns: u64,
+    /// Whether the system follows which tenants are there.
+    follows: bool,
+}
+
+/// Replays to the end on an idle system; `progress` is told the requests sent and stops the replay
+/// by returning false. Errors: stopped, too many intervals.
+pub(crate) fn run<S: System, W: Workload>(
+    replay: &Replay<'_, W>,
+    mut system: S,
+    progress: &mut dyn FnMut(u64) -> bool,
+) -> Result<S::Found, RecordError> {
+    let tenants = replay.recording.totals.len();
+    let follows = system.presence().is_some();
+    if let Some(presence) = system.presence().filter(|_| replay.pace == Loop::Open) {
+        presence.will_send(&replay.requests.by_tenant(tenants));
+    }
+    let (source, boundaries) =
+        (Source::new(replay, tenants), Boundaries::new(replay, S::FORETELLS));
+    let (answers, sent, now_ns) = (Vec::new(), 0, 0);
+    let event_loop =
+        EventLoop { replay, system, source, boundaries, answers, sent, now_ns, follows };
+    event_loop.run(progress)
+}
+
+impl<S: System, W: Workload> EventLoop<'_, S, W> {
+    fn run(mut self, progress: &mut dyn FnMut(u64) -> bool) -> Result<S::Found, RecordError> {
+        loop {
+            match (self.system.next_due(), self.source.next_ns()) {
+                (None, None) => return self.finish(progress),
+                (Some(due_ns), next) if next.is_none_or(|next_ns| due_ns <= next_ns) => {
+                    self.now_ns = due_ns;
+                    self.system.advance(due_ns);
+                }
+                (_, Some(now_ns)) => self.send(now_ns, progress)?,
+                (Some(_), None) => {}
+            }
+            self.answer();
+            self.retire_tenants();
+        }
+    }
+
+    /// Passes what ends until `now_ns` and sends the request that is next then.
+    fn send(
+        &mut self,
+        now_ns: u64,
+        progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<(), RecordError> {
+        self.now_ns = now_ns;
+        self.pass_boundaries(progress)?;
+        self.admit_tenants();
+        if let Some(tag) = self.source.take() {
+            self.system.submit(tag, now_ns);
+            self.sent += 1;
+            let requests = self.replay.requests;
+            if let Some(presence) = self.presence() {
+                presence.sent(requests.tenant(request_of(tag)));
+            }
+            self.complete_windows();
+            if self.sent.is_multiple_of(PROGRESS_EVERY) && !progress(self.sent) {
+                return Err(RecordError::Cancelled);
+            }
+        }
+        self.source.schedule_open(self.replay.requests);
+        Ok(())
+    }
+
+    /// Takes the answers of the event at hand: their tenants may send again.
+    fn answer(&mut self) {
+        let mut answers = std::mem::take(&mut self.answers);
+        self.system.take_answers(&mut answers);
+        for answer in answers.drain(..) {
+            if let Some(presence) = self.presence() {
+                presence.answered(answer.tenant);
+            }
+            self.source.answered(self.replay.requests, &answer);
+        }
+        self.answers = answers;
+    }
+
+    /// Passes every boundary up to now. Errors: too many intervals, stopped.
+    fn pass_boundaries(
+        &mut self,
+        progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<(), RecordError> {
+        if self.boundaries.are_ahead(self.now_ns) {
+            return Ok(());
+        }
+        let sent = (self.sent, self.source.total());
+        while let Some(boundary) = self.boundaries.next(self.replay, sent, self.now_ns) {
+            self.system.on_boundary(boundary, self.now_ns);
+            if boundary == Boundary::Interval {
+                self.boundaries.check(|| progress(self.sent))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the windows that the request just sent completes, where it is the request that ends
+    /// them.
+    fn complete_windows(&mut self) {
+        if !S::FORETELLS {
+            return;
+        }
+        let sent = (self.sent, self.source.total());
+        while let Some(window) = self.boundaries.completed(self.replay, sent, self.now_ns) {
+            self.system.on_boundary(window, self.now_ns);
+        }
+    }
+
+    /// Which tenants are there, where that matters.
+    fn presence(&mut self) -> Option<&mut Presence> {
+        if self.follows { self.system.presence() } else { None }
+    }
+
+    /// Tenants that begin until now come.
+    fn admit_tenants(&mut self) {
+        let now_ns = self.now_ns;
+        if self.presence().is_some_and(|presence| presence.admit(now_ns)) {
+            self.system.on_boundary(Boundary::Tenants, now_ns);
+        }
+    }
+
+    /// Tenants that have sent and been answered all leave.
+    fn retire_tenants(&mut self) {
+        if !self.follows {
+            return;
+        }
+        let (now_ns, source) = (self.now_ns, &self.source);
+        let done = |tenant: usize| source.is_done(tenant, now_ns);
+        if self.system.presence().is_some_and(|presence| presence.retire(done)) {
+            self.system.on_boundary(Boundary::Tenants, now_ns);
+        }
+    }
+
+    fn finish(mut self, progress: &mut dyn FnMut(u64) -> bool) -> Result<S::Found, RecordError> {
+        if S::FORETELLS {
+            self.now_ns = self.now_ns.max(self.source.last_ns());
+            self.pass_boundaries(progress)?;
+        }
+        while let Some(boundary) = self.boundaries.last(self.replay, self.now_ns) {
+            self.system.on_boundary(boundary, self.now_ns);
+        }
+        Ok(self.system.finish(self.now_ns))
+    }
+}

@@ -1,0 +1,98 @@
+//! Which tenants are there.
+//!
+//! For: systems that divide what they have among the tenants of the moment. Must never know: what
+//! is divided. Units: nanoseconds. A tenant comes when it begins; one that has an end leaves when
+//! it sends nothing more and all it asked for is answered.
+
+use cachewright_types::TenantId;
+
+/// Where a tenant stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It has not begun.
+    Coming,
+    /// It is there.
+    Here,
+    /// It has left.
+    Gone,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Stay {
+    start_ns: u64,
+    /// Whether it leaves when it is done.
+    leaves: bool,
+    state: State,
+    /// Requests sent and not answered.
+    under_way: u64,
+    /// Requests still to be sent, where that is known.
+    unsent: Option<u64>,
+}
+
+/// The stay of each tenant.
+#[derive(Clone, Debug)]
+pub struct Presence(Vec<Stay>);
+
+impl Presence {
+    /// Tenants by when they begin and whether they leave when they are done.
+    pub fn new(tenants: &[(u64, bool)]) -> Presence {
+        let stay = |&(start_ns, leaves): &(u64, bool)| {
+            let state = if start_ns == 0 { State::Here } else { State::Coming };
+            Stay { start_ns, leaves, state, under_way: 0, unsent: None }
+        };
+        Presence(tenants.iter().map(stay).collect())
+    }
+
+    /// How many requests each tenant will send, where that is known beforehand.
+    pub(super) fn will_send(&mut self, requests: &[Vec<u32>]) {
+        for (stay, requests) in self.0.iter_mut().zip(requests) {
+            stay.unsent = Some(requests.len() as u64);
+        }
+    }
+
+    /// A tenant sends a request.
+    pub(super) fn sent(&mut self, tenant: TenantId) {
+        let stay = &mut self.0[tenant.index()];
+        stay.under_way += 1;
+        stay.unsent = stay.unsent.map(|unsent| unsent.saturating_sub(1));
+    }
+
+    /// A tenant's request is answered.
+    pub(super) fn answered(&mut self, tenant: TenantId) {
+        self.0[tenant.index()].under_way -= 1;
+    }
+
+    /// Tenants that begin until `now_ns` come; returns whether one does.
+    pub(super) fn admit(&mut self, now_ns: u64) -> bool {
+        let coming = |stay: &&mut Stay| stay.state == State::Coming && stay.start_ns <= now_ns;
+        let mut any = false;
+        for stay in self.0.iter_mut().filter(coming) {
+            stay.state = State::Here;
+            any = true;
+        }
+        any
+    }
+
+    /// Tenants that are done leave; `done` says which send nothing more. Returns whether one does.
+    pub(super) fn retire(&mut self, done: impl Fn(usize) -> bool) -> bool {
+        let mut any = false;
+        for (tenant, stay) in self.0.iter_mut().enumerate() {
+            let idle = stay.under_way == 0 && stay.unsent.unwrap_or(0) == 0;
+            if stay.leaves && stay.state == State::Here && idle && done(tenant) {
+                stay.state = State::Gone;
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Where a tenant stands.
+    pub fn state(&self, tenant: usize) -> State {
+        self.0[tenant].state
+    }
+
+    /// Which tenants are not there.
+    pub fn absent(&self) -> Vec<bool> {
+        self.0.iter().map(|stay| stay.state != State::Here).collect()
+    }
+}

@@ -1,0 +1,322 @@
+//! Where a replay's next request comes from: the trace's clock, or tenants that wait for answers.
+//!
+//! For: the order and the times of requests. Must never know: caches, devices, stack files. Units:
+//! nanoseconds. A tenant that repeats sends its first request after its last, as another one: the
+//! tags of both say so. A noisy one sends in its on-periods only. Requests ready at one time are
+//! sent in the order in which they were scheduled.
+
+use super::noise::{Noise, Periods};
+use super::workload::Workload;
+use super::{Answered, Replay};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+
+/// Where a tag has how often its tenant began anew; below is the request's place.
+const LAP_SHIFT: u32 = 32;
+/// How long a tenant waits that has sent all its requests in no time.
+const EMPTY_LAP_NS: u64 = 1000;
+
+/// The time that stands for "never".
+pub const NEVER_NS: u64 = u64::MAX;
+
+/// When requests are sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Loop {
+    /// At the times of the trace.
+    Open,
+    /// Each tenant keeps `queue_depth` requests under way and waits `think_ns` after an answer.
+    Closed {
+        /// Per tenant; at least 1.
+        queue_depth: Vec<u32>,
+        /// Per tenant.
+        think_ns: Vec<u64>,
+        /// Whether each process of a tenant's trace sends for itself instead, one request at a time
+        /// and after the pauses recorded.
+        recorded: Vec<bool>,
+        /// When each tenant begins.
+        start_ns: Vec<u64>,
+        /// From when on each tenant sends nothing; [`NEVER_NS`] for all its requests.
+        stop_ns: Vec<u64>,
+        /// How the rate of each tenant switches, if it does.
+        noise: Vec<Option<Noise>>,
+        /// Whether each tenant begins anew at the end of its requests, until it stops.
+        repeat: Vec<bool>,
+    },
+}
+
+impl Loop {
+    /// When the last window of the time series ends, where windows are of time: those of an open
+    /// loop over `span_ns`, and of a closed one in which requests have no end.
+    pub(super) fn windows_end_ns(&self, span_ns: u64) -> Option<u64> {
+        match self {
+            Loop::Open => Some(span_ns.saturating_add(1)),
+            Loop::Closed { stop_ns, repeat, .. } => {
+                let stops = stop_ns.iter().copied().filter(|stop| *stop < NEVER_NS);
+                stops.max().filter(|_| repeat.contains(&true))
+            }
+        }
+    }
+}
+
+/// Requests that are sent one after the other: all of an open loop, else those of a tenant, or of
+/// one process of a tenant.
+#[derive(Debug, Default)]
+struct Order {
+    requests: Vec<u32>,
+    next: usize,
+    /// Requests under way, at most.
+    depth: u32,
+    /// From when on nothing is sent.
+    stop_ns: u64,
+    /// Whether it begins anew at its end.
+    repeat: bool,
+    /// How often it has begun anew, and when last.
+    lap: u64,
+    lap_begun_ns: Option<u64>,
+    /// When it sends, where that is not always.
+    periods: Option<Periods>,
+}
+
+impl Order {
+    /// Whether nothing more is to be sent by itself.
+    fn is_sent(&self) -> bool {
+        self.next >= self.requests.len() && (!self.repeat || self.requests.is_empty())
+    }
+
+    /// Sends nothing more; returns the requests left out.
+    fn stop(&mut self) -> u64 {
+        let left = self.requests.len() - self.next;
+        self.requests.truncate(self.next);
+        self.repeat = false;
+        left as u64
+    }
+}
+
+/// Where the next request comes from.
+pub(super) struct Source<'a> {
+    pace: &'a Loop,
+    orders: Vec<Order>,
+    /// When something may be sent: (time, number of the schedule, order).
+    ready: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    /// The orders of each tenant of a closed loop.
+    of_tenant: Vec<Range<usize>>,
+    /// The order of each process of a tenant, and the orders that begin after a request, where
+    /// processes send.
+    of_process: HashMap<(usize, u32), u32, FixedState>,
+    begin_after: HashMap<u32, Vec<u32>, FixedState>,
+    scheduled: u64,
+    /// Requests in all, each once; fewer once a tenant has stopped.
+    total: u64,
+    /// The latest time at which a tenant began or might have sent again.
+    last_ns: u64,
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn new<W: Workload>(replay: &'a Replay<'_, W>, tenants: usize) -> Source<'a> {
+        let requests = replay.requests;
+        let mut source = Source {
+            pace: &replay.pace,
+            orders: Vec::new(),
+            ready: BinaryHeap::new(),
+            of_tenant: Vec::new(),
+            of_process: HashMap::default(),
+            begin_after: HashMap::default(),
+            scheduled: 0,
+            total: 0,
+            last_ns: 0,
+        };
+        let wanted = |tenant: usize| replay.only.is_none_or(|only| only.index() == tenant);
+        if replay.pace == Loop::Open {
+            let all = 0..requests.count() as u32;
+            let chosen = all.filter(|at| wanted(requests.tenant(*at as usize).index()));
+            let (requests, stop_ns) = (chosen.collect(), NEVER_NS);
+            source.orders.push(Order { requests, depth: 1, stop_ns, ..Order::default() });
+            source.total = source.orders[0].requests.len() as u64;
+            source.schedule_open(replay.requests);
+            return source;
+        }
+        for (tenant, order) in requests.by_tenant(tenants).into_iter().enumerate() {
+            source.add_tenant(tenant, if wanted(tenant) { order } else { Vec::new() }, requests);
+        }
+        source
+    }
+
+    /// Adds a tenant of a closed loop and schedules its first requests.
+    fn add_tenant<W: Workload>(&mut self, tenant: usize, requests: Vec<u32>, workload: &W) {
+        let Loop::Closed { queue_depth, start_ns, stop_ns, recorded, noise, repeat, .. } =
+            self.pace
+        else {
+            return;
+        };
+        let (first, start_ns) = (self.orders.len(), start_ns[tenant]);
+        let depth = if recorded[tenant] { 1 } else { queue_depth[tenant].max(1) };
+        self.total += requests.len() as u64;
+        if recorded[tenant] {
+            self.add_processes(tenant, &requests, workload);
+        } else {
+            self.orders.push(Order { requests, ..Order::default() });
+        }
+        for order in &mut self.orders[first..] {
+            order.depth = depth;
+            order.stop_ns = stop_ns[tenant];
+            order.repeat = repeat[tenant];
+            order.periods = noise[tenant].map(|noise| Periods::new(noise, start_ns));
+        }
+        self.of_tenant.push(first..self.orders.len());
+        self.last_ns = self.last_ns.max(start_ns);
+        for _ in 0..depth {
+            self.schedule(start_ns, first as u32);
+        }
+    }
+
+    /// Splits a tenant's requests into one order per process. The first process begins at once,
+    /// each other one after the request before its first.
+    fn add_processes<W: Workload>(&mut self, tenant: usize, all: &[u32], workload: &W) {
+        let first = self.orders.len() as u32;
+        self.orders.push(Order::default());
+        for (place, at) in all.iter().enumerate() {
+            let process = workload.call(*at as usize).process;
+            let fresh = if place == 0 { first } else { self.orders.len() as u32 };
+            let order = *self.of_process.entry((tenant, process)).or_insert(fresh);
+            if order as usize == self.orders.len() {
+                self.orders.push(Order::default());
+                self.begin_after.entry(all[place - 1]).or_default().push(order);
+            }
+            self.orders[order as usize].requests.push(*at);
+        }
+    }
+
+    /// An answer: in a closed loop its tenant may send again once it has thought.
+    pub(super) fn answered<W: Workload>(&mut self, workload: &W, answer: &Answered) {
+        let Loop::Closed { think_ns, recorded, .. } = self.pace else { return };
+        let (tenant, finish_ns) = (answer.tenant.index(), answer.finish_ns);
+        if !recorded[tenant] {
+            let again_ns = finish_ns.saturating_add(think_ns[tenant]);
+            return self.schedule(again_ns, self.of_tenant[tenant].start as u32);
+        }
+        let at = request_of(answer.tag) as u32;
+        let process = workload.call(at as usize).process;
+        let own = self.of_process.get(&(tenant, process)).copied();
+        for number in own.into_iter().chain(self.begin_after.remove(&at).unwrap_or_default()) {
+            let order = &self.orders[number as usize];
+            let next = order.requests.get(order.next);
+            let pause_ns = next.map_or(0, |next| workload.call(*next as usize).pause_ns);
+            self.schedule(finish_ns.saturating_add(pause_ns), number);
+        }
+    }
+
+    fn schedule(&mut self, time_ns: u64, number: u32) {
+        self.last_ns = self.last_ns.max(time_ns);
+        let order = &mut self.orders[number as usize];
+        if order.is_sent() {
+            return;
+        }
+        let depth = order.depth;
+        let begin = |periods: &mut Periods| periods.begin_within_ns(time_ns, depth);
+        let time_ns = order.periods.as_mut().map_or(time_ns, begin);
+        self.ready.push(Reverse((time_ns, self.scheduled, number)));
+        self.scheduled += 1;
+    }
+
+    /// Schedules the next request of an open loop; a closed one waits for answers.
+    pub(super) fn schedule_open<W: Workload>(&mut self, workload: &W) {
+        if !matches!(self.pace, Loop::Open) {
+            return;
+        }
+        let order = &self.orders[0];
+        if let Some(at) = order.requests.get(order.next) {
+            self.schedule(workload.time_ns(*at as usize), 0);
+        }
+    }
+
+    pub(super) fn next_ns(&self) -> Option<u64> {
+        self.ready.peek().map(|Reverse(ready)| ready.0)
+    }
+
+    /// Whether a tenant of a closed loop sends nothing from `now_ns` on; of an open loop it is not
+    /// known here.
+    pub(super) fn is_done(&self, tenant: usize, now_ns: u64) -> bool {
+        let Some(orders) = self.of_tenant.get(tenant) else {
+            return *self.pace == Loop::Open;
+        };
+        let mut orders = self.orders[orders.clone()].iter();
+        orders.all(|order| {
+            let sent = !order.repeat && order.next >= order.requests.len();
+            sent || now_ns >= order.stop_ns
+        })
+    }
+
+    /// Requests in all, each once; fewer once a tenant has stopped.
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The latest time at which a tenant began or might have sent again.
+    pub(super) fn last_ns(&self) -> u64 {
+        self.last_ns
+    }
+
+    /// A tag for the next request, if its tenant has one left: [`request_of`] has its place. Tags
+    /// of a tenant ascend.
+    pub(super) fn take(&mut self) -> Option<u64> {
+        let Reverse((now_ns, _, number)) = self.ready.pop()?;
+        let order = &mut self.orders[number as usize];
+        if now_ns >= order.stop_ns {
+            self.total -= order.stop();
+        }
+        if order.repeat && order.next == order.requests.len() {
+            if order.lap_begun_ns == Some(now_ns) {
+                // All of a lap was answered from memory: time must go on before the next.
+                self.schedule(now_ns + EMPTY_LAP_NS, number);
+                return None;
+            }
+            order.next = 0;
+            order.lap += 1;
+            order.lap_begun_ns = Some(now_ns);
+        }
+        let at = *order.requests.get(order.next)?;
+        order.next += 1;
+        Some(order.lap << LAP_SHIFT | u64::from(at))
+    }
+}
+
+/// The place of the request that a tag stands for.
+pub(crate) fn request_of(tag: u64) -> usize {
+    (tag & ((1 << LAP_SHIFT) - 1)) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenant_is_done_by_its_own_stop_though_another_has_several_orders() {
+        // Tenant 0 sends from two processes and stops at 100 ns, tenant 1 from one until 1,000 ns.
+        let pace = Loop::Closed {
+            queue_depth: vec![1; 2],
+            think_ns: vec![0; 2],
+            recorded: vec![true, false],
+            start_ns: vec![0; 2],
+            stop_ns: vec![100, 1000],
+            noise: vec![None; 2],
+            repeat: vec![false; 2],
+        };
+        let order = |at, stop_ns| Order { requests: vec![at], stop_ns, ..Order::default() };
+        let source = Source {
+            pace: &pace,
+            orders: vec![order(0, 100), order(1, 100), order(2, 1000)],
+            ready: BinaryHeap::new(),
+            of_tenant: vec![0..2, 2..3],
+            of_process: HashMap::default(),
+            begin_after: HashMap::default(),
+            scheduled: 0,
+            total: 3,
+            last_ns: 0,
+        };
+        let done = |now_ns| [0, 1].map(|tenant| source.is_done(tenant, now_ns));
+        assert_eq!([50, 500, 1000].map(done), [[false, false], [true, false], [true, true]]);
+    }
+}

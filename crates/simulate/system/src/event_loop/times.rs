@@ -1,0 +1,241 @@
+//! What a timed replay found.
+//!
+//! For: response times, breakdowns, rates and the use of devices. Must never know: how a report
+//! shows them. Units: nanoseconds, bytes. Trims and flushes are carried out and not counted, and so
+//! is what arrives in the warm-up, but in the rates, which are whole.
+
+use super::Replay;
+use super::sums::StepSums;
+use crate::lane::LaneResult;
+use crate::ssd::CacheStats;
+use crate::timed::channels::GroupUse;
+use crate::timed::latency_breakdown::LatencySums;
+use crate::timed::machine::Answer;
+use crate::timed::tenancy::Event;
+use crate::timed::{Migrated, RegionBlocks};
+use cachewright_device::{DeviceUse, Use};
+use cachewright_layout::ChannelMap;
+use cachewright_measure::{Population, Rates, Responses};
+use cachewright_types::{Op, Request};
+
+/// Width of a bin of rates at first.
+const BIN_NS: u64 = 1_000_000;
+/// Bins of rates at most.
+const BINS: usize = 256;
+/// Windows of throughput at most; then they widen, as bins do.
+pub(crate) const WINDOWS: usize = 1 << 20;
+
+/// What one tenant (or all) experienced.
+#[derive(Clone, Debug, Default)]
+pub struct Experience {
+    /// Responses to reads.
+    pub reads: Responses,
+    /// Responses to writes.
+    pub writes: Responses,
+    /// Bytes read and written.
+    pub bytes: u64,
+    /// Where the time of all responses went.
+    pub breakdown: LatencySums,
+    /// Requests inside over time.
+    pub population: Population,
+    /// When the first request arrived.
+    pub first_ns: Option<u64>,
+    /// When the last one was answered.
+    pub last_ns: u64,
+}
+
+/// All that a timed replay found.
+#[derive(Clone, Debug)]
+pub struct Times {
+    /// Per tenant.
+    pub tenants: Vec<Experience>,
+    /// Requests and bytes over time, per tenant.
+    pub rates: Rates,
+    /// The same in windows of the width asked for, if one is.
+    pub throughput: Option<Rates>,
+    /// Responses and hits by step, if asked for.
+    pub sums: Option<StepSums>,
+    /// Requests inside over time, all tenants together.
+    pub population: Population,
+    /// How each device was used: the cache device, then the backing devices.
+    pub devices: Vec<DeviceUse>,
+    /// What was sent to each group of channels that the first device shows.
+    pub groups: Vec<GroupUse>,
+    /// Which of these groups hold which tenant's blocks, at the end; nothing where all hold all.
+    pub layout: Option<ChannelMap>,
+    /// Who came, left and was given which channels, where the layout follows that.
+    pub tenancy: Vec<Event>,
+    /// When everything was done.
+    pub end_ns: u64,
+    /// What arrived before is in no experience, no population and no count of the cache.
+    pub warmup_ns: u64,
+    /// Blocks read ahead of their use.
+    pub read_ahead_blocks: u64,
+    /// Blocks per tenant that were asked for while they were still being read.
+    pub in_flight_blocks: Vec<u64>,
+    /// Blocks written back while they stayed.
+    pub cleaned_blocks: u64,
+    /// What changed places on the cache device, per tenant.
+    pub migrated: Vec<Migrated>,
+    /// Where each tenant's blocks lay, at the end of each window and of the replay: when, and per
+    /// tenant; nothing where channels are not laid out.
+    pub rooms: Vec<(u64, Vec<RegionBlocks>)>,
+    /// What the cache counted.
+    pub cache: LaneResult,
+    /// What a drive that is the whole machine did.
+    pub drive: Option<DriveWork>,
+}
+
+/// What a drive that is the whole machine did.
+#[derive(Clone, Debug, Default)]
+pub struct DriveWork {
+    /// Its data cache.
+    pub cache: CacheStats,
+    /// Time in which the wires to it and from it carried something.
+    pub link_busy_ns: [u64; 2],
+}
+
+impl Experience {
+    /// Responses to reads and writes together.
+    pub fn responses(&self) -> Responses {
+        let mut all = self.reads.clone();
+        all.add(&self.writes);
+        all
+    }
+
+    /// Requests per second from the first arrival to the last answer; 0 without requests.
+    pub fn throughput_per_s(&self) -> f64 {
+        self.per_second(self.reads.count() + self.writes.count())
+    }
+
+    /// Bytes per second from the first arrival to the last answer; 0 without requests.
+    pub fn bytes_per_s(&self) -> f64 {
+        self.per_second(self.bytes)
+    }
+
+    fn per_second(&self, count: u64) -> f64 {
+        let span_ns = self.last_ns - self.first_ns.unwrap_or(self.last_ns);
+        if span_ns == 0 { 0.0 } else { count as f64 * 1e9 / span_ns as f64 }
+    }
+
+    fn add(&mut self, other: &Experience) {
+        self.reads.add(&other.reads);
+        self.writes.add(&other.writes);
+        self.bytes += other.bytes;
+        self.breakdown.merge(&other.breakdown);
+        self.first_ns = match (self.first_ns, other.first_ns) {
+            (Some(one), Some(two)) => Some(one.min(two)),
+            (one, two) => one.or(two),
+        };
+        self.last_ns = self.last_ns.max(other.last_ns);
+    }
+}
+
+impl Times {
+    pub(crate) fn new(replay: &Replay<'_>) -> Times {
+        let (tenants, warmup_ns) = (replay.recording.totals.len(), replay.warmup_ns);
+        let span_ns = replay.recording.span_ns();
+        Times {
+            tenants: vec![Experience::default(); tenants],
+            rates: Rates::new(tenants, BIN_NS, BINS),
+            throughput: (replay.throughput_ns > 0)
+                .then(|| Rates::new(tenants, replay.throughput_ns, WINDOWS)),
+            sums: replay.clock.map(|clock| StepSums::new(clock, span_ns)),
+            population: Population::default(),
+            devices: Vec::new(),
+            groups: Vec::new(),
+            layout: None,
+            tenancy: Vec::new(),
+            end_ns: 0,
+            warmup_ns,
+            read_ahead_blocks: 0,
+            in_flight_blocks: vec![0; tenants],
+            cleaned_blocks: 0,
+            migrated: vec![Migrated::default(); tenants],
+            rooms: Vec::new(),
+            cache: LaneResult::default(),
+            drive: None,
+        }
+    }
+
+    /// Of a drive that is the whole machine.
+    pub(crate) fn of_drive(replay: &Replay<'_>) -> Times {
+        let mut times = Times::new(replay);
+        let breakdowns = times.tenants.iter_mut().map(|tenant| &mut tenant.breakdown);
+        breakdowns.for_each(|breakdown| *breakdown = LatencySums::of_one_device());
+        times
+    }
+
+    /// All tenants together.
+    pub fn total(&self) -> Experience {
+        let mut total = Experience { population: self.population, ..Experience::default() };
+        self.tenants.iter().for_each(|tenant| total.add(tenant));
+        total
+    }
+
+    /// A request has arrived.
+    pub(super) fn arrived(&mut self, request: &Request, now_ns: u64) {
+        if matches!(request.op, Op::Read | Op::Write) && now_ns >= self.warmup_ns {
+            let tenant = &mut self.tenants[request.tenant.index()];
+            tenant.first_ns.get_or_insert(now_ns);
+            tenant.bytes += request.length.0;
+            tenant.population.enter(now_ns);
+            self.population.enter(now_ns);
+        }
+    }
+
+    /// A request has been answered.
+    pub(super) fn answered(&mut self, request: &Request, answer: &Answer) {
+        let response_ns = answer.finish_ns - answer.arrival_ns;
+        let index = answer.tenant.index();
+        let tenant = &mut self.tenants[index];
+        if let Some(sums) = &mut self.sums {
+            sums.answered(request, answer);
+        }
+        if matches!(request.op, Op::Trim | Op::Flush) {
+            return;
+        }
+        self.rates.record(index, answer.finish_ns, request.length.0, response_ns);
+        if let Some(windows) = &mut self.throughput {
+            windows.record(index, answer.finish_ns, request.length.0, response_ns);
+        }
+        if answer.arrival_ns < self.warmup_ns {
+            return;
+        }
+        let responses = if request.op == Op::Read { &mut tenant.reads } else { &mut tenant.writes };
+        responses.record(response_ns);
+        tenant.breakdown.add(&answer.latency);
+        tenant.last_ns = answer.finish_ns;
+        tenant.population.leave(answer.finish_ns);
+        self.population.leave(answer.finish_ns);
+    }
+
+    /// Checks what must hold of every replay: everybody has left, Little's law, every nanosecond of
+    /// every response has a part, no device was busy for longer than the replay took. Errors: the
+    /// rule broken, in words.
+    pub fn audit(&self) -> Result<(), String> {
+        for (index, tenant) in self.tenants.iter().enumerate() {
+            let sum = tenant.reads.sum_ns() + tenant.writes.sum_ns();
+            let inside = tenant.population.inside_ns();
+            if tenant.population.inside() > 0 || inside != sum {
+                return Err(format!("tenant {index}: {inside} ns inside, {sum} ns of responses"));
+            }
+            if tenant.breakdown.total_ns() != sum {
+                let parts = tenant.breakdown.total_ns();
+                return Err(format!("tenant {index}: parts add up to {parts} ns of {sum} ns"));
+            }
+        }
+        let all: Vec<&Use> = self.devices.iter().flat_map(DeviceUse::all).collect();
+        if let Some(device) = all.iter().find(|used| used.population.inside() > 0) {
+            return Err(format!("{} commands are left on a device", device.population.inside()));
+        }
+        match all.iter().find(|used| used.population.busy_ns() > self.end_ns) {
+            Some(used) => Err(format!(
+                "a device was busy for {} ns of {} ns",
+                used.population.busy_ns(),
+                self.end_ns
+            )),
+            None => Ok(()),
+        }
+    }
+}

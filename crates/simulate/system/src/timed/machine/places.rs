@@ -1,0 +1,267 @@
+//! Where each resident lies on the cache device, and where its policy wants it.
+//!
+//! For: giving slots to residents and taking them back, also while blocks change places. Must never
+//! know: devices, time, steps, what pins a resident. Units: blocks. A resident that is to move
+//! holds two slots until it has left the old one.
+
+use super::ids::{ChangeId, ResidentId, SlotId};
+use super::slots::{Grant, RegionBlocks, Slots};
+use cachewright_layout::ChannelMap;
+use cachewright_policy::Region;
+use cachewright_types::TenantId;
+
+/// The place of one resident.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// The slot it lies in; none while it waits for one.
+    slot: SlotId,
+    /// The slot it holds, which is another one while it moves.
+    grant: Option<Grant>,
+    /// The slot it comes from, while it moves to a free one.
+    old: Option<Grant>,
+    tenant: TenantId,
+    wanted: Region,
+    /// The change of places it takes part in, if any.
+    change: ChangeId,
+    /// The cache has evicted it.
+    leaving: bool,
+}
+
+/// The places of all residents.
+#[derive(Clone, Debug)]
+pub struct Places {
+    slots: Slots,
+    all: Vec<Place>,
+    /// Slots have been given back, or quotas have changed, since the last look.
+    freed: bool,
+}
+
+impl Place {
+    /// The slot it lies in, unless it waits for one.
+    #[inline]
+    pub fn slot(&self) -> Option<SlotId> {
+        self.slot.present()
+    }
+
+    /// The slot it lies in or moves to.
+    pub fn destination(&self) -> Option<SlotId> {
+        self.grant.map_or(self.slot.present(), |grant| Some(grant.slot))
+    }
+
+    /// The tenant whose block it is.
+    pub fn tenant(&self) -> TenantId {
+        self.tenant
+    }
+
+    /// Where its policy wants it.
+    pub fn wanted(&self) -> Region {
+        self.wanted
+    }
+
+    /// The change of places it takes part in.
+    #[inline]
+    pub fn change(&self) -> Option<ChangeId> {
+        self.change.present()
+    }
+
+    /// Whether the cache has evicted it.
+    #[inline]
+    pub fn is_leaving(&self) -> bool {
+        self.leaving
+    }
+}
+
+impl Places {
+    /// No resident on some slots.
+    pub fn new(slots: Slots) -> Places {
+        Places { slots, all: Vec::new(), freed: false }
+    }
+
+    /// The place of a resident.
+    #[inline]
+    pub fn get(&self, id: ResidentId) -> &Place {
+        &self.all[id.index()]
+    }
+
+    /// A resident begins, with a slot if its tenant may take one and no other resident of it waits
+    /// for one, else in the queue for a slot. Numbers without a gap.
+    pub fn admit(&mut self, id: ResidentId, tenant: TenantId, wanted: Region) {
+        let grant = self.slots.take(tenant.index(), wanted);
+        let slot = grant.map_or(SlotId::NONE, |grant| grant.slot);
+        let (old, change, leaving) = (None, ChangeId::NONE, false);
+        let place = Place { slot, grant, old, tenant, wanted, change, leaving };
+        match self.all.get_mut(id.index()) {
+            Some(known) => *known = place,
+            None => self.all.push(place),
+        }
+        if grant.is_none() {
+            self.slots.wait(tenant.index(), wanted, id);
+        }
+    }
+
+    /// The cache has evicted a resident.
+    pub fn leave(&mut self, id: ResidentId) {
+        let place = &mut self.all[id.index()];
+        place.leaving = true;
+        if let Some(grant) = place.grant {
+            self.slots.leave(grant);
+        }
+    }
+
+    /// A resident has left its slot; returns the residents that get slots for it.
+    pub fn end(&mut self, id: ResidentId) -> Vec<ResidentId> {
+        let place = &mut self.all[id.index()];
+        debug_assert!(place.old.is_none(), "a resident that moves has not left");
+        (place.slot, place.leaving) = (SlotId::NONE, false);
+        self.freed = true;
+        match place.grant.take() {
+            Some(grant) => {
+                let served = self.slots.give_back(grant);
+                self.assign(served)
+            }
+            None => Vec::new(),
+        }
+    }
+
+    /// Gives residents the slots they waited for.
+    fn assign(&mut self, served: Vec<(ResidentId, Grant)>) -> Vec<ResidentId> {
+        let assign = |(id, grant): (ResidentId, Grant)| {
+            let place = &mut self.all[id.index()];
+            (place.slot, place.grant) = (grant.slot, Some(grant));
+            if place.leaving {
+                self.slots.leave(grant);
+            }
+            id
+        };
+        served.into_iter().map(assign).collect()
+    }
+
+    /// Quotas have changed; returns the residents that get slots for it.
+    pub fn set_quotas(&mut self, quotas: &[u32]) -> Vec<ResidentId> {
+        self.freed = true;
+        let served = self.slots.set_quotas(quotas);
+        self.assign(served)
+    }
+
+    /// The channels are laid out anew; returns the residents that get slots for it.
+    pub fn apply_layout(&mut self, map: &ChannelMap) -> Vec<ResidentId> {
+        let served = self.slots.apply_layout(map);
+        self.assign(served)
+    }
+
+    /// Whether slots have been given back, or quotas have changed, since the last call.
+    pub fn take_freed(&mut self) -> bool {
+        std::mem::take(&mut self.freed)
+    }
+
+    /// The blocks of a tenant by region; nothing where channels are not laid out.
+    pub fn region_blocks(&self, tenant: usize) -> Option<RegionBlocks> {
+        self.slots.region_blocks(tenant)
+    }
+
+    /// The policy wants a resident in a region; returns whether that is another one.
+    pub fn set_wanted(&mut self, id: ResidentId, wanted: Region) -> bool {
+        std::mem::replace(&mut self.all[id.index()].wanted, wanted) != wanted
+    }
+
+    /// Whether a resident rests in a slot that is not in the region it wants.
+    pub fn is_misplaced(&self, id: ResidentId) -> bool {
+        let place = self.get(id);
+        let rests = !place.leaving && place.change == ChangeId::NONE;
+        let outside = |grant: Grant| !self.slots.suits_in(grant, grant.slot, place.wanted);
+        place.grant.is_some_and(|grant| rests && outside(grant))
+    }
+
+    /// Whether two resting blocks should change places: each then lies in the region it wants and
+    /// one did not, or neither wants any.
+    pub fn may_swap(&self, one: ResidentId, other: ResidentId) -> bool {
+        let (a, b) = (self.get(one), self.get(other));
+        let Some((a_grant, b_grant)) = a.grant.zip(b.grant).filter(|_| one != other) else {
+            return false;
+        };
+        if a.change != ChangeId::NONE || b.change != ChangeId::NONE {
+            return false;
+        }
+        if (a.wanted, b.wanted) == (Region::Any, Region::Any) {
+            return true;
+        }
+        let suits = |grant: Grant, slot, wanted| self.slots.suits_in(grant, slot, wanted);
+        suits(a_grant, b_grant.slot, a.wanted)
+            && suits(b_grant, a_grant.slot, b.wanted)
+            && (self.is_misplaced(one) || self.is_misplaced(other))
+    }
+
+    /// Takes a free slot in the region that a block wants, if there is one and no resident of its
+    /// tenant waits for it; the block moves there.
+    pub fn begin_move(&mut self, id: ResidentId) -> bool {
+        let place = self.get(id);
+        let resting = place.grant.filter(|_| place.change == ChangeId::NONE);
+        let Some(old) = resting else { return false };
+        let Some(new) = self.slots.take_preferred(old, place.wanted) else { return false };
+        self.slots.leave(old);
+        let place = &mut self.all[id.index()];
+        (place.grant, place.old) = (Some(new), Some(old));
+        true
+    }
+
+    /// A resident takes part in a change of places.
+    pub fn begin_change(&mut self, id: ResidentId, change: ChangeId) {
+        let place = &mut self.all[id.index()];
+        debug_assert_eq!(place.change, ChangeId::NONE, "one change at a time");
+        place.change = change;
+    }
+
+    /// The slots of a change change hands: those of two blocks, or of one that moves to a free one.
+    pub fn finish_move(&mut self, blocks: &[ResidentId]) {
+        match blocks {
+            [one, other] => self.exchange(*one, *other),
+            alone => alone.iter().for_each(|id| {
+                let destination = self.get(*id).destination();
+                self.all[id.index()].slot = destination.unwrap_or(SlotId::NONE);
+            }),
+        }
+    }
+
+    fn exchange(&mut self, one: ResidentId, other: ResidentId) {
+        let held = [one, other].map(|id| {
+            let place = self.get(id);
+            place.grant.map(|grant| (grant, place.leaving))
+        });
+        let [Some(a), Some(b)] = held else { return };
+        for (id, grant) in [one, other].into_iter().zip(self.slots.exchange([a, b])) {
+            let place = &mut self.all[id.index()];
+            (place.slot, place.grant) = (grant.slot, Some(grant));
+        }
+    }
+
+    /// The change of places of a resident is done, and the slot it came from free; returns the
+    /// residents that get slots for it.
+    pub fn end_change(&mut self, id: ResidentId) -> Vec<ResidentId> {
+        let place = &mut self.all[id.index()];
+        place.change = ChangeId::NONE;
+        let Some(old) = place.old.take() else { return Vec::new() };
+        self.freed = true;
+        let served = self.slots.give_back(old);
+        self.assign(served)
+    }
+
+    /// Checks that every slot has one holder. Errors: the rule broken, in words.
+    pub fn audit(&self) -> Result<(), String> {
+        self.slots.audit()?;
+        let mut seen = vec![false; self.slots.end().index()];
+        let held = self.all.iter().flat_map(|place| [place.grant, place.old]);
+        for slot in held.flatten().map(|grant| grant.slot).chain(self.slots.free()) {
+            if std::mem::replace(&mut seen[slot.index()], true) {
+                return Err(format!("slot {} is there twice", slot.0));
+            }
+        }
+        let known = seen.iter().filter(|seen| **seen).count();
+        if known != self.slots.count() as usize {
+            return Err(format!("{known} slots are known of {}", self.slots.count()));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,376 @@
+//! The slots of the cache device: which tenant may take which, and which residents wait for one.
+//!
+//! For: carrying out a layout: a tenant's blocks lie in the slots of its pools of channels, in the
+//! region that its policy prefers if it has one. Must never know: layouts' reasons, devices, time.
+//! Units: blocks (a slot holds one). Without a layout all slots are one pool. Rules for a block
+//! that wants a slot, in this order:
+//!
+//! 1. a free slot of the preferred region: the tenant's private pools, or those it shares; any pool
+//!    if it prefers none, or if the tenant has none of that kind;
+//! 2. it waits while an eviction is pending in a slot of that region;
+//! 3. a free slot of another pool of its tenant, else it waits while an eviction is pending there;
+//! 4. any free slot, those without a pool first. That happens after a layout change only: blocks of
+//!    other tenants may stay in its region for ever, so it does not wait for those.
+//!
+//! Blocks of one tenant get slots in the order in which they ask. A tenant takes at most its quota
+//! and the spare blocks, and of a pool at most its share.
+
+use super::free_slots::{FreeSlots, blocks_of, cut, unit_of};
+use super::ids::{ChannelId, PoolId, ResidentId, SlotId};
+use super::slot_class::{Held, SlotClass, UNLIMITED, Waiting};
+use cachewright_device::Exposed;
+use cachewright_layout::{ChannelMap, PoolShare};
+use cachewright_policy::Region;
+
+/// A slot and the class that holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The slot.
+    pub slot: SlotId,
+    class: ClassId,
+}
+
+/// Tenants with the same rights: each for itself under a layout, else all together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ClassId(u16);
+
+/// Blocks of a tenant that stay, by region.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegionBlocks {
+    /// In channels that it has to itself.
+    pub private_blocks: u32,
+    /// In channels that it shares.
+    pub shared_blocks: u32,
+    /// In channels that the layout does not give it.
+    pub elsewhere_blocks: u32,
+}
+
+/// What is done about a block that wants a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    Pool(PoolId),
+    Anywhere,
+    Wait,
+}
+
+/// All slots.
+#[derive(Clone, Debug)]
+pub struct Slots {
+    free: FreeSlots,
+    classes: Vec<SlotClass>,
+    /// Of each pool: whether it is one tenant's alone, and its slots with a pending eviction.
+    exclusive: Vec<bool>,
+    pending: Vec<u32>,
+    /// Slots that each tenant may take beside its quota; nothing where all have the same rights.
+    spare: Option<u32>,
+    waiting: usize,
+    arrivals: u64,
+}
+
+impl ClassId {
+    fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+impl Slots {
+    /// The first `count` blocks of a device, for all tenants.
+    pub fn plain(count: u32) -> Slots {
+        Slots::shared(FreeSlots::new(Some(0..count), 1, &[vec![0]]))
+    }
+
+    /// The first `count` blocks going round all `channels`, for all tenants.
+    pub fn striped(channels: &[Exposed], block_shift: u32, count: u32) -> Slots {
+        let ranges = channels.iter().map(|range| blocks_of(range, block_shift)).collect::<Vec<_>>();
+        let (unit, all) = (unit_of(channels, block_shift), (0..ranges.len() as u32).collect());
+        Slots::shared(FreeSlots::new(cut(&ranges, unit, count), unit, &[all]))
+    }
+
+    /// One pool for all tenants.
+    fn shared(free: FreeSlots) -> Slots {
+        let mut class = SlotClass::new(free.channels());
+        class.set_shares(&[PoolShare { pool: 0, blocks: UNLIMITED }], |channel| {
+            free.pool_of(channel)
+        });
+        let (classes, exclusive, pending) = (vec![class], vec![false], vec![0]);
+        Slots { free, classes, exclusive, pending, spare: None, waiting: 0, arrivals: 0 }
+    }
+
+    /// The pools of a layout over what a drive shows of its channels. Each tenant may take its
+    /// quota and `spare` slots, once [`Slots::set_quotas`] has set its quota.
+    pub fn laid_out(map: &ChannelMap, channels: &[Exposed], block_shift: u32, spare: u32) -> Slots {
+        let ranges = channels.iter().map(|range| blocks_of(range, block_shift));
+        let free = FreeSlots::new(ranges, unit_of(channels, block_shift), &[]);
+        let classes = map.tenants.iter().map(|_| SlotClass::new(channels.len())).collect();
+        let (exclusive, pending, spare) = (Vec::new(), Vec::new(), Some(spare));
+        let mut slots = Slots { free, classes, exclusive, pending, spare, waiting: 0, arrivals: 0 };
+        slots.apply_layout(map);
+        slots
+    }
+
+    /// Follows another map from now on; returns the residents that get a slot for it. Slots that
+    /// are held stay so until they are given back; then they go to the pool of their channel by the
+    /// new map. A tenant without shares has none. Slots that follow no map stay as they are.
+    pub fn apply_layout(&mut self, map: &ChannelMap) -> Vec<(ResidentId, Grant)> {
+        if self.spare.is_none() {
+            return Vec::new();
+        }
+        self.free.apply_layout(&map.pools);
+        self.exclusive = (0..map.pools.len()).map(|pool| map.is_exclusive(pool)).collect();
+        self.pending = vec![0; map.pools.len()];
+        for (number, class) in self.classes.iter_mut().enumerate() {
+            let shares = map.tenants.get(number).map_or(&[][..], Vec::as_slice);
+            class.set_shares(shares, |channel| self.free.pool_of(channel));
+        }
+        self.pending = self.count_pending();
+        self.serve()
+    }
+
+    /// Slots with a pending eviction, by pool.
+    fn count_pending(&self) -> Vec<u32> {
+        let mut pending = vec![0; self.pending.len()];
+        for held in self.classes.iter().map(SlotClass::by_channel) {
+            for (channel, held) in held.iter().enumerate() {
+                let pool = self.free.pool_of(ChannelId::new(channel));
+                if let Some(pending) = pool.and_then(|pool| pending.get_mut(pool.index())) {
+                    *pending += held.leaving;
+                }
+            }
+        }
+        pending
+    }
+
+    /// The slot after the last.
+    pub fn end(&self) -> SlotId {
+        self.free.end()
+    }
+
+    /// Slots there are.
+    pub fn count(&self) -> u32 {
+        self.free.count()
+    }
+
+    /// Slots that are free.
+    pub fn free(&self) -> impl Iterator<Item = SlotId> {
+        self.free.all()
+    }
+
+    fn class_of(&self, tenant: usize) -> ClassId {
+        ClassId(if self.spare.is_some() { tenant as u16 } else { 0 })
+    }
+
+    fn region(&self, pool: PoolId) -> Region {
+        if self.exclusive[pool.index()] { Region::Private } else { Region::Shared }
+    }
+
+    /// Whether a block that wants a region belongs in a pool.
+    fn suits(&self, class: &SlotClass, pool: PoolId, wanted: Region) -> bool {
+        let is = |pool| self.region(pool) == wanted;
+        wanted == Region::Any || is(pool) || !class.shares().iter().any(|share| is(share.pool))
+    }
+
+    /// Whether a block of the class of `grant` that wants a region belongs in `slot`; it belongs
+    /// anywhere while the class has no share at all.
+    pub fn suits_in(&self, grant: Grant, slot: SlotId, wanted: Region) -> bool {
+        let class = &self.classes[grant.class.index()];
+        let pool = self.free.pool_of(self.free.channel_of(slot));
+        let mut shares = class.shares().iter();
+        class.shares().is_empty()
+            || shares
+                .find(|share| Some(share.pool) == pool)
+                .is_some_and(|share| self.suits(class, share.pool, wanted))
+    }
+
+    /// A free slot in the region that a block of the class of `grant` wants, unless a resident of
+    /// the class waits for a slot.
+    pub fn take_preferred(&mut self, grant: Grant, wanted: Region) -> Option<Grant> {
+        let class = &self.classes[grant.class.index()];
+        if class.first_waiting().is_some() || !class.may_take() {
+            return None;
+        }
+        let mut shares = class.shares().iter();
+        let pool = shares.find(|share| {
+            let suits = self.suits(class, share.pool, wanted);
+            suits && share.may_take() && self.free.has(share.pool)
+        });
+        let slot = self.free.take(pool?.pool)?;
+        Some(self.granted(grant.class, slot))
+    }
+
+    /// Two slots change hands; of each whether its block leaves.
+    pub fn exchange(&mut self, held: [(Grant, bool); 2]) -> [Grant; 2] {
+        let slots = held.map(|(grant, _)| grant.slot);
+        for (grant, leaves) in held {
+            if leaves {
+                self.stay(grant);
+            }
+            self.note(grant, |held| held.used -= 1);
+        }
+        let new = [Grant { slot: slots[1], ..held[0].0 }, Grant { slot: slots[0], ..held[1].0 }];
+        for (grant, (_, leaves)) in new.into_iter().zip(held) {
+            self.note(grant, |held| held.used += 1);
+            if leaves {
+                self.leave(grant);
+            }
+        }
+        new
+    }
+
+    /// The blocks of a tenant by region; nothing where there is no map.
+    pub fn region_blocks(&self, tenant: usize) -> Option<RegionBlocks> {
+        self.spare?;
+        let class = self.classes.get(tenant)?;
+        let elsewhere_blocks = class.by_channel().iter().map(Held::staying).sum();
+        let mut sums = RegionBlocks { elsewhere_blocks, ..RegionBlocks::default() };
+        for share in class.shares() {
+            let blocks = share.held.staying();
+            sums.elsewhere_blocks -= blocks;
+            match self.region(share.pool) {
+                Region::Shared => sums.shared_blocks += blocks,
+                Region::Private | Region::Any => sums.private_blocks += blocks,
+            }
+        }
+        Some(sums)
+    }
+
+    /// A slot for a block of a tenant, unless it is to wait for one.
+    pub fn take(&mut self, tenant: usize, wanted: Region) -> Option<Grant> {
+        let class = self.class_of(tenant);
+        match self.classes.get(class.index())?.first_waiting() {
+            None => self.take_by(class, wanted),
+            Some(_) => None,
+        }
+    }
+
+    fn take_by(&mut self, class: ClassId, wanted: Region) -> Option<Grant> {
+        let slot = match self.choose(&self.classes[class.index()], wanted) {
+            Choice::Pool(pool) => self.free.take(pool),
+            Choice::Anywhere => self.free.take_any(),
+            Choice::Wait => None,
+        }?;
+        Some(self.granted(class, slot))
+    }
+
+    /// Counts a slot that is taken.
+    fn granted(&mut self, class: ClassId, slot: SlotId) -> Grant {
+        let channel = self.free.channel_of(slot);
+        self.classes[class.index()].take(channel, self.free.pool_of(channel));
+        Grant { slot, class }
+    }
+
+    fn choose(&self, class: &SlotClass, wanted: Region) -> Choice {
+        if !class.may_take() {
+            return Choice::Wait;
+        }
+        for preferred in [true, false] {
+            let mut pending = 0;
+            for share in class.shares() {
+                if self.suits(class, share.pool, wanted) != preferred {
+                    continue;
+                }
+                let may = share.may_take();
+                if may && self.free.has(share.pool) {
+                    return Choice::Pool(share.pool);
+                }
+                let known = self.pending[share.pool.index()];
+                pending += if may { known } else { share.held.leaving };
+            }
+            if pending > 0 {
+                return Choice::Wait;
+            }
+        }
+        Choice::Anywhere
+    }
+
+    /// A resident of a tenant waits for a slot.
+    pub fn wait(&mut self, tenant: usize, wanted: Region, resident: ResidentId) {
+        let class = self.class_of(tenant);
+        let arrival = self.arrivals;
+        self.classes[class.index()].wait(Waiting { arrival, resident, wanted });
+        self.arrivals += 1;
+        self.waiting += 1;
+    }
+
+    /// The block in a slot leaves: the slot will be given back.
+    pub fn leave(&mut self, grant: Grant) {
+        if let Some(pending) = self.note(grant, |held| held.leaving += 1) {
+            *pending += 1;
+        }
+    }
+
+    /// The opposite of [`Slots::leave`].
+    fn stay(&mut self, grant: Grant) {
+        if let Some(pending) = self.note(grant, |held| held.leaving -= 1) {
+            *pending -= 1;
+        }
+    }
+
+    /// Takes back a slot whose block has left; returns the residents that get one for it.
+    pub fn give_back(&mut self, grant: Grant) -> Vec<(ResidentId, Grant)> {
+        self.stay(grant);
+        let channel = self.free.channel_of(grant.slot);
+        self.classes[grant.class.index()].give_back(channel, self.free.pool_of(channel));
+        self.free.give_back(grant.slot);
+        self.serve()
+    }
+
+    /// Changes what is counted of a slot's holder; returns the evictions pending in its pool.
+    fn note(&mut self, grant: Grant, change: impl Fn(&mut Held)) -> Option<&mut u32> {
+        let channel = self.free.channel_of(grant.slot);
+        let pool = self.free.pool_of(channel);
+        self.classes[grant.class.index()].count(channel, pool, change);
+        self.pending.get_mut(pool?.index())
+    }
+
+    /// Gives slots to the residents that wait longest and may take one.
+    fn serve(&mut self) -> Vec<(ResidentId, Grant)> {
+        let mut served = Vec::new();
+        while self.waiting > 0
+            && let Some(next) = self.serve_next()
+        {
+            served.push(next);
+        }
+        served
+    }
+
+    fn serve_next(&mut self) -> Option<(ResidentId, Grant)> {
+        let classes = (0..).map(ClassId).zip(&self.classes);
+        let heads = classes.filter_map(|(class, held)| Some((class, *held.first_waiting()?)));
+        let mut heads: Vec<(ClassId, Waiting)> = heads.collect();
+        heads.sort_unstable_by_key(|(_, head)| head.arrival);
+        for (class, head) in heads {
+            if let Some(grant) = self.take_by(class, head.wanted) {
+                self.classes[class.index()].end_wait();
+                self.waiting -= 1;
+                return Some((head.resident, grant));
+            }
+        }
+        None
+    }
+
+    /// Sets the tenants' quotas where a layout bounds what each may take; returns the residents
+    /// that get a slot for it.
+    pub fn set_quotas(&mut self, quotas: &[u32]) -> Vec<(ResidentId, Grant)> {
+        let Some(spare) = self.spare else { return Vec::new() };
+        for (class, quota) in self.classes.iter_mut().zip(quotas) {
+            class.set_max_slots(quota.saturating_add(spare));
+        }
+        self.serve()
+    }
+
+    /// Checks that slots held add up, by class and by pool. Errors: the rule broken, in words.
+    pub fn audit(&self) -> Result<(), String> {
+        self.free.audit()?;
+        for (number, class) in self.classes.iter().enumerate() {
+            class.audit().map_err(|error| format!("class {number}: {error}"))?;
+        }
+        let (counted, known) = (self.count_pending(), &self.pending);
+        if counted != *known {
+            return Err(format!("{counted:?} evictions are pending, {known:?} are known"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,242 @@
+//! A machine with its cache as a system of the event loop.
+//!
+//! For: carrying each request out on the machine as the cache decides, with read-ahead and
+//! write-back of blocks that stay. Must never know: policies, device models, stack files. Units:
+//! nanoseconds.
+
+use super::block_numbers::block_numbers;
+use super::decide::Decider;
+use super::machine::{Answer, DirtyBlock, Machine};
+use super::read_ahead::Streams;
+use super::settings::{InFlight, WriteBack};
+use crate::event_loop::measures::Measures;
+use crate::event_loop::{self, Answered, Boundary, Presence, Replay, System, Times, request_of};
+use crate::recording::RecordError;
+use crate::signals::Wanted;
+use cachewright_cache::Plan;
+use cachewright_measure::Counts;
+use cachewright_types::{Op, Request, TenantId};
+use std::collections::VecDeque;
+
+/// The state of one replay on a machine.
+struct MachineReplay<'a> {
+    replay: &'a Replay<'a>,
+    machine: Machine,
+    decider: Box<dyn Decider>,
+    measures: Measures,
+    /// What each tenant reads ahead; empty where nothing is.
+    streams: Vec<Streams>,
+    /// Dirty blocks that stay, the oldest first.
+    dirty: VecDeque<DirtyBlock>,
+    /// The watermark is at work.
+    draining: bool,
+    plan: Plan,
+    /// Counters at the end of the warm-up.
+    before: Vec<Counts>,
+    /// Kept for its memory.
+    answers: Vec<Answer>,
+}
+
+/// Replays to the end; `wanted` is what the partitioner is told, `progress` is told the requests
+/// sent and stops the replay by returning false.
+pub fn run_machine(
+    replay: &Replay<'_>,
+    mut machine: Machine,
+    decider: Box<dyn Decider>,
+    wanted: Wanted,
+    progress: &mut dyn FnMut(u64) -> bool,
+) -> Result<Times, RecordError> {
+    let tenants = replay.recording.totals.len();
+    let streams = Streams::of(machine.settings(), machine.block_shift());
+    let kind = (machine.block_shift(), streams.is_some());
+    let signals = wanted.meter(tenants, replay.interval_ns);
+    machine.set_quotas(&decider.quotas());
+    let system = MachineReplay {
+        replay,
+        streams: streams.map(|one| vec![one; tenants]).unwrap_or_default(),
+        dirty: VecDeque::new(),
+        draining: false,
+        measures: Measures::new(signals, kind, Times::new(replay)),
+        plan: Plan::default(),
+        before: vec![Counts::default(); tenants],
+        answers: Vec::new(),
+        machine,
+        decider,
+    };
+    event_loop::run(replay, system, progress)
+}
+
+impl System for MachineReplay<'_> {
+    type Found = Times;
+
+    fn next_due(&self) -> Option<u64> {
+        self.machine.next_due_ns()
+    }
+
+    fn advance(&mut self, now_ns: u64) {
+        self.machine.advance(now_ns);
+    }
+
+    fn submit(&mut self, tag: u64, now_ns: u64) {
+        let at = request_of(tag);
+        let request = self.replay.requests.get(at);
+        let (recording, shift) = (self.replay.recording, self.machine.block_shift());
+        let positions = self.replay.requests.accesses(at, recording, shift);
+        self.measures.arrived(self.replay, at, &request, now_ns);
+        let accesses = positions.len() as u64;
+        let futures = self.replay.futures.range(positions);
+        let sums = self.measures.times.sums.is_some();
+        let before = sums.then(|| self.decider.hits(request.tenant));
+        self.decider.on(&request, futures, &mut self.plan);
+        self.machine.request(at as u64, &request, &self.plan, now_ns);
+        self.count_in_flight(request.tenant, now_ns);
+        if let Some((sums, before)) = self.measures.times.sums.as_mut().zip(before) {
+            sums.asked(&request, now_ns, accesses);
+            sums.hit(now_ns, self.decider.hits(request.tenant).saturating_sub(before));
+        }
+        match request.op {
+            Op::Read => self.read_ahead(&request),
+            Op::Write => self.note_dirty(),
+            Op::Trim | Op::Flush => return,
+        }
+        self.decider.chores(request.tenant, now_ns, &mut self.plan);
+        if !self.plan.moves.is_empty() {
+            self.machine.background(request.tenant, &self.plan);
+        }
+    }
+
+    fn on_boundary(&mut self, boundary: Boundary, now_ns: u64) {
+        self.machine.wait_until(now_ns);
+        match boundary {
+            Boundary::Warmup => self.before = self.decider.counts(),
+            Boundary::Interval => {
+                let signals = self.measures.end_interval();
+                self.decider.end_interval(&signals, &mut self.plan);
+                self.machine.background(TenantId(0), &self.plan);
+                self.machine.set_quotas(&self.decider.quotas());
+            }
+            Boundary::Window { number, time_ns } => {
+                self.decider.end_window(number, time_ns);
+                self.note_rooms(time_ns);
+            }
+            Boundary::Tenants => self.resettle(now_ns),
+        }
+    }
+
+    fn take_answers(&mut self, answers: &mut Vec<Answered>) {
+        let mut taken = std::mem::take(&mut self.answers);
+        self.machine.take_answers(&mut taken);
+        for answer in &taken {
+            let request = self.replay.requests.get(answer.tag as usize);
+            self.measures.answered(&request, answer, answer.latency.behind_cache_ns());
+            let Answer { tag, tenant, finish_ns, .. } = *answer;
+            answers.push(Answered { tag, tenant, finish_ns });
+        }
+        self.answers = taken;
+        self.clean();
+    }
+
+    fn finish(mut self, now_ns: u64) -> Times {
+        self.machine.wait_until(now_ns);
+        let mut times = self.measures.times;
+        times.end_ns = now_ns;
+        times.rooms.extend(self.machine.region_blocks().map(|rooms| (now_ns, rooms)));
+        for (sum, found) in times.migrated.iter_mut().zip(self.machine.migrated()) {
+            *sum = *found;
+        }
+        times.devices = self.machine.uses();
+        times.groups = self.machine.groups().to_vec();
+        if let Some(tenancy) = self.decider.tenancy() {
+            times.tenancy = tenancy.take_events();
+            times.layout = Some(tenancy.map().clone());
+        }
+        times.cache = self.decider.finish().since(&self.before);
+        debug_assert_eq!(self.decider.audit(), Ok(()));
+        debug_assert_eq!(self.machine.audit(self.decider.held_blocks(), true), Ok(()));
+        debug_assert_eq!(times.audit(), Ok(()));
+        times
+    }
+
+    fn presence(&mut self) -> Option<&mut Presence> {
+        self.decider.tenancy().map(|tenancy| &mut tenancy.presence)
+    }
+}
+
+impl MachineReplay<'_> {
+    /// Divides the cache and lays its channels out for those who are there now.
+    fn resettle(&mut self, now_ns: u64) {
+        self.decider.resettle(now_ns, &mut self.plan);
+        self.machine.background(TenantId(0), &self.plan);
+        if let Some(tenancy) = self.decider.tenancy() {
+            self.machine.apply_layout(tenancy.map());
+        }
+        self.machine.set_quotas(&self.decider.quotas());
+    }
+
+    /// Counts the blocks of the request just sent that were hit while they were being read.
+    fn count_in_flight(&mut self, tenant: TenantId, now_ns: u64) {
+        let blocks = self.machine.in_flight_blocks();
+        if blocks > 0 && self.machine.settings().in_flight == InFlight::Miss {
+            self.decider.recount(tenant, blocks, self.plan.all_hit);
+        }
+        if now_ns >= self.replay.warmup_ns {
+            self.measures.times.in_flight_blocks[tenant.index()] += blocks;
+        }
+    }
+
+    fn read_ahead(&mut self, request: &Request) {
+        let tenant = request.tenant;
+        let Some(streams) = self.streams.get_mut(tenant.index()) else { return };
+        let blocks = block_numbers(request.offset.0, request.length.0, self.machine.block_shift());
+        let end = self.replay.extents[tenant.index()].end >> self.machine.block_shift();
+        let ahead = streams.read(blocks.start, blocks.end);
+        let ahead = ahead.start..ahead.end.min(end);
+        if let Some(meter) = &mut self.measures.meter {
+            meter.read_ahead(tenant, ahead.clone());
+        }
+        self.plan.moves.clear();
+        for number in ahead {
+            let brought = self.decider.bring_in(tenant, number, &mut self.plan);
+            self.measures.times.read_ahead_blocks += u64::from(brought);
+        }
+        if !self.plan.moves.is_empty() {
+            self.machine.background(tenant, &self.plan);
+        }
+    }
+
+    /// Notes the blocks a write has made dirty, for cleaning.
+    fn note_dirty(&mut self) {
+        if self.machine.settings().write_back != WriteBack::OnEviction {
+            self.machine.served(&self.plan, &mut self.dirty);
+        }
+    }
+
+    /// Writes dirty blocks back that stay, as many at once as may be.
+    fn clean(&mut self) {
+        let settings = self.machine.settings();
+        let capacity = f64::from(self.replay.capacity_blocks);
+        let (low, high) = (capacity * settings.dirty_low, capacity * settings.dirty_high);
+        let (depth, kind) = (settings.clean_depth, settings.write_back);
+        if kind == WriteBack::OnEviction {
+            return;
+        }
+        while self.machine.cleaning() < depth && !self.dirty.is_empty() {
+            let dirty = self.decider.dirty_blocks() as f64;
+            self.draining = dirty > if self.draining { low } else { high };
+            if kind == WriteBack::Watermark && !self.draining {
+                return;
+            }
+            let Some(block) = self.dirty.pop_front() else { return };
+            if self.machine.stays(&block) && self.decider.clean(block.tenant, block.number) {
+                self.measures.times.cleaned_blocks += 1;
+                self.machine.clean(&block);
+            }
+        }
+    }
+
+    /// Notes where blocks lie.
+    fn note_rooms(&mut self, time_ns: u64) {
+        let rooms = self.machine.region_blocks();
+        self.measures.times.rooms.extend(rooms.map(|rooms| (time_ns, rooms)));
+    }
+}
