@@ -8,8 +8,8 @@ use cachewright_experiment::json;
 use cachewright_infer::{Description, Kind, Model as Computing, Numbers, StoredModel};
 use cachewright_partition::icache::{
     self,
-    allocate::Demand,
-    points::{GainOf, LEAST_GAIN, Reading},
+    allocate::GranuleDemand,
+    points::{GainOf, MIN_GAIN, PointRule},
 };
 use cachewright_result::training::{ForestShape, InputScale, ModelDescription};
 use numpy::{
@@ -26,7 +26,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// MBP and OAP [window, 2] in granules, of mean responses [window, granules 0 to all].
 #[pyfunction]
-#[pyo3(signature = (responses, least_gain = LEAST_GAIN, gain_of = "before", *, from_off = false))]
+#[pyo3(signature = (responses, least_gain = MIN_GAIN, gain_of = "before", *, from_off = false))]
 fn points<'py>(
     py: Python<'py>,
     responses: PyReadonlyArray2<'py, f64>,
@@ -35,11 +35,11 @@ fn points<'py>(
     from_off: bool,
 ) -> PyResult<Bound<'py, PyArray2<u32>>> {
     let gain_of = GainOf::parse(gain_of).map_err(SpecError::new_err)?;
-    let reading = Reading { from_off, least_gain, gain_of };
+    let reading = PointRule { from_off, least_gain, gain_of };
     let responses = responses.as_array();
     let mut found = Vec::with_capacity(2 * responses.nrows());
     for row in responses.rows() {
-        let Demand { mbp, oap } = icache::points::points(&row.to_vec(), reading);
+        let GranuleDemand { mbp, oap } = icache::points::points(&row.to_vec(), reading);
         found.extend([mbp, oap]);
     }
     found.into_pyarray(py).reshape([responses.nrows(), 2])

@@ -39,18 +39,18 @@ pub fn page() -> String {
         page.push_str(&format!("| `{}` | {} |\n", model.name, pairs.join(", ")));
     }
     page.push_str("\n## Parameters\n");
-    let mut told: Vec<Vec<&str>> = Vec::new();
+    let mut reported: Vec<Vec<&str>> = Vec::new();
     for model in &MODELS {
         let table = model.keys();
         let keys: Vec<&str> = table.iter().map(|entry| entry.name).collect();
-        if told.contains(&keys) {
+        if reported.contains(&keys) {
             continue;
         }
         let same = |other: &&str| *other == model.name || shares(other, &keys);
         let names = MODELS.iter().map(|other| other.name).filter(same);
         let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
         section(&mut page, &names.join(", "), &table);
-        told.push(keys);
+        reported.push(keys);
     }
     section(&mut page, "Several devices as one, beside the model's own", &ArraySettings::keys());
     section(&mut page, "The data cache of a drive", &DataCacheParams::keys());

@@ -18,7 +18,7 @@ pub fn schema(key: &Key) -> Json {
     described(values(key), key)
 }
 
-/// A schema of values with what the key says of itself.
+/// A schema of values with the key's description.
 pub fn described(values: Json, key: &Key) -> Json {
     let mut schema = Map::new();
     schema.insert("description".to_owned(), json!(description(key)));

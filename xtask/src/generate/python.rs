@@ -46,10 +46,13 @@ fn class(module: &mut String, Record { name, doc, fields }: &Record) {
     module.push_str(&lines.join("\n"));
     module.push_str(if last + 3 > COLUMNS { "\n    \"\"\"\n\n" } else { "\"\"\"\n\n" });
     for field in fields {
-        wrapped(&format!("# {}", field.doc), "    ").iter().enumerate().for_each(|(at, line)| {
-            let line = if at == 0 { line.clone() } else { line.replacen("    ", "    # ", 1) };
-            module.push_str(&format!("{line}\n"));
-        });
+        wrapped(&format!("# {}", field.doc), "    ").iter().enumerate().for_each(
+            |(position, line)| {
+                let line =
+                    if position == 0 { line.clone() } else { line.replacen("    ", "    # ", 1) };
+                module.push_str(&format!("{line}\n"));
+            },
+        );
         module.push_str(&format!("    {}\n", declaration(field)));
     }
 }

@@ -17,7 +17,7 @@ pub enum Type {
     Integer,
     Number,
     Boolean,
-    /// Anything that JSON can say.
+    /// Any JSON value.
     Any,
     List(Box<Type>),
     /// A list of fixed length.
@@ -65,12 +65,12 @@ pub fn documents() -> Vec<Document> {
 /// in others by its fields alone is left out.
 pub fn records() -> Vec<Record> {
     let definitions = result::definitions();
-    let one = |(name, schema): (&String, &Value)| {
+    let item = |(name, schema): (&String, &Value)| {
         let mut fields = Vec::new();
         add_fields(schema, false, &definitions, &mut fields);
         Record { name: name.clone(), doc: description(schema), fields }
     };
-    let all: Vec<Record> = definitions.iter().map(one).collect();
+    let all: Vec<Record> = definitions.iter().map(item).collect();
     let used = used(&all);
     all.into_iter().filter(|record| used.contains(&record.name)).collect()
 }

@@ -41,7 +41,7 @@ pub fn schema() -> String {
     properties.insert("device".to_owned(), devices());
     properties.insert("machine".to_owned(), machine());
     let registries = super::registries().into_iter();
-    let schemes = registries.map(|one| (one.key.to_owned(), any_scheme(&one)));
+    let schemes = registries.map(|item| (item.key.to_owned(), any_scheme(&item)));
     let groups = groups().into_iter().map(|group| (group.name(), group.schema()));
     let definitions: Map<String, Json> = schemes.chain(groups).collect();
     let whole = json!({
@@ -85,7 +85,7 @@ fn any_scheme(registry: &Registry) -> Json {
             json!({ "type": "object", "properties": { "name": name }, "required": ["name"] }),
         );
     }
-    kinds.extend(registry.schemes.iter().map(|one| scheme(one, registry.key)));
+    kinds.extend(registry.schemes.iter().map(|item| scheme(item, registry.key)));
     json!({ "anyOf": kinds })
 }
 

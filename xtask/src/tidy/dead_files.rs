@@ -1,12 +1,12 @@
-//! The rule on dead files: every source file is reached by something.
+//! The rule on dead files: another file reaches every source file.
 //!
 //! For: Rust modules that no `mod` declares, Python modules that nothing imports. Must never know:
-//! whether what is reached is used; the compilers say that.
+//! whether a reached file is used; the compilers check that.
 
 use super::mask::words;
 use super::{Finding, Kind, Source};
 
-/// Folders whose files Cargo finds by itself, right below a crate.
+/// Folders of a crate whose files Cargo finds without a declaration.
 const DISCOVERED: [&str; 4] = ["/tests/", "/examples/", "/benches/", "/src/bin/"];
 
 /// Files that no other file reaches.

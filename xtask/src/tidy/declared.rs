@@ -1,4 +1,4 @@
-//! Rules on what goes in and what comes out: keys and answers are declared, not written by hand.
+//! Rules on input and output: keys and answers are declared, not written by hand.
 //!
 //! For: `declare!` as the one way to declare keys, `base/result` as the home of answers, records as
 //! what Python reads. Must never know: any key or answer.
@@ -45,8 +45,8 @@ pub fn look_ups(source: &Source) -> Vec<Finding> {
 
 /// Whether a line has a text that does not begin inside a longer word.
 fn is_word(line: &str, text: &str) -> bool {
-    line.match_indices(text).any(|(at, _)| {
-        let before = line[..at].chars().next_back();
+    line.match_indices(text).any(|(position, _)| {
+        let before = line[..position].chars().next_back();
         !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
     })
 }
@@ -55,7 +55,7 @@ fn outside_tests(source: &Source, wanted: &str, message: &str) -> Vec<Finding> {
     if source.kind != Kind::Rust || source.path.contains("/tests/") {
         return Vec::new();
     }
-    let places = source.code.match_indices(wanted).map(|(at, _)| source.line_at(at));
+    let places = source.code.match_indices(wanted).map(|(position, _)| source.line_at(position));
     let found = places.filter(|line| !source.is_test(*line));
     found.map(|line| Finding::new(source, line, message.to_owned())).collect()
 }

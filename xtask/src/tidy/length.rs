@@ -46,12 +46,12 @@ pub fn function(source: &Source) -> Vec<Finding> {
 fn rust_functions(source: &Source) -> Vec<(String, usize, usize)> {
     let code = source.code.as_str();
     let mut functions = Vec::new();
-    for at in words(code, "fn") {
-        let rest = code[at + 2..].trim_start();
+    for position in words(code, "fn") {
+        let rest = code[position + 2..].trim_start();
         let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-        let Some(open) = body(code, at) else { continue };
+        let Some(open) = body(code, position) else { continue };
         if !name.is_empty() {
-            let (first, last) = (source.line_at(at), source.line_at(closing(code, open)));
+            let (first, last) = (source.line_at(position), source.line_at(closing(code, open)));
             functions.push((name, first, last - first + 1));
         }
     }
@@ -61,11 +61,11 @@ fn rust_functions(source: &Source) -> Vec<(String, usize, usize)> {
 /// The brace that opens the body of the function at `start`; nothing for a declaration.
 fn body(code: &str, start: usize) -> Option<usize> {
     let mut depth = 0_i32;
-    for (at, byte) in code.bytes().enumerate().skip(start) {
+    for (position, byte) in code.bytes().enumerate().skip(start) {
         match byte {
             b'(' | b'[' => depth += 1,
             b')' | b']' => depth -= 1,
-            b'{' if depth == 0 => return Some(at),
+            b'{' if depth == 0 => return Some(position),
             b';' | b'}' if depth == 0 => return None,
             _ => {}
         }
@@ -92,7 +92,7 @@ fn python_functions(source: &Source) -> Vec<(String, usize, usize)> {
     functions
 }
 
-/// The last line that is not blank of the function whose `def` stands at `start`.
+/// The last line that is not blank of the function with `def` at `start`.
 fn python_end(lines: &[&str], start: usize) -> usize {
     let indent = |line: &str| line.len() - line.trim_start().len();
     let (mut depth, mut end) = (0_i32, start);

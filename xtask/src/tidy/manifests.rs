@@ -1,37 +1,37 @@
-//! The rule on dependencies: each crate's manifest names only what its room may use.
+//! The rule on dependencies: each manifest names only crates that its crate may use.
 //!
-//! For: the direction of dependency between rooms, and the purity of decisions. Must never know:
-//! Rust code. Development dependencies are free: tests may look around.
+//! For: the direction of dependency between crates, and the purity of decisions. Must never know:
+//! Rust code. Development dependencies are free.
 
-use super::rooms::{listed, room_of};
+use super::imports::{listed, rule_of};
 use super::{Finding, Source};
 
 /// Crates that bring clocks, threads, entropy or networks, which `decide` may not have.
 const IMPURE: [&str; 8] =
     ["chrono", "crossbeam", "getrandom", "rand", "rayon", "time", "tokio", "uuid"];
 
-/// Every dependency on a crate of the house is one its room may have; `decide` stays pure.
+/// Every dependency on a crate of the workspace is allowed; `decide` stays pure.
 pub fn dependencies(sources: &[Source]) -> Vec<Finding> {
     let manifests = sources.iter().filter(|source| source.path.ends_with("/Cargo.toml"));
-    manifests.flat_map(of_manifest).collect()
+    manifests.flat_map(manifest_findings).collect()
 }
 
-fn of_manifest(source: &Source) -> Vec<Finding> {
-    let Some(room) = room_of(&source.path) else {
-        let message = "found a crate that is no room, expected it in the table of \
-                       xtask/src/tidy/rooms.rs";
+fn manifest_findings(source: &Source) -> Vec<Finding> {
+    let Some(rule) = rule_of(&source.path) else {
+        let message = "found an unknown crate, expected it in the table of \
+                       xtask/src/tidy/imports.rs";
         return vec![Finding::new(source, 1, message.to_owned())];
     };
     let mut findings = Vec::new();
     for (line, name) in named(source) {
         if let Some(other) = name.strip_prefix("cachewright-")
-            && !room.uses.contains(&other)
+            && !rule.uses.contains(&other)
         {
-            let uses = listed(room.uses);
-            let message = format!("found `{name}`, expected `{}` to use only {uses}", room.folder);
+            let uses = listed(rule.uses);
+            let message = format!("found `{name}`, expected `{}` to use only {uses}", rule.folder);
             findings.push(Finding::new(source, line, message));
         }
-        if room.folder.starts_with("crates/decide/") && IMPURE.contains(&name.as_str()) {
+        if rule.folder.starts_with("crates/decide/") && IMPURE.contains(&name.as_str()) {
             let message = format!("found `{name}`, expected decisions to be pure");
             findings.push(Finding::new(source, line, message));
         }

@@ -39,13 +39,13 @@ pub fn python(text: &str) -> String {
 /// A position in the text and what has been written so far.
 struct Scan<'a> {
     text: &'a [u8],
-    at: usize,
+    position: usize,
     out: Vec<u8>,
 }
 
 impl<'a> Scan<'a> {
     fn new(text: &'a str) -> Self {
-        Scan { text: text.as_bytes(), at: 0, out: Vec::with_capacity(text.len()) }
+        Scan { text: text.as_bytes(), position: 0, out: Vec::with_capacity(text.len()) }
     }
 
     fn finish(self) -> String {
@@ -53,30 +53,31 @@ impl<'a> Scan<'a> {
     }
 
     fn peek(&self, ahead: usize) -> Option<u8> {
-        self.text.get(self.at + ahead).copied()
+        self.text.get(self.position + ahead).copied()
     }
 
     fn keep(&mut self, count: usize) {
-        let end = (self.at + count).min(self.text.len());
-        self.out.extend_from_slice(&self.text[self.at..end]);
-        self.at = end;
+        let end = (self.position + count).min(self.text.len());
+        self.out.extend_from_slice(&self.text[self.position..end]);
+        self.position = end;
     }
 
     fn blank(&mut self, count: usize) {
-        let end = (self.at + count).min(self.text.len());
-        let blanks = self.text[self.at..end].iter().map(|b| if *b == b'\n' { b'\n' } else { b' ' });
+        let end = (self.position + count).min(self.text.len());
+        let blanks =
+            self.text[self.position..end].iter().map(|b| if *b == b'\n' { b'\n' } else { b' ' });
         self.out.extend(blanks);
-        self.at = end;
+        self.position = end;
     }
 
     fn blank_line(&mut self) {
-        let rest = &self.text[self.at..];
+        let rest = &self.text[self.position..];
         self.blank(rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len()));
     }
 
     fn blank_block_comment(&mut self) {
         let mut depth = 0;
-        while self.at < self.text.len() {
+        while self.position < self.text.len() {
             match (self.peek(0), self.peek(1)) {
                 (Some(b'/'), Some(b'*')) => {
                     depth += 1;
@@ -119,12 +120,12 @@ impl<'a> Scan<'a> {
 
     /// At an `r`: a raw string, a raw identifier or a word that begins with r.
     fn raw_string_or_word(&mut self) {
-        let hashes = self.text[self.at + 1..].iter().take_while(|b| **b == b'#').count();
+        let hashes = self.text[self.position + 1..].iter().take_while(|b| **b == b'#').count();
         if self.peek(1 + hashes) != Some(b'"') {
             return self.keep(1);
         }
         self.keep(2 + hashes);
-        while self.at < self.text.len() {
+        while self.position < self.text.len() {
             let closes = self.peek(0) == Some(b'"')
                 && (1..=hashes).all(|ahead| self.peek(ahead) == Some(b'#'));
             if closes {
@@ -148,14 +149,14 @@ impl<'a> Scan<'a> {
     }
 
     fn after_word(&self) -> bool {
-        self.at > 0 && is_word(self.text[self.at - 1])
+        self.position > 0 && is_word(self.text[self.position - 1])
     }
 
     /// Whether the byte before is the `b` or `c` of `br"..."`, itself not inside a word.
     fn after_byte_prefix(&self) -> bool {
-        self.at > 0
-            && matches!(self.text[self.at - 1], b'b' | b'c')
-            && (self.at == 1 || !is_word(self.text[self.at - 2]))
+        self.position > 0
+            && matches!(self.text[self.position - 1], b'b' | b'c')
+            && (self.position == 1 || !is_word(self.text[self.position - 2]))
     }
 }
 
@@ -164,14 +165,14 @@ pub fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// The byte positions at which `word` stands in `code` with no identifier character beside it.
+/// The byte positions of `word` in `code` without an identifier character beside it.
 pub fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = code.as_bytes();
-    code.match_indices(word).map(|(at, _)| at).filter(move |at| {
+    code.match_indices(word).map(|(position, _)| position).filter(move |position| {
         let starts = word.bytes().next().is_some_and(is_word);
         let ends = word.bytes().last().is_some_and(is_word);
-        (!starts || *at == 0 || !is_word(bytes[at - 1]))
-            && (!ends || bytes.get(at + word.len()).is_none_or(|next| !is_word(*next)))
+        (!starts || *position == 0 || !is_word(bytes[position - 1]))
+            && (!ends || bytes.get(position + word.len()).is_none_or(|next| !is_word(*next)))
     })
 }
 

@@ -1,17 +1,18 @@
-//! `cargo xtask tidy`: the style of the house, as a test.
+//! `cargo xtask tidy`: the style of the workspace, as a test.
 //!
-//! For: the table of rules and the findings they return. Must never know: git, networks, clocks.
-//! A rule sees one file ([`RULES`]) or all of them ([`HOUSE_RULES`]) and says what it found and
-//! what it expected; it never changes a file.
+//! For: the table of rules and the findings they return. Must never know: git, networks, clocks. A
+//! rule reads one file ([`RULES`]) or all of them ([`HOUSE_RULES`]). It reports what it found and
+//! what it expected, and never changes a file.
 
 mod dead_files;
 mod declared;
+mod dialect;
+mod imports;
 mod layout;
 mod length;
 mod manifests;
 mod mask;
 mod panics;
-mod rooms;
 mod source;
 mod words;
 
@@ -20,7 +21,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// One thing that is not as it should be.
+/// One breach of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The file, relative to the root.
@@ -63,17 +64,20 @@ pub const RULES: [(&str, Rule); 15] = [
     ("answers by hand", declared::answers),
     ("settings by hand", declared::settings),
     ("answers by key", declared::look_ups),
-    ("imports", rooms::imports),
+    ("imports", imports::imports),
 ];
 
 /// A rule about how the files fit together.
 type HouseRule = fn(&[Source]) -> Vec<Finding>;
 
 /// The rules about how the files fit together, by name.
-pub const HOUSE_RULES: [(&str, HouseRule); 2] =
-    [("manifests", manifests::dependencies), ("dead files", dead_files::unreached)];
+pub const HOUSE_RULES: [(&str, HouseRule); 3] = [
+    ("manifests", manifests::dependencies),
+    ("dead files", dead_files::unreached),
+    ("dialect", dialect::counts),
+];
 
-/// All findings in the house at `root`, sorted by place. Errors: a file cannot be read.
+/// All findings in the workspace at `root`, sorted by place. Errors: a file cannot be read.
 pub fn check(root: &Path) -> io::Result<(usize, Vec<Finding>)> {
     let sources = source::read_all(root)?;
     let mut findings: Vec<Finding> = Vec::new();

@@ -9,7 +9,7 @@ use super::{Finding, Kind, Source};
 /// Where unsafe code may stand: SIMD kernels, io_uring and mmap edges.
 const UNSAFE_ALLOWED: [&str; 3] =
     ["crates/base/infer/src/simd", "crates/base/trace/src/mmap", "crates/serve/live/src/uring"];
-/// A SAFETY comment stands at most so many lines above what it explains.
+/// Largest distance in lines between a SAFETY comment and the code below it.
 const SAFETY_ABOVE: usize = 6;
 
 /// No `unwrap` and `expect` outside tests.
@@ -20,8 +20,8 @@ pub fn unwrap(source: &Source) -> Vec<Finding> {
     let calls = [".unwrap()", ".expect(", ".unwrap_err()", ".expect_err("];
     let mut findings = Vec::new();
     for call in calls {
-        for (at, _) in source.code.match_indices(call) {
-            let line = source.line_at(at);
+        for (position, _) in source.code.match_indices(call) {
+            let line = source.line_at(position);
             if !source.is_test(line) {
                 let message = format!("found `{call}`, expected the error to be returned");
                 findings.push(Finding::new(source, line, message));
@@ -39,8 +39,8 @@ pub fn unsafe_code(source: &Source) -> Vec<Finding> {
     let allowed = UNSAFE_ALLOWED.iter().any(|prefix| source.path.starts_with(prefix));
     let lines: Vec<&str> = source.text.lines().collect();
     let mut findings = Vec::new();
-    for at in words(&source.code, "unsafe") {
-        let line = source.line_at(at);
+    for position in words(&source.code, "unsafe") {
+        let line = source.line_at(position);
         let above = &lines[line.saturating_sub(SAFETY_ABOVE + 1)..line];
         if !allowed {
             let message = "found `unsafe`, expected it only in SIMD kernels and io_uring and mmap \

@@ -1,7 +1,7 @@
 //! Rules on words that must not be published.
 //!
-//! For: what is left to do, addresses of package registries, paths of one machine, talk about how
-//! the text came about. Must never know: other files. Words are kept in halves, so that this file
+//! For: unfinished work, addresses of package registries, paths of one machine, talk about the
+//! origin of the text. Must never know: other files. Words are kept in halves, so that this file
 //! does not find itself.
 
 use super::mask::words;
@@ -60,9 +60,9 @@ pub fn machine_paths(source: &Source) -> Vec<Finding> {
     let mut findings = Vec::new();
     for halves in MACHINE_PATHS {
         let path = halves.concat();
-        for (at, _) in source.text.match_indices(&path) {
-            if begins_path(&source.text, at, &path) {
-                let line = 1 + source.text[..at].matches('\n').count();
+        for (position, _) in source.text.match_indices(&path) {
+            if begins_path(&source.text, position, &path) {
+                let line = 1 + source.text[..position].matches('\n').count();
                 let message = format!("found `{path}`, expected {expected}");
                 findings.push(Finding::new(source, line, message));
             }
@@ -71,14 +71,14 @@ pub fn machine_paths(source: &Source) -> Vec<Finding> {
     findings
 }
 
-/// No talk about who or what wrote a line.
+/// No talk about the author of a line.
 pub fn authorship(source: &Source) -> Vec<Finding> {
     find(source, &source.text.to_lowercase(), &AUTHORSHIP, "facts about the code alone")
 }
 
-/// Whether the path at `at` is absolute: what stands before it is not part of a longer path.
-fn begins_path(text: &str, at: usize, path: &str) -> bool {
-    let before = text[..at].bytes().last();
+/// Whether the path at `position` is absolute: no longer path ends before it.
+fn begins_path(text: &str, position: usize, path: &str) -> bool {
+    let before = text[..position].bytes().last();
     !path.starts_with('/')
         || before.is_none_or(|byte| !byte.is_ascii_alphanumeric() && !b"._-*}/".contains(&byte))
 }
@@ -87,8 +87,9 @@ fn find(source: &Source, text: &str, halves: &[[&str; 2]], expected: &str) -> Ve
     let mut findings = Vec::new();
     for pair in halves {
         let word = pair.concat();
-        for at in words(text, &word) {
-            let line = 1 + text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count();
+        for position in words(text, &word) {
+            let line =
+                1 + text.as_bytes()[..position].iter().filter(|byte| **byte == b'\n').count();
             let message = format!("found `{word}`, expected {expected}");
             findings.push(Finding::new(source, line, message));
         }

@@ -47,15 +47,36 @@ pub enum RegistryError {
         error: SettingError,
     },
     /// The run does not provide what the scheme needs.
-    #[error("{stage} `{name}` needs {need}, found none")]
+    #[error("{stage} `{name}` needs {need}, found none, expected {remedy}")]
     Needs {
         /// The stage.
         stage: &'static str,
         /// The scheme.
         name: &'static str,
-        /// The first need not met.
+        /// The first need that is not met.
         need: &'static str,
+        /// What would meet it.
+        remedy: String,
     },
+}
+
+/// A need that a scheme may declare.
+pub trait Needed: Copy {
+    /// The noun phrase in errors.
+    fn phrase(self) -> &'static str;
+}
+
+/// Checks before a run that it provides all that a scheme needs; the one matcher of needs.
+/// `missing` gives nothing for a need that the run provides, otherwise what would provide it.
+/// Errors: the first need that is not met, and what would provide it.
+pub fn check_needs<N: Needed>(
+    stage: &'static str,
+    entry: &Entry<N>,
+    missing: impl Fn(N) -> Option<String>,
+) -> Result<(), RegistryError> {
+    let unmet = entry.needs.iter().find_map(|need| Some((*need, missing(*need)?)));
+    let Some((need, remedy)) = unmet else { return Ok(()) };
+    Err(RegistryError::Needs { stage, name: entry.name, need: need.phrase(), remedy })
 }
 
 /// The entry called `name`.
@@ -144,5 +165,28 @@ mod tests {
         let error = find("policy", "lruu", vec![&ENTRY]).unwrap_err().to_string();
         assert_eq!(error, "found policy `lruu`, expected one of lru; nearest is `lru`");
         assert_eq!(find("policy", "lru", vec![&ENTRY]), Ok(&ENTRY));
+    }
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum TestNeed {
+        Goal,
+        Model,
+    }
+
+    impl Needed for TestNeed {
+        fn phrase(self) -> &'static str {
+            if self == TestNeed::Goal { "a goal" } else { "a model" }
+        }
+    }
+
+    #[test]
+    fn the_first_need_that_is_not_met_is_refused_with_what_would_meet_it() {
+        let needs = &[TestNeed::Goal, TestNeed::Model];
+        let entry = Entry { name: "hull", doc: "", source: "", needs };
+        let missing = |need: TestNeed| (need == TestNeed::Model).then(|| "a file".to_owned());
+        let error = "partitioner `hull` needs a model, found none, expected a file";
+        let refused = check_needs("partitioner", &entry, missing).unwrap_err();
+        assert_eq!(refused.to_string(), error);
+        assert_eq!(check_needs("partitioner", &entry, |_| None), Ok(()));
     }
 }

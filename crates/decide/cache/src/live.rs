@@ -8,6 +8,7 @@ use cachewright_measure::Counts;
 use cachewright_policy::{
     ForeignCode, FutureSlice, Need, Policy, PolicyVisitor, Registered, Verdict,
 };
+use cachewright_types::registry::check_needs;
 use cachewright_types::{BlockId, Op, RegistryError, Request, Seed, TenantId, Value};
 
 /// A block of a tenant's volume.
@@ -78,15 +79,14 @@ pub struct CacheParts<'a> {
 pub fn open(parts: &CacheParts<'_>) -> Result<Box<dyn AnyCache>, RegistryError> {
     let (name, pairs) = parts.policy;
     let entry = cachewright_policy::entry(name)?;
-    let has = |need: &Need| match need {
-        Need::Requests => true,
-        Need::Code => parts.code.is_some(),
-        Need::Future | Need::Benefit | Need::Model => false,
-    };
-    if let Some(missing) = entry.needs.iter().find(|need| !has(need)) {
-        let need = missing.as_str();
-        return Err(RegistryError::Needs { stage: "policy", name: entry.name, need });
-    }
+    check_needs("policy", entry, |need| {
+        let provided = match need {
+            Need::Requests => true,
+            Need::Code => parts.code.is_some(),
+            Need::Future | Need::Benefit | Need::Model => false,
+        };
+        (!provided).then(|| "another policy for a live cache".to_owned())
+    })?;
     cachewright_policy::visit(name, pairs, OpenCache(parts))
 }
 

@@ -1,43 +1,47 @@
 //! The class of each request: sequential, overlapped, strided or random.
 //!
-//! For: characterisation, and policies that admit by class. Must never know: caches, kinds of
+//! For: characterizers, and policies that admit by class. Must never know: caches, kinds of
 //! workload. Units: bytes; distances between the ends of requests. Source: RC-RNN section 3.2,
 //! which follows Tarihi et al. (TC'16) and ReCA (Salkhordeh et al., TPDS'18).
 //!
 //! What the paper leaves open: "previous requests" are the last 128 reads and writes of the volume;
-//! a request is large above 64 KiB; a gap is small up to 64 KiB. Where several classes fit, the
-//! first of sequential, overlapped, strided counts: what is wanted again says more than what lies
-//! near. A request is compared with all remembered ones, O(128) and without branches.
+//! a request is large above 64 KiB; a gap is small up to 64 KiB. If several classes fit, the first
+//! of sequential, overlapped, strided counts, because reuse tells more than nearness. A request is
+//! compared with all remembered requests, in O(128) and without branches.
 
-use crate::is_heard;
+use crate::is_access;
 use cachewright_types::{Request, declare};
 
-/// How a request lies to those before it.
+/// The place of a request among earlier requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Class {
-    /// Large, or begins where an earlier one ended, or ends where one began.
+pub enum RequestClass {
+    /// Large, or adjacent to the start or end of an earlier request.
     Sequential = 0,
-    /// Shares bytes with an earlier one.
+    /// Shares bytes with an earlier request.
     Overlapped = 1,
-    /// A small gap away from an earlier one.
+    /// A small gap away from an earlier request.
     Strided = 2,
-    /// None of these.
+    /// No relation to an earlier request.
     Random = 3,
 }
 
-impl Class {
-    /// All classes, in the order of their numbers.
-    pub const ALL: [Class; 4] =
-        [Class::Sequential, Class::Overlapped, Class::Strided, Class::Random];
+impl RequestClass {
+    /// All classes, in numeric order.
+    pub const ALL: [RequestClass; 4] = [
+        RequestClass::Sequential,
+        RequestClass::Overlapped,
+        RequestClass::Strided,
+        RequestClass::Random,
+    ];
 
     /// The word used in tables and features.
     pub fn word(self) -> &'static str {
         match self {
-            Class::Sequential => "sequential",
-            Class::Overlapped => "overlapped",
-            Class::Strided => "strided",
-            Class::Random => "random",
+            RequestClass::Sequential => "sequential",
+            RequestClass::Overlapped => "overlapped",
+            RequestClass::Strided => "strided",
+            RequestClass::Random => "random",
         }
     }
 }
@@ -54,9 +58,9 @@ declare! {
     }
 }
 
-/// Tells the class of each request of one volume.
+/// Classifies each request of one volume.
 #[derive(Clone, Debug)]
-pub struct Classes {
+pub struct RequestClassifier {
     large_bytes: u64,
     gap_bytes: u64,
     remembered: usize,
@@ -65,10 +69,10 @@ pub struct Classes {
     oldest: usize,
 }
 
-impl Classes {
-    /// One that has heard nothing.
-    pub fn new(settings: &ClassSettings) -> Classes {
-        Classes {
+impl RequestClassifier {
+    /// A classifier without earlier requests.
+    pub fn new(settings: &ClassSettings) -> RequestClassifier {
+        RequestClassifier {
             large_bytes: u64::from(settings.large_kib) << 10,
             gap_bytes: u64::from(settings.gap_kib) << 10,
             remembered: settings.remembered as usize,
@@ -77,9 +81,9 @@ impl Classes {
         }
     }
 
-    /// Hears of a request and tells its class; nothing for what neither reads nor writes.
-    pub fn class(&mut self, request: &Request) -> Option<Class> {
-        if !is_heard(request) {
+    /// Observes a request and returns its class; nothing for trims and flushes.
+    pub fn class(&mut self, request: &Request) -> Option<RequestClass> {
+        if !is_access(request) {
             return None;
         }
         let start = request.offset.0;
@@ -93,13 +97,13 @@ impl Classes {
         }
         self.remember((start, end));
         Some(if touches || request.length.0 > self.large_bytes {
-            Class::Sequential
+            RequestClass::Sequential
         } else if overlaps {
-            Class::Overlapped
+            RequestClass::Overlapped
         } else if is_near {
-            Class::Strided
+            RequestClass::Strided
         } else {
-            Class::Random
+            RequestClass::Random
         })
     }
 
@@ -113,9 +117,9 @@ impl Classes {
     }
 }
 
-impl Default for Classes {
-    fn default() -> Classes {
-        Classes::new(&ClassSettings::default())
+impl Default for RequestClassifier {
+    fn default() -> RequestClassifier {
+        RequestClassifier::new(&ClassSettings::default())
     }
 }
 
@@ -133,28 +137,32 @@ mod tests {
 
     #[test]
     fn each_class_as_the_paper_words_it() {
-        let mut classes = Classes::default();
+        let mut classes = RequestClassifier::default();
         let mut class = |offset, length| classes.class(&request(Op::Read, offset, length));
-        assert_eq!(class(1000, 8), Some(Class::Random), "nothing came before");
-        assert_eq!(class(1008, 8), Some(Class::Sequential), "begins where one ended");
-        assert_eq!(class(996, 4), Some(Class::Sequential), "ends where one began");
-        assert_eq!(class(1004, 8), Some(Class::Overlapped), "shares bytes with two");
-        assert_eq!(class(1080, 8), Some(Class::Strided), "64 KiB after the end of one");
-        assert_eq!(class(1153, 8), Some(Class::Random), "65 KiB after");
-        assert_eq!(class(500_000, 64), Some(Class::Random), "not larger than 64 KiB");
-        assert_eq!(class(600_000, 65), Some(Class::Sequential), "large");
+        assert_eq!(class(1000, 8), Some(RequestClass::Random), "nothing came before");
+        assert_eq!(class(1008, 8), Some(RequestClass::Sequential), "begins where one ended");
+        assert_eq!(class(996, 4), Some(RequestClass::Sequential), "ends where one began");
+        assert_eq!(class(1004, 8), Some(RequestClass::Overlapped), "shares bytes with two");
+        assert_eq!(class(1080, 8), Some(RequestClass::Strided), "64 KiB after the end of one");
+        assert_eq!(class(1153, 8), Some(RequestClass::Random), "65 KiB after");
+        assert_eq!(class(500_000, 64), Some(RequestClass::Random), "not larger than 64 KiB");
+        assert_eq!(class(600_000, 65), Some(RequestClass::Sequential), "large");
     }
 
     #[test]
-    fn what_is_forgotten_and_what_is_no_access_changes_nothing() {
+    fn a_forgotten_request_and_a_trim_change_nothing() {
         let settings = ClassSettings { remembered: 2, ..ClassSettings::default() };
-        let mut classes = Classes::new(&settings);
-        assert_eq!(classes.class(&request(Op::Write, 0, 4)), Some(Class::Random));
+        let mut classes = RequestClassifier::new(&settings);
+        assert_eq!(classes.class(&request(Op::Write, 0, 4)), Some(RequestClass::Random));
         assert_eq!(classes.class(&request(Op::Trim, 4, 4)), None);
         assert_eq!(classes.class(&request(Op::Flush, 0, 0)), None);
-        assert_eq!(classes.class(&request(Op::Write, 4, 4)), Some(Class::Sequential));
-        assert_eq!(classes.class(&request(Op::Read, 9000, 4)), Some(Class::Random));
-        assert_eq!(classes.class(&request(Op::Read, 9900, 4)), Some(Class::Random));
-        assert_eq!(classes.class(&request(Op::Read, 0, 4)), Some(Class::Random), "forgotten");
+        assert_eq!(classes.class(&request(Op::Write, 4, 4)), Some(RequestClass::Sequential));
+        assert_eq!(classes.class(&request(Op::Read, 9000, 4)), Some(RequestClass::Random));
+        assert_eq!(classes.class(&request(Op::Read, 9900, 4)), Some(RequestClass::Random));
+        assert_eq!(
+            classes.class(&request(Op::Read, 0, 4)),
+            Some(RequestClass::Random),
+            "forgotten"
+        );
     }
 }

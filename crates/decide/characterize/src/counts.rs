@@ -1,8 +1,8 @@
-//! How often a place was asked for lately.
+//! Recent requests per page.
 //!
-//! For: access frequency as a feature. Must never know: caches, classes. Units: requests; a place
-//! is the 4 KiB page in which a request begins. The last 65,536 requests are remembered, so that
-//! memory has a bound and a count means the same early and late in a run.
+//! For: access frequency as a feature. Must never know: caches, classes. Units: requests; the page
+//! of a request is the 4 KiB page in which it starts. Counts cover the last 65,536 requests, so
+//! that memory is bounded and a count means the same early and late in a run.
 
 use cachewright_types::Request;
 use foldhash::fast::FixedState;
@@ -15,9 +15,9 @@ pub const BINS: usize = 5;
 
 const PAGE_BITS: u32 = 12;
 
-/// Counts per page over the requests heard last.
+/// Counts per page over the last requests.
 #[derive(Clone, Debug)]
-pub struct Counts {
+pub struct PageCounts {
     counts: HashMap<u64, u32, FixedState>,
     /// Pages in order of arrival; once full, `oldest` is overwritten next.
     pages: Vec<u64>,
@@ -25,15 +25,15 @@ pub struct Counts {
     remembered: usize,
 }
 
-impl Counts {
-    /// Counts of nothing.
-    pub fn new() -> Counts {
-        Counts::remembering(REMEMBERED)
+impl PageCounts {
+    /// Counts without requests.
+    pub fn new() -> PageCounts {
+        PageCounts::remembering(REMEMBERED)
     }
 
     /// Counts over another number of requests; at least one.
-    pub fn remembering(requests: usize) -> Counts {
-        Counts {
+    pub fn remembering(requests: usize) -> PageCounts {
+        PageCounts {
             counts: HashMap::with_hasher(FixedState::default()),
             pages: Vec::new(),
             oldest: 0,
@@ -41,7 +41,7 @@ impl Counts {
         }
     }
 
-    /// How many of the remembered requests began in this one's page; then remembers it.
+    /// Remembered requests that started in the page of this request; then remembers it.
     pub fn count(&mut self, request: &Request) -> u32 {
         let page = request.offset.0 >> PAGE_BITS;
         if self.pages.len() < self.remembered {
@@ -49,12 +49,12 @@ impl Counts {
             return self.add(page);
         }
         let before = self.add(page);
-        let gone = std::mem::replace(&mut self.pages[self.oldest], page);
+        let forgotten = std::mem::replace(&mut self.pages[self.oldest], page);
         self.oldest = (self.oldest + 1) % self.remembered;
-        if let Some(count) = self.counts.get_mut(&gone) {
+        if let Some(count) = self.counts.get_mut(&forgotten) {
             *count -= 1;
             if *count == 0 {
-                self.counts.remove(&gone);
+                self.counts.remove(&forgotten);
             }
         }
         before
@@ -72,9 +72,9 @@ impl Counts {
     }
 }
 
-impl Default for Counts {
-    fn default() -> Counts {
-        Counts::new()
+impl Default for PageCounts {
+    fn default() -> PageCounts {
+        PageCounts::new()
     }
 }
 
@@ -99,10 +99,10 @@ mod tests {
     }
 
     #[test]
-    fn what_falls_out_is_no_longer_counted() {
-        let mut counts = Counts::remembering(3);
-        let found: Vec<u32> = [1, 1, 1, 1, 2, 3, 4, 1].map(|p| counts.count(&read(p))).to_vec();
-        assert_eq!(found, [0, 1, 2, 3, 0, 0, 0, 0]);
+    fn a_forgotten_request_is_no_longer_counted() {
+        let mut counts = PageCounts::remembering(3);
+        let actual: Vec<u32> = [1, 1, 1, 1, 2, 3, 4, 1].map(|p| counts.count(&read(p))).to_vec();
+        assert_eq!(actual, [0, 1, 2, 3, 0, 0, 0, 0]);
         assert_eq!(counts.pages(), 3);
     }
 }

@@ -1,8 +1,8 @@
-//! What stands in the registry of characterizers: needs, facts, and the trait of an entry.
+//! Entries of the registry of characterizers: their facts and their needs.
 //!
 //! For: every characterizer and the table that lists them. Must never know: any characterizer.
 
-use crate::Features;
+use crate::RequestFeatures;
 use cachewright_types::declare::Declared;
 
 /// What a characterizer needs beyond requests.
@@ -24,12 +24,13 @@ impl Need {
 /// What a user can know of one characterizer without reading code.
 pub type Entry = cachewright_types::registry::Entry<Need>;
 
-/// What a characterizer sees of requests; [`crate::windowed::Windowed`] judges windows of it.
-pub trait Registered: Features + Sized + 'static {
+/// The features of a characterizer in the registry; [`crate::windowed::Windowed`] classifies
+/// windows of them.
+pub trait Registered: RequestFeatures + Sized + 'static {
     /// Its settings.
     type Settings: Declared;
     /// Its facts.
     const ENTRY: Entry;
-    /// One that has heard nothing.
+    /// Features before the first request.
     fn new(settings: &Self::Settings) -> Self;
 }

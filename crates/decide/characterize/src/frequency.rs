@@ -1,12 +1,12 @@
 //! `frequency`: requests by access frequency, type and size.
 //!
-//! For: how often a request's place was asked for lately, in bins, whether it writes and how large
-//! it is. Must never know: networks, neighbours in address. Source: RC-RNN section 3.2 (Frequency,
-//! after Azor and Hystor). How far back frequency is counted is not given: see `counts`.
+//! For: three features of a request: recent requests to its page in bins, whether it writes, its
+//! size. Must never know: models, nearby addresses. Source: RC-RNN section 3.2 (Frequency, after
+//! Azor and Hystor). The paper does not give the period of the counts: see `counts`.
 
-use crate::counts::{BINS, Counts, bin};
+use crate::counts::{BINS, PageCounts, bin};
 use crate::entry::{Entry, Need, Registered};
-use crate::{Features, is_write, log2_bytes};
+use crate::{RequestFeatures, is_write, log2_bytes};
 use cachewright_types::Request;
 use cachewright_types::declare::NoSettings;
 
@@ -16,18 +16,18 @@ const NAMES: [&str; BINS + 2] =
 /// Counts accesses.
 #[derive(Clone, Debug, Default)]
 pub struct Frequency {
-    counts: Counts,
+    counts: PageCounts,
 }
 
-impl Features for Frequency {
+impl RequestFeatures for Frequency {
     fn names(&self) -> &'static [&'static str] {
         &NAMES
     }
 
     fn row(&mut self, request: &Request, row: &mut Vec<f32>) {
-        let begin = row.len();
-        row.resize(begin + BINS, 0.0);
-        row[begin + bin(self.counts.count(request))] = 1.0;
+        let start = row.len();
+        row.resize(start + BINS, 0.0);
+        row[start + bin(self.counts.count(request))] = 1.0;
         row.extend([is_write(request), log2_bytes(request.length.0)]);
     }
 }

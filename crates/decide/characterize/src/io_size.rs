@@ -1,10 +1,10 @@
 //! `io-size`: requests by their size alone.
 //!
 //! For: the size class of each request; over a window, a histogram of sizes. Must never know:
-//! networks. Source: RC-RNN section 3.2 (IOSize). The classes are not given: powers of two from 4
-//! KiB to 256 KiB and beyond.
+//! models. Source: RC-RNN section 3.2 (IOSize). The paper does not give the classes; here they are
+//! powers of two from 4 KiB to 256 KiB, and larger.
 
-use crate::Features;
+use crate::RequestFeatures;
 use crate::entry::{Entry, Need, Registered};
 use cachewright_types::Request;
 use cachewright_types::declare::NoSettings;
@@ -12,11 +12,11 @@ use cachewright_types::declare::NoSettings;
 const NAMES: [&str; 8] =
     ["to_4kib", "to_8kib", "to_16kib", "to_32kib", "to_64kib", "to_128kib", "to_256kib", "larger"];
 
-/// Sees sizes; remembers nothing.
+/// Features of a size; without state.
 #[derive(Clone, Debug, Default)]
 pub struct IoSize;
 
-impl Features for IoSize {
+impl RequestFeatures for IoSize {
     fn names(&self) -> &'static [&'static str] {
         &NAMES
     }
@@ -24,9 +24,9 @@ impl Features for IoSize {
     fn row(&mut self, request: &Request, row: &mut Vec<f32>) {
         let pages = request.length.0.div_ceil(4096).max(1);
         let class = pages.next_power_of_two().trailing_zeros() as usize;
-        let begin = row.len();
-        row.resize(begin + NAMES.len(), 0.0);
-        row[begin + class.min(NAMES.len() - 1)] = 1.0;
+        let start = row.len();
+        row.resize(start + NAMES.len(), 0.0);
+        row[start + class.min(NAMES.len() - 1)] = 1.0;
     }
 }
 

@@ -1,26 +1,26 @@
-//! `rc-rnn`: each request as it is, for a recurrent network over windows of 100.
+//! `rc-rnn`: features of single requests, for a recurrent network over windows of 100.
 //!
-//! For: inter-arrival time, address, size and type of each request as numbers. Must never know:
-//! networks. Source: RC-RNN section 5.2.1 (arrival time, address, size, type; one LSTM layer of 50
-//! units, softmax). The encoding is not given. Times and sizes are logarithms; an address is
-//! offered both as it is (`address`, GiB), as published, and as the distance from the end of the
-//! request before (`jump`, a logarithm with its sign), which does not know the volume by its
-//! addresses. A trainer switches off what a model shall not see.
+//! For: inter-arrival time, address, size and type of each request. Must never know: models.
+//! Source: RC-RNN section 5.2.1 (arrival time, address, size, type; one LSTM layer of 50 units,
+//! softmax). The paper does not give the encoding. Here times and sizes are logarithms. An address
+//! appears twice: as published (`address`, GiB), and as the distance from the end of the previous
+//! request (`jump`, a signed logarithm). The distance does not identify the volume. A trainer
+//! switches off features that a model must not use.
 
 use crate::entry::{Entry, Need, Registered};
-use crate::{Features, is_write, log2_bytes};
+use crate::{RequestFeatures, is_write, log2_bytes};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{Nanos, Request};
 
 const NAMES: [&str; 5] = ["gap", "jump", "address", "size", "write"];
 
-/// The request before.
+/// Time and end of the previous request.
 #[derive(Clone, Debug, Default)]
-pub struct RcRnn {
+pub struct RcRnnFeatures {
     before: Option<(Nanos, u64)>,
 }
 
-impl Features for RcRnn {
+impl RequestFeatures for RcRnnFeatures {
     fn names(&self) -> &'static [&'static str] {
         &NAMES
     }
@@ -41,7 +41,7 @@ impl Features for RcRnn {
     }
 }
 
-impl Registered for RcRnn {
+impl Registered for RcRnnFeatures {
     type Settings = NoSettings;
     const ENTRY: Entry = Entry {
         name: "rc-rnn",
@@ -50,7 +50,7 @@ impl Registered for RcRnn {
         needs: &[Need::Model],
     };
 
-    fn new(_: &NoSettings) -> RcRnn {
-        RcRnn::default()
+    fn new(_: &NoSettings) -> RcRnnFeatures {
+        RcRnnFeatures::default()
     }
 }

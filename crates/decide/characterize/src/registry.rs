@@ -1,11 +1,11 @@
-//! The table of characterizers: one line per characterizer, read by everything else.
+//! The table of characterizers: one line per characterizer, read by all other code.
 //!
-//! For: names, sentences, sources and settings of every characterizer. Must never know: who asks.
-//! Adding one is one file and one line in `characterizers!` below.
+//! For: names, sentences, sources and settings of every characterizer. Must never know: any caller.
+//! A new characterizer is one file and one line in `characterizers!` below.
 
 use crate::entry::{Entry, Registered};
 use crate::windowed::Windowed;
-use crate::{Characterizer, Features};
+use crate::{Characterizer, RequestFeatures};
 use cachewright_types::registry::{settings, unknown};
 use cachewright_types::{RegistryError, Value};
 
@@ -27,7 +27,7 @@ macro_rules! characterizers {
         pub fn features(
             name: &str,
             pairs: &[(String, Value)],
-        ) -> Result<Box<dyn Features>, RegistryError> {
+        ) -> Result<Box<dyn RequestFeatures>, RegistryError> {
             $(if <$characterizer as Registered>::ENTRY.name == name {
                 let name = <$characterizer>::ENTRY.name;
                 let settings = settings("characterizer", name, pairs)?;
@@ -39,7 +39,7 @@ macro_rules! characterizers {
 }
 
 characterizers! {
-    crate::rc_rnn::RcRnn,
+    crate::rc_rnn::RcRnnFeatures,
     crate::twsd::Twsd,
     crate::frequency::Frequency,
     crate::io_size::IoSize,

@@ -1,17 +1,17 @@
 //! `twsd`: requests by class, access frequency, type and size.
 //!
-//! For: what `frequency` sees, and whether a request is sequential, overlapped, strided or random.
-//! Must never know: networks. Source: RC-RNN section 3.2 (TWSD, temporal working set distribution,
-//! after Tarihi et al., TC'16; the method of ReCA).
+//! For: the features of `frequency`, and the class of a request: sequential, overlapped, strided or
+//! random. Must never know: models. Source: RC-RNN section 3.2 (TWSD, temporal working set
+//! distribution, after Tarihi et al., TC'16; the method of ReCA).
 
-use crate::Features;
-use crate::classes::{Class, ClassSettings, Classes};
+use crate::RequestFeatures;
+use crate::classes::{ClassSettings, RequestClass, RequestClassifier};
 use crate::counts::BINS;
 use crate::entry::{Entry, Need, Registered};
 use crate::frequency::Frequency;
 use cachewright_types::Request;
 
-const CLASSES: usize = Class::ALL.len();
+const CLASSES: usize = RequestClass::ALL.len();
 const NAMES: [&str; CLASSES + BINS + 2] = [
     "sequential",
     "overlapped",
@@ -26,23 +26,23 @@ const NAMES: [&str; CLASSES + BINS + 2] = [
     "size",
 ];
 
-/// Compares with earlier requests and counts.
+/// Classes and counts of requests.
 #[derive(Clone, Debug)]
 pub struct Twsd {
-    classes: Classes,
+    classes: RequestClassifier,
     frequency: Frequency,
 }
 
-impl Features for Twsd {
+impl RequestFeatures for Twsd {
     fn names(&self) -> &'static [&'static str] {
         &NAMES
     }
 
     fn row(&mut self, request: &Request, row: &mut Vec<f32>) {
-        let begin = row.len();
-        row.resize(begin + CLASSES, 0.0);
+        let start = row.len();
+        row.resize(start + CLASSES, 0.0);
         if let Some(class) = self.classes.class(request) {
-            row[begin + class as usize] = 1.0;
+            row[start + class as usize] = 1.0;
         }
         self.frequency.row(request, row);
     }
@@ -59,6 +59,6 @@ impl Registered for Twsd {
     };
 
     fn new(settings: &ClassSettings) -> Twsd {
-        Twsd { classes: Classes::new(settings), frequency: Frequency::default() }
+        Twsd { classes: RequestClassifier::new(settings), frequency: Frequency::default() }
     }
 }

@@ -2,7 +2,9 @@
 //! model worked by hand from file to judgement.
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
-use cachewright_characterize::{Class, ClassSettings, Classes, boxed, entries, features};
+use cachewright_characterize::{
+    ClassSettings, RequestClass, RequestClassifier, boxed, entries, features,
+};
 use cachewright_infer::{Architecture, Description, Head, Kind, StoredModel};
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
 use proptest::prelude::*;
@@ -41,40 +43,40 @@ fn the_last_thousand_requests_are_judged() {
     sees.learn(&small_or_large(&NOTES)).unwrap();
     assert_eq!(sees.kinds(), ["small", "large"]);
     for time in 0..999 {
-        sees.asked(&request(time, Op::Read, time << 20, 4096));
-        sees.asked(&request(time, Op::Flush, 0, 0));
-        assert_eq!(sees.judge(), None, "{time}");
+        sees.observe(&request(time, Op::Read, time << 20, 4096));
+        sees.observe(&request(time, Op::Flush, 0, 0));
+        assert_eq!(sees.classify(), None, "{time}");
     }
-    sees.asked(&request(999, Op::Write, 0, 512));
-    let found = sees.judge().unwrap();
-    assert_eq!(found.kind, 0);
+    sees.observe(&request(999, Op::Write, 0, 512));
+    let actual = sees.classify().unwrap();
+    assert_eq!(actual.kind, 0);
     let expected = 1.0 / (1.0 + f64::exp(-5.0));
-    assert!((found.confidence - expected).abs() < 1e-5, "{found:?}");
+    assert!((actual.confidence - expected).abs() < 1e-5, "{actual:?}");
     // Six of the ten windows are of large requests now.
     for time in 1000..1600 {
-        sees.asked(&request(time, Op::Read, time << 20, 1 << 20));
+        sees.observe(&request(time, Op::Read, time << 20, 1 << 20));
     }
-    let found = sees.judge().unwrap();
-    assert_eq!(found.kind, 1);
-    assert!((found.scores.iter().sum::<f64>() - 1.0).abs() < 1e-5, "{found:?}");
+    let actual = sees.classify().unwrap();
+    assert_eq!(actual.kind, 1);
+    assert!((actual.scores.iter().sum::<f64>() - 1.0).abs() < 1e-5, "{actual:?}");
 }
 
 #[test]
 fn a_model_of_something_else_is_refused_in_words() {
     let mut sees = boxed("io-size", &[]).unwrap();
     let mut refused = |notes: &[(&str, &str)]| sees.learn(&small_or_large(notes)).unwrap_err();
-    let [of, kinds, window] = NOTES;
+    let [trained_for, kinds, window] = NOTES;
     assert_eq!(refused(&[]), "found no note `characterizer`, expected one of `io-size`");
     assert_eq!(
         refused(&[("characterizer", "twsd")]),
         "found a model of characterizer `twsd`, expected one of `io-size`"
     );
     assert_eq!(
-        refused(&[of, kinds, ("window", "0")]),
+        refused(&[trained_for, kinds, ("window", "0")]),
         "note `window`: found `0`, expected 1 to 10000 requests"
     );
     assert_eq!(
-        refused(&[of, ("kinds", "mail"), window]),
+        refused(&[trained_for, ("kinds", "mail"), window]),
         "note `kinds`: found mail, expected 2 names"
     );
     assert!(sees.learn(b"").is_err());
@@ -125,7 +127,7 @@ proptest! {
         requests in prop::collection::vec((0_u64..60, 1_u64..10), 1..60),
     ) {
         let settings = ClassSettings { large_kib: 7, gap_kib: 2, remembered: 4 };
-        let mut classes = Classes::new(&settings);
+        let mut classes = RequestClassifier::new(&settings);
         let mut before: Vec<BTreeSet<u64>> = Vec::new();
         for (start, length) in requests {
             let own: BTreeSet<u64> = (start..start + length).collect();
@@ -140,16 +142,16 @@ proptest! {
                     || other.first() == own.last().map(|last| last + 1).as_ref()
             });
             let expected = if joins || length > 7 {
-                Class::Sequential
+                RequestClass::Sequential
             } else if near(0) {
-                Class::Overlapped
+                RequestClass::Overlapped
             } else if near(3) {
-                Class::Strided
+                RequestClass::Strided
             } else {
-                Class::Random
+                RequestClass::Random
             };
-            let found = classes.class(&request(0, Op::Read, start << 10, length << 10));
-            prop_assert_eq!(found, Some(expected));
+            let actual = classes.class(&request(0, Op::Read, start << 10, length << 10));
+            prop_assert_eq!(actual, Some(expected));
             before.push(own);
         }
     }

@@ -58,14 +58,14 @@ fn main() {
     let accesses: usize = arguments.next().and_then(|a| a.parse().ok()).unwrap_or(20_000_000);
     let blocks: u32 = arguments.next().and_then(|a| a.parse().ok()).unwrap_or(1_000_000);
     let only = arguments.next();
-    let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
-    let mut zipf = common::Zipf::new(blocks, Seed(1));
+    let selected = |name: &str| only.as_deref().is_none_or(|only| only == name);
+    let mut zipf = common::ZipfBlocks::new(blocks, Seed(1));
     let ranks: Vec<BlockId> = (0..accesses).map(|_| zipf.draw()).collect();
     let stream = common::dense(ranks.iter().map(|block| u64::from(block.0)));
     drop((zipf, ranks));
     println!("stream of {accesses} accesses; peak {}", peak_mib());
     let mut exact = None;
-    if wanted("exact-one") {
+    if selected("exact-one") {
         timed("exact, one at a time", None, || {
             let mut stack = StackDistance::new();
             for &block in &stream {
@@ -74,7 +74,7 @@ fn main() {
             Curves::exact(stack.histogram()).all
         });
     }
-    if wanted("exact") {
+    if selected("exact") {
         exact = Some(timed("exact", None, || {
             let mut stack = StackDistance::new();
             stack.access_all(&stream, false);
@@ -85,7 +85,7 @@ fn main() {
     }
     for rate in [0.01, 0.001] {
         let name = format!("shards-rate-{rate}");
-        if wanted(&name) {
+        if selected(&name) {
             timed(&name, exact.as_ref(), || {
                 let settings = ShardsRateSettings { rate, ..Default::default() };
                 let mut shards = FixedRate::new(&settings, Seed(7));
@@ -94,7 +94,7 @@ fn main() {
             });
         }
     }
-    if wanted("shards-size") {
+    if selected("shards-size") {
         timed("shards-size-8192", exact.as_ref(), || {
             let mut shards = FixedSize::new(&ShardsSizeSettings::default(), Seed(7));
             stream.iter().for_each(|&block| shards.access(block, false));
@@ -102,7 +102,7 @@ fn main() {
         });
     }
     for policy in ["lru", "s3-fifo"] {
-        if wanted(&format!("mini-{policy}")) && registry::entry(policy).is_ok() {
+        if selected(&format!("mini-{policy}")) && registry::entry(policy).is_ok() {
             miniature(policy, blocks, &stream);
         }
     }

@@ -1,9 +1,9 @@
 //! The curve itself: misses as a function of cache size.
 //!
-//! For: the value that passes from measurement to partitioners and reports. Must never know: who
-//! measured it. A curve is piecewise linear between knots `(size in blocks, misses)`; an exact
-//! curve keeps a knot wherever the slope changes, so that it is exact at every size. Misses are in
-//! accesses of the whole stream, also when only a sample was looked at.
+//! For: the value that passes from measurement to partitioners and reports. Must never know: how it
+//! was measured. A curve is piecewise linear between knots `(size in blocks, misses)`. An exact
+//! curve has a knot wherever the slope changes, so that it is exact at every size. Misses are
+//! accesses of the whole stream, also for samples.
 
 use crate::{CurveError, Histogram};
 use std::fmt;
@@ -66,7 +66,7 @@ pub struct Band {
     pub high: Vec<f64>,
 }
 
-/// Misses as a function of size.
+/// Misses as a function of cache size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
     sizes: Vec<u32>,
@@ -77,12 +77,12 @@ pub struct Curve {
     provenance: Provenance,
 }
 
-/// The curves of all accesses, of reads and of writes under one and the same cache.
+/// The curves of all accesses, of reads and of writes, in the same cache.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curves {
     /// Reads and writes together.
     pub all: Curve,
-    /// Reads only: how often a reader waits for the backing store.
+    /// Reads only: their misses wait for the backing device.
     pub reads: Curve,
     /// Writes only.
     pub writes: Curve,
@@ -114,8 +114,8 @@ impl Curve {
         curve
     }
 
-    /// The same curve with a confidence interval; ends are given per knot, the one at 0 included,
-    /// and must be as many as there are knots, else the band is left out.
+    /// The same curve with a confidence interval. Ends are per knot, the knot at 0 included; with
+    /// another number of ends the band is left out.
     pub(crate) fn with_band(mut self, low: Vec<f64>, high: Vec<f64>) -> Curve {
         if low.len() == self.sizes.len() && high.len() == self.sizes.len() {
             self.band = Some(Band { low, high });
@@ -154,7 +154,7 @@ impl Curve {
         &self.provenance
     }
 
-    /// The smallest size (above 0) that the curve speaks for; below it the value is a guess.
+    /// The smallest trusted size (above 0); below it the value is a guess.
     pub fn trusted_from_blocks(&self) -> u32 {
         self.trusted_from_blocks
     }
@@ -185,7 +185,7 @@ impl Curve {
         }
     }
 
-    /// [`Curve::miss_ratio`], refused where the sample is too small to tell.
+    /// [`Curve::miss_ratio`]. Errors: the sample is too small for this size.
     pub fn trusted_miss_ratio(&self, size_blocks: u32) -> Result<f64, CurveError> {
         if size_blocks == 0 || size_blocks >= self.trusted_from_blocks {
             return Ok(self.miss_ratio(size_blocks));
@@ -250,14 +250,14 @@ impl Curve {
     }
 }
 
-/// The fewest sampled blocks from which a SHARDS curve is claimed to speak for a cache.
+/// The fewest sampled blocks for which a SHARDS curve is trusted.
 pub const MIN_SCALED_BLOCKS: u32 = 100;
 
 impl Curves {
     /// The exact LRU curves of a histogram.
     pub fn exact(histogram: &Histogram) -> Curves {
-        let one = |weights: [u64; 2]| exact_curve(histogram, weights);
-        Curves { all: one([1, 1]), reads: one([1, 0]), writes: one([0, 1]) }
+        let weighted = |weights: [u64; 2]| exact_curve(histogram, weights);
+        Curves { all: weighted([1, 1]), reads: weighted([1, 0]), writes: weighted([0, 1]) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Why a curve was refused.
+//! Refusals of curves.
 //!
 //! For: errors that name the size, what was found and what was needed. Must never know: files.
 //! Sizes are in blocks.
@@ -6,10 +6,10 @@
 use cachewright_types::RegistryError;
 use thiserror::Error;
 
-/// A curve, or a point of one, that cannot honestly be given.
+/// A curve, or a point of a curve, that is refused.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum CurveError {
-    /// The sampled cache would be too small to say anything about the real one.
+    /// The sampled cache is too small to represent the real one.
     #[error(
         "a cache of {size_blocks} blocks sampled at rate {rate} has {scaled_blocks:.1} blocks, \
          expected at least {minimum_blocks}; raise the rate to {needed_rate} or let it escalate"
@@ -43,18 +43,18 @@ pub enum CurveError {
         /// The lowest rate at which the stream would be accepted.
         needed_rate: f64,
     },
-    /// A size list that describes no curve.
+    /// A list of sizes that describes no curve.
     #[error("sizes: found {found}, expected one or more sizes in ascending order, each above 0")]
     Sizes {
         /// What was found.
         found: String,
     },
-    /// The policy asks for more than a stream of accesses.
+    /// The policy needs more than a stream of accesses.
     #[error("policy `{policy}` needs {need}, which samples of block accesses do not have")]
     Lacking {
         /// The policy.
         policy: &'static str,
-        /// What it needs, in words.
+        /// What it needs.
         need: &'static str,
     },
     /// The policy or one of its settings was refused.

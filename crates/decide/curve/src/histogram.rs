@@ -1,12 +1,11 @@
-//! Counts of re-use distances, reads and writes apart.
+//! Counts of reuse distances, reads and writes apart.
 //!
-//! For: what a stack-distance pass leaves behind. Must never know: how distances were found.
-//! A distance is a position in the LRU stack: 1 is the block used last, so an access of distance d
-//! hits in every LRU cache of at least d blocks. Memory: 8 bytes per distance; counts above
-//! 2^32 carry into a list that is nearly always empty. Source: Mattson et al., IBM Systems
-//! Journal 1970.
+//! For: the result of a stack-distance pass. Must never know: how distances were computed. A
+//! distance is a position in the LRU stack: 1 is the block used last. An access of distance d hits
+//! in every LRU cache of at least d blocks. Memory: 8 bytes per distance; counts above 2^32 carry
+//! into a list that is nearly always empty. Source: Mattson et al., IBM Systems Journal 1970.
 
-/// How often each distance was seen.
+/// Accesses by reuse distance.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Histogram {
     /// `counts[d]`: reads and writes at distance d, modulo 2^32; index 0 stays zero.
@@ -25,7 +24,7 @@ impl Histogram {
         Histogram::default()
     }
 
-    /// Makes room for distances up to `distance`.
+    /// Provides counts for distances up to `distance`.
     pub(crate) fn reserve(&mut self, distance: u32) {
         let count = distance as usize + 1;
         if self.counts.len() < count {
@@ -37,7 +36,7 @@ impl Histogram {
         }
     }
 
-    /// Counts a re-use; room for `distance` was made before.
+    /// Counts a reuse; `reserve` was called for `distance`.
     #[inline(always)]
     pub(crate) fn count(&mut self, distance: u32, write: bool) {
         let kind = usize::from(write);
@@ -62,13 +61,13 @@ impl Histogram {
         self.cold[kind] += 1;
     }
 
-    /// The largest distance there is room for.
+    /// The largest distance with a count.
     pub fn longest(&self) -> u32 {
         self.counts.len().saturating_sub(1) as u32
     }
 
     /// Reads and writes at `distance`.
-    pub fn at(&self, distance: u32) -> [u64; 2] {
+    pub fn count_at(&self, distance: u32) -> [u64; 2] {
         let low = self.counts.get(distance as usize).copied().unwrap_or_default();
         let mut both = low.map(u64::from);
         for (_, kind) in self.carries.iter().filter(|(carried, _)| *carried == distance) {
@@ -87,12 +86,12 @@ impl Histogram {
         self.accesses
     }
 
-    /// `(distance, reads and writes)` for every distance there is room for, ascending from 1.
+    /// `(distance, reads and writes)` for every distance with a count, ascending from 1.
     pub fn iter(&self) -> impl Iterator<Item = (u32, [u64; 2])> + '_ {
         let plain = self.carries.is_empty();
         (1..self.counts.len() as u32).map(move |distance| {
             let low = self.counts[distance as usize];
-            (distance, if plain { low.map(u64::from) } else { self.at(distance) })
+            (distance, if plain { low.map(u64::from) } else { self.count_at(distance) })
         })
     }
 
@@ -120,7 +119,7 @@ mod tests {
         histogram.counts[3] = [u32::MAX, 7];
         histogram.count(3, false);
         histogram.count(3, true);
-        assert_eq!(histogram.at(3), [1 << 32, 8]);
+        assert_eq!(histogram.count_at(3), [1 << 32, 8]);
         assert_eq!(histogram.hits(3), [1 << 32, 8]);
         assert_eq!(histogram.hits(2), [0, 0]);
     }

@@ -1,10 +1,10 @@
-//! Miss-ratio curves: how a tenant's misses fall as its cache grows.
+//! Miss-ratio curves: misses by cache size.
 //!
 //! For: exact LRU curves in one pass, SHARDS samples, miniature simulation of any registered
-//! policy, curves per tenant and window, and the convex minorants that partitioners divide by.
-//! Must never know: files, clocks, threads, the cache engine. Sizes are in blocks, misses are
-//! counted accesses. An approximate curve carries a confidence interval and the smallest size it
-//! speaks for; what it cannot say it refuses to say.
+//! policy, curves per tenant and window, and the convex minorants that partitioners divide by. Must
+//! never know: files, clocks, threads, the cache engine. Sizes are in blocks, misses are counted
+//! accesses. An approximate curve carries a confidence interval and its smallest trusted size; it
+//! refuses sizes below.
 
 pub mod curve;
 pub mod error;

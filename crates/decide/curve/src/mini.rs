@@ -1,20 +1,22 @@
-//! Miniature simulation: curves of any policy from small caches fed a sample.
+//! Miniature simulation: curves of any policy from small caches that see a sample.
 //!
 //! For: every registered policy at many sizes in one pass. Must never know: which policy. A cache
-//! of size blocks is stood for by one of size x rate blocks that sees only the blocks of a sample
-//! (Waldspurger, Saemundsson, Ahmad, Park, USENIX ATC'17). Misses are scaled by 1/rate over all
-//! accesses, so that accesses missing from the sample count as hits, as SHARDS-adj has it. A rate
-//! at which the small cache or the sampled working set would be below the minimum is doubled until
-//! it is not, or refused, size by size; above 1/2 it becomes 1, which is the exact simulation.
-//! Several samples give an interval. A setting of the policy that counts accesses of the stream
-//! (its unit is `accesses`) is scaled by the rate as well. Policies that need the future have their
-//! sampled accesses kept, 12 bytes each. Sizes in blocks.
+//! of size x rate blocks that sees only the blocks of a sample represents the cache of the full
+//! size (Waldspurger, Saemundsson, Ahmad, Park, USENIX ATC'17). Misses are scaled by 1/rate over
+//! all accesses. Accesses missing from the sample therefore count as hits, as in SHARDS-adj.
+//!
+//! The rate is doubled while the small cache or the sampled working set is below its minimum, or
+//! refused, size by size. A rate above 1/2 becomes 1, which is the exact simulation. Several
+//! samples give an interval. A setting that counts accesses of the stream (its unit is `accesses`)
+//! is scaled by the rate as well. Policies that need the future keep their sampled accesses, 12
+//! bytes each. Sizes in blocks.
 
 use crate::sample::{Circle, mean_and_half_width, threshold};
 use crate::shards::{Index, new_index};
 use crate::{Curve, CurveError, Curves, Provenance};
 use cachewright_policy::{Access, Future, NEVER, Need, Verdict};
 use cachewright_policy::{PolicyVisitor, Registered, registry};
+use cachewright_types::registry::Needed;
 use cachewright_types::{BlockId, Seed, Value, declare};
 
 declare! {
@@ -28,7 +30,7 @@ declare! {
         min_sampled_blocks: u32 = 8192, "blocks", 0 ..= 16777216;
         /// samples averaged; their spread makes the interval
         salts: u32 = 4, "samples", 1 ..= 16;
-        /// raise the rate where minima ask for it; else refuse
+        /// raise the rate to reach the minima; otherwise refuse
         escalate: bool = true, "";
     }
 }
@@ -75,7 +77,7 @@ pub fn rate_for(
 pub struct MiniSim {
     circle: Circle,
     /// Sizes by rate, in the order of their first size.
-    groups: Vec<Group>,
+    groups: Vec<RateGroup>,
     policy: &'static str,
     needs_future: bool,
     sizes: usize,
@@ -83,15 +85,15 @@ pub struct MiniSim {
 }
 
 /// The sizes that share a rate.
-struct Group {
+struct RateGroup {
     rate: f64,
     threshold: u64,
     /// (size in blocks, its place in the caller's list).
     sizes: Vec<(u32, usize)>,
-    samples: Vec<Sample>,
+    samples: Vec<BlockSample>,
 }
 
-struct Sample {
+struct BlockSample {
     /// Dense ids of the sampled blocks; nothing at rate 1, where ids are dense already.
     index: Option<Index>,
     ids: usize,
@@ -123,7 +125,7 @@ impl<P: Registered> Bank for Caches<P> {
             for access in accesses {
                 let missed = cache.access(*access) != Verdict::Hit;
                 misses[usize::from(access.write)] += u64::from(missed);
-                // The policy has noted itself what it gives up in the background.
+                // The policy has recorded background evictions itself.
                 while cache.background_op().is_some() {}
             }
         }
@@ -176,12 +178,12 @@ impl MiniSim {
         if let Some(need) = entry.needs.iter().find_map(lacking) {
             return Err(CurveError::Lacking { policy: entry.name, need });
         }
-        let mut groups: Vec<Group> = Vec::new();
+        let mut groups: Vec<RateGroup> = Vec::new();
         for (place, &size) in sizes_blocks.iter().enumerate() {
             let rate = rate_for(size, distinct_blocks, settings)?;
             match groups.iter_mut().find(|group| group.rate == rate) {
                 Some(group) => group.sizes.push((size, place)),
-                None => groups.push(Group {
+                None => groups.push(RateGroup {
                     rate,
                     threshold: threshold(rate),
                     sizes: vec![(size, place)],
@@ -198,7 +200,7 @@ impl MiniSim {
             for salt in 0..salts {
                 let seed = seed.derive(&format!("mini/{salt}"));
                 let maker = BankMaker { capacities: &capacities, seed };
-                group.samples.push(Sample {
+                group.samples.push(BlockSample {
                     index: (group.rate < 1.0).then(new_index),
                     ids: 0,
                     pending: Vec::with_capacity(BATCH),
@@ -237,8 +239,8 @@ impl MiniSim {
         }
     }
 
-    /// Takes a trimmed block out of the small caches. A policy that needs the future gets its
-    /// accesses when the curve is asked for, and no trims.
+    /// Removes a trimmed block from the small caches. A policy that needs the future sees its
+    /// accesses when the curve is read, and no trims.
     pub fn remove(&mut self, block: BlockId) {
         if self.needs_future {
             return;
@@ -255,9 +257,8 @@ impl MiniSim {
         }
     }
 
-    /// The curves of what was counted so far, with a knot per size asked for; counting starts
-    /// anew, the caches stay as they are. For a policy that needs the future, the accesses counted
-    /// so far are all the future there is.
+    /// The curves so far, with a knot per size; counts are reset and the caches stay. For a policy
+    /// that needs the future, the accesses counted so far are the whole future.
     pub fn take_curves(&mut self) -> Curves {
         let accesses = std::mem::take(&mut self.accesses);
         let mut estimates: Vec<(u32, Vec<[f64; 2]>)> = vec![(0, Vec::new()); self.sizes];
@@ -277,11 +278,12 @@ impl MiniSim {
         let salts = self.groups.iter().map(|group| group.samples.len()).max().unwrap_or(1);
         let provenance =
             Provenance::Mini { policy: self.policy.to_owned(), rate: lowest, salts: salts as u32 };
-        let one = |kinds: [f64; 2], accesses: u64| curve(&estimates, kinds, accesses, &provenance);
+        let weighted =
+            |kinds: [f64; 2], accesses: u64| curve(&estimates, kinds, accesses, &provenance);
         Curves {
-            all: one([1.0, 1.0], accesses[0] + accesses[1]),
-            reads: one([1.0, 0.0], accesses[0]),
-            writes: one([0.0, 1.0], accesses[1]),
+            all: weighted([1.0, 1.0], accesses[0] + accesses[1]),
+            reads: weighted([1.0, 0.0], accesses[0]),
+            writes: weighted([0.0, 1.0], accesses[1]),
         }
     }
 
@@ -295,7 +297,7 @@ impl MiniSim {
     }
 }
 
-impl Sample {
+impl BlockSample {
     #[inline]
     fn access(&mut self, block: BlockId, write: bool, keep: bool) {
         let local = match &mut self.index {
@@ -328,26 +330,19 @@ impl Sample {
     }
 }
 
-/// What a policy needs that a sample of block accesses cannot give, in words.
+/// A need that a sample of block accesses cannot meet.
 fn lacking(need: &Need) -> Option<&'static str> {
-    match need {
-        Need::Future => None,
-        Need::Benefit => Some("the benefit of each access"),
-        Need::Requests => Some("whole requests"),
-        Need::Model => Some("trained models"),
-        Need::Code => Some("code of its own"),
-    }
+    (*need != Need::Future).then(|| need.phrase())
 }
 
-/// `pairs` with every setting that counts accesses of the stream (unit `accesses`) times `rate`:
-/// a sample sees that much less of the stream between two of its accesses. A value of the wrong
-/// kind stays, to be refused as usual.
+/// `pairs` with every setting in `accesses` of the stream scaled by `rate`, because a sample sees
+/// only this part of the stream. A value of the wrong kind stays and is refused later.
 fn scaled_settings(policy: &str, pairs: &[(String, Value)], rate: f64) -> Vec<(String, Value)> {
     let mut scaled = pairs.to_vec();
     let specs = registry::keys(policy).unwrap_or_default();
     for spec in specs.iter().filter(|spec| spec.unit == "accesses" && rate < 1.0) {
-        let at = scaled.iter().position(|(key, _)| key == spec.name);
-        let value = match at.map(|at| &scaled[at].1) {
+        let index = scaled.iter().position(|(key, _)| key == spec.name);
+        let value = match index.map(|index| &scaled[index].1) {
             None => spec.default_number(),
             Some(Value::Int(count)) => *count as f64,
             Some(Value::Float(count)) => *count,
@@ -358,8 +353,8 @@ fn scaled_settings(policy: &str, pairs: &[(String, Value)], rate: f64) -> Vec<(S
             continue;
         }
         let value = Value::Int((value * rate).round().max(low) as i64);
-        match at {
-            Some(at) => scaled[at].1 = value,
+        match index {
+            Some(index) => scaled[index].1 = value,
             None => scaled.push((spec.name.to_owned(), value)),
         }
     }
@@ -387,15 +382,15 @@ fn curve(
     accesses: u64,
     provenance: &Provenance,
 ) -> Curve {
-    let most = accesses as f64;
-    let (mut knots, mut low, mut high) = (Vec::new(), vec![most], vec![most]);
+    let max_misses = accesses as f64;
+    let (mut knots, mut low, mut high) = (Vec::new(), vec![max_misses], vec![max_misses]);
     for (size, values) in estimates {
         let weigh = |both: &[f64; 2]| both[0] * kinds[0] + both[1] * kinds[1];
-        let values: Vec<f64> = values.iter().map(|both| weigh(both).min(most)).collect();
+        let values: Vec<f64> = values.iter().map(|both| weigh(both).min(max_misses)).collect();
         let (mean, half) = mean_and_half_width(&values);
         knots.push((*size, mean));
         low.push((mean - half).max(0.0));
-        high.push((mean + half).min(most));
+        high.push((mean + half).min(max_misses));
     }
     let curve = Curve::from_knots(knots, accesses, provenance.clone());
     let sampled = estimates.iter().any(|(_, values)| values.len() > 1);

@@ -1,9 +1,9 @@
-//! Which knots of a curve to keep when it must be small.
+//! The knots to keep when a curve must be small.
 //!
-//! For: plots, smoothing and averages over a few hundred knots. Must never know: curves' meaning.
-//! Source: Ramer, Computer Graphics and Image Processing 1972; Douglas and Peucker, Cartographica
-//! 1973; here ordered by a heap so that the count of knots, not a tolerance, is given.
-//! O(knots x depth), depth about log2(points) for curves that fall steeply first.
+//! For: plots, smoothing and averages over a few hundred knots. Must never know: the meaning of
+//! curves. Source: Ramer, Computer Graphics and Image Processing 1972; Douglas and Peucker,
+//! Cartographica 1973; here ordered by a heap, so that the number of knots is given and not a
+//! tolerance. O(knots x depth), depth about log2(points) for curves that fall steeply first.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -55,11 +55,11 @@ fn stretch(sizes: &[u32], values: &[f64], first: usize, last: usize) -> Option<S
     let (x0, y0) = (f64::from(sizes[first]), values[first]);
     let slope = (values[last] - y0) / (f64::from(sizes[last]) - x0);
     let mut found = Stretch { deviation: 0.0, first, worst: first, last };
-    for at in first + 1..last {
-        let deviation = (values[at] - y0 - slope * (f64::from(sizes[at]) - x0)).abs();
+    for index in first + 1..last {
+        let deviation = (values[index] - y0 - slope * (f64::from(sizes[index]) - x0)).abs();
         if deviation > found.deviation {
             found.deviation = deviation;
-            found.worst = at;
+            found.worst = index;
         }
     }
     (found.worst != first).then_some(found)

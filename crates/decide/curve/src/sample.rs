@@ -1,11 +1,11 @@
-//! Which blocks belong to which sample, and what several samples say together.
+//! Samples of blocks, and the mean of several samples.
 //!
 //! For: SHARDS and miniature simulation. Must never know: what is measured on a sample. A block is
-//! in a sample when its hash is low (spatial hashing: all accesses of a block or none; Waldspurger
-//! et al., FAST'15 section 3.1). The `salts` samples use one salted hash turned by equal steps of
-//! the circle: each alone is a uniform sample, and while the rate is at most 1/salts they are
-//! disjoint, so that one hash and one comparison decide for all. Samples without overlap differ
-//! slightly more than independent ones, so the interval made of their spread is on the safe side.
+//! in a sample if its hash is low (spatial hashing: all accesses of a block or none; Waldspurger et
+//! al., FAST'15 section 3.1). The `salts` samples use one salted hash, rotated by equal steps of
+//! the circle. Each alone is a uniform sample. At rates up to 1/salts they are disjoint, so that
+//! one hash and one comparison decide for all. Disjoint samples differ slightly more than
+//! independent ones, so that the interval from their spread is on the safe side.
 
 use crate::{Curve, Provenance};
 use cachewright_types::{BlockId, Seed, seed::mix};

@@ -2,10 +2,10 @@
 //!
 //! For: curves at a hundredth of the cost and memory of the exact pass. Must never know: files.
 //! Source: Waldspurger, Park, Garthwaite, Ahmad, FAST'15: fixed rate (section 3.2), fixed size
-//! (3.3), and the SHARDS-adj correction (3.4): the accesses by which the sample differs from its
-//! expectation count as hits at the shortest distance. Ours averages several samples, see
-//! `sample.rs`, and so carries an interval. A distance of d sampled blocks stands for d/rate
-//! blocks. Weights are in accesses of the whole stream.
+//! (3.3), and the SHARDS-adj correction (3.4). The correction counts the difference between the
+//! sampled accesses and their expectation as hits at the shortest distance. Ours averages several
+//! samples, see `sample.rs`, and so has an interval. A distance of d sampled blocks represents
+//! d/rate blocks. Weights are accesses of the whole stream.
 
 use crate::curve::MIN_SCALED_BLOCKS;
 use crate::sample::{Circle, rate, threshold, together};
@@ -107,7 +107,7 @@ impl FixedRate {
         }
     }
 
-    /// The curves of what was counted so far; counting starts anew, stacks stay.
+    /// The curves of the accesses counted so far; counts are reset, stacks stay.
     pub fn take_curves(&mut self) -> Curves {
         let accesses = std::mem::take(&mut self.accesses);
         let scale = 1.0 / self.rate;
@@ -165,7 +165,7 @@ pub struct FixedSize {
 #[derive(Clone, Debug)]
 struct SizeSample {
     threshold: u64,
-    /// 1 / rate: what one sampled block or access stands for.
+    /// 1 / rate: the weight of one sampled block or access.
     scale: f64,
     index: Index,
     /// (place, block, dense id), the highest place first out.
@@ -237,7 +237,7 @@ impl FixedSize {
         }
     }
 
-    /// The curves of what was counted so far; counting starts anew, samples stay.
+    /// The curves of the accesses counted so far; counts are reset, samples stay.
     pub fn take_curves(&mut self) -> Curves {
         let accesses = std::mem::take(&mut self.accesses);
         let lowest = self.samples.iter().map(|s| 1.0 / s.scale).fold(1.0, f64::min);
@@ -256,7 +256,7 @@ impl SizeSample {
     /// Counts an access to a block below the threshold, or brings it in; returns whether the
     /// threshold fell.
     #[inline]
-    fn access(&mut self, seen: u64, block: BlockId, write: Option<bool>, most: usize) -> bool {
+    fn access(&mut self, seen: u64, block: BlockId, write: Option<bool>, capacity: usize) -> bool {
         let known = self.index.get(&block.0).copied().map(BlockId);
         match (known, write) {
             (Some(local), Some(write)) => {
@@ -267,13 +267,13 @@ impl SizeSample {
             (None, Some(write)) => self.weights.count(None, write, self.scale),
             (None, None) => {}
         }
-        known.is_none() && self.enter(seen, block, most)
+        known.is_none() && self.enter(seen, block, capacity)
     }
 
     /// Takes in a new block and, when that is one too many, throws out those with the highest
     /// place. Its dense id goes to the next newcomer.
-    fn enter(&mut self, seen: u64, block: BlockId, most: usize) -> bool {
-        let local = if self.members.len() < most {
+    fn enter(&mut self, seen: u64, block: BlockId, capacity: usize) -> bool {
+        let local = if self.members.len() < capacity {
             self.members.len() as u32
         } else {
             let Some((place, thrown, local)) = self.members.pop() else { return false };
@@ -289,7 +289,7 @@ impl SizeSample {
         self.members.push((seen, block.0, local));
         self.index.insert(block.0, local);
         self.stack.bring_in(BlockId(local));
-        self.members.len() >= most
+        self.members.len() >= capacity
     }
 
     fn lower(&mut self, thrown: u64) -> bool {
@@ -372,15 +372,15 @@ fn trusted_from(rate: f64) -> u32 {
 }
 
 fn curves(measured: &[Weights], accesses: [u64; 2], trusted: u32, from: &Provenance) -> Curves {
-    let one = |kinds: [f64; 2], accesses: u64| {
+    let weighted = |kinds: [f64; 2], accesses: u64| {
         let each: Vec<Curve> =
             measured.iter().map(|weights| curve(weights, kinds, accesses, from)).collect();
         together(&each, accesses, from.clone()).trusted_from(trusted)
     };
     Curves {
-        all: one([1.0, 1.0], accesses[0] + accesses[1]),
-        reads: one([1.0, 0.0], accesses[0]),
-        writes: one([0.0, 1.0], accesses[1]),
+        all: weighted([1.0, 1.0], accesses[0] + accesses[1]),
+        reads: weighted([1.0, 0.0], accesses[0]),
+        writes: weighted([0.0, 1.0], accesses[1]),
     }
 }
 

@@ -1,10 +1,10 @@
-//! Time slots: which of the last accesses are still some block's latest, and how many came after.
+//! Time slots: which recent accesses are still the latest of a block, and how many came after.
 //!
 //! For: the order statistics of [`crate::StackDistance`]. Must never know: blocks. A slot is one
 //! bit, set while it is a block's latest access. Above the bits stand nodes of 16 counters, each
-//! the number of set bits before it within its node, so that a rank is one load per level and one
-//! population count, and clearing a bit lowers the counters to its right with vector arithmetic:
-//! no branch depends on data. Slots are given out in ascending order; counters to the right of the
+//! the number of set bits before it within its node. A rank is therefore one load per level and one
+//! population count. Clearing a bit lowers the counters to its right with vector arithmetic: no
+//! branch depends on data. Slots are assigned in ascending order. Counters to the right of the
 //! newest slot are stale and written when it reaches them. Memory: 1.3 bits per slot.
 
 /// Counters per node.
@@ -16,7 +16,7 @@ const NODE_BITS: u32 = 6 + FAN_BITS;
 
 /// Bits in order of time, with ranks.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Slots {
+pub(crate) struct TimeSlots {
     words: Vec<u64>,
     /// Per word: set bits before it in its node.
     fine: Vec<[u16; FAN]>,
@@ -26,9 +26,9 @@ pub(crate) struct Slots {
     live: u32,
 }
 
-impl Slots {
-    /// The most slots there can be.
-    const MOST: u32 = !((1 << NODE_BITS) - 1);
+impl TimeSlots {
+    /// Largest number of slots.
+    const MAX_SLOTS: u32 = !((1 << NODE_BITS) - 1);
 
     /// Set bits.
     #[inline(always)]
@@ -68,7 +68,7 @@ impl Slots {
         rank
     }
 
-    /// Gives out the next slot, set; there must be one.
+    /// Assigns the next slot and sets it; there must be one.
     #[inline(always)]
     pub fn push(&mut self) -> u32 {
         let slot = self.next;
@@ -102,10 +102,10 @@ impl Slots {
         }
     }
 
-    /// Moves the set bits together at the start, their order kept, and makes room for at least
-    /// `room` slots. A slot's new place is its `rank` before this, less one.
-    pub fn compact(&mut self, room: u64) {
-        let nodes = room.min(u64::from(Self::MOST)).div_ceil(1 << NODE_BITS) as usize;
+    /// Moves the set bits to the start in their order, and provides at least `slots` slots. The new
+    /// position of a slot is its `rank` before this, minus one.
+    pub fn compact(&mut self, slots: u64) {
+        let nodes = slots.min(u64::from(Self::MAX_SLOTS)).div_ceil(1 << NODE_BITS) as usize;
         let live = self.live;
         self.words.clear();
         self.words.resize(nodes * FAN, 0);

@@ -1,37 +1,38 @@
 //! Exact LRU stack distances in one pass.
 //!
-//! For: the miss counts of every LRU size at once. Must never know: requests, time, tenants.
-//! An access's distance is one more than the number of blocks used since its block was last used
-//! (Mattson et al., IBM Systems Journal 1970): it hits in every LRU cache of at least that many
-//! blocks. Blocks live in time slots (Bennett and Kruskal, IBM J. R&D 1975) that are compacted
-//! when they run out. Memory per distinct block: 4 B latest slot, 0.65 B slots, 8 B histogram, and
-//! at most a quarter more while growing: 16 B. Blocks are dense ids; compaction stays rare up to
-//! 2^30 of them.
+//! For: the miss counts of every LRU size at once. Must never know: requests, time, tenants. The
+//! distance of an access is one more than the number of blocks used since its block was last used
+//! (Mattson et al., IBM Systems Journal 1970). The access hits in every LRU cache of at least that
+//! many blocks. Blocks live in time slots (Bennett and Kruskal, IBM J. R&D 1975) that are compacted
+//! when no slot is free. Memory per distinct block: 4 B latest slot, 0.65 B slots, 8 B histogram,
+//! and at most a quarter more while growing: 16 B. Blocks are dense ids; compaction stays rare up
+//! to 2^30 of them.
 
 use crate::Histogram;
-use crate::slots::Slots;
+use crate::slots::TimeSlots;
 use cachewright_types::BlockId;
 use std::collections::BinaryHeap;
 
 /// The slot of a block that is not in the stack.
 const NONE: u32 = u32::MAX;
 /// Slots per live slot after compaction: one compaction per three times as many accesses.
-const ROOM: u64 = 4;
+const SLOTS_PER_LIVE: u64 = 4;
 /// Distances counted together.
-const TOGETHER: usize = 64;
+const COUNT_BATCH: usize = 64;
 /// Slots at least.
-const LEAST_ROOM: u64 = 2048;
+const MIN_SLOTS: u64 = 2048;
 
-/// An LRU stack that tells how deep each accessed block lay.
+/// An LRU stack that measures the depth of each accessed block.
 #[derive(Clone, Debug, Default)]
 pub struct StackDistance {
     latest: Vec<u32>,
-    slots: Slots,
-    /// Slots left set by removed blocks: free frames at some depth of the stack, newest first.
+    slots: TimeSlots,
+    /// Slots still set after a removal: free frames at some depth of the stack, newest first.
     holes: BinaryHeap<u32>,
     histogram: Histogram,
-    /// Distances found but not counted yet: counted together, their cache misses overlap.
-    found: Vec<(u32, bool)>,
+    /// Distances not yet counted. They are counted together, so that their processor cache misses
+    /// overlap.
+    pending: Vec<(u32, bool)>,
 }
 
 impl StackDistance {
@@ -40,7 +41,7 @@ impl StackDistance {
         StackDistance::default()
     }
 
-    /// Makes room for ids `0..count`; not needed, but saves growing.
+    /// Reserves ids `0..count`; optional, saves growth later.
     pub fn reserve_ids(&mut self, count: usize) {
         if self.latest.len() < count {
             self.latest.resize(count, NONE);
@@ -54,24 +55,24 @@ impl StackDistance {
 
     /// Distances counted so far.
     pub fn histogram(&mut self) -> &Histogram {
-        self.count_found();
+        self.count_pending();
         &self.histogram
     }
 
-    /// Hands out the distances counted so far and starts counting anew; the stack stays, so that
-    /// the next window does not begin cold.
+    /// Returns the distances counted so far and resets the counts. The stack stays, so that the
+    /// next window does not start cold.
     pub fn take_histogram(&mut self) -> Histogram {
-        self.count_found();
+        self.count_pending();
         let taken = std::mem::take(&mut self.histogram);
         self.histogram.reserve(self.slots.live());
         taken
     }
 
-    /// Counts one access and returns its distance, nothing at a block's first use.
+    /// Counts one access and returns its distance; nothing at the first use of a block.
     #[inline(always)]
     pub fn access(&mut self, block: BlockId, write: bool) -> Option<u32> {
         if block.index() >= self.latest.len() || self.slots.is_full() {
-            self.make_room(block);
+            self.grow(block);
         }
         let slot = self.latest[block.index()];
         if slot == NONE {
@@ -81,17 +82,17 @@ impl StackDistance {
         let distance = self.slots.after(slot) + 1;
         self.vacate(slot);
         self.latest[block.index()] = self.slots.push();
-        self.found.push((distance, write));
-        if self.found.len() >= TOGETHER {
-            self.count_found();
+        self.pending.push((distance, write));
+        if self.pending.len() >= COUNT_BATCH {
+            self.count_pending();
         }
         Some(distance)
     }
 
-    /// Puts a block on top of the stack that was read ahead of its use: nothing is counted.
+    /// Puts a prefetched block on top of the stack; no access is counted.
     pub fn bring_in(&mut self, block: BlockId) {
         if block.index() >= self.latest.len() || self.slots.is_full() {
-            self.make_room(block);
+            self.grow(block);
         }
         match self.latest[block.index()] {
             NONE => self.push(block),
@@ -105,7 +106,7 @@ impl StackDistance {
     /// Counts many accesses, all reads or all writes, as [`StackDistance::access`] would.
     #[inline(never)]
     pub fn access_all(&mut self, blocks: &[BlockId], write: bool) {
-        for group in blocks.chunks(TOGETHER) {
+        for group in blocks.chunks(COUNT_BATCH) {
             let loaded =
                 group.iter().fold(0, |sum: u32, block| sum.wrapping_add(self.touch(*block)));
             std::hint::black_box(loaded);
@@ -115,23 +116,23 @@ impl StackDistance {
         }
     }
 
-    /// Loads the block's state into the processor's cache ahead of its access; the value means
-    /// nothing and is returned so that the load cannot be dropped.
+    /// Loads the block's state into the processor cache before its access. The value has no
+    /// meaning; it is returned so that the compiler keeps the load.
     #[inline(always)]
     pub fn touch(&self, block: BlockId) -> u32 {
         self.latest.get(block.index()).copied().unwrap_or(NONE)
     }
 
-    /// Takes a block out because its bytes are gone (trim); returns whether it was in the stack.
-    /// The frame stays free until a miss that reaches it, as in an LRU cache of every size.
+    /// Removes a trimmed block; returns whether it was in the stack. Its frame stays free until a
+    /// miss reaches it, as in an LRU cache of every size.
     pub fn remove(&mut self, block: BlockId) -> bool {
         let Some(slot) = self.take_slot(block) else { return false };
         self.holes.push(slot);
         true
     }
 
-    /// Takes a block out as if it had never been accessed (sampling threw it out); returns whether
-    /// it was in the stack. What was below it moves up.
+    /// Removes a block as if it had never been accessed, because the sample dropped it; returns
+    /// whether it was in the stack. Blocks below it move up.
     pub fn forget(&mut self, block: BlockId) -> bool {
         let Some(slot) = self.take_slot(block) else { return false };
         self.slots.clear(slot);
@@ -140,14 +141,14 @@ impl StackDistance {
 
     /// Bytes held, everything included.
     pub fn memory_bytes(&self) -> usize {
-        let holes = self.holes.capacity() * 4 + self.found.capacity() * 8;
+        let holes = self.holes.capacity() * 4 + self.pending.capacity() * 8;
         self.latest.capacity() * 4
             + holes
             + self.slots.memory_bytes()
             + self.histogram.memory_bytes()
     }
 
-    /// Checks that every block in the stack has a set slot of its own, slowly.
+    /// Checks, slowly, that every block in the stack has its own set slot.
     pub fn audit(&self) -> Result<(), String> {
         let mut used: Vec<u32> = self.latest.iter().copied().filter(|&s| s != NONE).collect();
         used.extend(&self.holes);
@@ -170,14 +171,14 @@ impl StackDistance {
     }
 
     #[inline(never)]
-    fn count_found(&mut self) {
-        for (distance, write) in self.found.drain(..) {
+    fn count_pending(&mut self) {
+        for (distance, write) in self.pending.drain(..) {
             self.histogram.count(distance, write);
         }
     }
 
-    /// Moves a block's frame from `slot` to the top: the newest free frame above it is filled and
-    /// its own becomes free, else the stack closes over its own.
+    /// Moves a block's frame from `slot` to the top. It fills the newest free frame above it and
+    /// frees its own; without one, the stack closes its own frame.
     #[inline(always)]
     fn vacate(&mut self, slot: u32) {
         if self.holes.is_empty() {
@@ -215,7 +216,7 @@ impl StackDistance {
         self.histogram.count_cold(write);
     }
 
-    /// Puts a block on top that is not in the stack.
+    /// Puts a new block on top.
     fn push(&mut self, block: BlockId) {
         if let Some(hole) = self.holes.pop() {
             self.slots.clear(hole);
@@ -225,7 +226,7 @@ impl StackDistance {
     }
 
     #[cold]
-    fn make_room(&mut self, block: BlockId) {
+    fn grow(&mut self, block: BlockId) {
         if block.index() >= self.latest.len() {
             let count = (block.index() + 1).max(self.latest.len() + self.latest.len() / 4);
             self.latest.reserve_exact(count - self.latest.len());
@@ -243,7 +244,7 @@ impl StackDistance {
         }
         let holes = std::mem::take(&mut self.holes);
         self.holes = holes.into_iter().map(|slot| slots.rank(slot) - 1).collect();
-        let room = (u64::from(slots.live()) * ROOM).max(LEAST_ROOM);
-        self.slots.compact(room);
+        let slots = (u64::from(slots.live()) * SLOTS_PER_LIVE).max(MIN_SLOTS);
+        self.slots.compact(slots);
     }
 }

@@ -20,7 +20,7 @@ pub enum Method {
     ShardsSize(ShardsSizeSettings),
 }
 
-/// The policy whose curves a [`CurveSet::of_policy`] measures, and where.
+/// A policy and the sizes at which [`CurveSet::of_policy`] measures its curves.
 #[derive(Clone, Debug)]
 pub struct PolicyCurves<'a> {
     /// A registered policy.
@@ -33,7 +33,7 @@ pub struct PolicyCurves<'a> {
     pub settings: MiniSettings,
 }
 
-enum Meter {
+enum CurveMeter {
     Exact(StackDistance),
     Rate(FixedRate),
     Size(FixedSize),
@@ -42,7 +42,7 @@ enum Meter {
 
 /// One measurement per tenant.
 pub struct CurveSet {
-    meters: Vec<Meter>,
+    meters: Vec<CurveMeter>,
 }
 
 impl CurveSet {
@@ -51,9 +51,9 @@ impl CurveSet {
         let meter = |tenant: usize| {
             let seed = seed.derive(&format!("curve/{tenant}"));
             match method {
-                Method::Exact => Meter::Exact(StackDistance::new()),
-                Method::ShardsRate(settings) => Meter::Rate(FixedRate::new(settings, seed)),
-                Method::ShardsSize(settings) => Meter::Size(FixedSize::new(settings, seed)),
+                Method::Exact => CurveMeter::Exact(StackDistance::new()),
+                Method::ShardsRate(settings) => CurveMeter::Rate(FixedRate::new(settings, seed)),
+                Method::ShardsSize(settings) => CurveMeter::Size(FixedSize::new(settings, seed)),
             }
         };
         CurveSet { meters: (0..tenants).map(meter).collect() }
@@ -62,17 +62,17 @@ impl CurveSet {
     /// Miniature simulations of one policy for tenants of so many distinct blocks each. Errors: as
     /// [`MiniSim::new`].
     pub fn of_policy(
-        wanted: &PolicyCurves,
+        simulation: &PolicyCurves,
         distinct_blocks: &[u64],
         seed: Seed,
     ) -> Result<CurveSet, CurveError> {
         let meter = |(tenant, &distinct): (usize, &u64)| {
             let seed = seed.derive(&format!("curve/{tenant}"));
-            let PolicyCurves { policy, pairs, sizes_blocks, settings } = wanted;
+            let PolicyCurves { policy, pairs, sizes_blocks, settings } = simulation;
             let mini = MiniSim::new(policy, pairs, sizes_blocks, distinct, settings, seed)?;
-            Ok(Meter::Mini(Box::new(mini)))
+            Ok(CurveMeter::Mini(Box::new(mini)))
         };
-        let meters: Result<Vec<Meter>, CurveError> =
+        let meters: Result<Vec<CurveMeter>, CurveError> =
             distinct_blocks.iter().enumerate().map(meter).collect();
         Ok(CurveSet { meters: meters? })
     }
@@ -81,12 +81,12 @@ impl CurveSet {
     #[inline]
     pub fn access(&mut self, tenant: TenantId, block: BlockId, write: bool) {
         match self.meters.get_mut(tenant.index()) {
-            Some(Meter::Exact(stack)) => {
+            Some(CurveMeter::Exact(stack)) => {
                 stack.access(block, write);
             }
-            Some(Meter::Rate(shards)) => shards.access(block, write),
-            Some(Meter::Size(shards)) => shards.access(block, write),
-            Some(Meter::Mini(mini)) => mini.access(block, write),
+            Some(CurveMeter::Rate(shards)) => shards.access(block, write),
+            Some(CurveMeter::Size(shards)) => shards.access(block, write),
+            Some(CurveMeter::Mini(mini)) => mini.access(block, write),
             None => {}
         }
     }
@@ -95,10 +95,10 @@ impl CurveSet {
     /// Miniature simulations leave it out.
     pub fn bring_in(&mut self, tenant: TenantId, block: BlockId) {
         match self.meters.get_mut(tenant.index()) {
-            Some(Meter::Exact(stack)) => stack.bring_in(block),
-            Some(Meter::Rate(shards)) => shards.bring_in(block),
-            Some(Meter::Size(shards)) => shards.bring_in(block),
-            Some(Meter::Mini(_)) | None => {}
+            Some(CurveMeter::Exact(stack)) => stack.bring_in(block),
+            Some(CurveMeter::Rate(shards)) => shards.bring_in(block),
+            Some(CurveMeter::Size(shards)) => shards.bring_in(block),
+            Some(CurveMeter::Mini(_)) | None => {}
         }
     }
 
@@ -107,7 +107,7 @@ impl CurveSet {
     #[inline(always)]
     pub fn touch(&self, tenant: TenantId, block: BlockId) -> u32 {
         match self.meters.get(tenant.index()) {
-            Some(Meter::Exact(stack)) => stack.touch(block),
+            Some(CurveMeter::Exact(stack)) => stack.touch(block),
             _ => 0,
         }
     }
@@ -115,25 +115,25 @@ impl CurveSet {
     /// Forgets a trimmed block.
     pub fn remove(&mut self, tenant: TenantId, block: BlockId) {
         match self.meters.get_mut(tenant.index()) {
-            Some(Meter::Exact(stack)) => {
+            Some(CurveMeter::Exact(stack)) => {
                 stack.remove(block);
             }
-            Some(Meter::Rate(shards)) => shards.remove(block),
-            Some(Meter::Size(shards)) => shards.remove(block),
-            Some(Meter::Mini(mini)) => mini.remove(block),
+            Some(CurveMeter::Rate(shards)) => shards.remove(block),
+            Some(CurveMeter::Size(shards)) => shards.remove(block),
+            Some(CurveMeter::Mini(mini)) => mini.remove(block),
             None => {}
         }
     }
 
-    /// Each tenant's curves of the window that ends now; counting starts anew, stacks stay.
+    /// Each tenant's curves of the window that ends now; counts are reset, stacks stay.
     pub fn end_window(&mut self) -> Vec<Curves> {
         self.meters
             .iter_mut()
             .map(|meter| match meter {
-                Meter::Exact(stack) => Curves::exact(&stack.take_histogram()),
-                Meter::Rate(shards) => shards.take_curves(),
-                Meter::Size(shards) => shards.take_curves(),
-                Meter::Mini(mini) => mini.take_curves(),
+                CurveMeter::Exact(stack) => Curves::exact(&stack.take_histogram()),
+                CurveMeter::Rate(shards) => shards.take_curves(),
+                CurveMeter::Size(shards) => shards.take_curves(),
+                CurveMeter::Mini(mini) => mini.take_curves(),
             })
             .collect()
     }

@@ -1,15 +1,16 @@
-//! `dedicated`: each tenant has channels to itself, as the stack file says.
+//! `dedicated`: each tenant has its own channels, as the stack file says.
 //!
-//! For: operators who know what they want. Must never know: what tenants do. Units: channels.
-//! Tenants that name channels get those; then those that name a number, in order, the lowest that
-//! are free; the others divide what is left by their weights, at least one each (D'Hondt: one
-//! after the other to whoever has the highest weight per channel with it).
+//! For: operators who assign channels by hand. Must never know: what tenants do. Units: channels.
+//! Tenants that name channels get those. Tenants that name a number get the lowest free channels,
+//! in order. The other tenants divide the rest by their weights, at least one channel each
+//! (D'Hondt: one channel after the other to the tenant that has the highest weight per channel with
+//! it).
 
 use crate::entry::{Entry, Need, Registered};
-use crate::{Channels, Layout, Map, Refusal, TenantView, Wish};
+use crate::{ChannelLayout, ChannelMap, ChannelSizes, LayoutTenant, Refusal, Wish};
 use cachewright_types::declare::NoSettings;
 
-/// Channels as the stack file says.
+/// Channels of the stack file.
 #[derive(Clone, Debug)]
 pub struct Dedicated;
 
@@ -27,13 +28,17 @@ impl Registered for Dedicated {
     }
 }
 
-impl Layout for Dedicated {
-    fn lay_out(&mut self, tenants: &[TenantView], channels: &Channels) -> Result<Map, Refusal> {
-        let mut free = Free(vec![true; channels.blocks.len()]);
+impl ChannelLayout for Dedicated {
+    fn lay_out(
+        &mut self,
+        tenants: &[LayoutTenant],
+        channels: &ChannelSizes,
+    ) -> Result<ChannelMap, Refusal> {
+        let mut free = FreeChannels(vec![true; channels.blocks.len()]);
         let mut sets = vec![Vec::new(); tenants.len()];
         for (tenant, view) in tenants.iter().enumerate() {
-            if let Some(Wish::Channels(wanted)) = view.wish {
-                sets[tenant] = free.these(tenant, wanted)?;
+            if let Some(Wish::Channels(requested)) = view.wish {
+                sets[tenant] = free.these(tenant, requested)?;
             }
         }
         for (tenant, view) in tenants.iter().enumerate() {
@@ -42,82 +47,83 @@ impl Layout for Dedicated {
             }
         }
         let open: Vec<usize> =
-            (0..tenants.len()).filter(|at| tenants[*at].wish.is_none()).collect();
-        let left = free.count();
-        if left < open.len() as u32 {
-            let found = format!("{left} channels for {} tenants that name none", open.len());
+            (0..tenants.len()).filter(|index| tenants[*index].wish.is_none()).collect();
+        let remaining = free.count();
+        if remaining < open.len() as u32 {
+            let found = format!("{remaining} channels for {} tenants that name none", open.len());
             let expected = "at least one channel each".to_owned();
             return Err(Refusal { tenant: None, found, expected });
         }
-        let weights: Vec<f64> = open.iter().map(|at| tenants[*at].weight).collect();
-        for (tenant, count) in open.iter().zip(by_weight(left, &weights)) {
+        let weights: Vec<f64> = open.iter().map(|index| tenants[*index].weight).collect();
+        for (tenant, count) in open.iter().zip(by_weight(remaining, &weights)) {
             sets[*tenant] = free.any(*tenant, count)?;
         }
-        Ok(Map::exclusive(sets, channels))
+        Ok(ChannelMap::exclusive(sets, channels))
     }
 }
 
-/// So many channels by weight, at least one each; there must be as many.
+/// Divides `channels` by weight, at least one each; there must be enough for all.
 fn by_weight(channels: u32, weights: &[f64]) -> Vec<u32> {
     let mut counts = vec![1; weights.len()];
     if weights.is_empty() {
         return counts;
     }
     for _ in weights.len() as u32..channels {
-        let per = |at: usize| weights[at] / f64::from(counts[at] + 1);
-        let first =
-            (1..weights.len()).fold(0, |best, at| if per(at) > per(best) { at } else { best });
+        let per = |index: usize| weights[index] / f64::from(counts[index] + 1);
+        let first = (1..weights.len())
+            .fold(0, |best, index| if per(index) > per(best) { index } else { best });
         counts[first] += 1;
     }
     counts
 }
 
-/// Which channels are free.
+/// Free channels.
 #[derive(Clone, Debug)]
-pub(crate) struct Free(pub Vec<bool>);
+pub(crate) struct FreeChannels(pub Vec<bool>);
 
-impl Free {
-    /// How many there are.
+impl FreeChannels {
+    /// The number of free channels.
     pub fn count(&self) -> u32 {
         self.0.iter().filter(|free| **free).count() as u32
     }
 
-    /// Those that are free.
+    /// The free channels.
     pub fn all(&self) -> impl Iterator<Item = u32> {
         let all = self.0.iter().enumerate();
         all.filter(|(_, free)| **free).map(|(channel, _)| channel as u32)
     }
 
-    /// Takes the channels named.
-    fn these(&mut self, tenant: usize, wanted: &[u32]) -> Result<Vec<u32>, Refusal> {
-        let words = || wanted.iter().map(u32::to_string).collect::<Vec<String>>().join(", ");
+    /// Takes these channels.
+    fn these(&mut self, tenant: usize, requested: &[u32]) -> Result<Vec<u32>, Refusal> {
+        let words = || requested.iter().map(u32::to_string).collect::<Vec<String>>().join(", ");
         let refuse = |expected: String| {
             Err(Refusal { tenant: Some(tenant), found: format!("[{}]", words()), expected })
         };
-        if wanted.is_empty() {
+        if requested.is_empty() {
             return refuse("one channel or more".to_owned());
         }
-        for channel in wanted {
+        for channel in requested {
             match self.0.get_mut(*channel as usize) {
                 Some(free) if *free => *free = false,
                 Some(_) => return refuse(format!("no channel twice, {channel} is taken")),
                 None => return refuse(format!("channels from 0 to {}", self.0.len() - 1)),
             }
         }
-        Ok(wanted.to_vec())
+        Ok(requested.to_vec())
     }
 
-    /// Takes the lowest that are free.
+    /// Takes the lowest free channels.
     pub fn any(&mut self, tenant: usize, count: u32) -> Result<Vec<u32>, Refusal> {
-        let left = self.count();
-        if count == 0 || count > left {
-            let (found, expected) = (count.to_string(), format!("from 1 to {left} free channels"));
+        let remaining = self.count();
+        if count == 0 || count > remaining {
+            let (found, expected) =
+                (count.to_string(), format!("from 1 to {remaining} free channels"));
             return Err(Refusal { tenant: Some(tenant), found, expected });
         }
         Ok(self.lowest(count))
     }
 
-    /// Takes the lowest that are free, at most so many.
+    /// Takes the lowest free channels, at most `count`.
     pub fn lowest(&mut self, count: u32) -> Vec<u32> {
         let taken: Vec<u32> = self.all().take(count as usize).collect();
         for channel in &taken {
@@ -132,16 +138,16 @@ mod tests {
     use super::*;
 
     fn sets(channels: usize, wishes: &[(f64, Option<Wish>)]) -> Result<Vec<Vec<u32>>, String> {
-        let views: Vec<TenantView> = wishes
+        let views: Vec<LayoutTenant> = wishes
             .iter()
-            .map(|(weight, wish)| TenantView {
+            .map(|(weight, wish)| LayoutTenant {
                 weight: *weight,
                 quota_blocks: 1,
                 wish: wish.as_ref(),
-                ..TenantView::default()
+                ..LayoutTenant::default()
             })
             .collect();
-        let channels = Channels { blocks: vec![10; channels], total_blocks: 10 };
+        let channels = ChannelSizes { blocks: vec![10; channels], total_blocks: 10 };
         let map = Dedicated.lay_out(&views, &channels);
         map.map(|map| map.pools).map_err(|refusal| format!("{:?} {refusal}", refusal.tenant))
     }
@@ -156,7 +162,7 @@ mod tests {
         ];
         assert_eq!(sets(8, &wishes), Ok(vec![vec![3, 4, 5], vec![0, 2], vec![6], vec![1, 7]]));
         assert_eq!(by_weight(7, &[3.0, 2.0, 1.0]), [4, 2, 1]);
-        assert_eq!(by_weight(3, &[100.0, 1.0, 1.0]), [1, 1, 1], "nobody without");
+        assert_eq!(by_weight(3, &[100.0, 1.0, 1.0]), [1, 1, 1], "each has one");
     }
 
     #[test]

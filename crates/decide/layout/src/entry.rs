@@ -1,14 +1,14 @@
-//! What stands in the registry of layouts: needs, facts, and the trait of an entry.
+//! Entries of the registry of layouts: their facts and their needs.
 //!
 //! For: every layout and the table that lists them. Must never know: any layout.
 
-use crate::Layout;
+use crate::ChannelLayout;
 use cachewright_types::declare::Declared;
 
 /// What a layout needs beyond weights and wishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// A drive that shows its channels apart.
+    /// A drive that exposes its channels.
     Channels,
 }
 
@@ -24,8 +24,8 @@ impl Need {
 /// What a user can know of one layout without reading code.
 pub type Entry = cachewright_types::registry::Entry<Need>;
 
-/// A layout that stands in the registry.
-pub trait Registered: Layout + Sized + 'static {
+/// A layout in the registry.
+pub trait Registered: ChannelLayout + Sized + 'static {
     /// Its settings.
     type Settings: Declared;
     /// Its facts.

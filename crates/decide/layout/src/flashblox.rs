@@ -1,15 +1,15 @@
 //! `flashblox`: each tenant has as many whole channels as its blocks need.
 //!
-//! For: the comparison that is isolated and wastes what is left of a channel. Must never know: what
-//! tenants do. Units: channels, blocks. Source: Huang et al., FlashBlox (FAST'17), as Wang et al.
-//! (oc-cache), V, compare with it. A tenant gets what it needs (S_r) in channels, rounded up; while
-//! that is more than there are, the one whose rounding gave it most gives one back (the later of
-//! equals), so that its quota is cut to what its channels hold. Channels that nobody needs stay
-//! free.
+//! For: the isolated layout that wastes the rest of a channel. Must never know: what tenants do.
+//! Units: channels, blocks. Source: Huang et al., FlashBlox (FAST'17), as Wang et al. (oc-cache),
+//! V, compare with it. A tenant gets the channels for its requirement (S_r), rounded up. While
+//! these are more than the drive has, the tenant that gained most by rounding gives one back (the
+//! later among equals). Its quota is then cut to its channels. Channels beyond all requirements
+//! stay free.
 
-use crate::dedicated::Free;
+use crate::dedicated::FreeChannels;
 use crate::entry::{Entry, Need, Registered};
-use crate::{Channels, Layout, Map, Refusal, TenantView};
+use crate::{ChannelLayout, ChannelMap, ChannelSizes, LayoutTenant, Refusal};
 use cachewright_types::declare::NoSettings;
 
 /// Whole channels by need.
@@ -30,15 +30,19 @@ impl Registered for FlashBlox {
     }
 }
 
-impl Layout for FlashBlox {
-    fn lay_out(&mut self, tenants: &[TenantView], channels: &Channels) -> Result<Map, Refusal> {
+impl ChannelLayout for FlashBlox {
+    fn lay_out(
+        &mut self,
+        tenants: &[LayoutTenant],
+        channels: &ChannelSizes,
+    ) -> Result<ChannelMap, Refusal> {
         let each = channels.blocks.iter().copied().min().unwrap_or(0).max(1);
         let needs: Vec<u32> = tenants.iter().map(|tenant| tenant.need_blocks).collect();
         let counts = whole_channels(&needs, each, channels.blocks.len() as u32)?;
-        let mut free = Free(vec![true; channels.blocks.len()]);
+        let mut free = FreeChannels(vec![true; channels.blocks.len()]);
         let sets: Result<Vec<Vec<u32>>, Refusal> =
             counts.iter().enumerate().map(|(tenant, count)| free.any(tenant, *count)).collect();
-        Ok(Map::exclusive(sets?, channels))
+        Ok(ChannelMap::exclusive(sets?, channels))
     }
 
     fn may_cut(&self) -> bool {
@@ -56,12 +60,15 @@ fn whole_channels(needs: &[u32], each: u32, total: u32) -> Result<Vec<u32>, Refu
     }
     let mut counts: Vec<u32> = needs.iter().map(|need| need.div_ceil(each).max(1)).collect();
     let mut sum: u64 = counts.iter().copied().map(u64::from).sum();
-    // Blocks that a tenant's channels hold beyond its need.
-    let beyond = |at: usize, count: u32| i64::from(count) * i64::from(each) - i64::from(needs[at]);
+    // Blocks of a tenant's channels beyond its need.
+    let beyond =
+        |index: usize, count: u32| i64::from(count) * i64::from(each) - i64::from(needs[index]);
     while sum > u64::from(total) {
-        let shrinks = (0..counts.len()).filter(|at| counts[*at] > 1);
-        let Some(most) = shrinks.max_by_key(|at| beyond(*at, counts[*at])) else { break };
-        counts[most] -= 1;
+        let shrinks = (0..counts.len()).filter(|index| counts[*index] > 1);
+        let Some(widest) = shrinks.max_by_key(|index| beyond(*index, counts[*index])) else {
+            break;
+        };
+        counts[widest] -= 1;
         sum -= 1;
     }
     Ok(counts)
@@ -77,7 +84,7 @@ mod tests {
         assert_eq!(whole_channels(&[150, 250, 210], 100, 8), Ok(vec![2, 3, 3]));
         assert_eq!(whole_channels(&[150, 250, 210], 100, 7), Ok(vec![2, 3, 2]), "210 gives back");
         assert_eq!(whole_channels(&[150, 250, 210], 100, 6), Ok(vec![2, 2, 2]), "then 250");
-        assert_eq!(whole_channels(&[1000, 1], 100, 2), Ok(vec![1, 1]), "nobody without");
+        assert_eq!(whole_channels(&[1000, 1], 100, 2), Ok(vec![1, 1]), "each has one");
         let refusal = whole_channels(&[1, 1, 1], 100, 2).unwrap_err().to_string();
         assert_eq!(refusal, "found 2 channels for 3 tenants, expected 1 more channels");
     }

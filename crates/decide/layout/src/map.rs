@@ -1,55 +1,55 @@
-//! What a layout decides: pools of channels, and each tenant's shares of them.
+//! The decision of a layout: pools of channels, and each tenant's shares of them.
 //!
 //! For: the value that a machine carries out. Must never know: how it was decided. Units: channels,
-//! blocks. A tenant's blocks go to the first of its shares that has room.
+//! blocks. A tenant's blocks go to the first of its shares with a free slot.
 
-use crate::{Channels, TenantView};
+use crate::{ChannelSizes, LayoutTenant};
 
 /// A tenant's part of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct PoolShare {
     /// The pool.
     pub pool: usize,
-    /// The most blocks of the tenant in it.
+    /// Largest number of the tenant's blocks in it.
     pub blocks: u32,
 }
 
-/// Pools of channels, and who has which share of them.
+/// Pools of channels, and the tenants' shares of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Map {
+pub struct ChannelMap {
     /// The channels of each pool.
     pub pools: Vec<Vec<u32>>,
-    /// Of each tenant its shares, the one to be filled first before the others.
-    pub tenants: Vec<Vec<Share>>,
-    /// Channels of pools of which nobody is promised anything: another map may take them away.
+    /// The shares of each tenant, in the order in which they are filled.
+    pub tenants: Vec<Vec<PoolShare>>,
+    /// Lent channels of pools: no block is promised in them, and another map may withdraw them.
     pub lent: Vec<u32>,
 }
 
-impl Map {
-    /// Each tenant has these channels to itself, and all of what they hold.
-    pub fn exclusive(sets: Vec<Vec<u32>>, channels: &Channels) -> Map {
+impl ChannelMap {
+    /// A map in which each tenant has its own channels and all of their blocks.
+    pub fn exclusive(sets: Vec<Vec<u32>>, channels: &ChannelSizes) -> ChannelMap {
         let share =
-            |(pool, set): (usize, &Vec<u32>)| vec![Share { pool, blocks: held(set, channels) }];
+            |(pool, set): (usize, &Vec<u32>)| vec![PoolShare { pool, blocks: held(set, channels) }];
         let tenants = sets.iter().enumerate().map(share).collect();
-        Map { tenants, pools: sets, lent: Vec::new() }
+        ChannelMap { tenants, pools: sets, lent: Vec::new() }
     }
 
-    /// The most blocks a tenant may have anywhere.
+    /// Largest number of blocks of a tenant in all pools.
     pub fn limit_blocks(&self, tenant: usize) -> u32 {
         let shares = self.tenants.get(tenant).map_or(&[][..], Vec::as_slice);
         shares.iter().fold(0, |sum, share| sum.saturating_add(share.blocks))
     }
 
-    /// Whether a pool is one tenant's alone.
+    /// Whether a pool belongs to one tenant.
     pub fn is_exclusive(&self, pool: usize) -> bool {
         let shares = self.tenants.iter().flatten();
         shares.filter(|share| share.pool == pool).count() <= 1
     }
 
-    /// Checks that no channel is in two pools or unknown, that lent ones are in one, that shares
-    /// are of pools there are, and that no pool promises more than it holds without lent channels.
-    /// Errors: the rule broken, in words.
-    pub fn audit(&self, tenants: &[TenantView], channels: &Channels) -> Result<(), String> {
+    /// Checks that each channel is known and in one pool, lent channels are in a pool, and shares
+    /// are of known pools. No pool may promise more than it holds without lent channels. Errors:
+    /// the rule that is broken.
+    pub fn audit(&self, tenants: &[LayoutTenant], channels: &ChannelSizes) -> Result<(), String> {
         if self.tenants.len() != tenants.len() {
             return Err(format!("{} tenants have shares of {}", self.tenants.len(), tenants.len()));
         }
@@ -76,17 +76,19 @@ impl Map {
         for (pool, promised) in promised.into_iter().enumerate() {
             let own = self.pools[pool].iter().filter(|channel| !self.lent.contains(channel));
             let holds = held(own, channels);
-            let most = promised.min(u64::from(channels.total_blocks));
-            if most > u64::from(holds) {
-                return Err(format!("pool {pool} holds {holds} blocks, promised are {most}"));
+            let max_promised = promised.min(u64::from(channels.total_blocks));
+            if max_promised > u64::from(holds) {
+                return Err(format!(
+                    "pool {pool} holds {holds} blocks, promised are {max_promised}"
+                ));
             }
         }
         Ok(())
     }
 }
 
-/// Blocks that some channels hold together.
-pub(crate) fn held<'a>(set: impl IntoIterator<Item = &'a u32>, channels: &Channels) -> u32 {
+/// Blocks of these channels.
+pub(crate) fn held<'a>(set: impl IntoIterator<Item = &'a u32>, channels: &ChannelSizes) -> u32 {
     let blocks = set.into_iter().filter_map(|channel| channels.blocks.get(*channel as usize));
     blocks.fold(0, |sum: u32, blocks| sum.saturating_add(*blocks))
 }
@@ -96,12 +98,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn broken_maps_are_told() {
-        let channels = Channels { blocks: vec![10, 10], total_blocks: 15 };
-        let view = TenantView { weight: 1.0, quota_blocks: 5, ..TenantView::default() };
+    fn broken_maps_are_refused() {
+        let channels = ChannelSizes { blocks: vec![10, 10], total_blocks: 15 };
+        let view = LayoutTenant { weight: 1.0, quota_blocks: 5, ..LayoutTenant::default() };
         let views = [view.clone(), view];
-        let share = |pool, blocks| vec![Share { pool, blocks }];
-        let map = |pools: &[&[u32]], shares: [(usize, u32); 2]| Map {
+        let share = |pool, blocks| vec![PoolShare { pool, blocks }];
+        let map = |pools: &[&[u32]], shares: [(usize, u32); 2]| ChannelMap {
             pools: pools.iter().map(|pool| pool.to_vec()).collect(),
             tenants: shares.map(|(pool, blocks)| share(pool, blocks)).to_vec(),
             lent: Vec::new(),
@@ -112,7 +114,8 @@ mod tests {
         let both = map(&[&[0, 1]], [(0, 15), (0, 15)]);
         assert_eq!(both.audit(&views, &channels), Ok(()), "15 blocks in all");
         assert!(!both.is_exclusive(0));
-        let lent = |channel| Map { lent: vec![channel], ..map(&[&[0], &[1]], [(0, 10), (1, 1)]) };
+        let lent =
+            |channel| ChannelMap { lent: vec![channel], ..map(&[&[0], &[1]], [(0, 10), (1, 1)]) };
         for (broken, words) in [
             (map(&[&[0], &[0]], [(0, 1), (1, 1)]), "channel 0 is in two pools"),
             (map(&[&[2], &[0]], [(0, 0), (1, 1)]), "there is no channel 2"),

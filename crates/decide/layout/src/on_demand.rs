@@ -1,56 +1,58 @@
 //! `on-demand`: isolated buckets of whole channels and one shared pool (Algorithm 1).
 //!
-//! For: how many whole channels each tenant gets, and how many blocks of a pool that all share,
-//! while tenants come and go. Must never know: tenants' blocks, the machine. Units: channels,
-//! blocks. Source: Wang et al. (oc-cache), III-B. Differences, where the paper is silent: requests
-//! that come when no channel is free any more go on to what is left of the pool instead of being
-//! passed over; its last branch never has to enlarge the pool, because line 9 has refused what
-//! would not fit (asserted). Those who come later are granted from what is free then, and nobody
-//! who is there gives anything up for them. Whoever leaves gives its channels back at once; the
-//! pool keeps its channels, which hold blocks of all its tenants, until the last of these has left,
-//! so that nothing has to be moved. Who was refused asks again when others leave. The smallest
-//! channel counts for all. With `lend`, which is ours, the pool's blocks are spread over channels
-//! that nobody has, too: it promises no more for it, and whoever comes gets them.
+//! For: the whole channels of each tenant, and its blocks of a shared pool, while tenants start and
+//! leave. Must never know: tenants' blocks, the machine. Units: channels, blocks. Source: Wang et
+//! al. (oc-cache), III-B.
+//!
+//! Choices where the paper is silent: requests without a free channel get blocks of the pool
+//! instead of being skipped. The last branch never enlarges the pool, because line 9 has refused
+//! requests that do not fit (asserted). Later tenants are granted from the channels then free;
+//! present tenants give nothing up for them. A tenant that leaves returns its channels at once. The
+//! pool keeps its channels until its last tenant has left, so that no block moves. A refused tenant
+//! is considered again when others leave. The smallest channel counts for all.
+//!
+//! With `lend`, which is ours, the pool's blocks also use free channels. The pool promises no more
+//! blocks for them, and a later tenant gets them back.
 
-use crate::dedicated::Free;
+use crate::dedicated::FreeChannels;
 use crate::entry::{Entry, Need, Registered};
-use crate::{Channels, Layout, Map, Refusal, Share, TenantView};
+use crate::{ChannelLayout, ChannelMap, ChannelSizes, LayoutTenant, PoolShare, Refusal};
 use cachewright_types::declare;
 
 declare! {
     /// Settings of `on-demand`.
     pub struct OnDemandSettings {
-        /// share of a channel (W_u) from which what is left of a need gets a channel of its own
+        /// share of a channel (W_u) from which the rest of a need gets its own channel
         watermark: f64 = 0.5, "ratio", 0.0 ..= 1.0;
-        /// whether the pool also uses channels without a tenant, until a tenant needs them
+        /// whether the pool also uses free channels, until a tenant needs them
         lend: bool = false, "";
     }
 }
 
-/// What a tenant asks for.
+/// The requirement of a tenant.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Demand {
-    /// S_r: blocks that it makes use of.
+pub struct ChannelDemand {
+    /// Blocks that it can use (S_r).
     pub blocks: u32,
-    /// R_e: its miss ratio with them, 0 to 1.
+    /// Miss ratio with these blocks, 0 to 1 (R_e).
     pub miss_ratio: f64,
 }
 
-/// What a tenant gets.
+/// The grant of a tenant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
-    /// Channels of its own.
+    /// Its own channels.
     pub bucket_channels: u32,
     /// Blocks of the shared pool.
     pub shared_blocks: u32,
 }
 
-/// What is free and what the pool has promised.
+/// Free channels, and the promises of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct PoolState {
     /// Blocks of a channel (S_c); at least 1.
     pub channel_blocks: u32,
-    /// Channels that nobody has (N_free).
+    /// Free channels (N_free).
     pub free_channels: u32,
     /// Channels of the pool (N_shared).
     pub shared_channels: u32,
@@ -58,88 +60,90 @@ pub struct Standing {
     pub shared_blocks: u64,
 }
 
-/// What came of all demands.
+/// The grants of all demands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allocation {
-    /// Of each tenant; the error says how many more channels it would have needed.
+    /// Of each tenant; the error is the number of channels it lacks.
     pub grants: Vec<Result<Grant, u32>>,
     /// Channels of the pool.
     pub shared_channels: u32,
-    /// Channels that nobody has.
+    /// Free channels.
     pub free_channels: u32,
 }
 
-/// Divides `free_channels` of `channel_blocks` blocks each among tenants that come together.
+/// Divides `free_channels` of `channel_blocks` blocks each among tenants that start together.
 pub fn allocate(
-    demands: &[Demand],
+    demands: &[ChannelDemand],
     free_channels: u32,
     channel_blocks: u32,
     watermark: f64,
 ) -> Allocation {
     let channel_blocks = channel_blocks.max(1);
     let mut standing =
-        Standing { channel_blocks, free_channels, shared_channels: 0, shared_blocks: 0 };
+        PoolState { channel_blocks, free_channels, shared_channels: 0, shared_blocks: 0 };
     let mut grants = vec![Ok(Grant::default()); demands.len()];
     for tenant in in_order(demands) {
         grants[tenant] = standing.grant(demands[tenant].blocks, watermark);
     }
-    let Standing { shared_channels, free_channels, .. } = standing;
+    let PoolState { shared_channels, free_channels, .. } = standing;
     Allocation { grants, shared_channels, free_channels }
 }
 
-/// Who gains most per block (R_m) comes first, the earlier of equals.
-fn in_order(demands: &[Demand]) -> Vec<usize> {
-    let gain = |at: usize| (1.0 - demands[at].miss_ratio) / f64::from(demands[at].blocks.max(1));
+/// Tenants by gain per block (R_m), the largest first, the earlier among equals.
+fn in_order(demands: &[ChannelDemand]) -> Vec<usize> {
+    let gain = |tenant: usize| {
+        (1.0 - demands[tenant].miss_ratio) / f64::from(demands[tenant].blocks.max(1))
+    };
     let mut order: Vec<usize> = (0..demands.len()).collect();
     order.sort_by(|a, b| gain(*b).total_cmp(&gain(*a)).then(a.cmp(b)));
     order
 }
 
-impl Standing {
-    /// Grants a need, if there is room for it. What is left over of it after whole channels goes to
-    /// the pool if it is below `watermark` of a channel, else it gets one channel more. Errors: the
-    /// channels that are missing.
+impl PoolState {
+    /// Grants a need if the free blocks suffice. The rest after whole channels goes to the pool if
+    /// it is below `watermark` of a channel; otherwise it gets one more channel. Errors: the number
+    /// of missing channels.
     pub fn grant(&mut self, need_blocks: u32, watermark: f64) -> Result<Grant, u32> {
         let (need, size) = (u64::from(need_blocks), u64::from(self.channel_blocks));
         let free = u64::from(self.free_channels);
         let pool = u64::from(self.shared_channels);
-        let room = (pool + free) * size - self.shared_blocks;
-        if need > room {
-            return Err((need - room).div_ceil(size) as u32);
+        let free_blocks = (pool + free) * size - self.shared_blocks;
+        if need > free_blocks {
+            return Err((need - free_blocks).div_ceil(size) as u32);
         }
-        let (bucket, left) = if need.div_ceil(size) <= free {
-            let left = need % size;
-            let pooled = (left as f64) < watermark * size as f64;
-            if pooled { (need / size, left) } else { (need / size + 1, 0) }
+        let (bucket, remaining) = if need.div_ceil(size) <= free {
+            let remaining = need % size;
+            let pooled = (remaining as f64) < watermark * size as f64;
+            if pooled { (need / size, remaining) } else { (need / size + 1, 0) }
         } else {
             (free, need - free * size)
         };
-        self.shared_blocks += left;
+        self.shared_blocks += remaining;
         let grown = self.shared_blocks.div_ceil(size).saturating_sub(pool);
-        debug_assert!(bucket + grown <= free, "what line 9 lets pass fits");
+        debug_assert!(bucket + grown <= free, "line 9 refuses needs that do not fit");
         self.free_channels = free.saturating_sub(bucket + grown) as u32;
         self.shared_channels += grown as u32;
-        Ok(Grant { bucket_channels: bucket as u32, shared_blocks: left as u32 })
+        Ok(Grant { bucket_channels: bucket as u32, shared_blocks: remaining as u32 })
     }
 }
 
-/// What a tenant has.
+/// The channels and pool blocks of a tenant.
 #[derive(Clone, Debug)]
-struct Held {
+struct TenantChannels {
     bucket: Vec<u32>,
     shared_blocks: u32,
 }
 
-/// Buckets and a pool, for those who are there.
+/// Buckets and a pool for the tenants present.
 #[derive(Clone, Debug)]
 pub struct OnDemand {
     watermark: f64,
     lend: bool,
-    free: Option<Free>,
+    free: Option<FreeChannels>,
     /// Channels of the pool, without lent ones.
     pool: Vec<u32>,
     /// By tenant.
-    held: Vec<Option<Held>>,
+    held: Vec<Option<TenantChannels>>,
     refused: Vec<(usize, u32)>,
 }
 
@@ -160,8 +164,8 @@ impl Registered for OnDemand {
 }
 
 impl OnDemand {
-    /// Takes back what those had who have left.
-    fn take_back(&mut self, tenants: &[TenantView], free: &mut Free) {
+    /// Frees the channels of tenants that have left.
+    fn take_back(&mut self, tenants: &[LayoutTenant], free: &mut FreeChannels) {
         self.held.resize(tenants.len(), None);
         for (held, _) in self.held.iter_mut().zip(tenants).filter(|(_, tenant)| tenant.absent) {
             let bucket = held.take().map_or(Vec::new(), |held| held.bucket);
@@ -177,46 +181,48 @@ impl OnDemand {
         self.held.iter().flatten().map(|held| u64::from(held.shared_blocks)).sum()
     }
 
-    /// Grants what those need who have come.
-    fn grant(&mut self, tenants: &[TenantView], free: &mut Free, channel_blocks: u32) {
-        let new = |at: &usize| !tenants[*at].absent && self.held[*at].is_none();
-        let new: Vec<usize> = (0..tenants.len()).filter(new).collect();
-        let demand = |at: &usize| {
-            let TenantView { need_blocks: blocks, miss_ratio, .. } = tenants[*at];
-            Demand { blocks, miss_ratio }
+    /// Grants the needs of new tenants.
+    fn grant(&mut self, tenants: &[LayoutTenant], free: &mut FreeChannels, channel_blocks: u32) {
+        let is_new = |tenant: &usize| !tenants[*tenant].absent && self.held[*tenant].is_none();
+        let newcomers: Vec<usize> = (0..tenants.len()).filter(is_new).collect();
+        let demand = |tenant: &usize| {
+            let LayoutTenant { need_blocks: blocks, miss_ratio, .. } = tenants[*tenant];
+            ChannelDemand { blocks, miss_ratio }
         };
-        let demands: Vec<Demand> = new.iter().map(demand).collect();
-        let mut standing = Standing {
+        let demands: Vec<ChannelDemand> = newcomers.iter().map(demand).collect();
+        let mut standing = PoolState {
             channel_blocks,
             free_channels: free.count(),
             shared_channels: self.pool.len() as u32,
             shared_blocks: self.promised(),
         };
         self.refused.clear();
-        for at in in_order(&demands) {
-            match standing.grant(demands[at].blocks, self.watermark) {
+        for position in in_order(&demands) {
+            match standing.grant(demands[position].blocks, self.watermark) {
                 Ok(Grant { bucket_channels, shared_blocks }) => {
                     let bucket = free.lowest(bucket_channels);
-                    self.held[new[at]] = Some(Held { bucket, shared_blocks });
+                    self.held[newcomers[position]] = Some(TenantChannels { bucket, shared_blocks });
                     let grown = standing.shared_channels - self.pool.len() as u32;
                     self.pool.extend(free.lowest(grown));
                 }
-                Err(missing) => self.refused.push((new[at], missing)),
+                Err(missing) => self.refused.push((newcomers[position], missing)),
             }
         }
         self.refused.sort_unstable();
         debug_assert_eq!(free.count(), standing.free_channels);
     }
 
-    /// The bucket of each tenant, in order, and the pool after them. All have a share of the pool,
-    /// of no blocks where they need none, so that it is common and nobody's own.
-    fn map(&self, channels: &Channels, free: &Free) -> Map {
-        let bucket = |held: &Option<Held>| held.as_ref().map_or(Vec::new(), |h| h.bucket.clone());
+    /// The bucket of each tenant, in order, and the pool after them. Every tenant has a share of
+    /// the pool, of 0 blocks without a need, so that the pool is never exclusive.
+    fn map(&self, channels: &ChannelSizes, free: &FreeChannels) -> ChannelMap {
+        let bucket =
+            |held: &Option<TenantChannels>| held.as_ref().map_or(Vec::new(), |h| h.bucket.clone());
         let mut pools: Vec<Vec<u32>> = self.held.iter().map(bucket).collect();
-        let shares = |(tenant, held): (usize, &Option<Held>)| {
-            let own = Share { pool: tenant, blocks: crate::map::held(&pools[tenant], channels) };
+        let shares = |(tenant, held): (usize, &Option<TenantChannels>)| {
+            let own =
+                PoolShare { pool: tenant, blocks: crate::map::held(&pools[tenant], channels) };
             let blocks = held.as_ref().map_or(0, |held| held.shared_blocks);
-            let common = Share { pool: self.held.len(), blocks };
+            let common = PoolShare { pool: self.held.len(), blocks };
             let own = Some(own).filter(|own| own.blocks > 0);
             own.into_iter().chain([common]).collect()
         };
@@ -224,13 +230,17 @@ impl OnDemand {
         let lends = self.lend && !self.pool.is_empty();
         let lent: Vec<u32> = free.all().filter(|_| lends).collect();
         pools.push([self.pool.as_slice(), &lent].concat());
-        Map { pools, tenants, lent }
+        ChannelMap { pools, tenants, lent }
     }
 }
 
-impl Layout for OnDemand {
-    fn lay_out(&mut self, tenants: &[TenantView], channels: &Channels) -> Result<Map, Refusal> {
-        let all = Free(vec![true; channels.blocks.len()]);
+impl ChannelLayout for OnDemand {
+    fn lay_out(
+        &mut self,
+        tenants: &[LayoutTenant],
+        channels: &ChannelSizes,
+    ) -> Result<ChannelMap, Refusal> {
+        let all = FreeChannels(vec![true; channels.blocks.len()]);
         let mut free = self.free.take().unwrap_or(all);
         let channel_blocks = channels.blocks.iter().copied().min().unwrap_or(0).max(1);
         self.take_back(tenants, &mut free);
@@ -259,13 +269,13 @@ mod tests {
 
     /// Needs in the order in which they are looked at.
     fn allocated(needs: &[u32], free: u32, watermark: f64) -> Allocation {
-        let gain = |at: usize| 0.9 - 0.01 * at as f64;
-        let demand = |(at, blocks): (usize, &u32)| Demand {
+        let gain = |tenant: usize| 0.9 - 0.01 * tenant as f64;
+        let demand = |(tenant, blocks): (usize, &u32)| ChannelDemand {
             blocks: *blocks,
             // The gain per block falls from one to the next.
-            miss_ratio: 1.0 - gain(at) * f64::from(*blocks) / 10_000.0,
+            miss_ratio: 1.0 - gain(tenant) * f64::from(*blocks) / 10_000.0,
         };
-        let demands: Vec<Demand> = needs.iter().enumerate().map(demand).collect();
+        let demands: Vec<ChannelDemand> = needs.iter().enumerate().map(demand).collect();
         allocate(&demands, free, 100, watermark)
     }
 
@@ -291,7 +301,7 @@ mod tests {
 
     /// Lines 23 to 28: 2 channels are left, and 80 blocks of the pool's one channel.
     #[test]
-    fn who_comes_when_channels_run_out_takes_all_and_the_rest_from_the_pool() {
+    fn a_tenant_gets_the_last_channels_and_the_rest_from_the_pool() {
         let found = allocated(&[20, 240], 3, 0.5);
         assert_eq!(found.grants, [grant(0, 20), grant(2, 40)]);
         assert_eq!((found.shared_channels, found.free_channels), (1, 0));
@@ -299,7 +309,7 @@ mod tests {
 
     /// Lines 9 and 10: 2 channels and 80 blocks are left; 290 need one channel more.
     #[test]
-    fn who_does_not_fit_at_all_is_told_what_is_missing() {
+    fn a_refusal_names_the_missing_channels() {
         let found = allocated(&[20, 290, 100], 3, 0.5);
         assert_eq!(found.grants, [grant(0, 20), Err(1), grant(1, 0)]);
         assert_eq!((found.shared_channels, found.free_channels), (1, 1));
@@ -317,7 +327,7 @@ mod tests {
     /// Four of six channels are free beside A's two and the pool's one; B takes two of the three
     /// that were lent. Without a pool nothing is lent.
     #[test]
-    fn free_channels_are_lent_to_the_pool_until_somebody_comes() {
+    fn free_channels_are_lent_to_the_pool_until_a_tenant_starts() {
         let mut layout = OnDemand::new(&OnDemandSettings { lend: true, ..Default::default() });
         assert_eq!(laid_out(&mut layout, &[230, 0]).0, [vec![0, 1], vec![], vec![2, 3, 4, 5]]);
         assert_eq!(laid_out(&mut layout, &[230, 200]).0, [vec![0, 1], vec![3, 4], vec![2, 5]]);
@@ -325,13 +335,13 @@ mod tests {
     }
 
     fn laid_out(layout: &mut OnDemand, needs: &[u32]) -> (Vec<Vec<u32>>, Vec<u32>) {
-        let view = |need: &u32| TenantView {
+        let view = |need: &u32| LayoutTenant {
             need_blocks: *need,
             absent: *need == 0,
-            ..TenantView::default()
+            ..LayoutTenant::default()
         };
-        let views: Vec<TenantView> = needs.iter().map(view).collect();
-        let channels = Channels { blocks: vec![100; 6], total_blocks: 600 };
+        let views: Vec<LayoutTenant> = needs.iter().map(view).collect();
+        let channels = ChannelSizes { blocks: vec![100; 6], total_blocks: 600 };
         let map = layout.lay_out(&views, &channels).unwrap();
         assert_eq!(map.audit(&views, &channels), Ok(()));
         let common = |tenant: usize| {
@@ -342,8 +352,8 @@ mod tests {
         (map.pools, shared)
     }
 
-    /// Six channels: A has two and 30 of the pool, B one; C comes for two, D for what is not there
-    /// until A leaves; the pool goes when the last who uses it has left.
+    /// Six channels: A has two and 30 blocks of the pool, B has one. C starts with two; D is
+    /// refused until A leaves. The pool ends when its last tenant has left.
     #[test]
     fn tenants_come_and_go() {
         let mut layout = OnDemand::new(&OnDemandSettings::default());
@@ -369,7 +379,7 @@ mod tests {
     fn the_watermark_decides_and_gain_per_block_orders() {
         assert_eq!(allocated(&[210], 8, 0.0).grants, [grant(3, 0)], "never the pool");
         assert_eq!(allocated(&[290], 8, 1.0).grants, [grant(2, 90)], "always the pool");
-        let demand = |blocks, miss_ratio| Demand { blocks, miss_ratio };
+        let demand = |blocks, miss_ratio| ChannelDemand { blocks, miss_ratio };
         let found = allocate(&[demand(100, 0.9), demand(100, 0.1)], 1, 100, 0.5);
         assert_eq!(found.grants, [Err(1), grant(1, 0)], "the second gains more");
         assert_eq!(allocate(&[], 3, 0, 0.5).free_channels, 3);

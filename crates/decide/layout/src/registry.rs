@@ -1,9 +1,9 @@
-//! The table of layouts: one line per layout, read by everything else.
+//! The table of layouts: one line per layout, read by all other code.
 //!
-//! For: names, sentences, sources and settings of every layout. Must never know: who asks. Adding a
+//! For: names, sentences, sources and settings of every layout. Must never know: any caller. A new
 //! layout is one file and one line in `layouts!` below.
 
-use crate::Layout;
+use crate::ChannelLayout;
 use crate::entry::{Entry, Registered};
 use cachewright_types::registry::{settings, unknown};
 use cachewright_types::{RegistryError, Value};
@@ -16,7 +16,7 @@ macro_rules! layouts {
         pub fn boxed(
             name: &str,
             pairs: &[(String, Value)],
-        ) -> Result<Box<dyn Layout>, RegistryError> {
+        ) -> Result<Box<dyn ChannelLayout>, RegistryError> {
             $(if <$layout as Registered>::ENTRY.name == name {
                 let settings = settings("layout", <$layout>::ENTRY.name, pairs)?;
                 return Ok(Box::new(<$layout>::new(&settings)));
@@ -27,7 +27,7 @@ macro_rules! layouts {
 }
 
 layouts! {
-    crate::striped::Striped,
+    crate::striped::StripedLayout,
     crate::dedicated::Dedicated,
     crate::flashblox::FlashBlox,
     crate::on_demand::OnDemand,

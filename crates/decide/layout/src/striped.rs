@@ -1,17 +1,17 @@
-//! `striped`: every tenant over every channel.
+//! `striped`: each tenant's blocks on all channels.
 //!
-//! For: the baseline, which has all the bandwidth and no isolation. Must never know: tenants.
-//! Source: Wang et al. (oc-cache), V: "Shared-Cache".
+//! For: the baseline with full bandwidth and no isolation. Must never know: tenants. Source: Wang
+//! et al. (oc-cache), V: "Shared-Cache".
 
 use crate::entry::{Entry, Registered};
-use crate::{Channels, Layout, Map, Refusal, Share, TenantView};
+use crate::{ChannelLayout, ChannelMap, ChannelSizes, LayoutTenant, PoolShare, Refusal};
 use cachewright_types::declare::NoSettings;
 
 /// One pool of all channels.
 #[derive(Clone, Debug)]
-pub struct Striped;
+pub struct StripedLayout;
 
-impl Registered for Striped {
+impl Registered for StripedLayout {
     type Settings = NoSettings;
     const ENTRY: Entry = Entry {
         name: "striped",
@@ -20,15 +20,19 @@ impl Registered for Striped {
         needs: &[],
     };
 
-    fn new(_: &NoSettings) -> Striped {
-        Striped
+    fn new(_: &NoSettings) -> StripedLayout {
+        StripedLayout
     }
 }
 
-impl Layout for Striped {
-    fn lay_out(&mut self, tenants: &[TenantView], channels: &Channels) -> Result<Map, Refusal> {
-        let share = Share { pool: 0, blocks: channels.total_blocks };
+impl ChannelLayout for StripedLayout {
+    fn lay_out(
+        &mut self,
+        tenants: &[LayoutTenant],
+        channels: &ChannelSizes,
+    ) -> Result<ChannelMap, Refusal> {
+        let share = PoolShare { pool: 0, blocks: channels.total_blocks };
         let pools = vec![(0..channels.blocks.len() as u32).collect()];
-        Ok(Map { pools, tenants: vec![vec![share]; tenants.len()], lent: Vec::new() })
+        Ok(ChannelMap { pools, tenants: vec![vec![share]; tenants.len()], lent: Vec::new() })
     }
 }

@@ -1,9 +1,9 @@
 //! Every layout of the registry, and the allocation of Algorithm 1, on random tenants: what is
-//! promised exists, nobody is over-committed or passed over, and the same question has one answer.
+//! promised exists, no tenant is over-committed or skipped, and the same input has one answer.
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
-use cachewright_layout::on_demand::{Demand, allocate};
-use cachewright_layout::{Channels, Map, Share, TenantView, Wish, boxed, entries};
+use cachewright_layout::on_demand::{ChannelDemand, allocate};
+use cachewright_layout::{ChannelMap, ChannelSizes, LayoutTenant, PoolShare, Wish, boxed, entries};
 use proptest::prelude::*;
 
 fn wish() -> impl Strategy<Value = Option<Wish>> {
@@ -22,15 +22,15 @@ proptest! {
     ) {
         let quotas: u32 = tenants.iter().map(|(_, quota, _)| quota).sum();
         let total_blocks = quotas.min(blocks.iter().sum());
-        let channels = Channels { blocks, total_blocks };
-        let views: Vec<TenantView> = tenants
+        let channels = ChannelSizes { blocks, total_blocks };
+        let views: Vec<LayoutTenant> = tenants
             .iter()
-            .map(|(weight, quota, wish)| TenantView {
+            .map(|(weight, quota, wish)| LayoutTenant {
                 weight: *weight,
                 quota_blocks: *quota,
                 need_blocks: *quota,
                 wish: wish.as_ref(),
-                ..TenantView::default()
+                ..LayoutTenant::default()
             })
             .collect();
         for entry in entries() {
@@ -60,14 +60,14 @@ proptest! {
     }
 
     #[test]
-    fn nothing_is_over_committed_and_nobody_granted_less_than_it_needs(
+    fn no_channel_is_over_committed_and_no_tenant_gets_less_than_it_needs(
         needs in prop::collection::vec((0_u32..1000, 0.0_f64..=1.0), 0..20),
         free in 0_u32..40, channel_blocks in 1_u32..300, watermark in 0.0_f64..=1.0,
     ) {
         let demand = |(blocks, miss_ratio): &(u32, f64)| {
-            Demand { blocks: *blocks, miss_ratio: *miss_ratio }
+            ChannelDemand { blocks: *blocks, miss_ratio: *miss_ratio }
         };
-        let demands: Vec<Demand> = needs.iter().map(demand).collect();
+        let demands: Vec<ChannelDemand> = needs.iter().map(demand).collect();
         let found = allocate(&demands, free, channel_blocks, watermark);
         let size = u64::from(channel_blocks);
         let granted = || found.grants.iter().flatten();
@@ -88,18 +88,19 @@ proptest! {
                 }
                 Err(missing) => {
                     prop_assert!(*missing > 0);
-                    let left = u64::from(found.free_channels + found.shared_channels) * size;
-                    prop_assert!(u64::from(demand.blocks) > left - shared, "it would still fit");
+                    let remaining = u64::from(found.free_channels + found.shared_channels) * size;
+                    let spare = remaining - shared;
+                    prop_assert!(u64::from(demand.blocks) > spare, "it would still fit");
                 }
             }
         }
     }
 
-    /// Tenants come and go in any order. At every step: buckets, pool and free channels are all
-    /// there are; nobody who stays loses or gains anything; whoever is there has what it needs, or
-    /// did not fit into what was free; the pool holds what it promises.
+    /// Tenants start and leave in any order. At every step buckets, pool and free channels are all
+    /// channels. A present tenant keeps its channels: it has its need, or did not fit. The pool
+    /// holds what it promises.
     #[test]
-    fn on_demand_follows_those_who_come_and_go(
+    fn on_demand_follows_tenants_that_start_and_leave(
         needs in prop::collection::vec(1_u32..400, 1..8),
         turns in prop::collection::vec((0_usize..8, any::<bool>()), 1..40),
         channels in 1_usize..12, watermark in 0.0_f64..=1.0,
@@ -107,43 +108,46 @@ proptest! {
         let size = 100_u32;
         let pairs = [("watermark".to_owned(), cachewright_types::Value::Float(watermark))];
         let mut layout = boxed("on-demand", &pairs).unwrap();
-        let channels = Channels { blocks: vec![size; channels], total_blocks: u32::MAX };
+        let channels = ChannelSizes { blocks: vec![size; channels], total_blocks: u32::MAX };
         let mut here = vec![false; needs.len()];
-        let mut before: Option<Map> = None;
+        let mut before: Option<ChannelMap> = None;
         for (tenant, comes) in turns {
             let tenant = tenant % needs.len();
             let stayed = here.clone();
             here[tenant] = comes;
-            let view = |at: usize| TenantView {
-                need_blocks: needs[at],
-                absent: !here[at],
-                ..TenantView::default()
+            let view = |index: usize| LayoutTenant {
+                need_blocks: needs[index],
+                absent: !here[index],
+                ..LayoutTenant::default()
             };
-            let views: Vec<TenantView> = (0..needs.len()).map(view).collect();
+            let views: Vec<LayoutTenant> = (0..needs.len()).map(view).collect();
             let map = layout.lay_out(&views, &channels).unwrap();
             prop_assert_eq!(map.audit(&views, &channels), Ok(()));
             let used: usize = map.pools.iter().map(Vec::len).sum();
             let pool = &map.pools[needs.len()];
-            let room = |shares: &[Share]| shares.iter().map(|share| share.blocks).sum::<u32>();
+            let room = |shares: &[PoolShare]| shares.iter().map(|share| share.blocks).sum::<u32>();
             let promised: u32 = map.tenants.iter().flatten()
                 .filter(|share| share.pool == needs.len()).map(|share| share.blocks).sum();
             prop_assert!(promised <= pool.len() as u32 * size);
             prop_assert!(promised > 0 || pool.is_empty(), "an empty pool gives all back");
             let free = (channels.blocks.len() - used) as u32 * size
                 + (pool.len() as u32 * size - promised);
-            for at in 0..needs.len() {
-                let shares = &map.tenants[at];
-                let refused = layout.refused().iter().any(|(found, _)| *found == at);
-                prop_assert!(here[at] || (room(shares) == 0 && !refused));
+            for index in 0..needs.len() {
+                let shares = &map.tenants[index];
+                let refused = layout.refused().iter().any(|(found, _)| *found == index);
+                prop_assert!(here[index] || (room(shares) == 0 && !refused));
                 if refused {
-                    prop_assert!(room(shares) == 0 && needs[at] > free, "it would fit");
-                } else if here[at] {
-                    prop_assert!(room(shares) >= needs[at]);
-                    prop_assert!(room(shares) < needs[at] + size);
+                    prop_assert!(room(shares) == 0 && needs[index] > free, "it would fit");
+                } else if here[index] {
+                    prop_assert!(room(shares) >= needs[index]);
+                    prop_assert!(room(shares) < needs[index] + size);
                 }
-                let had = before.as_ref().map(|map: &Map| (&map.tenants[at], &map.pools[at]));
-                if let Some(had) = had.filter(|had| stayed[at] && here[at] && room(had.0) > 0) {
-                    prop_assert_eq!(had, (shares, &map.pools[at]), "who stays keeps what it has");
+                let had = |map: &ChannelMap| (map.tenants[index].clone(), map.pools[index].clone());
+                let stays = stayed[index] && here[index];
+                let had = before.as_ref().map(had).filter(|had| stays && room(&had.0) > 0);
+                if let Some(had) = had {
+                    let has = (shares.clone(), map.pools[index].clone());
+                    prop_assert_eq!(had, has, "a present tenant keeps its channels");
                 }
             }
             before = Some(map);

@@ -4,8 +4,8 @@
 //! Unit: microseconds per division, the least of nine rounds of 20 intervals whose curves differ.
 
 use cachewright_curve::{Curve, Curves, Provenance};
-use cachewright_partition::{Quotas, TenantView, boxed};
-use cachewright_signal::{Price, Prices};
+use cachewright_partition::{CacheDivision, TenantView, boxed};
+use cachewright_signal::{Price, Prices, TenantSignals};
 use cachewright_types::{Seed, Value};
 use std::error::Error;
 use std::hint::black_box;
@@ -19,8 +19,8 @@ const ROUNDS: u32 = 9;
 /// Misses that fall as a hyperbola, half of them at a size that differs by tenant and interval.
 fn curve(tenant: u32, interval: u32, knots: u32, accesses: u64) -> Curve {
     let half = f64::from(1000 * (tenant + 1) + 300 * (interval % 7));
-    let knots = (1..=knots).map(|at| {
-        let size = at * (TOTAL_BLOCKS / knots).max(1) + at % 3;
+    let knots = (1..=knots).map(|index| {
+        let size = index * (TOTAL_BLOCKS / knots).max(1) + index % 3;
         (size, accesses as f64 * half / (half + f64::from(size)))
     });
     Curve::from_knots(knots, accesses, Provenance::Exact)
@@ -32,12 +32,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let knots: u32 = arguments.next().and_then(|a| a.parse().ok()).unwrap_or(1000);
     let intervals: Vec<Vec<Curves>> = (0..INTERVALS)
         .map(|interval| {
-            let one = |tenant| Curves {
+            let curves_of = |tenant| Curves {
                 all: curve(tenant, interval, knots, 20_000),
                 reads: curve(tenant, interval, knots, 12_000),
                 writes: curve(tenant, interval + 3, knots, 8_000),
             };
-            (0..tenants).map(one).collect()
+            (0..tenants).map(curves_of).collect()
         })
         .collect();
     let price = |count: u64, mean_ns: u64| {
@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     for worst_first in [false, true] {
         let pairs = [("worst_first".to_owned(), Value::Bool(worst_first))];
-        let mut least = f64::INFINITY;
+        let mut fastest_us = f64::INFINITY;
         for _ in 0..ROUNDS {
             let mut scheme = boxed("icache-x", &pairs, tenants as usize, Seed(1))?;
             let mut quotas = vec![TOTAL_BLOCKS / tenants; tenants as usize];
@@ -61,18 +61,23 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let view = |(curves, quota): (_, &u32)| TenantView {
                     accesses: 20_000,
                     quota_blocks: *quota,
-                    curves: Some(curves),
-                    prices: Some(&prices),
+                    signals: TenantSignals {
+                        curves: Some(curves),
+                        prices: Some(&prices),
+                        ..TenantSignals::default()
+                    },
                     ..TenantView::default()
                 };
                 let views: Vec<TenantView> = curves.iter().zip(&quotas).map(view).collect();
-                if let Quotas::PerTenant(next) = black_box(scheme.divide(&views, TOTAL_BLOCKS)) {
+                if let CacheDivision::PerTenant(next) =
+                    black_box(scheme.divide(&views, TOTAL_BLOCKS))
+                {
                     quotas = next;
                 }
             }
-            least = least.min(start.elapsed().as_secs_f64() * 1e6 / f64::from(INTERVALS));
+            fastest_us = fastest_us.min(start.elapsed().as_secs_f64() * 1e6 / f64::from(INTERVALS));
         }
-        println!("worst_first = {worst_first}: {least:.0} us per division");
+        println!("worst_first = {worst_first}: {fastest_us:.0} us per division");
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Tenants' miss-ratio curves averaged over intervals.
 //!
-//! For: partitioners that read curves and must not follow noise. Must never know: what is done
-//! with them. Units: blocks, misses; the average is exponential.
+//! For: partitioners that read curves and must not follow noise. Must never know: how the averages
+//! are used. Units: blocks, misses; the average is exponential.
 
 use crate::TenantView;
 use cachewright_curve::Curve;
@@ -16,16 +16,16 @@ pub struct Averages {
 }
 
 impl Averages {
-    /// Takes the last interval's curves, where there are some, into the averages; earlier intervals
-    /// count for `share_of_past` (0 to 1), but for those before a tenant's first access. The
-    /// average of a tenant that sends nothing fades; when nobody does, nothing is learned.
+    /// Adds the curves of the last interval to the averages. Earlier intervals count for
+    /// `share_of_past` (0 to 1), except those before a tenant's first access. The average of an
+    /// idle tenant fades. If all tenants are idle, nothing changes.
     pub fn learn(&mut self, tenants: &[TenantView], share_of_past: f64) {
         self.curves.resize(tenants.len(), None);
         if tenants.iter().all(|tenant| tenant.accesses == 0) && self.all().is_some() {
             return;
         }
         for (average, tenant) in self.curves.iter_mut().zip(tenants) {
-            let Some(curve) = tenant.curve else { continue };
+            let Some(curve) = tenant.signals.curves.map(|curves| &curves.all) else { continue };
             *average = Some(match average {
                 Some(past) if past.accesses() > 0 => curve.blended(past, share_of_past, KNOTS),
                 _ => curve.resampled(KNOTS),

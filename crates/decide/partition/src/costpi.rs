@@ -1,21 +1,21 @@
-//! `costpi`: slots of their own for tenants sensitive to latency, one pool for all others.
+//! `costpi`: own slots for tenants sensitive to latency, one pool for all others.
 //!
-//! For: the cache split of CostPI. Must never know: what tenants do. Units: blocks. Source: Liu,
-//! Wang, Feng, CostPI, ICPP'19, of which the abstract is what we know: tenants sensitive to latency
-//! get a dedicated part of the data cache, those that want throughput or capacity share the rest.
+//! For: the cache split of CostPI. Must never know: what was measured. Units: blocks. Source: Liu,
+//! Wang, Feng, CostPI, ICPP'19, of which only the abstract is known: tenants sensitive to latency
+//! get a dedicated part of the data cache; tenants that want throughput or capacity share the rest.
 //! Taken from papers that compare with it: a dedicated part is an equal share, 1/N of the cache for
-//! N tenants. Not here: its arbitration of queues, its channels by class (`cache.layout` gives
+//! N tenants. Not here: its arbitration of queues, its channels by class (`cache.layout` assigns
 //! channels) and a policy by class.
 //!
-//! Without a sensitive tenant all share; when at most one is not sensitive nobody shares, and the
-//! cache is in equal parts.
+//! Without a sensitive tenant all tenants share one pool. If at most one tenant is not sensitive,
+//! the cache is divided equally.
 
 use crate::entry::{Entry, Registered};
-use crate::{Partitioner, Quotas, TenantView, share};
+use crate::{CacheDivision, Partitioner, TenantView, share};
 use cachewright_types::Seed;
 use cachewright_types::declare::NoSettings;
 
-/// Equal slots for some, what is left for the others together.
+/// Equal quotas for sensitive tenants, one pool for the others.
 #[derive(Clone, Debug)]
 pub struct CostPi;
 
@@ -34,23 +34,23 @@ impl Registered for CostPi {
 }
 
 impl Partitioner for CostPi {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Quotas {
-        let sensitive = tenants.iter().filter(|tenant| tenant.sensitive).count();
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
+        let sensitive = tenants.iter().filter(|tenant| tenant.facts.sensitive).count();
         if sensitive == 0 && !tenants.is_empty() {
-            return Quotas::Shared;
+            return CacheDivision::Shared;
         }
         if sensitive + 1 >= tenants.len() {
-            return Quotas::PerTenant(share::equal(total_blocks, tenants.len()));
+            return CacheDivision::PerTenant(share::equal(total_blocks, tenants.len()));
         }
         let each = total_blocks / tenants.len() as u32;
         let mut blocks = vec![each; sensitive];
         blocks.push(total_blocks - each * sensitive as u32);
-        let (mut of, mut next) = (Vec::with_capacity(tenants.len()), 0);
+        let (mut pool_of, mut next) = (Vec::with_capacity(tenants.len()), 0);
         for tenant in tenants {
-            of.push(if tenant.sensitive { next } else { sensitive as u16 });
-            next += u16::from(tenant.sensitive);
+            pool_of.push(if tenant.facts.sensitive { next } else { sensitive as u16 });
+            next += u16::from(tenant.facts.sensitive);
         }
-        Quotas::Pools { of, blocks }
+        CacheDivision::Pools { pool_of, blocks }
     }
 
     fn floor_blocks(&self, _: usize, _: u32) -> u32 {
@@ -61,10 +61,16 @@ impl Partitioner for CostPi {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TenantConstants;
 
-    fn divided(sensitive: &[bool], total: u32) -> Quotas {
-        let view = |sensitive: &bool| TenantView { sensitive: *sensitive, ..TenantView::default() };
-        let views: Vec<TenantView> = sensitive.iter().map(view).collect();
+    fn divided(sensitive: &[bool], total: u32) -> CacheDivision {
+        let facts = |sensitive: &bool| TenantConstants {
+            sensitive: *sensitive,
+            ..TenantConstants::default()
+        };
+        let facts: Vec<TenantConstants> = sensitive.iter().map(facts).collect();
+        let view = |facts| TenantView { facts, ..TenantView::default() };
+        let views: Vec<TenantView> = facts.iter().map(view).collect();
         let quotas = CostPi.divide(&views, total);
         assert_eq!(quotas.audit(sensitive.len(), total, 0), Ok(()));
         quotas
@@ -73,17 +79,21 @@ mod tests {
     #[test]
     fn sensitive_tenants_have_equal_slots_and_the_others_share_the_rest() {
         // 102 blocks and 4 tenants: 25 for each of the two, 52 for the two others together.
-        let expected = Quotas::Pools { of: vec![2, 0, 2, 1], blocks: vec![25, 25, 52] };
+        let expected = CacheDivision::Pools { pool_of: vec![2, 0, 2, 1], blocks: vec![25, 25, 52] };
         assert_eq!(divided(&[false, true, false, true], 102), expected);
-        let one = Quotas::Pools { of: vec![0, 1, 1], blocks: vec![3, 8] };
+        let one = CacheDivision::Pools { pool_of: vec![0, 1, 1], blocks: vec![3, 8] };
         assert_eq!(divided(&[true, false, false], 11), one);
     }
 
     #[test]
     fn all_or_none_sensitive_are_equal_parts_or_one_pool() {
-        assert_eq!(divided(&[false; 3], 10), Quotas::Shared);
-        assert_eq!(divided(&[true; 3], 10), Quotas::PerTenant(vec![4, 3, 3]));
-        let two = Quotas::PerTenant(vec![4, 3, 3]);
-        assert_eq!(divided(&[true, true, false], 10), two, "who is left shares with nobody");
+        assert_eq!(divided(&[false; 3], 10), CacheDivision::Shared);
+        assert_eq!(divided(&[true; 3], 10), CacheDivision::PerTenant(vec![4, 3, 3]));
+        let two = CacheDivision::PerTenant(vec![4, 3, 3]);
+        assert_eq!(
+            divided(&[true, true, false], 10),
+            two,
+            "the third tenant would share with no other"
+        );
     }
 }

@@ -1,15 +1,17 @@
-//! What stands in the registry of partitioners: needs, facts, and the trait of an entry.
+//! Entries of the registry of partitioners: their facts and their needs.
 //!
 //! For: every partitioner and the table that lists them. Must never know: any partitioner.
 
 use crate::Partitioner;
+use cachewright_signal::SignalSet;
 use cachewright_types::Seed;
 use cachewright_types::declare::Declared;
+use cachewright_types::registry::Needed;
 
 /// What a partitioner needs beyond counts of accesses and hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Counts of each interval that has ended: it divides anew while the cache runs.
+    /// Counts of each interval: the partitioner divides again while the cache runs.
     Interval,
     /// A miss-ratio curve of each tenant's last interval.
     Curve,
@@ -19,61 +21,119 @@ pub enum Need {
     Model,
     /// A trained model of all tenants together.
     JointModel,
-    /// What each tenant asked for, step by step.
+    /// Features of each tenant's requests, step by step.
     Features,
-    /// Distances at which each tenant's writes came back.
+    /// Reuse distances of each tenant's writes.
     Reuse,
-    /// What each tenant's hits and misses cost.
+    /// Response times of each tenant's hits and misses.
     Prices,
     /// Knowledge of the next interval.
     Future,
-    /// How many channels of a drive are taken at each write request.
+    /// Busy channels of a drive at each write request.
     Channels,
 }
 
+/// What a run must provide to meet a need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provision {
+    /// Every run provides it.
+    Any,
+    /// A goal for at least one tenant.
+    Goal,
+    /// A model file for each tenant.
+    TenantModels,
+    /// A model file for all tenants together.
+    JointModel,
+    /// Devices, which give every request a response time.
+    Devices,
+    /// Devices, and requests that arrive at the times of the trace.
+    OpenLoopDevices,
+    /// A drive with its own data cache.
+    DriveCache,
+}
+
+/// The facts of a need.
+struct NeedFacts {
+    /// The word in tables.
+    word: &'static str,
+    /// The noun phrase in errors.
+    phrase: &'static str,
+    /// What a run must provide.
+    provision: Provision,
+    /// The signals measured for it.
+    signals: SignalSet,
+}
+
 impl Need {
-    /// The word used in tables and errors.
-    pub fn word(self) -> &'static str {
+    /// One line per need: a new need is a variant and a line here.
+    fn facts(self) -> NeedFacts {
+        let none = SignalSet::NONE;
+        let facts =
+            |word, phrase, provision, signals| NeedFacts { word, phrase, provision, signals };
+        let signal = |word, phrase, signals| facts(word, phrase, Provision::Any, signals);
+        let plain = |word, phrase, provision| facts(word, phrase, provision, none);
         match self {
-            Need::Interval => "interval",
-            Need::Curve => "curve",
-            Need::Goal => "goal",
-            Need::Model => "model",
-            Need::JointModel => "joint model",
-            Need::Features => "features",
-            Need::Reuse => "write reuse",
-            Need::Prices => "response times",
-            Need::Future => "future",
-            Need::Channels => "drive's channels",
+            Need::Interval => plain("interval", "counts per interval", Provision::Any),
+            Need::Curve => {
+                signal("curve", "a curve per tenant", SignalSet { curves: true, ..none })
+            }
+            Need::Goal => plain("goal", "a goal per tenant", Provision::Goal),
+            Need::Model => plain("model", "a trained model per tenant", Provision::TenantModels),
+            Need::JointModel => {
+                plain("joint model", "a trained model of all tenants", Provision::JointModel)
+            }
+            Need::Features => {
+                let signals = SignalSet { steps: true, ..none };
+                signal("features", "features of the requests in each step", signals)
+            }
+            Need::Reuse => {
+                let signals = SignalSet { reuse: true, ..none };
+                signal("write reuse", "reuse distances of writes", signals)
+            }
+            Need::Prices => {
+                let signals = SignalSet { prices: true, ..none };
+                facts("response times", "response times", Provision::Devices, signals)
+            }
+            Need::Future => {
+                plain("future", "response times of later intervals", Provision::OpenLoopDevices)
+            }
+            Need::Channels => {
+                plain("drive's channels", "the channels of a drive", Provision::DriveCache)
+            }
         }
     }
 
-    /// What is needed, in the words of a refusal.
-    pub fn what(self) -> &'static str {
-        match self {
-            Need::Interval => "counts per interval",
-            Need::Curve => "a curve per tenant",
-            Need::Goal => "a goal per tenant",
-            Need::Model => "a trained model per tenant",
-            Need::JointModel => "a trained model of all tenants",
-            Need::Features => "what tenants ask for in each step",
-            Need::Reuse => "the distances at which writes come back",
-            Need::Prices => "response times",
-            Need::Future => "the response times of intervals to come",
-            Need::Channels => "the channels of a drive",
-        }
+    /// The word used in tables.
+    pub fn word(self) -> &'static str {
+        self.facts().word
+    }
+
+    /// What a run must provide to meet the need.
+    pub fn provision(self) -> Provision {
+        self.facts().provision
+    }
+
+    /// The signals that a control loop measures for these needs.
+    pub fn signals(needs: &[Need]) -> SignalSet {
+        needs.iter().fold(SignalSet::NONE, |set, need| set.union(need.facts().signals))
+    }
+}
+
+impl Needed for Need {
+    fn phrase(self) -> &'static str {
+        self.facts().phrase
     }
 }
 
 /// What a user can know of one partitioner without reading code.
 pub type Entry = cachewright_types::registry::Entry<Need>;
 
-/// A partitioner that stands in the registry.
+/// A partitioner in the registry.
 pub trait Registered: Partitioner + Sized + 'static {
     /// Its settings, with defaults as in its source.
     type Settings: Declared;
     /// Its facts.
     const ENTRY: Entry;
-    /// A partitioner of `tenants` tenants that has seen nothing.
+    /// A partitioner of `tenants` tenants before its first interval.
     fn new(settings: &Self::Settings, tenants: usize, seed: Seed) -> Self;
 }

@@ -1,9 +1,9 @@
-//! `equal`: the same for everyone, for ever.
+//! `equal`: the same quota for each tenant.
 //!
-//! For: the other baseline. Must never know: what tenants do. Units: blocks.
+//! For: the baseline of isolation. Must never know: what was measured. Units: blocks.
 
 use crate::entry::{Entry, Registered};
-use crate::{Partitioner, Quotas, TenantView, share};
+use crate::{CacheDivision, Partitioner, TenantView, share};
 use cachewright_types::Seed;
 use cachewright_types::declare::NoSettings;
 
@@ -26,8 +26,8 @@ impl Registered for Equal {
 }
 
 impl Partitioner for Equal {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Quotas {
-        Quotas::PerTenant(share::equal(total_blocks, tenants.len()))
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
+        CacheDivision::PerTenant(share::equal(total_blocks, tenants.len()))
     }
 
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {

@@ -1,19 +1,21 @@
-//! `hull`: each block goes where the convex minorants of the tenants' curves say it saves most.
+//! `hull`: each block goes to the tenant whose misses it reduces most, by convex minorants of
+//! curves.
 //!
-//! For: the fewest misses when curves are convex, and a good division when they are not; and what
-//! each tenant makes use of: the blocks S_r it was given before nobody's curve fell any more, and
-//! its miss ratio R_e with them. Must never know: how curves were measured. Source: Wang et al.
-//! (OC-Cache) section III-A. Deviations: the paper minimises the sum of miss ratios, which is
-//! `by_ratio`; the default minimises the number of misses, which is what a backing store feels.
-//! Curves are averaged over intervals (`smoothing`), so that quotas do not follow noise; the paper
-//! measures once, from history, which is `ahead`: then the division is the same at every interval
-//! and changes when tenants come or go. The paper gives out all of the cache; blocks that save
-//! nothing to anyone, or less than `least_slope`, are no requirement of anybody, and quotas divide
-//! them equally. Units: blocks.
+//! For: the fewest misses on convex curves and a good division on others; and the requirement of
+//! each tenant: its blocks S_r before no curve falls any more, and its miss ratio R_e with them.
+//! Must never know: how curves were measured. Units: blocks. Source: Wang et al. (OC-Cache) section
+//! III-A.
+//!
+//! Deviations: the paper minimises the sum of miss ratios, which is `by_ratio`; the default
+//! minimises the number of misses, which is the load of the backing device. Curves are averaged
+//! over intervals (`smoothing`), so that quotas do not follow noise. The paper measures once, from
+//! history, which is `ahead`: then the division changes only when tenants start or leave. The paper
+//! divides the whole cache. Here blocks that save no misses, or fewer than `least_slope`, are no
+//! requirement; quotas divide them equally.
 
 use crate::averages::Averages;
 use crate::entry::{Entry, Need, Registered};
-use crate::{CurveKind, Partitioner, Quotas, Requirement, TenantView, share};
+use crate::{CacheDivision, CurveKind, Partitioner, Requirement, TenantView, share};
 use cachewright_curve::hull::{Hull, divide};
 use cachewright_curve::{Curve, Provenance};
 use cachewright_types::{Seed, declare};
@@ -27,11 +29,11 @@ declare! {
         floor_blocks: u32 = 1, "blocks", 0 ..= 4294967295;
         /// share of earlier intervals in the averaged curve; 0 uses the last interval alone
         smoothing: f64 = 0.5, "ratio", 0.0 ..= 0.99;
-        /// curves of the cache's own policy, by miniature simulation, not of LRU
+        /// use curves of the cache's own policy, by miniature simulation, not of LRU
         own_policy: bool = false, "";
-        /// curves of the head of each trace (`replay.profile_share`) before the run, not intervals'
+        /// use curves of the head of each trace (`replay.profile_share`), not of intervals
         ahead: bool = false, "";
-        /// miss ratio that a cache full of blocks must save at the slope of the last one needed
+        /// smallest slope of a needed block: miss ratio saved per whole cache
         least_slope: f64 = 0.0, "ratio", 0.0 ..= 100.0;
     }
 }
@@ -41,7 +43,7 @@ declare! {
 pub struct HullShares {
     settings: HullSettings,
     averages: Averages,
-    /// By the last division that had curves.
+    /// Requirements of the last division; nothing before all tenants had curves.
     needed: Option<Vec<Requirement>>,
 }
 
@@ -65,52 +67,60 @@ impl HullShares {
         if self.settings.by_ratio { 1.0 / curve.accesses().max(1) as f64 } else { 1.0 }
     }
 
-    /// What each tenant makes use of; nothing before every one has a curve.
+    /// The requirement of each tenant; nothing before all tenants have curves.
     fn needed(&self, tenants: &[TenantView], total_blocks: u32) -> Option<Vec<Requirement>> {
         let known: Vec<&Curve> = match self.settings.ahead {
-            true => tenants.iter().map(|tenant| tenant.ahead).collect::<Option<_>>()?,
+            true => tenants
+                .iter()
+                .map(|tenant| tenant.facts.head_curve.as_deref())
+                .collect::<Option<_>>()?,
             false => self.averages.all()?,
         };
-        let least = self.settings.least_slope / f64::from(total_blocks.max(1));
+        let min_slope = self.settings.least_slope / f64::from(total_blocks.max(1));
         let silent = Curve::from_knots([], 0, Provenance::Exact);
-        let heard = |(curve, tenant): (&&Curve, &TenantView)| {
-            Hull::of(if tenant.absent { &silent } else { curve })
+        let hull = |(curve, tenant): (&&Curve, &TenantView)| {
+            Hull::minorant(if tenant.absent { &silent } else { curve })
         };
-        let hulls: Vec<Hull> = known.iter().zip(tenants).map(heard).collect();
-        let worth =
-            |(hull, curve): (&Hull, &&Curve)| hull.clone().falling(least * curve.accesses() as f64);
+        let hulls: Vec<Hull> = known.iter().zip(tenants).map(hull).collect();
+        let worth = |(hull, curve): (&Hull, &&Curve)| {
+            hull.clone().falling(min_slope * curve.accesses() as f64)
+        };
         let worthy: Vec<Hull> = hulls.iter().zip(&known).map(worth).collect();
         let weights: Vec<f64> = known.iter().map(|curve| self.weight(curve)).collect();
         let floor = self.floor_blocks(tenants.len(), total_blocks);
         let floors: Vec<u32> =
             tenants.iter().map(|tenant| if tenant.absent { 0 } else { floor }).collect();
-        let given = divide(&worthy, &weights, total_blocks, &floors);
-        let one = |at: usize| Requirement {
-            blocks: given[at],
-            miss_ratio: hulls[at].misses(given[at]) / known[at].accesses().max(1) as f64,
+        let quotas = divide(&worthy, &weights, total_blocks, &floors);
+        let requirement = |tenant: usize| Requirement {
+            blocks: quotas[tenant],
+            miss_ratio: hulls[tenant].misses(quotas[tenant])
+                / known[tenant].accesses().max(1) as f64,
         };
-        Some((0..tenants.len()).map(one).collect())
+        Some((0..tenants.len()).map(requirement).collect())
     }
 }
 
 impl Partitioner for HullShares {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Quotas {
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
         if !self.settings.ahead {
             self.averages.learn(tenants, self.settings.smoothing);
         }
         self.needed = self.needed(tenants, total_blocks);
         let mut quotas = vec![0; tenants.len()];
         if let Some(needed) = &self.needed {
-            quotas.iter_mut().zip(needed).for_each(|(quota, one)| *quota = one.blocks);
+            quotas
+                .iter_mut()
+                .zip(needed)
+                .for_each(|(quota, requirement)| *quota = requirement.blocks);
         }
         let spare = total_blocks - quotas.iter().sum::<u32>();
         let all_absent = tenants.iter().all(|tenant| tenant.absent);
-        let here = |at: &usize| all_absent || !tenants[*at].absent;
+        let here = |tenant: &usize| all_absent || !tenants[*tenant].absent;
         let open: Vec<usize> = (0..tenants.len()).filter(here).collect();
-        for (at, more) in open.iter().zip(share::equal(spare, open.len())) {
-            quotas[*at] += more;
+        for (tenant, more) in open.iter().zip(share::equal(spare, open.len())) {
+            quotas[*tenant] += more;
         }
-        Quotas::PerTenant(quotas)
+        CacheDivision::PerTenant(quotas)
     }
 
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {
@@ -124,7 +134,7 @@ impl Partitioner for HullShares {
     fn requirements(&self, tenants: &[TenantView], quotas: &[u32]) -> Vec<Requirement> {
         match &self.needed {
             Some(needed) => needed.clone(),
-            None => crate::all_of(tenants, quotas),
+            None => Requirement::whole_quotas(tenants, quotas),
         }
     }
 }

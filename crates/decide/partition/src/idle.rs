@@ -1,11 +1,11 @@
-//! Who sends nothing, and for how long.
+//! Tenants without requests, and for how many intervals.
 //!
-//! For: partitioners that lend what an idle tenant would hold. Must never know: shares, goals.
-//! Units: intervals.
+//! For: partitioners that lend the blocks of an idle tenant. Must never know: shares, goals. Units:
+//! intervals.
 
 use crate::TenantView;
 
-/// Intervals without an access, by tenant, up to the last.
+/// Latest intervals without an access, by tenant.
 #[derive(Clone, Debug, Default)]
 pub struct Idle {
     intervals: Vec<u32>,
@@ -13,7 +13,7 @@ pub struct Idle {
 }
 
 impl Idle {
-    /// Takes the interval that ended; the first call is the start, before any interval.
+    /// Counts the interval that ended; the first call is the start of the run, before any interval.
     pub fn learn(&mut self, tenants: &[TenantView]) {
         self.intervals.resize(tenants.len(), 0);
         for (idle, tenant) in self.intervals.iter_mut().zip(tenants).filter(|_| self.begun) {

@@ -1,17 +1,18 @@
-//! `mlcache`: shares that a network reads off how soon writes come back.
+//! `mlcache`: shares that a network computes from reuse distances of writes.
 //!
 //! For: one dense network for all tenants, from histograms of reuse distances of writes to shares
-//! of the cache. Must never know: how distances were measured, how the network was trained. Source:
-//! Liu et al., MLCache (ICCAD 2020; TPDS 2023), as far as it can be known: ten bins per tenant, the
-//! last for what lies beyond or is written first, all tenants' bins together summing to 1; two
-//! hidden layers of 256 (here those of the file); a softmax over tenants. Ours: whole blocks by
-//! largest remainder, everyone keeps `floor_blocks`; equal shares before the first interval with a
-//! write, and an interval without writes changes nothing. Its parallel write-back is not part of a
-//! division and left out. Units: blocks.
+//! of the cache. Must never know: how distances were measured, how the network was trained. Units:
+//! blocks. Source: Liu et al., MLCache (ICCAD 2020; TPDS 2023), as far as it is public: ten bins
+//! per tenant, the last for longer distances and first writes, all bins of all tenants summing to
+//! 1; two hidden layers of 256 (here those of the file); a softmax over tenants.
+//!
+//! Ours: whole blocks by largest remainder; each tenant keeps `floor_blocks`; equal shares before
+//! the first interval with a write; an interval without writes changes nothing. The paper's
+//! parallel write-back is not part of a division and left out.
 
 use crate::entry::{Entry, Need, Registered};
-use crate::network::Network;
-use crate::{Models, Partitioner, Quotas, TenantView, share};
+use crate::network::TrainedNetwork;
+use crate::{CacheDivision, Models, Partitioner, TenantView, share};
 use cachewright_infer::Kind;
 use cachewright_signal::BINS;
 use cachewright_types::{Seed, declare};
@@ -29,7 +30,7 @@ declare! {
 pub struct MlCache {
     settings: MlCacheSettings,
     tenants: usize,
-    network: Option<Network>,
+    network: Option<TrainedNetwork>,
     /// Shares of the last interval with writes; empty before.
     shares: Vec<f64>,
 }
@@ -48,23 +49,20 @@ impl Registered for MlCache {
     }
 }
 
-/// Names of the network's inputs: the first tenant's bins first, `reuse.0.0` to `reuse.0.9`.
+/// Names of the network's inputs: the bins of the first tenant first, `reuse.0.0` to `reuse.0.9`.
 pub fn input_names(tenants: usize) -> Vec<String> {
     let bins = |tenant: usize| (0..BINS).map(move |bin| format!("reuse.{tenant}.{bin}"));
     (0..tenants).flat_map(bins).collect()
 }
 
-/// All bins over the sum of all; nothing when there is none to count. A histogram of other than
-/// [`BINS`] bins is cut, or ends in zeroes.
-pub fn inputs(histograms: &[&[u32]]) -> Option<Vec<f32>> {
-    let bin = |histogram: &[u32], bin: usize| histogram.get(bin).copied().unwrap_or(0);
-    let bins = |histogram: &&[u32]| -> [u32; BINS] { std::array::from_fn(|at| bin(histogram, at)) };
-    let all: Vec<u32> = histograms.iter().flat_map(bins).collect();
-    let sum: u64 = all.iter().copied().map(u64::from).sum();
-    (sum > 0).then(|| all.iter().map(|&count| (f64::from(count) / sum as f64) as f32).collect())
+/// Every bin of every tenant over the sum of all bins; nothing if all bins are 0.
+pub fn inputs(histograms: &[[u32; BINS]]) -> Option<Vec<f32>> {
+    let bins = || histograms.iter().flatten();
+    let sum: u64 = bins().copied().map(u64::from).sum();
+    (sum > 0).then(|| bins().map(|&count| (f64::from(count) / sum as f64) as f32).collect())
 }
 
-/// The softmax of a network's outputs; what is not a number has no share.
+/// The softmax of a network's outputs; NaN has no share.
 fn softmax(outputs: &[f64]) -> Vec<f64> {
     let largest = outputs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     // Differences to the largest, at most 0; f32 as the network's own arithmetic.
@@ -75,18 +73,19 @@ fn softmax(outputs: &[f64]) -> Vec<f64> {
 }
 
 impl Partitioner for MlCache {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Quotas {
-        let histograms: Vec<&[u32]> = tenants.iter().map(|tenant| tenant.reuse).collect();
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
+        let bins = |tenant: &TenantView| *tenant.signals.reuse.unwrap_or(&[0; BINS]);
+        let histograms: Vec<[u32; BINS]> = tenants.iter().map(bins).collect();
         if let (Some(network), Some(inputs)) = (&mut self.network, inputs(&histograms))
             && let Some(outputs) = network.step(&inputs)
         {
             self.shares = softmax(&outputs);
         }
         if self.shares.len() != tenants.len() {
-            return Quotas::PerTenant(share::equal(total_blocks, tenants.len()));
+            return CacheDivision::PerTenant(share::equal(total_blocks, tenants.len()));
         }
         let floor = self.floor_blocks(tenants.len(), total_blocks);
-        Quotas::PerTenant(share::proportional_above(total_blocks, &self.shares, floor))
+        CacheDivision::PerTenant(share::proportional_above(total_blocks, &self.shares, floor))
     }
 
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {
@@ -97,7 +96,8 @@ impl Partitioner for MlCache {
         let Some(bytes) = &models.joint else {
             return Err("found no model of all tenants together, expected one".to_owned());
         };
-        let network = Network::load(bytes).map_err(|error| format!("joint model: {error}"))?;
+        let network =
+            TrainedNetwork::load(bytes).map_err(|error| format!("joint model: {error}"))?;
         let check = || {
             let kind = network.architecture().kind;
             if kind != Kind::Mlp {
@@ -119,22 +119,23 @@ mod tests {
     #[test]
     fn bins_of_all_tenants_sum_to_1() {
         let first = [0, 0, 0, 0, 0, 0, 0, 0, 0, 30];
-        let found = inputs(&[&first, &[10, 0, 60]]);
+        let second = [10, 0, 60, 0, 0, 0, 0, 0, 0, 0];
+        let actual = inputs(&[first, second]);
         let mut expected = [0.0; 20];
         (expected[9], expected[10], expected[12]) = (0.3, 0.1, 0.6);
-        assert_eq!(found.as_deref(), Some(&expected[..]));
-        assert_eq!(inputs(&[&[0; 10], &[]]), None);
+        assert_eq!(actual.as_deref(), Some(&expected[..]));
+        assert_eq!(inputs(&[[0; 10]; 2]), None);
         assert_eq!(input_names(2)[9..11], ["reuse.0.9".to_owned(), "reuse.1.0".to_owned()]);
     }
 
     #[test]
     fn shares_are_a_softmax_of_what_is_a_number() {
-        let close = |found: Vec<f64>, expected: &[f64]| {
-            found.len() == expected.len()
-                && found
+        let close = |actual: Vec<f64>, expected: &[f64]| {
+            actual.len() == expected.len()
+                && actual
                     .iter()
                     .zip(expected)
-                    .all(|(found, expected)| (found - expected).abs() < 1e-6)
+                    .all(|(actual, expected)| (actual - expected).abs() < 1e-6)
         };
         assert!(close(softmax(&[0.0, 3.0_f64.ln()]), &[0.25, 0.75]));
         assert!(close(softmax(&[f64::NAN, 1e30, 1e30]), &[0.0, 0.5, 0.5]));

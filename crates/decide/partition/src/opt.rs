@@ -1,45 +1,45 @@
-//! `opt`: the division of the coming interval that the true response times say is best.
+//! `opt`: the best division of the next interval by its true response times.
 //!
-//! For: a bound that schemes without knowledge of the future are measured against. Must never
-//! know: how response times were measured. By dynamic programming over granules it minimises the
-//! mean, over tenants with requests, of the response with the granules given over that with the
-//! whole cache. Source: ours; iCache (Li, Sun, Qin, TCAD 2025) has no bound. Units: granules, then
-//! blocks.
+//! For: a bound for schemes without knowledge of the future. Must never know: how response times
+//! were measured. Dynamic programming over granules minimises the mean slowdown over tenants with
+//! requests: response with the granules given over response with the whole cache. Source: ours;
+//! iCache (Li, Sun, Qin, TCAD 2025) has no bound. Units: granules, then blocks.
 //!
-//! All granules are given, so that whoever sends nothing takes what would hurt others. Between
-//! divisions of equal worth the one nearest to the quotas at hand is taken; while nothing is known
-//! of anybody, quotas stay, equal at first. Quotas differ from
-//! granules by rounding and by floors. It is the best division by each tenant's times alone, not of
-//! the times that tenants have beside each other, and it does not see that an interval leaves the
-//! next a warm cache: a scheme may be faster in the end, but not by this measure.
+//! All granules are assigned; idle tenants get those that the others do not need. Among equal
+//! divisions the one nearest to the current quotas is taken. Without any knowledge quotas stay,
+//! equal at first. Quotas differ from granules by rounding and by floors.
+//!
+//! The division is the best by each tenant's times alone, not by the times of tenants that share
+//! the machine. It ignores that an interval leaves a warm cache to the next. A scheme may therefore
+//! be faster in the end, but not by this measure.
 
 use crate::entry::{Entry, Need, Registered};
-use crate::{Partitioner, Quotas, TenantView, share};
+use crate::{CacheDivision, Partitioner, TenantView, share};
 use cachewright_types::{Seed, declare};
 
 declare! {
     /// Settings of `opt`.
     pub struct OptSettings {
-        /// parts into which the cache is cut
+        /// granules of the cache
         granules: u32 = 10, "granules", 1 ..= 1000;
         /// blocks that every tenant keeps; less if the cache is too small
         floor_blocks: u32 = 1, "blocks", 0 ..= 4294967295;
     }
 }
 
-/// Best division by times to come.
+/// Best division by the response times of the next interval.
 #[derive(Clone, Debug)]
 pub struct Opt {
     settings: OptSettings,
 }
 
-/// Slowdown of a tenant with the whole cache, so that sums are exact.
-const ONE: f64 = (1_u64 << 32) as f64;
-/// The most that a slowdown counts.
+/// A slowdown of 1 as an integer, so that sums are exact.
+const SLOWDOWN_ONE: f64 = (1_u64 << 32) as f64;
+/// The largest slowdown that is counted.
 const WORST: f64 = 1e6;
 
-/// What a division costs: slowdowns, then blocks that move.
-type Cost = (u64, u64);
+/// Cost of a division: slowdowns, then blocks that move.
+type DivisionCost = (u64, u64);
 
 impl Registered for Opt {
     type Settings = OptSettings;
@@ -55,17 +55,17 @@ impl Registered for Opt {
     }
 }
 
-/// A tenant's slowdown with each number of granules, in units of [`ONE`]; nothing for one without
-/// requests.
+/// A tenant's slowdown with each number of granules, in units of [`SLOWDOWN_ONE`]; nothing for an
+/// idle tenant.
 fn slowdowns(future: &[f64], granules: u32) -> Option<Vec<u64>> {
     let whole = *future.get(granules as usize)?;
-    let counts = |latency: &f64| ((latency / whole).clamp(0.0, WORST) * ONE) as u64;
+    let counts = |latency: &f64| ((latency / whole).clamp(0.0, WORST) * SLOWDOWN_ONE) as u64;
     (whole > 0.0).then(|| future[..=granules as usize].iter().map(counts).collect())
 }
 
-/// The granules of each tenant at which the sum of costs is least and all `granules` are given; of
-/// equal costs those that give the later tenants fewer. `costs` is by tenant and granules.
-pub fn cheapest(costs: &[Vec<Cost>], granules: usize) -> Vec<usize> {
+/// The granules of each tenant with the smallest sum of costs; together they are all `granules`.
+/// Among equal costs later tenants get fewer. `costs` is by tenant and granules.
+pub fn cheapest(costs: &[Vec<DivisionCost>], granules: usize) -> Vec<usize> {
     let never = (u64::MAX, u64::MAX);
     let mut best = vec![never; granules + 1];
     best[0] = (0, 0);
@@ -84,16 +84,16 @@ pub fn cheapest(costs: &[Vec<Cost>], granules: usize) -> Vec<usize> {
         best = next.iter().map(|(cost, _)| *cost).collect();
         chosen.push(next.into_iter().map(|(_, count)| count).collect());
     }
-    let (mut left, mut counts) = (granules, vec![0; costs.len()]);
+    let (mut remaining, mut counts) = (granules, vec![0; costs.len()]);
     for (count, chosen) in counts.iter_mut().zip(&chosen).rev() {
-        *count = chosen[left];
-        left -= *count;
+        *count = chosen[remaining];
+        remaining -= *count;
     }
     counts
 }
 
 impl Partitioner for Opt {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Quotas {
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
         let granules = self.settings.granules;
         let size = |count: u32| share::granules_blocks(total_blocks, granules, count);
         let fresh = tenants.iter().all(|tenant| tenant.quota_blocks == 0);
@@ -102,13 +102,14 @@ impl Partitioner for Opt {
             if fresh { equal } else { tenant.quota_blocks }
         };
         let now: Vec<u32> = tenants.iter().zip(equal.iter().copied()).map(now).collect();
-        let slowdowns = tenants.iter().map(|tenant| slowdowns(tenant.future, granules));
+        let slowdowns =
+            tenants.iter().map(|tenant| slowdowns(tenant.future_ns.unwrap_or_default(), granules));
         let slowdowns: Vec<Option<Vec<u64>>> = slowdowns.collect();
         if slowdowns.iter().all(Option::is_none) {
-            let kept = Quotas::PerTenant(now);
+            let kept = CacheDivision::PerTenant(now);
             let floor = self.floor_blocks(tenants.len(), total_blocks);
             let fits = kept.audit(tenants.len(), total_blocks, floor).is_ok();
-            return if fits { kept } else { Quotas::PerTenant(equal) };
+            return if fits { kept } else { CacheDivision::PerTenant(equal) };
         }
         let costs = now.into_iter().zip(&slowdowns).map(|(now, slowdowns)| {
             let cost = |count: u32| {
@@ -119,7 +120,7 @@ impl Partitioner for Opt {
         });
         let counts = cheapest(&costs.collect::<Vec<_>>(), granules as usize);
         let weights: Vec<f64> = counts.iter().map(|count| *count as f64).collect();
-        Quotas::PerTenant(share::proportional_above(
+        CacheDivision::PerTenant(share::proportional_above(
             total_blocks,
             &weights,
             self.settings.floor_blocks,
@@ -151,14 +152,14 @@ mod tests {
             .iter()
             .zip(quotas)
             .map(|(future, quota_blocks)| TenantView {
-                future,
+                future_ns: Some(future),
                 quota_blocks: *quota_blocks,
                 ..TenantView::default()
             })
             .collect();
         let quotas = opt(granules).divide(&views, total_blocks);
-        assert!(matches!(quotas, Quotas::PerTenant(_)));
-        let Quotas::PerTenant(each) = quotas else { return Vec::new() };
+        assert!(matches!(quotas, CacheDivision::PerTenant(_)));
+        let CacheDivision::PerTenant(each) = quotas else { return Vec::new() };
         each
     }
 
@@ -170,7 +171,8 @@ mod tests {
         let slope = [300.0, 200.0, 150.0, 120.0, 100.0];
         assert_eq!(divided(&[&cliff, &slope], &[0, 0], 400), [300, 100]);
         assert_eq!(divided(&[&slope, &cliff], &[200, 200], 400), [100, 300]);
-        // Who sends nothing keeps what nobody wants: the cliff is flat from 3 granules on.
+        // An idle tenant keeps the granules that no tenant needs: the cliff is flat from 3 granules
+        // on.
         assert_eq!(divided(&[&cliff, &[]], &[200, 200], 400), [300, 100]);
         assert_eq!(divided(&[&cliff, &[0.0; 5]], &[399, 1], 400), [399, 1], "a floor of a block");
     }
@@ -182,8 +184,8 @@ mod tests {
         assert_eq!(divided(&[&[], &[0.0; 11]], &[703, 200], 1000), [500, 500], "another cache");
     }
 
-    /// The least cost by trying everything.
-    fn slow(costs: &[Vec<Cost>], granules: usize) -> Cost {
+    /// The smallest cost by exhaustive search.
+    fn slow(costs: &[Vec<DivisionCost>], granules: usize) -> DivisionCost {
         let Some((own, rest)) = costs.split_first() else {
             return if granules == 0 { (0, 0) } else { (u64::MAX, u64::MAX) };
         };
@@ -204,8 +206,8 @@ mod tests {
         ) {
             let counts = cheapest(&costs, granules);
             prop_assert_eq!(counts.iter().sum::<usize>(), granules);
-            let cost = |of: fn(&Cost) -> u64| -> u64 {
-                costs.iter().zip(&counts).map(|(own, count)| of(&own[*count])).sum()
+            let cost = |part: fn(&DivisionCost) -> u64| -> u64 {
+                costs.iter().zip(&counts).map(|(own, count)| part(&own[*count])).sum()
             };
             prop_assert_eq!((cost(|cost| cost.0), cost(|cost| cost.1)), slow(&costs, granules));
         }
@@ -220,7 +222,7 @@ mod tests {
             let each = divided(&futures, &quotas, total_blocks);
             let floor = opt(10).floor_blocks(futures.len(), total_blocks);
             prop_assert_eq!(
-                Quotas::PerTenant(each).audit(futures.len(), total_blocks, floor), Ok(())
+                CacheDivision::PerTenant(each).audit(futures.len(), total_blocks, floor), Ok(())
             );
         }
     }

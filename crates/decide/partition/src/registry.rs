@@ -1,10 +1,10 @@
-//! The table of partitioners: one line per partitioner, read by everything else.
+//! The table of partitioners: one line per partitioner, read by all other code.
 //!
-//! For: names, sentences, sources, needs and settings of every partitioner. Must never know: who
-//! asks. Adding a partitioner is one file and one line in `partitioners!` below.
+//! For: names, sentences, sources, needs and settings of every partitioner. Must never know: any
+//! caller. A new partitioner is one file and one line in `partitioners!` below.
 
 use crate::Partitioner;
-use crate::entry::{Entry, Need, Registered};
+use crate::entry::{Entry, Registered};
 use cachewright_types::registry::{settings, unknown};
 use cachewright_types::{RegistryError, Seed, Value};
 
@@ -29,7 +29,7 @@ macro_rules! partitioners {
 }
 
 partitioners! {
-    crate::shared::Shared,
+    crate::shared::SharedPool,
     crate::equal::Equal,
     crate::static_weights::Static,
     crate::hull::HullShares,
@@ -41,14 +41,4 @@ partitioners! {
     crate::icache_x::ICacheX,
     crate::mlcache::MlCache,
     crate::opt::Opt,
-}
-
-/// Checks before a run that all that `entry` needs is `provided`.
-pub fn check_needs(entry: &Entry, provided: &[Need]) -> Result<(), RegistryError> {
-    match entry.needs.iter().find(|need| !provided.contains(need)) {
-        Some(need) => {
-            Err(RegistryError::Needs { stage: "partitioner", name: entry.name, need: need.what() })
-        }
-        None => Ok(()),
-    }
 }

@@ -1,12 +1,12 @@
-//! Whole blocks out of fractions.
+//! Whole blocks from fractional shares.
 //!
-//! For: every partitioner that hands out a remainder. Must never know: why shares are as they are.
-//! Units: blocks; the sum is always exact.
+//! For: partitioners that divide a remainder. Must never know: the reasons for shares. Units:
+//! blocks; the sum is always exact.
 
-/// `total_blocks` in proportion to `weights`, by largest remainder (Hamilton's method): everyone
-/// gets the floor of its share, then the largest fractions one block each, the earlier tenant
-/// first among equals. Weights that are negative or not finite count as 0; if all are 0 the
-/// shares are equal.
+/// `total_blocks` in proportion to `weights`, by largest remainder (Hamilton's method). Each tenant
+/// gets the floor of its share; then the largest fractions get one block each, the earlier tenant
+/// first among equals. Weights that are negative or not finite count as 0; if all are 0, the shares
+/// are equal.
 pub fn proportional(total_blocks: u32, weights: &[f64]) -> Vec<u32> {
     let clean = |weight: &f64| if weight.is_finite() { weight.max(0.0) } else { 0.0 };
     let largest = weights.iter().map(clean).fold(0.0, f64::max);
@@ -17,18 +17,18 @@ pub fn proportional(total_blocks: u32, weights: &[f64]) -> Vec<u32> {
     let sum: f64 = weights.iter().sum();
     let exact: Vec<f64> = weights.iter().map(|w| f64::from(total_blocks) * w / sum).collect();
     let mut quotas: Vec<u32> = exact.iter().map(|share| share.floor() as u32).collect();
-    let given: u64 = quotas.iter().copied().map(u64::from).sum();
-    let left = u64::from(total_blocks).saturating_sub(given) as usize;
+    let granted: u64 = quotas.iter().copied().map(u64::from).sum();
+    let remaining = u64::from(total_blocks).saturating_sub(granted) as usize;
     let mut order: Vec<usize> = (0..quotas.len()).collect();
     order.sort_by(|&a, &b| exact[b].fract().total_cmp(&exact[a].fract()).then(a.cmp(&b)));
-    for &tenant in order.iter().cycle().take(left) {
+    for &tenant in order.iter().cycle().take(remaining) {
         quotas[tenant] += 1;
     }
     quotas
 }
 
-/// As [`proportional`], but nobody gets less than `floor_blocks`: those whose share is below it
-/// get the floor, the others divide what is left.
+/// As [`proportional`], with at least `floor_blocks` for each tenant. Tenants with a smaller share
+/// get the floor; the others divide the rest.
 pub fn proportional_above(total_blocks: u32, weights: &[f64], floor_blocks: u32) -> Vec<u32> {
     let floor = feasible_floor(floor_blocks, weights.len(), total_blocks);
     let mut low = vec![false; weights.len()];
@@ -55,71 +55,74 @@ pub fn proportional_above(total_blocks: u32, weights: &[f64], floor_blocks: u32)
 /// `total_blocks` in equal shares; the first tenants get the remainder, one block each.
 pub fn equal(total_blocks: u32, tenants: usize) -> Vec<u32> {
     let count = tenants.max(1) as u32;
-    let (each, left) = (total_blocks / count, total_blocks % count);
-    (0..tenants as u32).map(|tenant| each + u32::from(tenant < left)).collect()
+    let (each, remaining) = (total_blocks / count, total_blocks % count);
+    (0..tenants as u32).map(|tenant| each + u32::from(tenant < remaining)).collect()
 }
 
-/// The floor that can be kept: what is asked for, or an equal share if that is less.
-pub fn feasible_floor(asked_blocks: u32, tenants: usize, total_blocks: u32) -> u32 {
-    asked_blocks.min(total_blocks / tenants.max(1) as u32)
+/// The feasible floor: the floor wanted, or an equal share if that is less.
+pub fn feasible_floor(wanted_blocks: u32, tenants: usize, total_blocks: u32) -> u32 {
+    wanted_blocks.min(total_blocks / tenants.max(1) as u32)
 }
 
-/// Blocks of `count` of the `granules` into which a cache is cut; the nearest whole number.
+/// Blocks of `count` of the `granules` of a cache, rounded to the nearest.
 pub fn granules_blocks(total_blocks: u32, granules: u32, count: u32) -> u32 {
     let (total, parts) = (u64::from(total_blocks), u64::from(granules.max(1)));
     ((total * u64::from(count.min(granules)) + parts / 2) / parts) as u32
 }
 
-/// The tenant that holds most, the earlier among equals.
-pub fn most(held: &[u32]) -> Option<usize> {
-    (0..held.len()).max_by_key(|at| (held[*at], std::cmp::Reverse(*at)))
+/// The tenant that holds most blocks, the earlier among equals.
+pub fn largest_holder(held: &[u32]) -> Option<usize> {
+    (0..held.len()).max_by_key(|tenant| (held[*tenant], std::cmp::Reverse(*tenant)))
 }
 
-/// Quotas cut to limits; what is cut goes to those with room below theirs, in proportion to their
-/// quotas, as far as there is room.
+/// Quotas cut to limits. The blocks cut go to tenants below their limits, in proportion to their
+/// quotas, as far as the limits allow.
 pub fn within(quotas: &[u32], limits: &[u32]) -> Vec<u32> {
     let mut bounded: Vec<u32> = quotas.iter().zip(limits).map(|(q, limit)| *q.min(limit)).collect();
     let sum = |blocks: &[u32]| blocks.iter().copied().map(u64::from).sum::<u64>();
-    let mut left = (sum(quotas) - sum(&bounded)) as u32;
-    while left > 0 {
-        let open: Vec<usize> = (0..bounded.len()).filter(|&at| bounded[at] < limits[at]).collect();
+    let mut remaining = (sum(quotas) - sum(&bounded)) as u32;
+    while remaining > 0 {
+        let open: Vec<usize> =
+            (0..bounded.len()).filter(|&tenant| bounded[tenant] < limits[tenant]).collect();
         if open.is_empty() {
             break;
         }
-        let weights: Vec<f64> = open.iter().map(|&at| f64::from(quotas[at].max(1))).collect();
-        for (&at, share) in open.iter().zip(proportional(left, &weights)) {
-            let more = share.min(limits[at] - bounded[at]);
-            bounded[at] += more;
-            left -= more;
+        let weights: Vec<f64> =
+            open.iter().map(|&tenant| f64::from(quotas[tenant].max(1))).collect();
+        for (&tenant, share) in open.iter().zip(proportional(remaining, &weights)) {
+            let more = share.min(limits[tenant] - bounded[tenant]);
+            bounded[tenant] += more;
+            remaining -= more;
         }
     }
     bounded
 }
 
-/// The way from `old` to `new` as far as it may go when at most `share` (0 to 1) of all blocks
-/// change hands; the sum is `new`'s.
+/// Quotas on the way from `old` to `new`: at most `share` (0 to 1) of all blocks move. The sum is
+/// that of `new`.
 pub fn towards(old: &[u32], new: &[u32], share: f64) -> Vec<u32> {
     let sum = |blocks: &[u32]| blocks.iter().copied().map(u64::from).sum::<u64>();
-    let most = (share * sum(new) as f64).ceil() as u64;
+    let max_moved = (share * sum(new) as f64).ceil() as u64;
     let gains: Vec<u32> = old.iter().zip(new).map(|(was, is)| is.saturating_sub(*was)).collect();
-    if sum(old) != sum(new) || sum(&gains) <= most {
+    if sum(old) != sum(new) || sum(&gains) <= max_moved {
         return new.to_vec();
     }
     let losses: Vec<u32> = old.iter().zip(new).map(|(was, is)| was.saturating_sub(*is)).collect();
     let part = |changes: &[u32]| {
         let weights: Vec<f64> = changes.iter().copied().map(f64::from).collect();
-        proportional(most as u32, &weights)
+        proportional(max_moved as u32, &weights)
     };
     let (gained, lost) = (part(&gains), part(&losses));
     old.iter().zip(gained).zip(lost).map(|((was, gain), loss)| was + gain - loss).collect()
 }
 
-/// Brings everyone to its `least` blocks at the cost of those who have more than theirs, in
-/// proportion to how much more; the sum stays, and must be at least that of `least`.
-pub fn raise(quotas: &mut [u32], least: &[u32]) {
-    let pairs = || quotas.iter().zip(least);
-    let missing: Vec<u32> = pairs().map(|(quota, least)| least.saturating_sub(*quota)).collect();
-    let beyond = pairs().map(|(quota, least)| f64::from(quota.saturating_sub(*least)));
+/// Raises each tenant to its `minimum`. Tenants above their minimum give the blocks, in proportion
+/// to their excess. The sum stays; it must be at least that of `minimum`.
+pub fn raise(quotas: &mut [u32], minimum: &[u32]) {
+    let pairs = || quotas.iter().zip(minimum);
+    let missing: Vec<u32> =
+        pairs().map(|(quota, minimum)| minimum.saturating_sub(*quota)).collect();
+    let beyond = pairs().map(|(quota, minimum)| f64::from(quota.saturating_sub(*minimum)));
     let taken = proportional(missing.iter().sum(), &beyond.collect::<Vec<f64>>());
     for ((quota, more), less) in quotas.iter_mut().zip(missing).zip(taken) {
         *quota = (*quota + more).saturating_sub(less);
@@ -139,8 +142,8 @@ mod tests {
         assert_eq!(proportional_above(100, &[98.0, 1.0, 1.0], 10), [80, 10, 10]);
         assert_eq!(proportional_above(2, &[98.0, 1.0, 1.0], 10), [2, 0, 0]);
         assert_eq!(within(&[50, 30, 20], &[100, 100, 100]), [50, 30, 20]);
-        assert_eq!(within(&[50, 30, 20], &[20, 100, 30]), [20, 50, 30], "one fills up first");
-        assert_eq!(within(&[50, 0], &[10, 20]), [10, 20], "nobody has room for the rest");
+        assert_eq!(within(&[50, 30, 20], &[20, 100, 30]), [20, 50, 30], "the third is full first");
+        assert_eq!(within(&[50, 0], &[10, 20]), [10, 20], "no tenant is below its limit");
         assert_eq!(proportional(u32::MAX, &[1e300, 1e300]), [1 << 31, (1 << 31) - 1]);
     }
 
@@ -153,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_more_than_it_needs_gives() {
+    fn tenants_above_their_minimum_give() {
         let mut quotas = [10, 50, 40];
         raise(&mut quotas, &[30, 20, 30]);
         assert_eq!(quotas, [30, 35, 35]);

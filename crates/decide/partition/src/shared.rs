@@ -1,17 +1,17 @@
-//! `shared`: no division, one pool for all.
+//! `shared`: no division, one pool for all tenants.
 //!
-//! For: the baseline that every scheme is compared with. Must never know: anything.
+//! For: the baseline of every scheme. Must never know: what was measured.
 
 use crate::entry::{Entry, Registered};
-use crate::{Partitioner, Quotas, TenantView};
+use crate::{CacheDivision, Partitioner, TenantView};
 use cachewright_types::Seed;
 use cachewright_types::declare::NoSettings;
 
 /// One pool.
 #[derive(Clone, Debug)]
-pub struct Shared;
+pub struct SharedPool;
 
-impl Registered for Shared {
+impl Registered for SharedPool {
     type Settings = NoSettings;
     const ENTRY: Entry = Entry {
         name: "shared",
@@ -21,13 +21,13 @@ impl Registered for Shared {
     };
 
     fn new(_: &NoSettings, _: usize, _: Seed) -> Self {
-        Shared
+        SharedPool
     }
 }
 
-impl Partitioner for Shared {
-    fn divide(&mut self, _: &[TenantView], _: u32) -> Quotas {
-        Quotas::Shared
+impl Partitioner for SharedPool {
+    fn divide(&mut self, _: &[TenantView], _: u32) -> CacheDivision {
+        CacheDivision::Shared
     }
 
     fn floor_blocks(&self, _: usize, _: u32) -> u32 {

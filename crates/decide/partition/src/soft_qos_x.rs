@@ -1,44 +1,46 @@
-//! `soft-qos-x`: goals met from measured curves, the rest where it saves most.
+//! `soft-qos-x`: goals met from measured curves, spare blocks where they save most misses.
 //!
-//! For: the question of `soft-qos`, answered without its performance tables. Must never know: how
-//! curves were measured. Units: blocks; hit ratios from 0 to 1. Ours, not the paper's: a table that
-//! keeps the last hit ratio seen at a size takes one lucky interval for the truth. A goal is judged
-//! over the whole run, so the demand is the smallest size that would have met it from the start,
-//! read off the mean of all curves so far, for a target moved by how far the tenant is from its
-//! goal. Demands are granted in ascending order as in Patrick et al. What is left goes, block by
-//! block, where the curves of late beyond the grants fall most, to tenants whose goal cannot be met
-//! as to all others. Blocks that change hands lose what they hold, so that beyond the grants few
-//! change hands at a time.
+//! For: the goals of `soft-qos` without its performance tables. Must never know: how curves were
+//! measured. Units: blocks; hit ratios from 0 to 1.
+//!
+//! Ours, not the paper's: a table that keeps the last hit ratio seen at a size takes one lucky
+//! interval for the truth. A goal holds for the whole run. The demand is therefore the smallest
+//! size that would have met it from the start, read from the mean of all curves so far. Its target
+//! moves by the distance between the goal and the hit ratio so far.
+//!
+//! Demands are granted in ascending order as in Patrick et al. Spare blocks go where the recent
+//! curves beyond the grants fall most, also to tenants whose goal is out of reach. Moved blocks
+//! lose their contents, so that beyond the grants few blocks move at a time.
 
 use crate::averages::{Averages, KNOTS};
 use crate::entry::{Entry, Need, Registered};
 use crate::idle::Idle;
 use crate::steepest::steepest;
-use crate::{Partitioner, Quotas, TenantView, share};
+use crate::{CacheDivision, Partitioner, TenantView, share};
 use cachewright_curve::Curve;
 use cachewright_types::{Seed, declare};
 
 declare! {
     /// Settings of `soft-qos-x`.
     pub struct SoftQosXSettings {
-        /// share of earlier intervals in the averaged curve by which the rest is divided
+        /// share of earlier intervals in the averaged curve that divides spare blocks
         smoothing: f64 = 0.8, "ratio", 0.0 ..= 0.99;
-        /// how much of the distance from its goal so far a tenant's next target makes up for
+        /// part of the distance to its goal so far that a tenant's next target corrects
         correction: f64 = 1.0, "ratio", 0.0 ..= 10.0;
-        /// intervals without an access after which a tenant's blocks, but one, are lent; 0 is never
+        /// idle intervals after which all blocks of a tenant but one are lent; 0 is never
         lend_after: u32 = 10, "intervals", 0 ..= 1000000;
-        /// most of the cache that changes hands at one division, but for what goals need
+        /// largest share of the cache that one division moves, beyond what goals need
         most_moved: f64 = 0.05, "ratio", 0.001 ..= 1.0;
     }
 }
 
-/// Goals from curves.
+/// Goals met from curves.
 #[derive(Clone, Debug)]
 pub struct SoftQosX {
     settings: SoftQosXSettings,
-    /// Curves of late.
+    /// Averages of recent curves.
     late: Averages,
-    /// The mean of each tenant's curves so far, and of how many.
+    /// The mean of each tenant's curves so far, and their number.
     whole: Vec<Option<(Curve, u32)>>,
     /// Accesses and hits of each tenant so far.
     totals: Vec<(u64, u64)>,
@@ -76,7 +78,14 @@ impl SoftQosX {
         self.whole.resize(tenants.len(), None);
         for ((tenant, total), whole) in tenants.iter().zip(&mut self.totals).zip(&mut self.whole) {
             *total = (total.0 + tenant.accesses, total.1 + tenant.hits);
-            let Some(curve) = tenant.curve.filter(|curve| curve.accesses() > 0) else { continue };
+            let Some(curve) = tenant
+                .signals
+                .curves
+                .map(|curves| &curves.all)
+                .filter(|curve| curve.accesses() > 0)
+            else {
+                continue;
+            };
             *whole = Some(match whole.take() {
                 Some((mean, count)) => {
                     let share = f64::from(count) / f64::from(count + 1);
@@ -92,22 +101,22 @@ impl SoftQosX {
         self.idle.beyond(place, self.settings.lend_after)
     }
 
-    /// Blocks that bring a tenant to its goal, if a cache of `most` blocks has so many.
-    fn demand(&self, place: usize, tenant: &TenantView, most: u32) -> Option<u32> {
-        let goal = tenant.goal_hit_ratio.filter(|_| !self.lent(place))?;
+    /// Blocks that meet a tenant's goal, if `max_blocks` are enough.
+    fn demand(&self, place: usize, tenant: &TenantView, max_blocks: u32) -> Option<u32> {
+        let goal = tenant.facts.goal_hit_ratio().filter(|_| !self.lent(place))?;
         let (curve, _) = self.whole[place].as_ref()?;
         let (accesses, hits) = self.totals[place];
         let so_far = if accesses == 0 { goal } else { hits as f64 / accesses as f64 };
         let target = (goal + self.settings.correction * (goal - so_far)).clamp(0.0, 1.0);
-        smallest(curve, target, most).or_else(|| smallest(curve, goal, most))
+        smallest(curve, target, max_blocks).or_else(|| smallest(curve, goal, max_blocks))
     }
 }
 
 impl Partitioner for SoftQosX {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Quotas {
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
         self.learn(tenants);
         let Some(curves) = self.late.all() else {
-            return Quotas::PerTenant(share::equal(total_blocks, tenants.len()));
+            return CacheDivision::PerTenant(share::equal(total_blocks, tenants.len()));
         };
         let demands: Vec<u32> = tenants
             .iter()
@@ -128,7 +137,7 @@ impl Partitioner for SoftQosX {
             share::raise(&mut quotas, &grants);
         }
         self.last.clone_from(&quotas);
-        Quotas::PerTenant(quotas)
+        CacheDivision::PerTenant(quotas)
     }
 
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {
@@ -136,10 +145,10 @@ impl Partitioner for SoftQosX {
     }
 }
 
-/// The smallest size with a hit ratio of `target`, if one up to `most` blocks has it.
-fn smallest(curve: &Curve, target: f64, most: u32) -> Option<u32> {
+/// The smallest size with a hit ratio of `target`, if it is at most `max_blocks`.
+fn smallest(curve: &Curve, target: f64, max_blocks: u32) -> Option<u32> {
     let misses = (1.0 - target) * curve.accesses() as f64;
-    let (mut low, mut high) = (0, most.min(curve.largest_blocks()));
+    let (mut low, mut high) = (0, max_blocks.min(curve.largest_blocks()));
     if curve.misses(high) > misses {
         return None;
     }
@@ -150,8 +159,8 @@ fn smallest(curve: &Curve, target: f64, most: u32) -> Option<u32> {
     Some(high)
 }
 
-/// Demands in ascending order while they fit, the floor to everyone else; among equal demands the
-/// one that saves more misses first.
+/// Demands in ascending order while they fit, the floor for the other tenants. Among equal demands
+/// the larger saving is first.
 fn grant(demands: &[u32], saved: &[f64], floor: u32, total_blocks: u32) -> Vec<u32> {
     let mut grants = vec![floor; demands.len()];
     let mut free = total_blocks - floor * demands.len() as u32;
@@ -171,72 +180,81 @@ fn grant(demands: &[u32], saved: &[f64], floor: u32, total_blocks: u32) -> Vec<u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cachewright_curve::Provenance;
+    use crate::{TenantConstants, TenantGoal};
+    use cachewright_curve::{Curves, Provenance};
+    use cachewright_signal::TenantSignals;
 
     fn curve(knots: &[(u32, f64)]) -> Curve {
         Curve::from_knots(knots.iter().copied(), 100, Provenance::Exact)
     }
 
-    fn view<'a>(curve: &'a Curve, goal: f64, hits: u64) -> TenantView<'a> {
+    /// A tenant that reads only, and its goal.
+    struct Measured {
+        facts: TenantConstants,
+        curves: Curves,
+    }
+
+    fn measured(curve: &Curve, goal: f64) -> Measured {
+        let goal = Some(TenantGoal { hit_ratio: Some(goal), profile: Vec::new() });
+        let (all, reads) = (curve.clone(), curve.clone());
+        let curves = Curves { all, reads, writes: Curve::from_knots([], 0, Provenance::Exact) };
+        Measured { facts: TenantConstants { goal, ..TenantConstants::default() }, curves }
+    }
+
+    fn view(measured: &Measured, hits: u64) -> TenantView<'_> {
         TenantView {
-            name: "tenant",
-            weight: 1.0,
+            facts: &measured.facts,
             accesses: 100,
             hits,
-            write_share: 0.0,
-            quota_blocks: 0,
-            occupancy_blocks: 0,
-            curve: Some(curve),
-            goal_hit_ratio: Some(goal),
-            profile: &[],
+            signals: TenantSignals { curves: Some(&measured.curves), ..TenantSignals::default() },
             ..TenantView::default()
         }
     }
 
     #[test]
     fn demands_first_then_the_steepest_curve() {
-        let steep = curve(&[(0, 100.0), (100, 0.0)]);
-        let flat = curve(&[(0, 100.0), (100, 80.0)]);
+        let steep = measured(&curve(&[(0, 100.0), (100, 0.0)]), 0.2);
+        let flat = measured(&curve(&[(0, 100.0), (100, 80.0)]), 0.1);
         let settings = SoftQosXSettings::default();
         let mut scheme = SoftQosX::new(&settings, 2, Seed(1));
-        // The flat one asks for a tenth: 50 blocks; what is left saves more with the steep one.
-        let views = [view(&steep, 0.2, 20), view(&flat, 0.1, 10)];
-        assert_eq!(scheme.divide(&views, 100), Quotas::PerTenant(vec![50, 50]));
+        // The flat curve needs 50 blocks for its goal of a tenth; the other blocks save more on the
+        // steep curve.
+        let views = [view(&steep, 20), view(&flat, 10)];
+        assert_eq!(scheme.divide(&views, 100), CacheDivision::PerTenant(vec![50, 50]));
         // It had less than its goal so far: it aims higher to make up for it.
-        let views = [view(&steep, 0.2, 20), view(&flat, 0.1, 4)];
-        let Quotas::PerTenant(quotas) = scheme.divide(&views, 100) else { panic!("quotas") };
+        let views = [view(&steep, 20), view(&flat, 4)];
+        let CacheDivision::PerTenant(quotas) = scheme.divide(&views, 100) else { panic!("quotas") };
         assert_eq!(quotas, [35, 65], "7 of 100 so far: 13 of 100 next");
     }
 
     #[test]
     fn a_tenant_that_stops_lends_its_blocks_and_has_them_back_at_once() {
-        let busy = curve(&[(0, 100.0), (60, 0.0)]);
-        let silent = Curve::from_knots([], 0, Provenance::Exact);
+        let busy = measured(&curve(&[(0, 100.0), (60, 0.0)]), 0.5);
+        let silent = measured(&Curve::from_knots([], 0, Provenance::Exact), 0.5);
         let settings = SoftQosXSettings::default();
         let mut scheme = SoftQosX::new(&settings, 2, Seed(1));
-        let mut quotas =
-            |second: TenantView| match scheme.divide(&[view(&busy, 0.5, 50), second], 60) {
-                Quotas::PerTenant(quotas) => quotas,
-                other => panic!("quotas of its own for each, not {other:?}"),
-            };
-        let gone = TenantView { accesses: 0, ..view(&silent, 0.5, 0) };
-        let awake = quotas(view(&busy, 0.5, 50));
+        let mut quotas = |second: TenantView| match scheme.divide(&[view(&busy, 50), second], 60) {
+            CacheDivision::PerTenant(quotas) => quotas,
+            other => panic!("quotas of its own for each, not {other:?}"),
+        };
+        let gone = TenantView { accesses: 0, ..view(&silent, 0) };
+        let awake = quotas(view(&busy, 50));
         assert_eq!(awake, [30, 30]);
-        quotas(view(&busy, 0.5, 50));
+        quotas(view(&busy, 50));
         let asleep: Vec<u32> = (0..20).map(|_| quotas(gone)[1]).collect();
         assert_eq!(asleep[..9], [30; 9]);
         assert_eq!(asleep[9..12], [27, 24, 21], "a twentieth of the cache each time");
         assert_eq!(asleep[18..], [1; 2]);
-        assert_eq!(quotas(view(&busy, 0.5, 50)), awake);
+        assert_eq!(quotas(view(&busy, 50)), awake);
     }
 
     #[test]
-    fn a_goal_out_of_reach_starves_nobody_who_can_be_served() {
-        let never = curve(&[(0, 100.0), (400, 50.0)]);
-        let easy = curve(&[(0, 100.0), (10, 40.0), (20, 35.0)]);
+    fn a_goal_out_of_reach_leaves_reachable_goals_met() {
+        let never = measured(&curve(&[(0, 100.0), (400, 50.0)]), 0.9);
+        let easy = measured(&curve(&[(0, 100.0), (10, 40.0), (20, 35.0)]), 0.6);
         let settings = SoftQosXSettings::default();
         let mut scheme = SoftQosX::new(&settings, 2, Seed(1));
-        let views = [view(&never, 0.9, 50), view(&easy, 0.6, 60)];
-        assert_eq!(scheme.divide(&views, 100), Quotas::PerTenant(vec![80, 20]));
+        let views = [view(&never, 50), view(&easy, 60)];
+        assert_eq!(scheme.divide(&views, 100), CacheDivision::PerTenant(vec![80, 20]));
     }
 }

@@ -1,17 +1,17 @@
-//! `static`: shares in proportion to the tenants' weights, for ever.
+//! `static`: fixed shares in proportion to the tenants' weights.
 //!
-//! For: operators who know what they want. Must never know: what tenants do. Units: blocks.
-//! Whole blocks by largest remainder.
+//! For: operators who set shares by hand. Must never know: what was measured. Units: blocks. Whole
+//! blocks by largest remainder.
 
 use crate::entry::{Entry, Registered};
-use crate::{Partitioner, Quotas, TenantView, share};
+use crate::{CacheDivision, Partitioner, TenantView, share};
 use cachewright_types::Seed;
 use cachewright_types::declare;
 
 declare! {
     /// Settings of `static`.
     pub struct StaticSettings {
-        /// blocks that every tenant keeps, whatever its weight; less if the cache is too small
+        /// blocks that every tenant keeps; less if the cache is too small
         floor_blocks: u32 = 1, "blocks", 0 ..= 4294967295;
     }
 }
@@ -37,10 +37,10 @@ impl Registered for Static {
 }
 
 impl Partitioner for Static {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Quotas {
-        let weights: Vec<f64> = tenants.iter().map(|tenant| tenant.weight).collect();
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
+        let weights: Vec<f64> = tenants.iter().map(|tenant| tenant.facts.weight).collect();
         let floor = self.floor_blocks(tenants.len(), total_blocks);
-        Quotas::PerTenant(share::proportional_above(total_blocks, &weights, floor))
+        CacheDivision::PerTenant(share::proportional_above(total_blocks, &weights, floor))
     }
 
     fn floor_blocks(&self, tenants: usize, total_blocks: u32) -> u32 {

@@ -5,6 +5,7 @@
 use crate::Policy;
 use cachewright_types::Seed;
 use cachewright_types::declare::Declared;
+use cachewright_types::registry::Needed;
 
 /// What a policy needs beyond the accesses themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,18 @@ impl Need {
             Need::Requests => "requests",
             Need::Model => "model",
             Need::Code => "code",
+        }
+    }
+}
+
+impl Needed for Need {
+    fn phrase(self) -> &'static str {
+        match self {
+            Need::Future => "the future",
+            Need::Benefit => "the benefit of each access",
+            Need::Requests => "whole requests",
+            Need::Model => "trained models",
+            Need::Code => "code of its own",
         }
     }
 }

@@ -18,7 +18,7 @@
 use crate::entry::{Entry, Need, Registered};
 use crate::links::Links;
 use crate::{Access, Policy, PolicyHooks, RequestInfo, Verdict};
-use cachewright_characterize::{Class, Classes};
+use cachewright_characterize::{RequestClass as Class, RequestClassifier as Classes};
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId, declare};
 
 declare! {

@@ -1,13 +1,15 @@
-//! Signals: what partitioners are told of tenants besides counts and curves.
+//! Signals that partitioners read besides counts of accesses and hits.
 //!
-//! For: numbers per step or interval that cost O(1) per access to keep. Must never know: caches,
-//! devices, models, who reads them, when a step or an interval ends. Units are in the names.
+//! For: meters that cost O(1) per access, and the signals of an interval. Must never know: caches,
+//! devices, models, when a step or an interval ends. Units are in the names.
 
+pub mod interval;
 pub mod prices;
 pub mod reuse;
 pub mod step;
 pub mod steps;
 
+pub use interval::{SignalSet, Signals, TenantSignals};
 pub use prices::{Price, Prices};
 pub use reuse::{BINS, ReuseMeter};
 pub use step::{FEATURES, Step};

@@ -1,16 +1,14 @@
-//! How soon written pages are written again.
+//! Reuse distances of written pages.
 //!
-//! For: partitioners that divide by how writes come back. Must never know: reads, time, caches.
-//! Units: pages written. Source: MLCache (Liu et al., ICCAD 2020) as replicated in
-//! ANN-for-MLCache: ten bins over a window of 32,768, the last for what lies beyond and for first
-//! writes.
+//! For: partitioners that divide by reuse of writes. Must never know: reads, time, caches. Units:
+//! pages written. Source: MLCache (Liu et al., ICCAD 2020) as replicated in ANN-for-MLCache: ten
+//! bins over a window of 32,768, the last for longer distances and first writes.
 //!
-//! The source names a reuse distance and does not define it. Here it is the stack distance of a
-//! tenant's writes among themselves: one more than the distinct pages it has written since it last
-//! wrote this one. A write buffer of so many pages that keeps what was written last would have held
-//! the page, which is what a share of a write cache can be judged by. Nine bins of equal width
-//! cover distances up to the window. Memory: the last 32,768 pages of each tenant; what has fallen
-//! out of them counts as a first write does, so that nothing is lost by forgetting it.
+//! The source does not define its reuse distance. Here it is the stack distance of a tenant's
+//! writes among themselves: one more than the distinct pages written since the last write of this
+//! page. A write buffer of that many pages that keeps the latest writes would have held the page.
+//! Nine bins of equal width cover distances up to the window. Memory: the last 32,768 pages of each
+//! tenant. A page that falls out of them counts as a first write, so that the bound changes no bin.
 
 use cachewright_curve::StackDistance;
 use cachewright_types::{BlockId, TenantId};
@@ -19,21 +17,21 @@ use hashbrown::HashMap;
 
 /// Bins of a histogram.
 pub const BINS: usize = 10;
-/// The longest distance that has a bin of its own kind.
+/// The longest distance outside the last bin.
 pub const WINDOW: u32 = 32_768;
 
 /// The last bin.
 const BEYOND: usize = BINS - 1;
-/// The end of the list of pages, which is no page.
+/// The end of the list of pages; no page.
 const END: u32 = 0;
 
-/// The pages one tenant has written last.
+/// The latest pages that one tenant has written.
 #[derive(Clone, Debug, Default)]
-struct Written {
-    /// By the numbers that pages have here, from 1.
+struct WriteHistory {
+    /// By page number, from 1.
     stack: StackDistance,
     numbers: HashMap<BlockId, u32, FixedState>,
-    /// By number: the page, the number written before it and the one written after it.
+    /// By number: the page, and the numbers written before and after it.
     pages: Vec<(BlockId, [u32; 2])>,
     /// Numbers of pages that were trimmed.
     free: Vec<u32>,
@@ -43,13 +41,13 @@ struct Written {
 /// Histograms of the interval under way, per tenant.
 #[derive(Clone, Debug)]
 pub struct ReuseMeter {
-    tenants: Vec<Written>,
+    tenants: Vec<WriteHistory>,
     window: u32,
 }
 
-impl Written {
-    fn new() -> Written {
-        Written { pages: vec![(BlockId(u32::MAX), [END; 2])], ..Written::default() }
+impl WriteHistory {
+    fn new() -> WriteHistory {
+        WriteHistory { pages: vec![(BlockId(u32::MAX), [END; 2])], ..WriteHistory::default() }
     }
 
     fn write(&mut self, page: BlockId, window: u32) {
@@ -71,7 +69,7 @@ impl Written {
         *count = count.saturating_add(1);
     }
 
-    /// A number for a page that has none; the page written longest ago makes room for it.
+    /// Assigns a number to a page; a full window drops the oldest page.
     fn number(&mut self, page: BlockId, window: u32) -> u32 {
         if self.numbers.len() >= window as usize {
             let [_, oldest] = self.pages[END as usize].1;
@@ -110,32 +108,32 @@ impl Written {
 }
 
 impl ReuseMeter {
-    /// A meter of so many tenants that have written nothing.
+    /// A meter of `tenants` tenants without writes.
     pub fn new(tenants: usize) -> ReuseMeter {
         ReuseMeter::with_window(tenants, WINDOW)
     }
 
-    /// One with another window; at least a page.
+    /// A meter with another window; at least one page.
     pub fn with_window(tenants: usize, window: u32) -> ReuseMeter {
-        ReuseMeter { tenants: vec![Written::new(); tenants], window: window.max(1) }
+        ReuseMeter { tenants: vec![WriteHistory::new(); tenants], window: window.max(1) }
     }
 
-    /// Counts a write to one page; a tenant that was not announced is ignored.
+    /// Counts a write to one page; an unknown tenant is ignored.
     pub fn write(&mut self, tenant: TenantId, page: BlockId) {
         if let Some(written) = self.tenants.get_mut(tenant.index()) {
             written.write(page, self.window);
         }
     }
 
-    /// Forgets a trimmed page: its next write is a first one.
+    /// Forgets a trimmed page: its next write is a first write.
     pub fn trim(&mut self, tenant: TenantId, page: BlockId) {
         if let Some(written) = self.tenants.get_mut(tenant.index()) {
             written.drop(page);
         }
     }
 
-    /// Hands out each tenant's histogram since the last call and starts counting anew; what was
-    /// written last stays known.
+    /// Returns each tenant's histogram since the last call and resets the counts; the written pages
+    /// stay known.
     pub fn take(&mut self) -> Vec<[u32; BINS]> {
         self.tenants.iter_mut().map(|written| std::mem::take(&mut written.bins)).collect()
     }
@@ -213,8 +211,8 @@ mod tests {
             for (events, window) in [(&writes, 25), (&events, 60)] {
                 let mut meter = ReuseMeter::with_window(1, window);
                 let mut sum = [0; BINS];
-                for (at, (page, trim)) in events.iter().enumerate() {
-                    if at == cut {
+                for (index, (page, trim)) in events.iter().enumerate() {
+                    if index == cut {
                         meter.take()[0].iter().zip(&mut sum).for_each(|(new, sum)| *sum += new);
                     }
                     match trim {

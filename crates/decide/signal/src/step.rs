@@ -1,4 +1,4 @@
-//! What a tenant asked for in one step of time.
+//! Features of a tenant's requests in one step of time.
 //!
 //! For: inputs of models that predict a tenant's demand. Must never know: models, normalisation.
 //! Units: requests of at most a page each, as a drive splits them. Source: Li, Sun, Qin, iCache
@@ -7,22 +7,22 @@
 /// The features of a step, in their order.
 pub const FEATURES: [&str; 4] = ["intensity", "write_ratio", "request_bytes", "unique_ratio"];
 
-/// What was asked for in one step.
+/// The requests of one step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
     /// Requests.
     pub requests: u32,
-    /// Those that write.
+    /// Requests that write.
     pub writes: u32,
     /// Bytes read and written.
     pub bytes: u64,
-    /// Pages that were asked for exactly once.
+    /// Pages with exactly one request.
     pub unique: u32,
 }
 
 impl Step {
     /// The features, named by [`FEATURES`]: requests, share of writes, mean bytes, share of pages
-    /// asked for once. A step without requests is all zero.
+    /// with one request. All are 0 in a step without requests.
     pub fn features(&self) -> [f32; FEATURES.len()] {
         if self.requests == 0 {
             return [0.0; FEATURES.len()];

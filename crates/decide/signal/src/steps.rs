@@ -1,9 +1,8 @@
-//! Counting what each tenant asks for, step by step.
+//! Counts of each tenant's requests, step by step.
 //!
-//! For: whoever replays requests and tells what they are and when a step ends. Must never know:
-//! time, caches. Units: requests of at most a page each; pages by id, of which each tenant has its
-//! own. Cost: one look into a hash table per request; memory: the pages of the step under way, and
-//! the steps not yet taken.
+//! For: replays, which report requests and the end of each step. Must never know: time, caches.
+//! Units: requests of at most a page each; pages by id, each tenant with its own ids. Cost: one
+//! hash look-up per request. Memory: the pages of the current step, and the steps not yet taken.
 
 use crate::Step;
 use cachewright_types::{BlockId, TenantId};
@@ -11,26 +10,26 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
-/// Room for pages that is kept from step to step.
-const KEPT_PAGES: usize = 1024;
+/// Pages whose memory is kept from step to step.
+const RETAINED_PAGES: usize = 1024;
 
-/// What one tenant has asked for.
+/// Steps of one tenant.
 #[derive(Clone, Debug, Default)]
-struct Asked {
+struct TenantSteps {
     step: Step,
-    /// The pages of this step, and whether each was asked for only once.
+    /// The pages of this step, and whether each had only one request.
     pages: HashMap<BlockId, bool, FixedState>,
     /// The steps that have ended.
     ended: Vec<Step>,
 }
 
-/// Counters of the step under way, per tenant, and the steps that have ended.
+/// Counters of the current step, per tenant, and the steps that have ended.
 #[derive(Clone, Debug)]
 pub struct StepMeter {
-    tenants: Vec<Asked>,
+    tenants: Vec<TenantSteps>,
 }
 
-impl Asked {
+impl TenantSteps {
     #[inline]
     fn request(&mut self, page: BlockId, write: bool, bytes: u32) {
         let step = &mut self.step;
@@ -54,8 +53,8 @@ impl Asked {
         let pages = self.pages.len();
         if pages > 0 {
             self.pages.clear();
-            // A burst leaves no table behind that every later step would have to clear.
-            if self.pages.capacity() > KEPT_PAGES.max(8 * pages) {
+            // After a burst the table shrinks, so that later steps clear little.
+            if self.pages.capacity() > RETAINED_PAGES.max(8 * pages) {
                 self.pages.shrink_to(2 * pages);
             }
         }
@@ -63,27 +62,27 @@ impl Asked {
 }
 
 impl StepMeter {
-    /// A meter of so many tenants at the start of a step.
+    /// A meter of `tenants` tenants at the start of a step.
     pub fn new(tenants: usize) -> StepMeter {
-        StepMeter { tenants: vec![Asked::default(); tenants] }
+        StepMeter { tenants: vec![TenantSteps::default(); tenants] }
     }
 
-    /// Counts a request for `bytes` of one page; a tenant that was not announced is ignored.
+    /// Counts a request for `bytes` of one page; an unknown tenant is ignored.
     #[inline]
     pub fn request(&mut self, tenant: TenantId, page: BlockId, write: bool, bytes: u32) {
-        if let Some(asked) = self.tenants.get_mut(tenant.index()) {
-            asked.request(page, write, bytes);
+        if let Some(steps) = self.tenants.get_mut(tenant.index()) {
+            steps.request(page, write, bytes);
         }
     }
 
     /// Ends the step of every tenant and begins the next.
     pub fn end_step(&mut self) {
-        self.tenants.iter_mut().for_each(Asked::end_step);
+        self.tenants.iter_mut().for_each(TenantSteps::end_step);
     }
 
-    /// Hands out each tenant's steps that have ended since the last call, the earliest first.
+    /// Returns each tenant's steps that ended since the last call, the earliest first.
     pub fn take(&mut self) -> Vec<Vec<Step>> {
-        self.tenants.iter_mut().map(|asked| std::mem::take(&mut asked.ended)).collect()
+        self.tenants.iter_mut().map(|steps| std::mem::take(&mut steps.ended)).collect()
     }
 }
 
@@ -95,13 +94,13 @@ mod tests {
     #[test]
     fn a_step_by_hand() {
         let mut meter = StepMeter::new(2);
-        let (one, two) = (TenantId(0), TenantId(1));
-        meter.request(one, BlockId(7), false, 4096);
-        meter.request(one, BlockId(7), true, 512);
-        meter.request(one, BlockId(8), false, 4096);
-        meter.request(two, BlockId(7), true, 1);
+        let (first_tenant, second_tenant) = (TenantId(0), TenantId(1));
+        meter.request(first_tenant, BlockId(7), false, 4096);
+        meter.request(first_tenant, BlockId(7), true, 512);
+        meter.request(first_tenant, BlockId(8), false, 4096);
+        meter.request(second_tenant, BlockId(7), true, 1);
         meter.end_step();
-        meter.request(one, BlockId(7), false, 100);
+        meter.request(first_tenant, BlockId(7), false, 100);
         meter.end_step();
         let first = Step { requests: 3, writes: 1, bytes: 8704, unique: 1 };
         let second = Step { requests: 1, writes: 0, bytes: 100, unique: 1 };
@@ -118,7 +117,7 @@ mod tests {
         meter.end_step();
         meter.request(TenantId(0), BlockId(1), false, 1);
         meter.end_step();
-        assert!(meter.tenants[0].pages.capacity() < 2 * KEPT_PAGES);
+        assert!(meter.tenants[0].pages.capacity() < 2 * RETAINED_PAGES);
     }
 
     /// The step of requests, looked at one by one.

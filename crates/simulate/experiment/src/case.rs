@@ -8,10 +8,11 @@ use crate::foreign::ForeignPolicies;
 use crate::models::{Caching, Library};
 use crate::progress::{OnProgress, Progress};
 use crate::spec::{Front, Scheme, Spec, StackSpec, Stop, block_kind, full_key};
-use cachewright_partition::registry::check_needs;
-use cachewright_partition::{Models, Need, Partitioner};
+use cachewright_partition::{Models, Need, Partitioner, Provision};
+use cachewright_signal::SignalSet;
 use cachewright_system::profile::Wants;
 use cachewright_system::{Foresight, Recording};
+use cachewright_types::registry::check_needs;
 use cachewright_types::{Nanos, Size, TenantId};
 use std::path::Path;
 use std::sync::Arc;
@@ -351,52 +352,50 @@ impl Case {
         Ok(goals)
     }
 
-    /// Checks that the run has what the partitioner needs. Errors: what it has not, and where it
-    /// could come from.
+    /// Checks that the run has what the partitioner needs; `goal` says whether a tenant has a goal.
+    /// Errors: the first need that is not met, and the key that would meet it.
     fn check_needs(&self, goal: bool) -> Result<(), String> {
-        let spec = &self.spec;
-        let entry = cachewright_partition::entry(&spec.cache.partition.name);
+        let entry = cachewright_partition::entry(&self.spec.cache.partition.name);
         let entry = entry.map_err(|error| error.to_string())?;
-        let drive = |stack: &StackSpec| matches!(stack.front, Front::DataCache(_));
-        let provides = |need: &Need| match need {
-            Need::Interval | Need::Curve | Need::Features | Need::Reuse => true,
-            Need::Goal => goal,
-            Need::Model => self.models.each.len() == spec.tenants.len(),
-            Need::JointModel => self.models.joint.is_some(),
-            Need::Prices => spec.stack.is_some(),
-            Need::Future => spec.stack.is_some() && !spec.replay.closed(),
-            Need::Channels => spec.stack.as_ref().is_some_and(drive),
-        };
-        let provided: Vec<Need> = entry.needs.iter().copied().filter(provides).collect();
-        let missing = entry.needs.iter().find(|need| !provided.contains(need));
-        check_needs(entry, &provided).map_err(|error| {
-            match missing.and_then(|need| self.remedy(*need)) {
-                Some(remedy) => format!("{error}, expected {remedy}"),
-                None => error.to_string(),
-            }
-        })
+        check_needs("partitioner", entry, |need| self.missing(need.provision(), goal))
+            .map_err(|error| error.to_string())
     }
 
-    /// Where a stack file would say what is missing.
-    fn remedy(&self, missing: Need) -> Option<String> {
-        match missing {
-            Need::Goal => {
-                Some("`goal_hit_ratio` or `goal_latency` in at least one `[[tenant]]`".to_owned())
+    /// The keys of a stack file that would provide this; nothing if the run provides it.
+    fn missing(&self, provision: Provision, goal: bool) -> Option<String> {
+        let spec = &self.spec;
+        let drive = |stack: &StackSpec| matches!(stack.front, Front::DataCache(_));
+        let (provided, remedy) = match provision {
+            Provision::Any => return None,
+            Provision::Goal => {
+                (goal, "`goal_hit_ratio` or `goal_latency` in at least one `[[tenant]]`")
             }
-            Need::Model => {
-                let without = self.spec.tenants.iter().position(|tenant| tenant.model.is_none());
-                Some(format!("a file in `tenant[{}].model`", without.unwrap_or(0) + 1))
+            Provision::TenantModels => {
+                let without = spec.tenants.iter().position(|tenant| tenant.model.is_none());
+                let complete = self.models.each.len() == spec.tenants.len();
+                let key = format!("a file in `tenant[{}].model`", without.unwrap_or(0) + 1);
+                return (!complete).then_some(key);
             }
-            Need::JointModel => Some("a file in `cache.model`".to_owned()),
-            Need::Channels => Some("`machine.system = \"ssd\"`".to_owned()),
-            Need::Prices => Some("`[device]` tables, which give every request a time".to_owned()),
-            Need::Future => {
-                let expected = "`[device]` tables and `replay.loop = \"open\"`: a closed loop \
-                                has another future at every size";
-                Some(expected.to_owned())
+            Provision::JointModel => (self.models.joint.is_some(), "a file in `cache.model`"),
+            Provision::Devices => {
+                (spec.stack.is_some(), "`[device]` tables, which give every request a time")
             }
-            _ => None,
-        }
+            Provision::OpenLoopDevices => (
+                spec.stack.is_some() && !spec.replay.closed(),
+                "`[device]` tables and `replay.loop = \"open\"`: a closed loop has another future \
+                 at every size",
+            ),
+            Provision::DriveCache => {
+                (spec.stack.as_ref().is_some_and(drive), "`machine.system = \"ssd\"`")
+            }
+        };
+        (!provided).then(|| remedy.to_owned())
+    }
+
+    /// The signals that the partitioner reads.
+    pub fn signals(&self) -> SignalSet {
+        let entry = cachewright_partition::entry(&self.spec.cache.partition.name);
+        entry.map_or(SignalSet::NONE, |entry| Need::signals(entry.needs))
     }
 
     /// The partitioner with its models. Errors: a setting or a model that it refuses.

@@ -8,10 +8,10 @@ use crate::curves;
 use crate::pace::pace;
 use crate::profiles::{Profiles, Subject};
 use cachewright_cache::{Engine, Quotas};
-use cachewright_partition::{Need, Partitioner};
+use cachewright_partition::{Need, Partitioner, TenantConstants, TenantGoal};
 use cachewright_policy::registry::maker;
 use cachewright_policy::{FutureSlice, Policy, PolicyVisitor, Registered};
-use cachewright_system::control::{Control, Tenant};
+use cachewright_system::Control;
 use cachewright_system::event_loop::{ConstantRun, Durations, Replay, run_constant};
 use cachewright_system::profile::Machined;
 use cachewright_system::{
@@ -42,9 +42,12 @@ impl Plan<'_> {
         Ok(Control::new(partitioner, tenants, self.capacity_blocks))
     }
 
-    /// What the partitioner is told: goals as hit ratios, profiles if it works towards goals, and
+    /// The tenants' facts for the partitioner: goals and profiles if it declares the need, and
     /// curves of heads if it divides by those.
-    fn tenants(&self, partitioner: &dyn Partitioner) -> Result<Vec<Tenant>, ExperimentError> {
+    fn tenants(
+        &self,
+        partitioner: &dyn Partitioner,
+    ) -> Result<Vec<TenantConstants>, ExperimentError> {
         let goals = self.case.goals(self.origin)?;
         self.case.check_curves().map_err(|error| self.refuse(error))?;
         let profiled = self.case.needs(Need::Goal);
@@ -53,13 +56,13 @@ impl Plan<'_> {
             let found = self.profiles.curve(&self.subject(), place, kind.own_policy);
             found.map_err(|error| self.refuse(format!("`cache.policy`: {error}")))
         };
-        let tenant = |(place, goal): (usize, Option<f64>)| {
+        let tenant = |(place, hit_ratio): (usize, Option<f64>)| {
             let spec = &self.case.spec.tenants[place];
-            let (name, weight) = (spec.name.clone(), spec.weight);
-            let profile = if profiled { self.profile(place)? } else { Vec::new() };
-            let sensitive = spec.sensitive;
-            let ahead = kind.ahead.then(|| curve(place)).transpose()?;
-            Ok(Tenant { name, weight, goal_hit_ratio: goal, profile, ahead, sensitive })
+            let (weight, sensitive) = (spec.weight, spec.sensitive);
+            let goal = |profile| TenantGoal { hit_ratio, profile };
+            let goal = profiled.then(|| self.profile(place)).transpose()?.map(goal);
+            let head_curve = kind.ahead.then(|| curve(place)).transpose()?;
+            Ok(TenantConstants { weight, sensitive, goal, head_curve })
         };
         goals.into_iter().enumerate().map(tenant).collect()
     }
@@ -179,8 +182,7 @@ pub fn wanted(case: &Case, capacity_blocks: u32) -> Wanted {
     Wanted {
         curves: curves::of_intervals(case, capacity_blocks),
         steps: case.steps(),
-        reuse: case.needs(Need::Reuse),
-        prices: case.needs(Need::Prices),
+        signals: case.signals(),
     }
 }
 
@@ -197,7 +199,7 @@ pub fn measured(
     for case in cases {
         let wanted = wanted(case, largest_blocks);
         all.curves = all.curves.or(wanted.curves);
-        all.reuse |= wanted.reuse;
+        all.signals.reuse |= wanted.signals.reuse;
     }
     let meter = all.meter(first.spec.tenants.len(), first.spec.replay.interval.0);
     meter.map(|meter| interval_signals(recording, cuts, meter)).unwrap_or_default()

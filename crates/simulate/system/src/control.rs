@@ -6,34 +6,17 @@
 use crate::moves::{Moved, Moves};
 use crate::signals::Signals;
 use cachewright_cache::{Engine, Quotas};
-use cachewright_curve::Curve;
-use cachewright_measure::{Counts, ratio};
-use cachewright_partition::{Partitioner, Requirement, Rounds, TenantView};
+use cachewright_measure::Counts;
+use cachewright_partition::{
+    CacheDivision, Partitioner, Requirement, TenantConstants, TenantView, VictimSelector,
+};
 use cachewright_policy::Policy;
 use cachewright_types::{BlockId, TenantId};
-use std::sync::Arc;
-
-/// What a partitioner is told of a tenant that does not change while running.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Tenant {
-    /// The name in the stack file.
-    pub name: String,
-    /// The weight in the stack file.
-    pub weight: f64,
-    /// The hit ratio promised to it.
-    pub goal_hit_ratio: Option<f64>,
-    /// Hit ratios measured ahead of the run, by quota in blocks.
-    pub profile: Vec<(u32, f64)>,
-    /// Misses by cache size over its head, measured ahead of the run.
-    pub ahead: Option<Arc<Curve>>,
-    /// Whether the stack file calls it sensitive to latency.
-    pub sensitive: bool,
-}
 
 /// A partitioner with what it needs to remember between intervals.
 pub struct Control {
     partitioner: Box<dyn Partitioner>,
-    tenants: Vec<Tenant>,
+    tenants: Vec<TenantConstants>,
     total_blocks: u32,
     /// The most blocks of each tenant, if a layout bounds them.
     limits: Option<Vec<u32>>,
@@ -53,7 +36,7 @@ impl Control {
     /// A control loop over `tenants` and `total_blocks` of cache.
     pub fn new(
         partitioner: Box<dyn Partitioner>,
-        tenants: Vec<Tenant>,
+        tenants: Vec<TenantConstants>,
         total_blocks: u32,
     ) -> Control {
         let before = vec![Counts::default(); tenants.len()];
@@ -119,10 +102,19 @@ impl Control {
             .tenants
             .iter()
             .enumerate()
-            .map(|(at, tenant)| TenantView {
-                future: self.foreseen.get(at).map_or(&[], |rows| row(rows, self.interval)),
-                absent: self.absent.get(at).copied().unwrap_or(false),
-                ..view(tenant, &now[at], &self.before[at], signals, at)
+            .map(|(tenant, facts)| {
+                let (standing, before) = (&now[tenant], &self.before[tenant]);
+                let future = self.foreseen.get(tenant).and_then(|rows| rows.get(self.interval));
+                TenantView {
+                    facts,
+                    accesses: standing.counts.accesses() - before.accesses(),
+                    hits: standing.counts.hits() - before.hits(),
+                    quota_blocks: standing.quota,
+                    occupancy_blocks: standing.held,
+                    absent: self.absent.get(tenant).copied().unwrap_or(false),
+                    signals: signals.of_tenant(tenant),
+                    future_ns: future.map(Vec::as_slice),
+                }
             })
             .collect();
         let divided = self.partitioner.divide(&views, self.total_blocks);
@@ -160,9 +152,9 @@ impl Control {
         &self.required
     }
 
-    /// Who gives room at misses, where room follows requests; nobody has a quota then.
-    pub fn rounds(&self) -> Option<Box<dyn Rounds>> {
-        self.partitioner.rounds()
+    /// Chooses evictions where tenants' lists are elastic; no tenant has a quota then.
+    pub fn victim_selector(&self) -> Option<Box<dyn VictimSelector>> {
+        self.partitioner.victim_selector()
     }
 
     /// Blocks of the whole cache.
@@ -218,49 +210,12 @@ struct Standing {
     held: u32,
 }
 
-fn row(rows: &[Vec<f64>], interval: usize) -> &[f64] {
-    rows.get(interval).map_or(&[], Vec::as_slice)
-}
-
-/// What the partitioner is told of the tenant at a place.
-fn view<'a>(
-    tenant: &'a Tenant,
-    now: &Standing,
-    before: &Counts,
-    signals: &'a Signals,
-    at: usize,
-) -> TenantView<'a> {
-    let accesses = now.counts.accesses() - before.accesses();
-    let curves = signals.curves.get(at);
-    TenantView {
-        name: &tenant.name,
-        weight: tenant.weight,
-        accesses,
-        hits: now.counts.hits() - before.hits(),
-        write_share: ratio(now.counts.writes - before.writes, accesses),
-        quota_blocks: now.quota,
-        occupancy_blocks: now.held,
-        curve: curves.map(|curves| &curves.all),
-        curves,
-        goal_hit_ratio: tenant.goal_hit_ratio,
-        profile: &tenant.profile,
-        steps: signals.steps.get(at).map_or(&[], Vec::as_slice),
-        prices: signals.prices.get(at),
-        reuse: signals.reuse.get(at).map_or(&[], |bins| bins.as_slice()),
-        future: &[],
-        sensitive: tenant.sensitive,
-        ahead: tenant.ahead.as_deref(),
-        absent: false,
-    }
-}
-
-/// A partitioner speaks of shares of a cache it does not own; the engine needs their sizes. Nothing
-/// where nobody has a share.
-fn engine_quotas(quotas: cachewright_partition::Quotas, total_blocks: u32) -> Option<Quotas> {
-    match quotas {
-        cachewright_partition::Quotas::Shared => Some(Quotas::Shared(total_blocks)),
-        cachewright_partition::Quotas::PerTenant(each) => Some(Quotas::PerTenant(each)),
-        cachewright_partition::Quotas::Pools { of, blocks } => Some(Quotas::Pools { of, blocks }),
-        cachewright_partition::Quotas::Elastic => None,
+/// The engine's quotas for a division; nothing for elastic lists, which have no quotas.
+fn engine_quotas(division: CacheDivision, total_blocks: u32) -> Option<Quotas> {
+    match division {
+        CacheDivision::Shared => Some(Quotas::Shared(total_blocks)),
+        CacheDivision::PerTenant(each) => Some(Quotas::PerTenant(each)),
+        CacheDivision::Pools { pool_of, blocks } => Some(Quotas::Pools { of: pool_of, blocks }),
+        CacheDivision::Elastic => None,
     }
 }

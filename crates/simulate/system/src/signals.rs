@@ -7,25 +7,13 @@
 //! that ends, as devices come before borders.
 
 use crate::recording::{Recording, TRIM, WRITE};
-use cachewright_curve::{CurveSet, Curves};
-use cachewright_signal::{BINS, Prices, ReuseMeter, Step, StepMeter};
+use cachewright_curve::CurveSet;
+use cachewright_signal::{Prices, ReuseMeter, SignalSet, Step, StepMeter};
 use cachewright_types::{BlockId, Op, TenantId};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What was measured in one interval: each list has an entry per tenant, or none where it was not
-/// asked for.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Signals {
-    /// Misses by cache size.
-    pub curves: Vec<Curves>,
-    /// What was asked for in each step, the earliest first.
-    pub steps: Vec<Vec<Step>>,
-    /// How many writes came back at which distance.
-    pub reuse: Vec<[u32; BINS]>,
-    /// What hits and misses cost.
-    pub prices: Vec<Prices>,
-}
+pub use cachewright_signal::Signals;
 
 /// What is to be measured; nothing by default.
 #[derive(Default)]
@@ -34,10 +22,8 @@ pub struct Wanted {
     pub curves: Option<CurveSet>,
     /// Steps per interval; 0 for none.
     pub steps: u32,
-    /// Distances of writes.
-    pub reuse: bool,
-    /// Response times; only replays on devices have them.
-    pub prices: bool,
+    /// The other signals: reuse distances, and response times, which only devices have.
+    pub signals: SignalSet,
 }
 
 impl Wanted {
@@ -47,8 +33,8 @@ impl Wanted {
         let meter = SignalMeter {
             curves: self.curves,
             steps: (steps > 0).then(|| Steps::new(tenants, steps, interval_ns)),
-            reuse: self.reuse.then(|| ReuseMeter::new(tenants)),
-            prices: self.prices.then(|| Answers::new(tenants, interval_ns)),
+            reuse: self.signals.reuse.then(|| ReuseMeter::new(tenants)),
+            prices: self.signals.prices.then(|| Answers::new(tenants, interval_ns)),
         };
         let wanted = meter.counts_accesses() || meter.prices.is_some();
         wanted.then_some(meter)
@@ -278,6 +264,7 @@ mod tests {
     use cachewright_signal::Price;
 
     const ONE: TenantId = TenantId(0);
+    const PRICES: SignalSet = SignalSet { prices: true, ..SignalSet::NONE };
 
     fn steps(wanted: u32, interval_ns: u64, arrivals: &[u64]) -> Vec<u32> {
         let wanted = Wanted { steps: wanted, ..Wanted::default() };
@@ -314,13 +301,14 @@ mod tests {
     #[test]
     fn nothing_wanted_is_no_meter() {
         assert!(Wanted::default().meter(2, 10).is_none());
-        let meter = Wanted { prices: true, ..Wanted::default() }.meter(2, 10);
+        let meter = Wanted { signals: PRICES, ..Wanted::default() }.meter(2, 10);
         assert!(!meter.expect("prices").counts_accesses());
     }
 
     #[test]
     fn answers_count_where_they_came() {
-        let mut meter = Wanted { prices: true, ..Wanted::default() }.meter(2, 10).expect("prices");
+        let mut meter =
+            Wanted { signals: PRICES, ..Wanted::default() }.meter(2, 10).expect("prices");
         let answer =
             |finish_ns, behind_ns| Answered { finish_ns, response_ns: finish_ns, behind_ns };
         meter.answered(ONE, Op::Read, answer(10, 7));

@@ -100,7 +100,9 @@ fn answers_add_up_to_the_counters_under_every_policy() {
 
 #[test]
 fn a_policy_that_needs_what_only_a_replay_has_is_refused() {
-    for (policy, need) in [("belady", "future"), ("rc-rnn", "model"), ("python:x", "code")] {
+    let needs =
+        [("belady", "the future"), ("rc-rnn", "trained models"), ("python:x", "code of its own")];
+    for (policy, need) in needs {
         let (quotas, mode) = (Quotas::Shared(8), WriteMode::WriteBack);
         let policy = (policy, &[][..]);
         let (tenants, block_shift, seed) = (1, 12, Seed(1));

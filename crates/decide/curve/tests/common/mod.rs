@@ -29,27 +29,27 @@ pub fn dense(raw: impl Iterator<Item = u64>) -> Vec<BlockId> {
 }
 
 /// Draws from Zipf(1.0) over `blocks` ids by inversion of the cumulative distribution.
-pub struct Zipf {
+pub struct ZipfBlocks {
     cumulative: Vec<f64>,
     rng: Rng,
 }
 
-impl Zipf {
+impl ZipfBlocks {
     /// A distribution over `0..blocks`.
-    pub fn new(blocks: u32, seed: Seed) -> Zipf {
+    pub fn new(blocks: u32, seed: Seed) -> ZipfBlocks {
         let mut sum = 0.0;
         let weights = (1..=blocks).map(|rank| 1.0 / f64::from(rank));
         let cumulative = weights.map(|w| {
             sum += w;
             sum
         });
-        Zipf { cumulative: cumulative.collect(), rng: seed.rng() }
+        ZipfBlocks { cumulative: cumulative.collect(), rng: seed.rng() }
     }
 
     /// The next id; low ids are popular.
     pub fn draw(&mut self) -> BlockId {
-        let at = self.rng.unit() * self.cumulative[self.cumulative.len() - 1];
-        BlockId(self.cumulative.partition_point(|&c| c <= at) as u32)
+        let index = self.rng.unit() * self.cumulative[self.cumulative.len() - 1];
+        BlockId(self.cumulative.partition_point(|&c| c <= index) as u32)
     }
 }
 
@@ -62,24 +62,24 @@ impl ListStack {
     pub fn access(&mut self, block: BlockId) -> Option<usize> {
         let found = self.0.iter().position(|entry| *entry == Some(block));
         let hole = self.0.iter().position(Option::is_none);
-        if let Some(at) = found {
-            self.0[at] = None;
+        if let Some(index) = found {
+            self.0[index] = None;
         }
         // Whatever lies above the first free frame moves down into it.
         match (hole, found) {
-            (Some(hole), Some(at)) if hole > at => self.0.remove(at),
+            (Some(hole), Some(index)) if hole > index => self.0.remove(index),
             (Some(hole), _) => self.0.remove(hole),
-            (None, Some(at)) => self.0.remove(at),
+            (None, Some(index)) => self.0.remove(index),
             (None, None) => None,
         };
         self.0.insert(0, Some(block));
-        found.map(|at| at + 1)
+        found.map(|index| index + 1)
     }
 
     /// Frees the block's frame.
     pub fn remove(&mut self, block: BlockId) {
-        if let Some(at) = self.0.iter().position(|entry| *entry == Some(block)) {
-            self.0[at] = None;
+        if let Some(index) = self.0.iter().position(|entry| *entry == Some(block)) {
+            self.0[index] = None;
         }
     }
 

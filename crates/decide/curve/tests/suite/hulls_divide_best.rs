@@ -12,21 +12,21 @@ fn curve(misses: &[u32]) -> Curve {
 
 /// Curves of up to 12 blocks that start at their maximum; they may rise in between.
 fn curves() -> impl Strategy<Value = Vec<Vec<u32>>> {
-    let one = prop::collection::vec(0_u32..=1_000, 1..12).prop_map(|mut rest| {
+    let misses = prop::collection::vec(0_u32..=1_000, 1..12).prop_map(|mut rest| {
         rest.insert(0, 1_000);
         rest
     });
-    prop::collection::vec(one, 1..4)
+    prop::collection::vec(misses, 1..4)
 }
 
 /// The least sum over all divisions that give at least `floor` each, by trying them all.
-fn least(hulls: &[Hull], weights: &[f64], total: u32, floor: u32) -> f64 {
+fn fewest_misses(hulls: &[Hull], weights: &[f64], total: u32, floor: u32) -> f64 {
     let Some((first, rest)) = hulls.split_first() else { return 0.0 };
     let needed = floor * rest.len() as u32;
     (floor..=total.saturating_sub(needed).max(floor))
         .map(|size| {
-            let left = total.saturating_sub(size);
-            weights[0] * first.misses(size) + least(rest, &weights[1..], left, floor)
+            let remaining = total.saturating_sub(size);
+            weights[0] * first.misses(size) + fewest_misses(rest, &weights[1..], remaining, floor)
         })
         .fold(f64::INFINITY, f64::min)
 }
@@ -36,7 +36,7 @@ proptest! {
     fn minorants_are_convex_below_and_touch_the_curve(misses in curves()) {
         for misses in misses {
             let (curve, mut lowest) = (curve(&misses), f64::INFINITY);
-            let hull = Hull::of(&curve);
+            let hull = Hull::minorant(&curve);
             let value = |size: usize| hull.misses(size as u32);
             for size in 0..misses.len() + 3 {
                 lowest = lowest.min(curve.misses(size as u32));
@@ -58,7 +58,7 @@ proptest! {
         floor in 0_u32..3,
         heavy in 1_u32..5,
     ) {
-        let hulls: Vec<Hull> = misses.iter().map(|m| Hull::of(&curve(m))).collect();
+        let hulls: Vec<Hull> = misses.iter().map(|m| Hull::minorant(&curve(m))).collect();
         let weights: Vec<f64> =
             (0..hulls.len()).map(|i| if i == 0 { f64::from(heavy) } else { 1.0 }).collect();
         let floor = floor.min(total / hulls.len() as u32);
@@ -71,7 +71,7 @@ proptest! {
             .zip(&weights)
             .map(|((hull, &size), weight)| weight * hull.misses(size))
             .sum();
-        let best = least(&hulls, &weights, total, floor);
+        let best = fewest_misses(&hulls, &weights, total, floor);
         prop_assert!((cost - best).abs() < 1e-6, "{given:?} costs {cost}, best is {best}");
     }
 }
@@ -82,7 +82,7 @@ fn a_worked_example() {
     let mut cliff = vec![100_u32; 10];
     cliff.push(0);
     let gentle: Vec<u32> = (0..=10_u32).map(|size| 100 - 8 * size).collect();
-    let hulls = [Hull::of(&curve(&gentle)), Hull::of(&curve(&cliff))];
+    let hulls = [Hull::minorant(&curve(&gentle)), Hull::minorant(&curve(&cliff))];
     assert_eq!(hulls[1].sizes(), [0, 10]);
     assert_eq!(divide(&hulls, &[1.0, 1.0], 15, &[0, 0]), [5, 10]);
     assert_eq!(divide(&hulls, &[1.0, 1.0], 15, &[2, 2]), [5, 10]);
@@ -98,7 +98,7 @@ fn a_worked_example() {
 /// It falls by 8, 4 and 1 misses a block.
 #[test]
 fn what_hardly_falls_can_be_left_out() {
-    let hull = Hull::of(&curve(&[100, 92, 84, 80, 76, 75, 74]));
+    let hull = Hull::minorant(&curve(&[100, 92, 84, 80, 76, 75, 74]));
     assert_eq!(hull.clone().falling(0.0), hull);
     assert_eq!(hull.clone().falling(1.0).sizes(), [0, 2, 4]);
     assert_eq!(hull.clone().falling(4.0).sizes(), [0, 2]);
@@ -113,12 +113,13 @@ fn what_hardly_falls_can_be_left_out() {
 fn a_thousand_tenants_and_a_million_blocks_take_no_time() {
     let line = |tenant: u32| {
         let half = f64::from(50 + 13 * (tenant % 97));
-        let knots = (1..=200_u32).map(|at| (at * 20, 1e6 * half / (half + f64::from(at * 20))));
+        let knots =
+            (1..=200_u32).map(|index| (index * 20, 1e6 * half / (half + f64::from(index * 20))));
         Curve::from_knots(knots, 1_000_000, Provenance::Exact)
     };
     let curves: Vec<Curve> = (0..1_000).map(line).collect();
     let start = std::time::Instant::now();
-    let hulls: Vec<Hull> = curves.iter().map(Hull::of).collect();
+    let hulls: Vec<Hull> = curves.iter().map(Hull::minorant).collect();
     let given = divide(&hulls, &vec![1.0; 1_000], 1_000_000, &[]);
     let seconds = start.elapsed().as_secs_f64();
     assert_eq!(given.iter().sum::<u32>(), 1_000_000);

@@ -9,13 +9,13 @@ use cachewright_curve::mini::rate_for;
 use cachewright_curve::{CurveError, Curves, MiniSettings, MiniSim};
 use cachewright_policy::{Access, Future, NEVER, Need, Verdict, registry};
 use cachewright_types::{BlockId, Seed};
-use common::{Zipf, golden_stream};
+use common::{ZipfBlocks, golden_stream};
 
 const BLOCKS: u32 = 30_000;
 const SIZES: [u32; 4] = [1_500, 4_000, 10_000, 20_000];
 
 fn stream() -> Vec<BlockId> {
-    let mut zipf = Zipf::new(BLOCKS, Seed(21));
+    let mut zipf = ZipfBlocks::new(BLOCKS, Seed(21));
     (0..300_000).map(|_| zipf.draw()).collect()
 }
 

@@ -6,10 +6,10 @@ use cachewright_curve::{
     Curves, FixedRate, FixedSize, ShardsRateSettings, ShardsSizeSettings, StackDistance,
 };
 use cachewright_types::{BlockId, Seed};
-use common::{Zipf, golden_stream};
+use common::{ZipfBlocks, golden_stream};
 
 fn zipf_stream() -> Vec<BlockId> {
-    let mut zipf = Zipf::new(50_000, Seed(11));
+    let mut zipf = ZipfBlocks::new(50_000, Seed(11));
     (0..600_000).map(|_| zipf.draw()).collect()
 }
 

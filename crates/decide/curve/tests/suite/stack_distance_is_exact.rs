@@ -5,7 +5,7 @@ use crate::common;
 use cachewright_curve::{Curves, StackDistance};
 use cachewright_policy::{Access, Future, Verdict, registry};
 use cachewright_types::{BlockId, Seed};
-use common::{ListStack, Zipf, golden_stream};
+use common::{ListStack, ZipfBlocks, golden_stream};
 use proptest::prelude::*;
 
 /// Misses of libCacheSim's LRU on the golden synthetic stream.
@@ -36,19 +36,19 @@ fn one_pass_gives_the_golden_misses_at_every_size() {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum StackOp {
     Access(u32, bool),
     Remove(u32),
     Forget(u32),
 }
 
-fn steps(removes: bool, forgets: bool) -> impl Strategy<Value = Vec<Step>> {
+fn steps(removes: bool, forgets: bool) -> impl Strategy<Value = Vec<StackOp>> {
     let id = 0_u32..60;
-    let access = (id.clone(), any::<bool>()).prop_map(|(id, write)| Step::Access(id, write));
+    let access = (id.clone(), any::<bool>()).prop_map(|(id, write)| StackOp::Access(id, write));
     let step = prop_oneof![
         20 => access,
-        u32::from(removes) => id.clone().prop_map(Step::Remove),
-        u32::from(forgets) => id.prop_map(Step::Forget),
+        u32::from(removes) => id.clone().prop_map(StackOp::Remove),
+        u32::from(forgets) => id.prop_map(StackOp::Forget),
     ];
     prop::collection::vec(step, 1..600)
 }
@@ -61,15 +61,15 @@ proptest! {
         let (mut stack, mut list) = (StackDistance::new(), ListStack::default());
         for step in steps {
             match step {
-                Step::Access(id, write) => {
+                StackOp::Access(id, write) => {
                     let found = stack.access(BlockId(id), write).map(|d| d as usize);
                     prop_assert_eq!(found, list.access(BlockId(id)));
                 }
-                Step::Remove(id) => {
+                StackOp::Remove(id) => {
                     stack.remove(BlockId(id));
                     list.remove(BlockId(id));
                 }
-                Step::Forget(id) => {
+                StackOp::Forget(id) => {
                     stack.forget(BlockId(id));
                     list.forget(BlockId(id));
                 }
@@ -90,7 +90,7 @@ proptest! {
         let mut misses = vec![[0_u64; 2]; sizes.len()];
         for step in steps {
             match step {
-                Step::Access(id, write) => {
+                StackOp::Access(id, write) => {
                     let access = Access { block: BlockId(id), write, future: Future::None };
                     stack.access(access.block, write);
                     for (cache, misses) in caches.iter_mut().zip(&mut misses) {
@@ -98,7 +98,7 @@ proptest! {
                             u64::from(cache.access(access) != Verdict::Hit);
                     }
                 }
-                Step::Remove(id) | Step::Forget(id) => {
+                StackOp::Remove(id) | StackOp::Forget(id) => {
                     stack.remove(BlockId(id));
                     caches.iter_mut().for_each(|cache| { cache.remove(BlockId(id)); });
                 }
@@ -115,7 +115,7 @@ proptest! {
 
 #[test]
 fn long_streams_with_many_compactions_agree_with_lru() {
-    let mut zipf = Zipf::new(20_000, Seed(5));
+    let mut zipf = ZipfBlocks::new(20_000, Seed(5));
     let sizes = [1_u32, 7, 100, 1_000, 7_777, 20_000];
     let mut caches: Vec<_> =
         sizes.iter().map(|&size| registry::boxed("lru", &[], size, Seed(1)).unwrap()).collect();

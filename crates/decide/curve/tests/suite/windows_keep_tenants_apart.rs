@@ -7,13 +7,14 @@ use cachewright_curve::{
     StackDistance,
 };
 use cachewright_types::{BlockId, Seed, TenantId};
-use common::Zipf;
+use common::ZipfBlocks;
 
 const WINDOW: usize = 30_000;
 
 /// (tenant, block) of two tenants that take turns unevenly and use the same ids.
 fn stream(windows: usize) -> Vec<(TenantId, BlockId)> {
-    let (mut first, mut second) = (Zipf::new(4_000, Seed(1)), Zipf::new(9_000, Seed(2)));
+    let (mut first, mut second) =
+        (ZipfBlocks::new(4_000, Seed(1)), ZipfBlocks::new(9_000, Seed(2)));
     let draw = |i: usize| {
         if i.is_multiple_of(3) { (TenantId(0), first.draw()) } else { (TenantId(1), second.draw()) }
     };
@@ -24,7 +25,7 @@ fn stream(windows: usize) -> Vec<(TenantId, BlockId)> {
 fn alone(stream: &[(TenantId, BlockId)], tenant: TenantId) -> Vec<Curves> {
     let mut stack = StackDistance::new();
     let windows = stream.chunks(WINDOW).map(|window| {
-        for (_, block) in window.iter().filter(|(who, _)| *who == tenant) {
+        for (_, block) in window.iter().filter(|(owner, _)| *owner == tenant) {
             stack.access(*block, false);
         }
         Curves::exact(&stack.take_histogram())
@@ -77,13 +78,13 @@ fn sampled_windows_are_near_the_exact_ones() {
 #[test]
 fn simulated_windows_add_up_to_one_long_one() {
     let stream = stream(2);
-    let wanted = PolicyCurves {
+    let simulation = PolicyCurves {
         policy: "lru",
         pairs: &[],
         sizes_blocks: &[100, 1_000],
         settings: MiniSettings { rate: 1.0, ..MiniSettings::default() },
     };
-    let make = || CurveSet::of_policy(&wanted, &[4_000, 9_000], Seed(1)).unwrap();
+    let make = || CurveSet::of_policy(&simulation, &[4_000, 9_000], Seed(1)).unwrap();
     let parts = together(&stream, make());
     let mut whole = make();
     stream.iter().for_each(|(tenant, block)| whole.access(*tenant, *block, false));

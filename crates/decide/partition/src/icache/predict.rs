@@ -1,58 +1,57 @@
-//! A tenant's demand to come, as its model predicts it.
+//! A tenant's demand in the next interval, predicted by its model.
 //!
-//! For: feeding the steps of intervals to a model as it was trained: a window of the latest steps
-//! from a zero state, or step by step with the state carried on; a model without a state sees the
-//! window pooled. Must never know: the cache, other tenants. Source: Li, Sun, Qin, iCache (TCAD
+//! For: feeding the steps of intervals to a model as in its training: a window of the latest steps
+//! from a zero state, or step by step with a state that is kept. A model without a state reads the
+//! pooled window. Must never know: the cache, other tenants. Source: Li, Sun, Qin, iCache (TCAD
 //! 2025), section IV-E. Units: shares of the cache, as the model gives them.
 
-use crate::network::Network;
+use crate::network::TrainedNetwork;
 use cachewright_signal::{FEATURES, Step};
 use std::collections::VecDeque;
 
 /// Parts into which a window is pooled for models without a state.
 pub const PARTS: usize = 12;
 
-/// How a model was trained to look at steps.
+/// The input of a model, as in its training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Looks {
-    /// Latest steps that it sees.
+pub struct ModelInput {
+    /// Latest steps that it reads.
     pub window_steps: u32,
     /// Granules of its labels.
     pub granules: u32,
-    /// Whether a recurrent state runs on from interval to interval.
+    /// Whether a recurrent state is kept from interval to interval.
     pub carried: bool,
 }
 
-/// What a model says of the interval to come.
+/// A prediction for the next interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Prediction {
+pub struct DemandPrediction {
     /// Maximum benefit point.
     pub mbp_share: f64,
     /// Optimal allocation point.
     pub oap_share: f64,
 }
 
-/// A model and what it has seen of its tenant.
+/// A model and the latest steps of its tenant.
 #[derive(Clone, Debug)]
 pub struct Predictor {
-    network: Network,
-    looks: Looks,
-    /// Networks that take over, each with the interval at whose beginning it does, in order.
-    later: VecDeque<(u32, Network)>,
-    /// Intervals that have begun.
+    network: TrainedNetwork,
+    looks: ModelInput,
+    /// Models that replace the first, each with its first interval, in order.
+    later: VecDeque<(u32, TrainedNetwork)>,
+    /// Intervals begun.
     begun: u32,
     /// Steps seen.
     seen: u64,
-    /// Features of the latest steps; empty where the state is carried.
+    /// Features of the latest steps; empty if the state is kept.
     window: VecDeque<[f32; FEATURES.len()]>,
-    /// What was said last.
-    said: Option<Prediction>,
+    /// The last prediction.
+    prediction: Option<DemandPrediction>,
 }
 
 impl Predictor {
-    /// Reads a model file and checks that it looks at steps as told. Errors: what was found and
-    /// expected.
-    pub fn load(bytes: &[u8], looks: Looks) -> Result<Predictor, String> {
+    /// Reads a model file and checks its input. Errors: what was found and what was expected.
+    pub fn load(bytes: &[u8], looks: ModelInput) -> Result<Predictor, String> {
         let (network, later) = (network(bytes, looks)?, VecDeque::new());
         Ok(Predictor {
             network,
@@ -61,12 +60,12 @@ impl Predictor {
             begun: 0,
             seen: 0,
             window: VecDeque::new(),
-            said: None,
+            prediction: None,
         })
     }
 
-    /// Reads a model that takes over at the beginning of the interval that its note
-    /// `from_interval` says. Errors: as of the first; an interval not above those before.
+    /// Reads a model that replaces the first from the interval in its note `from_interval`. Errors:
+    /// as for the first model; an interval that is not after the previous one.
     pub fn load_later(&mut self, bytes: &[u8]) -> Result<(), String> {
         let network = network(bytes, self.looks)?;
         let from = network.whole_note("from_interval")?;
@@ -81,8 +80,8 @@ impl Predictor {
         Ok(())
     }
 
-    /// Begins an interval: a network whose turn it is takes over. The window that was seen stays;
-    /// a state that was carried begins anew.
+    /// Begins an interval and switches to a model that starts there. The window stays; a kept state
+    /// starts from zero.
     pub fn begin_interval(&mut self) {
         while self.later.front().is_some_and(|(from, _)| *from <= self.begun) {
             if let Some((_, network)) = self.later.pop_front() {
@@ -92,12 +91,12 @@ impl Predictor {
         self.begun += 1;
     }
 
-    /// Takes the steps of the interval that ended.
+    /// Reads the steps of the interval that ended.
     pub fn learn(&mut self, steps: &[Step]) {
         let carried = self.looks.carried && self.network.architecture().kind.is_recurrent();
         for step in steps.iter().map(Step::features) {
             if carried {
-                self.said = self.network.step(&step).and_then(|outputs| points(&outputs));
+                self.prediction = self.network.step(&step).and_then(|outputs| points(&outputs));
             } else {
                 self.window.push_back(step);
                 if self.window.len() > self.looks.window_steps as usize {
@@ -107,17 +106,17 @@ impl Predictor {
         }
         self.seen += steps.len() as u64;
         if !carried && !steps.is_empty() {
-            self.said = self.look();
+            self.prediction = self.predict_window();
         }
     }
 
-    /// The prediction for the interval to come; nothing before a window of steps has been seen.
-    pub fn prediction(&self) -> Option<Prediction> {
-        self.said.filter(|_| self.seen >= u64::from(self.looks.window_steps))
+    /// The prediction for the next interval; nothing before a full window of steps.
+    pub fn prediction(&self) -> Option<DemandPrediction> {
+        self.prediction.filter(|_| self.seen >= u64::from(self.looks.window_steps))
     }
 
-    /// What the model says of a full window.
-    fn look(&mut self) -> Option<Prediction> {
+    /// The prediction of a full window.
+    fn predict_window(&mut self) -> Option<DemandPrediction> {
         if self.window.len() < self.looks.window_steps as usize {
             return None;
         }
@@ -134,17 +133,17 @@ impl Predictor {
     }
 }
 
-/// Reads a model file and checks that it looks at steps as told.
-fn network(bytes: &[u8], looks: Looks) -> Result<Network, String> {
-    let network = Network::load(bytes)?;
+/// Reads a model file and checks its input.
+fn network(bytes: &[u8], looks: ModelInput) -> Result<TrainedNetwork, String> {
+    let network = TrainedNetwork::load(bytes)?;
     if network.architecture().kind.is_recurrent() {
         network.expect_features(&FEATURES.map(str::to_owned))?;
     } else {
         network.expect_features(&pooled_names())?;
         if (looks.window_steps as usize) < PARTS {
-            let (kind, found) = (network.architecture().kind.name(), looks.window_steps);
+            let (kind, actual) = (network.architecture().kind.name(), looks.window_steps);
             return Err(format!(
-                "`window_steps`: found {found}, expected at least {PARTS} for a model of kind \
+                "`window_steps`: found {actual}, expected at least {PARTS} for a model of kind \
                  {kind}"
             ));
         }
@@ -155,9 +154,9 @@ fn network(bytes: &[u8], looks: Looks) -> Result<Network, String> {
     Ok(network)
 }
 
-fn points(outputs: &[f64]) -> Option<Prediction> {
+fn points(outputs: &[f64]) -> Option<DemandPrediction> {
     let [mbp_share, oap_share] = *outputs else { return None };
-    Some(Prediction { mbp_share, oap_share })
+    Some(DemandPrediction { mbp_share, oap_share })
 }
 
 /// Names of the inputs of a model without a state: the features of the earliest part first.
@@ -166,8 +165,8 @@ pub fn pooled_names() -> Vec<String> {
     (0..PARTS).flat_map(part).collect()
 }
 
-/// The means of the features in each of [`PARTS`] parts of a window, the earliest first; part `p`
-/// of `n` steps is those from `p n / PARTS` up to `(p + 1) n / PARTS`, both rounded down.
+/// The means of the features in each of [`PARTS`] parts of a window, the earliest first. Of `n`
+/// steps, part `p` has those from `p n / PARTS` up to `(p + 1) n / PARTS`, both rounded down.
 pub fn pooled(window: &[[f32; FEATURES.len()]]) -> Vec<f32> {
     let mut inputs = Vec::with_capacity(PARTS * FEATURES.len());
     for part in 0..PARTS {

@@ -1,28 +1,27 @@
-//! The division whose worst slowdown is least.
+//! The division with the smallest worst slowdown.
 //!
-//! For: a common level of slowdown that all can be held to with what there is; then lower levels
-//! for those who can do better. Must never know: how slowdowns were predicted. Units: blocks.
+//! For: a level of slowdown that the cache can hold for all tenants, then lower levels for tenants
+//! that can do better. Must never know: how slowdowns were predicted. Units: blocks.
 
 use super::slowdown::Slowdown;
 
-/// Bisections of a level; each halves the range it may lie in.
+/// Bisections of a level; each halves its range.
 const HALVINGS: u32 = 48;
-/// A range of levels that is as good as one level, relative to it.
+/// Width of a range, relative to the level, at which bisection stops.
 const CLOSE: f64 = 1e-9;
 
-/// Levels of slowdown around the least that a budget can hold everyone to.
-struct Levels {
-    /// Too low.
+/// A range around the lowest level of slowdown that a budget can hold for all tenants.
+struct LevelRange {
+    /// A level that does not hold.
     low: f64,
-    /// Can be held.
+    /// A level that holds.
     high: f64,
 }
 
-/// The fewest blocks for everyone by which the worst slowdown is as low as it can be; given that,
-/// the second worst, and so on. `floors` together must fit in `total_blocks`; tenants that are not
-/// in `open` get theirs. The sum is below the total where no single tenant can get better with what
-/// is left, or nobody needs it.
-pub fn least_worst(
+/// The fewest blocks of each tenant that minimise the worst slowdown, then the second worst, and so
+/// on. `floors` together must fit in `total_blocks`; tenants that are not in `open` get their
+/// floor. The sum is below the total if spare blocks would improve no single tenant.
+pub fn minimize_worst(
     slowdowns: &[Slowdown],
     grid: &[u32],
     total_blocks: u32,
@@ -39,23 +38,25 @@ pub fn least_worst(
         let levels = if needs(1.0) <= budget {
             None
         } else {
-            let at_floor = open.iter().map(|&tenant| slowdowns[tenant].at(floors[tenant], grid));
-            Some(least_level(at_floor.fold(1.0, f64::max), |level| needs(level) <= budget))
+            let at_floor =
+                open.iter().map(|&tenant| slowdowns[tenant].value_at(floors[tenant], grid));
+            Some(lowest_level(at_floor.fold(1.0, f64::max), |level| needs(level) <= budget))
         };
         let level = levels.as_ref().map_or(1.0, |levels| levels.high);
         open.iter().for_each(|&tenant| quotas[tenant] = need(tenant, level));
         let Some(levels) = levels.filter(|_| needs(level) < budget) else { break };
         // Who would need most to get below the level stays there; the others may do better.
-        let more = |&at: &usize| need(open[at], levels.low) - quotas[open[at]];
-        let stuck = (0..open.len()).max_by_key(|at| (more(at), std::cmp::Reverse(*at)));
-        stuck.map(|at| open.remove(at));
+        let more = |&position: &usize| need(open[position], levels.low) - quotas[open[position]];
+        let stuck =
+            (0..open.len()).max_by_key(|position| (more(position), std::cmp::Reverse(*position)));
+        stuck.map(|position| open.remove(position));
     }
     quotas
 }
 
-/// The least level between 1, which does not hold, and `high`, which does.
-fn least_level(high: f64, holds: impl Fn(f64) -> bool) -> Levels {
-    let mut levels = Levels { low: 1.0, high };
+/// The lowest level that holds, between 1, which does not, and `high`, which does.
+fn lowest_level(high: f64, holds: impl Fn(f64) -> bool) -> LevelRange {
+    let mut levels = LevelRange { low: 1.0, high };
     for _ in 0..HALVINGS {
         if levels.high - levels.low <= CLOSE * levels.high {
             break;

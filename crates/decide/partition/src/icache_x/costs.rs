@@ -1,60 +1,60 @@
-//! What a hit costs a tenant, and how much more a miss on its curve.
+//! Response time of a tenant's hits, and the added time of a miss on its curve.
 //!
-//! For: means of measured responses over the intervals of late. Must never know: curves beyond one
-//! expected miss ratio, quotas, what is decided. Units: nanoseconds; counts fade from interval to
+//! For: means of measured responses over recent intervals. Must never know: curves beyond one
+//! expected miss ratio, quotas, the division. Units: nanoseconds; counts fade from interval to
 //! interval.
 //!
-//! A request of many blocks waits for its slowest, and most writes are taken at once whether their
-//! block was cached or not. So what a miss costs is not what a request that missed took, but the
-//! time that all requests spent behind memory over the misses that the curve expects of them at the
-//! quota held: it stays right where quotas stay, and changes as misses do.
+//! A request of many blocks waits for its slowest block, and most writes return at once whether
+//! their block was cached or not. So the cost of a miss is not the response of a request that
+//! missed. It is the time that all requests spent behind memory, over the misses that the curve
+//! expects at the current quota. This value is right while quotas stay, and changes as misses do.
 
 use cachewright_signal::{Price, Prices};
 
-/// Requests of one kind, and what they took.
+/// Requests of one kind, and their response times.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Tally {
+struct ResponseTally {
     requests: f64,
     /// Time in memory and on the way to it.
     before_ns: f64,
-    /// Requests that waited behind memory, and how long in all.
+    /// Requests that waited behind memory, and their waits in total.
     waited: f64,
     behind_ns: f64,
-    /// Misses that the curve expects of these requests, a block each.
+    /// Misses that the curve expects for these requests, one block each.
     expected: f64,
-    /// Blocks that they touch.
+    /// Blocks of these requests.
     blocks: f64,
 }
 
-/// What is assumed where nothing was measured.
+/// Assumed response times without a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prior {
-    /// A hit.
+    /// Response time of a hit.
     pub hit_ns: f64,
-    /// A miss.
+    /// Response time of a miss.
     pub miss_ns: f64,
-    /// How many requests of a tenant's own the mean of all counts as.
+    /// Weight of the mean of all tenants, in requests of one tenant.
     pub requests: f64,
 }
 
 /// Costs of reads or of writes of one tenant.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Cost {
-    /// Requests of late; 0 when none was measured.
+pub struct RequestCost {
+    /// Recent requests; 0 without a measurement.
     pub requests: f64,
-    /// A request that hits.
+    /// Response time of a hit.
     pub hit_ns: f64,
-    /// How much more for each miss per access of the curve; at least 0.
-    pub miss_more_ns: f64,
-    /// The most that misses add: what a request takes longer that surely waits.
-    pub most_more_ns: f64,
+    /// Added time of a miss per access of the curve; at least 0.
+    pub added_miss_ns: f64,
+    /// Largest added time: that of a request which waits behind memory.
+    pub max_added_ns: f64,
 }
 
-/// What responses of one tenant took, reads and writes apart.
+/// Response times of one tenant, reads and writes apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spending([Tally; 2]);
+pub struct TimeSpent([ResponseTally; 2]);
 
-impl Tally {
+impl ResponseTally {
     fn learn(&mut self, prices: [Price; 2], miss_ratio: f64, blocks: f64, share_of_past: f64) {
         let add = |sum: &mut f64, more: f64| *sum = *sum * share_of_past + more;
         let all = |part: fn(&Price) -> u64| prices.iter().map(part).sum::<u64>() as f64;
@@ -67,17 +67,17 @@ impl Tally {
         add(&mut self.blocks, blocks.max(requests));
     }
 
-    /// The misses that the time behind memory is spread over: those expected, but each block of a
-    /// request that waited may be one.
+    /// Misses that share the time behind memory: the expected misses, or the waiting requests over
+    /// the blocks of a request, if those are more.
     fn misses(&self) -> f64 {
         let per_request = if self.requests > 0.0 { self.blocks / self.requests } else { 1.0 };
         self.expected.max(self.waited / per_request)
     }
 }
 
-impl Spending {
-    /// Takes an interval: what reads and writes took, their miss ratios by the curves at the quota
-    /// held, and the blocks they touched.
+impl TimeSpent {
+    /// Adds an interval: response times of reads and writes, their miss ratios by the curves at the
+    /// current quota, and their blocks.
     pub fn learn(
         &mut self,
         prices: &Prices,
@@ -93,37 +93,37 @@ impl Spending {
     }
 }
 
-/// Costs of reads and writes of every tenant. One with few requests of a kind is drawn towards the
-/// mean of all, and all without any to the prior.
-pub fn costs(spendings: &[Spending], prior: Prior) -> Vec<[Cost; 2]> {
+/// Costs of reads and writes of every tenant. Few requests of a kind are weighed with the mean of
+/// all tenants. Without any requests of a kind the prior counts.
+pub fn costs(spendings: &[TimeSpent], prior: Prior) -> Vec<[RequestCost; 2]> {
     let means = [0, 1].map(|kind| {
-        let sum = |part: fn(&Tally) -> f64| {
+        let sum = |part: fn(&ResponseTally) -> f64| {
             spendings.iter().map(|spending| part(&spending.0[kind])).sum::<f64>()
         };
         let requests = sum(|tally| tally.requests);
         let hit_ns = mean(sum(|tally| tally.before_ns), requests, 0.0, prior.hit_ns);
-        let least = (prior.miss_ns - hit_ns).max(0.0);
+        let prior_more_ns = (prior.miss_ns - hit_ns).max(0.0);
         let behind_ns = sum(|tally| tally.behind_ns);
-        Cost {
+        RequestCost {
             requests: 0.0,
             hit_ns,
-            miss_more_ns: mean(behind_ns, sum(Tally::misses), 0.0, least),
-            most_more_ns: mean(behind_ns, sum(|tally| tally.waited), 0.0, least),
+            added_miss_ns: mean(behind_ns, sum(ResponseTally::misses), 0.0, prior_more_ns),
+            max_added_ns: mean(behind_ns, sum(|tally| tally.waited), 0.0, prior_more_ns),
         }
     });
-    let cost = |tally: &Tally, all: &Cost| Cost {
+    let cost = |tally: &ResponseTally, all: &RequestCost| RequestCost {
         requests: tally.requests,
         // At least a nanosecond, so that a slowdown against hits is finite.
         hit_ns: mean(tally.before_ns, tally.requests, prior.requests, all.hit_ns).max(1.0),
-        miss_more_ns: mean(tally.behind_ns, tally.misses(), prior.requests, all.miss_more_ns),
-        most_more_ns: mean(tally.behind_ns, tally.waited, prior.requests, all.most_more_ns),
+        added_miss_ns: mean(tally.behind_ns, tally.misses(), prior.requests, all.added_miss_ns),
+        max_added_ns: mean(tally.behind_ns, tally.waited, prior.requests, all.max_added_ns),
     };
     let both =
-        |Spending([reads, writes]): &Spending| [cost(reads, &means[0]), cost(writes, &means[1])];
+        |TimeSpent([reads, writes]): &TimeSpent| [cost(reads, &means[0]), cost(writes, &means[1])];
     spendings.iter().map(both).collect()
 }
 
-/// `sum / count`, as if `weight` more had been `otherwise` each; that itself when there is nothing.
+/// `sum / count`, with `weight` further requests of `otherwise` each; `otherwise` if both are 0.
 fn mean(sum: f64, count: f64, weight: f64, otherwise: f64) -> f64 {
     let all = count + weight;
     if all > 0.0 { (sum + weight * otherwise) / all } else { otherwise }
@@ -135,13 +135,13 @@ mod tests {
 
     const PRIOR: Prior = Prior { hit_ns: 10.0, miss_ns: 100.0, requests: 0.0 };
 
-    /// Requests that each took so long, and so much of it behind memory.
+    /// Requests with this mean response and this mean time behind memory.
     fn price(count: u64, mean_ns: u64, behind_ns: u64) -> Price {
         Price { count, sum_ns: count * mean_ns, behind_ns: count * behind_ns }
     }
 
-    fn spending(prices: &Prices, miss_ratios: [f64; 2], blocks: f64) -> Spending {
-        let mut spending = Spending::default();
+    fn spending(prices: &Prices, miss_ratios: [f64; 2], blocks: f64) -> TimeSpent {
+        let mut spending = TimeSpent::default();
         spending.learn(prices, miss_ratios, [blocks; 2], 0.5);
         spending
     }
@@ -156,11 +156,11 @@ mod tests {
         };
         // As many reads as expected waited; of 50 writes that should have missed, 10.
         let [reads, writes] = costs(&[spending(&prices, [0.4, 0.5], 100.0)], PRIOR)[0];
-        let cost = |miss_more_ns, most_more_ns| Cost {
+        let cost = |added_miss_ns, max_added_ns| RequestCost {
             requests: 100.0,
             hit_ns: 20.0,
-            miss_more_ns,
-            most_more_ns,
+            added_miss_ns,
+            max_added_ns,
         };
         assert_eq!((reads, writes), (cost(100.0, 100.0), cost(200.0, 1000.0)));
         // 40 of 100 reads of ten blocks each waited though but a tenth of the blocks missed: each
@@ -181,14 +181,14 @@ mod tests {
             ..Prices::default()
         };
         let [reads, _] = costs(&[spending(&prices, [0.5; 2], 100.0)], PRIOR)[0];
-        assert_eq!((reads.hit_ns, reads.miss_more_ns), (220.0, 150.0));
+        assert_eq!((reads.hit_ns, reads.added_miss_ns), (220.0, 150.0));
     }
 
     #[test]
     fn writes_that_are_all_taken_at_once_gain_nothing_from_cache() {
         let prices = Prices { write_hits: price(100, 20, 0), ..Prices::default() };
         let [_, writes] = costs(&[spending(&prices, [0.0, 0.7], 100.0)], PRIOR)[0];
-        assert_eq!((writes.hit_ns, writes.miss_more_ns), (20.0, 0.0));
+        assert_eq!((writes.hit_ns, writes.added_miss_ns), (20.0, 0.0));
     }
 
     #[test]
@@ -201,12 +201,12 @@ mod tests {
         };
         let spendings = [spending(&never, [0.0; 2], 50.0), spending(&some, [0.5; 2], 100.0)];
         let two = costs(&spendings, PRIOR);
-        assert_eq!(two[0][0].miss_more_ns, 200.0);
-        assert_eq!(two[1][0].miss_more_ns, 200.0);
-        // Nobody wrote: a hit and a miss as assumed.
-        assert_eq!((two[0][1].hit_ns, two[0][1].miss_more_ns), (10.0, 90.0));
+        assert_eq!(two[0][0].added_miss_ns, 200.0);
+        assert_eq!(two[1][0].added_miss_ns, 200.0);
+        // No tenant wrote: a hit and a miss as assumed.
+        assert_eq!((two[0][1].hit_ns, two[0][1].added_miss_ns), (10.0, 90.0));
         let alone = costs(&[spending(&never, [0.0; 2], 50.0)], PRIOR);
-        assert_eq!(alone[0][0].miss_more_ns, 70.0, "100 less a hit");
+        assert_eq!(alone[0][0].added_miss_ns, 70.0, "100 less a hit");
         // A mean of all that counts as 50 requests: hits take 3000 / 150 in the mean.
         let drawn = Prior { requests: 50.0, ..PRIOR };
         let two = costs(&spendings, drawn);

@@ -1,19 +1,20 @@
-//! Predicted slowdown of a tenant by the blocks it has.
+//! Predicted slowdown of a tenant by its blocks.
 //!
-//! For: curves of reads and writes averaged over intervals, and what they mean in time. Must never
-//! know: other tenants, how costs were found. Units: blocks; a slowdown is the mean response with
-//! some blocks over that with the whole cache, at least 1. Invariant: it never rises with blocks.
+//! For: curves of reads and writes averaged over intervals, and their effect on response times.
+//! Must never know: other tenants, how costs were measured. Units: blocks. A slowdown is the mean
+//! response with some blocks over that with the whole cache, at least 1. Invariant: it never rises
+//! with blocks.
 
-use super::costs::Cost;
+use super::costs::RequestCost;
 use cachewright_curve::{Curve, Curves, Provenance};
 
-/// Parts of the cache at whose ends curves are kept; straight in between.
+/// Parts of the grid; curves are linear between its sizes.
 const PARTS: u64 = 512;
 
 /// Units of a [`Curve`] per unit of slowdown.
 const FINE: f64 = 1e9;
 
-/// Sizes at which curves are kept: ascending from 0 to the whole cache.
+/// Sizes of the grid, ascending from 0 to the whole cache.
 pub fn grid(total_blocks: u32) -> Vec<u32> {
     let total = u64::from(total_blocks);
     let parts = total.min(PARTS);
@@ -22,16 +23,16 @@ pub fn grid(total_blocks: u32) -> Vec<u32> {
 
 /// Accesses of one kind and their misses at the sizes of a grid; earlier intervals fade.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Misses {
+struct MissCounts {
     accesses: f64,
     misses: Vec<f64>,
 }
 
-/// What is known of a tenant's reads and writes.
+/// Averaged curves of a tenant's reads and writes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Pattern([Misses; 2]);
+pub struct AccessPattern([MissCounts; 2]);
 
-impl Misses {
+impl MissCounts {
     fn learn(&mut self, curve: &Curve, grid: &[u32], share_of_past: f64) {
         self.accesses = self.accesses * share_of_past + curve.accesses() as f64;
         self.misses.resize(grid.len(), 0.0);
@@ -43,52 +44,53 @@ impl Misses {
             }
             // Sizes begin at 0, so that whatever has none to its right has one to its left.
             let here = match (right.checked_sub(1), sizes.get(right)) {
-                (Some(left), Some(&next)) => {
-                    let share = f64::from(size - sizes[left]) / f64::from(next - sizes[left]);
-                    misses[left] + share * (misses[right] - misses[left])
+                (Some(lower), Some(&next)) => {
+                    let share = f64::from(size - sizes[lower]) / f64::from(next - sizes[lower]);
+                    misses[lower] + share * (misses[right] - misses[lower])
                 }
-                (Some(left), None) => misses[left],
+                (Some(lower), None) => misses[lower],
                 (None, _) => misses[0],
             };
             *sum = *sum * share_of_past + here;
         }
     }
 
-    /// Misses per access at a place of the grid.
-    fn ratio(&self, at: usize) -> f64 {
-        if self.accesses > 0.0 { self.misses[at] / self.accesses } else { 0.0 }
+    /// Misses per access at an index of the grid.
+    fn ratio(&self, index: usize) -> f64 {
+        if self.accesses > 0.0 { self.misses[index] / self.accesses } else { 0.0 }
     }
 }
 
-impl Pattern {
-    /// Takes the curves of an interval; earlier ones count for `share_of_past`.
+impl AccessPattern {
+    /// Adds the curves of an interval; earlier ones count for `share_of_past`.
     pub fn learn(&mut self, curves: &Curves, grid: &[u32], share_of_past: f64) {
         let [reads, writes] = &mut self.0;
         reads.learn(&curves.reads, grid, share_of_past);
         writes.learn(&curves.writes, grid, share_of_past);
     }
 
-    /// What the tenant's mean response would be by blocks, over that with the whole cache. Requests
-    /// of each kind are as many as were priced, else as many as the curves counted.
-    pub fn slowdown(&self, costs: &[Cost; 2], grid: &[u32]) -> Slowdown {
+    /// The tenant's mean response by blocks, over that with the whole cache. The weights of reads
+    /// and writes are the measured requests, otherwise the accesses of the curves.
+    pub fn slowdown(&self, costs: &[RequestCost; 2], grid: &[u32]) -> Slowdown {
         let [reads, writes] = &self.0;
         let priced = costs[0].requests + costs[1].requests > 0.0;
-        let count =
-            |cost: &Cost, known: &Misses| if priced { cost.requests } else { known.accesses };
+        let count = |cost: &RequestCost, known: &MissCounts| {
+            if priced { cost.requests } else { known.accesses }
+        };
         let (read, write) = (count(&costs[0], reads), count(&costs[1], writes));
-        let response = |at: usize| {
-            let one = |cost: &Cost, known: &Misses| {
-                let more_ns = cost.miss_more_ns * known.ratio(at);
-                cost.hit_ns + more_ns.min(cost.most_more_ns)
+        let response = |index: usize| {
+            let response_ns = |cost: &RequestCost, known: &MissCounts| {
+                let added_ns = cost.added_miss_ns * known.ratio(index);
+                cost.hit_ns + added_ns.min(cost.max_added_ns)
             };
-            read * one(&costs[0], reads) + write * one(&costs[1], writes)
+            read * response_ns(&costs[0], reads) + write * response_ns(&costs[1], writes)
         };
         if reads.misses.len() != grid.len() || read + write <= 0.0 {
             return Slowdown { values: vec![1.0; grid.len()] };
         }
         let mut values: Vec<f64> = (0..grid.len()).map(response).collect();
-        for at in 1..values.len() {
-            values[at] = values[at].min(values[at - 1]);
+        for index in 1..values.len() {
+            values[index] = values[index].min(values[index - 1]);
         }
         let best = values[values.len() - 1];
         values.iter_mut().for_each(|value| *value = if best > 0.0 { *value / best } else { 1.0 });
@@ -103,8 +105,8 @@ pub struct Slowdown {
 }
 
 impl Slowdown {
-    /// The slowdown with so many blocks, at most the whole cache.
-    pub fn at(&self, blocks: u32, grid: &[u32]) -> f64 {
+    /// The slowdown with `blocks`, at most the whole cache.
+    pub fn value_at(&self, blocks: u32, grid: &[u32]) -> f64 {
         let right = grid.partition_point(|&size| size < blocks).min(grid.len() - 1);
         if right == 0 || grid[right] <= blocks {
             return self.values[right];
@@ -125,16 +127,16 @@ impl Slowdown {
         let share = if fall > 0.0 { (self.values[right - 1] - level) / fall } else { 1.0 };
         let blocks = low + (share * f64::from(high - low)).ceil() as u32;
         // Rounding up the product may overshoot by one where the exact answer is whole.
-        let over = blocks > low + 1 && self.at(blocks - 1, grid) <= level;
+        let over = blocks > low + 1 && self.value_at(blocks - 1, grid) <= level;
         (blocks - u32::from(over)).clamp(low + 1, high).max(floor_blocks)
     }
 
     /// The slowdown beyond 1 as a curve.
     pub fn curve(&self, grid: &[u32]) -> Curve {
         let fine = |value: &f64| (value - 1.0) * FINE;
-        let most = self.values.first().map_or(0.0, fine).ceil() as u64;
+        let max_value = self.values.first().map_or(0.0, fine).ceil() as u64;
         let knots = grid.iter().copied().zip(self.values.iter().map(fine));
-        Curve::from_knots(knots, most, Provenance::Exact)
+        Curve::from_knots(knots, max_value, Provenance::Exact)
     }
 }
 
@@ -149,8 +151,8 @@ mod tests {
         Curves { all: curve(&[]), reads: curve(reads), writes: curve(writes) }
     }
 
-    fn cost(requests: f64, miss_more_ns: f64) -> Cost {
-        Cost { requests, hit_ns: 20.0, miss_more_ns, most_more_ns: miss_more_ns }
+    fn cost(requests: f64, added_miss_ns: f64) -> RequestCost {
+        RequestCost { requests, hit_ns: 20.0, added_miss_ns, max_added_ns: added_miss_ns }
     }
 
     #[test]
@@ -165,27 +167,30 @@ mod tests {
     fn reads_and_writes_count_by_their_requests_and_costs() {
         // Reads miss 100, 50, 0 of 100 with 0, 10, 20 blocks, writes 100, 60, 20.
         let sizes = grid(20);
-        let mut pattern = Pattern::default();
+        let mut pattern = AccessPattern::default();
         let both = curves(&[(20, 0.0)], &[(20, 20.0)]);
         pattern.learn(&both, &sizes, 0.5);
         let slowdown = pattern.slowdown(&[cost(300.0, 100.0), cost(100.0, 50.0)], &sizes);
         let response = |reads: f64, writes: f64| 300.0 * (20.0 + reads) + 100.0 * (20.0 + writes);
         let alone = response(0.0, 10.0);
         for (blocks, expected) in [(0, response(100.0, 50.0)), (10, response(50.0, 30.0))] {
-            assert!((slowdown.at(blocks, &sizes) - expected / alone).abs() < 1e-12, "{blocks}");
+            assert!(
+                (slowdown.value_at(blocks, &sizes) - expected / alone).abs() < 1e-12,
+                "{blocks}"
+            );
         }
-        assert_eq!((slowdown.at(20, &sizes), slowdown.at(99, &sizes)), (1.0, 1.0));
+        assert_eq!((slowdown.value_at(20, &sizes), slowdown.value_at(99, &sizes)), (1.0, 1.0));
         // Nothing priced: as many of each as the curves counted, here the same.
         let slowdown = pattern.slowdown(&[cost(0.0, 100.0), cost(0.0, 50.0)], &sizes);
-        assert!((slowdown.at(0, &sizes) - (120.0 + 70.0) / (20.0 + 30.0)).abs() < 1e-12);
-        let silent = Pattern::default().slowdown(&[cost(0.0, 1.0); 2], &sizes);
-        assert_eq!(silent.at(0, &sizes), 1.0);
+        assert!((slowdown.value_at(0, &sizes) - (120.0 + 70.0) / (20.0 + 30.0)).abs() < 1e-12);
+        let silent = AccessPattern::default().slowdown(&[cost(0.0, 1.0); 2], &sizes);
+        assert_eq!(silent.value_at(0, &sizes), 1.0);
     }
 
     #[test]
     fn earlier_curves_fade_by_their_accesses() {
         let sizes = grid(10);
-        let mut pattern = Pattern::default();
+        let mut pattern = AccessPattern::default();
         pattern.learn(&curves(&[(10, 0.0)], &[]), &sizes, 0.5);
         pattern.learn(&curves(&[(10, 100.0)], &[]), &sizes, 0.5);
         // Misses with all 10 blocks: 0 of 50 and 100 of 100.
@@ -213,11 +218,12 @@ mod tests {
             values.sort_by(|a, b| b.total_cmp(a));
             values.push(1.0);
             let last = values.len() - 1;
-            let values = (0..sizes.len()).map(|at| values[at * last / (sizes.len() - 1)]).collect();
+            let value = |index: usize| values[index * last / (sizes.len() - 1)];
+            let values = (0..sizes.len()).map(value).collect();
             let slowdown = Slowdown { values };
             let floor = floor.min(total);
-            for level in [level, 1.0, slowdown.at(total / 2, &sizes)] {
-                let slow = (floor..=total).find(|&q| slowdown.at(q, &sizes) <= level);
+            for level in [level, 1.0, slowdown.value_at(total / 2, &sizes)] {
+                let slow = (floor..=total).find(|&q| slowdown.value_at(q, &sizes) <= level);
                 prop_assert_eq!(Some(slowdown.need(level, floor, &sizes)), slow, "{}", level);
             }
         }
@@ -229,10 +235,10 @@ mod tests {
         ) {
             let knots: Vec<(u32, f64)> = knots.into_iter().collect();
             let (both, sizes) = (curves(&knots, &[]), grid(total));
-            let mut pattern = Pattern::default();
+            let mut pattern = AccessPattern::default();
             pattern.learn(&both, &sizes, 0.0);
-            for (at, &size) in sizes.iter().enumerate() {
-                prop_assert!((pattern.0[0].misses[at] - both.reads.misses(size)).abs() < 1e-9);
+            for (index, &size) in sizes.iter().enumerate() {
+                prop_assert!((pattern.0[0].misses[index] - both.reads.misses(size)).abs() < 1e-9);
             }
         }
     }

@@ -1,61 +1,64 @@
 //! A tenant's performance table: hit ratios measured at cache sizes, and the curve through them.
 //!
-//! For: recording, forgetting, reading the curve and inverting it. Must never know: tenants, goals,
+//! For: recording, replacing, reading the curve and inverting it. Must never know: tenants, goals,
 //! other tables. Units: blocks; hit ratios from 0 to 1. Source: Patrick et al., section III-B;
 //! 1,024 entries as in section V-A.
 
 /// One measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Entry {
+struct Measurement {
     blocks: u32,
     hit_ratio: f64,
-    /// The recording that wrote it, counted from the first.
+    /// Number of the recording that wrote it.
     written: u64,
 }
 
 /// Measurements in ascending order of size, one per size.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Table {
-    entries: Vec<Entry>,
+pub struct PerformanceTable {
+    entries: Vec<Measurement>,
     recordings: u64,
 }
 
-impl Table {
-    /// Most entries; the one not rewritten for longest leaves for a new one.
+impl PerformanceTable {
+    /// Largest number of entries; a new entry replaces the one with the oldest recording.
     pub const LIMIT: usize = 1024;
 
-    /// Records what was measured at a size; it replaces what was known there.
+    /// Records the hit ratio at a size; it replaces an earlier one at the same size.
     pub fn record(&mut self, blocks: u32, hit_ratio: f64) {
-        let entry = Entry { blocks, hit_ratio, written: self.recordings };
+        let entry = Measurement { blocks, hit_ratio, written: self.recordings };
         self.recordings += 1;
         match self.entries.binary_search_by_key(&blocks, |entry| entry.blocks) {
-            Ok(at) => self.entries[at] = entry,
+            Ok(index) => self.entries[index] = entry,
             Err(_) => {
-                if self.entries.len() == Table::LIMIT {
+                if self.entries.len() == PerformanceTable::LIMIT {
                     let stalest =
-                        (0..self.entries.len()).min_by_key(|&at| self.entries[at].written);
-                    stalest.map(|at| self.entries.remove(at));
+                        (0..self.entries.len()).min_by_key(|&index| self.entries[index].written);
+                    stalest.map(|index| self.entries.remove(index));
                 }
-                let at = self.entries.partition_point(|known| known.blocks < blocks);
-                self.entries.insert(at, entry);
+                let index = self.entries.partition_point(|known| known.blocks < blocks);
+                self.entries.insert(index, entry);
             }
         }
     }
 
-    /// Whether nothing is known.
+    /// Whether the table has no entry.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The best hit ratio known; 0 when nothing is.
+    /// The best known hit ratio; 0 without an entry.
     pub fn best(&self) -> f64 {
         self.entries.iter().map(|entry| entry.hit_ratio).fold(0.0, f64::max)
     }
 
-    /// The curve at a size: linear between measurements, level beyond the first and the last.
+    /// The curve at a size: linear between measurements, constant beyond the first and the last.
     pub fn hit_ratio_at(&self, blocks: u32) -> f64 {
         let above = self.entries.partition_point(|entry| entry.blocks < blocks);
-        match (above.checked_sub(1).and_then(|at| self.entries.get(at)), self.entries.get(above)) {
+        match (
+            above.checked_sub(1).and_then(|index| self.entries.get(index)),
+            self.entries.get(above),
+        ) {
             (Some(low), Some(high)) => {
                 let share = f64::from(blocks - low.blocks) / f64::from(high.blocks - low.blocks);
                 low.hit_ratio + share * (high.hit_ratio - low.hit_ratio)
@@ -89,8 +92,8 @@ impl Table {
 mod tests {
     use super::*;
 
-    fn table(points: &[(u32, f64)]) -> Table {
-        let mut table = Table::default();
+    fn table(points: &[(u32, f64)]) -> PerformanceTable {
+        let mut table = PerformanceTable::default();
         points.iter().for_each(|&(blocks, hit_ratio)| table.record(blocks, hit_ratio));
         table
     }
@@ -105,7 +108,7 @@ mod tests {
         assert_eq!(table.demand(0.25), Some(26));
         assert_eq!(table.demand(1.0), Some(100));
         assert_eq!(table.demand(1.1), None);
-        assert_eq!(Table::default().demand(0.1), None);
+        assert_eq!(PerformanceTable::default().demand(0.1), None);
     }
 
     #[test]
@@ -117,14 +120,14 @@ mod tests {
 
     #[test]
     fn a_new_measurement_replaces_the_old_and_the_stalest_leaves() {
-        let mut full = Table::default();
-        (0..Table::LIMIT as u32).for_each(|blocks| full.record(blocks, 0.1));
+        let mut full = PerformanceTable::default();
+        (0..PerformanceTable::LIMIT as u32).for_each(|blocks| full.record(blocks, 0.1));
         full.record(0, 0.9);
-        assert_eq!((full.entries.len(), full.best()), (Table::LIMIT, 0.9));
+        assert_eq!((full.entries.len(), full.best()), (PerformanceTable::LIMIT, 0.9));
         full.record(5000, 0.3);
-        assert_eq!(full.entries.len(), Table::LIMIT);
+        assert_eq!(full.entries.len(), PerformanceTable::LIMIT);
         let sizes: Vec<u32> = full.entries.iter().map(|entry| entry.blocks).collect();
-        assert_eq!((sizes[0], sizes[1], sizes[Table::LIMIT - 1]), (0, 2, 5000));
+        assert_eq!((sizes[0], sizes[1], sizes[PerformanceTable::LIMIT - 1]), (0, 2, 5000));
     }
 
     #[test]

@@ -3,6 +3,13 @@
 //! For: grants and divisions. Must never know: devices. Units: blocks; hit ratios from 0 to 1.
 
 use super::*;
+use crate::{TenantConstants, TenantGoal};
+
+/// Facts of a tenant with a goal.
+pub(super) fn facts(hit_ratio: f64, profile: &[(u32, f64)]) -> TenantConstants {
+    let goal = TenantGoal { hit_ratio: Some(hit_ratio), profile: profile.to_vec() };
+    TenantConstants { goal: Some(goal), ..TenantConstants::default() }
+}
 
 fn claims(demands: [u32; 3], gains: [f64; 3]) -> Vec<Claim> {
     let claim = |(demand, gain)| Claim { demand_blocks: Some(demand), gain };
@@ -31,7 +38,7 @@ fn a_goal_out_of_reach_is_flagged_and_shares_what_is_left() {
 }
 
 #[test]
-fn nobody_is_left_without_a_block() {
+fn every_tenant_keeps_a_block() {
     let mut quotas = vec![0, 100, 0];
     share::raise(&mut quotas, &[1; 3]);
     assert_eq!(quotas, [1, 98, 1]);
@@ -46,7 +53,7 @@ fn unequal_demands_are_met_in_ascending_order_whatever_the_order_of_tenants() {
     let claim = |demand| Claim { demand_blocks: Some(demand), gain: f64::from(demand) / 1e3 };
     for total in [0, 9, 10, 99, 100, 349, 350, 500, 749, 750, 2000] {
         let quotas = grant(&demands.map(claim), total);
-        let turned = grant(&[2, 0, 3, 1].map(|at| claim(demands[at])), total);
+        let turned = grant(&[2, 0, 3, 1].map(|index| claim(demands[index])), total);
         for (place, tenant) in [2, 0, 3, 1].into_iter().enumerate() {
             assert!(turned[place].abs_diff(quotas[tenant]) <= 1, "{total}: {quotas:?}");
         }
@@ -68,49 +75,32 @@ fn unequal_demands_are_met_in_ascending_order_whatever_the_order_of_tenants() {
 fn what_was_measured_moves_the_demand() {
     let mut soft = SoftQos::new(&SoftQosSettings::default(), 2, Seed(1));
     let profiles = [[(1, 0.0), (50, 0.4), (100, 0.9)], [(1, 0.2), (50, 0.3), (100, 0.3)]];
+    let facts = [facts(0.4, &profiles[0]), facts(0.25, &profiles[1])];
     let view = |tenant: usize, accesses, hits| TenantView {
-        name: "tenant",
-        weight: 1.0,
+        facts: &facts[tenant],
         accesses,
         hits,
-        write_share: 0.0,
-        quota_blocks: 0,
-        occupancy_blocks: 0,
-        curve: None,
-        goal_hit_ratio: Some([0.4, 0.25][tenant]),
-        profile: &profiles[tenant],
         ..TenantView::default()
     };
     let first = soft.divide(&[view(0, 0, 0), view(1, 0, 0)], 100);
     // Demands 50 and 26; 24 blocks by the gains 0.5 and 0.05.
-    assert_eq!(first, Quotas::PerTenant(vec![72, 28]));
+    assert_eq!(first, CacheDivision::PerTenant(vec![72, 28]));
     // The first meets its goal with ease, the second measures what it had known.
     let second = soft.divide(&[view(0, 100, 90), view(1, 100, 25)], 100);
     assert_eq!(soft.table(0).map(|table| table.hit_ratio_at(72)), Some(0.9));
-    let Quotas::PerTenant(second) = second else { panic!("quotas of its own for each") };
+    let CacheDivision::PerTenant(second) = second else { panic!("quotas of its own for each") };
     assert!(second[1] > 28 && second.iter().sum::<u32>() == 100, "{second:?}");
 }
 
 #[test]
 fn a_tenant_that_sleeps_keeps_its_table_and_lends_its_blocks_if_allowed() {
     const SILENT: (u64, u64) = (0, 0);
-    let profile = [(1, 0.0), (50, 0.5), (100, 0.6)];
-    let view = |(accesses, hits)| TenantView {
-        name: "tenant",
-        weight: 1.0,
-        accesses,
-        hits,
-        write_share: 0.0,
-        quota_blocks: 0,
-        occupancy_blocks: 0,
-        curve: None,
-        goal_hit_ratio: Some(0.4),
-        profile: &profile,
-        ..TenantView::default()
-    };
+    let facts = facts(0.4, &[(1, 0.0), (50, 0.5), (100, 0.6)]);
+    let view =
+        |(accesses, hits)| TenantView { facts: &facts, accesses, hits, ..TenantView::default() };
     let quotas =
         |soft: &mut SoftQos, counts: [(u64, u64); 2]| match soft.divide(&counts.map(view), 100) {
-            Quotas::PerTenant(quotas) => quotas,
+            CacheDivision::PerTenant(quotas) => quotas,
             other => panic!("quotas of its own for each, not {other:?}"),
         };
     for lend_after in [0, 3] {

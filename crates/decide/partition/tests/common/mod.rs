@@ -19,7 +19,7 @@ pub fn model(
     let heads = vec![Head { name: "points".to_owned(), outputs }];
     let architecture = Architecture { kind, inputs: features.len(), hidden: vec![5], heads };
     let weights = architecture.tensors().into_iter().map(|(name, shape)| {
-        let numbers = (0..shape.iter().product()).map(|at| weight(&name, at)).collect();
+        let numbers = (0..shape.iter().product()).map(|index| weight(&name, index)).collect();
         (name, numbers)
     });
     let weights = weights.collect();
@@ -38,7 +38,8 @@ pub fn constant(
     says: &[f32],
     notes: &[(&str, &str)],
 ) -> StoredModel {
-    let mut weight = |name: &str, at: usize| if name == "points.bias" { says[at] } else { 0.0 };
+    let mut weight =
+        |name: &str, index: usize| if name == "points.bias" { says[index] } else { 0.0 };
     model(kind, features, says.len(), notes, &mut weight)
 }
 

@@ -6,8 +6,12 @@ use crate::common;
 
 use cachewright_curve::{Curve, Curves, Provenance};
 use cachewright_infer::Kind;
-use cachewright_partition::{Entry, Models, Need, Partitioner, Quotas, TenantView, registry};
-use cachewright_signal::{BINS, FEATURES, Price, Prices, Step};
+use cachewright_partition::{
+    CacheDivision, Entry, Models, Need, Partitioner, TenantConstants, TenantGoal, TenantView,
+    registry,
+};
+use cachewright_signal::{BINS, FEATURES, Price, Prices, Step, TenantSignals};
+use cachewright_types::registry::check_needs;
 use cachewright_types::{Seed, Value};
 use proptest::prelude::*;
 
@@ -18,23 +22,22 @@ const GRANULES: usize = 10;
 /// The window of models, as their files note it.
 const WINDOW: (&str, &str) = ("window_steps", "6");
 
-/// What a tenant looks like in one interval.
+/// A tenant in one interval.
 #[derive(Clone, Debug)]
 struct Interval {
-    weight: f64,
+    facts: TenantConstants,
     hits: u64,
     curves: Option<Curves>,
-    sensitive: bool,
-    signals: Signals,
+    signals: OtherSignals,
 }
 
-/// What it is told beside counts and curves.
+/// Signals besides counts and curves.
 #[derive(Clone, Debug, Default)]
-struct Signals {
+struct OtherSignals {
     steps: Vec<Step>,
     prices: Option<Prices>,
-    reuse: Vec<u32>,
-    future: Vec<f64>,
+    reuse: [u32; BINS],
+    future_ns: Vec<f64>,
 }
 
 fn curve() -> impl Strategy<Value = Curve> {
@@ -51,8 +54,9 @@ fn interval() -> impl Strategy<Value = Interval> {
     let hits = prop_oneof![1 => Just(0), 3 => 0_u64..5_000];
     (weight, hits, prop::option::weighted(0.9, curves()), signals()).prop_map(
         |(weight, hits, curves, signals)| {
-            let sensitive = false;
-            Interval { weight, hits, curves, sensitive, signals }
+            let goal = Some(TenantGoal { hit_ratio: Some(0.5), profile: Vec::new() });
+            let facts = TenantConstants { weight, goal, ..TenantConstants::default() };
+            Interval { facts, hits, curves, signals }
         },
     )
 }
@@ -65,7 +69,7 @@ fn curves() -> impl Strategy<Value = Curves> {
 fn step() -> impl Strategy<Value = Step> {
     let busy = (1_u32..100_000, 0.0_f64..1.0, 0.0_f64..1.0, 1_u64..10_000_000);
     let busy = busy.prop_map(|(requests, writes, unique, bytes)| {
-        let share = |of: f64| (f64::from(requests) * of) as u32;
+        let share = |ratio: f64| (f64::from(requests) * ratio) as u32;
         Step { requests, writes: share(writes), bytes, unique: share(unique) }
     });
     prop_oneof![1 => Just(Step::default()), 3 => busy]
@@ -78,7 +82,7 @@ fn price() -> impl Strategy<Value = Price> {
     prop_oneof![1 => Just(Price::default()), 3 => some]
 }
 
-fn signals() -> impl Strategy<Value = Signals> {
+fn signals() -> impl Strategy<Value = OtherSignals> {
     let steps = prop_oneof![1 => Just(Vec::new()), 3 => prop::collection::vec(step(), STEPS)];
     let prices = (price(), price(), price(), price()).prop_map(
         |(read_hits, read_misses, write_hits, write_misses)| Prices {
@@ -88,14 +92,15 @@ fn signals() -> impl Strategy<Value = Signals> {
             write_misses,
         },
     );
-    let reuse = prop::collection::vec(prop_oneof![Just(0), 0_u32..40_000], BINS);
-    let future = prop_oneof![
+    let reuse = prop::array::uniform10(prop_oneof![Just(0), 0_u32..40_000]);
+    let future_ns = prop_oneof![
         1 => Just(Vec::new()),
         1 => Just(vec![0.0; GRANULES + 1]),
         4 => prop::collection::vec(0.0_f64..1e9, GRANULES + 1),
     ];
-    (steps, prop::option::weighted(0.8, prices), reuse, future)
-        .prop_map(|(steps, prices, reuse, future)| Signals { steps, prices, reuse, future })
+    (steps, prop::option::weighted(0.8, prices), reuse, future_ns).prop_map(
+        |(steps, prices, reuse, future_ns)| OtherSignals { steps, prices, reuse, future_ns },
+    )
 }
 
 /// Several intervals of the same tenants.
@@ -106,7 +111,7 @@ fn story() -> impl Strategy<Value = Vec<Vec<Interval>>> {
         (intervals, sensitive).prop_map(|(mut story, sensitive)| {
             for intervals in &mut story {
                 for (interval, sensitive) in intervals.iter_mut().zip(&sensitive) {
-                    interval.sensitive = *sensitive;
+                    interval.facts.sensitive = *sensitive;
                 }
             }
             story
@@ -116,24 +121,18 @@ fn story() -> impl Strategy<Value = Vec<Vec<Interval>>> {
 
 fn views(intervals: &[Interval]) -> Vec<TenantView<'_>> {
     fn view(interval: &Interval) -> TenantView<'_> {
-        let Interval { weight, hits, curves, sensitive, signals } = interval;
+        let Interval { facts, hits, curves, signals } = interval;
         TenantView {
-            name: "tenant",
-            weight: *weight,
+            facts,
             accesses: *hits * 2,
             hits: *hits,
-            write_share: 0.5,
-            quota_blocks: 0,
-            occupancy_blocks: 0,
-            curve: curves.as_ref().map(|curves| &curves.all),
-            curves: curves.as_ref(),
-            goal_hit_ratio: Some(0.5),
-            profile: &[],
-            sensitive: *sensitive,
-            steps: &signals.steps,
-            prices: signals.prices.as_ref(),
-            reuse: &signals.reuse,
-            future: &signals.future,
+            signals: TenantSignals {
+                curves: curves.as_ref(),
+                steps: Some(&signals.steps),
+                reuse: Some(&signals.reuse),
+                prices: signals.prices.as_ref(),
+            },
+            future_ns: Some(&signals.future_ns),
             ..TenantView::default()
         }
     }
@@ -184,23 +183,25 @@ fn models(name: &str, tenants: usize) -> Models {
     given
 }
 
-fn told(name: &str, story: &[Vec<Interval>], total: u32) -> Vec<Quotas> {
-    told_to(make(name, story[0].len()), story, total)
+fn divisions(name: &str, story: &[Vec<Interval>], total: u32) -> Vec<CacheDivision> {
+    divisions_of(make(name, story[0].len()), story, total)
 }
 
-fn told_to(
+fn divisions_of(
     mut partitioner: Box<dyn Partitioner>,
     story: &[Vec<Interval>],
     total: u32,
-) -> Vec<Quotas> {
+) -> Vec<CacheDivision> {
     story.iter().map(|intervals| partitioner.divide(&views(intervals), total)).collect()
 }
 
-fn per_tenant(quotas: &Quotas) -> Vec<u32> {
+fn per_tenant(quotas: &CacheDivision) -> Vec<u32> {
     match quotas {
-        Quotas::Shared | Quotas::Elastic => Vec::new(),
-        Quotas::PerTenant(quotas) => quotas.clone(),
-        Quotas::Pools { of, blocks } => of.iter().map(|pool| blocks[usize::from(*pool)]).collect(),
+        CacheDivision::Shared | CacheDivision::Elastic => Vec::new(),
+        CacheDivision::PerTenant(quotas) => quotas.clone(),
+        CacheDivision::Pools { pool_of, blocks } => {
+            pool_of.iter().map(|pool| blocks[usize::from(*pool)]).collect()
+        }
     }
 }
 
@@ -213,7 +214,7 @@ proptest! {
         for entry in registry::entries() {
             let tenants = story[0].len();
             let floor = make(entry.name, tenants).floor_blocks(tenants, total);
-            for quotas in told(entry.name, &story, total) {
+            for quotas in divisions(entry.name, &story, total) {
                 prop_assert_eq!(quotas.audit(tenants, total, floor), Ok(()), "{}", entry.name);
             }
         }
@@ -222,7 +223,8 @@ proptest! {
     #[test]
     fn the_same_story_gives_the_same_quotas(story in story(), total in 0_u32..2_000) {
         for entry in registry::entries() {
-            prop_assert_eq!(told(entry.name, &story, total), told(entry.name, &story, total));
+            let divided = || divisions(entry.name, &story, total);
+            prop_assert_eq!(divided(), divided());
         }
     }
 
@@ -249,23 +251,23 @@ proptest! {
         // Of those that grow alike `icache` gives what remains to the first, unless it spreads.
         let spread = [("spread", Value::Bool(true))];
         for entry in registry::entries().iter().filter(|entry| !by_place(entry)) {
-            let told = |story: &[Vec<Interval>]| {
-                told_to(make_with(entry.name, story[0].len(), &spread), story, total)
+            let divisions = |story: &[Vec<Interval>]| {
+                divisions_of(make_with(entry.name, story[0].len(), &spread), story, total)
             };
-            let quotas = told(&story);
+            let quotas = divisions(&story);
             // One that moves part of the way rounds what is gained and what is lost, each time.
             let specs = registry::keys(entry.name).unwrap();
             let steps = specs.iter().any(|spec| spec.name == "most_moved");
-            let most = if steps { 2 * story.len() as u32 } else { 1 };
+            let max_gap = if steps { 2 * story.len() as u32 } else { 1 };
             let stays = specs.iter().any(|spec| spec.name == "least_gain");
             let even = total.is_multiple_of(order.len() as u32);
             let compared = if stays && !even { 0 } else { story.len() };
-            for (there, here) in quotas.iter().zip(&told(&turned)).take(compared) {
+            for (there, here) in quotas.iter().zip(&divisions(&turned)).take(compared) {
                 let (there, here) = (per_tenant(there), per_tenant(here));
                 for (place, &tenant) in order.iter().enumerate().take(here.len()) {
                     // Remainders go to the first, so a place may decide about one block.
                     let gap = here[place].abs_diff(there[tenant]);
-                    prop_assert!(gap <= most, "{}: {there:?} {here:?} {order:?}", entry.name);
+                    prop_assert!(gap <= max_gap, "{}: {there:?} {here:?} {order:?}", entry.name);
                 }
             }
         }
@@ -274,11 +276,11 @@ proptest! {
 
 #[test]
 fn more_tenants_than_blocks_share_what_there_is() {
-    let signals = Signals::default();
-    let interval = Interval { weight: 1.0, hits: 9, curves: None, sensitive: true, signals };
+    let facts = TenantConstants { sensitive: true, ..TenantConstants::default() };
+    let interval = Interval { facts, hits: 9, curves: None, signals: OtherSignals::default() };
     let story = vec![vec![interval; 5]];
     for entry in registry::entries() {
-        for quotas in told(entry.name, &story, 3) {
+        for quotas in divisions(entry.name, &story, 3) {
             assert_eq!(quotas.audit(5, 3, 0), Ok(()), "{}", entry.name);
             assert!(per_tenant(&quotas).iter().all(|&blocks| blocks <= 1), "{}", entry.name);
         }
@@ -296,23 +298,29 @@ fn no_tenants_are_no_reason_to_fail() {
 #[test]
 fn needs_are_checked_before_a_run() {
     let hull = registry::entry("hull").unwrap();
-    assert_eq!(registry::check_needs(hull, &[Need::Interval, Need::Curve]), Ok(()));
-    let error = registry::check_needs(hull, &[Need::Interval, Need::Goal]).unwrap_err();
-    assert_eq!(error.to_string(), "partitioner `hull` needs a curve per tenant, found none");
-    assert_eq!(registry::check_needs(registry::entry("shared").unwrap(), &[]), Ok(()));
+    let check = |entry, provided: &[Need]| {
+        let missing = |need| (!provided.contains(&need)).then(|| "one".to_owned());
+        check_needs("partitioner", entry, missing).map_err(|error| error.to_string())
+    };
+    assert_eq!(check(hull, &[Need::Interval, Need::Curve]), Ok(()));
+    let error = check(hull, &[Need::Interval, Need::Goal]).unwrap_err();
+    let expected = "partitioner `hull` needs a curve per tenant, found none, expected one";
+    assert_eq!(error, expected);
+    assert_eq!(check(registry::entry("shared").unwrap(), &[]), Ok(()));
 }
 
 #[test]
 fn the_audit_finds_what_is_broken() {
-    let quotas = Quotas::PerTenant(vec![3, 4]);
+    let quotas = CacheDivision::PerTenant(vec![3, 4]);
     assert_eq!(quotas.audit(2, 7, 3), Ok(()));
     assert!(quotas.audit(2, 8, 0).is_err_and(|e| e.contains("sum to 7 of 8")));
     assert!(quotas.audit(2, 7, 4).is_err_and(|e| e.contains("tenant 0 has 3")));
     assert!(quotas.audit(3, 7, 0).is_err_and(|e| e.contains("2 quotas for 3 tenants")));
-    let pools = |of: &[u16]| Quotas::Pools { of: of.to_vec(), blocks: vec![3, 4] };
+    let pools =
+        |pool_of: &[u16]| CacheDivision::Pools { pool_of: pool_of.to_vec(), blocks: vec![3, 4] };
     assert_eq!(pools(&[1, 0, 1]).audit(3, 7, 3), Ok(()));
     assert!(pools(&[1, 0]).audit(3, 7, 0).is_err_and(|e| e.contains("2 quotas for 3")));
-    assert!(pools(&[1, 1]).audit(2, 7, 0).is_err_and(|e| e == "pool 0 is nobody's"));
+    assert!(pools(&[1, 1]).audit(2, 7, 0).is_err_and(|e| e == "pool 0 has no tenant"));
     assert!(pools(&[0, 2]).audit(2, 7, 0).is_err_and(|e| e == "pool 2 of 2 pools"));
     assert!(pools(&[0, 1]).audit(2, 8, 0).is_err_and(|e| e.contains("sum to 7 of 8")));
     assert!(pools(&[0, 1]).audit(2, 7, 4).is_err_and(|e| e.contains("pool 0 has 3")));

@@ -2,29 +2,31 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use cachewright_curve::{Curve, Provenance};
-use cachewright_partition::{Quotas, Requirement, TenantView, boxed};
+use cachewright_curve::{Curve, Curves, Provenance};
+use cachewright_partition::{CacheDivision, Requirement, TenantConstants, TenantView, boxed};
+use cachewright_signal::TenantSignals;
 use cachewright_types::{Seed, Value};
+use std::sync::Arc;
 
 /// Misses fall in a straight line to 0 at `blocks`.
 fn line(accesses: u64, blocks: u32) -> Curve {
     Curve::from_knots([(blocks, 0.0)], accesses, Provenance::Exact)
 }
 
-fn tenant(curve: Option<&Curve>) -> TenantView<'_> {
-    TenantView {
-        name: "tenant",
-        weight: 1.0,
-        accesses: 100,
-        hits: 50,
-        write_share: 0.0,
-        quota_blocks: 0,
-        occupancy_blocks: 0,
-        curve,
-        goal_hit_ratio: None,
-        profile: &[],
-        ..TenantView::default()
-    }
+/// Curves of a tenant that reads only.
+fn reads(curve: &Curve) -> Curves {
+    let none = Curve::from_knots([], 0, Provenance::Exact);
+    Curves { all: curve.clone(), reads: curve.clone(), writes: none }
+}
+
+fn tenant(curves: &Option<Curves>) -> TenantView<'_> {
+    let signals = TenantSignals { curves: curves.as_ref(), ..TenantSignals::default() };
+    TenantView { accesses: 100, hits: 50, signals, ..TenantView::default() }
+}
+
+/// A tenant whose curve was measured before the run.
+fn with_head(curve: &Curve) -> TenantConstants {
+    TenantConstants { head_curve: Some(Arc::new(curve.clone())), ..TenantConstants::default() }
 }
 
 fn divide(pairs: &[(&str, Value)], intervals: &[[Option<&Curve>; 2]], total: u32) -> Vec<Vec<u32>> {
@@ -32,9 +34,10 @@ fn divide(pairs: &[(&str, Value)], intervals: &[[Option<&Curve>; 2]], total: u32
         pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
     let mut hull = boxed("hull", &pairs, 2, Seed(1)).unwrap();
     let quotas = intervals.iter().map(|curves| {
-        let views = curves.map(tenant);
+        let curves = curves.map(|curve| curve.map(reads));
+        let views = curves.each_ref().map(tenant);
         match hull.divide(&views, total) {
-            Quotas::PerTenant(quotas) => quotas,
+            CacheDivision::PerTenant(quotas) => quotas,
             _ => Vec::new(),
         }
     });
@@ -75,12 +78,16 @@ fn smoothing_remembers_earlier_intervals() {
 }
 
 /// What a scheme divides, and what it says tenants make use of.
-fn ahead(pairs: &[(&str, Value)], views: &[TenantView], total: u32) -> (Quotas, Vec<Requirement>) {
+fn ahead(
+    pairs: &[(&str, Value)],
+    views: &[TenantView],
+    total: u32,
+) -> (CacheDivision, Vec<Requirement>) {
     let pairs: Vec<(String, Value)> =
         pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
     let mut hull = boxed("hull", &pairs, views.len(), Seed(1)).unwrap();
     let quotas = hull.divide(views, total);
-    let Quotas::PerTenant(each) = &quotas else { return (quotas, Vec::new()) };
+    let CacheDivision::PerTenant(each) = &quotas else { return (quotas, Vec::new()) };
     let needed = hull.requirements(views, each);
     (quotas, needed)
 }
@@ -88,18 +95,19 @@ fn ahead(pairs: &[(&str, Value)], views: &[TenantView], total: u32) -> (Quotas, 
 #[test]
 fn curves_of_the_head_count_before_anything_is_measured() {
     let (busy, idle) = (line(1_000, 60), line(10, 40));
-    let view = |curve| TenantView { ahead: Some(curve), ..TenantView::default() };
+    let (busy, idle) = (with_head(&busy), with_head(&idle));
+    let view = |facts| TenantView { facts, ..TenantView::default() };
     let pairs = [("ahead", Value::Bool(true)), ("by_ratio", Value::Bool(true))];
     let (quotas, needed) = ahead(&pairs, &[view(&busy), view(&idle)], 80);
-    assert_eq!(quotas, Quotas::PerTenant(vec![40, 40]));
+    assert_eq!(quotas, CacheDivision::PerTenant(vec![40, 40]));
     assert_eq!((needed[0].blocks, needed[1].blocks), (40, 40));
     assert!((needed[0].miss_ratio - 1.0 / 3.0).abs() < 1e-12 && needed[1].miss_ratio == 0.0);
     let (quotas, needed) = ahead(&pairs, &[view(&busy), view(&idle)], 120);
-    assert_eq!(quotas, Quotas::PerTenant(vec![70, 50]), "20 save nothing");
-    assert_eq!((needed[0].blocks, needed[1].blocks), (60, 40), "nor does anybody need them");
+    assert_eq!(quotas, CacheDivision::PerTenant(vec![70, 50]), "20 save nothing");
+    assert_eq!((needed[0].blocks, needed[1].blocks), (60, 40), "nor are they required");
     let gone = TenantView { absent: true, ..view(&idle) };
     let (quotas, needed) = ahead(&pairs, &[view(&busy), gone], 80);
-    assert_eq!(quotas, Quotas::PerTenant(vec![80, 0]));
+    assert_eq!(quotas, CacheDivision::PerTenant(vec![80, 0]));
     assert_eq!((needed[0].blocks, needed[1].blocks), (60, 0));
 }
 
@@ -107,11 +115,12 @@ fn curves_of_the_head_count_before_anything_is_measured() {
 #[test]
 fn a_slope_too_gentle_is_no_requirement() {
     let knee = Curve::from_knots([(10, 50.0), (60, 30.0)], 100, Provenance::Exact);
-    let view = TenantView { ahead: Some(&knee), ..TenantView::default() };
+    let facts = with_head(&knee);
+    let view = TenantView { facts: &facts, ..TenantView::default() };
     let blocks = |least_slope: f64| {
         let pairs = [("ahead", Value::Bool(true)), ("least_slope", Value::Float(least_slope))];
         let (quotas, needed) = ahead(&pairs, &[view], 100);
-        assert_eq!(quotas, Quotas::PerTenant(vec![100]));
+        assert_eq!(quotas, CacheDivision::PerTenant(vec![100]));
         (needed[0].blocks, needed[0].miss_ratio)
     };
     assert_eq!(blocks(0.0), (60, 0.3));
@@ -124,6 +133,6 @@ fn a_slope_too_gentle_is_no_requirement() {
 fn without_curves_what_is_given_is_what_is_needed() {
     let view = TenantView { accesses: 10, hits: 4, ..TenantView::default() };
     let (_, needed) = ahead(&[], &[view, TenantView::default()], 9);
-    let one = |blocks, miss_ratio| Requirement { blocks, miss_ratio };
-    assert_eq!(needed, [one(5, 0.6), one(4, 0.0)]);
+    let requirement = |blocks, miss_ratio| Requirement { blocks, miss_ratio };
+    assert_eq!(needed, [requirement(5, 0.6), requirement(4, 0.0)]);
 }

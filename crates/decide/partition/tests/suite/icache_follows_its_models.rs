@@ -8,11 +8,13 @@ use cachewright_infer::{
     Architecture, Combine, Description, FloatModel, Forest, Head, Int8Model, Kind, Node,
     OUTPUT_ONE, StoredModel, Tree, quantise,
 };
-use cachewright_partition::icache::allocate::{Demand, Resources};
-use cachewright_partition::icache::predict::{Looks, Prediction, Predictor, pooled, pooled_names};
+use cachewright_partition::icache::allocate::{GranuleDemand, ResourceState};
+use cachewright_partition::icache::predict::{
+    DemandPrediction, ModelInput, Predictor, pooled, pooled_names,
+};
 use cachewright_partition::icache::{ICache, ICacheSettings};
-use cachewright_partition::{Models, Partitioner, Quotas, Registered, TenantView};
-use cachewright_signal::{FEATURES, Step};
+use cachewright_partition::{CacheDivision, Models, Partitioner, Registered, TenantView};
+use cachewright_signal::{FEATURES, Step, TenantSignals};
 use cachewright_types::Seed;
 use common::{constant, random};
 
@@ -23,11 +25,11 @@ fn names() -> Vec<String> {
 }
 
 fn steps(count: u32) -> Vec<Step> {
-    let step = |at: u32| Step {
-        requests: 1 + at * 7 % 13,
-        writes: at % 2,
-        bytes: u64::from(at % 5),
-        unique: at * 3 % 2,
+    let step = |index: u32| Step {
+        requests: 1 + index * 7 % 13,
+        writes: index % 2,
+        bytes: u64::from(index % 5),
+        unique: index * 3 % 2,
     };
     (0..count).map(step).collect()
 }
@@ -37,19 +39,23 @@ fn settings() -> ICacheSettings {
 }
 
 /// One that was given models, which always say so.
-fn icache(settings: &ICacheSettings, says: &[[f32; 2]]) -> ICache {
-    let mut icache = ICache::new(settings, says.len(), Seed(1));
-    let file = |says: &[f32; 2]| constant(Kind::Lstm, &names(), says, &NOTES).to_bytes().unwrap();
-    let models = Models { each: says.iter().map(file).collect(), ..Models::default() };
+fn icache(settings: &ICacheSettings, outputs: &[[f32; 2]]) -> ICache {
+    let mut icache = ICache::new(settings, outputs.len(), Seed(1));
+    let file =
+        |outputs: &[f32; 2]| constant(Kind::Lstm, &names(), outputs, &NOTES).to_bytes().unwrap();
+    let models = Models { each: outputs.iter().map(file).collect(), ..Models::default() };
     icache.learn(&models).unwrap();
     icache
 }
 
 fn divide(icache: &mut ICache, steps: &[&[Step]], total: u32) -> Vec<u32> {
-    let view = |steps| TenantView { steps, ..TenantView::default() };
+    let view = |steps| {
+        let signals = TenantSignals { steps: Some(steps), ..TenantSignals::default() };
+        TenantView { signals, ..TenantView::default() }
+    };
     let views: Vec<TenantView> = steps.iter().copied().map(view).collect();
     match icache.divide(&views, total) {
-        Quotas::PerTenant(quotas) => quotas,
+        CacheDivision::PerTenant(quotas) => quotas,
         _ => Vec::new(),
     }
 }
@@ -63,24 +69,24 @@ fn it_begins_equal_and_divides_once_a_window_was_seen() {
     assert_eq!((icache.resources(), icache.demands()), (None, &[][..]));
     // 3 and 2 granules; the first began with the larger OAP and takes what remains.
     assert_eq!(divide(&mut icache, &[&interval, &interval], 1000), [800, 200]);
-    assert_eq!(icache.resources(), Some(Resources::Abundant));
-    let demands = [Demand { mbp: 1, oap: 3 }, Demand { mbp: 2, oap: 2 }];
+    assert_eq!(icache.resources(), Some(ResourceState::Abundant));
+    let demands = [GranuleDemand { mbp: 1, oap: 3 }, GranuleDemand { mbp: 2, oap: 2 }];
     assert_eq!(icache.demands(), demands);
-    // Nobody's OAP rose since: the first.
+    // No OAP rose since: the first tenant.
     assert_eq!(divide(&mut icache, &[&interval, &interval], 1000), [800, 200]);
 }
 
 #[test]
-fn each_state_gives_what_algorithm_1_says() {
+fn each_state_divides_by_algorithm_1() {
     let window = steps(24);
     let cases = [
-        ([[0.4, 0.9], [0.1, 0.6]], Resources::Strained, [700, 300]),
-        ([[0.9, 1.0], [0.6, 0.6]], Resources::Constrained, [600, 400]),
+        ([[0.4, 0.9], [0.1, 0.6]], ResourceState::Strained, [700, 300]),
+        ([[0.9, 1.0], [0.6, 0.6]], ResourceState::Constrained, [600, 400]),
         // Out of range: 10 and 10, 1 and 5 granules.
-        ([[7.5, -1.0], [f32::MIN, 0.5]], Resources::Constrained, [909, 91]),
+        ([[7.5, -1.0], [f32::MIN, 0.5]], ResourceState::Constrained, [909, 91]),
     ];
-    for (says, state, quotas) in cases {
-        let mut icache = icache(&settings(), &says);
+    for (outputs, state, quotas) in cases {
+        let mut icache = icache(&settings(), &outputs);
         assert_eq!(divide(&mut icache, &[&window, &window], 1000), quotas);
         assert_eq!(icache.resources(), Some(state));
     }
@@ -127,7 +133,7 @@ fn recurrent_models_see_the_latest_window_or_all_steps() {
     for stored in [stored, int8] {
         let file = stored.to_bytes().unwrap();
         for carried in [false, true] {
-            let looks = Looks { window_steps: 24, granules: 10, carried };
+            let looks = ModelInput { window_steps: 24, granules: 10, carried };
             let mut predictor = Predictor::load(&file, looks).unwrap();
             predictor.learn(&all[..12]);
             assert_eq!(predictor.prediction(), None);
@@ -142,7 +148,7 @@ fn recurrent_models_see_the_latest_window_or_all_steps() {
 #[test]
 fn models_without_a_state_see_the_window_pooled() {
     let stored = random(Kind::Mlp, &pooled_names(), 2, &NOTES, 4);
-    let looks = Looks { window_steps: 24, granules: 10, carried: true };
+    let looks = ModelInput { window_steps: 24, granules: 10, carried: true };
     let mut predictor = Predictor::load(&stored.to_bytes().unwrap(), looks).unwrap();
     let all = steps(30);
     predictor.learn(&all);
@@ -151,7 +157,7 @@ fn models_without_a_state_see_the_window_pooled() {
 }
 
 #[test]
-fn forests_are_asked_like_other_models_without_a_state() {
+fn forests_are_evaluated_like_other_models_without_a_state() {
     // MBP 0.2 and OAP 0.4 unless there were more than 3 requests per step at the end.
     let leaf = |mbp, oap| Node::Leaf(vec![mbp, oap]);
     let split = Node::Split { feature: 44, threshold: 3.0, left: 1, right: 2 };
@@ -164,11 +170,11 @@ fn forests_are_asked_like_other_models_without_a_state() {
     let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
     description.notes = NOTES.iter().map(owned).collect();
     let stored = StoredModel::forest(description, &forest, vec![vec![0.0; 48]]).unwrap();
-    let looks = Looks { window_steps: 24, granules: 10, carried: false };
+    let looks = ModelInput { window_steps: 24, granules: 10, carried: false };
     let mut predictor = Predictor::load(&stored.to_bytes().unwrap(), looks).unwrap();
     for (requests, expected) in [(3, (0.2, 0.4)), (4, (0.6, 0.9))] {
         predictor.learn(&vec![Step { requests, ..Step::default() }; 24]);
-        let Prediction { mbp_share, oap_share } = predictor.prediction().unwrap();
+        let DemandPrediction { mbp_share, oap_share } = predictor.prediction().unwrap();
         let (mbp, oap) = (mbp_share as f32, oap_share as f32);
         assert_eq!((mbp, oap), expected, "{requests} requests per step");
     }
@@ -180,8 +186,8 @@ fn models_of_another_shape_are_refused_by_name() {
         let models = Models { each, ..Models::default() };
         ICache::new(settings, 1, Seed(1)).learn(&models).unwrap_err()
     };
-    let one = |kind, features: &[String], says: &[f32], notes: &[(&str, &str)]| {
-        let file = constant(kind, features, says, notes).to_bytes().unwrap();
+    let refusal = |kind, features: &[String], outputs: &[f32], notes: &[(&str, &str)]| {
+        let file = constant(kind, features, outputs, notes).to_bytes().unwrap();
         refused(vec![file], &settings())
     };
     assert_eq!(
@@ -190,35 +196,35 @@ fn models_of_another_shape_are_refused_by_name() {
     );
     let nonsense = refused(vec![b"nonsense".to_vec()], &settings());
     assert!(nonsense.starts_with("model 1 of 1: found bytes that are no"), "{nonsense}");
-    let says = [0.5, 0.5];
+    let outputs = [0.5, 0.5];
     assert_eq!(
-        one(Kind::Lstm, &pooled_names(), &says, &NOTES),
+        refusal(Kind::Lstm, &pooled_names(), &outputs, &NOTES),
         "model 1 of 1: found 48 inputs, expected 4"
     );
     let mut turned = names();
     turned.swap(0, 1);
     assert_eq!(
-        one(Kind::Lstm, &turned, &says, &NOTES),
+        refusal(Kind::Lstm, &turned, &outputs, &NOTES),
         "model 1 of 1: input 0: found feature `write_ratio`, expected `intensity`"
     );
     assert_eq!(
-        one(Kind::Mlp, &names(), &says, &NOTES),
+        refusal(Kind::Mlp, &names(), &outputs, &NOTES),
         "model 1 of 1: found 4 inputs, expected 48"
     );
     assert_eq!(
-        one(Kind::Lstm, &names(), &[0.5], &NOTES),
+        refusal(Kind::Lstm, &names(), &[0.5], &NOTES),
         "model 1 of 1: found 1 outputs, expected 2 (MBP and OAP)"
     );
     assert_eq!(
-        one(Kind::Lstm, &names(), &says, &[("granules", "20"), NOTES[1]]),
+        refusal(Kind::Lstm, &names(), &outputs, &[("granules", "20"), NOTES[1]]),
         "model 1 of 1: note `granules`: found `20`, expected 10 as in the settings"
     );
     assert_eq!(
-        one(Kind::Lstm, &names(), &says, &NOTES[..1]),
+        refusal(Kind::Lstm, &names(), &outputs, &NOTES[..1]),
         "model 1 of 1: found no note `window_steps`, expected one of 24"
     );
     let short = ICacheSettings { window_steps: 11, ..settings() };
-    let file = constant(Kind::Mlp, &pooled_names(), &says, &NOTES).to_bytes().unwrap();
+    let file = constant(Kind::Mlp, &pooled_names(), &outputs, &NOTES).to_bytes().unwrap();
     assert_eq!(
         refused(vec![file], &short),
         "model 1 of 1: `window_steps`: found 11, expected at least 12 for a model of kind mlp"
@@ -226,13 +232,13 @@ fn models_of_another_shape_are_refused_by_name() {
 }
 
 /// A model that always says so and takes over at the beginning of an interval.
-fn update(says: &[f32; 2], from: &str) -> Vec<u8> {
+fn update(outputs: &[f32; 2], from: &str) -> Vec<u8> {
     let notes = [NOTES.as_slice(), &[("from_interval", from)]].concat();
-    constant(Kind::Lstm, &names(), says, &notes).to_bytes().unwrap()
+    constant(Kind::Lstm, &names(), outputs, &notes).to_bytes().unwrap()
 }
 
-fn first(says: &[f32; 2]) -> Vec<u8> {
-    constant(Kind::Lstm, &names(), says, &NOTES).to_bytes().unwrap()
+fn first(outputs: &[f32; 2]) -> Vec<u8> {
+    constant(Kind::Lstm, &names(), outputs, &NOTES).to_bytes().unwrap()
 }
 
 #[test]
@@ -242,11 +248,11 @@ fn updates_take_over_at_their_interval_and_keep_the_window() {
     let later = vec![vec![update(&[0.6, 0.8], "4"), update(&[0.3, 0.4], "6")], Vec::new()];
     icache.learn(&Models { each, later, joint: None }).unwrap();
     let interval = steps(12);
-    let mut asked = Vec::new();
+    let mut predicted = Vec::new();
     for begun in 0..8 {
         let seen: &[Step] = if begun == 0 { &[] } else { &interval };
         divide(&mut icache, &[seen, seen], 1000);
-        asked.push(icache.demands().first().map(|demand| (demand.mbp, demand.oap)));
+        predicted.push(icache.demands().first().map(|demand| (demand.mbp, demand.oap)));
         if let Some(other) = icache.demands().get(1) {
             assert_eq!(
                 (other.mbp, other.oap),
@@ -256,8 +262,8 @@ fn updates_take_over_at_their_interval_and_keep_the_window() {
         }
     }
     // A window is two intervals of steps; it is not begun anew when a model takes over.
-    let (one, two, three) = (Some((1, 2)), Some((6, 8)), Some((3, 4)));
-    assert_eq!(asked, [None, None, one, one, two, two, three, three]);
+    let (refusal, two, three) = (Some((1, 2)), Some((6, 8)), Some((3, 4)));
+    assert_eq!(predicted, [None, None, refusal, refusal, two, two, three, three]);
 }
 
 #[test]

@@ -3,12 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use cachewright_curve::{Curve, Curves, Provenance};
-use cachewright_partition::icache_x::balance::least_worst;
-use cachewright_partition::icache_x::costs::Cost;
-use cachewright_partition::icache_x::slowdown::{Pattern, Slowdown, grid};
+use cachewright_partition::icache_x::balance::minimize_worst;
+use cachewright_partition::icache_x::costs::RequestCost;
+use cachewright_partition::icache_x::slowdown::{AccessPattern, Slowdown, grid};
 use cachewright_partition::icache_x::{ICacheX, ICacheXSettings};
-use cachewright_partition::{Partitioner, Quotas, Registered, TenantView};
-use cachewright_signal::{Price, Prices};
+use cachewright_partition::{CacheDivision, Partitioner, Registered, TenantView};
+use cachewright_signal::{Price, Prices, TenantSignals};
 use cachewright_types::Seed;
 use proptest::prelude::*;
 
@@ -34,8 +34,11 @@ fn view<'a>(curves: &'a Curves, prices: &'a Prices, quota: u32) -> TenantView<'a
     TenantView {
         accesses: 1000,
         quota_blocks: quota,
-        curves: Some(curves),
-        prices: Some(prices),
+        signals: TenantSignals {
+            curves: Some(curves),
+            prices: Some(prices),
+            ..TenantSignals::default()
+        },
         ..TenantView::default()
     }
 }
@@ -54,7 +57,7 @@ fn free() -> ICacheXSettings {
 
 fn quotas(scheme: &mut ICacheX, views: &[TenantView], total: u32) -> Vec<u32> {
     match scheme.divide(views, total) {
-        Quotas::PerTenant(quotas) => quotas,
+        CacheDivision::PerTenant(quotas) => quotas,
         _ => Vec::new(),
     }
 }
@@ -74,7 +77,7 @@ fn two_tenants_are_slowed_alike_or_their_mean_is_least() {
 }
 
 #[test]
-fn who_cannot_be_helped_keeps_the_others_from_nothing() {
+fn a_tenant_that_cannot_gain_does_not_starve_the_others() {
     // The first gains only with the whole cache; the others stop gaining at 40 and 20 blocks.
     let cliff = reads(&[(99, 1000.0), (100, 0.0)]);
     let (wide, narrow, prices) = (reads(&[(40, 0.0)]), reads(&[(20, 0.0)]), half_hit());
@@ -113,7 +116,7 @@ fn writes_that_are_taken_at_once_claim_nothing() {
 }
 
 #[test]
-fn who_falls_silent_keeps_its_share_for_a_while_and_has_it_back() {
+fn an_idle_tenant_keeps_its_share_for_a_while_and_regains_it() {
     let settings = ICacheXSettings { lend_after: 2, ..free() };
     let (busy, prices) = (reads(&[(100, 0.0)]), half_hit());
     let nothing = Curve::from_knots([], 0, Provenance::Exact);
@@ -125,25 +128,26 @@ fn who_falls_silent_keeps_its_share_for_a_while_and_has_it_back() {
     assert_eq!(quotas(&mut scheme, &[awake; 2], 100), [50, 50]);
     assert_eq!(quotas(&mut scheme, &[awake, asleep], 100), [50, 50]);
     assert_eq!(quotas(&mut scheme, &[awake, asleep], 100), [100, 0]);
-    assert_eq!(quotas(&mut scheme, &[asleep; 2], 100), [100, 0], "nobody: nothing moves");
+    assert_eq!(quotas(&mut scheme, &[asleep; 2], 100), [100, 0], "all idle: nothing moves");
     assert_eq!(quotas(&mut scheme, &[awake; 2], 100), [50, 50]);
 }
 
 /// Slowdowns of random curves on a cache of `total` blocks.
 fn slowdowns(curves: &[Vec<f64>], total: u32) -> Vec<Slowdown> {
     let sizes = grid(total);
-    let one = |falls: &Vec<f64>| {
-        let mut left = 1000.0;
-        let knots = falls.iter().zip(1_u32..).map(|(fall, at)| {
-            left *= fall;
-            (at * total / falls.len() as u32, left)
+    let slowdown = |falls: &Vec<f64>| {
+        let mut remaining = 1000.0;
+        let knots = falls.iter().zip(1_u32..).map(|(fall, index)| {
+            remaining *= fall;
+            (index * total / falls.len() as u32, remaining)
         });
-        let mut pattern = Pattern::default();
+        let mut pattern = AccessPattern::default();
         pattern.learn(&reads(&knots.collect::<Vec<_>>()), &sizes, 0.0);
-        let cost = Cost { requests: 1000.0, hit_ns: 10.0, miss_more_ns: 90.0, most_more_ns: 90.0 };
-        pattern.slowdown(&[cost, Cost::default()], &sizes)
+        let cost =
+            RequestCost { requests: 1000.0, hit_ns: 10.0, added_miss_ns: 90.0, max_added_ns: 90.0 };
+        pattern.slowdown(&[cost, RequestCost::default()], &sizes)
     };
-    curves.iter().map(one).collect()
+    curves.iter().map(slowdown).collect()
 }
 
 /// Every division of `total` blocks in which everyone has its floor.
@@ -174,12 +178,12 @@ proptest! {
         let (sizes, slowdowns) = (grid(total), slowdowns(&curves, total));
         let floors = vec![floor; curves.len()];
         let everyone = (0..curves.len()).collect();
-        let found = least_worst(&slowdowns, &sizes, total, &floors, everyone);
+        let found = minimize_worst(&slowdowns, &sizes, total, &floors, everyone);
         prop_assert!(found.iter().sum::<u32>() <= total);
         prop_assert!(found.iter().all(|&quota| quota >= floor));
         let worst = |quotas: &[u32]| {
-            let each = slowdowns.iter().zip(quotas).map(|(one, quota)| one.at(*quota, &sizes));
-            each.fold(1.0, f64::max)
+            let both = slowdowns.iter().zip(quotas);
+            both.map(|(slowdown, quota)| slowdown.value_at(*quota, &sizes)).fold(1.0, f64::max)
         };
         let all = divisions(curves.len(), total, floor);
         let best = all.iter().map(|quotas| worst(quotas)).fold(f64::INFINITY, f64::min);
@@ -193,13 +197,14 @@ proptest! {
         total in prop_oneof![0_u32..40, 100_u32..100_000, Just(u32::MAX)],
         worst_first in any::<bool>(),
     ) {
-        let told = || {
+        let run = || {
             let settings = ICacheXSettings { worst_first, ..ICacheXSettings::default() };
             let mut scheme = ICacheX::new(&settings, 3, Seed(1));
             let mut last = vec![0; 3];
             let divided: Vec<Vec<u32>> = story.iter().map(|interval| {
                 let seen: Vec<(Curves, Prices)> = interval.iter().map(|(falls, hits, misses, ns)| {
-                    let knots = falls.iter().zip(1_u32..).map(|(fall, at)| (at * 7, fall * 1e3));
+                    let knot = |(fall, index): (&f64, u32)| (index * 7, fall * 1e3);
+                    let knots = falls.iter().zip(1_u32..).map(knot);
                     let prices = Prices {
                         read_hits: price(*hits, *ns / 10),
                         read_misses: price(*misses, *ns),
@@ -217,11 +222,11 @@ proptest! {
             }).collect();
             (divided, scheme.floor_blocks(3, total))
         };
-        let (divided, floor) = told();
+        let (divided, floor) = run();
         for quotas in &divided {
-            let audit = Quotas::PerTenant(quotas.clone()).audit(3, total, floor);
+            let audit = CacheDivision::PerTenant(quotas.clone()).audit(3, total, floor);
             prop_assert_eq!(audit, Ok(()));
         }
-        prop_assert_eq!(told().0, divided);
+        prop_assert_eq!(run().0, divided);
     }
 }

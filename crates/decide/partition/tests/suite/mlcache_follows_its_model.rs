@@ -6,7 +6,8 @@ use crate::common;
 
 use cachewright_infer::Kind;
 use cachewright_partition::mlcache::{MlCache, MlCacheSettings, input_names, inputs};
-use cachewright_partition::{Models, Partitioner, Quotas, Registered, TenantView};
+use cachewright_partition::{CacheDivision, Models, Partitioner, Registered, TenantView};
+use cachewright_signal::{BINS, TenantSignals};
 use cachewright_types::Seed;
 use common::{constant, model};
 
@@ -16,31 +17,35 @@ fn learned(floor_blocks: u32, file: Vec<u8>) -> MlCache {
     mlcache
 }
 
-fn divide(mlcache: &mut MlCache, reuse: [&[u32]; 2], total: u32) -> Quotas {
-    mlcache.divide(&reuse.map(|reuse| TenantView { reuse, ..TenantView::default() }), total)
+fn divide(mlcache: &mut MlCache, reuse: [Option<&[u32; BINS]>; 2], total: u32) -> CacheDivision {
+    let view = |reuse| {
+        let signals = TenantSignals { reuse, ..TenantSignals::default() };
+        TenantView { signals, ..TenantView::default() }
+    };
+    mlcache.divide(&reuse.map(view), total)
 }
 
-fn shares(quotas: &[u32]) -> Quotas {
-    Quotas::PerTenant(quotas.to_vec())
+fn shares(quotas: &[u32]) -> CacheDivision {
+    CacheDivision::PerTenant(quotas.to_vec())
 }
 
 #[test]
 fn shares_are_a_softmax_by_largest_remainder_above_a_floor() {
-    let says = [0.0, 3.0_f32.ln()];
-    let file = constant(Kind::Mlp, &input_names(2), &says, &[]).to_bytes().unwrap();
+    let outputs = [0.0, 3.0_f32.ln()];
+    let file = constant(Kind::Mlp, &input_names(2), &outputs, &[]).to_bytes().unwrap();
     let mut mlcache = learned(1, file.clone());
-    assert_eq!(divide(&mut mlcache, [&[], &[]], 1001), shares(&[501, 500]), "no interval yet");
-    assert_eq!(divide(&mut mlcache, [&[0; 10], &[1; 10]], 1001), shares(&[250, 751]));
-    assert_eq!(divide(&mut mlcache, [&[0; 10]; 2], 1001), shares(&[250, 751]), "no writes");
+    assert_eq!(divide(&mut mlcache, [None, None], 1001), shares(&[501, 500]), "no interval yet");
+    assert_eq!(divide(&mut mlcache, [Some(&[0; 10]), Some(&[1; 10])], 1001), shares(&[250, 751]));
+    assert_eq!(divide(&mut mlcache, [Some(&[0; 10]); 2], 1001), shares(&[250, 751]), "no writes");
     let mut mlcache = learned(300, file);
-    assert_eq!(divide(&mut mlcache, [&[0; 10], &[1; 10]], 1001), shares(&[300, 701]));
+    assert_eq!(divide(&mut mlcache, [Some(&[0; 10]), Some(&[1; 10])], 1001), shares(&[300, 701]));
 }
 
 #[test]
 fn a_model_sees_each_bin_at_its_place() {
     // The first hidden unit sums the first tenant's last bin, the second the second's first bin;
     // outputs are ten times these.
-    let mut weight = |name: &str, at: usize| match (name, at) {
+    let mut weight = |name: &str, index: usize| match (name, index) {
         ("hidden.0.weight", 9) => 1.0,
         ("hidden.0.weight", 30) => 1.0,
         ("points.weight", 0 | 6) => 10.0,
@@ -50,10 +55,11 @@ fn a_model_sees_each_bin_at_its_place() {
     let mut mlcache = learned(0, file);
     let first = [0, 0, 0, 0, 0, 0, 0, 0, 0, 20];
     let second = [60, 20, 0, 0, 0, 0, 0, 0, 0, 0];
-    assert_eq!(inputs(&[&first, &second]).unwrap()[9..12], [0.2, 0.6, 0.2]);
+    assert_eq!(inputs(&[first, second]).unwrap()[9..12], [0.2, 0.6, 0.2]);
     // Outputs 2 and 6: the first has 1 / (1 + e^4) of the cache, 0.018.
-    assert_eq!(divide(&mut mlcache, [&first, &second], 1000), shares(&[18, 982]));
-    assert_eq!(divide(&mut mlcache, [&[0; 10], &second[1..]], 1000), shares(&[0, 1000]));
+    assert_eq!(divide(&mut mlcache, [Some(&first), Some(&second)], 1000), shares(&[18, 982]));
+    let second = [20, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    assert_eq!(divide(&mut mlcache, [Some(&[0; 10]), Some(&second)], 1000), shares(&[0, 1000]));
 }
 
 #[test]
@@ -62,22 +68,22 @@ fn models_of_another_shape_are_refused() {
         let mut mlcache = MlCache::new(&MlCacheSettings::default(), 2, Seed(1));
         mlcache.learn(&Models { joint, ..Models::default() }).unwrap_err()
     };
-    let one = |kind, names: &[String], says: &[f32]| {
-        refused(Some(constant(kind, names, says, &[]).to_bytes().unwrap()))
+    let refusal = |kind, names: &[String], outputs: &[f32]| {
+        refused(Some(constant(kind, names, outputs, &[]).to_bytes().unwrap()))
     };
     assert_eq!(refused(None), "found no model of all tenants together, expected one");
     let nonsense = refused(Some(b"nonsense".to_vec()));
     assert!(nonsense.starts_with("joint model: found bytes that are no"), "{nonsense}");
     assert_eq!(
-        one(Kind::Lstm, &input_names(2), &[0.0; 2]),
+        refusal(Kind::Lstm, &input_names(2), &[0.0; 2]),
         "joint model: found a model of kind lstm, expected mlp"
     );
     assert_eq!(
-        one(Kind::Mlp, &input_names(3), &[0.0; 3]),
+        refusal(Kind::Mlp, &input_names(3), &[0.0; 3]),
         "joint model: found 30 inputs, expected 20"
     );
     assert_eq!(
-        one(Kind::Mlp, &input_names(2), &[0.0; 3]),
+        refusal(Kind::Mlp, &input_names(2), &[0.0; 3]),
         "joint model: found 3 outputs, expected 2 (one per tenant)"
     );
 }

@@ -27,10 +27,10 @@ impl Judge {
         if request.time_ns >= self.next_ns {
             let periods = request.time_ns / self.every_ns.max(1);
             self.next_ns = periods.saturating_add(1).saturating_mul(self.every_ns);
-            let judged = self.characterizer.judge();
+            let judged = self.characterizer.classify();
             kind = judged.and_then(|found| self.characterizer.kinds().get(found.kind).cloned());
         }
-        self.characterizer.asked(&Request {
+        self.characterizer.observe(&Request {
             time: Nanos(request.time_ns),
             tenant: TenantId(0),
             op: if request.write { Op::Write } else { Op::Read },

@@ -424,7 +424,7 @@ fn a_carried_state_says_what_its_window_says() {
 struct Second(Vec<String>, u32);
 
 impl Characterizer for Second {
-    fn asked(&mut self, _: &cachewright_types::Request) {
+    fn observe(&mut self, _: &cachewright_types::Request) {
         self.1 += 1;
     }
 
@@ -436,8 +436,8 @@ impl Characterizer for Second {
         &self.0
     }
 
-    fn judge(&mut self) -> Option<cachewright_characterize::Judgement> {
-        let found = || cachewright_characterize::Judgement {
+    fn classify(&mut self) -> Option<cachewright_characterize::KindEstimate> {
+        let found = || cachewright_characterize::KindEstimate {
             kind: 1,
             confidence: 1.0,
             scores: vec![0.0, 1.0],

@@ -16,7 +16,7 @@ use crate::ExperimentError;
 use crate::json::document;
 use crate::progress::OnProgress;
 use crate::scan::scan;
-use cachewright_characterize::{Characterizer, Classes, boxed};
+use cachewright_characterize::{Characterizer, RequestClassifier, boxed};
 use cachewright_infer::StoredModel;
 use cachewright_result::characterize::{CharacterizeAnswer, JudgedPeriod, KindJudgement};
 use cachewright_result::written::Written;
@@ -41,7 +41,7 @@ pub struct CharacterizeOptions {
 
 /// What is kept per volume.
 struct Volume {
-    classes: Classes,
+    classes: RequestClassifier,
     characterizer: Option<Box<dyn Characterizer>>,
     /// Whether it asked for anything in the period under way.
     busy: bool,
@@ -117,7 +117,7 @@ impl Study<'_> {
         let index = record.volume as usize;
         while self.volumes.len() <= index {
             let characterizer = self.model.map(taught).transpose()?;
-            let classes = Classes::default();
+            let classes = RequestClassifier::default();
             self.volumes.push(Volume { classes, characterizer, busy: false });
         }
         if self.period.as_ref().is_some_and(|period| self.is_over(period, time_ns)) {
@@ -132,7 +132,7 @@ impl Study<'_> {
         let volume = &mut self.volumes[index];
         volume.busy = true;
         if let Some(characterizer) = &mut volume.characterizer {
-            characterizer.asked(&request);
+            characterizer.observe(&request);
         }
         let heard = Heard { record, time_ns, class: volume.classes.class(&request) };
         period.add(&heard)?;
@@ -155,7 +155,7 @@ impl Study<'_> {
             if !std::mem::take(&mut volume.busy) {
                 continue;
             }
-            if let Some(found) = characterizer.judge() {
+            if let Some(found) = characterizer.classify() {
                 judged.push(KindJudgement {
                     volume: index,
                     kind: characterizer.kinds()[found.kind].to_owned(),

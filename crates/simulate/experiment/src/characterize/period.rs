@@ -3,7 +3,7 @@
 //! For: counts, classes of requests and the working set of a period. Must never know: kinds, where
 //! a period ends. Units: bytes, nanoseconds; the working set is of 4 KiB pages read or written.
 
-use cachewright_characterize::Class;
+use cachewright_characterize::RequestClass;
 use cachewright_measure::ratio;
 use cachewright_result::characterize::{ClassShares, PeriodCounts};
 use cachewright_trace::Record;
@@ -19,7 +19,7 @@ pub struct Heard<'a> {
     /// Since the trace's first request.
     pub time_ns: u64,
     /// Its class, if it reads or writes.
-    pub class: Option<Class>,
+    pub class: Option<RequestClass>,
 }
 
 /// Counts of one stretch of a trace.
@@ -100,12 +100,12 @@ impl Period {
 
 fn shares(of: &[u64; 4]) -> ClassShares {
     let total: u64 = of.iter().sum();
-    let share = |class: Class| ratio(of[class as usize], total);
+    let share = |class: RequestClass| ratio(of[class as usize], total);
     ClassShares {
-        sequential: share(Class::Sequential),
-        overlapped: share(Class::Overlapped),
-        strided: share(Class::Strided),
-        random: share(Class::Random),
+        sequential: share(RequestClass::Sequential),
+        overlapped: share(RequestClass::Overlapped),
+        strided: share(RequestClass::Strided),
+        random: share(RequestClass::Random),
     }
 }
 
@@ -124,9 +124,9 @@ mod tests {
             volume: 0,
         };
         let requests = [
-            (record(Op::Read, 0, 8192), Some(Class::Random)),
-            (record(Op::Write, 8192, 4096), Some(Class::Sequential)),
-            (record(Op::Read, 6000, 4096), Some(Class::Overlapped)),
+            (record(Op::Read, 0, 8192), Some(RequestClass::Random)),
+            (record(Op::Write, 8192, 4096), Some(RequestClass::Sequential)),
+            (record(Op::Read, 6000, 4096), Some(RequestClass::Overlapped)),
             (record(Op::Flush, 0, 0), None),
         ];
         for (time, (record, class)) in requests.iter().enumerate() {

@@ -5,7 +5,7 @@
 use super::{TraceChoice, is_access, request, scan};
 use crate::ExperimentError;
 use crate::progress::OnProgress;
-use cachewright_characterize::{Features, features};
+use cachewright_characterize::{RequestFeatures, features};
 use std::path::Path;
 
 /// The rows of one volume, in order of arrival.
@@ -29,7 +29,7 @@ pub fn rows(
     let refuse = |message: String| ExperimentError::Spec { origin: path.to_owned(), message };
     let fresh = || features(by, &[]).map_err(|error| refuse(error.to_string()));
     let width = fresh()?.names().len();
-    let mut volumes: Vec<(Box<dyn Features>, VolumeRows)> = Vec::new();
+    let mut volumes: Vec<(Box<dyn RequestFeatures>, VolumeRows)> = Vec::new();
     let names = scan(path, choice, progress, |record, time_ns| {
         let index = record.volume as usize;
         while volumes.len() <= index {

@@ -13,7 +13,7 @@ use crate::progress::{OnProgress, with_threads};
 use crate::record::{Kept, record};
 use crate::timed::workload;
 use crate::{ExperimentError, Spec};
-use cachewright_signal::{BINS, Step};
+use cachewright_signal::{BINS, SignalSet, Step};
 use cachewright_system::event_loop::{StepClock, StepSums};
 use cachewright_system::{Cut, Cuts, Recording, Wanted, interval_signals};
 use std::path::Path;
@@ -147,7 +147,8 @@ fn signals(recording: &Recording, clock: StepClock) -> Vec<(Vec<Step>, Vec<[u32;
         Cut { at, time_ns, interval, window: None, warmup: false }
     };
     let cuts = Cuts { cuts: (0..intervals).map(end).collect() };
-    let wanted = Wanted { steps: clock.steps, reuse: true, ..Wanted::default() };
+    let signals = SignalSet { reuse: true, ..SignalSet::NONE };
+    let wanted = Wanted { steps: clock.steps, signals, ..Wanted::default() };
     let meter = wanted.meter(tenants, clock.interval_ns);
     let found = meter.map(|meter| interval_signals(recording, &cuts, meter)).unwrap_or_default();
     let mut each = vec![(Vec::new(), Vec::new()); tenants];

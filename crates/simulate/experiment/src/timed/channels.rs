@@ -8,7 +8,7 @@ use super::space::space_utilisation;
 use super::tenancy::tenancy;
 use crate::case::Case;
 use cachewright_device::ssd::flash::FlashStats;
-use cachewright_layout::{Map, Share};
+use cachewright_layout::{ChannelMap, PoolShare};
 use cachewright_result::channels::{ChannelGroup, ChannelUse, Channels};
 use cachewright_system::event_loop::Times;
 use cachewright_system::timed::GroupUse;
@@ -43,12 +43,12 @@ pub fn channels(case: &Case, times: &Times, capacity_blocks: u32) -> Option<Chan
 }
 
 /// The tenants whose blocks a group of channels holds.
-fn owners(case: &Case, map: Option<&Map>, group: usize) -> Vec<String> {
+fn owners(case: &Case, map: Option<&ChannelMap>, group: usize) -> Vec<String> {
     let tenants = case.spec.tenants.iter().enumerate();
     let holds = |tenant: usize| {
         map.is_none_or(|map| {
             let mut shares = map.tenants[tenant].iter();
-            let here = |share: &Share| map.pools[share.pool].contains(&(group as u32));
+            let here = |share: &PoolShare| map.pools[share.pool].contains(&(group as u32));
             shares.any(|share| share.blocks > 0 && here(share))
         })
     };

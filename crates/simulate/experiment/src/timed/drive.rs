@@ -9,7 +9,7 @@ use crate::ExperimentError;
 use crate::lanes::Plan;
 use cachewright_cache::{Quotas, WriteMode};
 use cachewright_device::ssd::host::Port;
-use cachewright_layout::Map;
+use cachewright_layout::ChannelMap;
 use cachewright_result::drive::{CachedDrive as CachedDriveAnswer, LinkBusy};
 use cachewright_result::flash::Flash;
 use cachewright_system::Control;
@@ -17,7 +17,7 @@ use cachewright_system::event_loop::DriveWork;
 use cachewright_system::ssd::{CachedDrive, DataCacheParams, Description, build};
 
 /// A drive, the control loop of its cache, and the map of its channels.
-type Controlled = (Box<dyn CachedDrive>, Option<Control>, Option<Map>);
+type Controlled = (Box<dyn CachedDrive>, Option<Control>, Option<ChannelMap>);
 
 impl Workload<'_> {
     /// The idle drive of a job. A job without a cache reads and writes flash only.
@@ -71,8 +71,10 @@ impl Workload<'_> {
             }
         })?;
         let mut drive = drive;
-        if let Some((control, rounds)) = control.as_ref().and_then(|c| Some((c, c.rounds()?))) {
-            drive.follow(control.total_blocks(), rounds);
+        if let Some((control, selector)) =
+            control.as_ref().and_then(|control| Some((control, control.victim_selector()?)))
+        {
+            drive.follow(control.total_blocks(), selector);
         }
         Ok((drive, control, map))
     }

@@ -11,7 +11,9 @@ use cachewright_cache::Quotas;
 use cachewright_device::ssd::params::{ChannelGroups, FillMethod};
 use cachewright_device::ssd::{Ssd, SsdParams};
 use cachewright_device::{Device, Exposed};
-use cachewright_layout::{Channels, Layout, Map, TenantView, Wish, boxed, entry};
+use cachewright_layout::{
+    ChannelLayout, ChannelMap, ChannelSizes, LayoutTenant, Wish, boxed, entry,
+};
 use cachewright_partition::Requirement;
 use cachewright_system::Control;
 use cachewright_system::timed::{Slots, Tenancy, blocks_of};
@@ -55,7 +57,7 @@ pub(super) fn slots(
     let pools = quotas.pools_of(case.spec.tenants.len());
     let each: Vec<u32> = pools.iter().map(|pool| quotas.blocks()[usize::from(*pool)]).collect();
     let blocks = exposed.iter().map(|range| blocks_of(range, shift).len() as u32).collect();
-    let channels = Channels { blocks, total_blocks: total };
+    let channels = ChannelSizes { blocks, total_blocks: total };
     let groups: Vec<&[u32]> = exposed.iter().map(|range| range.channels.as_slice()).collect();
     let needs = needs(control.required(), &each, spare, &absent(case));
     let (layout, map) = decide(case, &groups, &channels, &needs)?;
@@ -94,7 +96,7 @@ pub(super) struct LaidOut {
     /// The slots of the cache device.
     pub slots: Slots,
     /// The map they follow at the start.
-    pub map: Option<Map>,
+    pub map: Option<ChannelMap>,
     /// Who comes and goes, where the layout follows that.
     pub tenancy: Option<Tenancy>,
 }
@@ -152,9 +154,9 @@ fn too_few(tenant: usize, limit: u32, quota: u32, whole: bool) -> String {
 fn decide(
     case: &Case,
     groups: &[&[u32]],
-    channels: &Channels,
+    channels: &ChannelSizes,
     needs: &[TenantNeed],
-) -> Result<(Box<dyn Layout>, Map), String> {
+) -> Result<(Box<dyn ChannelLayout>, ChannelMap), String> {
     let (named, tenants) = (&case.spec.cache.layout, &case.spec.tenants);
     let mut wishes = Vec::new();
     for (at, tenant) in tenants.iter().enumerate() {
@@ -162,15 +164,16 @@ fn decide(
         let refuse = |words| format!("`tenant[{}].channels`: {words}", at + 1);
         wishes.push(wish.transpose().map_err(refuse)?);
     }
-    let view = |((tenant, wish), need): ((&crate::spec::TenantSpec, _), &TenantNeed)| TenantView {
-        weight: tenant.weight,
-        quota_blocks: need.quota_blocks,
-        need_blocks: need.need_blocks,
-        miss_ratio: need.miss_ratio,
-        absent: need.absent,
-        wish: Option::as_ref(wish),
-    };
-    let views: Vec<TenantView> = tenants.iter().zip(&wishes).zip(needs).map(view).collect();
+    let view =
+        |((tenant, wish), need): ((&crate::spec::TenantSpec, _), &TenantNeed)| LayoutTenant {
+            weight: tenant.weight,
+            quota_blocks: need.quota_blocks,
+            need_blocks: need.need_blocks,
+            miss_ratio: need.miss_ratio,
+            absent: need.absent,
+            wish: Option::as_ref(wish),
+        };
+    let views: Vec<LayoutTenant> = tenants.iter().zip(&wishes).zip(needs).map(view).collect();
     let mut layout =
         boxed(&named.name, &named.pairs).map_err(|error| format!("`cache.layout`: {error}"))?;
     let map = layout.lay_out(&views, channels).map_err(|refusal| match refusal.tenant {
@@ -217,7 +220,7 @@ pub(super) struct Grouped {
     /// The drive, with a group of channels for each tenant.
     pub params: SsdParams,
     /// Each tenant's group.
-    pub map: Map,
+    pub map: ChannelMap,
     /// Each tenant's bytes of the drive.
     pub ranges: Vec<Range<u64>>,
 }
@@ -231,7 +234,7 @@ pub(super) fn grouped(case: &Case, stack: &StackSpec) -> Result<Option<Grouped>,
     let every: Vec<u32> = (0..params.channels).collect();
     let groups: Vec<&[u32]> = every.iter().map(std::slice::from_ref).collect();
     // What tenants hold in flash is no quota of the data cache.
-    let channels = Channels { blocks: vec![1; every.len()], total_blocks: 0 };
+    let channels = ChannelSizes { blocks: vec![1; every.len()], total_blocks: 0 };
     let (_, map) =
         decide(case, &groups, &channels, &vec![TenantNeed::default(); case.spec.tenants.len()])?;
     let mut lists = map.pools.clone();
@@ -245,5 +248,5 @@ pub(super) fn grouped(case: &Case, stack: &StackSpec) -> Result<Option<Grouped>,
     let of = |tenant: usize| map.tenants[tenant].first().map_or(0, |share| share.pool);
     let ranges = (0..map.tenants.len()).map(|tenant| exposed[of(tenant)].bytes.clone()).collect();
     let pools = (0..map.pools.len() as u32).map(|pool| vec![pool]).collect();
-    Ok(Some(Grouped { params, ranges, map: Map { pools, ..map } }))
+    Ok(Some(Grouped { params, ranges, map: ChannelMap { pools, ..map } }))
 }

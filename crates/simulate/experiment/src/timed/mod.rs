@@ -42,7 +42,7 @@ use crate::record::Recorded;
 use crate::spec::{DeviceSpec, Front, StackSpec};
 use cachewright_cache::{Cache, Quotas};
 use cachewright_device::{AnyDevice, DeviceUse};
-use cachewright_layout::Map;
+use cachewright_layout::ChannelMap;
 use cachewright_policy::FutureSlice;
 use cachewright_system::event_loop::{Replay, StepClock, StepSums, Times, run_ssd};
 use cachewright_system::profile::Machined;
@@ -90,7 +90,7 @@ struct Job<'a> {
 }
 
 /// What decides and what carries out, with the map of the cache device's channels.
-type Tiered = (Box<dyn Decider>, Machine, Option<Map>);
+type Tiered = (Box<dyn Decider>, Machine, Option<ChannelMap>);
 
 /// Whether two timed cases find the same requests at the same places.
 pub fn shares_places(a: &Case, b: &Case) -> bool {

@@ -13,10 +13,10 @@ use cachewright_curve::{CurveSet, Method};
 use cachewright_device::ssd::host::Port;
 use cachewright_infer::Kind;
 use cachewright_partition::{
-    Entry, Models, Need, Partitioner, Quotas, TenantView, boxed, entries, registry,
+    CacheDivision, Entry, Models, Need, Partitioner, TenantView, boxed, entries, registry,
 };
 use cachewright_policy::FutureSlice;
-use cachewright_signal::{BINS, FEATURES};
+use cachewright_signal::{BINS, FEATURES, SignalSet};
 use cachewright_system::event_loop::{Loop, NEVER_NS, Replay, run_ssd};
 use cachewright_system::replay::Shared;
 use cachewright_system::ssd::{DataCacheParams, Description, build};
@@ -45,7 +45,7 @@ struct Heard {
 }
 
 impl Partitioner for Heard {
-    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> Quotas {
+    fn divide(&mut self, tenants: &[TenantView], total_blocks: u32) -> CacheDivision {
         let quotas = self.inner.divide(tenants, total_blocks);
         self.log.lock().unwrap().push(format!("{tenants:#?} {quotas:?}"));
         quotas
@@ -96,7 +96,11 @@ fn control(entry: &Entry, stack: &Stack) -> (Control, u32, Log) {
 /// All signals, whoever asks.
 fn wanted(steps: u32, prices: bool) -> Wanted {
     let curves = CurveSet::new(TENANTS, &Method::Exact, Seed(3));
-    Wanted { curves: Some(curves), steps, reuse: true, prices }
+    Wanted {
+        curves: Some(curves),
+        steps,
+        signals: SignalSet { reuse: true, prices, ..SignalSet::NONE },
+    }
 }
 
 /// Tells what each kind of replay tells a partitioner.

@@ -14,7 +14,7 @@ use crate::timed::machine::Answer;
 use crate::timed::tenancy::Event;
 use crate::timed::{Migrated, RegionBlocks};
 use cachewright_device::{DeviceUse, Use};
-use cachewright_layout::Map;
+use cachewright_layout::ChannelMap;
 use cachewright_measure::{Population, Rates, Responses};
 use cachewright_types::{Op, Request};
 
@@ -62,7 +62,7 @@ pub struct Times {
     /// What was sent to each group of channels that the first device shows.
     pub groups: Vec<GroupUse>,
     /// Which of these groups hold which tenant's blocks, at the end; nothing where all hold all.
-    pub layout: Option<Map>,
+    pub layout: Option<ChannelMap>,
     /// Who came, left and was given which channels, where the layout follows that.
     pub tenancy: Vec<Event>,
     /// When everything was done.

@@ -12,7 +12,7 @@ use cachewright_cache::Quotas;
 use cachewright_device::Device;
 use cachewright_device::ssd::drive::Drive;
 use cachewright_measure::Counts;
-use cachewright_partition::Rounds;
+use cachewright_partition::VictimSelector;
 use cachewright_policy::Policy;
 use cachewright_types::{Nanos, TenantId};
 
@@ -29,7 +29,7 @@ pub trait DataCached {
     fn control(&mut self, now: Nanos, control: &mut Control, signals: &Signals);
     /// Lets space follow requests from now on. The cache must be empty, with a pool of no pages for
     /// each tenant; all of them share `pages`.
-    fn follow(&mut self, pages: u32, rounds: Box<dyn Rounds>);
+    fn follow(&mut self, pages: u32, selector: Box<dyn VictimSelector>);
     /// How far a tenant is from what the division gives it; none where it has no quota of its own.
     fn state(&self, tenant: TenantId) -> State;
     /// Counters of a tenant, in pages.
@@ -74,8 +74,8 @@ impl<P: Policy> DataCached for CachedSsd<P> {
         self.change(|inside| inside.divide_by(now.0, control, signals));
     }
 
-    fn follow(&mut self, pages: u32, rounds: Box<dyn Rounds>) {
-        self.change(|inside| inside.follow(pages, rounds));
+    fn follow(&mut self, pages: u32, selector: Box<dyn VictimSelector>) {
+        self.change(|inside| inside.follow(pages, selector));
     }
 
     fn state(&self, tenant: TenantId) -> State {

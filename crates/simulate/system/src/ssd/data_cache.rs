@@ -28,7 +28,7 @@ use cachewright_device::ssd::host::Slot;
 use cachewright_device::ssd::params::{Capacity, SsdParams, UnwrittenReads};
 use cachewright_device::{Command, Energy, Exposed, Part, Spent};
 use cachewright_measure::Counts;
-use cachewright_partition::Rounds;
+use cachewright_partition::VictimSelector;
 use cachewright_policy::Policy;
 use cachewright_types::{Bytes, Nanos, Op, TenantId};
 
@@ -107,7 +107,7 @@ impl<P: Policy> DataCache<P> {
         let length = command.length;
         let pool = self.parts.contents.pool_of(command.tenant);
         let CacheParts { contents, traffic, division, .. } = &mut self.parts;
-        division.begin_round(now, slot, contents, traffic);
+        division.choose_victim(now, slot, contents, traffic);
         let placed = if self.writer.holds(pool) { length == 0 } else { self.place(now, slot) };
         if !placed {
             self.writer.hold(pool, slot);
@@ -219,8 +219,8 @@ impl<P: Policy> DataCache<P> {
     }
 
     /// Lets space follow requests.
-    pub(super) fn follow(&mut self, pages: u32, rounds: Box<dyn Rounds>) {
-        self.parts.division.follow(pages, rounds);
+    pub(super) fn follow(&mut self, pages: u32, selector: Box<dyn VictimSelector>) {
+        self.parts.division.follow(pages, selector);
     }
 
     /// How far a tenant is from what the division gives it.

@@ -19,7 +19,7 @@ use super::traffic::Traffic;
 use crate::series::State;
 use cachewright_cache::{Engine, Quotas};
 use cachewright_device::ssd::host::Slot;
-use cachewright_partition::{Rounds, share};
+use cachewright_partition::{VictimSelector, share};
 use cachewright_policy::Policy;
 use cachewright_types::{Nanos, TenantId};
 
@@ -61,8 +61,8 @@ impl Division {
     }
 
     /// Lets space follow requests.
-    pub fn follow(&mut self, total: u32, rounds: Box<dyn Rounds>) {
-        self.elastic = Some(Box::new(Elastic::new(total, rounds)));
+    pub fn follow(&mut self, total: u32, selector: Box<dyn VictimSelector>) {
+        self.elastic = Some(Box::new(Elastic::new(total, selector)));
     }
 
     /// Changes the division of the cache; false if it is of another kind.
@@ -175,7 +175,7 @@ impl Division {
 
     /// A write request reaches the cache.
     #[inline]
-    pub fn begin_round<P: Policy>(
+    pub fn choose_victim<P: Policy>(
         &mut self,
         now: Nanos,
         slot: Slot,
@@ -183,7 +183,7 @@ impl Division {
         traffic: &Traffic,
     ) {
         if let Some(elastic) = &mut self.elastic {
-            elastic.begin_round(now, slot, contents, traffic);
+            elastic.choose_victim(now, slot, contents, traffic);
         }
     }
 

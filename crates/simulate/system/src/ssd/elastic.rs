@@ -1,8 +1,8 @@
 //! A cache whose tenants' space follows requests: a list each, and no tenant has a quota.
 //!
-//! For: carrying out what [`Rounds`] say. Must never know: by which rules they do. Units: pages.
+//! For: evictions that a [`VictimSelector`] chooses. Must never know: its rules. Units: pages.
 //! A pool's size is what it holds: space that is not used is free for all. A page that comes in
-//! takes free space; with none, the round that holds is given, once; after that its tenant's policy
+//! takes free space; with none, the last choice is carried out, once; after that its tenant's policy
 //! evicts for it. A tenant that holds nothing takes a page of the tenant that holds most.
 //! Invariants (audited): free space and the pools' sizes are the whole cache; no pool has space
 //! that it does not use.
@@ -12,28 +12,28 @@ use super::destager::Destager;
 use super::ids::PoolId;
 use super::traffic::Traffic;
 use cachewright_device::ssd::host::Slot;
-use cachewright_partition::share::most;
-use cachewright_partition::{Asked, Round, Rounds};
+use cachewright_partition::share::largest_holder;
+use cachewright_partition::{VictimChoice, VictimSelector, WriteRequest};
 use cachewright_policy::Policy;
 use cachewright_types::{Nanos, TenantId};
 
 /// Space that follows requests.
 pub struct Elastic {
-    rounds: Box<dyn Rounds>,
+    selector: Box<dyn VictimSelector>,
     total: u32,
     /// Space that no pool has.
     free: u32,
     /// What is given at the next miss without free space.
-    round: Round,
+    choice: VictimChoice,
     /// Pages held by each tenant, for the question.
     held: Vec<u32>,
 }
 
 impl Elastic {
     /// All space is free.
-    pub fn new(total: u32, rounds: Box<dyn Rounds>) -> Elastic {
-        let round = rounds.first();
-        Elastic { rounds, total, free: total, round, held: Vec::new() }
+    pub fn new(total: u32, selector: Box<dyn VictimSelector>) -> Elastic {
+        let choice = selector.initial();
+        Elastic { selector, total, free: total, choice, held: Vec::new() }
     }
 
     /// Pages of the whole cache.
@@ -42,7 +42,7 @@ impl Elastic {
     }
 
     /// A write request reaches the cache.
-    pub fn begin_round<P: Policy>(
+    pub fn choose_victim<P: Policy>(
         &mut self,
         now: Nanos,
         slot: Slot,
@@ -54,11 +54,12 @@ impl Elastic {
         let pages = (command.offset % page_bytes + command.length).div_ceil(page_bytes);
         let blocks = if command.length == 0 { 0 } else { pages as u32 };
         let flash = traffic.flash();
-        let (busy, channels) = (flash.busy_channels(now), flash.channels());
+        let (busy_channels, channels) = (flash.busy_channels(now), flash.channels());
         self.note_held(contents);
         let (held, full) = (self.held.as_slice(), self.free == 0);
         let tenant = command.tenant.index();
-        self.round = self.rounds.asked(&Asked { tenant, blocks, busy, channels, held, full });
+        let request = WriteRequest { tenant, blocks, busy_channels, channels, held, full };
+        self.choice = self.selector.on_write(&request);
     }
 
     fn note_held<P: Policy>(&mut self, contents: &CacheContents<P>) {
@@ -77,18 +78,18 @@ impl Elastic {
         destager: &mut Destager,
     ) {
         let pool = contents.pool_of(tenant);
-        if self.free == 0 && self.round.blocks > 0 {
+        if self.free == 0 && self.choice.blocks > 0 {
             self.note_held(contents);
-            if let Some(victim) = self.round.victim.or_else(|| most(&self.held)) {
-                let pages = self.round.blocks;
+            if let Some(victim) = self.choice.victim.or_else(|| largest_holder(&self.held)) {
+                let pages = self.choice.blocks;
                 let victim = PoolId(victim as u16);
                 self.free += take_from(now, (victim, pages), contents, traffic, destager);
             }
-            self.round.blocks = 0;
+            self.choice.blocks = 0;
         }
         if self.free == 0 && contents.size(pool).0 == 0 {
             self.note_held(contents);
-            if let Some(victim) = most(&self.held) {
+            if let Some(victim) = largest_holder(&self.held) {
                 let victim = PoolId(victim as u16);
                 self.free += take_from(now, (victim, 1), contents, traffic, destager);
             }

@@ -31,7 +31,7 @@ use super::settings::MachineSettings;
 use backings::Backings;
 use cachewright_cache::{Move, Plan};
 use cachewright_device::{AnyDevice, Command, DeviceUse};
-use cachewright_layout::Map;
+use cachewright_layout::ChannelMap;
 use cachewright_types::{Bytes, Op, Request, TenantId};
 use commands::{CommandParts, Purpose};
 use delays::Delays;
@@ -244,7 +244,7 @@ impl Machine {
     /// The channels of the cache device are laid out anew: what the cache takes in from now on lies
     /// where `map` says, and blocks that lie elsewhere move there as slots are free. Without a
     /// layout nothing changes. Quotas are set as ever, by [`Machine::set_quotas`].
-    pub fn apply_layout(&mut self, map: &Map) {
+    pub fn apply_layout(&mut self, map: &ChannelMap) {
         let granted = self.residents.places_mut().apply_layout(map);
         self.mover.slots_granted(&mut self.steps, &self.residents, granted);
         self.mover.note_all_misplaced(&self.residents);

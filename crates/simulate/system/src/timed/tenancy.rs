@@ -10,7 +10,7 @@
 use crate::control::Control;
 use crate::event_loop::presence::{Presence, State};
 use cachewright_cache::{Engine, Left};
-use cachewright_layout::{Channels, Layout, Map, TenantView};
+use cachewright_layout::{ChannelLayout, ChannelMap, ChannelSizes, LayoutTenant};
 use cachewright_partition::Requirement;
 use cachewright_policy::{Policy, RegionSizes};
 use cachewright_types::TenantId;
@@ -60,12 +60,12 @@ struct Grant {
 
 /// Which tenants are there, and the map they follow.
 pub struct Tenancy {
-    layout: Box<dyn Layout>,
-    channels: Channels,
+    layout: Box<dyn ChannelLayout>,
+    channels: ChannelSizes,
     spare_blocks: u32,
     pub(super) presence: Presence,
     grants: Vec<Grant>,
-    map: Map,
+    map: ChannelMap,
     events: Vec<Event>,
 }
 
@@ -73,8 +73,8 @@ impl Tenancy {
     /// A layout that follows tenants who begin at `start_ns`; of those who do at 0 it has decided
     /// by `map` and what they make use of. `leaves` says who leaves when it is done.
     pub fn new(
-        (layout, map): (Box<dyn Layout>, Map),
-        channels: Channels,
+        (layout, map): (Box<dyn ChannelLayout>, ChannelMap),
+        channels: ChannelSizes,
         spare_blocks: u32,
         tenants: &[(u64, bool)],
         required: &[Requirement],
@@ -104,7 +104,7 @@ impl Tenancy {
         control.set_absent(absent.clone());
         let Some(quotas) = control.renew(engine) else { return };
         let required = control.required().to_vec();
-        let view = |(one, absent): (&Requirement, bool)| TenantView {
+        let view = |(one, absent): (&Requirement, bool)| LayoutTenant {
             weight: 1.0,
             quota_blocks: one.blocks,
             need_blocks: one.blocks.saturating_add(self.spare_blocks),
@@ -112,7 +112,7 @@ impl Tenancy {
             absent,
             wish: None,
         };
-        let views: Vec<TenantView> = required.iter().zip(absent).map(view).collect();
+        let views: Vec<LayoutTenant> = required.iter().zip(absent).map(view).collect();
         let Ok(map) = self.layout.lay_out(&views, &self.channels) else { return };
         debug_assert_eq!(map.audit(&views, &self.channels), Ok(()));
         self.map = map;
@@ -203,7 +203,7 @@ impl Tenancy {
     }
 
     /// The map that holds now.
-    pub fn map(&self) -> &Map {
+    pub fn map(&self) -> &ChannelMap {
         &self.map
     }
 

@@ -6,10 +6,9 @@ pub mod inline;
 use cachewright_cache::{Cache, Engine, Quotas, WriteMode};
 use cachewright_curve::{CurveSet, Method};
 use cachewright_device::model;
-use cachewright_partition::Partitioner;
+use cachewright_partition::{Partitioner, TenantConstants, TenantGoal};
 use cachewright_policy::lru::Lru;
 use cachewright_policy::{FutureSlice, PolicyVisitor, Registered, visit};
-use cachewright_system::control::Tenant;
 use cachewright_system::event_loop::{
     ConstantRun, Durations, Loop, Replay, StepClock, Times, run_constant,
 };
@@ -128,13 +127,11 @@ pub fn control_by(
     partitioner: Box<dyn Partitioner>,
     goal_hit_ratio: Option<f64>,
 ) -> Control {
-    let tenant = |index| Tenant {
-        name: format!("t{index}"),
+    let tenant = |index| TenantConstants {
         weight: 1.0 + index as f64,
-        goal_hit_ratio,
-        profile: Vec::new(),
-        ahead: None,
         sensitive: index > 0,
+        goal: Some(TenantGoal { hit_ratio: goal_hit_ratio, profile: Vec::new() }),
+        head_curve: None,
     };
     Control::new(partitioner, (0..tenants).map(tenant).collect(), stack.capacity)
 }

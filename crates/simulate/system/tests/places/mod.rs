@@ -6,7 +6,7 @@
 
 use cachewright_cache::{Cached, Move, Plan};
 use cachewright_device::{Command, Completion, Device, Exposed, Spent};
-use cachewright_layout::{Map, Share};
+use cachewright_layout::{ChannelMap, PoolShare};
 use cachewright_policy::Region;
 use cachewright_system::timed::{Machine, MachineSettings, Parts, Slots};
 use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Rng, TenantId};
@@ -221,10 +221,10 @@ pub fn channels(blocks: &[u64]) -> Vec<Exposed> {
 }
 
 /// A map of pools of channels; of each tenant its shares as (pool, blocks).
-pub fn map(pools: &[Vec<u32>], tenants: &[Vec<(usize, u32)>]) -> Map {
-    let share = |(pool, blocks): &(usize, u32)| Share { pool: *pool, blocks: *blocks };
+pub fn map(pools: &[Vec<u32>], tenants: &[Vec<(usize, u32)>]) -> ChannelMap {
+    let share = |(pool, blocks): &(usize, u32)| PoolShare { pool: *pool, blocks: *blocks };
     let shares = tenants.iter().map(|shares| shares.iter().map(share).collect());
-    Map { pools: pools.to_vec(), tenants: shares.collect(), lent: Vec::new() }
+    ChannelMap { pools: pools.to_vec(), tenants: shares.collect(), lent: Vec::new() }
 }
 
 /// A machine of tenants of one block each, and what it is told.

@@ -132,7 +132,7 @@ fn drive<P: Registered>(setting: &Setting) -> CachedSsd<P> {
     if setting.kind == Kind::Elastic {
         let pairs = [("victim_every".to_owned(), Value::Int(7))];
         let justitia = cachewright_partition::boxed("justitia", &pairs, 3, Seed(1)).unwrap();
-        drive.follow(24, justitia.rounds().unwrap());
+        drive.follow(24, justitia.victim_selector().unwrap());
     }
     drive
 }

@@ -124,8 +124,9 @@ fn drives_are_built_by_the_names_of_their_policies() {
 fn a_control_loop_divides_the_cache_of_a_drive() {
     use cachewright_cache::{Quotas, WriteMode};
     use cachewright_device::ssd::host::Port;
+    use cachewright_partition::TenantConstants;
+    use cachewright_system::Control;
     use cachewright_system::Signals;
-    use cachewright_system::control::{Control, Tenant};
     use cachewright_system::ssd::{DataCacheParams, Description, build};
     use cachewright_types::{Nanos, Seed, Value};
     let pairs = [("write_back", "on-eviction"), ("handover", "at-once")]
@@ -146,18 +147,8 @@ fn a_control_loop_divides_the_cache_of_a_drive() {
     let (first, second) = (TenantId(0), TenantId(1));
     assert_eq!((drive.occupancy(first), drive.quota(second)), (56, 8));
     let before = drive.cache_stats().destaged_pages;
-    let tenant = |name: &str, weight| {
-        let name = name.to_owned();
-        Tenant {
-            name,
-            weight,
-            goal_hit_ratio: None,
-            profile: Vec::new(),
-            ahead: None,
-            sensitive: false,
-        }
-    };
-    let tenants = vec![tenant("first", 1.0), tenant("second", 3.0)];
+    let tenant = |weight| TenantConstants { weight, ..TenantConstants::default() };
+    let tenants = vec![tenant(1.0), tenant(3.0)];
     let partitioner = cachewright_partition::boxed("static", &[], 2, Seed(1)).unwrap();
     let mut control = Control::new(partitioner, tenants, 64);
     let later = Nanos(end + 1_000_000_000); // its last write-backs are in flash

@@ -8,7 +8,7 @@ use crate::ssd_flows;
 use cachewright_cache::{Engine, Quotas, WriteMode};
 use cachewright_device::ssd::host::Port;
 use cachewright_device::{Command, Device};
-use cachewright_partition::{Asked, Round, Rounds};
+use cachewright_partition::{VictimChoice, VictimSelector, WriteRequest};
 use cachewright_policy::{Registered, lru::Lru};
 use cachewright_system::series::State;
 use cachewright_system::ssd::{CachedParts, CachedSsd, DataCacheParams, DataCached, cached};
@@ -24,25 +24,31 @@ type Heard = Arc<Mutex<Vec<(usize, u32, u32, Vec<u32>, bool)>>>;
 
 /// Says what it is told to, in turn, and notes the questions.
 struct Script {
-    answers: Vec<Round>,
+    answers: Vec<VictimChoice>,
     heard: Heard,
 }
 
-impl Rounds for Script {
-    fn first(&self) -> Round {
-        Round::default()
+impl VictimSelector for Script {
+    fn initial(&self) -> VictimChoice {
+        VictimChoice::default()
     }
 
-    fn asked(&mut self, asked: &Asked<'_>) -> Round {
+    fn on_write(&mut self, asked: &WriteRequest<'_>) -> VictimChoice {
         let mut heard = self.heard.lock().unwrap();
         let answer = self.answers[heard.len() % self.answers.len()];
         assert_eq!(asked.channels, 4);
-        heard.push((asked.tenant, asked.blocks, asked.busy, asked.held.to_vec(), asked.full));
+        heard.push((
+            asked.tenant,
+            asked.blocks,
+            asked.busy_channels,
+            asked.held.to_vec(),
+            asked.full,
+        ));
         answer
     }
 }
 
-fn drive(total: u32, answers: Vec<Round>, heard: &Heard) -> CachedSsd<Lru> {
+fn drive(total: u32, answers: Vec<VictimChoice>, heard: &Heard) -> CachedSsd<Lru> {
     let pairs = [("write_back".to_owned(), Value::Text("on-eviction".to_owned()))];
     let make = |_: usize, capacity| Lru::new(capacity, &Default::default(), Seed(1));
     let quotas = Quotas::PerTenant(vec![0; usize::from(TENANTS)]);
@@ -80,7 +86,7 @@ fn held(drive: &CachedSsd<Lru>) -> Vec<u32> {
 /// together, the fourth page takes the place of tenant 1's own oldest.
 #[test]
 fn the_victim_gives_a_round_and_the_requester_the_rest() {
-    let round = |victim, blocks| Round { victim, blocks };
+    let round = |victim, blocks| VictimChoice { victim, blocks };
     let answers = vec![
         round(None, 4),
         round(None, 4),
@@ -118,7 +124,7 @@ fn the_victim_gives_a_round_and_the_requester_the_rest() {
 struct Model {
     lists: Vec<Vec<u64>>,
     free: usize,
-    round: Round,
+    round: VictimChoice,
     evictions: Vec<u64>,
 }
 
@@ -162,9 +168,9 @@ impl Model {
     }
 }
 
-fn round() -> impl Strategy<Value = Round> {
+fn round() -> impl Strategy<Value = VictimChoice> {
     let victim = proptest::option::of(0..usize::from(TENANTS));
-    (victim, 0..6_u32).prop_map(|(victim, blocks)| Round { victim, blocks })
+    (victim, 0..6_u32).prop_map(|(victim, blocks)| VictimChoice { victim, blocks })
 }
 
 proptest! {
@@ -181,7 +187,7 @@ proptest! {
         let mut drive = drive(total, answers.clone(), &heard);
         let lists = vec![Vec::new(); usize::from(TENANTS)];
         let (free, evictions) = (total as usize, vec![0; usize::from(TENANTS)]);
-        let mut model = Model { lists, free, round: Round::default(), evictions };
+        let mut model = Model { lists, free, round: VictimChoice::default(), evictions };
         let (mut now, mut writes) = (1, 0);
         for (kind, tenant, first, pages) in asks {
             let op = [Op::Write, Op::Write, Op::Read, Op::Trim][usize::from(kind)];

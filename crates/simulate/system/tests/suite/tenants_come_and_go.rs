@@ -10,10 +10,10 @@ use crate::common;
 use cachewright_cache::{Cache, Engine, Move, Plan, Quotas, WriteMode};
 use cachewright_curve::{Curve, Provenance};
 use cachewright_device::{AnyDevice, Command, Completion, Device, model};
-use cachewright_layout::{Channels, TenantView};
+use cachewright_layout::{ChannelSizes, LayoutTenant};
 use cachewright_measure::Counts;
+use cachewright_partition::TenantConstants;
 use cachewright_policy::{FutureSlice, PolicyVisitor, Registered, visit};
-use cachewright_system::control::Tenant;
 use cachewright_system::event_loop::{Loop, Replay, Times};
 use cachewright_system::timed::tenancy::Change;
 use cachewright_system::timed::{
@@ -248,17 +248,11 @@ fn cache_device() -> AnyDevice {
 /// A control loop that divides by straight lines which end at [`NEEDS`].
 fn control() -> Control {
     let curve = |need: &u32| Arc::new(Curve::from_knots([(*need, 100.0)], 1000, Provenance::Exact));
-    let tenant = |(at, need): (usize, &u32)| Tenant {
-        name: format!("t{at}"),
-        weight: 1.0,
-        goal_hit_ratio: None,
-        profile: Vec::new(),
-        ahead: Some(curve(need)),
-        sensitive: false,
-    };
+    let tenant =
+        |need| TenantConstants { head_curve: Some(curve(need)), ..TenantConstants::default() };
     let pairs = ["ahead", "by_ratio"].map(|key| (key.to_owned(), Value::Bool(true)));
     let partitioner = cachewright_partition::boxed("hull", &pairs, NEEDS.len(), Seed(1)).unwrap();
-    Control::new(partitioner, NEEDS.iter().enumerate().map(tenant).collect(), TOTAL)
+    Control::new(partitioner, NEEDS.iter().map(tenant).collect(), TOTAL)
 }
 
 /// Requests of each tenant over its stay, half of them writes, skewed.
@@ -301,16 +295,16 @@ fn hour(policy: &str, lend: bool, pace: Loop) -> (Times, Model) {
     let cache = cache_device();
     let exposed = cache.exposed();
     let blocks = exposed.iter().map(|range| blocks_of(range, SHIFT).len() as u32).collect();
-    let channels = Channels { blocks, total_blocks: TOTAL };
+    let channels = ChannelSizes { blocks, total_blocks: TOTAL };
     let lend = [("lend".to_owned(), Value::Bool(lend))];
     let mut layout = cachewright_layout::boxed("on-demand", &lend).unwrap();
-    let view = |(one, stay): (&cachewright_partition::Requirement, &(u64, bool))| TenantView {
+    let view = |(one, stay): (&cachewright_partition::Requirement, &(u64, bool))| LayoutTenant {
         need_blocks: one.blocks + SPARE,
         miss_ratio: one.miss_ratio,
         absent: stay.0 > 0,
-        ..TenantView::default()
+        ..LayoutTenant::default()
     };
-    let views: Vec<TenantView> = control.required().iter().zip(&stays).map(view).collect();
+    let views: Vec<LayoutTenant> = control.required().iter().zip(&stays).map(view).collect();
     let map = layout.lay_out(&views, &channels).unwrap();
     let limits = (0..NEEDS.len()).map(|at| map.limit_blocks(at).saturating_sub(SPARE)).collect();
     let quotas = control.rebound(limits, quotas);

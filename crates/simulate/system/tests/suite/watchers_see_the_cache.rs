@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
 use cachewright_cache::{Engine, Quotas, WriteMode};
-use cachewright_partition::{Partitioner, TenantView};
+use cachewright_partition::{Partitioner, TenantConstants, TenantView};
 use cachewright_policy::lru::Lru;
 use cachewright_policy::{FutureSlice, Registered};
-use cachewright_system::control::{Control, Tenant};
+use cachewright_system::Control;
 use cachewright_system::recording::{LAST, TRIM, WRITE};
 use cachewright_system::{EngineLane, Lane, LaneResult, Recording, Signals, TenantTotals, Watcher};
 use cachewright_types::declare::NoSettings;
@@ -55,9 +55,9 @@ impl Watcher for Keeper {
 struct Swing(u32);
 
 impl Partitioner for Swing {
-    fn divide(&mut self, _: &[TenantView<'_>], total: u32) -> cachewright_partition::Quotas {
+    fn divide(&mut self, _: &[TenantView<'_>], total: u32) -> cachewright_partition::CacheDivision {
         self.0 = (self.0 * 5 + 3) % (total - 1);
-        cachewright_partition::Quotas::PerTenant(vec![self.0 + 1, total - self.0 - 1])
+        cachewright_partition::CacheDivision::PerTenant(vec![self.0 + 1, total - self.0 - 1])
     }
 
     fn floor_blocks(&self, _: usize, _: u32) -> u32 {
@@ -84,16 +84,7 @@ fn recording() -> Recording {
 fn watched(mode: WriteMode, swing: bool) -> (LaneResult, Arc<Mutex<Seen>>) {
     let recording = recording();
     let seen = Arc::new(Mutex::new(Seen::default()));
-    let tenants: Vec<Tenant> = ["a", "b"]
-        .map(|name| Tenant {
-            name: name.to_owned(),
-            weight: 1.0,
-            goal_hit_ratio: None,
-            profile: Vec::new(),
-            ahead: None,
-            sensitive: false,
-        })
-        .into();
+    let tenants = vec![TenantConstants::default(); 2];
     let mut control = Control::new(Box::new(Swing(7)), tenants, TOTAL);
     let quotas = if swing { control.first() } else { Quotas::Shared(TOTAL) };
     let make = |_, capacity| Lru::new(capacity, &NoSettings {}, Seed(1));

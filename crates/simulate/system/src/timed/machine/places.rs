@@ -6,7 +6,7 @@
 
 use super::ids::{ChangeId, ResidentId, SlotId};
 use super::slots::{Grant, RegionBlocks, Slots};
-use cachewright_layout::Map;
+use cachewright_layout::ChannelMap;
 use cachewright_policy::Region;
 use cachewright_types::TenantId;
 
@@ -144,7 +144,7 @@ impl Places {
     }
 
     /// The channels are laid out anew; returns the residents that get slots for it.
-    pub fn apply_layout(&mut self, map: &Map) -> Vec<ResidentId> {
+    pub fn apply_layout(&mut self, map: &ChannelMap) -> Vec<ResidentId> {
         let served = self.slots.apply_layout(map);
         self.assign(served)
     }

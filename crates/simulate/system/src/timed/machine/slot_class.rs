@@ -5,7 +5,7 @@
 //! always, and by a share while a pool of the class has that channel.
 
 use super::ids::{ChannelId, PoolId, ResidentId};
-use cachewright_layout::Share;
+use cachewright_layout::PoolShare;
 use cachewright_policy::Region;
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ pub struct Held {
 
 /// A share of a pool, as it is used.
 #[derive(Clone, Copy, Debug)]
-pub struct PoolShare {
+pub struct SlotShare {
     /// The pool.
     pub pool: PoolId,
     /// Slots that may be held at most.
@@ -46,7 +46,7 @@ pub struct Waiting {
 /// Tenants with the same rights.
 #[derive(Clone, Debug)]
 pub struct SlotClass {
-    shares: Vec<PoolShare>,
+    shares: Vec<SlotShare>,
     /// Slots taken, and how many may be.
     used: u32,
     max_slots: u32,
@@ -67,7 +67,7 @@ impl Held {
     }
 }
 
-impl PoolShare {
+impl SlotShare {
     /// Whether one more slot of the pool may be held.
     pub fn may_take(&self) -> bool {
         self.held.used < self.max_slots
@@ -83,13 +83,17 @@ impl SlotClass {
     }
 
     /// Replaces the shares; slots held count to the new shares by the pools of their channels.
-    pub fn set_shares(&mut self, shares: &[Share], pool_of: impl Fn(ChannelId) -> Option<PoolId>) {
+    pub fn set_shares(
+        &mut self,
+        shares: &[PoolShare],
+        pool_of: impl Fn(ChannelId) -> Option<PoolId>,
+    ) {
         self.shares.clear();
         for share in shares {
             let (pool, max_slots) = (PoolId::new(share.pool), share.blocks);
             match self.shares.iter_mut().find(|known| known.pool == pool) {
                 Some(known) => known.max_slots = known.max_slots.saturating_add(max_slots),
-                None => self.shares.push(PoolShare { pool, max_slots, held: Held::default() }),
+                None => self.shares.push(SlotShare { pool, max_slots, held: Held::default() }),
             }
         }
         for (channel, held) in self.by_channel.iter().enumerate() {
@@ -106,7 +110,7 @@ impl SlotClass {
     }
 
     /// The shares, in the order in which they are tried.
-    pub fn shares(&self) -> &[PoolShare] {
+    pub fn shares(&self) -> &[SlotShare] {
         &self.shares
     }
 
@@ -171,7 +175,7 @@ mod tests {
 
     #[test]
     fn slots_held_follow_their_channel_to_another_pool() {
-        let share = |pool, blocks| Share { pool, blocks };
+        let share = |pool, blocks| PoolShare { pool, blocks };
         let mut class = SlotClass::new(2);
         class.set_shares(&[share(0, 2)], |channel| Some(PoolId(channel.0)));
         class.take(ChannelId(0), Some(PoolId(0)));

@@ -19,7 +19,7 @@ use super::free_slots::{FreeSlots, blocks_of, cut, unit_of};
 use super::ids::{ChannelId, PoolId, ResidentId, SlotId};
 use super::slot_class::{Held, SlotClass, UNLIMITED, Waiting};
 use cachewright_device::Exposed;
-use cachewright_layout::{Map, Share};
+use cachewright_layout::{ChannelMap, PoolShare};
 use cachewright_policy::Region;
 
 /// A slot and the class that holds it.
@@ -89,14 +89,16 @@ impl Slots {
     /// One pool for all tenants.
     fn shared(free: FreeSlots) -> Slots {
         let mut class = SlotClass::new(free.channels());
-        class.set_shares(&[Share { pool: 0, blocks: UNLIMITED }], |channel| free.pool_of(channel));
+        class.set_shares(&[PoolShare { pool: 0, blocks: UNLIMITED }], |channel| {
+            free.pool_of(channel)
+        });
         let (classes, exclusive, pending) = (vec![class], vec![false], vec![0]);
         Slots { free, classes, exclusive, pending, spare: None, waiting: 0, arrivals: 0 }
     }
 
     /// The pools of a layout over what a drive shows of its channels. Each tenant may take its
     /// quota and `spare` slots, once [`Slots::set_quotas`] has set its quota.
-    pub fn laid_out(map: &Map, channels: &[Exposed], block_shift: u32, spare: u32) -> Slots {
+    pub fn laid_out(map: &ChannelMap, channels: &[Exposed], block_shift: u32, spare: u32) -> Slots {
         let ranges = channels.iter().map(|range| blocks_of(range, block_shift));
         let free = FreeSlots::new(ranges, unit_of(channels, block_shift), &[]);
         let classes = map.tenants.iter().map(|_| SlotClass::new(channels.len())).collect();
@@ -109,7 +111,7 @@ impl Slots {
     /// Follows another map from now on; returns the residents that get a slot for it. Slots that
     /// are held stay so until they are given back; then they go to the pool of their channel by the
     /// new map. A tenant without shares has none. Slots that follow no map stay as they are.
-    pub fn apply_layout(&mut self, map: &Map) -> Vec<(ResidentId, Grant)> {
+    pub fn apply_layout(&mut self, map: &ChannelMap) -> Vec<(ResidentId, Grant)> {
         if self.spare.is_none() {
             return Vec::new();
         }

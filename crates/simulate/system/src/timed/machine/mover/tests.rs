@@ -7,7 +7,7 @@ use super::super::slots::Slots;
 use super::*;
 use cachewright_cache::Cached;
 use cachewright_device::Exposed;
-use cachewright_layout::{Map, Share};
+use cachewright_layout::{ChannelMap, PoolShare};
 use cachewright_types::{BlockId, Bytes};
 
 const SHIFT: u32 = 12;
@@ -33,9 +33,9 @@ impl World {
             bytes: at << (SHIFT + 1)..(at + 1) << (SHIFT + 1),
             page: Bytes(1 << SHIFT),
         };
-        let share = |pool| Share { pool, blocks: 2 };
+        let share = |pool| PoolShare { pool, blocks: 2 };
         let tenants = vec![vec![share(0), share(1)], vec![share(1)]];
-        let map = Map { pools: vec![vec![0], vec![1]], tenants, lent: Vec::new() };
+        let map = ChannelMap { pools: vec![vec![0], vec![1]], tenants, lent: Vec::new() };
         let mut slots = Slots::laid_out(&map, &[exposed(0), exposed(1)], SHIFT, 0);
         slots.set_quotas(&[4, 0]);
         let residents = ResidentTable::new(slots);

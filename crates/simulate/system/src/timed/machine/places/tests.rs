@@ -4,7 +4,7 @@
 
 use super::*;
 use cachewright_device::Exposed;
-use cachewright_layout::Share;
+use cachewright_layout::PoolShare;
 use cachewright_types::{Bytes, Seed};
 
 const TENANT: TenantId = TenantId(0);
@@ -16,8 +16,8 @@ fn two_regions(private_blocks: u32) -> Places {
         bytes: at * 8192..(at + 1) * 8192,
         page: Bytes(4096),
     };
-    let share = |pool, blocks| Share { pool, blocks };
-    let map = Map {
+    let share = |pool, blocks| PoolShare { pool, blocks };
+    let map = ChannelMap {
         pools: vec![vec![0], vec![1]],
         tenants: vec![vec![share(0, private_blocks), share(1, 2)], vec![share(1, 2)]],
         lent: Vec::new(),

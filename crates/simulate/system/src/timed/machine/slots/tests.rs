@@ -3,7 +3,7 @@
 //! For: which tenant gets which slot. Must never know: machines.
 
 use super::*;
-use cachewright_layout::Share;
+use cachewright_layout::PoolShare;
 use cachewright_types::Bytes;
 
 /// Channels of 4 KiB pages, each with so many.
@@ -18,9 +18,9 @@ fn channels(pages: &[u64]) -> Vec<Exposed> {
 }
 
 /// A map of pools of channels; of each tenant its shares as (pool, blocks).
-fn map(pools: &[&[u32]], tenants: &[&[(usize, u32)]]) -> Map {
-    let share = |(pool, blocks): &(usize, u32)| Share { pool: *pool, blocks: *blocks };
-    Map {
+fn map(pools: &[&[u32]], tenants: &[&[(usize, u32)]]) -> ChannelMap {
+    let share = |(pool, blocks): &(usize, u32)| PoolShare { pool: *pool, blocks: *blocks };
+    ChannelMap {
         pools: pools.iter().map(|pool| pool.to_vec()).collect(),
         tenants: tenants.iter().map(|shares| shares.iter().map(share).collect()).collect(),
         lent: Vec::new(),

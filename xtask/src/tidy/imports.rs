@@ -1,18 +1,18 @@
-//! The rooms of the house and what each may use.
+//! The crates of the workspace and the crates that each may use.
 //!
 //! For: the one table of allowed dependencies, and the rule that reads `use` lines and paths by it.
-//! Must never know: manifests (see `manifests`, which reads the same table). Source: the table
-//! of crates in ARCHITECTURE.md.
+//! Must never know: manifests (see `manifests`, which reads the same table). Source: the table of
+//! crates in ARCHITECTURE.md.
 
 use super::mask::{is_word, words};
 use super::{Finding, Kind, Source};
 
-/// One room: a crate, its folder and the rooms it may use.
+/// A crate: its folder and the crates that it may use.
 #[derive(Debug)]
-pub struct Room {
+pub struct CrateRule {
     /// Folder, relative to the root.
     pub folder: &'static str,
-    /// Crates of the house it may depend on, without the `cachewright-` before them.
+    /// Crates of the workspace that it may use, without the prefix `cachewright-`.
     pub uses: &'static [&'static str],
 }
 
@@ -37,27 +37,27 @@ const ALL_BUT_SERVE: &[&str] = &[
     "experiment",
 ];
 
-/// Every room. A crate that is not in the table is refused.
-pub const ROOMS: [Room; 25] = [
-    Room { folder: "crates/base/types/", uses: &[] },
-    Room { folder: "crates/base/trace/", uses: BASE },
-    Room { folder: "crates/base/infer/", uses: BASE },
-    Room { folder: "crates/base/measure/", uses: BASE },
-    Room { folder: "crates/base/result/", uses: &[] },
-    Room { folder: "crates/decide/policy/", uses: &["types", "infer", "characterize"] },
-    Room { folder: "crates/decide/cache/", uses: &["types", "measure", "policy"] },
-    Room { folder: "crates/decide/curve/", uses: &["types", "policy"] },
-    Room { folder: "crates/decide/partition/", uses: &["types", "infer", "curve", "signal"] },
-    Room { folder: "crates/decide/signal/", uses: &["types", "curve"] },
-    Room { folder: "crates/decide/characterize/", uses: &["types", "infer"] },
-    Room { folder: "crates/decide/layout/", uses: BASE },
-    Room { folder: "crates/decide/ftl/", uses: &["types", "infer"] },
-    Room {
+/// All crates, some of them planned. A crate that is not in the table is refused.
+pub const CRATES: [CrateRule; 25] = [
+    CrateRule { folder: "crates/base/types/", uses: &[] },
+    CrateRule { folder: "crates/base/trace/", uses: BASE },
+    CrateRule { folder: "crates/base/infer/", uses: BASE },
+    CrateRule { folder: "crates/base/measure/", uses: BASE },
+    CrateRule { folder: "crates/base/result/", uses: &[] },
+    CrateRule { folder: "crates/decide/policy/", uses: &["types", "infer", "characterize"] },
+    CrateRule { folder: "crates/decide/cache/", uses: &["types", "measure", "policy"] },
+    CrateRule { folder: "crates/decide/curve/", uses: &["types", "policy"] },
+    CrateRule { folder: "crates/decide/partition/", uses: &["types", "infer", "curve", "signal"] },
+    CrateRule { folder: "crates/decide/signal/", uses: &["types", "curve"] },
+    CrateRule { folder: "crates/decide/characterize/", uses: &["types", "infer"] },
+    CrateRule { folder: "crates/decide/layout/", uses: BASE },
+    CrateRule { folder: "crates/decide/ftl/", uses: &["types", "infer"] },
+    CrateRule {
         folder: "crates/decide/stack/",
         uses: &["types", "trace", "policy", "cache", "partition", "layout", "characterize", "ftl"],
     },
-    Room { folder: "crates/simulate/device/", uses: &["types", "measure", "ftl"] },
-    Room {
+    CrateRule { folder: "crates/simulate/device/", uses: &["types", "measure", "ftl"] },
+    CrateRule {
         folder: "crates/simulate/system/",
         uses: &[
             "types",
@@ -73,9 +73,9 @@ pub const ROOMS: [Room; 25] = [
             "device",
         ],
     },
-    Room { folder: "crates/simulate/experiment/", uses: ALL_BUT_SERVE },
-    Room { folder: "crates/serve/nbd/", uses: &[] },
-    Room {
+    CrateRule { folder: "crates/simulate/experiment/", uses: ALL_BUT_SERVE },
+    CrateRule { folder: "crates/serve/nbd/", uses: &[] },
+    CrateRule {
         folder: "crates/serve/live/",
         uses: &[
             "types",
@@ -91,12 +91,12 @@ pub const ROOMS: [Room; 25] = [
             "nbd",
         ],
     },
-    Room { folder: "cachewrightd/", uses: &["types", "live"] },
-    Room { folder: "python/", uses: ALL_BUT_SERVE },
-    Room { folder: "tests/", uses: ALL_BUT_SERVE },
-    Room { folder: "benches/", uses: ALL_BUT_SERVE },
-    Room { folder: "fuzz/", uses: &["trace", "infer", "result", "experiment", "nbd"] },
-    Room {
+    CrateRule { folder: "cachewrightd/", uses: &["types", "live"] },
+    CrateRule { folder: "python/", uses: ALL_BUT_SERVE },
+    CrateRule { folder: "tests/", uses: ALL_BUT_SERVE },
+    CrateRule { folder: "benches/", uses: ALL_BUT_SERVE },
+    CrateRule { folder: "fuzz/", uses: &["trace", "infer", "result", "experiment", "nbd"] },
+    CrateRule {
         folder: "xtask/",
         uses: &[
             "types",
@@ -166,27 +166,27 @@ const FORBIDDEN_PATHS: [(&str, &[&str], &str); 5] = [
     ),
 ];
 
-/// The room of a file.
-pub fn room_of(path: &str) -> Option<&'static Room> {
-    ROOMS.iter().find(|room| path.starts_with(room.folder))
+/// The rule for a file.
+pub fn rule_of(path: &str) -> Option<&'static CrateRule> {
+    CRATES.iter().find(|rule| path.starts_with(rule.folder))
 }
 
-/// Code outside tests, examples and benches uses only the rooms and the parts of `std` that its own
-/// room may.
+/// Code outside tests, examples and benches uses only the allowed crates and the allowed parts of
+/// `std`.
 pub fn imports(source: &Source) -> Vec<Finding> {
     let measures = ["/examples/", "/benches/"].iter().any(|part| source.path.contains(part));
-    let Some(room) = room_of(&source.path).filter(|_| source.kind == Kind::Rust && !measures)
+    let Some(rule) = rule_of(&source.path).filter(|_| source.kind == Kind::Rust && !measures)
     else {
         return Vec::new();
     };
-    let own = room.folder.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let own = rule.folder.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     let mut findings = Vec::new();
     for (line, name) in house_crates(source) {
-        if !source.is_test(line) && name != own && !room.uses.contains(&name.as_str()) {
+        if !source.is_test(line) && name != own && !rule.uses.contains(&name.as_str()) {
             let message = format!(
                 "found `cachewright_{name}`, expected `{}` to use only {}",
-                room.folder,
-                listed(room.uses)
+                rule.folder,
+                listed(rule.uses)
             );
             findings.push(Finding::new(source, line, message));
         }
@@ -202,7 +202,7 @@ pub fn imports(source: &Source) -> Vec<Finding> {
 
 /// The names in words, for a message.
 pub fn listed(names: &[&str]) -> String {
-    if names.is_empty() { "no other room".to_owned() } else { names.join(", ") }
+    if names.is_empty() { "no other crate".to_owned() } else { names.join(", ") }
 }
 
 /// Crates of the house named in the code, with the lines.
@@ -210,11 +210,11 @@ fn house_crates(source: &Source) -> Vec<(usize, String)> {
     let prefix = "cachewright_";
     let code = source.code.as_str();
     code.match_indices(prefix)
-        .filter(|(at, _)| *at == 0 || !is_word(code.as_bytes()[at - 1]))
-        .map(|(at, _)| {
-            let rest = code[at + prefix.len()..].bytes();
+        .filter(|(position, _)| *position == 0 || !is_word(code.as_bytes()[position - 1]))
+        .map(|(position, _)| {
+            let rest = code[position + prefix.len()..].bytes();
             let name = rest.take_while(|byte| is_word(*byte)).map(char::from).collect();
-            (source.line_at(at), name)
+            (source.line_at(position), name)
         })
         .collect()
 }
@@ -224,7 +224,7 @@ fn forbidden(source: &Source) -> Vec<(usize, String, &'static str)> {
     let mut found = Vec::new();
     for (_, paths, why) in FORBIDDEN_PATHS.iter().filter(|(p, ..)| source.path.starts_with(p)) {
         for path in *paths {
-            let whole = words(&source.code, path).map(|at| source.line_at(at));
+            let whole = words(&source.code, path).map(|position| source.line_at(position));
             let grouped = uses(source)
                 .into_iter()
                 .filter(|(_, used)| used == path || used.starts_with(&format!("{path}::")))
@@ -242,12 +242,12 @@ fn forbidden(source: &Source) -> Vec<(usize, String, &'static str)> {
 fn uses(source: &Source) -> Vec<(usize, String)> {
     let code = source.code.as_str();
     let mut paths = Vec::new();
-    for at in words(code, "use") {
-        let end = code[at..].find(';').map_or(code.len(), |length| at + length);
-        let tree: String = code[at + 3..end].split_whitespace().collect();
+    for position in words(code, "use") {
+        let end = code[position..].find(';').map_or(code.len(), |length| position + length);
+        let tree: String = code[position + 3..end].split_whitespace().collect();
         let mut expanded = Vec::new();
         expand("", &tree, &mut expanded);
-        paths.extend(expanded.into_iter().map(|path| (source.line_at(at), path)));
+        paths.extend(expanded.into_iter().map(|path| (source.line_at(position), path)));
     }
     paths
 }
@@ -261,13 +261,13 @@ fn expand(prefix: &str, tree: &str, paths: &mut Vec<String>) {
     let inner = tree[open + 1..].strip_suffix('}').unwrap_or(&tree[open + 1..]);
     let prefix = format!("{prefix}{}", &tree[..open]);
     let (mut depth, mut start) = (0_i32, 0);
-    for (at, byte) in inner.bytes().enumerate() {
+    for (position, byte) in inner.bytes().enumerate() {
         match byte {
             b'{' => depth += 1,
             b'}' => depth -= 1,
             b',' if depth == 0 => {
-                expand(&prefix, &inner[start..at], paths);
-                start = at + 1;
+                expand(&prefix, &inner[start..position], paths);
+                start = position + 1;
             }
             _ => {}
         }
