@@ -2,7 +2,7 @@
 //!
 //! For: evictions that a [`VictimSelector`] chooses. Must never know: its rules. Units: pages.
 //! A pool's size is what it holds: space that is not used is free for all. A page that comes in
-//! takes free space; with none, the last choice is carried out, once; after that its tenant's policy
+//! takes free space; with none, the choice holds, once; after that its tenant's policy
 //! evicts for it. A tenant that holds nothing takes a page of the tenant that holds most.
 //! Invariants (audited): free space and the pools' sizes are the whole cache; no pool has space
 //! that it does not use.
