@@ -1,0 +1,127 @@
+//! The index against a map, and its bound on ids under patterns of forgetting.
+
+use super::*;
+use cachewright_types::Seed;
+use std::collections::{BTreeMap, HashSet, VecDeque};
+
+fn address(tenant: u16, number: u64) -> BlockAddress {
+    BlockAddress { tenant: TenantId(tenant), number }
+}
+
+#[test]
+fn chains_and_free_ids_by_hand() {
+    let mut index = SparseIndex::default();
+    let ids: Vec<u32> = (0..3).map(|number| index.intern(address(4, number), |_| true).0).collect();
+    assert_eq!((ids, index.ids()), (vec![0, 1, 2], 3));
+    assert_eq!(index.intern(address(4, 1), |_| true), BlockId(1), "it has an id");
+    index.release(BlockId(1));
+    assert_eq!((index.get(address(4, 1)), index.address_of(BlockId(1))), (None, None));
+    index.release(BlockId(1));
+    assert_eq!(index.audit(), Ok(()), "a free id is released once");
+    assert_eq!(index.intern(address(4, 70), |_| true), BlockId(1), "the free id comes first");
+    // The policy remembers only id 2: ids 0 and 1 are taken from their addresses.
+    assert_eq!(index.intern(address(4, 71), |id| id == BlockId(2)), BlockId(0));
+    assert_eq!(index.get(address(4, 70)), None);
+    assert_eq!(index.ids(), 3);
+}
+
+#[test]
+fn a_number_has_56_bits_and_a_second_tenant_has_its_own() {
+    let mut index = SparseIndex::default();
+    let large = MAX_NUMBER - 1;
+    let first = index.intern(address(0, large), |_| true);
+    assert_eq!(index.bytes(), 11 + 4 * MIN_BUCKETS, "one tenant costs nothing");
+    let second = index.intern(address(9, large), |_| true);
+    assert_ne!(first, second);
+    assert_eq!(index.address(first), address(0, large));
+    assert_eq!(index.address(second), address(9, large));
+    assert_eq!(index.get(address(3, large)), None);
+    assert_eq!(index.audit(), Ok(()));
+}
+
+/// Against a map of what is tracked: random blocks come, are forgotten, are released or not.
+#[test]
+fn it_is_a_map() {
+    let mut rng = Seed(11).derive("sparse index").rng();
+    for tenants in [1, 3] {
+        let mut index = SparseIndex::default();
+        let mut known: BTreeMap<(u16, u64), u32> = BTreeMap::new();
+        let mut tracked: HashSet<u32> = HashSet::new();
+        for step in 0..60_000_u64 {
+            // Phases with many blocks and with few: the table grows and shrinks.
+            let (span, keep) = if step / 10_000 % 2 == 0 { (4_000, 4) } else { (60, 1) };
+            let block = (rng.below(tenants) as u16, rng.below(span) * 977);
+            let known_id = known.get(&block).copied();
+            if rng.below(5) < keep {
+                let id = index.intern(address(block.0, block.1), |id| tracked.contains(&id.0)).0;
+                match known_id {
+                    Some(known) => assert_eq!(id, known, "step {step}"),
+                    None => assert!(!tracked.contains(&id), "step {step}: {id} is in use"),
+                }
+                known.insert(block, id);
+                tracked.insert(id);
+                assert_eq!(index.address(BlockId(id)), address(block.0, block.1));
+            } else if let Some((block, id)) = known.iter().next().map(|(block, id)| (*block, *id)) {
+                known.remove(&block);
+                tracked.remove(&id);
+                if rng.below(2) == 0 {
+                    index.release(BlockId(id));
+                    assert_eq!(index.get(address(block.0, block.1)), None);
+                }
+            }
+            if step % 500 == 0 {
+                assert_eq!(index.audit(), Ok(()), "step {step}");
+            }
+        }
+        for (block, id) in &known {
+            assert_eq!(index.get(address(block.0, block.1)), Some(BlockId(*id)));
+        }
+    }
+}
+
+/// No pattern of forgetting makes more ids than the bound: blocks that leave in the order in which
+/// they came, in the reverse order, at random and in runs.
+#[test]
+fn ids_stay_below_sixteen_fifteenths_of_what_is_tracked() {
+    const LIVE: usize = 3_000;
+    for pattern in 0..5 {
+        let mut rng = Seed(pattern).derive("forgetting").rng();
+        let mut index = SparseIndex::default();
+        let mut live: VecDeque<BlockId> = VecDeque::new();
+        let mut tracked = vec![false; 4 * LIVE];
+        for number in 0..60_000_u64 {
+            let id = index.intern(address(1, number * 977), |id| tracked[id.index()]);
+            tracked[id.index()] = true;
+            live.push_back(id);
+            let over = match pattern {
+                3 | 4 if number % 700 != 0 => 0,
+                3 | 4 => live.len().saturating_sub(LIVE - 700),
+                _ => live.len().saturating_sub(LIVE),
+            };
+            for _ in 0..over {
+                let gone = match pattern {
+                    0 | 3 => live.pop_front(),
+                    1 => live.remove(live.len().saturating_sub(2)),
+                    _ => live.swap_remove_back(rng.below(live.len() as u64) as usize),
+                };
+                gone.into_iter().for_each(|id| tracked[id.index()] = false);
+            }
+        }
+        let bound = (LIVE + 1) * SWEEP / (SWEEP - 1) + 1;
+        assert!(index.ids() <= bound, "pattern {pattern}: {} ids, bound {bound}", index.ids());
+        assert_eq!(index.audit(), Ok(()));
+    }
+}
+
+#[test]
+fn reserved_memory_is_enough() {
+    let mut index = SparseIndex::default();
+    index.reserve(1_000);
+    let before = (index.nodes.as_ptr(), index.heads.as_ptr());
+    for number in 0..1_000 {
+        index.intern(address(0, number), |_| true);
+    }
+    assert_eq!((index.nodes.as_ptr(), index.heads.as_ptr()), before, "nothing moved");
+    assert_eq!(index.bytes(), 1_000 * 11 + index.heads.len() * 4);
+    assert!(index.bytes() <= 14 * 1_000 + 4 * MIN_BUCKETS);
+}
