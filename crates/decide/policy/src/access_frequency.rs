@@ -233,6 +233,29 @@ impl Policy for AccessFrequency {
         self.links.tag(block).place != Standing::Nowhere
     }
 
+    fn max_tracked(&self) -> u64 {
+        u64::from(self.capacity) + u64::from(self.history_blocks) + 1
+    }
+
+    fn adopt(&mut self, block: BlockId, _: bool) -> Verdict {
+        if self.capacity == 0 {
+            return Verdict::Bypass;
+        }
+        let tag = self.links.tag(block);
+        if tag.place == Standing::History {
+            self.forget(block);
+        }
+        let mut evicted = None;
+        if self.resident >= self.capacity
+            && let Some((victim, count)) = self.least_frequent()
+        {
+            self.evict(victim, count);
+            evicted = Some(victim);
+        }
+        self.keep(block, tag.count.saturating_add(1));
+        Verdict::Admit { evicted }
+    }
+
     fn len(&self) -> u32 {
         self.resident
     }

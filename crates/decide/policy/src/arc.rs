@@ -129,6 +129,10 @@ impl Policy for Arc {
         self.lists.tracks(block)
     }
 
+    fn max_tracked(&self) -> u64 {
+        2 * u64::from(self.capacity) + 1
+    }
+
     fn len(&self) -> u32 {
         self.lists.resident()
     }

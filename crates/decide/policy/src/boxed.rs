@@ -27,6 +27,14 @@ impl Policy for Box<dyn Policy> {
         (**self).tracks(block)
     }
 
+    fn max_tracked(&self) -> u64 {
+        (**self).max_tracked()
+    }
+
+    fn adopt(&mut self, block: BlockId, dirty: bool) -> Verdict {
+        (**self).adopt(block, dirty)
+    }
+
     #[inline]
     fn len(&self) -> u32 {
         (**self).len()
@@ -86,6 +94,10 @@ impl PolicyHooks for Box<dyn Policy> {
     #[inline(always)]
     fn has_regions_or_background_ops() -> bool {
         true
+    }
+
+    fn has_adjacent_ids(&self) -> bool {
+        (**self).has_adjacent_ids()
     }
 
     fn clock(&mut self, now_ns: u64) {

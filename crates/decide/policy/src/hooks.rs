@@ -99,6 +99,11 @@ pub trait PolicyHooks {
         false
     }
 
+    /// Whether it takes blocks of adjacent ids for neighbours. Ids of a live cache are not adjacent.
+    fn has_adjacent_ids(&self) -> bool {
+        false
+    }
+
     /// Takes the time, after each request on devices.
     #[inline(always)]
     fn clock(&mut self, _now_ns: u64) {}

@@ -60,6 +60,14 @@ impl Larc {
         let c = f64::from(self.capacity);
         self.ghost_target = (self.ghost_target + c / self.ghost_target).min(0.9 * c);
     }
+
+    #[inline(always)]
+    fn admit(&mut self, block: BlockId) -> Verdict {
+        let full = self.lists.len(CACHED) == self.capacity;
+        let evicted = if full { self.lists.pop(CACHED) } else { None };
+        self.lists.push(CACHED, block);
+        Verdict::Admit { evicted }
+    }
 }
 
 impl PolicyHooks for Larc {}
@@ -84,10 +92,7 @@ impl Policy for Larc {
             return Verdict::Bypass;
         }
         self.lists.take(GHOST, block);
-        let full = self.lists.len(CACHED) == self.capacity;
-        let evicted = if full { self.lists.pop(CACHED) } else { None };
-        self.lists.push(CACHED, block);
-        Verdict::Admit { evicted }
+        self.admit(block)
     }
 
     #[inline(always)]
@@ -97,6 +102,21 @@ impl Policy for Larc {
 
     fn tracks(&self, block: BlockId) -> bool {
         self.lists.tracks(block)
+    }
+
+    fn max_tracked(&self) -> u64 {
+        let ghosts = (0.9 * f64::from(self.capacity)).max(1.0);
+        u64::from(self.capacity) + ghosts as u64 + 1
+    }
+
+    fn adopt(&mut self, block: BlockId, _: bool) -> Verdict {
+        if self.capacity == 0 {
+            return Verdict::Bypass;
+        }
+        if self.lists.tracks(block) {
+            self.lists.take(GHOST, block);
+        }
+        self.admit(block)
     }
 
     fn len(&self) -> u32 {

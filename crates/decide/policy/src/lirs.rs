@@ -255,6 +255,10 @@ impl<const DEMOTE: bool> Policy for LirsStack<DEMOTE> {
         self.stack.tag(block) != OUT
     }
 
+    fn max_tracked(&self) -> u64 {
+        3 * u64::from(self.capacity) + 1
+    }
+
     #[inline(always)]
     fn len(&self) -> u32 {
         self.lir_blocks + self.queues.len(QUEUE)

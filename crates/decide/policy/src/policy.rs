@@ -4,6 +4,7 @@
 //! cache engine, tenants, time.
 
 use crate::access::{Access, Verdict};
+use crate::future::Future;
 use crate::hooks::PolicyHooks;
 use cachewright_types::BlockId;
 
@@ -20,6 +21,18 @@ pub trait Policy: PolicyHooks + Send {
     /// Whether the policy remembers anything about the block (resident, ghost or counted). Once
     /// this is false the id may be given to another block.
     fn tracks(&self, block: BlockId) -> bool;
+
+    /// The most blocks that are remembered at one time at the present capacity.
+    fn max_tracked(&self) -> u64 {
+        u64::from(self.capacity())
+    }
+
+    /// Takes in a block that is not in the cache, past admission control: recovery, or a write-back
+    /// that failed. Blocks adopted one after the other are in the order of their last uses. Only a
+    /// cache of no blocks, code outside, and policies that need the future answer `Bypass`.
+    fn adopt(&mut self, block: BlockId, dirty: bool) -> Verdict {
+        self.access(Access { block, write: dirty, future: Future::None })
+    }
 
     /// Blocks in the cache.
     fn len(&self) -> u32;

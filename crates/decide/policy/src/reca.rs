@@ -108,10 +108,10 @@ impl Reca {
         self.len -= 1;
     }
 
-    /// Puts a block that is in no queue at the head of that of the present class.
-    fn push(&mut self, block: BlockId) {
-        *self.queues.tag_mut(block) = ClassTag { class: self.class as u8, used: self.now };
-        self.queues.push_head(self.class as usize, block);
+    /// Puts a block that is in no queue at the head of that of a class.
+    fn push(&mut self, block: BlockId, class: Class) {
+        *self.queues.tag_mut(block) = ClassTag { class: class as u8, used: self.now };
+        self.queues.push_head(class as usize, block);
         self.len += 1;
     }
 
@@ -172,7 +172,7 @@ impl Policy for Reca {
         self.now = self.now.wrapping_add(1);
         if self.queues.linked(access.block) {
             self.drop_block(access.block);
-            self.push(access.block);
+            self.push(access.block, self.class);
             return Verdict::Hit;
         }
         let configuration = &CONFIGURATIONS[self.configuration];
@@ -181,7 +181,7 @@ impl Policy for Reca {
             return Verdict::Bypass;
         }
         let evicted = if self.len == self.capacity { self.evict() } else { None };
-        self.push(access.block);
+        self.push(access.block, self.class);
         Verdict::Admit { evicted }
     }
 
@@ -191,6 +191,16 @@ impl Policy for Reca {
 
     fn tracks(&self, block: BlockId) -> bool {
         self.contains(block)
+    }
+
+    fn adopt(&mut self, block: BlockId, _: bool) -> Verdict {
+        if self.capacity == 0 {
+            return Verdict::Bypass;
+        }
+        self.now = self.now.wrapping_add(1);
+        let evicted = if self.len == self.capacity { self.evict() } else { None };
+        self.push(block, Class::Random);
+        Verdict::Admit { evicted }
     }
 
     fn len(&self) -> u32 {

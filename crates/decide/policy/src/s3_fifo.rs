@@ -197,6 +197,10 @@ impl<const REVISED: bool> Policy for S3Fifo<REVISED> {
         self.queues.tracks(block)
     }
 
+    fn max_tracked(&self) -> u64 {
+        u64::from(self.capacity) + u64::from(self.ghost_blocks) + 1
+    }
+
     #[inline(always)]
     fn len(&self) -> u32 {
         self.queues.len(SMALL) + self.queues.len(MAIN)

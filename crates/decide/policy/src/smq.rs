@@ -255,6 +255,12 @@ impl Smq {
         *self.regions.tag_mut(region) = RegionTag::default();
     }
 
+    /// The oldest clean block of the lowest level, else the oldest dirty one.
+    fn coldest(&self) -> Option<BlockId> {
+        let clean = self.clean.oldest(&self.blocks, 0, LEVELS);
+        clean.or_else(|| self.dirty.oldest(&self.blocks, 0, LEVELS))
+    }
+
     fn evict(&mut self, victim: BlockId) {
         self.dequeue(victim);
         *self.blocks.tag_mut(victim) = BlockTag::default();
@@ -278,7 +284,11 @@ impl Smq {
     }
 }
 
-impl PolicyHooks for Smq {}
+impl PolicyHooks for Smq {
+    fn has_adjacent_ids(&self) -> bool {
+        self.settings.region_blocks > 1
+    }
+}
 
 impl Policy for Smq {
     #[inline(always)]
@@ -309,6 +319,23 @@ impl Policy for Smq {
         self.contains(block) || self.regions.tag(region).seen & bit != 0
     }
 
+    fn max_tracked(&self) -> u64 {
+        let regions = u64::from(self.region_limit);
+        u64::from(self.capacity) + regions * u64::from(self.settings.region_blocks)
+    }
+
+    fn adopt(&mut self, block: BlockId, dirty: bool) -> Verdict {
+        if self.capacity == 0 {
+            return Verdict::Bypass;
+        }
+        let evicted = if self.len() >= self.capacity { self.coldest() } else { None };
+        if let Some(victim) = evicted {
+            self.evict(victim);
+        }
+        self.enqueue(block, ENTRY_LEVEL, dirty);
+        Verdict::Admit { evicted }
+    }
+
     fn len(&self) -> u32 {
         self.clean.len() + self.dirty.len()
     }
@@ -320,9 +347,7 @@ impl Policy for Smq {
     fn resize(&mut self, capacity_blocks: u32, evicted: &mut Vec<BlockId>) {
         self.set_capacity(capacity_blocks);
         while self.len() > capacity_blocks {
-            let clean = self.clean.oldest(&self.blocks, 0, LEVELS);
-            let victim = clean.or_else(|| self.dirty.oldest(&self.blocks, 0, LEVELS));
-            let Some(victim) = victim else { break };
+            let Some(victim) = self.coldest() else { break };
             self.evict(victim);
             evicted.push(victim);
         }

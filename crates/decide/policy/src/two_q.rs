@@ -114,6 +114,10 @@ impl Policy for TwoQ {
         self.lists.tracks(block)
     }
 
+    fn max_tracked(&self) -> u64 {
+        u64::from(self.capacity) + u64::from(self.kout_blocks) + 1
+    }
+
     #[inline(always)]
     fn len(&self) -> u32 {
         self.lists.resident()

@@ -309,6 +309,28 @@ impl Policy for OcSmq {
         self.level_lists.tracks(block)
     }
 
+    fn max_tracked(&self) -> u64 {
+        u64::from(self.sizes.capacity()) + u64::from(self.memory) + 1
+    }
+
+    fn adopt(&mut self, block: BlockId, dirty: bool) -> Verdict {
+        if self.sizes.capacity() == 0 {
+            return Verdict::Bypass;
+        }
+        if self.level_lists.tracks(block) {
+            self.level_lists.erase(block);
+        }
+        // Where the hot level is the lowest, every block is hot.
+        let hot = self.thresholds.hot == 0;
+        let (shared, evicted) = self.place(hot);
+        if let Some(victim) = evicted {
+            self.leave(victim);
+        }
+        let top = if hot { LEVELS as u8 } else { self.thresholds.hot };
+        self.level_lists.hold(block, top - 1, LevelList { shared, dirty });
+        Verdict::Admit { evicted }
+    }
+
     fn len(&self) -> u32 {
         self.level_lists.held()
     }

@@ -43,6 +43,11 @@ impl Memory {
         self.links.reserve_ids(count);
     }
 
+    /// Blocks remembered at most.
+    pub fn limit(&self) -> u64 {
+        u64::from(self.limit)
+    }
+
     /// Whether the block is remembered.
     #[inline(always)]
     pub fn knows(&self, block: BlockId) -> bool {

@@ -153,6 +153,17 @@ impl RcRnn {
         }
     }
 
+    #[inline(always)]
+    fn insert(&mut self, block: BlockId, duration: StayClass) -> Verdict {
+        let full = self.queues.held() >= self.capacity;
+        let evicted = if full { self.queues.victim() } else { None };
+        if let Some(victim) = evicted {
+            self.queues.leave(victim);
+        }
+        self.queues.enter(block, duration, self.changes);
+        Verdict::Admit { evicted }
+    }
+
     fn requeue(&mut self, block: BlockId, duration: StayClass) {
         self.queues.leave(block);
         self.queues.enter(block, duration, self.changes);
@@ -220,13 +231,7 @@ impl Policy for RcRnn {
         if !self.label.cached || self.capacity == 0 {
             return Verdict::Bypass;
         }
-        let full = self.queues.held() >= self.capacity;
-        let evicted = if full { self.queues.victim() } else { None };
-        if let Some(victim) = evicted {
-            self.queues.leave(victim);
-        }
-        self.queues.enter(block, self.label.duration, self.changes);
-        Verdict::Admit { evicted }
+        self.insert(block, self.label.duration)
     }
 
     fn contains(&self, block: BlockId) -> bool {
@@ -235,6 +240,14 @@ impl Policy for RcRnn {
 
     fn tracks(&self, block: BlockId) -> bool {
         self.queues.contains(block) || self.stream.memory().knows(block)
+    }
+
+    fn max_tracked(&self) -> u64 {
+        u64::from(self.capacity) + self.stream.memory().limit() + 1
+    }
+
+    fn adopt(&mut self, block: BlockId, _: bool) -> Verdict {
+        if self.capacity == 0 { Verdict::Bypass } else { self.insert(block, StayClass::Mean) }
     }
 
     fn len(&self) -> u32 {

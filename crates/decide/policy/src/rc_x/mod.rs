@@ -207,6 +207,24 @@ impl RcX {
         admitted
     }
 
+    /// Takes in a block whose use is noted and that is no ghost.
+    #[inline(always)]
+    fn insert(&mut self, block: BlockId) -> Verdict {
+        let held = CachedBlock { block, last: self.now, class: self.links.tag(block).class };
+        if (self.held.len() as u32) < self.capacity {
+            self.links.tag_mut(block).place = self.held.len() as u32;
+            self.held.push(held);
+            self.trim_ghosts();
+            return Verdict::Admit { evicted: None };
+        }
+        let place = self.next_to_leave();
+        let loser = self.held[place as usize].block;
+        self.held[place as usize] = held;
+        self.links.tag_mut(block).place = place;
+        self.insert_ghost(loser);
+        Verdict::Admit { evicted: Some(loser) }
+    }
+
     /// Notes a use of the block; returns what was known of it before.
     #[inline(always)]
     fn note(&mut self, access: Access) -> BlockRecord {
@@ -262,10 +280,9 @@ impl Policy for RcX {
         }
         let before = self.note(access);
         let class = self.links.tag(block).class;
-        let held = CachedBlock { block, last: self.now, class };
         if before.uses > 0 {
             if before.place != OUT {
-                self.held[before.place as usize] = held;
+                self.held[before.place as usize] = CachedBlock { block, last: self.now, class };
                 return Verdict::Hit;
             }
             self.links.unlink(0, block);
@@ -275,18 +292,7 @@ impl Policy for RcX {
             self.insert_ghost(block);
             return Verdict::Bypass;
         }
-        if (self.held.len() as u32) < self.capacity {
-            self.links.tag_mut(block).place = self.held.len() as u32;
-            self.held.push(held);
-            self.trim_ghosts();
-            return Verdict::Admit { evicted: None };
-        }
-        let place = self.next_to_leave();
-        let loser = self.held[place as usize].block;
-        self.held[place as usize] = held;
-        self.links.tag_mut(block).place = place;
-        self.insert_ghost(loser);
-        Verdict::Admit { evicted: Some(loser) }
+        self.insert(block)
     }
 
     #[inline(always)]
@@ -297,6 +303,22 @@ impl Policy for RcX {
 
     fn tracks(&self, block: BlockId) -> bool {
         self.links.tag(block).uses > 0
+    }
+
+    fn max_tracked(&self) -> u64 {
+        let known = f64::from(self.capacity) * (1.0 + self.ghosts);
+        u64::from(self.capacity).max(known as u64) + 1
+    }
+
+    fn adopt(&mut self, block: BlockId, dirty: bool) -> Verdict {
+        if self.capacity == 0 {
+            return Verdict::Bypass;
+        }
+        self.now = self.now.wrapping_add(1);
+        if self.note(Access { write: dirty, ..Access::read(block) }).uses > 0 {
+            self.links.unlink(0, block);
+        }
+        self.insert(block)
     }
 
     fn len(&self) -> u32 {

@@ -8,8 +8,8 @@ use crate::common;
 
 use cachewright_policy::registry::{boxed, keys};
 use cachewright_policy::{
-    Access, BackgroundOp, NEVER, Policy, PolicyVisitor, Region, RegionSizes, Registered, Verdict,
-    entries, visit,
+    Access, BackgroundOp, NEVER, Need, Policy, PolicyVisitor, Region, RegionSizes, Registered,
+    Verdict, entries, entry, visit,
 };
 use cachewright_types::{BlockId, Rng, Seed, Value};
 use proptest::prelude::*;
@@ -22,6 +22,8 @@ const DISTINCT: u64 = 48;
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Access(u32, bool),
+    /// Puts a block in that is not there.
+    Adopt(u32, bool),
     Remove(u32),
     Resize(u32),
     /// Divides the capacity: so many eighths for the private region.
@@ -34,6 +36,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         20 => (ids.clone(), any::<bool>())
             .prop_map(|(id, write)| Step::Access(id * id / 64, write)),
         20 => (ids.clone(), any::<bool>()).prop_map(|(id, write)| Step::Access(id, write)),
+        2 => (ids.clone(), any::<bool>()).prop_map(|(id, dirty)| Step::Adopt(id, dirty)),
         3 => ids.prop_map(Step::Remove),
         1 => (0_u32..24).prop_map(Step::Resize),
         1 => (0_u32..9).prop_map(Step::Divide),
@@ -142,6 +145,8 @@ fn check(
     let next_use = next_uses(steps);
     let mut verdicts = Vec::new();
     let mut largest = capacity;
+    let knows = |need: &Need| matches!(need, Need::Future | Need::Benefit);
+    let blind = !entry(name).unwrap().needs.iter().any(knows);
     let has_background = visit(name, pairs, HasBackground).unwrap();
     for step in steps {
         let before = resident(policy.as_ref());
@@ -160,6 +165,19 @@ fn check(
                     expected.insert(id);
                 }
                 verdicts.push(verdict);
+            }
+            Step::Adopt(id, _) if before.contains(&id) || !blind => {}
+            Step::Adopt(id, dirty) => {
+                let verdict = policy.adopt(BlockId(id), dirty);
+                let full = before.len() as u32 == policy.capacity();
+                match verdict {
+                    Verdict::Admit { evicted: None } => assert!(!full, "{name}: adopted {id}"),
+                    Verdict::Admit { evicted: Some(BlockId(victim)) } => {
+                        assert!(expected.remove(&victim), "{name}: {victim} was not held");
+                    }
+                    _ => assert_eq!(policy.capacity(), 0, "{name}: {id} is not adopted"),
+                }
+                expected.extend((policy.capacity() > 0).then_some(id));
             }
             Step::Remove(id) => {
                 let was = policy.remove(BlockId(id));
@@ -184,6 +202,9 @@ fn check(
         assert!(policy.len() <= policy.capacity(), "{name}: beyond its capacity");
         assert_eq!(policy.audit(), Ok(()), "{name} after {step:?}");
         assert!(expected.iter().all(|id| policy.tracks(BlockId(*id))), "{name}: held, not tracked");
+        let tracked = (0..DISTINCT as u32).filter(|id| policy.tracks(BlockId(*id))).count() as u64;
+        let max = policy.max_tracked();
+        assert!(tracked <= max, "{name} after {step:?}: {tracked} tracked, at most {max}");
         let ops = take_background_ops(name, policy.as_mut());
         let placed = regions(policy.as_ref()).into_values().any(|region| region != Region::Any);
         assert!(has_background || (ops == 0 && !placed), "{name} does what it says it never does");
