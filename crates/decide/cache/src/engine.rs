@@ -4,7 +4,9 @@
 //! addresses (ids come from an index or an interner), time, devices. Units: blocks. Invariants: a
 //! dirty block is resident; occupancy is the number of resident blocks; both are audited.
 
+use crate::ledger::Ledger;
 use crate::pool::PolicyPool;
+use crate::tenant_pools::TenantPools;
 use crate::{Quotas, WriteMode};
 use cachewright_measure::Counts;
 use cachewright_policy::{Access, BackgroundOp, Future, Policy, RegionSizes, RequestInfo, Verdict};
@@ -39,14 +41,9 @@ pub struct AccessOutcome {
 #[derive(Clone, Debug)]
 pub struct Engine<P> {
     pools: Vec<PolicyPool<P>>,
-    /// All tenants use pool 0.
-    shared: bool,
-    /// The pool of each tenant.
-    of: Vec<u16>,
+    tenants: TenantPools,
     mode: WriteMode,
-    counts: Vec<Counts>,
-    /// Resident blocks per tenant.
-    occupancy: Vec<u32>,
+    ledger: Ledger,
 }
 
 impl<P: Policy> Engine<P> {
@@ -58,48 +55,55 @@ impl<P: Policy> Engine<P> {
         mode: WriteMode,
         mut make: impl FnMut(usize, u32) -> P,
     ) -> Self {
-        let of = quotas.pools_of(tenants);
-        let exists = |pool: &u16| usize::from(*pool) < quotas.blocks().len();
-        assert!(of.len() == tenants && of.iter().all(exists), "each tenant has a pool");
+        let map = TenantPools::new(tenants, quotas);
         let pool = |(index, capacity): (usize, &u32)| {
-            let users = || of.iter().enumerate().filter(move |(_, pool)| **pool as usize == index);
-            PolicyPool {
-                policy: make(index, *capacity),
-                dirty: Vec::new(),
-                dirty_blocks: 0,
-                owner: Vec::new(),
-                tenant: users().next().map_or(0, |(tenant, _)| tenant as u16),
-                common: users().count() > 1,
-            }
+            let policy = make(index, *capacity);
+            PolicyPool::new(policy, map.first_of(index), map.is_common(index))
         };
-        Engine {
-            pools: quotas.blocks().iter().enumerate().map(pool).collect(),
-            shared: matches!(quotas, Quotas::Shared(_)),
-            of,
-            mode,
-            counts: vec![Counts::default(); tenants],
-            occupancy: vec![0; tenants],
-        }
+        let pools = quotas.blocks().iter().enumerate().map(pool).collect();
+        Engine { pools, tenants: map, mode, ledger: Ledger::new(tenants) }
+    }
+
+    /// One more tenant: in a pool of `capacity_blocks` of its own that `make` builds, or in the
+    /// pool that all share. Nothing, and no tenant, where pools have several tenants.
+    pub fn add_tenant(
+        &mut self,
+        capacity_blocks: u32,
+        make: impl FnOnce(usize, u32) -> P,
+    ) -> Option<TenantId> {
+        let pool = if self.tenants.is_shared() {
+            self.pools[0].share();
+            Some(0)
+        } else if self.is_shared() {
+            return None;
+        } else {
+            let (index, tenant) = (self.pools.len(), self.tenants.count() as u16);
+            self.pools.push(PolicyPool::new(make(index, capacity_blocks), tenant, false));
+            None
+        };
+        self.ledger.add();
+        Some(self.tenants.add(pool))
     }
 
     /// Whether some tenants share a pool, and thereby an id space.
     pub fn is_shared(&self) -> bool {
-        self.shared || self.pools.iter().any(|pool| pool.common)
+        let common = |pool| self.tenants.is_common(pool);
+        self.tenants.is_shared() || (0..self.pools.len()).any(common)
     }
 
     /// The pool of each tenant, where some tenants but not all share one; otherwise nothing.
     pub fn mixed_pools(&self) -> Vec<u16> {
-        if self.pools.len() > 1 && self.is_shared() { self.of.clone() } else { Vec::new() }
+        self.tenants.mixed()
     }
 
     /// Whether a tenant has a quota of its own, and not a place in a pool for all or for several.
     pub fn has_quota(&self, tenant: TenantId) -> bool {
-        !self.shared && !self.shares(tenant)
+        !self.tenants.is_shared() && !self.shares(tenant)
     }
 
     /// Whether a tenant shares its pool with others.
     pub fn shares(&self, tenant: TenantId) -> bool {
-        self.pools[self.pool_of(tenant)].common
+        self.tenants.is_common(self.pool_of(tenant))
     }
 
     /// The write mode.
@@ -110,7 +114,7 @@ impl<P: Policy> Engine<P> {
     /// The index of the pool a tenant's blocks live in.
     #[inline(always)]
     pub fn pool_of(&self, tenant: TenantId) -> usize {
-        if self.shared { 0 } else { usize::from(self.of[tenant.index()]) }
+        self.tenants.pool_of(tenant)
     }
 
     /// Number of pools.
@@ -120,14 +124,7 @@ impl<P: Policy> Engine<P> {
 
     /// Makes room for ids `0..count` in a pool.
     pub fn reserve_ids(&mut self, pool: usize, count: usize) {
-        let pool = &mut self.pools[pool];
-        pool.policy.reserve_ids(count);
-        if count.div_ceil(64) > pool.dirty.len() {
-            pool.dirty.resize(count.div_ceil(64), 0);
-        }
-        if pool.common && count > pool.owner.len() {
-            pool.owner.resize(count, 0);
-        }
+        self.pools[pool].reserve_ids(count);
     }
 
     /// Decides about one block access and counts it.
@@ -139,7 +136,7 @@ impl<P: Policy> Engine<P> {
     #[inline(always)]
     fn read(&mut self, access: BlockAccess) -> AccessOutcome {
         let outcome = self.consult(access);
-        let counts = &mut self.counts[access.tenant.index()];
+        let counts = self.ledger.counts_mut(access.tenant);
         counts.reads += 1;
         match outcome.verdict {
             Verdict::Hit => counts.read_hits += 1,
@@ -172,7 +169,7 @@ impl<P: Policy> Engine<P> {
                 AccessOutcome { invalidated, ..kept_out }
             }
         };
-        let counts = &mut self.counts[access.tenant.index()];
+        let counts = self.ledger.counts_mut(access.tenant);
         counts.writes += 1;
         match outcome.verdict {
             Verdict::Hit => counts.write_hits += 1,
@@ -192,27 +189,40 @@ impl<P: Policy> Engine<P> {
             write: access.write,
             future: access.future,
         });
+        self.admit(access, verdict)
+    }
+
+    /// Keeps owners, occupancy and dirty bits in step with a verdict.
+    #[inline(always)]
+    fn admit(&mut self, access: BlockAccess, verdict: Verdict) -> AccessOutcome {
+        let pool = &mut self.pools[self.tenants.pool_of(access.tenant)];
         let mut writeback = false;
         if let Verdict::Admit { evicted } = verdict {
-            let mut loser = access.tenant.index();
             if let Some(evicted) = evicted {
                 writeback = pool.take_dirty(evicted);
-                if let Some(owner) = pool.owner.get(evicted.index()) {
-                    loser = usize::from(*owner);
-                }
                 debug_assert!(!pool.policy.contains(evicted), "an evicted block has left");
-                debug_assert!(self.occupancy[loser] > 0, "its tenant held the evicted block");
-                self.counts[loser].evictions += 1;
-                self.counts[loser].writebacks += u64::from(writeback);
-                self.occupancy[loser] -= 1;
+                self.ledger.evict(pool.owner_of(evicted), writeback);
             }
             debug_assert!(pool.policy.contains(access.block), "an admitted block is resident");
-            if let Some(owner) = pool.owner.get_mut(access.block.index()) {
-                *owner = access.tenant.0;
-            }
-            self.occupancy[access.tenant.index()] += 1;
+            pool.set_owner(access.block, access.tenant);
+            self.ledger.enter(access.tenant);
         }
         AccessOutcome { verdict, writeback, invalidated: false }
+    }
+
+    /// Takes in a block past admission control, unless it is cached; counts no access. A dirty block
+    /// is dirty from now on. See [`Policy::adopt`] for when the policy refuses it.
+    pub fn adopt(&mut self, tenant: TenantId, block: BlockId, dirty: bool) -> AccessOutcome {
+        let pool = self.pool_of(tenant);
+        let policy = &mut self.pools[pool].policy;
+        let cached = policy.contains(block);
+        let verdict = if cached { Verdict::Hit } else { policy.adopt(block, dirty) };
+        let access = BlockAccess { block, tenant, write: dirty, future: Future::None };
+        let outcome = self.admit(access, verdict);
+        if dirty && outcome.verdict != Verdict::Bypass {
+            self.pools[pool].set_dirty(block);
+        }
+        outcome
     }
 
     /// Puts a block that is not cached before the policy as if it were read, and counts no access.
@@ -266,8 +276,8 @@ impl<P: Policy> Engine<P> {
                 let pool = &mut self.pools[index];
                 assert!(pool.policy.contains(block), "a block that is cleaned stays");
                 dirty = pool.take_dirty(block);
-                let owner = pool.owner.get(block.index()).copied().unwrap_or(pool.tenant);
-                self.counts[usize::from(owner)].writebacks += u64::from(dirty);
+                let owner = TenantId(pool.owner_of(block));
+                self.ledger.counts_mut(owner).writebacks += u64::from(dirty);
             }
             BackgroundOp::Swap(one, other) => {
                 let policy = &self.pools[index].policy;
@@ -282,7 +292,7 @@ impl<P: Policy> Engine<P> {
     pub fn clean(&mut self, tenant: TenantId, block: BlockId) -> bool {
         let pool = self.pool_of(tenant);
         let dirty = self.pools[pool].take_dirty(block);
-        self.counts[tenant.index()].writebacks += u64::from(dirty);
+        self.ledger.counts_mut(tenant).writebacks += u64::from(dirty);
         dirty
     }
 
@@ -294,9 +304,7 @@ impl<P: Policy> Engine<P> {
         let cached = pool.policy.remove(block);
         let dirty = cached && pool.take_dirty(block);
         if cached {
-            debug_assert!(self.occupancy[tenant.index()] > 0, "the tenant held the block");
-            self.counts[tenant.index()].invalidations += 1;
-            self.occupancy[tenant.index()] -= 1;
+            self.ledger.discard(tenant);
         }
         (cached, dirty)
     }
@@ -304,7 +312,7 @@ impl<P: Policy> Engine<P> {
     /// Counts a miss that the caller kept from the policy.
     #[inline(always)]
     pub fn count_bypass(&mut self, tenant: TenantId, write: bool) {
-        let counts = &mut self.counts[tenant.index()];
+        let counts = self.ledger.counts_mut(tenant);
         counts.reads += u64::from(!write);
         counts.writes += u64::from(write);
     }
@@ -312,14 +320,14 @@ impl<P: Policy> Engine<P> {
     /// Counts one whole request.
     #[inline(always)]
     pub fn count_request(&mut self, tenant: TenantId, all_hit: bool) {
-        let counts = &mut self.counts[tenant.index()];
+        let counts = self.ledger.counts_mut(tenant);
         counts.requests += 1;
         counts.request_hits += u64::from(all_hit);
     }
 
     /// Counts read hits of a tenant's last request as misses; `all_hit`: all its blocks hit.
     pub fn recount(&mut self, tenant: TenantId, blocks: u64, all_hit: bool) {
-        let counts = &mut self.counts[tenant.index()];
+        let counts = self.ledger.counts_mut(tenant);
         debug_assert!(blocks <= counts.read_hits, "only hits are recounted");
         counts.read_hits = counts.read_hits.saturating_sub(blocks);
         counts.request_hits = counts.request_hits.saturating_sub(u64::from(all_hit));
@@ -342,16 +350,57 @@ impl<P: Policy> Engine<P> {
         true
     }
 
+    /// Goes towards other quotas: pools that are to shrink lose at most `max_blocks` blocks in all,
+    /// given to `left` as by [`Engine::resize`]; pools grow once all have shrunk. Returns whether
+    /// the quotas are reached; other quotas than [`Engine::fits`] allows never are.
+    pub fn resize_towards(
+        &mut self,
+        quotas: &Quotas,
+        max_blocks: u32,
+        left: &mut dyn FnMut(usize, BlockId, bool),
+    ) -> bool {
+        if !self.fits(quotas) {
+            return false;
+        }
+        let mut rest = max_blocks;
+        for (index, target) in quotas.blocks().iter().enumerate() {
+            let policy = &self.pools[index].policy;
+            let (capacity, held) = (policy.capacity(), policy.len());
+            if capacity > *target {
+                // Space that is not used is given at once.
+                let next = held.saturating_sub(rest).max(*target);
+                rest -= held.saturating_sub(next);
+                self.resize(index, next, left);
+                if next > *target {
+                    return false;
+                }
+            }
+        }
+        self.set_quotas(quotas, left)
+    }
+
+    /// Changes where writes go from now on. A block that is dirty stays so until it is cleaned or
+    /// leaves. Errors: the number of dirty blocks, for modes in which a write does not reach them:
+    /// write-through first, then [`Engine::next_dirty`] and [`Engine::clean`] until none is left.
+    pub fn set_mode(&mut self, mode: WriteMode) -> Result<(), u64> {
+        let dirty = self.dirty_blocks();
+        if dirty > 0 && !matches!(mode, WriteMode::WriteBack | WriteMode::WriteThrough) {
+            return Err(dirty);
+        }
+        self.mode = mode;
+        Ok(())
+    }
+
+    /// The first dirty block of a pool from `from` on, and its tenant.
+    pub fn next_dirty(&self, pool: usize, from: BlockId) -> Option<(TenantId, BlockId)> {
+        let pool = &self.pools[pool];
+        let block = pool.next_dirty(from)?;
+        Some((TenantId(pool.owner_of(block)), block))
+    }
+
     /// Whether quotas divide the cache among the same pools of the same tenants.
     pub fn fits(&self, quotas: &Quotas) -> bool {
-        let kind = matches!(quotas, Quotas::Shared(_)) == self.shared;
-        let pools = quotas.blocks().len() == self.pools.len();
-        kind && pools
-            && match quotas {
-                Quotas::Pools { of, .. } => *of == self.of,
-                Quotas::PerTenant(each) => each.len() == self.of.len() && !self.is_shared(),
-                Quotas::Shared(_) => true,
-            }
+        self.tenants.fits(quotas)
     }
 
     /// Changes the blocks of one pool; those it loses leave in the policy's order, each given to
@@ -374,7 +423,6 @@ impl<P: Policy> Engine<P> {
         self.assert_fits(index);
     }
 
-    /// A pool holds at most its capacity.
     fn assert_fits(&self, index: usize) {
         let policy = &self.pools[index].policy;
         let (held, capacity) = (policy.len(), policy.capacity());
@@ -392,41 +440,19 @@ impl<P: Policy> Engine<P> {
         for block in evicted {
             assert!(!pool.policy.contains(block), "block {} left pool {index}", block.0);
             let dirty = pool.take_dirty(block);
-            let owner = pool.owner.get(block.index()).copied().unwrap_or(pool.tenant);
-            let owner = usize::from(owner);
-            assert!(self.occupancy[owner] > 0, "tenant {owner} held block {}", block.0);
-            self.counts[owner].evictions += 1;
-            self.counts[owner].writebacks += u64::from(dirty);
-            self.occupancy[owner] -= 1;
+            self.ledger.evict(pool.owner_of(block), dirty);
             left(index, block, dirty);
         }
     }
 
-    /// Takes blocks of one pool's quota and gives them to another's, at most what it has; those
-    /// that leave are reported as by [`Engine::resize`]. Returns how many changed hands.
-    pub fn transfer(
-        &mut self,
-        from: usize,
-        to: usize,
-        blocks: u32,
-        left: &mut dyn FnMut(usize, BlockId, bool),
-    ) -> u32 {
-        let had = self.pools[from].policy.capacity();
-        let has = self.pools[to].policy.capacity();
-        let moved = if from == to { 0 } else { blocks.min(had).min(u32::MAX - has) };
-        self.resize(from, had - moved, left);
-        self.resize(to, has + moved, left);
-        moved
-    }
-
     /// Counters of one tenant so far.
     pub fn counts(&self, tenant: TenantId) -> &Counts {
-        &self.counts[tenant.index()]
+        self.ledger.counts(tenant)
     }
 
     /// Blocks a tenant holds.
     pub fn occupancy(&self, tenant: TenantId) -> u32 {
-        self.occupancy[tenant.index()]
+        self.ledger.occupancy(tenant)
     }
 
     /// Blocks a tenant may hold: its quota, or the whole pool it shares.
@@ -436,12 +462,12 @@ impl<P: Policy> Engine<P> {
 
     /// Dirty blocks in all pools.
     pub fn dirty_blocks(&self) -> u64 {
-        self.pools.iter().map(|pool| u64::from(pool.dirty_blocks)).sum()
+        self.pools.iter().map(|pool| u64::from(pool.dirty_blocks())).sum()
     }
 
     /// Dirty blocks in one pool.
     pub fn dirty_in(&self, pool: usize) -> u32 {
-        self.pools[pool].dirty_blocks
+        self.pools[pool].dirty_blocks()
     }
 
     /// Whether a block is cached and dirty.
@@ -466,20 +492,9 @@ impl<P: Policy> Engine<P> {
         for (index, pool) in self.pools.iter().enumerate() {
             pool.policy.audit().map_err(|error| format!("pool {index}: {error}"))?;
             resident += u64::from(pool.policy.len());
-            let mut dirty = 0;
-            for id in (0..pool.dirty.len() as u32 * 64).map(BlockId) {
-                if pool.is_dirty(id) {
-                    dirty += 1;
-                    if !pool.policy.contains(id) {
-                        return Err(format!("pool {index}: block {} is dirty, not cached", id.0));
-                    }
-                }
-            }
-            if dirty != pool.dirty_blocks {
-                return Err(format!("pool {index}: {dirty} dirty, {} counted", pool.dirty_blocks));
-            }
+            pool.audit().map_err(|error| format!("pool {index}: {error}"))?;
         }
-        let counted: u64 = self.occupancy.iter().map(|blocks| u64::from(*blocks)).sum();
+        let counted = self.ledger.held();
         if counted == resident {
             Ok(())
         } else {

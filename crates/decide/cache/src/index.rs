@@ -97,6 +97,12 @@ impl Default for SparseIndex {
 }
 
 impl SparseIndex {
+    /// The most ids of a pool whose policy remembers at most so many blocks at one time.
+    pub fn max_ids(tracked: u64) -> usize {
+        let ids = (tracked + 1) * SWEEP as u64 / (SWEEP as u64 - 1) + 1;
+        ids.min(u64::from(BlockId::LIMIT)) as usize
+    }
+
     /// Reserves memory for `ids` ids, so that no later call moves what is there.
     pub fn reserve(&mut self, ids: usize) {
         self.nodes.reserve_exact(ids.saturating_sub(self.nodes.len()));

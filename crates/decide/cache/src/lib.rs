@@ -6,12 +6,15 @@
 
 pub mod engine;
 pub mod index;
+mod ledger;
 pub mod live;
 pub mod mode;
 pub mod plan;
 mod pool;
 pub mod quotas;
 pub mod request_cache;
+mod tenant_pools;
+pub mod trim;
 
 pub use engine::{AccessOutcome, BlockAccess, Engine};
 pub use live::{AnyCache, CacheAnswer};
@@ -19,3 +22,4 @@ pub use mode::WriteMode;
 pub use plan::{Cached, Move, Plan};
 pub use quotas::Quotas;
 pub use request_cache::{Cache, Left};
+pub use trim::TrimRest;

@@ -9,7 +9,7 @@ use cachewright_policy::{
     ForeignCode, FutureSlice, Need, Policy, PolicyVisitor, Registered, Verdict,
 };
 use cachewright_types::registry::check_needs;
-use cachewright_types::{BlockId, Op, RegistryError, Request, Seed, TenantId, Value};
+use cachewright_types::{BlockId, RegistryError, Request, Seed, TenantId, Value};
 
 /// A block of a tenant's volume.
 pub type VolumeBlock = (TenantId, u64);
@@ -127,13 +127,13 @@ impl CacheAnswer {
         list.push(number);
     }
 
-    /// What must be done; `discards` says that blocks dropped were not driven out.
-    fn add(&mut self, plan: &Plan, discards: bool) {
+    /// What must be done.
+    fn add(&mut self, plan: &Plan) {
         for step in &plan.moves {
             match step {
                 Move::Fetch(cached) => self.fetched.push(cached.number),
                 Move::WriteThrough(cached) => self.written_through.push(cached.number),
-                Move::Drop(cached) if discards => self.discarded.push(cached.number),
+                Move::Discard { cached, .. } => self.discarded.push(cached.number),
                 Move::Drop(cached) => self.evicted.push((cached.tenant, cached.number)),
                 Move::WriteBack(cached) => {
                     self.evicted.push((cached.tenant, cached.number));
@@ -158,16 +158,15 @@ impl<P: Policy> AnyCache for Live<P> {
         cache.on_each(request, FutureSlice::None, plan, &mut |number, outcome| {
             answer.note(number, outcome)
         });
-        let read_only = cache.engine().mode() == WriteMode::ReadOnly;
-        answer.add(plan, request.op == Op::Trim || (read_only && request.op == Op::Write));
+        answer.add(plan);
         cache.background_ops(cache.engine().pool_of(request.tenant), plan);
-        answer.add(plan, false);
+        answer.add(plan);
     }
 
     fn set_quotas(&mut self, quotas: &Quotas, answer: &mut CacheAnswer) -> bool {
         answer.clear();
         let fits = self.cache.set_quotas(quotas, &mut self.plan);
-        answer.add(&self.plan, false);
+        answer.add(&self.plan);
         fits
     }
 
@@ -192,7 +191,7 @@ impl<P: Policy> AnyCache for Live<P> {
     }
 
     fn audit(&self) -> Result<(), String> {
-        self.cache.engine().audit()
+        self.cache.audit()
     }
 }
 

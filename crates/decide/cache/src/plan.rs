@@ -38,8 +38,15 @@ pub enum Move {
     Clean(Cached),
     /// Two blocks change places on the cache device.
     Swap(Cached, Cached),
-    /// Forget the cached copy.
+    /// Forget the cached copy, which the backing store has as well.
     Drop(Cached),
+    /// Forget the cached copy, whose content is void: a trim, an invalidation, a copy that is lost.
+    Discard {
+        /// The block.
+        cached: Cached,
+        /// The backing store has older content.
+        dirty: bool,
+    },
     /// Read or write the block on the backing store only.
     Bypass {
         /// The tenant whose volume it belongs to.

@@ -1,26 +1,71 @@
-//! One pool of the engine: a policy and which of its blocks are dirty.
+//! One pool of the engine: a policy, which of its blocks are dirty, and whose they are.
 //!
-//! For: one bit per id, and how many are set. Must never know: quotas, write modes, counters.
-//! Units: blocks. Ids stay below the length that the engine reserved.
+//! For: one bit per id, and how many are set; the owner of each id where tenants share the pool.
+//! Must never know: quotas, write modes, counters. Units: blocks. Ids stay below the length that
+//! the engine reserved.
 
 use cachewright_policy::Policy;
-use cachewright_types::BlockId;
+use cachewright_types::{BlockId, TenantId};
 
 #[derive(Clone, Debug)]
 pub(crate) struct PolicyPool<P> {
     pub(crate) policy: P,
     /// One bit per id.
-    pub(crate) dirty: Vec<u64>,
-    pub(crate) dirty_blocks: u32,
+    dirty: Vec<u64>,
+    dirty_blocks: u32,
     /// The tenant of each id; empty in a pool of one tenant.
-    pub(crate) owner: Vec<u16>,
+    owner: Vec<u16>,
     /// Its only tenant, or one of several.
-    pub(crate) tenant: u16,
+    tenant: u16,
     /// Whether several tenants share it.
-    pub(crate) common: bool,
+    common: bool,
 }
 
 impl<P: Policy> PolicyPool<P> {
+    /// An empty pool of one tenant, or of several, of which `tenant` is one.
+    pub(crate) fn new(policy: P, tenant: u16, common: bool) -> PolicyPool<P> {
+        let (dirty, owner) = (Vec::new(), Vec::new());
+        PolicyPool { policy, dirty, dirty_blocks: 0, owner, tenant, common }
+    }
+
+    /// Makes room for ids `0..count`.
+    pub(crate) fn reserve_ids(&mut self, count: usize) {
+        self.policy.reserve_ids(count);
+        if count.div_ceil(64) > self.dirty.len() {
+            self.dirty.resize(count.div_ceil(64), 0);
+        }
+        if self.common && count > self.owner.len() {
+            self.owner.resize(count, self.tenant);
+        }
+    }
+
+    /// Tenants share the pool from now on.
+    pub(crate) fn share(&mut self) {
+        if !self.common {
+            self.common = true;
+            self.owner = vec![self.tenant; self.dirty.len() * 64];
+        }
+    }
+
+    /// The tenant of a block in the cache.
+    #[inline(always)]
+    pub(crate) fn owner_of(&self, block: BlockId) -> u16 {
+        self.owner.get(block.index()).copied().unwrap_or(self.tenant)
+    }
+
+    /// Notes whose block it is that came in.
+    #[inline(always)]
+    pub(crate) fn set_owner(&mut self, block: BlockId, tenant: TenantId) {
+        if let Some(owner) = self.owner.get_mut(block.index()) {
+            *owner = tenant.0;
+        }
+    }
+
+    /// Dirty blocks.
+    pub(crate) fn dirty_blocks(&self) -> u32 {
+        self.dirty_blocks
+    }
+
     #[inline(always)]
     pub(crate) fn is_dirty(&self, block: BlockId) -> bool {
         self.dirty[block.index() / 64] >> (block.index() % 64) & 1 == 1
@@ -47,5 +92,34 @@ impl<P: Policy> PolicyPool<P> {
         *word &= !bit;
         self.dirty_blocks -= u32::from(was);
         was
+    }
+
+    /// The first dirty block from `from` on.
+    pub(crate) fn next_dirty(&self, from: BlockId) -> Option<BlockId> {
+        let mut word = from.index() / 64;
+        let mut bits = self.dirty.get(word)? & (u64::MAX << (from.index() % 64));
+        while bits == 0 {
+            word += 1;
+            bits = *self.dirty.get(word)?;
+        }
+        Some(BlockId(word as u32 * 64 + bits.trailing_zeros()))
+    }
+
+    /// Checks that dirty blocks are resident and counted. Errors: the rule broken, in words.
+    pub(crate) fn audit(&self) -> Result<(), String> {
+        let mut dirty = 0;
+        for id in (0..self.dirty.len() as u32 * 64).map(BlockId) {
+            if self.is_dirty(id) {
+                dirty += 1;
+                if !self.policy.contains(id) {
+                    return Err(format!("block {} is dirty, not cached", id.0));
+                }
+            }
+        }
+        if dirty == self.dirty_blocks {
+            Ok(())
+        } else {
+            Err(format!("{dirty} dirty, {} counted", self.dirty_blocks))
+        }
     }
 }

@@ -5,6 +5,7 @@
 //! are performed. Units: bytes at the border, blocks inside.
 
 use crate::index::{BlockAddress, SparseIndex};
+use crate::trim::{Target, TrimRest};
 use crate::{AccessOutcome, BlockAccess, Cached, Engine, Move, Plan, Quotas, WriteMode};
 use cachewright_policy::{BackgroundOp, Future, FutureSlice, Policy, Region, RequestInfo, Verdict};
 use cachewright_types::{BlockId, Op, Request, TenantId};
@@ -43,6 +44,13 @@ impl<P: Policy> Cache<P> {
         self.indexes.iter().map(SparseIndex::ids).sum()
     }
 
+    /// Checks every invariant of the engine, its policies and the indexes, slowly. Errors: the rule
+    /// broken, in words.
+    pub fn audit(&self) -> Result<(), String> {
+        self.engine.audit()?;
+        self.indexes.iter().try_for_each(SparseIndex::audit)
+    }
+
     /// Decides about a request; the moves replace what `plan` held.
     pub fn on(&mut self, request: &Request, plan: &mut Plan) {
         self.on_knowing(request, FutureSlice::None, plan);
@@ -66,7 +74,10 @@ impl<P: Policy> Cache<P> {
         plan.all_hit = true;
         match request.op {
             Op::Flush => plan.moves.push(Move::Flush),
-            Op::Trim => self.trim(request, plan),
+            Op::Trim => {
+                let mut rest = self.begin_trim(request);
+                while !self.trim_some(&mut rest, u32::MAX, plan) {}
+            }
             Op::Read | Op::Write => {
                 self.engine.on_request(request.tenant, &RequestInfo::from(request));
                 for (at, part) in self.parts(request).enumerate() {
@@ -101,13 +112,26 @@ impl<P: Policy> Cache<P> {
             let cached = name(indexes, pool, block);
             moves.push(if dirty { Move::WriteBack(cached) } else { Move::Drop(cached) });
         });
+        self.release_all(plan);
+    }
+
+    /// Goes towards other quotas by at most `max_blocks` evictions, whose moves replace what `plan`
+    /// held; returns whether they are reached. See [`Engine::resize_towards`].
+    pub fn resize_towards(&mut self, quotas: &Quotas, max_blocks: u32, plan: &mut Plan) -> bool {
+        let mut reached = false;
+        self.control(plan, |engine, left| {
+            reached = engine.resize_towards(quotas, max_blocks, left);
+        });
+        reached
     }
 
     fn parts(&self, request: &Request) -> impl Iterator<Item = BlockPart> + use<P> {
         let (start, shift) = (request.offset.0, self.block_shift);
         let end = start.saturating_add(request.length.0);
         let size = 1_u64 << shift;
-        (start >> shift..end.div_ceil(size)).map(move |number| {
+        // A request without bytes touches no block, also in the middle of one.
+        let blocks = if end == start { 0..0 } else { start >> shift..end.div_ceil(size) };
+        blocks.map(move |number| {
             let first = number << shift;
             let whole = first >= start && end >= first.saturating_add(size);
             BlockPart { number, whole }
@@ -131,7 +155,34 @@ impl<P: Policy> Cache<P> {
         } else {
             self.plan_read(cached, outcome, plan);
         }
+        let evicted = match outcome.verdict {
+            Verdict::Hit => return outcome,
+            Verdict::Admit { evicted } => evicted,
+            Verdict::Bypass => Some(cached.id),
+        };
+        if let Some(id) = evicted {
+            self.release(cached.pool.into(), id);
+        }
         outcome
+    }
+
+    /// Gives the id of a block back once its policy has forgotten it.
+    #[inline(always)]
+    fn release(&mut self, pool: usize, id: BlockId) {
+        if !self.engine.policy(pool).tracks(id) {
+            self.indexes[pool].release(id);
+        }
+    }
+
+    /// The same for all blocks that a plan takes out of the cache.
+    fn release_all(&mut self, plan: &Plan) {
+        for step in &plan.moves {
+            if let Move::WriteBack(cached) | Move::Drop(cached) | Move::Discard { cached, .. } =
+                step
+            {
+                self.release(cached.pool.into(), cached.id);
+            }
+        }
     }
 
     /// Whether a block is cached.
@@ -146,8 +197,11 @@ impl<P: Policy> Cache<P> {
         let pool = self.engine.pool_of(tenant);
         let engine = &self.engine;
         let tracks = |id| engine.policy(pool).tracks(id);
+        let before = self.indexes[pool].ids();
         let id = self.indexes[pool].intern(BlockAddress { tenant, number }, tracks);
-        self.engine.reserve_ids(pool, self.indexes[pool].ids());
+        if self.indexes[pool].ids() > before {
+            self.engine.reserve_ids(pool, before + 1);
+        }
         Cached { pool: pool as u16, id, tenant, number, region: Region::Any }
     }
 
@@ -169,6 +223,9 @@ impl<P: Policy> Cache<P> {
                 BackgroundOp::Clean(block) => dirty.then(|| Move::Clean(named(block))),
                 BackgroundOp::Swap(one, other) => Some(Move::Swap(named(one), named(other))),
             });
+        }
+        if P::has_regions_or_background_ops() {
+            self.release_all(plan);
         }
     }
 
@@ -200,7 +257,97 @@ impl<P: Policy> Cache<P> {
         let cached = self.placed(cached);
         self.plan_eviction(cached.pool, evicted, outcome.writeback, plan);
         plan.moves.extend([Move::Fetch(cached), Move::Fill(cached)]);
+        if let Some(evicted) = evicted {
+            self.release(cached.pool.into(), evicted);
+        }
         true
+    }
+
+    /// Takes in a block past admission control: one that recovery found, oldest first, or a victim
+    /// whose write-back failed. Moves of the eviction it causes replace what `plan` held. A block
+    /// that is cached stays, and is dirty from now on if `dirty`. Returns what became of it: with
+    /// `None` the policy refuses it, and a dirty block has to be written back.
+    pub fn adopt(
+        &mut self,
+        tenant: TenantId,
+        number: u64,
+        dirty: bool,
+        plan: &mut Plan,
+    ) -> Option<Cached> {
+        plan.moves.clear();
+        let cached = self.named(tenant, number);
+        let pool = usize::from(cached.pool);
+        let outcome = self.engine.adopt(tenant, cached.id, dirty);
+        let evicted = match outcome.verdict {
+            Verdict::Hit => None,
+            Verdict::Admit { evicted } => evicted,
+            Verdict::Bypass => {
+                self.release(pool, cached.id);
+                return None;
+            }
+        };
+        self.plan_eviction(cached.pool, evicted, outcome.writeback, plan);
+        if let Some(evicted) = evicted {
+            self.release(pool, evicted);
+        }
+        Some(self.placed(cached))
+    }
+
+    /// Forgets a block whose copy is lost: a failed fetch or fill, a checksum, a device that is
+    /// gone. Counted like a trimmed block. Returns it, and whether its only content is lost.
+    pub fn forget(&mut self, tenant: TenantId, number: u64) -> Option<(Cached, bool)> {
+        let pool = self.engine.pool_of(tenant);
+        let id = self.indexes[pool].get(BlockAddress { tenant, number })?;
+        let cached = self.cached(pool, id);
+        let (was_cached, dirty) = self.engine.discard(tenant, id);
+        self.release(pool, id);
+        was_cached.then_some((cached, dirty))
+    }
+
+    /// Reserves memory for all that the pools will remember at the capacities they have, so that no
+    /// decision pauses to move what is there.
+    pub fn reserve(&mut self) {
+        for (pool, index) in self.indexes.iter_mut().enumerate() {
+            let ids = SparseIndex::max_ids(self.engine.policy(pool).max_tracked());
+            index.reserve(ids);
+            self.engine.reserve_ids(pool, ids);
+        }
+    }
+
+    /// One more tenant; see [`Engine::add_tenant`].
+    pub fn add_tenant(
+        &mut self,
+        capacity_blocks: u32,
+        make: impl FnOnce(usize, u32) -> P,
+    ) -> Option<TenantId> {
+        let tenant = self.engine.add_tenant(capacity_blocks, make)?;
+        self.indexes.resize(self.engine.pools(), SparseIndex::default());
+        Some(tenant)
+    }
+
+    /// Changes where writes go; see [`Engine::set_mode`]. Errors: the number of dirty blocks.
+    pub fn set_mode(&mut self, mode: WriteMode) -> Result<(), u64> {
+        self.engine.set_mode(mode)
+    }
+
+    /// Cleans dirty blocks of a pool, at most `max_blocks`, from the id `from` on; their write-backs
+    /// replace what `plan` held. Returns where to go on, or nothing at the end.
+    pub fn clean_some(
+        &mut self,
+        pool: usize,
+        from: BlockId,
+        max_blocks: u32,
+        plan: &mut Plan,
+    ) -> Option<BlockId> {
+        plan.moves.clear();
+        let mut next = from;
+        for _ in 0..max_blocks {
+            let (tenant, block) = self.engine.next_dirty(pool, next)?;
+            self.engine.clean(tenant, block);
+            plan.moves.push(Move::Clean(self.cached(pool, block)));
+            next = BlockId(block.0 + 1);
+        }
+        Some(next)
     }
 
     /// Marks a cached block clean because it is being written back while it stays; returns whether
@@ -237,7 +384,7 @@ impl<P: Policy> Cache<P> {
             }
             Verdict::Bypass => {
                 if outcome.invalidated {
-                    plan.moves.push(Move::Drop(cached));
+                    plan.moves.push(Move::Discard { cached, dirty: false });
                 }
                 let Cached { tenant, number, .. } = cached;
                 plan.moves.push(Move::Bypass { tenant, number });
@@ -256,37 +403,42 @@ impl<P: Policy> Cache<P> {
         }
     }
 
-    /// Blocks that lie wholly inside the trimmed range leave the cache; the trim itself goes on.
-    /// Costs the smaller of the range's blocks and the index's ids: a trim may cover a volume.
-    fn trim(&mut self, request: &Request, plan: &mut Plan) {
-        let tenant = request.tenant;
-        let pool = self.engine.pool_of(tenant);
-        let size = 1_u64 << self.block_shift;
-        let first = request.offset.0.div_ceil(size);
-        let end = request.offset.0.saturating_add(request.length.0) >> self.block_shift;
-        let ids = self.indexes[pool].ids() as u64;
-        if end.saturating_sub(first) <= ids {
-            for number in first..end {
-                if let Some(id) = self.indexes[pool].get(BlockAddress { tenant, number }) {
-                    self.drop_block(pool, id, plan);
-                }
-            }
-        } else {
-            for id in (0..ids as u32).map(BlockId) {
-                let address = self.indexes[pool].address(id);
-                if address.tenant == tenant && (first..end).contains(&address.number) {
-                    self.drop_block(pool, id, plan);
-                }
-            }
-        }
-        plan.moves.push(Move::Trim);
+    /// A trim, to be carried out by [`Cache::trim_some`]. Until it is done no other request may
+    /// touch its range.
+    pub fn begin_trim(&self, request: &Request) -> TrimRest {
+        let ids = self.indexes[self.engine.pool_of(request.tenant)].ids();
+        TrimRest::new(request, self.block_shift, ids)
     }
 
-    fn drop_block(&mut self, pool: usize, id: BlockId, plan: &mut Plan) {
-        let cached = name(&self.indexes, pool, id);
-        if self.engine.discard(cached.tenant, id).0 {
-            plan.moves.push(Move::Drop(cached));
+    /// Looks at the next `max_blocks` blocks of a trim, or ids if they are fewer: those that lie
+    /// wholly inside its range leave the cache; the trim itself goes on at the end. The moves are
+    /// added to `plan`. Returns whether that was the end.
+    pub fn trim_some(&mut self, rest: &mut TrimRest, max_blocks: u32, plan: &mut Plan) -> bool {
+        let tenant = rest.tenant();
+        let pool = self.engine.pool_of(tenant);
+        for _ in 0..max_blocks {
+            let found = match rest.next() {
+                None => {
+                    plan.moves.push(Move::Trim);
+                    return true;
+                }
+                Some(Target::Number(number)) => {
+                    self.indexes[pool].get(BlockAddress { tenant, number })
+                }
+                Some(Target::Id(id)) => {
+                    let address = self.indexes[pool].address_of(id);
+                    address.filter(|address| rest.covers(*address)).map(|_| id)
+                }
+            };
+            let Some(id) = found else { continue };
+            let cached = name(&self.indexes, pool, id);
+            let (was_cached, dirty) = self.engine.discard(tenant, id);
+            if was_cached {
+                plan.moves.push(Move::Discard { cached, dirty });
+            }
+            self.release(pool, id);
         }
+        false
     }
 }
 

@@ -107,7 +107,7 @@ fn ids_stay_below_sixteen_fifteenths_of_what_is_tracked() {
                 gone.into_iter().for_each(|id| tracked[id.index()] = false);
             }
         }
-        let bound = (LIVE + 1) * SWEEP / (SWEEP - 1) + 1;
+        let bound = SparseIndex::max_ids(LIVE as u64);
         assert!(index.ids() <= bound, "pattern {pattern}: {} ids, bound {bound}", index.ids());
         assert_eq!(index.audit(), Ok(()));
     }

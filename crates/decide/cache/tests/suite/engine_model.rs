@@ -1,8 +1,8 @@
 //! The engine agrees with a slow, obvious model over every write mode, layout and policy.
 
 use cachewright_cache::{Cache, Cached, Engine, Move, Plan, Quotas, WriteMode};
-use cachewright_policy::{PolicyVisitor, Region, RegionSizes, Registered, entries, visit};
-use cachewright_types::{Bytes, Nanos, Op, Request, Seed, TenantId, Value};
+use cachewright_policy::{Need, PolicyVisitor, Region, RegionSizes, Registered, entries, visit};
+use cachewright_types::{BlockId, Bytes, Nanos, Op, Request, Seed, TenantId, Value};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -13,22 +13,51 @@ struct Step {
     block: u64,
     blocks: u64,
     resize: Option<u32>,
-    /// Eighths of each pool that become its own room.
+    /// Eighths of each pool that become its own region.
     divide: Option<u32>,
+    upkeep: Upkeep,
+}
+
+/// What a daemon asks for beside requests.
+#[derive(Clone, Copy, Debug)]
+enum Upkeep {
+    Nothing,
+    /// A block that recovery found, or whose write-back failed.
+    Adopt(u64, bool),
+    /// A block whose copy is lost.
+    Forget(u64),
+    /// A size of the first pool, to be reached by so many evictions at a time.
+    Towards(u32, u32),
+    /// Write-back of so many blocks that stay.
+    Clean(u32),
+    /// A request without bytes.
+    Empty(u64),
+}
+
+fn upkeep() -> impl Strategy<Value = Upkeep> {
+    prop_oneof![
+        8 => Just(Upkeep::Nothing),
+        1 => (0..24_u64, any::<bool>()).prop_map(|(block, dirty)| Upkeep::Adopt(block, dirty)),
+        1 => (0..24_u64).prop_map(Upkeep::Forget),
+        1 => (0..12_u32, 1..4_u32).prop_map(|(size, max)| Upkeep::Towards(size, max)),
+        1 => (1..5_u32).prop_map(Upkeep::Clean),
+        1 => (0..24_u64).prop_map(Upkeep::Empty),
+    ]
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let op = prop_oneof![4 => Just(Op::Read), 4 => Just(Op::Write), 1 => Just(Op::Trim)];
     let resize = prop_oneof![9 => Just(None), 1 => (0..12_u32).prop_map(Some)];
     let divide = prop_oneof![9 => Just(None), 1 => (0..9_u32).prop_map(Some)];
-    let step = (0..3_u16, op, 0..24_u64, 1..4_u64, resize, divide).prop_map(
-        |(tenant, op, block, blocks, resize, divide)| Step {
+    let step = (0..3_u16, op, 0..24_u64, 1..4_u64, resize, divide, upkeep()).prop_map(
+        |(tenant, op, block, blocks, resize, divide, upkeep)| Step {
             tenant,
             op,
             block,
             blocks,
             resize,
             divide,
+            upkeep,
         },
     );
     prop::collection::vec(step, 1..120)
@@ -78,6 +107,7 @@ impl PolicyVisitor for Replay<'_> {
                 divide(&mut cache, eighths, &mut plan);
                 follow(&plan, Op::Read, self.mode, &mut held);
             }
+            self.keep_up(&mut cache, step, &mut plan, &mut held);
             let request = Request {
                 time: Nanos(0),
                 offset: Bytes(step.block << 12),
@@ -90,7 +120,7 @@ impl PolicyVisitor for Replay<'_> {
             let pool = cache.engine().pool_of(TenantId(step.tenant));
             cache.background_ops(pool, &mut plan);
             follow(&plan, Op::Read, self.mode, &mut held);
-            assert_eq!(cache.engine().audit(), Ok(()));
+            assert_eq!(cache.audit(), Ok(()));
             let dirty = held.values().filter(|(dirty, _)| *dirty).count() as u64;
             assert_eq!(cache.engine().dirty_blocks(), dirty);
             for tenant in 0..3 {
@@ -101,7 +131,70 @@ impl PolicyVisitor for Replay<'_> {
     }
 }
 
-/// Address -> dirty and room, as the moves say.
+impl Replay<'_> {
+    /// Carries out what a daemon asks for beside requests.
+    fn keep_up<P: Registered>(
+        &self,
+        cache: &mut Cache<P>,
+        step: &Step,
+        plan: &mut Plan,
+        held: &mut Held,
+    ) {
+        let tenant = TenantId(step.tenant);
+        let knows = |need: &Need| matches!(need, Need::Future | Need::Benefit);
+        match step.upkeep {
+            Upkeep::Nothing => {}
+            Upkeep::Adopt(block, dirty) => {
+                let dirty = dirty && self.mode == WriteMode::WriteBack;
+                let adopted = cache.adopt(tenant, block, dirty, plan);
+                follow(plan, Op::Read, self.mode, held);
+                let empty = cache.engine().quota(tenant) == 0;
+                let refused = empty || P::ENTRY.needs.iter().any(knows);
+                assert!(adopted.is_some() || refused, "{} refuses a block", P::ENTRY.name);
+                if let Some(cached) = adopted {
+                    assert!(cache.contains(tenant, block));
+                    let entry = held.entry((tenant.0, block)).or_insert((false, cached.region));
+                    entry.0 |= dirty;
+                }
+            }
+            Upkeep::Forget(block) => {
+                let lost = cache.forget(tenant, block).map(|(_, dirty)| dirty);
+                let was = held.remove(&(tenant.0, block)).map(|(dirty, _)| dirty);
+                assert_eq!(lost, was, "what is forgotten was held");
+                assert!(!cache.contains(tenant, block));
+            }
+            Upkeep::Towards(size, max) => {
+                let before = held.len();
+                let reached = cache.resize_towards(&self.kind.quotas(size), max, plan);
+                follow(plan, Op::Read, self.mode, held);
+                assert!(before - held.len() <= max as usize, "no more leave than may");
+                let quotas = self.kind.quotas(size);
+                let capacity = |pool| cache.engine().policy(pool).capacity();
+                let is_there =
+                    (0..quotas.blocks().len()).all(|at| capacity(at) == quotas.blocks()[at]);
+                assert_eq!(reached, is_there);
+            }
+            Upkeep::Clean(max) => {
+                let pool = cache.engine().pool_of(tenant);
+                let before = cache.engine().dirty_in(pool);
+                let next = cache.clean_some(pool, BlockId(0), max, plan);
+                assert_eq!(plan.moves.len() as u32, before.min(max));
+                assert!(next.is_some() || before < max, "it ends when none is left");
+                follow(plan, Op::Read, self.mode, held);
+            }
+            Upkeep::Empty(block) => {
+                for op in [Op::Read, Op::Write, Op::Trim] {
+                    let (offset, length) = (Bytes((block << 12) + 512), Bytes(0));
+                    let request = Request { time: Nanos(0), offset, length, op, tenant };
+                    cache.on(&request, plan);
+                    assert!(plan.moves.iter().all(|step| *step == Move::Trim), "{:?}", plan.moves);
+                }
+            }
+        }
+    }
+}
+
+/// Address -> dirty and region, as the moves say.
 type Held = BTreeMap<(u16, u64), (bool, Region)>;
 
 /// Divides each pool.
@@ -137,7 +230,13 @@ fn follow(plan: &Plan, op: Op, mode: WriteMode, held: &mut Held) {
             }
             Move::Drop(c) => {
                 let was = held.remove(&key(c)).map(|(dirty, _)| dirty);
-                assert!(was == Some(false) || op == Op::Trim, "{was:?} dropped on {op:?}");
+                assert_eq!(was, Some(false), "a clean block is dropped on {op:?}");
+            }
+            Move::Discard { cached, dirty } => {
+                let was = held.remove(&key(cached)).map(|(dirty, _)| dirty);
+                let invalidated = op == Op::Write && mode == WriteMode::ReadOnly;
+                assert!(op == Op::Trim || invalidated, "discarded on {op:?}");
+                assert_eq!(was, Some(*dirty));
             }
             Move::Bypass { tenant, number } => {
                 assert!(!held.contains_key(&(tenant.0, *number)), "stale copy left behind");

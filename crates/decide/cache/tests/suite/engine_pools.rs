@@ -1,5 +1,5 @@
-//! The engine with pools of several tenants, sizes that change and blocks that change hands agrees
-//! with lists in order of use, access by access.
+//! The engine with pools of several tenants, sizes that change agrees with lists in
+//! order of use, access by access.
 
 #![allow(clippy::unwrap_used)] // a failed test may panic
 
@@ -13,7 +13,6 @@ use proptest::prelude::*;
 enum Step {
     Access { tenant: u16, block: u32, write: bool },
     Discard { tenant: u16, block: u32 },
-    Transfer { from: usize, to: usize, blocks: u32 },
     Resize { pool: usize, blocks: u32 },
 }
 
@@ -60,13 +59,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let access = (0..4_u16, 0..12_u32, any::<bool>())
         .prop_map(|(tenant, block, write)| Step::Access { tenant, block, write });
     let discard = (0..4_u16, 0..12_u32).prop_map(|(tenant, block)| Step::Discard { tenant, block });
-    let transfer = (0..4_usize, 0..4_usize, 0..4_u32)
-        .prop_map(|(from, to, blocks)| Step::Transfer { from, to, blocks });
     let resize = (0..4_usize, 0..8_u32).prop_map(|(pool, blocks)| Step::Resize { pool, blocks });
-    prop::collection::vec(
-        prop_oneof![8 => access, 1 => discard, 2 => transfer, 1 => resize],
-        1..200,
-    )
+    prop::collection::vec(prop_oneof![8 => access, 1 => discard, 3 => resize], 1..200)
 }
 
 /// An id of a block in its pool: tenants of one pool have blocks of their own.
@@ -116,15 +110,6 @@ proptest! {
                     let found = engine.discard(TenantId(tenant), BlockId(block));
                     prop_assert_eq!(found, (gone.is_some(), dirty));
                 }
-                Step::Transfer { from, to, blocks } => {
-                    let (from, to) = (from % pools, to % pools);
-                    let had = model.pools[from].0;
-                    let moved = if from == to { 0 } else { had.min(blocks) };
-                    let expected = model.resize(from, had - moved);
-                    model.pools[to].0 += moved;
-                    prop_assert_eq!(engine.transfer(from, to, blocks, tell), moved);
-                    prop_assert_eq!(left, expected, "its least recent go, in that order");
-                }
                 Step::Resize { pool, blocks } => {
                     engine.resize(pool % pools, blocks, tell);
                     prop_assert_eq!(left, model.resize(pool % pools, blocks));
@@ -163,8 +148,9 @@ fn who_shares_a_pool_takes_from_each_other_and_from_nobody_else() {
     assert!([0, 2].iter().all(|tenant| engine.shares(TenantId(*tenant))));
     assert!(engine.is_shared() && !engine.shares(TenantId(1)));
     let mut left = Vec::new();
-    let moved = engine.transfer(1, 0, 2, &mut |_, block, dirty| left.push((block.0, dirty)));
-    assert_eq!((moved, left), (2, vec![(1, true), (2, true)]));
+    let quotas = Quotas::Pools { of: vec![1, 0, 1], blocks: vec![4, 1] };
+    assert!(engine.set_quotas(&quotas, &mut |_, block, dirty| left.push((block.0, dirty))));
+    assert_eq!(left, [(1, true), (2, true)]);
     let others = Quotas::Pools { of: vec![0, 0, 1], blocks: vec![2, 3] };
     assert!(!engine.set_quotas(&others, &mut |_, _, _| {}), "who shares with whom is fixed");
     assert!(!engine.set_quotas(&Quotas::PerTenant(vec![2, 3, 4]), &mut |_, _, _| {}));

@@ -7,3 +7,4 @@ mod engine_model;
 mod engine_pools;
 mod live;
 mod plans;
+mod upkeep;

@@ -32,6 +32,10 @@ fn block(id: u32, number: u64) -> Cached {
     Cached { pool: 0, id: BlockId(id), tenant: TENANT, number, region: Region::Any }
 }
 
+fn discard(id: u32, number: u64, dirty: bool) -> Move {
+    Move::Discard { cached: block(id, number), dirty }
+}
+
 #[test]
 fn a_read_is_fetched_once_and_then_served() {
     let mut cache = cache(WriteMode::WriteBack, 2);
@@ -88,7 +92,7 @@ fn read_only_drops_what_is_written() {
     let mut cache = cache(WriteMode::ReadOnly, 4);
     moves(&mut cache, Op::Read, 0, 4096);
     let bypass = Move::Bypass { tenant: TENANT, number: 0 };
-    assert_eq!(moves(&mut cache, Op::Write, 0, 4096), [Move::Drop(block(0, 0)), bypass]);
+    assert_eq!(moves(&mut cache, Op::Write, 0, 4096), [discard(0, 0, false), bypass]);
     assert_eq!(cache.engine().occupancy(TENANT), 0);
 }
 
@@ -98,12 +102,12 @@ fn a_trim_drops_whole_blocks_even_dirty_ones_however_wide_it_is() {
     moves(&mut cache, Op::Write, 0, 3 * 4096);
     assert_eq!(
         moves(&mut cache, Op::Trim, 100, 2 * 4096),
-        [Move::Drop(block(1, 1)), Move::Trim],
+        [discard(1, 1, true), Move::Trim],
         "the first and last block are only partly trimmed"
     );
     assert_eq!(
         moves(&mut cache, Op::Trim, 0, 1 << 40),
-        [Move::Drop(block(0, 0)), Move::Drop(block(2, 2)), Move::Trim]
+        [discard(0, 0, true), discard(2, 2, true), Move::Trim]
     );
     assert_eq!(cache.engine().dirty_blocks(), 0);
 }

@@ -79,7 +79,7 @@ impl Translation<'_> {
     fn take(&mut self, step: &Move) {
         match step {
             Move::WriteBack(cached) => self.evict(cached, true),
-            Move::Drop(cached) => self.evict(cached, false),
+            Move::Drop(cached) | Move::Discard { cached, .. } => self.evict(cached, false),
             Move::Fetch(cached) => {
                 let resident = self.admit(cached);
                 self.note(Kind::Miss, resident, cached.number);

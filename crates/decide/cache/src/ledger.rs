@@ -1,0 +1,73 @@
+//! What is counted for each tenant, and the blocks that it holds.
+//!
+//! For: counters that stay in step with what happens. Must never know: why anything happens.
+//! Units: block accesses, requests, blocks.
+
+use cachewright_measure::Counts;
+use cachewright_types::TenantId;
+
+/// Counters and occupancy of all tenants.
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger {
+    counts: Vec<Counts>,
+    /// Resident blocks of each tenant.
+    occupancy: Vec<u32>,
+}
+
+impl Ledger {
+    /// Nothing counted yet.
+    pub(crate) fn new(tenants: usize) -> Ledger {
+        Ledger { counts: vec![Counts::default(); tenants], occupancy: vec![0; tenants] }
+    }
+
+    /// One more tenant.
+    pub(crate) fn add(&mut self) {
+        self.counts.push(Counts::default());
+        self.occupancy.push(0);
+    }
+
+    /// Counters of a tenant.
+    #[inline(always)]
+    pub(crate) fn counts(&self, tenant: TenantId) -> &Counts {
+        &self.counts[tenant.index()]
+    }
+
+    /// The same, for accesses to be counted.
+    #[inline(always)]
+    pub(crate) fn counts_mut(&mut self, tenant: TenantId) -> &mut Counts {
+        &mut self.counts[tenant.index()]
+    }
+
+    /// Blocks that a tenant holds.
+    pub(crate) fn occupancy(&self, tenant: TenantId) -> u32 {
+        self.occupancy[tenant.index()]
+    }
+
+    /// Blocks that all tenants hold.
+    pub(crate) fn held(&self) -> u64 {
+        self.occupancy.iter().map(|blocks| u64::from(*blocks)).sum()
+    }
+
+    /// A block of a tenant came in.
+    #[inline(always)]
+    pub(crate) fn enter(&mut self, tenant: TenantId) {
+        self.occupancy[tenant.index()] += 1;
+    }
+
+    /// A block of a tenant was evicted, to be written back if it was dirty.
+    #[inline(always)]
+    pub(crate) fn evict(&mut self, tenant: u16, dirty: bool) {
+        let tenant = usize::from(tenant);
+        debug_assert!(self.occupancy[tenant] > 0, "its tenant held the evicted block");
+        self.counts[tenant].evictions += 1;
+        self.counts[tenant].writebacks += u64::from(dirty);
+        self.occupancy[tenant] -= 1;
+    }
+
+    /// A block of a tenant was dropped without write-back.
+    pub(crate) fn discard(&mut self, tenant: TenantId) {
+        debug_assert!(self.occupancy[tenant.index()] > 0, "the tenant held the block");
+        self.counts[tenant.index()].invalidations += 1;
+        self.occupancy[tenant.index()] -= 1;
+    }
+}

@@ -1,0 +1,55 @@
+//! What is left of a trim that is carried out in pieces.
+//!
+//! For: the next block or id to look at. Must never know: the index, the policy. A trim may cover a
+//! volume, so it costs the smaller of its blocks and the ids that the pool had when it began. Unit:
+//! blocks.
+
+use crate::index::BlockAddress;
+use cachewright_types::{BlockId, Request, TenantId};
+use std::ops::Range;
+
+/// What to look at next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// The block of this number.
+    Number(u64),
+    /// The block of this id, if it lies in the range.
+    Id(BlockId),
+}
+
+/// The rest of a trim.
+#[derive(Clone, Debug)]
+pub struct TrimRest {
+    tenant: TenantId,
+    /// Numbers of the blocks that lie wholly inside.
+    blocks: Range<u64>,
+    /// What has not been looked at: numbers, or ids if these are fewer.
+    rest: Range<u64>,
+    by_id: bool,
+}
+
+impl TrimRest {
+    pub(crate) fn new(request: &Request, block_shift: u32, ids: usize) -> TrimRest {
+        let end = request.offset.0.saturating_add(request.length.0);
+        let first = request.offset.0.div_ceil(1 << block_shift);
+        let blocks = first..(end >> block_shift).max(first);
+        let by_id = blocks.end - blocks.start > ids as u64;
+        let rest = if by_id { 0..ids as u64 } else { blocks.clone() };
+        TrimRest { tenant: request.tenant, blocks, rest, by_id }
+    }
+
+    /// The tenant whose volume is trimmed.
+    pub fn tenant(&self) -> TenantId {
+        self.tenant
+    }
+
+    pub(crate) fn next(&mut self) -> Option<Target> {
+        let next = self.rest.next()?;
+        Some(if self.by_id { Target::Id(BlockId(next as u32)) } else { Target::Number(next) })
+    }
+
+    /// Whether a block lies wholly inside the range.
+    pub(crate) fn covers(&self, address: BlockAddress) -> bool {
+        address.tenant == self.tenant && self.blocks.contains(&address.number)
+    }
+}
