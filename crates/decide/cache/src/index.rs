@@ -133,6 +133,12 @@ impl SparseIndex {
         None
     }
 
+    /// Loads the head of an address's chain ahead of its use; the value means nothing.
+    #[inline(always)]
+    pub fn touch(&self, address: BlockAddress) -> u32 {
+        self.heads[self.bucket(address.hash())]
+    }
+
     /// The address of an id, unless it is free.
     pub fn address_of(&self, id: BlockId) -> Option<BlockAddress> {
         let number = self.nodes.get(id.index())?.number();

@@ -89,6 +89,15 @@ impl<P: Policy> Cache<P> {
         }
     }
 
+    /// Loads what the decision about a request's first block will read, some requests ahead of it;
+    /// the value means nothing and is returned so that the loads cannot be dropped.
+    #[inline]
+    pub fn touch(&self, request: &Request) -> u32 {
+        let number = request.offset.0 >> self.block_shift;
+        let pool = self.engine.pool_of(request.tenant);
+        self.indexes[pool].touch(BlockAddress { tenant: request.tenant, number })
+    }
+
     /// Counts hits of a tenant's last request as misses; see [`Engine::recount`].
     pub fn recount(&mut self, tenant: TenantId, blocks: u64, all_hit: bool) {
         self.engine.recount(tenant, blocks, all_hit);
