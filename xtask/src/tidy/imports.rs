@@ -32,13 +32,15 @@ const ALL_BUT_SERVE: &[&str] = &[
     "characterize",
     "ftl",
     "stack",
+    "control",
+    "steps",
     "device",
     "system",
     "experiment",
 ];
 
 /// All crates, some of them planned. A crate that is not in the table is refused.
-pub const CRATES: [CrateRule; 25] = [
+pub const CRATES: [CrateRule; 27] = [
     CrateRule { folder: "crates/base/types/", uses: &[] },
     CrateRule { folder: "crates/base/trace/", uses: BASE },
     CrateRule { folder: "crates/base/infer/", uses: BASE },
@@ -56,6 +58,11 @@ pub const CRATES: [CrateRule; 25] = [
         folder: "crates/decide/stack/",
         uses: &["types", "trace", "policy", "cache", "partition", "layout", "characterize", "ftl"],
     },
+    CrateRule {
+        folder: "crates/decide/control/",
+        uses: &["types", "measure", "policy", "cache", "curve", "signal", "partition", "layout"],
+    },
+    CrateRule { folder: "crates/decide/steps/", uses: &["types", "policy", "cache"] },
     CrateRule { folder: "crates/simulate/device/", uses: &["types", "measure", "ftl"] },
     CrateRule {
         folder: "crates/simulate/system/",
@@ -70,6 +77,8 @@ pub const CRATES: [CrateRule; 25] = [
             "layout",
             "signal",
             "characterize",
+            "control",
+            "steps",
             "device",
         ],
     },
@@ -86,7 +95,11 @@ pub const CRATES: [CrateRule; 25] = [
             "curve",
             "partition",
             "layout",
+            "signal",
             "characterize",
+            "control",
+            "steps",
+            "stack",
             "ftl",
             "nbd",
         ],

@@ -15,7 +15,7 @@ use cachewright_system::Control;
 use cachewright_system::event_loop::{ConstantRun, Durations, Replay, run_constant};
 use cachewright_system::profile::Machined;
 use cachewright_system::{
-    Cuts, EngineLane, Lane, Recording, Signals, Wanted, Watcher, interval_signals,
+    Cuts, EngineLane, Lane, Recording, SignalNeeds, Signals, Watcher, interval_signals,
 };
 use std::path::Path;
 
@@ -178,8 +178,8 @@ impl Plan<'_> {
 }
 
 /// What the partitioner of a case of so many blocks is told at each interval.
-pub fn wanted(case: &Case, capacity_blocks: u32) -> Wanted {
-    Wanted {
+pub fn wanted(case: &Case, capacity_blocks: u32) -> SignalNeeds {
+    SignalNeeds {
         curves: curves::of_intervals(case, capacity_blocks),
         steps: case.steps(),
         signals: case.signals(),
@@ -195,7 +195,7 @@ pub fn measured(
     largest_blocks: u32,
 ) -> Vec<Signals> {
     let Some(first) = cases.first() else { return Vec::new() };
-    let mut all = Wanted { steps: first.steps(), ..Wanted::default() };
+    let mut all = SignalNeeds { steps: first.steps(), ..SignalNeeds::default() };
     for case in cases {
         let wanted = wanted(case, largest_blocks);
         all.curves = all.curves.or(wanted.curves);

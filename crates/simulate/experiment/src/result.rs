@@ -52,16 +52,16 @@ fn total(
     let mut sum = Counts::default();
     lane.counts.iter().for_each(|counts| sum.add(counts));
     let set = goals.iter().flatten().count();
-    let moved = lane.moved.as_ref();
+    let churn = lane.churn.as_ref();
     CaseTotal {
         counts: counts(&sum, case.spec.cache.write.effect()),
         dirty_blocks: lane.dirty_blocks,
         goals: (set > 0).then_some(set),
         goals_met: (set > 0).then(|| goals_met(lane, goals)),
-        divisions: moved.map(|moved| moved.divisions),
-        moved_mean: moved.map(|moved| moved.mean),
-        moved_most: moved.map(|moved| moved.most),
-        turns: moved.map(|moved| moved.turns.iter().sum()),
+        divisions: churn.map(|churn| churn.divisions),
+        moved_mean: churn.map(|churn| churn.mean),
+        moved_most: churn.map(|churn| churn.max),
+        turns: churn.map(|churn| churn.turns.iter().sum()),
         responses: answers.map(|answers| {
             let starts = case.spec.tenants.iter().map(|tenant| tenant.start.0);
             let whole = answers.iter().fold(AnswerTotals::default(), |sum, one| AnswerTotals {
@@ -85,7 +85,7 @@ fn tenant(
     let (spec, own) = (&case.spec.tenants[index], &lane.counts[index]);
     let goal = goals.get(index).copied().flatten();
     let required = lane.required.get(index).filter(|_| case.needs(Need::Curve));
-    let moved = lane.moved.as_ref();
+    let churn = lane.churn.as_ref();
     let answers = answers.and_then(|answers| answers.get(index));
     CaseTenant {
         name: spec.name.clone(),
@@ -98,7 +98,7 @@ fn tenant(
         pool: lane.pools.get(index).copied(),
         required_blocks: required.map(|required| required.blocks),
         required_miss_ratio: required.map(|required| required.miss_ratio),
-        turns: moved.and_then(|moved| moved.turns.get(index).copied()),
+        turns: churn.and_then(|churn| churn.turns.get(index).copied()),
         responses: answers.map(|own| constant_responses(case, own, spec.start.0)),
     }
 }

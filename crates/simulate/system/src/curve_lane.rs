@@ -5,7 +5,7 @@
 
 use crate::lane::{Lane, LaneResult};
 use crate::recording::{Recording, TRIM, WRITE};
-use crate::signals::Signals;
+use cachewright_control::Signals;
 use cachewright_curve::{CurveSet, Curves};
 use cachewright_policy::FutureSlice;
 use cachewright_types::{BlockId, TenantId};

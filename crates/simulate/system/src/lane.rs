@@ -3,13 +3,11 @@
 //! For: the hot loop of hit-ratio studies. Must never know: other lanes; lanes share only the
 //! recording, so they run on any number of threads with the same result.
 
-use crate::control::Control;
-use crate::moves::Moved;
 use crate::recording::{LAST, Recording, TRIM, WRITE};
 use crate::series::{Row, window_rows};
-use crate::signals::Signals;
 use crate::watch::{Watcher, tell};
 use cachewright_cache::{BlockAccess, Engine};
+use cachewright_control::{ChurnTotals, Control, Signals, divide};
 use cachewright_curve::Curves;
 use cachewright_measure::Counts;
 use cachewright_partition::Requirement;
@@ -50,8 +48,8 @@ pub struct LaneResult {
     /// The time series.
     pub rows: Vec<Row>,
     /// What divisions moved, where the cache is divided.
-    pub moved: Option<Moved>,
-    /// What each tenant makes use of, by the word of the last division; empty without one.
+    pub churn: Option<ChurnTotals>,
+    /// What each tenant makes use of, by the last division; empty without one.
     pub required: Vec<Requirement>,
     /// Curves, from lanes that measure them: of the whole recording, or one per window.
     pub curves: Vec<Curves>,
@@ -67,7 +65,7 @@ impl LaneResult {
     }
 
     /// What an engine of so many tenants found, with the rows kept beside it, under `control`.
-    pub fn of<P: Policy>(
+    pub fn new<P: Policy>(
         engine: &Engine<P>,
         tenants: usize,
         rows: Vec<Row>,
@@ -81,7 +79,7 @@ impl LaneResult {
             pools: engine.mixed_pools(),
             dirty_blocks: engine.dirty_blocks(),
             rows,
-            moved: control.and_then(Control::moved),
+            churn: control.and_then(Control::churn),
             required: control.map_or_else(Vec::new, |control| control.required().to_vec()),
             curves: Vec::new(),
         }
@@ -280,7 +278,7 @@ impl<P: Policy> Lane for EngineLane<P> {
     fn end_interval(&mut self, signals: &Signals) {
         if let Some(control) = &mut self.control {
             let watcher = &mut self.watcher;
-            control.divide(&mut self.engine, signals, &mut |pool, block, _| {
+            divide(control, &mut self.engine, signals, &mut |pool, block, _| {
                 if let Some(watcher) = watcher {
                     watcher.left(pool, block);
                 }
@@ -304,6 +302,6 @@ impl<P: Policy> Lane for EngineLane<P> {
         }
         let rows = std::mem::take(&mut self.rows);
         let (tenants, control) = (self.before.len(), self.control.as_ref());
-        LaneResult::of(&self.engine, tenants, rows, control).since(&self.before)
+        LaneResult::new(&self.engine, tenants, rows, control).since(&self.before)
     }
 }

@@ -5,30 +5,26 @@
 //! ([`event_loop`]): with constant times, on devices ([`timed`]), by a drive with a data cache.
 //! Must never know: stack files, reports. Units: nanoseconds, blocks.
 
-pub mod control;
 pub mod curve_lane;
 pub mod event_loop;
 pub mod foresight;
 pub mod lane;
-pub mod moves;
 pub mod profile;
 mod record_error;
 pub mod recording;
 pub mod replay;
 pub mod request_info;
 pub mod series;
-pub mod signals;
+mod signal_feed;
 pub mod ssd;
 pub mod timed;
 pub mod watch;
 
-pub use control::Control;
+pub use cachewright_control::{ChurnTotals, Control, SignalMeter, SignalNeeds, Signals, Standing};
 pub use curve_lane::{CurveLane, Whose};
 pub use foresight::Foresight;
 pub use lane::{EngineLane, Lane, LaneResult};
-pub use moves::Moved;
 pub use recording::{BlockKind, RecordError, Recorder, Recording, TenantTotals};
 pub use replay::{Cut, Cuts, interval_signals, replay};
 pub use series::Row;
-pub use signals::{SignalMeter, Signals, Wanted};
 pub use watch::Watcher;

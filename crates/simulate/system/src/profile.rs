@@ -7,16 +7,15 @@
 //! requests only, so that no devices are needed; a policy that weighs service times is told that
 //! all devices are equally fast.
 
-use crate::event_loop::meter::Names;
 use crate::foresight::Foresight;
 use crate::recording::{LAST, Recording, TRIM, TenantTotals, WRITE};
-use crate::timed::block_numbers::block_numbers;
 use crate::timed::read_ahead::Streams;
 use crate::timed::{MachineSettings, Requests};
 use cachewright_cache::{BlockAccess, Engine, Quotas, WriteMode};
+use cachewright_control::block_names::BlockNames;
 use cachewright_curve::{Curve, CurveSet};
 use cachewright_policy::{FutureColumn, Policy, RequestInfo};
-use cachewright_types::{BlockId, Op, TenantId};
+use cachewright_types::{BlockId, Op, TenantId, block_numbers};
 use std::ops::Range;
 
 /// The block is read ahead of its use; no access.
@@ -191,7 +190,7 @@ fn head_on(
     let shift = machine.block_shift;
     let end = machine.extents.get(tenant.index())?.end >> shift;
     let most = (totals.block_accesses as f64 * share).ceil() as u64;
-    let (mut names, mut accesses, mut head) = (Names::default(), 0, Recording::default());
+    let (mut names, mut accesses, mut head) = (BlockNames::default(), 0, Recording::default());
     let mut asked = Vec::new();
     for at in (0..machine.requests.len()).filter(|&at| machine.requests.tenant(at) == tenant) {
         if accesses >= most {
@@ -206,7 +205,7 @@ fn head_on(
             Op::Read | Op::Write => {
                 let flags = if request.op == Op::Write { WRITE } else { 0 };
                 accesses += touched.end - touched.start;
-                let blocks = touched.clone().map(|number| names.name(tenant, number));
+                let blocks = touched.clone().map(|number| names.id_of(tenant, number));
                 push(&mut head, blocks, flags);
             }
             Op::Trim => {
@@ -217,7 +216,7 @@ fn head_on(
         if request.op == Op::Read {
             let ahead = streams.read(touched.start, touched.end);
             let ahead = ahead.start..ahead.end.min(end);
-            push(&mut head, ahead.map(|number| names.name(tenant, number)), AHEAD);
+            push(&mut head, ahead.map(|number| names.id_of(tenant, number)), AHEAD);
         }
     }
     head.distinct = names.len();

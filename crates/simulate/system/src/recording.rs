@@ -13,7 +13,7 @@ use cachewright_trace::Call;
 use cachewright_trace::intern::{InternError, Interner};
 use cachewright_trace::merge::{Workload, WorkloadBatch};
 use cachewright_trace::next_use::{NEVER, next_uses};
-use cachewright_types::{Op, TenantId};
+use cachewright_types::{Op, TenantId, block_bytes};
 use std::ops::Range;
 
 /// The access is a write.
@@ -399,7 +399,7 @@ impl Recorder {
             let (offset, length) = (batch.offset_bytes[at], batch.length_bytes[at]);
             match self.kind {
                 BlockKind::Unit => out.push(u32::try_from(length.max(1)).unwrap_or(u32::MAX)),
-                BlockKind::Split { shift } => out.extend(parts(offset, length, shift)),
+                BlockKind::Split { shift } => out.extend(block_bytes(offset, length, shift)),
             }
         }
     }
@@ -474,16 +474,6 @@ impl Recorder {
         self.recording.extents = self.extents.map(Gathered::settle).unwrap_or_default();
         self.recording
     }
-}
-
-/// The bytes that a request asks for of each block of `1 << shift` bytes it touches; at least one.
-pub(crate) fn parts(offset: u64, length: u64, shift: u32) -> impl Iterator<Item = u32> {
-    let end = offset.saturating_add(length.max(1));
-    let part = move |block: u64| {
-        let start = block << shift;
-        (end - start).min(1 << shift) - (offset.max(start) - start)
-    };
-    (offset >> shift..=(end - 1) >> shift).map(move |block| part(block) as u32)
 }
 
 /// The end of the run of reads and writes of one space that starts at `start`.

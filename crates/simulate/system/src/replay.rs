@@ -6,7 +6,8 @@
 
 use crate::lane::{Lane, LaneResult};
 use crate::recording::{RecordError, Recording};
-use crate::signals::{SignalMeter, Signals};
+use crate::signal_feed::feed_all;
+use cachewright_control::{SignalMeter, Signals};
 use cachewright_policy::FutureSlice;
 use rayon::prelude::*;
 
@@ -97,11 +98,11 @@ pub fn interval_signals(
                     break;
                 }
                 meter.reach(recording.times_ns[request]);
-                recording.tell_each(accesses, &mut meter);
+                feed_all(recording, accesses, &mut meter);
                 request += 1;
             }
         } else {
-            recording.tell_each(from..cut.at, &mut meter);
+            feed_all(recording, from..cut.at, &mut meter);
         }
         from = cut.at;
         intervals.push(meter.end_interval());

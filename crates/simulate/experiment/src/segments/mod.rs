@@ -15,7 +15,7 @@ use crate::timed::workload;
 use crate::{ExperimentError, Spec};
 use cachewright_signal::{BINS, SignalSet, Step};
 use cachewright_system::event_loop::{StepClock, StepSums};
-use cachewright_system::{Cut, Cuts, Recording, Wanted, interval_signals};
+use cachewright_system::{Cut, Cuts, Recording, SignalNeeds, interval_signals};
 use std::path::Path;
 
 /// Most granules.
@@ -148,7 +148,7 @@ fn signals(recording: &Recording, clock: StepClock) -> Vec<(Vec<Step>, Vec<[u32;
     };
     let cuts = Cuts { cuts: (0..intervals).map(end).collect() };
     let signals = SignalSet { reuse: true, ..SignalSet::NONE };
-    let wanted = Wanted { steps: clock.steps, signals, ..Wanted::default() };
+    let wanted = SignalNeeds { steps: clock.steps, signals, ..SignalNeeds::default() };
     let meter = wanted.meter(tenants, clock.interval_ns);
     let found = meter.map(|meter| interval_signals(recording, &cuts, meter)).unwrap_or_default();
     let mut each = vec![(Vec::new(), Vec::new()); tenants];

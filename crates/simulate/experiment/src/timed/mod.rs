@@ -47,9 +47,10 @@ use cachewright_policy::FutureSlice;
 use cachewright_system::event_loop::{Replay, StepClock, StepSums, Times, run_ssd};
 use cachewright_system::profile::Machined;
 use cachewright_system::timed::{
-    CacheDecider, Decider, Layout, Machine, Parts, Placed, Requests, Slots, run_machine,
+    CacheDecider, Layout, Machine, Parts, Placed, ReplayCache, ReplayDecider, Requests, Slots,
+    run_machine,
 };
-use cachewright_system::{Control, RecordError, Recording, Wanted};
+use cachewright_system::{Control, RecordError, Recording, SignalNeeds};
 use cachewright_types::{Bytes, TenantId};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -90,7 +91,7 @@ struct Job<'a> {
 }
 
 /// What decides and what carries out, with the map of the cache device's channels.
-type Tiered = (Box<dyn Decider>, Machine, Option<ChannelMap>);
+type Tiered = (Box<dyn ReplayDecider>, Machine, Option<ChannelMap>);
 
 /// Whether two timed cases find the same requests at the same places.
 pub fn shares_places(a: &Case, b: &Case) -> bool {
@@ -269,7 +270,7 @@ impl Workload<'_> {
         let capacity_blocks = job.capacity_blocks;
         let plan = self.plan(case, capacity_blocks);
         let alone = job.only.is_some();
-        let wanted = if alone { Wanted::default() } else { wanted(case, capacity_blocks) };
+        let wanted = if alone { SignalNeeds::default() } else { wanted(case, capacity_blocks) };
         let replay = Replay {
             recording: self.recording,
             requests: &self.requests,
@@ -311,7 +312,7 @@ impl Workload<'_> {
     fn control(&self, job: &Job<'_>, plan: &Plan<'_>) -> Result<Control, ExperimentError> {
         let mut control = plan.control()?;
         if let Some(outlook) = &job.future {
-            control.foresee(outlook.to_vec());
+            control.set_futures(outlook.to_vec());
         }
         Ok(control)
     }
@@ -343,7 +344,7 @@ impl Workload<'_> {
         let spec = &job.case.spec;
         let cache = Cache::new(plan.boxed(&quotas)?, spec.cache.block.0.trailing_zeros());
         let decider = CacheDecider::new(cache, spec.tenants.len(), control).with_tenancy(tenancy);
-        Ok((Box::new(decider), self.machine(job, device, slots)?, map))
+        Ok((Box::new(ReplayCache::new(decider)), self.machine(job, device, slots)?, map))
     }
 
     fn machine(

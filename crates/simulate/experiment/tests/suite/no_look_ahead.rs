@@ -21,7 +21,7 @@ use cachewright_system::event_loop::{Loop, NEVER_NS, Replay, run_ssd};
 use cachewright_system::replay::Shared;
 use cachewright_system::ssd::{DataCacheParams, Description, build};
 use cachewright_system::timed::Layout;
-use cachewright_system::{Control, Cuts, Wanted, interval_signals, replay};
+use cachewright_system::{Control, Cuts, SignalNeeds, interval_signals, replay};
 use cachewright_types::{Seed, Value};
 use common::{
     Loaded, SHIFT, Stack, constant_by, control_by, engine_lane_by, lane_by, load, random, replay_by,
@@ -94,9 +94,9 @@ fn control(entry: &Entry, stack: &Stack) -> (Control, u32, Log) {
 }
 
 /// All signals, whoever asks.
-fn wanted(steps: u32, prices: bool) -> Wanted {
+fn wanted(steps: u32, prices: bool) -> SignalNeeds {
     let curves = CurveSet::new(TENANTS, &Method::Exact, Seed(3));
-    Wanted {
+    SignalNeeds {
         curves: Some(curves),
         steps,
         signals: SignalSet { reuse: true, prices, ..SignalSet::NONE },

@@ -9,7 +9,8 @@ use super::times::WINDOWS;
 use super::{Answered, Boundary, Replay, System, request_of};
 use crate::lane::{EngineLane, Lane, LaneResult};
 use crate::recording::{RecordError, Recording, TRIM};
-use crate::signals::{SignalMeter, Wanted};
+use crate::signal_feed::feed_tenant;
+use cachewright_control::{SignalMeter, SignalNeeds};
 use cachewright_measure::Rates;
 use cachewright_policy::Policy;
 
@@ -70,14 +71,14 @@ struct ConstantTimes<'a, P> {
     answer: Option<Answered>,
 }
 
-/// Replays a recording to the end through `lane`; `wanted` is what the partitioner is told,
+/// Replays a recording to the end through `lane`; `needs` are the signals of the partitioner,
 /// `progress` is told the requests sent and stops the replay by returning false. Errors: stopped,
 /// too many intervals.
 pub fn run_constant<P: Policy>(
     replay: &Replay<'_, Recording>,
     durations: Durations,
     lane: EngineLane<P>,
-    wanted: Wanted,
+    needs: SignalNeeds,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<ConstantRun, RecordError> {
     let tenants = replay.recording.totals.len();
@@ -86,7 +87,7 @@ pub fn run_constant<P: Policy>(
         replay,
         durations,
         lane,
-        meter: wanted.meter(tenants, replay.interval_ns),
+        meter: needs.meter(tenants, replay.interval_ns),
         totals: vec![AnswerTotals::default(); tenants],
         throughput: (width_ns > 0).then(|| Rates::new(tenants, width_ns, WINDOWS)),
         answer: None,
@@ -110,7 +111,7 @@ impl<P: Policy> System for ConstantTimes<'_, P> {
         let tenant = recording.tenant_at(range.start);
         if let Some(meter) = &mut self.meter {
             meter.reach(now_ns);
-            recording.tell(range.clone(), tenant, meter);
+            feed_tenant(recording, range.clone(), tenant, meter);
         }
         let all_hit = self.lane.request(recording, at, now_ns);
         let duration = if all_hit { self.durations.hit_ns } else { self.durations.miss_ns };

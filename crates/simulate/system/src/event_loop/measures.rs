@@ -4,48 +4,74 @@
 //! devices. Units: nanoseconds.
 
 use super::Replay;
-use super::meter::Meter;
 use super::times::Times;
-use crate::signals::{SignalMeter, Signals};
+use crate::recording::TRIM;
 use crate::timed::machine::Answer;
-use cachewright_types::Request;
+use cachewright_control::{AnswerTimes, RequestMeter, SignalMeter, Signals};
+use cachewright_types::{BlockId, Request, TenantId};
+use std::ops::Range;
 
 /// The measurements of one replay.
 pub(crate) struct Measures {
-    /// What the partitioner is told, if it is told anything.
-    pub meter: Option<Meter>,
+    /// Signals for the partitioner, if it needs any.
+    meter: Option<RequestMeter>,
+    /// log2 of the block size in bytes.
+    block_shift: u32,
+    /// Blocks are read ahead that no request may ever touch, so that the recording has no ids for
+    /// them.
+    reads_ahead: bool,
     /// What the replay found.
     pub times: Times,
 }
 
 impl Measures {
-    /// Nothing measured yet, with blocks of `1 << shift` bytes.
+    /// Nothing measured yet, with blocks of `1 << block_shift` bytes.
     pub fn new(
         signals: Option<SignalMeter>,
-        (shift, reads_ahead): (u32, bool),
+        (block_shift, reads_ahead): (u32, bool),
         times: Times,
     ) -> Measures {
-        Measures { meter: signals.map(|one| Meter::new(one, shift, reads_ahead)), times }
+        let meter = signals.map(|signals| RequestMeter::new(signals, block_shift));
+        Measures { meter, block_shift, reads_ahead, times }
     }
 
-    /// The request numbered `at` arrives.
-    pub fn arrived(&mut self, replay: &Replay<'_>, at: usize, request: &Request, now_ns: u64) {
-        if let Some(meter) = &mut self.meter {
-            meter.request((replay.recording, replay.requests), at, now_ns);
+    /// The request numbered `index` arrives.
+    pub fn arrived(&mut self, replay: &Replay<'_>, index: usize, request: &Request, now_ns: u64) {
+        match &mut self.meter {
+            Some(meter) if self.reads_ahead => meter.request(request, now_ns),
+            Some(meter) => {
+                let recording = replay.recording;
+                let ids = recording.ids_for(false);
+                let accesses = replay.requests.accesses(index, recording, self.block_shift);
+                let block = |position: usize| {
+                    (BlockId(ids[position]), recording.flags[position] & TRIM != 0)
+                };
+                meter.request_by_ids(request, accesses.map(block), now_ns);
+            }
+            None => {}
         }
         self.times.arrived(request, now_ns);
+    }
+
+    /// A machine that reads ahead reads these blocks of a tenant, by their numbers.
+    pub fn read_ahead(&mut self, tenant: TenantId, blocks: Range<u64>) {
+        if let Some(meter) = &mut self.meter {
+            meter.read_ahead(tenant, blocks);
+        }
     }
 
     /// A request is answered that spent `behind_ns` behind memory.
     pub fn answered(&mut self, request: &Request, answer: &Answer, behind_ns: u64) {
         if let Some(meter) = &mut self.meter {
-            meter.answered(request.op, answer, behind_ns);
+            let (finish_ns, response_ns) = (answer.finish_ns, answer.finish_ns - answer.arrival_ns);
+            let times = AnswerTimes { finish_ns, response_ns, behind_ns };
+            meter.answered(answer.tenant, request.op, times);
         }
         self.times.answered(request, answer);
     }
 
     /// What was measured in the interval that ends now.
     pub fn end_interval(&mut self) -> Signals {
-        self.meter.as_mut().map(Meter::end_interval).unwrap_or_default()
+        self.meter.as_mut().map(RequestMeter::end_interval).unwrap_or_default()
     }
 }

@@ -10,9 +10,7 @@
 mod boundaries;
 pub mod constant_times;
 pub(crate) mod measures;
-pub(crate) mod meter;
 pub mod noise;
-pub mod presence;
 mod source;
 pub mod ssd_replay;
 pub mod sums;
@@ -20,9 +18,9 @@ pub mod times;
 pub mod workload;
 
 pub use boundaries::Boundary;
+pub use cachewright_control::Presence;
 pub use constant_times::{AnswerTotals, ConstantRun, Durations, run_constant};
 pub use noise::Noise;
-pub use presence::Presence;
 pub use source::{Loop, NEVER_NS};
 pub use ssd_replay::run_ssd;
 pub use sums::{StepClock, StepSums};
@@ -135,7 +133,8 @@ pub(crate) fn run<S: System, W: Workload>(
     let tenants = replay.recording.totals.len();
     let follows = system.presence().is_some();
     if let Some(presence) = system.presence().filter(|_| replay.pace == Loop::Open) {
-        presence.will_send(&replay.requests.by_tenant(tenants));
+        let requests = replay.requests.by_tenant(tenants);
+        presence.expect_requests(requests.iter().map(|requests| requests.len() as u64));
     }
     let (source, boundaries) =
         (Source::new(replay, tenants), Boundaries::new(replay, S::FORETELLS));

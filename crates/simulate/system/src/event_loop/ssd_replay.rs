@@ -8,15 +8,14 @@
 use super::measures::Measures;
 use super::times::{DriveWork, Times};
 use super::{Answered, Boundary, Replay, System, request_of};
-use crate::control::Control;
 use crate::lane::LaneResult;
 use crate::recording::RecordError;
 use crate::series::{Held, Row, rows_of};
-use crate::signals::Wanted;
 use crate::ssd::CachedDrive;
 use crate::timed::channels::GroupUses;
 use crate::timed::latency_breakdown::{LatencyBreakdown, Role};
 use crate::timed::machine::Answer;
+use cachewright_control::{Control, SignalNeeds};
 use cachewright_device::{Command, Completion, DeviceUse, Use};
 use cachewright_measure::Counts;
 use cachewright_types::{Nanos, TenantId};
@@ -42,18 +41,18 @@ struct SsdReplay<'a> {
 }
 
 /// Replays to the end on an idle drive, given with log2 of the bytes of its pages; without
-/// `control` its cache stays divided as it is; `wanted` is what the partitioner is told,
+/// `control` its cache stays divided as it is; `needs` are the signals of the partitioner,
 /// `progress` is told the requests sent and stops the replay by returning false. Errors: stopped,
 /// too many intervals.
 pub fn run_ssd(
     replay: &Replay<'_>,
     (drive, page_shift): (Box<dyn CachedDrive>, u32),
     control: Option<Control>,
-    wanted: Wanted,
+    needs: SignalNeeds,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Times, RecordError> {
     let tenants = replay.recording.totals.len();
-    let signals = wanted.meter(tenants, replay.interval_ns);
+    let signals = needs.meter(tenants, replay.interval_ns);
     let mut system = SsdReplay {
         replay,
         groups: GroupUses::new(drive.exposed()),
@@ -151,7 +150,7 @@ impl System for SsdReplay<'_> {
             pools: self.drive.mixed_pools(),
             dirty_blocks: self.drive.dirty_pages(),
             rows: self.rows,
-            moved: self.control.as_ref().and_then(Control::moved),
+            churn: self.control.as_ref().and_then(Control::churn),
             required: Vec::new(),
             curves: Vec::new(),
         };

@@ -5,10 +5,9 @@
 
 use super::data_cache::DataCache;
 use super::stats::CacheStats;
-use crate::Control;
 use crate::series::State;
-use crate::signals::Signals;
 use cachewright_cache::Quotas;
+use cachewright_control::{Control, Signals};
 use cachewright_device::Device;
 use cachewright_device::ssd::drive::Drive;
 use cachewright_measure::Counts;

@@ -16,10 +16,9 @@ use super::reader::Reader;
 use super::stats::CacheStats;
 use super::traffic::{FlashTag, Traffic, Transfer};
 use super::writer::Writer;
-use crate::Control;
 use crate::series::State;
-use crate::signals::Signals;
 use cachewright_cache::{Engine, Quotas};
+use cachewright_control::{Control, Signals, standings};
 use cachewright_device::ssd::direct::layout;
 use cachewright_device::ssd::dram::{Dram, DramTiming};
 use cachewright_device::ssd::drive::{Finished, Inside};
@@ -212,7 +211,8 @@ impl<P: Policy> DataCache<P> {
 
     /// Lets a control loop divide the cache at the end of an interval.
     pub(super) fn divide_by(&mut self, now: u64, control: &mut Control, signals: &Signals) {
-        if let Some(quotas) = control.next(self.parts.contents.engine(), signals) {
+        let now_standings = standings(self.parts.contents.engine(), control.tenants());
+        if let Some(quotas) = control.next(&now_standings, signals) {
             let kept = self.divide(now, &quotas);
             debug_assert!(kept, "a partitioner keeps to one kind of quotas");
         }

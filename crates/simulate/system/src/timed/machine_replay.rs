@@ -4,25 +4,25 @@
 //! write-back of blocks that stay. Must never know: policies, device models, stack files. Units:
 //! nanoseconds.
 
-use super::block_numbers::block_numbers;
-use super::decide::Decider;
 use super::machine::{Answer, DirtyBlock, Machine};
 use super::read_ahead::Streams;
+use super::replay_cache::ReplayDecider;
 use super::settings::{InFlight, WriteBack};
+use super::tenancy::Tenancy;
 use crate::event_loop::measures::Measures;
 use crate::event_loop::{self, Answered, Boundary, Presence, Replay, System, Times, request_of};
 use crate::recording::RecordError;
-use crate::signals::Wanted;
 use cachewright_cache::Plan;
+use cachewright_control::SignalNeeds;
 use cachewright_measure::Counts;
-use cachewright_types::{Op, Request, TenantId};
+use cachewright_types::{Op, Request, TenantId, block_numbers};
 use std::collections::VecDeque;
 
 /// The state of one replay on a machine.
 struct MachineReplay<'a> {
     replay: &'a Replay<'a>,
     machine: Machine,
-    decider: Box<dyn Decider>,
+    decider: Box<dyn ReplayDecider>,
     measures: Measures,
     /// What each tenant reads ahead; empty where nothing is.
     streams: Vec<Streams>,
@@ -37,19 +37,19 @@ struct MachineReplay<'a> {
     answers: Vec<Answer>,
 }
 
-/// Replays to the end; `wanted` is what the partitioner is told, `progress` is told the requests
-/// sent and stops the replay by returning false.
+/// Replays to the end; `needs` are the signals of the partitioner; `progress` is given the
+/// requests sent and stops the replay by returning false.
 pub fn run_machine(
     replay: &Replay<'_>,
     mut machine: Machine,
-    decider: Box<dyn Decider>,
-    wanted: Wanted,
+    decider: Box<dyn ReplayDecider>,
+    needs: SignalNeeds,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Times, RecordError> {
     let tenants = replay.recording.totals.len();
     let streams = Streams::of(machine.settings(), machine.block_shift());
     let kind = (machine.block_shift(), streams.is_some());
-    let signals = wanted.meter(tenants, replay.interval_ns);
+    let signals = needs.meter(tenants, replay.interval_ns);
     machine.set_quotas(&decider.quotas());
     let system = MachineReplay {
         replay,
@@ -87,7 +87,7 @@ impl System for MachineReplay<'_> {
         let futures = self.replay.futures.range(positions);
         let sums = self.measures.times.sums.is_some();
         let before = sums.then(|| self.decider.hits(request.tenant));
-        self.decider.on(&request, futures, &mut self.plan);
+        self.decider.on_request(&request, futures, &mut self.plan);
         self.machine.request(at as u64, &request, &self.plan, now_ns);
         self.count_in_flight(request.tenant, now_ns);
         if let Some((sums, before)) = self.measures.times.sums.as_mut().zip(before) {
@@ -99,7 +99,7 @@ impl System for MachineReplay<'_> {
             Op::Write => self.note_dirty(),
             Op::Trim | Op::Flush => return,
         }
-        self.decider.chores(request.tenant, now_ns, &mut self.plan);
+        self.decider.background_ops(request.tenant, now_ns, &mut self.plan);
         if !self.plan.moves.is_empty() {
             self.machine.background(request.tenant, &self.plan);
         }
@@ -119,7 +119,7 @@ impl System for MachineReplay<'_> {
                 self.decider.end_window(number, time_ns);
                 self.note_rooms(time_ns);
             }
-            Boundary::Tenants => self.resettle(now_ns),
+            Boundary::Tenants => self.redivide(now_ns),
         }
     }
 
@@ -158,14 +158,14 @@ impl System for MachineReplay<'_> {
     }
 
     fn presence(&mut self) -> Option<&mut Presence> {
-        self.decider.tenancy().map(|tenancy| &mut tenancy.presence)
+        self.decider.tenancy().map(Tenancy::presence_mut)
     }
 }
 
 impl MachineReplay<'_> {
     /// Divides the cache and lays its channels out for those who are there now.
-    fn resettle(&mut self, now_ns: u64) {
-        self.decider.resettle(now_ns, &mut self.plan);
+    fn redivide(&mut self, now_ns: u64) {
+        self.decider.redivide(now_ns, &mut self.plan);
         self.machine.background(TenantId(0), &self.plan);
         if let Some(tenancy) = self.decider.tenancy() {
             self.machine.apply_layout(tenancy.map());
@@ -191,9 +191,7 @@ impl MachineReplay<'_> {
         let end = self.replay.extents[tenant.index()].end >> self.machine.block_shift();
         let ahead = streams.read(blocks.start, blocks.end);
         let ahead = ahead.start..ahead.end.min(end);
-        if let Some(meter) = &mut self.measures.meter {
-            meter.read_ahead(tenant, ahead.clone());
-        }
+        self.measures.read_ahead(tenant, ahead.clone());
         self.plan.moves.clear();
         for number in ahead {
             let brought = self.decider.bring_in(tenant, number, &mut self.plan);

@@ -13,10 +13,10 @@ use cachewright_system::event_loop::{
     ConstantRun, Durations, Loop, Replay, StepClock, Times, run_constant,
 };
 use cachewright_system::timed::{
-    CacheDecider, Decider, Layout, Machine, MachineSettings, Parts, Placed, Requests, Slots,
-    run_machine,
+    CacheDecider, Layout, Machine, MachineSettings, Parts, Placed, ReplayCache, ReplayDecider,
+    Requests, Slots, run_machine,
 };
-use cachewright_system::{Control, EngineLane, Lane, Recording, Wanted};
+use cachewright_system::{Control, EngineLane, Lane, Recording, SignalNeeds};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{Rng, Seed, Value};
 pub use inline::SHIFT;
@@ -148,10 +148,10 @@ impl Make<'_> {
 struct Timed<'a>(Make<'a>, Control);
 
 impl PolicyVisitor for Timed<'_> {
-    type Output = Box<dyn Decider>;
+    type Output = Box<dyn ReplayDecider>;
     fn visit<P: Registered>(self, settings: P::Settings) -> Self::Output {
         let cache = Cache::new(self.0.engine::<P>(&settings), SHIFT);
-        Box::new(CacheDecider::new(cache, self.0.1, Some(self.1)))
+        Box::new(ReplayCache::new(CacheDecider::new(cache, self.0.1, Some(self.1))))
     }
 }
 
@@ -165,11 +165,11 @@ impl PolicyVisitor for Untimed<'_> {
     }
 }
 
-/// What a partitioner is told.
+/// The signals that a partitioner needs.
 #[allow(dead_code, reason = "not every test binary needs it")]
-pub fn wanted(stack: &Stack, tenants: usize) -> Wanted {
+pub fn signal_needs(stack: &Stack, tenants: usize) -> SignalNeeds {
     let curves = || CurveSet::new(tenants, &Method::Exact, Seed(3));
-    Wanted { curves: (stack.partition == "hull").then(curves), ..Wanted::default() }
+    SignalNeeds { curves: (stack.partition == "hull").then(curves), ..SignalNeeds::default() }
 }
 
 /// The lane of a replay without devices.
@@ -209,17 +209,17 @@ pub fn engine_lane_by(
 #[allow(dead_code, reason = "not every test binary needs it")]
 pub fn replay(stack: &Stack, loaded: &Loaded, pace: Loop, windows: u32) -> Times {
     let tenants = loaded.recording.totals.len();
-    replay_by(stack, loaded, (pace, windows), control(stack, tenants), wanted(stack, tenants))
+    replay_by(stack, loaded, (pace, windows), control(stack, tenants), signal_needs(stack, tenants))
 }
 
-/// As [`replay`], under a control loop that is told what is wanted.
+/// As [`replay`], under a control loop that needs signals.
 #[allow(dead_code, reason = "not every test binary needs it")]
 pub fn replay_by(
     stack: &Stack,
     loaded: &Loaded,
     (pace, windows): (Loop, u32),
     mut control: Control,
-    wanted: Wanted,
+    needs: SignalNeeds,
 ) -> Times {
     let tenants = loaded.recording.totals.len();
     let make = Make(stack, tenants, control.first());
@@ -246,7 +246,7 @@ pub fn replay_by(
         clock: stack.clock,
         capacity_blocks: stack.capacity,
     };
-    let times = run_machine(&replay, machine.unwrap(), decider, wanted, &mut |_| true);
+    let times = run_machine(&replay, machine.unwrap(), decider, needs, &mut |_| true);
     let times = times.unwrap();
     assert_eq!(times.audit(), Ok(()));
     times
@@ -260,7 +260,7 @@ pub fn constant(
     lane: EngineLane<Lru>,
     (pace, windows): (Loop, u32),
 ) -> ConstantRun {
-    constant_by(stack, recording, lane, (pace, windows, 0), Wanted::default())
+    constant_by(stack, recording, lane, (pace, windows, 0), SignalNeeds::default())
 }
 
 /// As [`constant`], with windows of throughput of that width, and a partitioner that is told what
@@ -271,7 +271,7 @@ pub fn constant_by(
     recording: &Recording,
     lane: EngineLane<Lru>,
     (pace, windows, throughput_ns): (Loop, u32, u64),
-    wanted: Wanted,
+    needs: SignalNeeds,
 ) -> ConstantRun {
     let replay = Replay {
         recording,
@@ -288,5 +288,5 @@ pub fn constant_by(
         capacity_blocks: stack.capacity,
     };
     let durations = Durations { hit_ns: 100_000, miss_ns: 5_000_000 };
-    run_constant(&replay, durations, lane, wanted, &mut |_| true).unwrap()
+    run_constant(&replay, durations, lane, needs, &mut |_| true).unwrap()
 }

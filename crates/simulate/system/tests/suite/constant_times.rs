@@ -6,7 +6,7 @@
 
 use crate::common;
 
-use cachewright_system::Wanted;
+use cachewright_system::SignalNeeds;
 use cachewright_system::event_loop::{ConstantRun, Loop, NEVER_NS, Noise};
 use cachewright_system::timed::Layout;
 use cachewright_types::Seed;
@@ -38,7 +38,7 @@ fn run(text: &str, change: Change) -> ConstantRun {
     };
     let lane = engine_lane(&stack, &loaded.recording);
     let windows = (pace, change.windows, change.throughput_ns);
-    constant_by(&stack, &loaded.recording, lane, windows, Wanted::default())
+    constant_by(&stack, &loaded.recording, lane, windows, SignalNeeds::default())
 }
 
 /// Requests, the sum of their times and the last answer, in microseconds.

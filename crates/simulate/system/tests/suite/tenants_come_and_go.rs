@@ -17,10 +17,10 @@ use cachewright_policy::{FutureSlice, PolicyVisitor, Registered, visit};
 use cachewright_system::event_loop::{Loop, Replay, Times};
 use cachewright_system::timed::tenancy::Change;
 use cachewright_system::timed::{
-    CacheDecider, Decider, Layout, Machine, MachineSettings, Parts, Slots, Tenancy, blocks_of,
-    run_machine,
+    CacheDecider, Decider, Layout, Machine, MachineSettings, Parts, ReplayCache, ReplayDecider,
+    Slots, Tenancy, blocks_of, run_machine,
 };
-use cachewright_system::{Control, LaneResult, Signals, Wanted};
+use cachewright_system::{Control, LaneResult, SignalNeeds, Signals, Standing};
 use cachewright_types::{Bytes, Nanos, Op, Request, Seed, TenantId, Value};
 use common::{SHIFT, Stack, load_from};
 use std::collections::HashMap;
@@ -131,7 +131,7 @@ impl Device for Spy {
 
 /// A decider that tells what it decides.
 struct Told {
-    inner: Box<dyn Decider>,
+    inner: Box<dyn ReplayDecider>,
     model: Arc<Mutex<Model>>,
 }
 
@@ -142,8 +142,8 @@ impl Told {
 }
 
 impl Decider for Told {
-    fn on(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan) {
-        self.inner.on(request, futures, plan);
+    fn on_request(&mut self, request: &Request, futures: FutureSlice<'_>, plan: &mut Plan) {
+        self.inner.on_request(request, futures, plan);
         let write = (request.op == Op::Write).then_some(request.tenant);
         self.model.lock().unwrap().plan(plan, write);
     }
@@ -153,8 +153,8 @@ impl Decider for Told {
     fn clean(&mut self, tenant: TenantId, number: u64) -> bool {
         self.inner.clean(tenant, number)
     }
-    fn chores(&mut self, tenant: TenantId, now_ns: u64, plan: &mut Plan) {
-        self.inner.chores(tenant, now_ns, plan);
+    fn background_ops(&mut self, tenant: TenantId, now_ns: u64, plan: &mut Plan) {
+        self.inner.background_ops(tenant, now_ns, plan);
         self.tell(plan);
     }
     fn end_interval(&mut self, signals: &Signals, plan: &mut Plan) {
@@ -164,8 +164,8 @@ impl Decider for Told {
     fn tenancy(&mut self) -> Option<&mut Tenancy> {
         self.inner.tenancy()
     }
-    fn resettle(&mut self, now_ns: u64, plan: &mut Plan) {
-        self.inner.resettle(now_ns, plan);
+    fn redivide(&mut self, now_ns: u64, plan: &mut Plan) {
+        self.inner.redivide(now_ns, plan);
         self.tell(plan);
         assert_eq!(self.inner.audit(), Ok(()));
         let (quotas, absent) = (self.inner.quotas(), self.inner.tenancy().unwrap().absent());
@@ -178,8 +178,8 @@ impl Decider for Told {
             }
         }
     }
-    fn end_window(&mut self, window: u32, time_ns: u64) {
-        self.inner.end_window(window, time_ns);
+    fn standings(&self) -> Vec<Standing> {
+        self.inner.standings()
     }
     fn quotas(&self) -> Vec<u32> {
         self.inner.quotas()
@@ -199,11 +199,17 @@ impl Decider for Told {
     fn held_blocks(&self) -> u64 {
         self.inner.held_blocks()
     }
-    fn finish(&mut self) -> LaneResult {
-        self.inner.finish()
-    }
     fn audit(&self) -> Result<(), String> {
         self.inner.audit()
+    }
+}
+
+impl ReplayDecider for Told {
+    fn end_window(&mut self, window: u32, time_ns: u64) {
+        self.inner.end_window(window, time_ns);
+    }
+    fn finish(&mut self) -> LaneResult {
+        self.inner.finish()
     }
 }
 
@@ -214,12 +220,12 @@ struct Make {
 }
 
 impl PolicyVisitor for Make {
-    type Output = Box<dyn Decider>;
+    type Output = Box<dyn ReplayDecider>;
     fn visit<P: Registered>(self, settings: P::Settings) -> Self::Output {
         let make = |pool: usize, capacity| P::new(capacity, &settings, Seed(pool as u64));
         let engine = Engine::new(NEEDS.len(), &self.quotas, WriteMode::WriteBack, make);
         let decider = CacheDecider::new(Cache::new(engine, SHIFT), NEEDS.len(), Some(self.control));
-        Box::new(decider.with_tenancy(Some(self.tenancy)))
+        Box::new(ReplayCache::new(decider.with_tenancy(Some(self.tenancy))))
     }
 }
 
@@ -341,7 +347,8 @@ fn hour(policy: &str, lend: bool, pace: Loop) -> (Times, Model) {
         capacity_blocks: TOTAL,
     };
     let machine = Machine::new(machine).unwrap();
-    let times = run_machine(&replay, machine, decider, Wanted::default(), &mut |_| true).unwrap();
+    let times =
+        run_machine(&replay, machine, decider, SignalNeeds::default(), &mut |_| true).unwrap();
     let model = std::mem::take(&mut *model.lock().unwrap());
     (times, model)
 }

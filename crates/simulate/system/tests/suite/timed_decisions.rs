@@ -12,14 +12,14 @@ use cachewright_system::timed::settings::{Decision, Fill, WriteBack};
 use cachewright_system::timed::{Layout, MachineSettings};
 use cachewright_system::{Cuts, LaneResult, interval_signals};
 use cachewright_types::{Nanos, Seed};
-use common::{Loaded, Stack, lane, load, random, replay, wanted};
+use common::{Loaded, Stack, lane, load, random, replay, signal_needs};
 use proptest::prelude::*;
 
 fn untimed(stack: &Stack, loaded: &Loaded, windows: u32) -> LaneResult {
     let recording = &loaded.recording;
     let cuts = Cuts::new(recording, stack.interval_ns, windows);
     let cuts = cuts.with_warmup(recording, stack.warmup_ns);
-    let meter = wanted(stack, recording.totals.len());
+    let meter = signal_needs(stack, recording.totals.len());
     let meter = meter.meter(recording.totals.len(), stack.interval_ns);
     let signals = meter.map(|meter| interval_signals(recording, &cuts, meter));
     let next_use = recording.next_uses().unwrap();

@@ -4,11 +4,10 @@
 //! cache, why a block is written. Units: blocks, bytes. Only the last write to a block is known:
 //! each waits for the one before it.
 
-use super::super::block_numbers::block_numbers;
 use super::ids::DeviceId;
 use super::step::Steps;
 use super::step_graph::StepRef;
-use cachewright_types::TenantId;
+use cachewright_types::{TenantId, block_numbers};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use std::ops::Range;

@@ -1,14 +1,15 @@
 //! Tenants that come and go: which of them has which channels.
 //!
-//! For: layouts that give channels to the tenants that are there ([`Presence`]). Must never know:
-//! how a layout decides, devices, stack files. Units: nanoseconds, blocks, channels. When a tenant
-//! has left, its quota is 0: its blocks leave the cache, dirty ones by way of its backing device,
-//! and their slots are given out again as they come free. A tenant that finds no free channels goes
-//! without a cache, and is considered again whenever a tenant comes or goes. Nothing is known of
-//! the future: what a tenant needs is what the partitioner says when it comes.
+//! For: layouts that give channels to the tenants that are present ([`Presence`]). Must never know:
+//! how a layout decides, devices, stack files. Units: nanoseconds on the decision clock, blocks,
+//! channels. When a tenant has left, its quota is 0: its blocks leave the cache, dirty ones by way
+//! of its backing device, and their slots are given out again as they come free. A tenant that
+//! finds no free channels has no cache, and is considered again whenever a tenant comes or goes.
+//! Nothing is known of the future: the partitioner estimates a tenant's need when it comes.
 
 use crate::control::Control;
-use crate::event_loop::presence::{Presence, State};
+use crate::presence::{Presence, State};
+use crate::standing::standings;
 use cachewright_cache::{Engine, Left};
 use cachewright_layout::{ChannelLayout, ChannelMap, ChannelSizes, LayoutTenant};
 use cachewright_partition::Requirement;
@@ -27,7 +28,7 @@ pub enum Change {
         /// Blocks of the pool.
         shared_blocks: u32,
     },
-    /// It goes without; so many channels are missing.
+    /// It has no channels; so many are missing.
     Refused(u32),
     /// It has left.
     Left,
@@ -36,17 +37,17 @@ pub enum Change {
 /// A change, when it came, and what holds from then on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// When.
+    /// When it came.
     pub time_ns: u64,
-    /// Whose.
+    /// The tenant.
     pub tenant: usize,
     /// What it makes use of.
     pub required: Requirement,
     /// What happened.
     pub change: Change,
-    /// Blocks that all who have channels make use of.
+    /// Blocks that all tenants with channels make use of.
     pub requested_blocks: u64,
-    /// Blocks of all channels that somebody has, the pool's included.
+    /// Blocks of all channels that have an owner, the pool's included.
     pub allocated_blocks: u64,
 }
 
@@ -63,15 +64,15 @@ pub struct Tenancy {
     layout: Box<dyn ChannelLayout>,
     channels: ChannelSizes,
     spare_blocks: u32,
-    pub(super) presence: Presence,
+    presence: Presence,
     grants: Vec<Grant>,
     map: ChannelMap,
     events: Vec<Event>,
 }
 
 impl Tenancy {
-    /// A layout that follows tenants who begin at `start_ns`; of those who do at 0 it has decided
-    /// by `map` and what they make use of. `leaves` says who leaves when it is done.
+    /// A layout that follows tenants, each with its start and whether it leaves when it is done. For
+    /// those that start at 0 it has decided by `map` and what they make use of.
     pub fn new(
         (layout, map): (Box<dyn ChannelLayout>, ChannelMap),
         channels: ChannelSizes,
@@ -91,9 +92,14 @@ impl Tenancy {
         self.presence.absent()
     }
 
-    /// Divides the cache among those who are there now: whoever leaves loses its blocks, whoever
-    /// comes gets what is free. Blocks that leave are told to `left`.
-    pub(super) fn resettle<P: Policy>(
+    /// The tenants that are present, to be kept up to date.
+    pub fn presence_mut(&mut self) -> &mut Presence {
+        &mut self.presence
+    }
+
+    /// Divides the cache among the tenants that are present: a tenant that left loses its blocks,
+    /// one that came gets what is free. Blocks that leave are reported to `left`.
+    pub fn redivide<P: Policy>(
         &mut self,
         now_ns: u64,
         control: &mut Control,
@@ -102,13 +108,13 @@ impl Tenancy {
     ) {
         let absent = self.absent();
         control.set_absent(absent.clone());
-        let Some(quotas) = control.renew(engine) else { return };
+        let Some(quotas) = control.redivide(&standings(engine, control.tenants())) else { return };
         let required = control.required().to_vec();
-        let view = |(one, absent): (&Requirement, bool)| LayoutTenant {
+        let view = |(need, absent): (&Requirement, bool)| LayoutTenant {
             weight: 1.0,
-            quota_blocks: one.blocks,
-            need_blocks: one.blocks.saturating_add(self.spare_blocks),
-            miss_ratio: one.miss_ratio,
+            quota_blocks: need.blocks,
+            need_blocks: need.blocks.saturating_add(self.spare_blocks),
+            miss_ratio: need.miss_ratio,
             absent,
             wish: None,
         };
@@ -120,12 +126,12 @@ impl Tenancy {
         let quotas = control.rebound(self.limits(), quotas);
         let kept = engine.set_quotas(&quotas, left);
         debug_assert!(kept, "a layout of tenants has a pool for each");
-        self.divide_rooms(engine, left);
+        self.divide_regions(engine, left);
     }
 
-    /// Tells each tenant's policy which part of its quota is its own and which is the pool's, in
-    /// proportion to its channels.
-    pub(super) fn divide_rooms<P: Policy>(&self, engine: &mut Engine<P>, left: Left<'_>) {
+    /// Divides each tenant's quota between its own region and the shared one, in proportion to its
+    /// channels.
+    pub fn divide_regions<P: Policy>(&self, engine: &mut Engine<P>, left: Left<'_>) {
         for tenant in 0..self.grants.len() {
             let quota = engine.quota(TenantId(tenant as u16));
             let (own, common) = self.blocks(tenant);
@@ -147,7 +153,7 @@ impl Tenancy {
         (sum(true), sum(false))
     }
 
-    /// The most blocks of each tenant beside the spare ones.
+    /// The largest quota of each tenant, beside the spare blocks.
     fn limits(&self) -> Vec<u32> {
         let limit = |tenant| self.map.limit_blocks(tenant).saturating_sub(self.spare_blocks);
         (0..self.grants.len()).map(limit).collect()
@@ -160,7 +166,7 @@ impl Tenancy {
         for tenant in 0..self.grants.len() {
             let (bucket_blocks, shared_blocks) = self.blocks(tenant);
             let (state, grant) = (self.presence.state(tenant), &mut self.grants[tenant]);
-            let missing = refused.iter().find(|one| one.0 == tenant).map(|one| one.1);
+            let missing = refused.iter().find(|pair| pair.0 == tenant).map(|pair| pair.1);
             if state == State::Here && !grant.granted {
                 grant.required = required.get(tenant).copied().unwrap_or_default();
             }
@@ -191,13 +197,14 @@ impl Tenancy {
         }));
     }
 
-    /// Blocks requested by those who have channels, and blocks of these channels; lent ones are
-    /// nobody's.
+    /// Blocks requested by tenants with channels, and blocks of these channels; lent ones have no
+    /// owner.
     fn totals(&self) -> (u64, u64) {
         let granted = self.grants.iter().filter(|grant| grant.granted);
         let requested = granted.map(|grant| u64::from(grant.required.blocks)).sum();
         let held = |channel: &u32| self.channels.blocks.get(*channel as usize).copied();
-        let had = self.map.pools.iter().flatten().filter(|one| !self.map.lent.contains(one));
+        let had =
+            self.map.pools.iter().flatten().filter(|channel| !self.map.lent.contains(channel));
         let channels = had.filter_map(held);
         (requested, channels.map(u64::from).sum())
     }

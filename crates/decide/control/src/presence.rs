@@ -1,8 +1,8 @@
 //! Which tenants are there.
 //!
-//! For: systems that divide what they have among the tenants of the moment. Must never know: what
-//! is divided. Units: nanoseconds. A tenant comes when it begins; one that has an end leaves when
-//! it sends nothing more and all it asked for is answered.
+//! For: dividing a cache among the tenants of the moment. Must never know: what is divided, when
+//! requests are sent. Units: nanoseconds on the decision clock. A tenant comes at its start; one
+//! that has an end leaves when it sends nothing more and all its requests are answered.
 
 use cachewright_types::TenantId;
 
@@ -44,26 +44,26 @@ impl Presence {
     }
 
     /// How many requests each tenant will send, where that is known beforehand.
-    pub(super) fn will_send(&mut self, requests: &[Vec<u32>]) {
+    pub fn expect_requests(&mut self, requests: impl IntoIterator<Item = u64>) {
         for (stay, requests) in self.0.iter_mut().zip(requests) {
-            stay.unsent = Some(requests.len() as u64);
+            stay.unsent = Some(requests);
         }
     }
 
     /// A tenant sends a request.
-    pub(super) fn sent(&mut self, tenant: TenantId) {
+    pub fn sent(&mut self, tenant: TenantId) {
         let stay = &mut self.0[tenant.index()];
         stay.under_way += 1;
         stay.unsent = stay.unsent.map(|unsent| unsent.saturating_sub(1));
     }
 
     /// A tenant's request is answered.
-    pub(super) fn answered(&mut self, tenant: TenantId) {
+    pub fn answered(&mut self, tenant: TenantId) {
         self.0[tenant.index()].under_way -= 1;
     }
 
-    /// Tenants that begin until `now_ns` come; returns whether one does.
-    pub(super) fn admit(&mut self, now_ns: u64) -> bool {
+    /// Admits the tenants whose start is at or before `now_ns`; returns whether there is one.
+    pub fn admit(&mut self, now_ns: u64) -> bool {
         let coming = |stay: &&mut Stay| stay.state == State::Coming && stay.start_ns <= now_ns;
         let mut any = false;
         for stay in self.0.iter_mut().filter(coming) {
@@ -73,8 +73,9 @@ impl Presence {
         any
     }
 
-    /// Tenants that are done leave; `done` says which send nothing more. Returns whether one does.
-    pub(super) fn retire(&mut self, done: impl Fn(usize) -> bool) -> bool {
+    /// Retires the tenants that are done; `done` reports which send nothing more. Returns whether
+    /// there is one.
+    pub fn retire(&mut self, done: impl Fn(usize) -> bool) -> bool {
         let mut any = false;
         for (tenant, stay) in self.0.iter_mut().enumerate() {
             let idle = stay.under_way == 0 && stay.unsent.unwrap_or(0) == 0;
@@ -94,5 +95,25 @@ impl Presence {
     /// Which tenants are not there.
     pub fn absent(&self) -> Vec<bool> {
         self.0.iter().map(|stay| stay.state != State::Here).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenant_leaves_when_it_is_done_and_has_all_its_answers() {
+        let mut presence = Presence::new(&[(0, false), (5, true)]);
+        assert_eq!(presence.absent(), [false, true]);
+        assert!(!presence.admit(4) && presence.admit(5) && !presence.admit(6));
+        presence.expect_requests([9, 1]);
+        assert!(!presence.retire(|_| true), "a request is still to be sent");
+        presence.sent(TenantId(1));
+        assert!(!presence.retire(|_| true), "a request is under way");
+        presence.answered(TenantId(1));
+        assert!(!presence.retire(|tenant| tenant == 0) && presence.retire(|_| true));
+        assert_eq!([0, 1].map(|tenant| presence.state(tenant)), [State::Here, State::Gone]);
+        assert_eq!(presence.absent(), [false, true]);
     }
 }

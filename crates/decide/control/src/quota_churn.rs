@@ -18,29 +18,29 @@ const TURN: f64 = 0.01;
 
 /// What moved in a run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Moved {
+pub struct ChurnTotals {
     /// Divisions that count.
     pub divisions: u32,
     /// Share of the cache moved by one of them: the mean.
     pub mean: f64,
     /// The largest.
-    pub most: f64,
+    pub max: f64,
     /// Turns of each tenant's quota, or of the pool it shares.
     pub turns: Vec<u32>,
 }
 
-/// Divisions as they come.
+/// Follows the divisions of a cache.
 #[derive(Clone, Debug, Default)]
-pub struct Moves {
+pub struct QuotaChurn {
     total_blocks: u32,
     /// Quotas of the last division by pool; empty before the first and where all share one.
     last: Vec<u32>,
     /// The pool of each tenant.
-    of: Vec<u16>,
+    pool_of: Vec<u16>,
     /// Divisions after the first.
     intervals: u32,
     moved_blocks: u64,
-    most_blocks: u64,
+    max_blocks: u64,
     ways: Vec<Way>,
 }
 
@@ -53,10 +53,10 @@ struct Way {
     turns: u32,
 }
 
-impl Moves {
-    /// Of a cache of so many blocks.
-    pub fn of(total_blocks: u32) -> Moves {
-        Moves { total_blocks, ..Moves::default() }
+impl QuotaChurn {
+    /// Of a cache of `total_blocks`.
+    pub fn new(total_blocks: u32) -> QuotaChurn {
+        QuotaChurn { total_blocks, ..QuotaChurn::default() }
     }
 
     /// Takes the next division; the first is the start.
@@ -64,8 +64,8 @@ impl Moves {
         let pools = quotas.blocks();
         match quotas {
             Quotas::Shared(_) => return,
-            Quotas::PerTenant(each) => self.of = quotas.pools_of(each.len()),
-            Quotas::Pools { of, .. } => self.of.clone_from(of),
+            Quotas::PerTenant(each) => self.pool_of = quotas.pools_of(each.len()),
+            Quotas::Pools { of, .. } => self.pool_of.clone_from(of),
         }
         let quotas = pools;
         if self.last.len() == quotas.len() {
@@ -74,9 +74,12 @@ impl Moves {
             let moved = pairs.map(|(was, is)| u64::from(is.saturating_sub(*was))).sum();
             if self.intervals > WARM_UP {
                 self.moved_blocks += moved;
-                self.most_blocks = self.most_blocks.max(moved);
-                let least = (f64::from(self.total_blocks) * TURN).ceil().max(1.0) as u32;
-                self.ways.iter_mut().zip(quotas).for_each(|(way, quota)| way.go(*quota, least));
+                self.max_blocks = self.max_blocks.max(moved);
+                let min_blocks = (f64::from(self.total_blocks) * TURN).ceil().max(1.0) as u32;
+                self.ways
+                    .iter_mut()
+                    .zip(quotas)
+                    .for_each(|(way, quota)| way.advance(*quota, min_blocks));
             }
         }
         if self.intervals <= WARM_UP {
@@ -86,7 +89,7 @@ impl Moves {
     }
 
     /// What moved so far; nothing where all share one pool.
-    pub fn moved(&self) -> Option<Moved> {
+    pub fn totals(&self) -> Option<ChurnTotals> {
         if self.last.is_empty() {
             return None;
         }
@@ -94,11 +97,11 @@ impl Moves {
         let share = |blocks: u64, times: u32| {
             blocks as f64 / (f64::from(times.max(1)) * f64::from(self.total_blocks.max(1)))
         };
-        Some(Moved {
+        Some(ChurnTotals {
             divisions,
             mean: share(self.moved_blocks, divisions),
-            most: share(self.most_blocks, 1),
-            turns: self.of.iter().map(|pool| self.ways[usize::from(*pool)].turns).collect(),
+            max: share(self.max_blocks, 1),
+            turns: self.pool_of.iter().map(|pool| self.ways[usize::from(*pool)].turns).collect(),
         })
     }
 }
@@ -108,18 +111,18 @@ impl Way {
         Way { low: quota, high: quota, rising: None, turns: 0 }
     }
 
-    /// The quota becomes `quota`; a change of less than `least` blocks is no turn.
-    fn go(&mut self, quota: u32, least: u32) {
+    /// The quota becomes `quota`; a change of less than `min_blocks` is no turn.
+    fn advance(&mut self, quota: u32, min_blocks: u32) {
         let was = self.rising;
         if was != Some(true) {
             self.low = self.low.min(quota);
-            if quota - self.low >= least {
+            if quota - self.low >= min_blocks {
                 (self.rising, self.high) = (Some(true), quota);
             }
         }
         if was != Some(false) {
             self.high = self.high.max(quota);
-            if self.high - quota >= least {
+            if self.high - quota >= min_blocks {
                 (self.rising, self.low) = (Some(false), quota);
             }
         }
@@ -131,21 +134,22 @@ impl Way {
 mod tests {
     use super::*;
 
-    fn moved(divisions: &[[u32; 2]]) -> Option<Moved> {
-        let mut moves = Moves::of(200);
+    fn moved(divisions: &[[u32; 2]]) -> Option<ChurnTotals> {
+        let mut churn = QuotaChurn::new(200);
         for _ in 0..=WARM_UP {
-            moves.next(&Quotas::PerTenant(vec![divisions[0][0], divisions[0][1]]));
+            churn.next(&Quotas::PerTenant(vec![divisions[0][0], divisions[0][1]]));
         }
-        divisions[1..].iter().for_each(|each| moves.next(&Quotas::PerTenant(each.to_vec())));
-        moves.moved()
+        divisions[1..].iter().for_each(|each| churn.next(&Quotas::PerTenant(each.to_vec())));
+        churn.totals()
     }
 
     /// 200 blocks: a turn is 2 blocks or more.
     #[test]
     fn blocks_moved_and_turns_worked_by_hand() {
         let found = moved(&[[100, 100], [110, 90], [120, 80], [80, 120], [81, 119], [80, 120]]);
-        // Moved 10, 10, 40, 1 and 1 of 200; up by 20, then down by 40; one block is no turn.
-        let expected = Moved { divisions: 5, mean: 62.0 / 1000.0, most: 0.2, turns: vec![1, 1] };
+        // ChurnTotals 10, 10, 40, 1 and 1 of 200; up by 20, then down by 40; one block is no turn.
+        let expected =
+            ChurnTotals { divisions: 5, mean: 62.0 / 1000.0, max: 0.2, turns: vec![1, 1] };
         assert_eq!(found, Some(expected));
         // Back and forth at every division: the first goes out, the three others come back.
         let found = moved(&[[100, 100], [102, 98], [100, 100], [102, 98], [100, 100]]);
@@ -154,28 +158,28 @@ mod tests {
         let there = (0..=4).map(|step| [100 - step, 100 + step]);
         let back = (0..4).rev().map(|step| [100 - step, 100 + step]);
         let found = moved(&there.chain(back).collect::<Vec<_>>());
-        assert_eq!(found.map(|found| (found.turns, found.most)), Some((vec![1, 1], 0.005)));
+        assert_eq!(found.map(|found| (found.turns, found.max)), Some((vec![1, 1], 0.005)));
     }
 
     #[test]
     fn the_warm_up_does_not_count_and_a_shared_pool_has_nothing_to_move() {
-        let mut moves = Moves::of(200);
+        let mut churn = QuotaChurn::new(200);
         for at in 0..=WARM_UP {
             let odd = 100 * (at % 2);
-            moves.next(&Quotas::PerTenant(vec![odd, 200 - odd]));
+            churn.next(&Quotas::PerTenant(vec![odd, 200 - odd]));
         }
-        let still = Moved { turns: vec![0, 0], ..Moved::default() };
-        assert_eq!(moves.moved(), Some(still));
-        let mut shared = Moves::of(200);
+        let still = ChurnTotals { turns: vec![0, 0], ..ChurnTotals::default() };
+        assert_eq!(churn.totals(), Some(still));
+        let mut shared = QuotaChurn::new(200);
         shared.next(&Quotas::Shared(200));
         shared.next(&Quotas::Shared(200));
-        assert_eq!(shared.moved(), None);
-        let mut pools = Moves::of(200);
+        assert_eq!(shared.totals(), None);
+        let mut pools = QuotaChurn::new(200);
         for at in 0..=WARM_UP + 2 {
             let odd = if at > WARM_UP { 10 * (at % 2) } else { 0 };
             pools.next(&Quotas::Pools { of: vec![1, 0, 1], blocks: vec![100 + odd, 100 - odd] });
         }
-        let moved = Moved { divisions: 2, mean: 0.05, most: 0.05, turns: vec![1, 1, 1] };
-        assert_eq!(pools.moved(), Some(moved), "both pools go there and back");
+        let moved = ChurnTotals { divisions: 2, mean: 0.05, max: 0.05, turns: vec![1, 1, 1] };
+        assert_eq!(pools.totals(), Some(moved), "both pools go there and back");
     }
 }

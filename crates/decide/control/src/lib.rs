@@ -1,0 +1,28 @@
+//! The control loop: measured -> partition -> quotas.
+//!
+//! For: one loop that the simulator and a live cache share. It is fed by requests, accesses and
+//! answers, and at each interval returns the quotas that a partitioner chose. Must never know:
+//! where requests come from, devices, files, stack files. Units: blocks; nanoseconds on the
+//! decision clock, which the caller hands in as numbers.
+
+mod answer_prices;
+pub mod block_names;
+pub mod control;
+pub mod decider;
+mod interval_steps;
+pub mod presence;
+pub mod quota_churn;
+pub mod request_meter;
+pub mod signal_meter;
+pub mod standing;
+pub mod tenancy;
+
+pub use cachewright_signal::Signals;
+pub use control::Control;
+pub use decider::{CacheDecider, Decider};
+pub use presence::{Presence, State};
+pub use quota_churn::ChurnTotals;
+pub use request_meter::RequestMeter;
+pub use signal_meter::{AnswerTimes, BlockUse, SignalMeter, SignalNeeds};
+pub use standing::{Standing, divide, standings};
+pub use tenancy::Tenancy;
