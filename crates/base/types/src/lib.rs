@@ -6,6 +6,7 @@
 pub mod blocks;
 pub mod declare;
 pub mod ids;
+mod index_ids;
 pub mod registry;
 pub mod request;
 pub mod seed;

@@ -205,7 +205,7 @@ impl MachineReplay<'_> {
     /// Notes the blocks a write has made dirty, for cleaning.
     fn note_dirty(&mut self) {
         if self.machine.settings().write_back != WriteBack::OnEviction {
-            self.machine.served(&self.plan, &mut self.dirty);
+            self.machine.note_served(&self.plan, &mut self.dirty);
         }
     }
 

@@ -3,18 +3,9 @@
 //! For: each choice once, with unit, range and source. Must never know: how it is carried out.
 
 use super::requests::Layout;
+pub use cachewright_steps::rules::{Decision, Fill};
 use cachewright_types::{Bytes, Nanos};
 use cachewright_types::{choices, declare};
-
-choices! {
-    /// When a read miss is answered.
-    pub enum Fill {
-        /// When the block has been read; it is put into the cache afterwards.
-        AfterAnswer = "after-answer",
-        /// When the block has also been put into the cache.
-        BeforeAnswer = "before-answer",
-    }
-}
 
 choices! {
     /// When dirty blocks are written back.
@@ -25,16 +16,6 @@ choices! {
         Eager = "eager",
         /// Oldest first, from `dirty_high` down to `dirty_low`, while they stay.
         Watermark = "watermark",
-    }
-}
-
-choices! {
-    /// What waits for the cache's decision.
-    pub enum Decision {
-        /// The whole request.
-        BeforeRequest = "before-request",
-        /// Only the filling of the cache: a miss is answered meanwhile.
-        BeforeFill = "before-fill",
     }
 }
 

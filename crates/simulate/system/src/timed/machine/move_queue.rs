@@ -6,8 +6,9 @@
 //! block that wants the opposite.
 
 use super::ids::ResidentId;
-use super::resident_table::{ResidentRef, ResidentTable};
+use super::places::Places;
 use cachewright_policy::Region;
+use cachewright_steps::{ResidentRef, ResidentTable};
 use std::collections::VecDeque;
 
 /// Swaps that wait at most; the blocks of further ones move by themselves.
@@ -45,10 +46,15 @@ impl MoveQueue {
     }
 
     /// Two blocks are to change places: their residents, and the regions they want from now on.
-    pub fn swap(&mut self, residents: &mut ResidentTable, pair: [(Option<ResidentId>, Region); 2]) {
-        for (id, wanted) in pair {
+    pub fn swap(
+        &mut self,
+        places: &mut Places,
+        residents: &ResidentTable,
+        pair: [(Option<ResidentId>, Region); 2],
+    ) {
+        for (id, preferred) in pair {
             if let Some(id) = id {
-                residents.places_mut().set_wanted(id, wanted);
+                places.set_preferred(id, preferred);
             }
         }
         match pair.map(|(id, _)| id) {
@@ -59,15 +65,15 @@ impl MoveQueue {
             }
             ids => {
                 for id in ids.into_iter().flatten() {
-                    self.note_misplaced(residents, id);
+                    self.note_misplaced(places, residents, id);
                 }
             }
         }
     }
 
     /// Notes a block if it is misplaced, to be moved when it may.
-    pub fn note_misplaced(&mut self, residents: &ResidentTable, id: ResidentId) {
-        if !residents.places().is_misplaced(id) {
+    pub fn note_misplaced(&mut self, places: &Places, residents: &ResidentTable, id: ResidentId) {
+        if !places.is_misplaced(id) {
             return;
         }
         if self.noted.len() <= id.index() {
@@ -77,58 +83,64 @@ impl MoveQueue {
         if std::mem::replace(&mut self.noted[id.index()], resident) == resident {
             return;
         }
-        let place = residents.places().get(id);
-        let (tenant, wanted) = (place.tenant().index(), place.wanted());
+        let place = places.get(id);
+        let (tenant, preferred) = (place.tenant().index(), place.preferred());
         if self.misplaced.len() <= tenant {
             self.misplaced.resize(tenant + 1, Default::default());
         }
-        self.misplaced[tenant][wanted as usize].extend(resident);
+        self.misplaced[tenant][preferred as usize].extend(resident);
         self.waiting += 1;
         self.changed = true;
     }
 
     /// The blocks of the next change: two that change slots, or one whose new slot is taken.
-    pub fn next(&mut self, residents: &mut ResidentTable) -> Option<Vec<ResidentId>> {
+    pub fn next(
+        &mut self,
+        places: &mut Places,
+        residents: &ResidentTable,
+    ) -> Option<Vec<ResidentId>> {
         while let Some(pair) = self.swaps.front().copied() {
             let there = pair.map(|resident| residents.stays(resident));
             let [one, other] = pair.map(ResidentRef::id);
-            let moves = |id| residents.places().get(id).change().is_some();
+            let moves = |id| places.get(id).change().is_some();
             if there == [true, true] && (moves(one) || moves(other)) {
                 break;
             }
             self.swaps.pop_front();
             self.waiting -= 1;
-            if there == [true, true] && residents.places().may_swap(one, other) {
+            if there == [true, true] && places.may_swap(one, other) {
                 return Some(vec![one, other]);
             }
             for (id, there) in [one, other].into_iter().zip(there) {
                 if there {
-                    self.note_misplaced(residents, id);
+                    self.note_misplaced(places, residents, id);
                 }
             }
         }
-        (0..self.misplaced.len()).find_map(|tenant| self.next_of_tenant(residents, tenant))
+        (0..self.misplaced.len()).find_map(|tenant| self.next_of_tenant(places, residents, tenant))
     }
 
     /// The blocks of the next change of a tenant's misplaced blocks.
     fn next_of_tenant(
         &mut self,
-        residents: &mut ResidentTable,
+        places: &mut Places,
+        residents: &ResidentTable,
         tenant: usize,
     ) -> Option<Vec<ResidentId>> {
         let regions = [Region::Private, Region::Shared, Region::Any];
-        let heads = regions.map(|wanted| self.next_misplaced(residents, tenant, wanted));
+        let heads =
+            regions.map(|preferred| self.next_misplaced(places, residents, tenant, preferred));
         if let [Some(one), Some(other), _] = heads
             && one != other
-            && residents.places().may_swap(one, other)
+            && places.may_swap(one, other)
         {
             self.unnote(tenant, Region::Private);
             self.unnote(tenant, Region::Shared);
             return Some(vec![one, other]);
         }
-        for (head, wanted) in heads.into_iter().zip(regions) {
-            if let Some(id) = head.filter(|id| residents.places_mut().begin_move(*id)) {
-                self.unnote(tenant, wanted);
+        for (head, preferred) in heads.into_iter().zip(regions) {
+            if let Some(id) = head.filter(|id| places.begin_move(*id)) {
+                self.unnote(tenant, preferred);
                 return Some(vec![id]);
             }
         }
@@ -139,27 +151,28 @@ impl MoveQueue {
     /// on their way, are no longer noted.
     fn next_misplaced(
         &mut self,
-        residents: &mut ResidentTable,
+        places: &Places,
+        residents: &ResidentTable,
         tenant: usize,
-        wanted: Region,
+        preferred: Region,
     ) -> Option<ResidentId> {
-        while let Some(resident) = self.misplaced[tenant][wanted as usize].front().copied() {
+        while let Some(resident) = self.misplaced[tenant][preferred as usize].front().copied() {
             let id = resident.id();
             let there = residents.stays(resident);
-            let wants = residents.places().get(id).wanted() == wanted;
-            if there && wants && residents.places().is_misplaced(id) {
+            let wants = places.get(id).preferred() == preferred;
+            if there && wants && places.is_misplaced(id) {
                 return Some(id);
             }
-            self.unnote(tenant, wanted);
+            self.unnote(tenant, preferred);
             if there {
-                self.note_misplaced(residents, id);
+                self.note_misplaced(places, residents, id);
             }
         }
         None
     }
 
-    fn unnote(&mut self, tenant: usize, wanted: Region) {
-        let first = self.misplaced[tenant][wanted as usize].pop_front();
+    fn unnote(&mut self, tenant: usize, preferred: Region) {
+        let first = self.misplaced[tenant][preferred as usize].pop_front();
         let Some(resident) = first else { return };
         self.waiting -= 1;
         let noted = &mut self.noted[resident.id().index()];
@@ -187,30 +200,36 @@ mod tests {
     use cachewright_types::{BlockId, TenantId};
 
     /// A table with two blocks, which any slot suits, and a block that it does not hold.
-    fn table() -> (ResidentTable, Vec<ResidentId>) {
-        let mut residents = ResidentTable::new(Slots::plain(4));
+    fn table() -> (Places, ResidentTable, Vec<ResidentId>) {
+        let (mut places, mut residents) = (Places::new(Slots::plain(4)), ResidentTable::default());
         let block = |id: u32| {
             let (tenant, number) = (TenantId(0), u64::from(id));
             Cached { pool: 0, id: BlockId(id), tenant, number, region: Region::Any }
         };
-        let ids = (0..3).map(|id| residents.admit(&block(id))).collect::<Vec<_>>();
+        let mut admit = |id| {
+            let resident = residents.admit(&block(id));
+            places.admit(resident, TenantId(0), Region::Any);
+            resident
+        };
+        let ids = [0, 1, 2].map(&mut admit);
         residents.evict(&block(2));
-        (residents, ids)
+        places.leave(ids[2]);
+        (places, residents, ids.to_vec())
     }
 
     #[test]
     fn swaps_come_in_order_unless_one_block_has_left() {
-        let (mut residents, ids) = table();
+        let (mut places, residents, ids) = table();
         let mut queue = MoveQueue::default();
         let any = |id| (Some(id), Region::Any);
-        queue.swap(&mut residents, [any(ids[2]), any(ids[0])]);
-        queue.swap(&mut residents, [any(ids[0]), any(ids[1])]);
-        queue.swap(&mut residents, [(None, Region::Any), any(ids[1])]);
+        queue.swap(&mut places, &residents, [any(ids[2]), any(ids[0])]);
+        queue.swap(&mut places, &residents, [any(ids[0]), any(ids[1])]);
+        queue.swap(&mut places, &residents, [(None, Region::Any), any(ids[1])]);
         assert_eq!((queue.swaps(), queue.take_changed(), queue.take_changed()), (2, true, false));
         assert_eq!(queue.audit(), Ok(()));
-        assert_eq!(queue.next(&mut residents), Some(vec![ids[0], ids[1]]));
-        assert_eq!((queue.next(&mut residents), queue.is_empty()), (None, true));
-        queue.note_misplaced(&residents, ids[0]);
+        assert_eq!(queue.next(&mut places, &residents), Some(vec![ids[0], ids[1]]));
+        assert_eq!((queue.next(&mut places, &residents), queue.is_empty()), (None, true));
+        queue.note_misplaced(&places, &residents, ids[0]);
         assert!(queue.is_empty(), "it lies where it belongs");
     }
 }

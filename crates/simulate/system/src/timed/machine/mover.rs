@@ -17,11 +17,10 @@
 
 use super::ids::{ChangeId, DeviceId, ResidentId};
 use super::move_queue::MoveQueue;
-use super::places::Place;
-use super::resident_table::ResidentTable;
-use super::step::{Action, Step, Steps};
-use super::step_graph::StepRef;
+use super::places::{Place, Places};
+use super::slot_placement::{Action, Graph, PlacementAction, Step};
 use cachewright_policy::Region;
+use cachewright_steps::{ResidentTable, StepRef};
 use cachewright_types::{Op, TenantId};
 
 /// What changed places on behalf of one tenant.
@@ -85,40 +84,29 @@ impl Mover {
         &self.migrated
     }
 
-    /// Two blocks are to change places: their residents, and the regions they want from now on.
-    pub fn swap(&mut self, residents: &mut ResidentTable, pair: [(Option<ResidentId>, Region); 2]) {
-        self.queue.swap(residents, pair);
+    /// Two blocks are to change places: their residents, and the regions preferred from now on.
+    pub fn swap(
+        &mut self,
+        places: &mut Places,
+        residents: &ResidentTable,
+        pair: [(Option<ResidentId>, Region); 2],
+    ) {
+        self.queue.swap(places, residents, pair);
     }
 
     /// Notes a block if it is misplaced, to be moved when it may.
-    pub fn note_misplaced(&mut self, residents: &ResidentTable, id: ResidentId) {
-        self.queue.note_misplaced(residents, id);
-    }
-
-    /// Residents that waited have slots now.
-    pub fn slots_granted(
-        &mut self,
-        steps: &mut Steps,
-        residents: &ResidentTable,
-        granted: Vec<ResidentId>,
-    ) {
-        for id in granted {
-            let step = residents.steps(id).slot_granted;
-            if !steps.is_done(step) {
-                steps.release(step);
-            }
-            self.note_misplaced(residents, id);
-        }
-    }
-
-    /// Notes all misplaced blocks.
-    pub fn note_all_misplaced(&mut self, residents: &ResidentTable) {
-        residents.ids().for_each(|id| self.note_misplaced(residents, id));
+    pub fn note_misplaced(&mut self, places: &Places, residents: &ResidentTable, id: ResidentId) {
+        self.queue.note_misplaced(places, residents, id);
     }
 
     /// Begins the changes that may begin; returns whether any did.
-    pub fn begin_changes(&mut self, steps: &mut Steps, residents: &mut ResidentTable) -> bool {
-        let freed = residents.places_mut().take_freed();
+    pub fn begin_changes<N: Copy + Default>(
+        &mut self,
+        graph: &mut Graph<N>,
+        residents: &mut ResidentTable,
+        places: &mut Places,
+    ) -> bool {
+        let freed = places.take_freed();
         let ended = std::mem::take(&mut self.ended);
         let due = self.queue.take_changed() || ended || freed;
         if !due || self.queue.is_empty() {
@@ -126,58 +114,58 @@ impl Mover {
         }
         let mut any = false;
         while self.under_way < self.depth {
-            let Some(blocks) = self.queue.next(residents) else { return any };
-            self.begin_change(steps, residents, blocks);
+            let Some(blocks) = self.queue.next(places, residents) else { return any };
+            self.begin_change(graph, residents, places, blocks);
             any = true;
         }
         any
     }
 
     /// Begins a change of one block, whose new slot is taken, or of two.
-    fn begin_change(
+    fn begin_change<N: Copy + Default>(
         &mut self,
-        steps: &mut Steps,
+        graph: &mut Graph<N>,
         residents: &mut ResidentTable,
+        places: &mut Places,
         blocks: Vec<ResidentId>,
     ) {
-        let serial = steps.created();
+        let serial = graph.created();
         let before = blocks.iter().map(|id| residents.pins(*id)).sum();
         let free = self.changes.iter().position(Option::is_none);
         let change = ChangeId::new(free.unwrap_or(self.changes.len()));
-        let carry = |steps: &mut Steps, residents: &mut ResidentTable, op, id, place: &Place| {
-            self.carry(op, id, place).pinning(blocks.clone()).add(steps, residents, None)
+        let add = |graph: &mut Graph<N>, residents: &mut ResidentTable, step: Step| {
+            blocks.iter().for_each(|id| residents.pin(*id));
+            graph.add(step.pinning(blocks.clone()), None, N::default())
         };
         let mut reads = Vec::with_capacity(blocks.len());
         for id in &blocks {
-            let place = *residents.places().get(*id);
-            let read = carry(steps, residents, Op::Read, place.tenant(), &place);
-            reads.push(read);
+            let place = *places.get(*id);
+            let read = self.carry(Op::Read, place.tenant(), &place);
+            reads.push(add(graph, residents, read));
         }
         for (id, read) in blocks.iter().zip(&reads) {
             let known = residents.steps(*id);
-            steps.wait(*read, known.fill);
-            steps.wait(*read, known.writer);
+            graph.wait(*read, known.fill);
+            graph.wait(*read, known.writer);
         }
-        let tenant = residents.places().get(blocks[0]).tenant();
-        let mut mark =
-            |action| Step::new(action, tenant).pinning(blocks.clone()).add(steps, residents, None);
-        let exchange = mark(Action::Exchange(change));
-        let end = mark(Action::EndChange(change));
-        reads.iter().for_each(|read| steps.wait(exchange, *read));
+        let tenant = places.get(blocks[0]).tenant();
+        let mut mark = |action| add(graph, residents, Step::new(Action::Placement(action), tenant));
+        let exchange = mark(PlacementAction::Exchange(change));
+        let end = mark(PlacementAction::EndChange(change));
+        reads.iter().for_each(|read| graph.wait(exchange, *read));
         let destinations = blocks.iter().rev();
         for ((id, to), read) in blocks.iter().zip(destinations).zip(&reads) {
-            let (tenant, place) =
-                (residents.places().get(*id).tenant(), *residents.places().get(*to));
-            let write = carry(steps, residents, Op::Write, tenant, &place);
-            steps.wait(write, exchange);
-            steps.wait(end, write);
-            residents.places_mut().begin_change(*id, change);
+            let write = self.carry(Op::Write, places.get(*id).tenant(), places.get(*to));
+            let write = add(graph, residents, write);
+            graph.wait(write, exchange);
+            graph.wait(end, write);
+            places.begin_change(*id, change);
             let known = residents.steps_mut(*id);
             (known.fetch, known.fill, known.writer) = (*read, write, StepRef::DONE);
-            steps.release(write);
+            graph.release(write);
         }
-        reads.into_iter().for_each(|read| steps.release(read));
-        steps.release(end);
+        reads.into_iter().for_each(|read| graph.release(read));
+        graph.release(end);
         let begun = Some(Change { blocks, before, serial, exchange });
         match self.changes.get_mut(change.index()) {
             Some(free) => *free = begun,
@@ -185,7 +173,7 @@ impl Mover {
         }
         self.under_way += 1;
         if before == 0 {
-            steps.release(exchange);
+            graph.release(exchange);
         }
     }
 
@@ -199,58 +187,42 @@ impl Mover {
         Step::new(Action::Device { device: DeviceId::CACHE, op, offset, length }, tenant)
     }
 
-    /// The step created as number `serial` no longer touches a resident.
-    pub fn end_step(
-        &mut self,
-        steps: &mut Steps,
-        residents: &ResidentTable,
-        id: ResidentId,
-        serial: u64,
-    ) {
-        let Some(change) = residents.places().get(id).change() else { return };
-        let Some(Some(change)) = self.changes.get_mut(change.index()) else { return };
-        if serial < change.serial {
-            change.before -= 1;
-            if change.before == 0 {
-                steps.release(change.exchange);
-            }
+    /// The step created as number `serial` no longer touches a resident; returns the exchange that
+    /// waited for the last such step.
+    pub fn end_step(&mut self, places: &Places, id: ResidentId, serial: u64) -> Option<StepRef> {
+        let change = places.get(id).change()?;
+        let change = self.changes.get_mut(change.index())?.as_mut()?;
+        if serial >= change.serial {
+            return None;
         }
+        change.before -= 1;
+        (change.before == 0).then_some(change.exchange)
     }
 
     /// Nothing reads from the old places any more: the slots change hands.
-    pub fn exchange(&mut self, residents: &mut ResidentTable, change: ChangeId) {
+    pub fn exchange(&mut self, places: &mut Places, change: ChangeId) {
         let Some(Some(change)) = self.changes.get(change.index()) else { return };
-        residents.places_mut().finish_move(&change.blocks);
+        places.finish_move(&change.blocks);
     }
 
-    /// The blocks are in their new places.
-    pub fn end_change(
-        &mut self,
-        steps: &mut Steps,
-        residents: &mut ResidentTable,
-        change: ChangeId,
-    ) {
-        let Some(change) = self.changes[change.index()].take() else { return };
+    /// The blocks of a change are in their new places; returns them.
+    pub fn end_change(&mut self, places: &Places, change: ChangeId) -> Vec<ResidentId> {
+        let Some(change) = self.changes[change.index()].take() else { return Vec::new() };
         self.under_way -= 1;
         self.ended = true;
-        self.count(residents, &change.blocks);
-        for id in change.blocks {
-            let granted = residents.places_mut().end_change(id);
-            self.slots_granted(steps, residents, granted);
-            self.note_misplaced(residents, id);
-        }
+        self.count(places, &change.blocks);
+        change.blocks
     }
 
-    fn count(&mut self, residents: &ResidentTable, blocks: &[ResidentId]) {
-        let tenants: Vec<TenantId> =
-            blocks.iter().map(|id| residents.places().get(*id).tenant()).collect();
-        for (at, tenant) in tenants.iter().enumerate() {
+    fn count(&mut self, places: &Places, blocks: &[ResidentId]) {
+        let tenants: Vec<TenantId> = blocks.iter().map(|id| places.get(*id).tenant()).collect();
+        for (index, tenant) in tenants.iter().enumerate() {
             if self.migrated.len() <= tenant.index() {
                 self.migrated.resize(tenant.index() + 1, Migrated::default());
             }
             let sums = &mut self.migrated[tenant.index()];
             sums.bytes += 1 << self.block_shift;
-            sums.swaps += u64::from(tenants.len() == 2 && !tenants[..at].contains(tenant));
+            sums.swaps += u64::from(tenants.len() == 2 && !tenants[..index].contains(tenant));
             sums.moves += u64::from(tenants.len() == 1);
         }
     }

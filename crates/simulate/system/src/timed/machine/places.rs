@@ -20,7 +20,7 @@ pub struct Place {
     /// The slot it comes from, while it moves to a free one.
     old: Option<Grant>,
     tenant: TenantId,
-    wanted: Region,
+    preferred: Region,
     /// The change of places it takes part in, if any.
     change: ChangeId,
     /// The cache has evicted it.
@@ -54,8 +54,8 @@ impl Place {
     }
 
     /// Where its policy wants it.
-    pub fn wanted(&self) -> Region {
-        self.wanted
+    pub fn preferred(&self) -> Region {
+        self.preferred
     }
 
     /// The change of places it takes part in.
@@ -85,17 +85,17 @@ impl Places {
 
     /// A resident begins, with a slot if its tenant may take one and no other resident of it waits
     /// for one, else in the queue for a slot. Numbers without a gap.
-    pub fn admit(&mut self, id: ResidentId, tenant: TenantId, wanted: Region) {
-        let grant = self.slots.take(tenant.index(), wanted);
+    pub fn admit(&mut self, id: ResidentId, tenant: TenantId, preferred: Region) {
+        let grant = self.slots.take(tenant.index(), preferred);
         let slot = grant.map_or(SlotId::NONE, |grant| grant.slot);
         let (old, change, leaving) = (None, ChangeId::NONE, false);
-        let place = Place { slot, grant, old, tenant, wanted, change, leaving };
+        let place = Place { slot, grant, old, tenant, preferred, change, leaving };
         match self.all.get_mut(id.index()) {
             Some(known) => *known = place,
             None => self.all.push(place),
         }
         if grant.is_none() {
-            self.slots.wait(tenant.index(), wanted, id);
+            self.slots.wait(tenant.index(), preferred, id);
         }
     }
 
@@ -160,15 +160,15 @@ impl Places {
     }
 
     /// The policy wants a resident in a region; returns whether that is another one.
-    pub fn set_wanted(&mut self, id: ResidentId, wanted: Region) -> bool {
-        std::mem::replace(&mut self.all[id.index()].wanted, wanted) != wanted
+    pub fn set_preferred(&mut self, id: ResidentId, preferred: Region) -> bool {
+        std::mem::replace(&mut self.all[id.index()].preferred, preferred) != preferred
     }
 
     /// Whether a resident rests in a slot that is not in the region it wants.
     pub fn is_misplaced(&self, id: ResidentId) -> bool {
         let place = self.get(id);
         let rests = !place.leaving && place.change == ChangeId::NONE;
-        let outside = |grant: Grant| !self.slots.suits_in(grant, grant.slot, place.wanted);
+        let outside = |grant: Grant| !self.slots.suits_in(grant, grant.slot, place.preferred);
         place.grant.is_some_and(|grant| rests && outside(grant))
     }
 
@@ -182,12 +182,12 @@ impl Places {
         if a.change != ChangeId::NONE || b.change != ChangeId::NONE {
             return false;
         }
-        if (a.wanted, b.wanted) == (Region::Any, Region::Any) {
+        if (a.preferred, b.preferred) == (Region::Any, Region::Any) {
             return true;
         }
-        let suits = |grant: Grant, slot, wanted| self.slots.suits_in(grant, slot, wanted);
-        suits(a_grant, b_grant.slot, a.wanted)
-            && suits(b_grant, a_grant.slot, b.wanted)
+        let suits = |grant: Grant, slot, preferred| self.slots.suits_in(grant, slot, preferred);
+        suits(a_grant, b_grant.slot, a.preferred)
+            && suits(b_grant, a_grant.slot, b.preferred)
             && (self.is_misplaced(one) || self.is_misplaced(other))
     }
 
@@ -197,7 +197,7 @@ impl Places {
         let place = self.get(id);
         let resting = place.grant.filter(|_| place.change == ChangeId::NONE);
         let Some(old) = resting else { return false };
-        let Some(new) = self.slots.take_preferred(old, place.wanted) else { return false };
+        let Some(new) = self.slots.take_preferred(old, place.preferred) else { return false };
         self.slots.leave(old);
         let place = &mut self.all[id.index()];
         (place.grant, place.old) = (Some(new), Some(old));

@@ -40,7 +40,7 @@ pub struct Waiting {
     /// The resident.
     pub resident: ResidentId,
     /// Where its policy wants it.
-    pub wanted: Region,
+    pub preferred: Region,
 }
 
 /// Tenants with the same rights.

@@ -164,33 +164,33 @@ impl Slots {
     }
 
     /// Whether a block that wants a region belongs in a pool.
-    fn suits(&self, class: &SlotClass, pool: PoolId, wanted: Region) -> bool {
-        let is = |pool| self.region(pool) == wanted;
-        wanted == Region::Any || is(pool) || !class.shares().iter().any(|share| is(share.pool))
+    fn suits(&self, class: &SlotClass, pool: PoolId, preferred: Region) -> bool {
+        let is = |pool| self.region(pool) == preferred;
+        preferred == Region::Any || is(pool) || !class.shares().iter().any(|share| is(share.pool))
     }
 
     /// Whether a block of the class of `grant` that wants a region belongs in `slot`; it belongs
     /// anywhere while the class has no share at all.
-    pub fn suits_in(&self, grant: Grant, slot: SlotId, wanted: Region) -> bool {
+    pub fn suits_in(&self, grant: Grant, slot: SlotId, preferred: Region) -> bool {
         let class = &self.classes[grant.class.index()];
         let pool = self.free.pool_of(self.free.channel_of(slot));
         let mut shares = class.shares().iter();
         class.shares().is_empty()
             || shares
                 .find(|share| Some(share.pool) == pool)
-                .is_some_and(|share| self.suits(class, share.pool, wanted))
+                .is_some_and(|share| self.suits(class, share.pool, preferred))
     }
 
     /// A free slot in the region that a block of the class of `grant` wants, unless a resident of
     /// the class waits for a slot.
-    pub fn take_preferred(&mut self, grant: Grant, wanted: Region) -> Option<Grant> {
+    pub fn take_preferred(&mut self, grant: Grant, preferred: Region) -> Option<Grant> {
         let class = &self.classes[grant.class.index()];
         if class.first_waiting().is_some() || !class.may_take() {
             return None;
         }
         let mut shares = class.shares().iter();
         let pool = shares.find(|share| {
-            let suits = self.suits(class, share.pool, wanted);
+            let suits = self.suits(class, share.pool, preferred);
             suits && share.may_take() && self.free.has(share.pool)
         });
         let slot = self.free.take(pool?.pool)?;
@@ -234,16 +234,16 @@ impl Slots {
     }
 
     /// A slot for a block of a tenant, unless it is to wait for one.
-    pub fn take(&mut self, tenant: usize, wanted: Region) -> Option<Grant> {
+    pub fn take(&mut self, tenant: usize, preferred: Region) -> Option<Grant> {
         let class = self.class_of(tenant);
         match self.classes.get(class.index())?.first_waiting() {
-            None => self.take_by(class, wanted),
+            None => self.take_by(class, preferred),
             Some(_) => None,
         }
     }
 
-    fn take_by(&mut self, class: ClassId, wanted: Region) -> Option<Grant> {
-        let slot = match self.choose(&self.classes[class.index()], wanted) {
+    fn take_by(&mut self, class: ClassId, preferred: Region) -> Option<Grant> {
+        let slot = match self.choose(&self.classes[class.index()], preferred) {
             Choice::Pool(pool) => self.free.take(pool),
             Choice::Anywhere => self.free.take_any(),
             Choice::Wait => None,
@@ -258,14 +258,14 @@ impl Slots {
         Grant { slot, class }
     }
 
-    fn choose(&self, class: &SlotClass, wanted: Region) -> Choice {
+    fn choose(&self, class: &SlotClass, preferred: Region) -> Choice {
         if !class.may_take() {
             return Choice::Wait;
         }
-        for preferred in [true, false] {
+        for suits in [true, false] {
             let mut pending = 0;
             for share in class.shares() {
-                if self.suits(class, share.pool, wanted) != preferred {
+                if self.suits(class, share.pool, preferred) != suits {
                     continue;
                 }
                 let may = share.may_take();
@@ -283,10 +283,10 @@ impl Slots {
     }
 
     /// A resident of a tenant waits for a slot.
-    pub fn wait(&mut self, tenant: usize, wanted: Region, resident: ResidentId) {
+    pub fn wait(&mut self, tenant: usize, preferred: Region, resident: ResidentId) {
         let class = self.class_of(tenant);
         let arrival = self.arrivals;
-        self.classes[class.index()].wait(Waiting { arrival, resident, wanted });
+        self.classes[class.index()].wait(Waiting { arrival, resident, preferred });
         self.arrivals += 1;
         self.waiting += 1;
     }
@@ -339,7 +339,7 @@ impl Slots {
         let mut heads: Vec<(ClassId, Waiting)> = heads.collect();
         heads.sort_unstable_by_key(|(_, head)| head.arrival);
         for (class, head) in heads {
-            if let Some(grant) = self.take_by(class, head.wanted) {
+            if let Some(grant) = self.take_by(class, head.preferred) {
                 self.classes[class.index()].end_wait();
                 self.waiting -= 1;
                 return Some((head.resident, grant));

@@ -27,8 +27,8 @@ fn two_regions(private_blocks: u32) -> Places {
     Places::new(slots)
 }
 
-fn admit(places: &mut Places, id: u32, wanted: Region) -> Option<u32> {
-    places.admit(ResidentId(id), TENANT, wanted);
+fn admit(places: &mut Places, id: u32, preferred: Region) -> Option<u32> {
+    places.admit(ResidentId(id), TENANT, preferred);
     places.get(ResidentId(id)).slot().map(|slot| slot.0)
 }
 
@@ -63,8 +63,8 @@ fn an_exchange_is_due_where_both_then_lie_in_the_region_they_want() {
     assert_eq!(admit(&mut places, 0, Region::Private), Some(0));
     assert_eq!(admit(&mut places, 1, Region::Shared), Some(2));
     assert!(!places.may_swap(a, b) && !places.may_swap(a, a));
-    assert!(places.set_wanted(a, Region::Shared) && places.set_wanted(b, Region::Private));
-    assert!(!places.set_wanted(b, Region::Private), "the same region as before");
+    assert!(places.set_preferred(a, Region::Shared) && places.set_preferred(b, Region::Private));
+    assert!(!places.set_preferred(b, Region::Private), "the same region as before");
     assert!(places.may_swap(a, b));
     places.leave(a);
     places.finish_move(&[a, b]);
@@ -72,7 +72,7 @@ fn an_exchange_is_due_where_both_then_lie_in_the_region_they_want() {
     assert_eq!(slots, [Some(SlotId(2)), Some(SlotId(0))]);
     assert_eq!(places.region_blocks(0).unwrap().shared_blocks, 0, "the block there leaves");
     assert_eq!(places.audit(), Ok(()));
-    assert!(places.set_wanted(a, Region::Any) && places.set_wanted(b, Region::Any));
+    assert!(places.set_preferred(a, Region::Any) && places.set_preferred(b, Region::Any));
     assert!(places.may_swap(a, b), "neither wants a region");
 }
 
@@ -85,9 +85,9 @@ fn every_slot_has_one_holder() {
         let mut places = two_regions(2);
         let (mut alive, mut next): (Vec<ResidentId>, u32) = (Vec::new(), 0);
         for _ in 0..300 {
-            let wanted = [Region::Any, Region::Private, Region::Shared][rng.below(3) as usize];
+            let preferred = [Region::Any, Region::Private, Region::Shared][rng.below(3) as usize];
             if alive.len() < 6 && rng.below(2) == 0 {
-                places.admit(ResidentId(next), TENANT, wanted);
+                places.admit(ResidentId(next), TENANT, preferred);
                 alive.push(ResidentId(next));
                 next += 1;
             } else if !alive.is_empty() {
@@ -100,7 +100,7 @@ fn every_slot_has_one_holder() {
                         alive.swap_remove(at);
                     }
                     1 => {
-                        places.set_wanted(id, wanted);
+                        places.set_preferred(id, preferred);
                         if places.is_misplaced(id) && places.begin_move(id) {
                             places.begin_change(id, ChangeId(0));
                             places.finish_move(&[id]);

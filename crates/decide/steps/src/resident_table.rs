@@ -5,10 +5,8 @@
 //! pins it: only then may another block take its slot, so that no dirty block is overwritten before
 //! it is written back.
 
-use super::ids::ResidentId;
-use super::places::Places;
-use super::slots::Slots;
-use super::step_graph::StepRef;
+use crate::ids::ResidentId;
+use crate::step_graph::StepRef;
 use cachewright_cache::Cached;
 
 /// A resident by its number and generation: told apart from others of the same number.
@@ -35,21 +33,26 @@ pub struct ResidentSteps {
 #[derive(Clone, Copy, Debug)]
 struct Resident {
     steps: ResidentSteps,
+    /// The block's number on its tenant's volume.
+    number: u64,
+    /// The last plan that uses it.
+    plan: u64,
     /// Steps under way that touch it.
     pins: u32,
     generation: u32,
-    /// The last plan that uses it.
-    plan: u64,
+    /// The cache has evicted it.
+    evicted: bool,
+    /// A step that was to bring its content has failed.
+    lost: bool,
 }
 
 /// All residents.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ResidentTable {
     /// The resident of each id, per pool of the cache.
-    of_id: Vec<Vec<ResidentId>>,
+    by_id: Vec<Vec<ResidentId>>,
     all: Vec<Resident>,
     free: Vec<ResidentId>,
-    places: Places,
 }
 
 impl ResidentRef {
@@ -70,27 +73,9 @@ impl ResidentSteps {
 }
 
 impl ResidentTable {
-    /// An empty cache device.
-    pub fn new(slots: Slots) -> ResidentTable {
-        let (of_id, all, free) = (Vec::new(), Vec::new(), Vec::new());
-        ResidentTable { of_id, all, free, places: Places::new(slots) }
-    }
-
-    /// Where residents lie.
-    #[inline]
-    pub fn places(&self) -> &Places {
-        &self.places
-    }
-
-    /// Where residents lie, to be changed.
-    #[inline]
-    pub fn places_mut(&mut self) -> &mut Places {
-        &mut self.places
-    }
-
     /// The resident of a block that the cache holds.
     pub fn find(&self, cached: &Cached) -> Option<ResidentId> {
-        let pool = self.of_id.get(usize::from(cached.pool))?;
+        let pool = self.by_id.get(usize::from(cached.pool))?;
         pool.get(cached.id.index())?.present()
     }
 
@@ -106,19 +91,35 @@ impl ResidentTable {
         &mut self.all[id.index()].steps
     }
 
+    /// The block's number on its tenant's volume.
+    pub fn number(&self, id: ResidentId) -> u64 {
+        self.all[id.index()].number
+    }
+
     /// A resident as it is now.
     pub fn reference(&self, id: ResidentId) -> ResidentRef {
         ResidentRef { id, generation: self.all[id.index()].generation }
     }
 
-    /// Whether a number still stands for the same resident, evicted or not.
-    fn is_current(&self, resident: ResidentRef) -> bool {
-        self.all[resident.id.index()].generation == resident.generation
-    }
-
     /// Whether a resident is still there and not evicted.
     pub fn stays(&self, resident: ResidentRef) -> bool {
-        self.is_current(resident) && !self.places.get(resident.id).is_leaving()
+        let known = &self.all[resident.id.index()];
+        known.generation == resident.generation && !known.evicted
+    }
+
+    /// Whether the cache has evicted a resident that has not ended.
+    pub fn is_evicted(&self, id: ResidentId) -> bool {
+        self.all[id.index()].evicted
+    }
+
+    /// Whether the content of a resident is lost.
+    pub fn is_lost(&self, id: ResidentId) -> bool {
+        self.all[id.index()].lost
+    }
+
+    /// Notes whether the content of a resident is lost.
+    pub fn set_lost(&mut self, id: ResidentId, lost: bool) {
+        self.all[id.index()].lost = lost;
     }
 
     /// Notes that a plan uses a resident.
@@ -131,20 +132,27 @@ impl ResidentTable {
         self.all[id.index()].plan == plan
     }
 
-    /// The cache has admitted a block: its resident begins, with a slot or in the queue for one.
+    /// The cache has admitted a block: its resident begins.
     pub fn admit(&mut self, cached: &Cached) -> ResidentId {
         let id = self.free.pop().unwrap_or_else(|| ResidentId::new(self.all.len()));
-        let fresh = Resident { steps: ResidentSteps::DONE, pins: 0, generation: 0, plan: 0 };
+        let fresh = Resident {
+            steps: ResidentSteps::DONE,
+            number: cached.number,
+            plan: 0,
+            pins: 0,
+            generation: 0,
+            evicted: false,
+            lost: false,
+        };
         match self.all.get_mut(id.index()) {
             Some(old) => *old = Resident { generation: old.generation.wrapping_add(1), ..fresh },
             None => self.all.push(fresh),
         }
-        self.places.admit(id, cached.tenant, cached.region);
         let pool = usize::from(cached.pool);
-        if self.of_id.len() <= pool {
-            self.of_id.resize(pool + 1, Vec::new());
+        if self.by_id.len() <= pool {
+            self.by_id.resize(pool + 1, Vec::new());
         }
-        let ids = &mut self.of_id[pool];
+        let ids = &mut self.by_id[pool];
         if ids.len() <= cached.id.index() {
             ids.resize(cached.id.index() + 1, ResidentId::NONE);
         }
@@ -155,8 +163,8 @@ impl ResidentTable {
     /// The cache has evicted a block; returns its resident, which leaves.
     pub fn evict(&mut self, cached: &Cached) -> Option<ResidentId> {
         let id = self.find(cached)?;
-        self.of_id[usize::from(cached.pool)][cached.id.index()] = ResidentId::NONE;
-        self.places.leave(id);
+        self.by_id[usize::from(cached.pool)][cached.id.index()] = ResidentId::NONE;
+        self.all[id.index()].evicted = true;
         Some(id)
     }
 
@@ -171,24 +179,24 @@ impl ResidentTable {
         self.all[id.index()].pins
     }
 
-    /// A step no longer touches a resident; returns those that get slots for it.
-    pub fn unpin(&mut self, id: ResidentId) -> Vec<ResidentId> {
+    /// A step no longer touches a resident; returns whether that has ended.
+    pub fn unpin(&mut self, id: ResidentId) -> bool {
         let resident = &mut self.all[id.index()];
         debug_assert!(resident.pins > 0, "a resident is unpinned as often as pinned");
         resident.pins -= 1;
         self.settle(id)
     }
 
-    /// Ends a resident that was evicted and that no step touches; returns those that get slots for
-    /// it.
-    pub fn settle(&mut self, id: ResidentId) -> Vec<ResidentId> {
+    /// Ends a resident if it was evicted and no step touches it; returns whether it has ended.
+    pub fn settle(&mut self, id: ResidentId) -> bool {
         let resident = &mut self.all[id.index()];
-        if resident.pins > 0 || !self.places.get(id).is_leaving() {
-            return Vec::new();
+        if resident.pins > 0 || !resident.evicted {
+            return false;
         }
         resident.generation = resident.generation.wrapping_add(1);
+        resident.evicted = false;
         self.free.push(id);
-        self.places.end(id)
+        true
     }
 
     /// All numbers of residents, also of those that have ended.
@@ -196,15 +204,14 @@ impl ResidentTable {
         (0..self.all.len()).map(ResidentId::new)
     }
 
-    /// Checks the places, and that the residents that stay are those of the `held` blocks that the
-    /// cache holds. Errors: the rule broken, in words.
+    /// Checks that the residents that stay are those of the `held` blocks that the cache holds.
+    /// Errors: the rule broken, in words.
     pub fn audit(&self, held: u64) -> Result<(), String> {
-        self.places.audit()?;
         let mut alive = vec![true; self.all.len()];
         self.free.iter().for_each(|id| alive[id.index()] = false);
-        let stays = |id: &ResidentId| alive[id.index()] && !self.places.get(*id).is_leaving();
+        let stays = |id: &ResidentId| alive[id.index()] && !self.all[id.index()].evicted;
         let staying = self.ids().filter(stays).count() as u64;
-        let named = self.of_id.iter().flatten().filter_map(|id| id.present());
+        let named = self.by_id.iter().flatten().filter_map(|id| id.present());
         let (known, found) = named.fold((0, true), |(sum, all), id| (sum + 1, all && stays(&id)));
         if staying != held {
             return Err(format!("{staying} stay, the cache holds {held}"));
@@ -218,7 +225,6 @@ impl ResidentTable {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ids::SlotId;
     use super::*;
     use cachewright_policy::Region;
     use cachewright_types::{BlockId, TenantId};
@@ -229,25 +235,24 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_is_not_given_out_again_before_its_block_is_gone() {
-        let mut all = ResidentTable::new(Slots::plain(2));
+    fn a_resident_ends_when_it_is_evicted_and_no_step_touches_it() {
+        let mut all = ResidentTable::default();
         let (a, b) = (all.admit(&block(0)), all.admit(&block(1)));
-        let slot = |all: &ResidentTable, id| all.places().get(id).slot();
-        assert_eq!((slot(&all, a), slot(&all, b)), (Some(SlotId(0)), Some(SlotId(1))));
         all.pin(a);
         let before = all.reference(a);
+        assert!(all.stays(before));
         assert_eq!(all.evict(&block(0)), Some(a));
-        assert!(all.settle(a).is_empty(), "a step is under way");
-        assert!(all.is_current(before) && !all.stays(before));
+        assert!(!all.settle(a) && all.is_evicted(a), "a step is under way");
+        assert!(!all.stays(before));
         let c = all.admit(&block(2));
-        assert_eq!((slot(&all, c), all.find(&block(0))), (None, None));
+        assert!(c != a && c != b && all.find(&block(0)).is_none());
         assert_eq!(all.audit(2), Ok(()));
-        assert_eq!(all.unpin(a), [c]);
-        assert_eq!(slot(&all, c), Some(SlotId(0)));
+        assert!(all.unpin(a));
         assert_eq!(all.audit(2), Ok(()));
         assert!(all.audit(3).is_err());
         assert_eq!(all.evict(&block(9)), None);
         let again = all.admit(&block(3));
-        assert_eq!((again, all.is_current(before)), (a, false), "another one of that number");
+        assert_eq!((again, all.stays(before)), (a, false), "another one of that number");
+        assert_eq!((all.number(again), all.is_evicted(again)), (3, false));
     }
 }

@@ -1,12 +1,12 @@
 //! Steps that wait for each other.
 //!
 //! For: the order in which the moves of plans may be carried out. Must never know: devices, slots,
-//! what requests mean. A step is ready when it is released and everything it waits for is done.
-//! Steps that wait for the same step become ready in the order in which they began to wait.
-//! Everything is in slabs: no allocation per step once the slabs have grown.
+//! what requests mean, time. A step is ready when it is released and everything it waits for is
+//! done. Steps that wait for the same step become ready in the order in which they began to wait.
+//! A step that needs another one, and not only its order, fails with it. Everything is in slabs: no
+//! allocation per step once the slabs have grown.
 
-use super::super::latency_breakdown::LatencyBreakdown;
-use super::ids::{RequestId, StepId};
+use crate::ids::{RequestId, StepId};
 use std::collections::VecDeque;
 
 /// The end of a list of edges.
@@ -24,15 +24,23 @@ impl StepRef {
     pub const DONE: StepRef = StepRef { id: StepId::NONE, generation: 0 };
 
     /// The number of a step that is not done.
-    #[cfg(test)]
     pub fn id(self) -> StepId {
         self.id
     }
 }
 
-/// One step; `A` is what it does.
+/// How a step ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It did what it was to do.
+    Done,
+    /// It did not, or only in part.
+    Failed,
+}
+
+/// One step; `A` is what it does, `N` goes along the steps of a request.
 #[derive(Clone, Debug)]
-struct Step<A> {
+struct Node<A, N> {
     action: Option<A>,
     generation: u32,
     /// Steps it still waits for, and one more until it is released.
@@ -42,9 +50,11 @@ struct Step<A> {
     last: u32,
     /// The request it belongs to, if any.
     request: RequestId,
+    /// A step that it needs has failed.
+    failed: bool,
     /// Steps created before it.
     serial: u64,
-    latency: LatencyBreakdown,
+    note: N,
 }
 
 /// One step waiting for another.
@@ -52,25 +62,29 @@ struct Step<A> {
 struct Edge {
     step: StepId,
     next: u32,
+    /// It fails with the other one.
+    needs: bool,
 }
 
 /// A step that is done.
 #[derive(Clone, Debug)]
-pub struct Finished<A> {
+pub struct Finished<A, N> {
     /// What it did.
     pub action: A,
     /// The request it belonged to.
     pub request: Option<RequestId>,
+    /// Whether it, or a step that it needed, has failed.
+    pub failed: bool,
     /// Steps created before it.
     pub serial: u64,
-    /// Where the time of its request has gone until now.
-    pub latency: LatencyBreakdown,
+    /// The note of its request until now.
+    pub note: N,
 }
 
 /// All steps not yet done.
 #[derive(Clone, Debug)]
-pub struct StepGraph<A> {
-    steps: Vec<Step<A>>,
+pub struct StepGraph<A, N> {
+    steps: Vec<Node<A, N>>,
     free_steps: Vec<StepId>,
     edges: Vec<Edge>,
     free_edges: Vec<u32>,
@@ -80,7 +94,7 @@ pub struct StepGraph<A> {
     created: u64,
 }
 
-impl<A> Default for StepGraph<A> {
+impl<A, N> Default for StepGraph<A, N> {
     fn default() -> Self {
         StepGraph {
             steps: Vec::new(),
@@ -93,9 +107,9 @@ impl<A> Default for StepGraph<A> {
     }
 }
 
-impl<A> StepGraph<A> {
-    /// A new step, not ready before it is released.
-    pub fn add(&mut self, action: A, request: Option<RequestId>) -> StepRef {
+impl<A, N: Copy> StepGraph<A, N> {
+    /// A new step, not ready before it is released; `note` is that of its request.
+    pub fn add(&mut self, action: A, request: Option<RequestId>, note: N) -> StepRef {
         let serial = self.created;
         self.created += 1;
         let request = request.unwrap_or(RequestId::NONE);
@@ -103,20 +117,21 @@ impl<A> StepGraph<A> {
             let step = &mut self.steps[id.index()];
             step.action = Some(action);
             (step.waits_for, step.first, step.last) = (1, END, END);
-            (step.request, step.serial) = (request, serial);
-            step.latency = LatencyBreakdown::default();
+            (step.request, step.serial, step.failed) = (request, serial, false);
+            step.note = note;
             return StepRef { id, generation: step.generation };
         }
         let id = StepId::new(self.steps.len());
-        self.steps.push(Step {
+        self.steps.push(Node {
             action: Some(action),
             generation: 0,
             waits_for: 1,
             first: END,
             last: END,
             request,
+            failed: false,
             serial,
-            latency: LatencyBreakdown::default(),
+            note,
         });
         StepRef { id, generation: 0 }
     }
@@ -127,17 +142,26 @@ impl<A> StepGraph<A> {
         known.is_none_or(|known| known.generation != step.generation)
     }
 
-    /// Lets `step` wait for `other` too, unless that is done.
+    /// Lets `step` wait for `other` too, unless that is done; it begins also if the other fails.
     pub fn wait(&mut self, step: StepRef, other: StepRef) {
+        self.connect(step, other, false);
+    }
+
+    /// Lets `step` wait for `other` too, unless that is done; it fails if the other does.
+    pub fn need(&mut self, step: StepRef, other: StepRef) {
+        self.connect(step, other, true);
+    }
+
+    fn connect(&mut self, step: StepRef, other: StepRef, needs: bool) {
         if self.is_done(other) || self.is_done(step) {
             return;
         }
         self.steps[step.id.index()].waits_for += 1;
-        let edge = Edge { step: step.id, next: END };
-        let at = match self.free_edges.pop() {
-            Some(at) => {
-                self.edges[at as usize] = edge;
-                at
+        let edge = Edge { step: step.id, next: END, needs };
+        let index = match self.free_edges.pop() {
+            Some(index) => {
+                self.edges[index as usize] = edge;
+                index
             }
             None => {
                 self.edges.push(edge);
@@ -145,12 +169,29 @@ impl<A> StepGraph<A> {
             }
         };
         let other = &mut self.steps[other.id.index()];
-        let before = std::mem::replace(&mut other.last, at);
+        let before = std::mem::replace(&mut other.last, index);
         if before == END {
-            other.first = at;
+            other.first = index;
         } else {
-            self.edges[before as usize].next = at;
+            self.edges[before as usize].next = index;
         }
+    }
+
+    /// A step will fail when what it waits for is done, because what it needs is lost.
+    pub fn fail(&mut self, step: StepRef) {
+        if !self.is_done(step) {
+            self.steps[step.id.index()].failed = true;
+        }
+    }
+
+    /// Whether a step that this one needs has failed.
+    pub fn has_failed(&self, id: StepId) -> bool {
+        self.steps[id.index()].failed
+    }
+
+    /// Whether steps wait for this one.
+    pub fn is_waited_for(&self, id: StepId) -> bool {
+        self.steps[id.index()].first != END
     }
 
     /// Lets a step begin once everything it waits for is done; a step is released once.
@@ -173,35 +214,42 @@ impl<A> StepGraph<A> {
         self.steps[id.index()].action.as_ref()
     }
 
-    /// The request of a step, and where its time has gone, to be added to.
-    pub fn latency_mut(&mut self, id: StepId) -> (Option<RequestId>, &mut LatencyBreakdown) {
+    /// What a step does, to be changed before it begins.
+    pub fn action_mut(&mut self, id: StepId) -> Option<&mut A> {
+        self.steps[id.index()].action.as_mut()
+    }
+
+    /// The note of a step of a request, to be added to.
+    pub fn note_mut(&mut self, id: StepId) -> Option<&mut N> {
         let step = &mut self.steps[id.index()];
-        (step.request.present(), &mut step.latency)
+        step.request.present().map(|_| &mut step.note)
     }
 
     /// Ends a step; what waited for nothing else is ready. Steps of the same request continue its
-    /// latency.
-    pub fn finish(&mut self, id: StepId) -> Option<Finished<A>> {
+    /// note.
+    pub fn finish(&mut self, id: StepId, outcome: Outcome) -> Option<Finished<A, N>> {
         let step = &mut self.steps[id.index()];
         let action = step.action.take()?;
-        let (request, serial, latency) = (step.request, step.serial, step.latency);
+        let (request, serial, note) = (step.request, step.serial, step.note);
+        let failed = step.failed || outcome == Outcome::Failed;
         let mut edge = step.first;
         step.generation = step.generation.wrapping_add(1);
         while edge != END {
-            let Edge { step: next, next: following } = self.edges[edge as usize];
+            let Edge { step: next, next: following, needs } = self.edges[edge as usize];
             self.free_edges.push(edge);
             edge = following;
             let waiting = &mut self.steps[next.index()];
             if waiting.request == request && request != RequestId::NONE {
-                waiting.latency = latency;
+                waiting.note = note;
             }
+            waiting.failed |= needs && failed;
             waiting.waits_for -= 1;
             if waiting.waits_for == 0 {
                 self.ready.push_back(next);
             }
         }
         self.free_steps.push(id);
-        Some(Finished { action, request: request.present(), serial, latency })
+        Some(Finished { action, request: request.present(), failed, serial, note })
     }
 
     /// Steps not yet done.
@@ -221,12 +269,12 @@ impl<A> StepGraph<A> {
         let (mut edges, mut open) = (0, 0);
         for step in self.steps.iter().filter(|step| step.action.is_some()) {
             open += 1;
-            let mut at = step.first;
-            while at != END {
-                let edge = self.edges[at as usize];
+            let mut index = step.first;
+            while index != END {
+                let edge = self.edges[index as usize];
                 edges_to[edge.step.index()] += 1;
                 edges += 1;
-                at = edge.next;
+                index = edge.next;
             }
         }
         if open != self.open() || edges + self.free_edges.len() != self.edges.len() {
@@ -244,15 +292,13 @@ impl<A> StepGraph<A> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::latency_breakdown::Wait;
     use super::*;
-    use cachewright_types::Seed;
 
     #[test]
     fn a_step_begins_when_all_it_waits_for_is_done() {
-        let mut graph: StepGraph<char> = StepGraph::default();
+        let mut graph: StepGraph<char, u64> = StepGraph::default();
         let request = Some(RequestId(7));
-        let [a, b, c, d] = ['a', 'b', 'c', 'd'].map(|name| graph.add(name, request));
+        let [a, b, c, d] = ['a', 'b', 'c', 'd'].map(|name| graph.add(name, request, 0));
         graph.wait(c, a);
         graph.wait(c, b);
         graph.wait(d, a);
@@ -260,53 +306,38 @@ mod tests {
         [a, b, c, d].into_iter().for_each(|step| graph.release(step));
         let ready = [graph.next_ready(), graph.next_ready(), graph.next_ready()];
         assert_eq!(ready, [Some(a.id()), Some(b.id()), None]);
-        graph.latency_mut(a.id()).1.wait(Wait::Slot, 3);
-        let done = graph.finish(a.id()).unwrap();
-        assert_eq!((done.action, done.request, done.serial), ('a', request, 0));
+        *graph.note_mut(a.id()).unwrap() += 3;
+        let done = graph.finish(a.id(), Outcome::Done).unwrap();
+        assert_eq!((done.action, done.request, done.serial, done.note), ('a', request, 0, 3));
         assert_eq!((graph.next_ready(), graph.next_ready()), (Some(d.id()), None));
-        assert_eq!(graph.latency_mut(d.id()).1.total_ns(), 3, "goes on from a");
+        assert_eq!(graph.note_mut(d.id()), Some(&mut 3), "goes on from a");
         assert!(graph.is_done(a) && !graph.is_done(b) && graph.open() == 3);
         assert_eq!(graph.audit(), Ok(()));
-        graph.finish(b.id());
+        graph.finish(b.id(), Outcome::Done);
         assert_eq!(graph.next_ready(), Some(c.id()));
-        assert_eq!(graph.latency_mut(c.id()).1.total_ns(), 0, "b ended last");
-        let again = graph.add('e', None);
+        assert_eq!(graph.note_mut(c.id()), Some(&mut 0), "b ended last");
+        let again = graph.add('e', None, 0);
         assert!(graph.is_done(b) && !graph.is_done(again), "a reused place is another step");
-        assert!(graph.finish(a.id()).is_none(), "a step ends once");
+        assert!(graph.note_mut(again.id()).is_none(), "no request");
+        assert!(graph.finish(a.id(), Outcome::Done).is_none(), "a step ends once");
         assert_eq!((graph.created(), graph.audit()), (5, Ok(())));
     }
 
-    /// Random steps that wait for earlier ones: each begins after all of those, and all end.
     #[test]
-    fn steps_begin_after_everything_they_wait_for() {
-        let mut rng = Seed(11).rng();
-        let mut graph: StepGraph<usize> = StepGraph::default();
-        let (mut steps, mut before): (Vec<StepRef>, Vec<Vec<usize>>) = (Vec::new(), Vec::new());
-        let mut done = Vec::new();
-        for number in 0..500_usize {
-            let step = graph.add(number, None);
-            let waits: Vec<usize> =
-                (0..rng.below(4)).map(|_| rng.below(number as u64 + 1) as usize).collect();
-            let waits: Vec<usize> = waits.into_iter().filter(|one| *one < number).collect();
-            waits.iter().for_each(|one| graph.wait(step, steps[*one]));
-            steps.push(step);
-            before.push(waits);
-            graph.release(step);
-            if rng.below(2) == 0
-                && let Some(next) = graph.next_ready()
-            {
-                done.push(graph.finish(next).unwrap().action);
-            }
-            assert_eq!(graph.audit(), Ok(()));
+    fn what_needs_a_failed_step_fails_and_what_comes_after_it_does_not() {
+        let mut graph: StepGraph<char, ()> = StepGraph::default();
+        let [a, b, c, d] = ['a', 'b', 'c', 'd'].map(|name| graph.add(name, None, ()));
+        graph.need(b, a);
+        graph.wait(c, a);
+        graph.need(d, b);
+        [a, b, c, d].into_iter().for_each(|step| graph.release(step));
+        assert!(graph.is_waited_for(a.id()) && !graph.is_waited_for(d.id()));
+        let mut ended = Vec::new();
+        while let Some(step) = graph.next_ready() {
+            let outcome = if step == a.id() { Outcome::Failed } else { Outcome::Done };
+            let done = graph.finish(step, outcome).unwrap();
+            ended.push((done.action, done.failed));
         }
-        while let Some(next) = graph.next_ready() {
-            done.push(graph.finish(next).unwrap().action);
-        }
-        let mut place = vec![usize::MAX; 500];
-        done.iter().enumerate().for_each(|(at, number)| place[*number] = at);
-        for (number, waits) in before.iter().enumerate() {
-            assert!(waits.iter().all(|one| place[*one] < place[number]), "step {number}");
-        }
-        assert_eq!((done.len(), graph.open()), (500, 0));
+        assert_eq!(ended, [('a', true), ('b', true), ('c', false), ('d', true)]);
     }
 }

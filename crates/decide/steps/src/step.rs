@@ -1,28 +1,23 @@
 //! What a step does, and the residents it pins meanwhile.
 //!
-//! For: the one way to create a step. Must never know: why a step is wanted, when it begins. Units:
-//! bytes, nanoseconds. Invariant: a step pins every resident it touches until it is done.
+//! For: the one way to describe a step. Must never know: why a step is wanted, when it begins.
+//! Units: bytes. Invariant: a step pins every resident it touches until it is done.
 
-use super::ids::{ChangeId, DeviceId, RequestId, ResidentId};
-use super::resident_table::ResidentTable;
-use super::step_graph::{StepGraph, StepRef};
+use crate::ids::{DeviceId, ResidentId};
 use cachewright_types::{Op, TenantId};
 
-/// The steps of a machine.
-pub type Steps = StepGraph<Step>;
-
-/// What a step does.
-#[derive(Clone, Copy, Debug)]
-pub enum Action {
+/// What a step does; `X` is what a placement does by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action<X> {
     /// Nothing: it ends when what it waits for has ended.
     Pass,
     /// Waits until a resident has a slot.
     WaitForSlot,
-    /// Lets time pass.
-    Delay(u64),
+    /// The cache decides about the request.
+    Decide,
     /// A command to the cache device, from a byte of a resident's slot on.
     Cache {
-        /// What is done there.
+        /// Read or write.
         op: Op,
         /// The resident whose slot it is when the command begins.
         resident: ResidentId,
@@ -31,13 +26,16 @@ pub enum Action {
         /// Bytes.
         length: u64,
     },
-    /// The slots of a change of places change hands.
-    Exchange(ChangeId),
-    /// The blocks of a change are in their new places.
-    EndChange(ChangeId),
+    /// Fetched blocks are put on the cache device, in the slots from a resident's on.
+    Fill {
+        /// The first of the residents.
+        resident: ResidentId,
+        /// Bytes.
+        length: u64,
+    },
     /// A command to a device.
     Device {
-        /// Which one.
+        /// The device.
         device: DeviceId,
         /// What is done there.
         op: Op,
@@ -46,15 +44,19 @@ pub enum Action {
         /// Bytes.
         length: u64,
     },
+    /// A step of the placement.
+    Placement(X),
 }
 
 /// A step: what it does and what must be known when it ends.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct Step<X> {
     /// What it does.
-    pub action: Action,
+    pub action: Action<X>,
     /// The tenant of its command.
     pub tenant: TenantId,
+    /// The number of the decision it belongs to: that of a plan, or of the last one before it.
+    pub decision: u64,
     /// Its request is not answered before it ends.
     pub required: bool,
     /// It writes back a block that stays.
@@ -63,25 +65,20 @@ pub struct Step {
     pub pins: Vec<ResidentId>,
 }
 
-impl Step {
+impl<X> Step<X> {
     /// A step that touches no resident and that no request waits for.
-    pub fn new(action: Action, tenant: TenantId) -> Step {
-        Step { action, tenant, required: false, cleaning: false, pins: Vec::new() }
+    pub fn new(action: Action<X>, tenant: TenantId) -> Step<X> {
+        let (decision, required, cleaning) = (0, false, false);
+        Step { action, tenant, decision, required, cleaning, pins: Vec::new() }
     }
 
     /// The same step, which touches these residents.
-    pub fn pinning(self, pins: Vec<ResidentId>) -> Step {
+    pub fn pinning(self, pins: Vec<ResidentId>) -> Step<X> {
         Step { pins, ..self }
     }
 
-    /// Adds the step to those under way and pins its residents.
-    pub fn add(
-        self,
-        steps: &mut Steps,
-        residents: &mut ResidentTable,
-        request: Option<RequestId>,
-    ) -> StepRef {
-        self.pins.iter().for_each(|resident| residents.pin(*resident));
-        steps.add(self, request)
+    /// The same step, of a decision.
+    pub fn of_decision(self, decision: u64) -> Step<X> {
+        Step { decision, ..self }
     }
 }

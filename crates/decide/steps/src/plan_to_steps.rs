@@ -8,23 +8,14 @@
 //! - a block leaves its slot when what was begun for it is done and, if dirty, when it is written
 //!   back; a new block waits for a slot.
 
-use super::super::settings::MachineSettings;
-use super::commands::{CommandParts, Commands, Item, Kind, Purpose, Rules};
-use super::ids::{DeviceId, ResidentId};
-use super::mover::Mover;
-use super::write_backs::{DirtyResident, WriteBacks};
+use crate::commands::{Commands, Item, Kind, Purpose};
+use crate::ids::{DeviceId, ResidentId};
+use crate::placement::Placement;
+use crate::rules::Rules;
+use crate::state::StepState;
+use crate::write_backs::{DirtyResident, WriteBacks};
 use cachewright_cache::{Cached, Move, Plan};
 use cachewright_types::Op;
-
-/// The parts of a machine that a plan changes.
-pub struct PlanParts<'a> {
-    /// What commands change.
-    pub commands: CommandParts<'a>,
-    /// Changes of places.
-    pub mover: &'a mut Mover,
-    /// Blocks to be written back.
-    pub write_backs: &'a mut WriteBacks,
-}
 
 /// What one plan after another needs.
 #[derive(Clone, Debug)]
@@ -41,16 +32,17 @@ pub struct PlanToSteps {
 }
 
 /// One plan that becomes steps.
-struct Translation<'a> {
-    state: &'a mut PlanToSteps,
-    parts: PlanParts<'a>,
-    commands: Commands,
+struct Translation<'a, P: Placement, N> {
+    own: &'a mut PlanToSteps,
+    state: &'a mut StepState<P, N>,
+    write_backs: &'a mut WriteBacks,
+    commands: Commands<N>,
 }
 
 impl PlanToSteps {
-    /// The translator of a machine with blocks of `1 << block_shift` bytes.
-    pub fn new(settings: &MachineSettings, block_shift: u32) -> PlanToSteps {
-        let (rules, items, around) = (Rules::new(settings, block_shift), Vec::new(), Vec::new());
+    /// The translator of plans under some rules.
+    pub fn new(rules: Rules) -> PlanToSteps {
+        let (items, around) = (Vec::new(), Vec::new());
         PlanToSteps { rules, plans: 0, in_flight_blocks: 0, items, around }
     }
 
@@ -59,14 +51,25 @@ impl PlanToSteps {
         self.in_flight_blocks
     }
 
+    /// The number of the last plan.
+    pub fn plans(&self) -> u64 {
+        self.plans
+    }
+
     /// Makes steps of a plan.
-    pub fn translate(&mut self, mut parts: PlanParts<'_>, purpose: Purpose, plan: &Plan) {
+    pub fn translate<P: Placement, N: Copy + Default>(
+        &mut self,
+        state: &mut StepState<P, N>,
+        write_backs: &mut WriteBacks,
+        purpose: Purpose<N>,
+        plan: &Plan,
+    ) {
         self.plans += 1;
         if purpose.request.is_some() {
             self.in_flight_blocks = 0;
         }
-        let commands = Commands::new(&mut parts.commands, self.rules, purpose);
-        let mut translation = Translation { state: self, parts, commands };
+        let commands = Commands::new(state, self.rules, purpose, self.plans);
+        let mut translation = Translation { own: self, state, write_backs, commands };
         for step in &plan.moves {
             translation.take(step);
         }
@@ -74,7 +77,7 @@ impl PlanToSteps {
     }
 }
 
-impl Translation<'_> {
+impl<P: Placement, N: Copy + Default> Translation<'_, P, N> {
     /// Takes one move into account.
     fn take(&mut self, step: &Move) {
         match step {
@@ -88,13 +91,13 @@ impl Translation<'_> {
             Move::Fill(_) => {}
             Move::Serve(cached) => self.serve(cached),
             Move::WriteThrough(Cached { number, .. }) | Move::Bypass { number, .. } => {
-                self.state.around.push(*number);
+                self.own.around.push(*number);
             }
             Move::Clean(cached) => self.clean(cached),
-            Move::Swap(one, other) => {
-                let residents = &mut *self.parts.commands.residents;
-                let pair = [one, other].map(|cached| (residents.find(cached), cached.region));
-                self.parts.mover.swap(residents, pair);
+            Move::Swap(first, second) => {
+                let residents = &self.state.residents;
+                let pair = [first, second].map(|cached| (residents.find(cached), cached.region));
+                self.state.placement.swap(residents, pair);
             }
             Move::Trim => self.pass_on(&[self.backing()]),
             Move::Flush => self.pass_on(&[DeviceId::CACHE, self.backing()]),
@@ -103,63 +106,57 @@ impl Translation<'_> {
 
     /// The backing device of the plan's tenant.
     fn backing(&self) -> DeviceId {
-        self.parts.commands.backings.of(self.commands.purpose().tenant)
+        self.state.backings.device_of(self.commands.purpose().tenant)
     }
 
     /// Notes what is to be done with a block in the cache.
     fn note(&mut self, kind: Kind, resident: ResidentId, number: u64) {
-        self.parts.commands.residents.note_plan(resident, self.state.plans);
-        self.state.items.push(Item { kind, resident, number });
+        self.state.residents.note_plan(resident, self.own.plans);
+        self.own.items.push(Item { kind, resident, number });
     }
 
     /// Makes commands of what this plan has noted so far, if that is about a block.
     fn emit_before(&mut self, resident: ResidentId) {
-        if self.parts.commands.residents.is_in_plan(resident, self.state.plans) {
+        if self.state.residents.is_in_plan(resident, self.own.plans) {
             self.emit();
         }
     }
 
     /// The cache evicts a block; what this plan has noted for it goes before.
     fn evict(&mut self, cached: &Cached, dirty: bool) {
-        let Some(resident) = self.parts.commands.residents.find(cached) else { return };
+        let Some(resident) = self.state.residents.find(cached) else { return };
         self.emit_before(resident);
-        let CommandParts { steps, residents, backings, .. } = &mut self.parts.commands;
-        residents.evict(cached);
+        self.state.evict(cached);
         if dirty {
-            let (tenant, number) = (cached.tenant, cached.number);
-            let device = backings.of(tenant);
-            let block = DirtyResident { device, number, resident, tenant };
-            self.parts.write_backs.note_evicted(block);
+            self.write_backs.note_evicted(self.dirty(cached, resident));
         } else {
-            let granted = residents.settle(resident);
-            self.parts.mover.slots_granted(steps, residents, granted);
+            self.state.settle(resident);
         }
     }
 
     /// The cache cleans a block that stays; what this plan writes to it goes before.
     fn clean(&mut self, cached: &Cached) {
-        let Some(resident) = self.parts.commands.residents.find(cached) else { return };
+        let Some(resident) = self.state.residents.find(cached) else { return };
         self.emit_before(resident);
-        let CommandParts { steps, residents, backings, .. } = &mut self.parts.commands;
+        let block = self.dirty(cached, resident);
+        self.write_backs.clean(self.state, block, self.own.plans);
+    }
+
+    fn dirty(&self, cached: &Cached, resident: ResidentId) -> DirtyResident {
         let (tenant, number) = (cached.tenant, cached.number);
-        let device = backings.of(tenant);
-        let block = DirtyResident { device, number, resident, tenant };
-        self.parts.write_backs.clean(steps, residents, backings, block);
+        DirtyResident { device: self.state.backings.device_of(tenant), number, resident, tenant }
     }
 
     fn serve(&mut self, cached: &Cached) {
-        let residents = &mut *self.parts.commands.residents;
-        let known = residents.find(cached);
-        if let Some(known) = known
-            && residents.places_mut().set_wanted(known, cached.region)
-        {
-            self.parts.mover.note_misplaced(residents, known);
+        let known = self.state.residents.find(cached);
+        if let Some(known) = known {
+            self.state.placement.prefer(&self.state.residents, known, cached.region);
         }
         if self.commands.purpose().op == Op::Write {
             let resident = known.unwrap_or_else(|| self.admit(cached));
             self.note(Kind::Write, resident, cached.number);
         } else if let Some(known) = known {
-            let last = self.state.items.last();
+            let last = self.own.items.last();
             let fetched =
                 last.is_some_and(|item| item.kind == Kind::Miss && item.resident == known);
             if !fetched {
@@ -170,38 +167,27 @@ impl Translation<'_> {
 
     /// A resident for a block that the cache admits.
     fn admit(&mut self, cached: &Cached) -> ResidentId {
-        let residents = &mut *self.parts.commands.residents;
-        let resident = residents.admit(cached);
-        self.parts.mover.note_misplaced(residents, resident);
-        if residents.places().get(resident).slot().is_none() {
-            self.commands.wait_for_slot(&mut self.parts.commands, resident);
+        let resident = self.state.admit(cached);
+        if self.state.placement.slot(resident).is_none() {
+            self.commands.wait_for_slot(self.state, resident);
         }
         resident
     }
 
     /// A trim or flush goes to devices as it is.
     fn pass_on(&mut self, devices: &[DeviceId]) {
-        self.begin_write_backs();
+        self.write_backs.begin_evicted(self.state, self.own.plans);
         for device in devices {
-            self.commands.pass_on(&mut self.parts.commands, *device);
+            self.commands.pass_on(self.state, *device);
         }
-    }
-
-    fn begin_write_backs(&mut self) {
-        let CommandParts { steps, residents, backings, .. } = &mut self.parts.commands;
-        self.parts.write_backs.begin_evicted(steps, residents, backings);
     }
 
     /// Makes commands of the blocks noted so far, after those evicted: one of these may come back.
     fn emit(&mut self) {
-        self.begin_write_backs();
-        let parts = &mut self.parts.commands;
-        self.state.in_flight_blocks += self.commands.in_cache(parts, &self.state.items);
-        self.commands.around(parts, &self.state.around);
-        self.state.items.clear();
-        self.state.around.clear();
+        self.write_backs.begin_evicted(self.state, self.own.plans);
+        self.own.in_flight_blocks += self.commands.in_cache(self.state, &self.own.items);
+        self.commands.around(self.state, &self.own.around);
+        self.own.items.clear();
+        self.own.around.clear();
     }
 }
-
-#[cfg(test)]
-mod tests;

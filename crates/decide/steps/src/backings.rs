@@ -1,0 +1,198 @@
+//! The backing device of each tenant, and what changes blocks of backing devices.
+//!
+//! For: reads, writes and trims of a block in the order in which they were requested. Must never
+//! know: the cache, why a block is written. Units: blocks, bytes. Only the last write to a block is
+//! known: each waits for the one before it. A trim waits for the writes and trims under way in its
+//! range, and what comes later in its range waits for the trim.
+
+use crate::ids::DeviceId;
+use crate::step_graph::{StepGraph, StepRef};
+use cachewright_types::{TenantId, block_numbers};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use std::ops::Range;
+
+/// A block of a backing device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct BackingBlock {
+    number: u64,
+    device: DeviceId,
+}
+
+/// A trim under way.
+#[derive(Clone, Debug)]
+struct Trim {
+    device: DeviceId,
+    blocks: Range<u64>,
+    step: StepRef,
+}
+
+/// Backing devices by tenant, and the writes and trims under way to them.
+#[derive(Clone, Debug)]
+pub struct Backings {
+    by_tenant: Vec<DeviceId>,
+    /// The last write under way to each block.
+    writing: HashMap<BackingBlock, StepRef, FixedState>,
+    /// Trims under way, in the order in which they were requested.
+    trims: Vec<Trim>,
+    block_shift: u32,
+}
+
+impl Backings {
+    /// The numbers of the tenants' devices, with blocks of `1 << block_shift` bytes.
+    pub fn new(by_tenant: &[usize], block_shift: u32) -> Backings {
+        let by_tenant = by_tenant.iter().map(|device| DeviceId::new(*device)).collect();
+        Backings { by_tenant, writing: HashMap::default(), trims: Vec::new(), block_shift }
+    }
+
+    /// Tenants.
+    pub fn tenants(&self) -> usize {
+        self.by_tenant.len()
+    }
+
+    /// A tenant's device.
+    #[inline]
+    pub fn device_of(&self, tenant: TenantId) -> DeviceId {
+        self.by_tenant[tenant.index()]
+    }
+
+    /// The writes and trims under way in a range of blocks of a device. Costs the smaller of the
+    /// range's blocks and the blocks being written.
+    fn each_change(&self, device: DeviceId, blocks: Range<u64>, mut each: impl FnMut(StepRef)) {
+        if !self.writing.is_empty() {
+            if blocks.end.saturating_sub(blocks.start) <= self.writing.len() as u64 {
+                let writes = blocks.clone().filter_map(|number| {
+                    self.writing.get(&BackingBlock { number, device }).copied()
+                });
+                writes.for_each(&mut each);
+            } else {
+                let within =
+                    |block: &BackingBlock| block.device == device && blocks.contains(&block.number);
+                let writes = self.writing.iter().filter(|(block, _)| within(block));
+                writes.for_each(|(_, step)| each(*step));
+            }
+        }
+        for trim in &self.trims {
+            let overlap = trim.blocks.start < blocks.end && blocks.start < trim.blocks.end;
+            if overlap && trim.device == device {
+                each(trim.step);
+            }
+        }
+    }
+
+    /// Lets a write or a trim wait for what is under way to some blocks of a device.
+    pub fn wait_for_changes<A, N: Copy>(
+        &self,
+        graph: &mut StepGraph<A, N>,
+        step: StepRef,
+        device: DeviceId,
+        blocks: Range<u64>,
+    ) {
+        self.each_change(device, blocks, |change| graph.wait(step, change));
+    }
+
+    /// Lets a read wait for what is under way to some blocks of a device; it fails if that fails.
+    pub fn need_changes<A, N: Copy>(
+        &self,
+        graph: &mut StepGraph<A, N>,
+        step: StepRef,
+        device: DeviceId,
+        blocks: Range<u64>,
+    ) {
+        self.each_change(device, blocks, |change| graph.need(step, change));
+    }
+
+    /// A step writes some blocks of a device.
+    pub fn note_writes(&mut self, step: StepRef, device: DeviceId, blocks: Range<u64>) {
+        for number in blocks {
+            self.writing.insert(BackingBlock { number, device }, step);
+        }
+    }
+
+    /// A step trims bytes of a device.
+    pub fn note_trim(&mut self, step: StepRef, device: DeviceId, offset: u64, length: u64) {
+        let blocks = block_numbers(offset, length, self.block_shift);
+        self.trims.push(Trim { device, blocks, step });
+    }
+
+    /// A write of bytes of a device is done: forgets it unless another one waits for it.
+    pub fn end_write<A, N: Copy>(
+        &mut self,
+        graph: &StepGraph<A, N>,
+        device: DeviceId,
+        offset: u64,
+        length: u64,
+    ) {
+        for number in block_numbers(offset, length, self.block_shift) {
+            let block = BackingBlock { number, device };
+            if self.writing.get(&block).is_some_and(|step| graph.is_done(*step)) {
+                self.writing.remove(&block);
+            }
+        }
+    }
+
+    /// A trim is done: forgets it.
+    pub fn end_trims<A, N: Copy>(&mut self, graph: &StepGraph<A, N>) {
+        self.trims.retain(|trim| !graph.is_done(trim.step));
+    }
+
+    /// Blocks to which a write is under way, and trims under way.
+    pub fn changes(&self) -> usize {
+        self.writing.len() + self.trims.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::step_graph::Outcome;
+
+    type Graph = StepGraph<(), ()>;
+
+    fn add(graph: &mut Graph) -> StepRef {
+        graph.add((), None, ())
+    }
+
+    #[test]
+    fn a_read_waits_for_the_last_write_to_its_block_on_its_device() {
+        let mut graph = Graph::default();
+        let [first, second, read, other] = [(); 4].map(|()| add(&mut graph));
+        let mut backings = Backings::new(&[1, 2], 12);
+        let devices = [TenantId(0), TenantId(1)].map(|tenant| backings.device_of(tenant));
+        assert_eq!((devices, backings.tenants()), ([DeviceId(1), DeviceId(2)], 2));
+        backings.note_writes(first, devices[0], 4..6);
+        backings.wait_for_changes(&mut graph, second, devices[0], 5..6);
+        backings.note_writes(second, devices[0], 5..6);
+        backings.need_changes(&mut graph, read, devices[0], 5..9);
+        backings.need_changes(&mut graph, other, devices[1], 5..9);
+        [first, second, read, other].into_iter().for_each(|step| graph.release(step));
+        assert_eq!([graph.next_ready(), graph.next_ready()], [Some(first.id()), Some(other.id())]);
+        graph.finish(first.id(), Outcome::Done);
+        backings.end_write(&graph, devices[0], 4 << 12, 2 << 12);
+        assert_eq!((graph.next_ready(), backings.changes()), (Some(second.id()), 1));
+        graph.finish(second.id(), Outcome::Done);
+        backings.end_write(&graph, devices[0], 5 << 12, 1 << 12);
+        assert_eq!((graph.next_ready(), backings.changes()), (Some(read.id()), 0));
+    }
+
+    #[test]
+    fn a_trim_of_a_whole_volume_waits_for_the_writes_in_it_and_is_waited_for() {
+        let mut graph = Graph::default();
+        let [write, trim, later, beyond] = [(); 4].map(|()| add(&mut graph));
+        let mut backings = Backings::new(&[1], 12);
+        let device = backings.device_of(TenantId(0));
+        backings.note_writes(write, device, 1 << 40..(1 << 40) + 1);
+        backings.wait_for_changes(&mut graph, trim, device, 0..1 << 50);
+        backings.note_trim(trim, device, 0, 1 << 62);
+        backings.need_changes(&mut graph, later, device, 7..8);
+        backings.need_changes(&mut graph, beyond, device, 1 << 50..(1 << 50) + 1);
+        [write, trim, later, beyond].into_iter().for_each(|step| graph.release(step));
+        assert_eq!([graph.next_ready(), graph.next_ready()], [Some(write.id()), Some(beyond.id())]);
+        graph.finish(write.id(), Outcome::Done);
+        backings.end_write(&graph, device, 1 << 52, 1 << 12);
+        assert_eq!((graph.next_ready(), backings.changes()), (Some(trim.id()), 1));
+        graph.finish(trim.id(), Outcome::Done);
+        backings.end_trims(&graph);
+        assert_eq!((graph.next_ready(), backings.changes()), (Some(later.id()), 0));
+    }
+}

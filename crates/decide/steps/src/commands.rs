@@ -1,0 +1,340 @@
+//! Commands of one plan: what runs of blocks become, and what these wait for.
+//!
+//! For: blocks next to each other on the same device as one command. Must never know: moves of
+//! plans, evictions, changes of places. Units: blocks, bytes. The rules:
+//!
+//! - a fetched block is served from memory, and put into the cache beside that (`fill`);
+//! - a block on its way is waited for, never fetched twice; while it is being put into the cache
+//!   reads of it are served from memory, writes wait;
+//! - a backing read or write waits for writes and trims under way to the same blocks, a trim for
+//!   those in its range; a flush makes durable what was answered before, and waits for none;
+//! - what needs data that a failed step was to bring fails, too.
+
+use crate::ids::{DeviceId, RequestId, ResidentId};
+use crate::placement::Placement;
+use crate::rules::{Decision, Fill, Rules};
+use crate::state::StepState;
+use crate::step::{Action, Step};
+use crate::step_graph::StepRef;
+use cachewright_types::{Op, TenantId, block_numbers};
+use std::ops::Range;
+
+/// What is to be done with one block in the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Read from the backing device, serve, fill.
+    Miss,
+    /// Read from the cache.
+    Hit,
+    /// Write to the cache.
+    Write,
+}
+
+/// One block of a request in the cache.
+#[derive(Clone, Copy, Debug)]
+pub struct Item {
+    /// What is to be done.
+    pub kind: Kind,
+    /// The block on the cache device.
+    pub resident: ResidentId,
+    /// Its number on the backing device.
+    pub number: u64,
+}
+
+/// What a plan is carried out for.
+#[derive(Clone, Debug)]
+pub struct Purpose<N> {
+    /// The request that is answered by it, if one is.
+    pub request: Option<RequestId>,
+    /// The tenant of its commands.
+    pub tenant: TenantId,
+    /// The request's operation; a read where there is no request.
+    pub op: Op,
+    /// The request's bytes; whole blocks where there is no request.
+    pub bytes: Range<u64>,
+    /// The note of the request's steps.
+    pub note: N,
+}
+
+/// The commands of one plan.
+pub struct Commands<N> {
+    rules: Rules,
+    purpose: Purpose<N>,
+    /// The number of the plan.
+    plan: u64,
+    /// The decision that everything, or the filling, waits for.
+    decision: StepRef,
+    fill_decision: StepRef,
+}
+
+impl<N: Copy + Default> Commands<N> {
+    /// Begins with the step that stands for the cache's decision, if it takes time.
+    pub fn new<P: Placement>(
+        state: &mut StepState<P, N>,
+        rules: Rules,
+        purpose: Purpose<N>,
+        plan: u64,
+    ) -> Commands<N> {
+        let (decision, fill_decision) = (StepRef::DONE, StepRef::DONE);
+        let mut commands = Commands { rules, purpose, plan, decision, fill_decision };
+        let Some(kind) = rules.decision.filter(|_| commands.purpose.request.is_some()) else {
+            return commands;
+        };
+        let required = kind == Decision::BeforeRequest;
+        let request = commands.purpose.request.filter(|_| required);
+        let step = commands.add(state, Action::Decide, Vec::new(), (request, required));
+        state.graph.release(step);
+        if required {
+            commands.decision = step;
+        } else {
+            commands.fill_decision = step;
+        }
+        commands
+    }
+
+    /// What they are for.
+    pub fn purpose(&self) -> &Purpose<N> {
+        &self.purpose
+    }
+
+    /// Adds a step that touches residents, for a request which may require it.
+    fn add<P: Placement>(
+        &self,
+        state: &mut StepState<P, N>,
+        action: Action<P::Action>,
+        pins: Vec<ResidentId>,
+        (request, required): (Option<RequestId>, bool),
+    ) -> StepRef {
+        if let Some(request) = request.filter(|_| required) {
+            state.requests.require_step(request);
+        }
+        let step = Step::new(action, self.purpose.tenant).pinning(pins).of_decision(self.plan);
+        let note = if request.is_some() { self.purpose.note } else { N::default() };
+        state.add(Step { required, ..step }, request, note)
+    }
+
+    /// Adds a step that the request, if there is one, requires.
+    fn add_required<P: Placement>(
+        &self,
+        state: &mut StepState<P, N>,
+        action: Action<P::Action>,
+        pins: Vec<ResidentId>,
+    ) -> StepRef {
+        self.add(state, action, pins, (self.purpose.request, true))
+    }
+
+    /// A block that the cache admits waits for a slot.
+    pub fn wait_for_slot<P: Placement>(&self, state: &mut StepState<P, N>, resident: ResidentId) {
+        // A read is answered meanwhile, unless it waits for the filling.
+        let waits = self.purpose.op == Op::Write || self.rules.fill == Fill::BeforeAnswer;
+        let request = self.purpose.request.filter(|_| waits);
+        let step = self.add(state, Action::WaitForSlot, vec![resident], (request, false));
+        state.residents.steps_mut(resident).slot_granted = step;
+    }
+
+    /// A trim or flush goes to a device as it is.
+    pub fn pass_on<P: Placement>(&self, state: &mut StepState<P, N>, device: DeviceId) {
+        let (op, offset) = (self.purpose.op, self.purpose.bytes.start);
+        let length = self.purpose.bytes.end - offset;
+        if op == Op::Trim && length == 0 {
+            return;
+        }
+        let action = Action::Device { device, op, offset, length };
+        let step = self.add_required(state, action, Vec::new());
+        state.graph.wait(step, self.decision);
+        if op == Op::Trim {
+            let blocks = block_numbers(offset, length, self.rules.block_shift);
+            state.backings.wait_for_changes(&mut state.graph, step, device, blocks);
+            state.backings.note_trim(step, device, offset, length);
+        }
+        state.graph.release(step);
+    }
+
+    /// Reads and writes blocks in the cache; returns how many of them are still being read.
+    pub fn in_cache<P: Placement>(&self, state: &mut StepState<P, N>, items: &[Item]) -> u64 {
+        let (mut rest, mut in_flight_blocks) = (items, 0);
+        while let Some(first) = rest.first() {
+            let (run, others) = rest.split_at(run_length(state, rest));
+            match first.kind {
+                Kind::Miss => self.miss(state, run),
+                Kind::Hit => in_flight_blocks += self.hit(state, run),
+                Kind::Write => self.write(state, run),
+            }
+            rest = others;
+        }
+        in_flight_blocks
+    }
+
+    /// Reads or writes blocks on the backing device alone.
+    pub fn around<P: Placement>(&self, state: &mut StepState<P, N>, numbers: &[u64]) {
+        for run in numbers.chunk_by(|a, b| a + 1 == *b) {
+            self.around_run(state, run[0]..run[0] + run.len() as u64);
+        }
+    }
+
+    fn miss<P: Placement>(&self, state: &mut StepState<P, N>, run: &[Item]) {
+        let device = state.backings.device_of(self.purpose.tenant);
+        let shift = self.rules.block_shift;
+        let (offset, length) = (run[0].number << shift, (run.len() as u64) << shift);
+        let action = Action::Device { device, op: Op::Read, offset, length };
+        let fetch = self.add_required(state, action, residents_of(run));
+        state.backings.need_changes(&mut state.graph, fetch, device, numbers_of(run));
+        state.graph.wait(fetch, self.decision);
+        let mut rest = run;
+        while let Some(first) = rest.first() {
+            let slot = state.placement.slot(first.resident);
+            let next = |(index, item): &(usize, &Item)| {
+                let here = state.placement.slot(item.resident);
+                slot.zip(here).is_some_and(|(slot, here)| here.0 == slot.0 + *index as u32)
+            };
+            let count = 1 + rest.iter().enumerate().skip(1).take_while(next).count();
+            let (together, others) = rest.split_at(count);
+            self.fill(state, together, fetch);
+            rest = others;
+        }
+        state.graph.release(fetch);
+    }
+
+    /// Puts fetched blocks with slots in a row into the cache.
+    fn fill<P: Placement>(&self, state: &mut StepState<P, N>, run: &[Item], fetch: StepRef) {
+        let resident = run[0].resident;
+        let length = (run.len() as u64) << self.rules.block_shift;
+        let waited_for = self.rules.fill == Fill::BeforeAnswer && self.purpose.op == Op::Read;
+        let request = self.purpose.request.filter(|_| waited_for);
+        let action = Action::Fill { resident, length };
+        let fill = self.add(state, action, residents_of(run), (request, request.is_some()));
+        state.graph.need(fill, fetch);
+        state.graph.wait(fill, self.fill_decision);
+        for item in run {
+            let known = state.residents.steps_mut(item.resident);
+            (known.fetch, known.fill) = (fetch, fill);
+            state.graph.wait(fill, known.slot_granted);
+        }
+        state.graph.release(fill);
+    }
+
+    /// Reads blocks from the cache; returns how many are still being read for another request.
+    fn hit<P: Placement>(&self, state: &mut StepState<P, N>, run: &[Item]) -> u64 {
+        let resident = run[0].resident;
+        let known = *state.residents.steps(resident);
+        let written = state.graph.is_done(known.writer);
+        let action = if written && !state.graph.is_done(known.fill) {
+            Action::Pass
+        } else {
+            let (skip, length) = self.clip(numbers_of(run));
+            Action::Cache { op: Op::Read, resident, skip, length }
+        };
+        let requested = self.purpose.request.is_some();
+        let in_flight = requested && written && !state.graph.is_done(known.fetch);
+        let step = self.add_required(state, action, residents_of(run));
+        state.graph.need(step, if written { known.fetch } else { known.writer });
+        state.graph.wait(step, self.decision);
+        if run.iter().any(|item| state.residents.is_lost(item.resident)) {
+            state.graph.fail(step);
+        }
+        state.graph.release(step);
+        if in_flight { run.len() as u64 } else { 0 }
+    }
+
+    fn write<P: Placement>(&self, state: &mut StepState<P, N>, run: &[Item]) {
+        let resident = run[0].resident;
+        let (skip, length) = self.clip(numbers_of(run));
+        let action = Action::Cache { op: Op::Write, resident, skip, length };
+        let step = self.add_required(state, action, residents_of(run));
+        state.graph.wait(step, self.decision);
+        for item in run {
+            let whole = self.covers(item.number);
+            if whole {
+                state.residents.set_lost(item.resident, false);
+            } else if state.residents.is_lost(item.resident) {
+                state.graph.fail(step);
+            }
+            let known = state.residents.steps_mut(item.resident);
+            let before = [known.slot_granted, known.fill, known.writer];
+            known.writer = step;
+            for before in before {
+                if whole {
+                    state.graph.wait(step, before);
+                } else {
+                    state.graph.need(step, before);
+                }
+            }
+        }
+        state.graph.release(step);
+    }
+
+    fn around_run<P: Placement>(&self, state: &mut StepState<P, N>, blocks: Range<u64>) {
+        let device = state.backings.device_of(self.purpose.tenant);
+        let (skip, length) = self.clip(blocks.clone());
+        let offset = (blocks.start << self.rules.block_shift) + skip;
+        let op = self.purpose.op;
+        let action = Action::Device { device, op, offset, length };
+        let step = self.add_required(state, action, Vec::new());
+        if op == Op::Write {
+            state.backings.wait_for_changes(&mut state.graph, step, device, blocks.clone());
+        } else {
+            state.backings.need_changes(&mut state.graph, step, device, blocks.clone());
+        }
+        state.graph.wait(step, self.decision);
+        if op == Op::Write {
+            state.backings.note_writes(step, device, blocks);
+        }
+        state.graph.release(step);
+    }
+
+    /// The request's bytes of a run of blocks: where they begin in the first, and how many.
+    fn clip(&self, blocks: Range<u64>) -> (u64, u64) {
+        let start = self.first_byte(blocks.start);
+        let end = self.first_byte(blocks.end);
+        let bytes = &self.purpose.bytes;
+        let from = bytes.start.clamp(start, end);
+        (from - start, bytes.end.clamp(from, end) - from)
+    }
+
+    /// Whether the request covers a whole block.
+    fn covers(&self, number: u64) -> bool {
+        let bytes = &self.purpose.bytes;
+        let (start, end) = (self.first_byte(number), self.first_byte(number + 1));
+        bytes.start <= start && end <= bytes.end
+    }
+
+    /// The first byte of a block; the last address for blocks beyond it.
+    fn first_byte(&self, number: u64) -> u64 {
+        number.saturating_mul(1 << self.rules.block_shift)
+    }
+}
+
+/// How many blocks from the first on can be one command.
+fn run_length<P: Placement, N: Copy>(state: &StepState<P, N>, items: &[Item]) -> usize {
+    let first = items[0];
+    let slot = |item: &Item| state.placement.slot(item.resident).map(|slot| slot.0);
+    let joins = |(index, item): &(usize, &Item)| {
+        let next = item.kind == first.kind && item.number == first.number + *index as u64;
+        match first.kind {
+            Kind::Miss => next,
+            Kind::Hit | Kind::Write => {
+                next && is_free(state, first.resident)
+                    && is_free(state, item.resident)
+                    && slot(item) == slot(&first).map(|slot| slot + *index as u32)
+            }
+        }
+    };
+    1 + items.iter().enumerate().skip(1).take_while(joins).count()
+}
+
+/// Whether a resident has its slot and nothing writes to it.
+fn is_free<P: Placement, N: Copy>(state: &StepState<P, N>, resident: ResidentId) -> bool {
+    let known = state.residents.steps(resident);
+    state.placement.slot(resident).is_some()
+        && state.graph.is_done(known.fill)
+        && state.graph.is_done(known.writer)
+}
+
+/// The numbers of a run of blocks.
+fn numbers_of(run: &[Item]) -> Range<u64> {
+    run[0].number..run[0].number + run.len() as u64
+}
+
+fn residents_of(run: &[Item]) -> Vec<ResidentId> {
+    run.iter().map(|item| item.resident).collect()
+}

@@ -1,0 +1,114 @@
+//! A step that fails: what needs it is told, what only comes after it goes on.
+
+use crate::support::{Done, TENANT, World, block, fetches, rules};
+use cachewright_cache::{Move, Plan};
+use cachewright_steps::{Damage, Outcome};
+use cachewright_types::Op;
+
+/// Backing commands of a kind fail.
+fn failing(op: Op) -> impl Fn(Done) -> Outcome {
+    move |done| match done {
+        Done::Backing(kind, ..) if kind == op => Outcome::Failed,
+        _ => Outcome::Done,
+    }
+}
+
+fn run(world: &mut World, outcome: impl Fn(Done) -> Outcome) -> Vec<Done> {
+    let mut all = Vec::new();
+    loop {
+        let done = world.carry_out_with(&outcome);
+        if done.is_empty() {
+            return all;
+        }
+        all.extend(done);
+    }
+}
+
+fn background(world: &mut World, step: Move) {
+    world.steps.background(TENANT, &Plan { moves: vec![step], all_hit: true });
+}
+
+#[test]
+fn a_failed_fetch_fails_its_requests_and_loses_the_block_until_it_is_written_whole() {
+    let mut world = World::new(rules(), 2);
+    let fetch = world.request(Op::Read, 0..4096, fetches(0..1));
+    let hit = world.request(Op::Read, 0..4096, vec![Move::Serve(block(0))]);
+    let other =
+        world.request(Op::Read, 4096..8192, vec![Move::Bypass { tenant: TENANT, number: 1 }]);
+    let outcome = |done| match done {
+        Done::Backing(Op::Read, 0, _) => Outcome::Failed,
+        _ => Outcome::Done,
+    };
+    assert_eq!(run(&mut world, outcome).len(), 2, "neither a fill nor the hit begins");
+    let mut answers = world.answers();
+    answers.sort_unstable();
+    assert_eq!(answers, [(fetch, true), (hit, true), (other, false)]);
+    let failures = world.steps.take_failures();
+    assert_eq!(failures.len(), 3, "fetch, fill and hit");
+    assert!(failures[..1].iter().all(|failure| failure.damage == Damage::Lost));
+    assert_eq!(failures[0].blocks[0].number, 0);
+    let late = world.request(Op::Read, 0..4096, vec![Move::Serve(block(0))]);
+    let part = world.request(Op::Write, 0..512, vec![Move::Serve(block(0))]);
+    assert_eq!(run(&mut world, |_| Outcome::Done), [], "the slot holds nothing to read");
+    let whole = world.request(Op::Write, 0..4096, vec![Move::Serve(block(0))]);
+    let read = world.request(Op::Read, 0..4096, vec![Move::Serve(block(0))]);
+    assert_eq!(run(&mut world, |_| Outcome::Done).len(), 2);
+    assert_eq!(world.answers(), [(late, true), (part, true), (whole, false), (read, false)]);
+    assert_eq!(world.steps.audit(1, true), Ok(()));
+}
+
+#[test]
+fn a_failed_write_back_holds_the_slot_of_its_block_and_fails_reads_of_stale_data() {
+    let mut world = World::new(rules(), 1);
+    world.request(Op::Write, 0..4096, vec![Move::Serve(block(0))]);
+    run(&mut world, |_| Outcome::Done);
+    background(&mut world, Move::WriteBack(block(0)));
+    let stale = world.request(Op::Read, 0..4096, vec![Move::Bypass { tenant: TENANT, number: 0 }]);
+    let next = world.request(Op::Write, 8192..12288, vec![Move::Serve(block(2))]);
+    let done = run(&mut world, failing(Op::Write));
+    assert_eq!(done, [Done::Cache(Op::Read, 0, 4096), Done::Backing(Op::Write, 0, 4096)]);
+    assert_eq!(world.answers(), [(1, false), (stale, true)]);
+    let mut failures = world.steps.take_failures();
+    let held = failures.remove(0);
+    assert_eq!((held.damage, held.blocks[0].number), (Damage::Held, 0));
+    assert!(failures.iter().all(|failure| failure.damage != Damage::Held));
+    world.steps.release(held);
+    let written = run(&mut world, |_| Outcome::Done);
+    assert!(written.contains(&Done::Cache(Op::Write, 0, 4096)), "{written:?}");
+    assert_eq!(world.answers(), [(next, false)]);
+    assert_eq!(world.steps.audit(1, true), Ok(()));
+}
+
+#[test]
+fn a_failed_cleaning_leaves_the_block_dirty_and_a_failed_read_of_it_fails_its_write() {
+    for failed in [Op::Write, Op::Read] {
+        let mut world = World::new(rules(), 1);
+        world.request(Op::Write, 0..4096, vec![Move::Serve(block(0))]);
+        run(&mut world, |_| Outcome::Done);
+        background(&mut world, Move::Clean(block(0)));
+        let outcome = |done| match done {
+            Done::Backing(Op::Write, ..) if failed == Op::Write => Outcome::Failed,
+            Done::Cache(Op::Read, ..) if failed == Op::Read => Outcome::Failed,
+            _ => Outcome::Done,
+        };
+        let begun = run(&mut world, outcome).len();
+        assert_eq!(begun, if failed == Op::Write { 2 } else { 1 });
+        let failures = world.steps.take_failures();
+        assert_eq!(failures.last().map(|failure| failure.damage), Some(Damage::StillDirty));
+        assert_eq!((world.steps.cleaning(), world.steps.audit(1, true)), (0, Ok(())));
+    }
+}
+
+#[test]
+fn a_failed_trim_fails_its_request_and_later_reads_of_its_range() {
+    let mut world = World::new(rules(), 1);
+    let around = || vec![Move::Bypass { tenant: TENANT, number: 3 }];
+    let trim = world.request(Op::Trim, 0..1 << 20, vec![Move::Trim]);
+    let read = world.request(Op::Read, 3 << 12..4 << 12, around());
+    let write = world.request(Op::Write, 3 << 12..4 << 12, around());
+    run(&mut world, failing(Op::Trim));
+    let mut answers = world.answers();
+    answers.sort_unstable();
+    assert_eq!(answers, [(trim, true), (read, true), (write, false)]);
+    assert_eq!(world.steps.audit(0, true), Ok(()));
+}

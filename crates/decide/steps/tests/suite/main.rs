@@ -1,0 +1,7 @@
+//! Tests of steps, in one binary.
+
+mod failures_reach_what_needs_them;
+mod plans_by_hand;
+mod random_graphs;
+mod random_plans;
+mod support;

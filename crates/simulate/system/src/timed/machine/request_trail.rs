@@ -1,0 +1,55 @@
+//! Where the time of a request goes while its steps are under way.
+//!
+//! For: the note along the steps of a request, and its answer. Must never know: what steps do.
+//! Units: nanoseconds.
+
+use super::super::latency_breakdown::{LatencyBreakdown, Wait};
+use cachewright_steps as steps;
+use cachewright_types::TenantId;
+
+/// When a request arrived, and where its time has gone until now.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RequestTrail {
+    arrival_ns: u64,
+    /// Where the time has gone.
+    pub latency: LatencyBreakdown,
+}
+
+/// A request answered.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer {
+    /// As submitted.
+    pub tag: u64,
+    /// The tenant that sent it.
+    pub tenant: TenantId,
+    /// When it was submitted.
+    pub arrival_ns: u64,
+    /// When it was answered.
+    pub finish_ns: u64,
+    /// Where the time between went.
+    pub latency: LatencyBreakdown,
+}
+
+impl RequestTrail {
+    /// A request arrives.
+    pub fn new(arrival_ns: u64) -> RequestTrail {
+        RequestTrail { arrival_ns, latency: LatencyBreakdown::default() }
+    }
+
+    /// Puts the time that has no part yet under `wait`.
+    pub fn account(&mut self, wait: Wait, now_ns: u64) {
+        let gone_ns = now_ns - self.arrival_ns;
+        self.latency.wait(wait, gone_ns - self.latency.total_ns());
+    }
+}
+
+impl Answer {
+    /// The answer to a request, given now.
+    pub fn new(answer: &steps::Answer<RequestTrail>, now_ns: u64) -> Answer {
+        let steps::Answer { tag, tenant, note, .. } = *answer;
+        let RequestTrail { arrival_ns, latency } = note;
+        debug_assert!(!answer.failed, "no device of a simulation fails");
+        debug_assert_eq!(latency.total_ns(), now_ns - arrival_ns, "every nanosecond has a part");
+        Answer { tag, tenant, arrival_ns, finish_ns: now_ns, latency }
+    }
+}
