@@ -10,8 +10,8 @@ use crate::progress::{OnProgress, Progress};
 use crate::spec::{Front, Scheme, Spec, StackSpec, Stop, block_kind, full_key};
 use cachewright_partition::{Models, Need, Partitioner, Provision};
 use cachewright_signal::SignalSet;
-use cachewright_system::profile::Wants;
-use cachewright_system::{Foresight, Recording};
+use cachewright_system::profile::PolicyInputs;
+use cachewright_system::{FutureKind, Recording};
 use cachewright_types::registry::check_needs;
 use cachewright_types::{Nanos, Size, TenantId};
 use std::path::Path;
@@ -135,7 +135,9 @@ impl Case {
             && self.steps() == other.steps()
             && self.own_curves() == other.own_curves();
         // One column of the future goes with a pass, and a benefit is no next use.
-        let worth = |case: &Case| Foresight::of(&case.spec.cache.policy.name) == Foresight::Benefit;
+        let worth = |case: &Case| {
+            FutureKind::of_policy(&case.spec.cache.policy.name) == FutureKind::Benefit
+        };
         let alike = alike && worth(self) == worth(other);
         // The curves of intervals are sampled by the seed and shared by a pass.
         !a.closed() && !b.closed() && alike && self.spec.seed == other.spec.seed
@@ -175,10 +177,10 @@ impl Case {
     }
 
     /// What the policy is told of the future. Errors: something, and the replay has none.
-    pub fn foresight(&self, origin: &Path) -> Result<Foresight, ExperimentError> {
+    pub fn foresight(&self, origin: &Path) -> Result<FutureKind, ExperimentError> {
         let name = &self.spec.cache.policy.name;
-        let foresight = Foresight::of(name);
-        let needs = foresight != Foresight::Nothing;
+        let foresight = FutureKind::of_policy(name);
+        let needs = foresight != FutureKind::Nothing;
         if needs && self.spec.replay.closed() {
             return Err(ExperimentError::Spec {
                 origin: origin.to_owned(),
@@ -207,7 +209,7 @@ impl Case {
     }
 
     /// What the policy must know ahead of a replay. Errors: the replay does not have it.
-    pub fn wants(&self, origin: &Path) -> Result<Wants, ExperimentError> {
+    pub fn wants(&self, origin: &Path) -> Result<PolicyInputs, ExperimentError> {
         let (future, requests) = (self.foresight(origin)?, self.hears_requests());
         let drive = |stack: &StackSpec| matches!(stack.front, Front::DataCache(_));
         if requests && self.spec.stack.as_ref().is_some_and(drive) {
@@ -220,7 +222,7 @@ impl Case {
                 ),
             });
         }
-        Ok(Wants { future, requests })
+        Ok(PolicyInputs { future, requests })
     }
 
     /// Whether anything ends at a time: a window, an interval, or the trace's own order per tenant.

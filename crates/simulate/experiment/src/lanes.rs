@@ -15,7 +15,7 @@ use cachewright_system::Control;
 use cachewright_system::event_loop::{ConstantRun, Durations, Replay, run_constant};
 use cachewright_system::profile::Machined;
 use cachewright_system::{
-    Cuts, EngineLane, Lane, Recording, SignalNeeds, Signals, Watcher, interval_signals,
+    CacheObserver, Cuts, EngineLane, Lane, Recording, SignalNeeds, Signals, interval_signals,
 };
 use std::path::Path;
 
@@ -130,14 +130,14 @@ impl Plan<'_> {
     /// The lane of an open-loop case; `watcher` is told what happens to the blocks it holds.
     pub fn lane(
         &self,
-        watcher: Option<Box<dyn Watcher>>,
+        watcher: Option<Box<dyn CacheObserver>>,
     ) -> Result<Box<dyn Lane>, ExperimentError> {
-        struct Open<'a>(&'a Plan<'a>, Control, Option<Box<dyn Watcher>>);
+        struct Open<'a>(&'a Plan<'a>, Control, Option<Box<dyn CacheObserver>>);
         impl PolicyVisitor for Open<'_> {
             type Output = Box<dyn Lane>;
             fn visit<P: Registered>(mut self, settings: P::Settings) -> Box<dyn Lane> {
                 let lane = self.0.engine::<P>(&mut self.1, &settings);
-                Box::new(lane.with_control(self.1).with_watcher(self.2))
+                Box::new(lane.with_control(self.1).with_observer(self.2))
             }
         }
         let policy = &self.case.spec.cache.policy;
@@ -148,14 +148,14 @@ impl Plan<'_> {
     /// Runs a closed-loop case to its end.
     pub fn run_closed(
         &self,
-        watcher: Option<Box<dyn Watcher>>,
+        watcher: Option<Box<dyn CacheObserver>>,
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<ConstantRun, ExperimentError> {
         let mut control = self.control()?;
         let lane = EngineLane::new(self.boxed(&control.first())?, self.recording);
         let hears = hears_requests(&self.case.spec.cache.policy.name);
         let lane = if hears { lane.observing_requests() } else { lane };
-        let lane = lane.with_control(control).with_watcher(watcher);
+        let lane = lane.with_control(control).with_observer(watcher);
         let settings = &self.case.spec.replay;
         let replay = Replay {
             recording: self.recording,

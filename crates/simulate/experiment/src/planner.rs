@@ -27,7 +27,7 @@ use crate::{ExperimentError, Spec};
 use cachewright_measure::Counts;
 use cachewright_result::plan::{PlanAnswer, PlanPartition, PlanTenant};
 use cachewright_result::written::Written;
-use cachewright_system::profile::Wants;
+use cachewright_system::profile::PolicyInputs;
 use cachewright_system::replay::{Shared, replay};
 use cachewright_system::{Cuts, LaneResult, Recording};
 use cachewright_types::declare;
@@ -179,7 +179,7 @@ impl Planner<'_> {
         &self,
         spec: &Spec,
         first: &Case,
-        wants: Wants,
+        wants: PolicyInputs,
         partitions: &[String],
     ) -> Result<PlanAnswer, ExperimentError> {
         let refuse = |message| ExperimentError::Spec { origin: self.origin.to_owned(), message };

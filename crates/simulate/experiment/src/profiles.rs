@@ -13,7 +13,7 @@ use crate::spec::Spec;
 use cachewright_curve::Curve;
 use cachewright_policy::{PolicyVisitor, Registered};
 use cachewright_system::Recording;
-use cachewright_system::profile::{Head, Machined, Wants};
+use cachewright_system::profile::{Head, Machined, PolicyInputs};
 use cachewright_types::{RegistryError, TenantId};
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -25,7 +25,7 @@ struct Once<K, V>(Mutex<HashMap<K, Arc<OnceLock<V>>>>);
 /// The profiles of one recording, placed on devices in one way.
 pub struct Profiles {
     /// By tenant, bits of the share, what the policy wants, and the machine's settings.
-    heads: Once<(usize, u64, Wants, String), Arc<Head>>,
+    heads: Once<(usize, u64, PolicyInputs, String), Arc<Head>>,
     /// By all but the size in words, and the size.
     ratios: Once<(String, u32), f64>,
     /// By all in words.
@@ -47,12 +47,12 @@ pub struct Subject<'a> {
 impl Subject<'_> {
     /// The first `share` of a tenant's accesses, with what the machine reads ahead of them;
     /// `wants` says what the policy must know ahead.
-    pub fn head(&self, tenant: TenantId, share: f64, wants: Wants) -> Head {
+    pub fn head(&self, tenant: TenantId, share: f64, wants: PolicyInputs) -> Head {
         let totals = self.recording.totals.get(tenant.index());
         let machine = self.machine.zip(totals);
         machine
-            .and_then(|(machine, totals)| Head::on(machine, tenant, totals, share, wants))
-            .unwrap_or_else(|| Head::of(self.recording, tenant, share, wants))
+            .and_then(|(machine, totals)| Head::on_machine(machine, tenant, totals, share, wants))
+            .unwrap_or_else(|| Head::recorded(self.recording, tenant, share, wants))
     }
 }
 
@@ -101,7 +101,7 @@ impl Profiles {
         &self,
         subject: &Subject<'_>,
         place: usize,
-        wants: Wants,
+        wants: PolicyInputs,
         sizes: &[u32],
     ) -> Result<Vec<(u32, f64)>, RegistryError> {
         let spec = &subject.case.spec;
@@ -131,7 +131,7 @@ impl Profiles {
         own_policy: bool,
     ) -> Result<Arc<Curve>, String> {
         let spec = &subject.case.spec;
-        let (head, machine) = self.head(subject, place, Wants::default());
+        let (head, machine) = self.head(subject, place, PolicyInputs::default());
         let (seed, share) = (spec.seed, spec.replay.profile_share);
         let of = own_policy.then_some((&spec.cache.policy, subject.capacity_blocks));
         let words = format!("{place} {share} {of:?} {seed:?} {machine}");
@@ -142,7 +142,12 @@ impl Profiles {
     }
 
     /// The head of a tenant, and the machine's settings in words.
-    fn head(&self, subject: &Subject<'_>, place: usize, wants: Wants) -> (Arc<Head>, String) {
+    fn head(
+        &self,
+        subject: &Subject<'_>,
+        place: usize,
+        wants: PolicyInputs,
+    ) -> (Arc<Head>, String) {
         let share = subject.case.spec.replay.profile_share;
         let machine = format!("{:?}", subject.machine.map(|machine| machine.settings));
         let head = self.heads.get((place, share.to_bits(), wants, machine.clone()), || {

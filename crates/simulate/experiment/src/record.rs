@@ -8,7 +8,7 @@ use crate::spec::{Spec, Stop, TenantSpec, block_kind};
 use cachewright_policy::FutureColumn;
 use cachewright_result::facts::TenantFacts;
 use cachewright_system::timed::Requests;
-use cachewright_system::{Foresight, Recorder, Recording};
+use cachewright_system::{FutureKind, Recorder, Recording};
 use cachewright_trace::formats;
 use cachewright_trace::merge::{self, TenantInput, Workload, WorkloadBatch};
 use std::path::Path;
@@ -173,9 +173,9 @@ fn facts(
     })
 }
 
-/// What goes with each access of a recording; see [`Foresight::column`]. Errors: too many accesses.
+/// What goes with each access of a recording; see [`FutureKind::column`]. Errors: too many accesses.
 pub(crate) fn column(
-    foresight: Foresight,
+    foresight: FutureKind,
     recording: &Recording,
     ratios: &[f32],
     origin: &Path,

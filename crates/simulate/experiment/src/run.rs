@@ -31,7 +31,7 @@ use cachewright_system::event_loop::ConstantRun;
 use cachewright_system::replay::Shared;
 use cachewright_system::timed::Requests;
 use cachewright_system::{
-    CurveLane, Cuts, Foresight, Lane, LaneResult, RecordError, Recording, Row, Whose,
+    CurveLane, Cuts, FutureKind, Lane, LaneResult, RecordError, Recording, Row, Whose,
 };
 use rayon::prelude::*;
 use serde_json::Value;
@@ -291,7 +291,7 @@ impl Run<'_> {
     ) -> Result<(), ExperimentError> {
         let recording = &recorded.recording;
         let (curves_wanted, lanes) = (!lru.is_empty(), lru.len() + pass.len());
-        let mut foresight = Foresight::Nothing;
+        let mut foresight = FutureKind::Nothing;
         let mut largest_blocks = 0;
         for (case, _) in pass {
             largest_blocks =
@@ -313,7 +313,7 @@ impl Run<'_> {
             let (origin, machine) = (self.origin, None);
             let plan = Plan { case, recording, capacity_blocks, profiles, origin, machine };
             let (drive, watcher) = self.drive(case, capacity_blocks)?;
-            let future = case.foresight(self.origin)? != Foresight::Nothing;
+            let future = case.foresight(self.origin)? != FutureKind::Nothing;
             let futures = if future { futures.as_slice() } else { FutureSlice::None };
             let shared = Shared { futures, ..shared };
             let result = shared.replay_one(plan.lane(watcher)?.as_mut(), sum.part())?;

@@ -27,10 +27,10 @@ pub enum Whose {
 
 impl Whose {
     #[inline(always)]
-    fn counts(self, recording: &Recording, at: usize) -> bool {
+    fn counts(self, recording: &Recording, position: usize) -> bool {
         match self {
             Whose::All => true,
-            Whose::Tenant(tenant) => recording.tenants.get(at).is_none_or(|t| *t == tenant),
+            Whose::Tenant(tenant) => recording.tenants.get(position).is_none_or(|t| *t == tenant),
         }
     }
 
@@ -63,17 +63,17 @@ impl Lane for CurveLane {
     fn replay(&mut self, recording: &Recording, range: Range<usize>, _: FutureSlice<'_>) {
         let whose = self.whose;
         let ids = recording.ids_for(whose == Whose::All);
-        let block_at = |at: usize| BlockId(ids[at]);
+        let block_at = |position: usize| BlockId(ids[position]);
         let mut warm = 0;
         for start in range.clone().step_by(STRIDE) {
             let end = (start + STRIDE).min(range.end);
-            for at in end..(end + STRIDE).min(range.end) {
-                if whose.counts(recording, at) {
-                    warm ^= self.set.touch(ONLY, block_at(at));
+            for position in end..(end + STRIDE).min(range.end) {
+                if whose.counts(recording, position) {
+                    warm ^= self.set.touch(ONLY, block_at(position));
                 }
             }
-            for at in (start..end).filter(|at| whose.counts(recording, *at)) {
-                let (block, flags) = (block_at(at), recording.flags[at]);
+            for position in (start..end).filter(|position| whose.counts(recording, *position)) {
+                let (block, flags) = (block_at(position), recording.flags[position]);
                 if flags & TRIM != 0 {
                     self.set.remove(ONLY, block);
                 } else {

@@ -3,9 +3,9 @@
 //! For: the hot loop of hit-ratio studies. Must never know: other lanes; lanes share only the
 //! recording, so they run on any number of threads with the same result.
 
+use crate::observer::{CacheObserver, report};
 use crate::recording::{LAST, Recording, TRIM, WRITE};
 use crate::series::{Row, window_rows};
-use crate::watch::{Watcher, tell};
 use cachewright_cache::{BlockAccess, Engine};
 use cachewright_control::{ChurnTotals, Control, Signals, divide};
 use cachewright_curve::Curves;
@@ -90,7 +90,7 @@ impl LaneResult {
 pub struct EngineLane<P> {
     engine: Engine<P>,
     control: Option<Control>,
-    watcher: Option<Box<dyn Watcher>>,
+    observer: Option<Box<dyn CacheObserver>>,
     rows: Vec<Row>,
     window_start: Vec<Counts>,
     /// Counters at the end of the warm-up.
@@ -117,7 +117,7 @@ impl<P: Policy> EngineLane<P> {
         EngineLane {
             engine,
             control: None,
-            watcher: None,
+            observer: None,
             rows: Vec::new(),
             window_start,
             before,
@@ -131,9 +131,9 @@ impl<P: Policy> EngineLane<P> {
         EngineLane { control: Some(control), ..self }
     }
 
-    /// The same lane, telling what happens to cached blocks.
-    pub fn with_watcher(self, watcher: Option<Box<dyn Watcher>>) -> Self {
-        EngineLane { watcher, ..self }
+    /// The same lane, reporting what happens to cached blocks.
+    pub fn with_observer(self, observer: Option<Box<dyn CacheObserver>>) -> Self {
+        EngineLane { observer, ..self }
     }
 
     /// The same lane, reporting requests to the policy, which the recording must hold
@@ -155,11 +155,16 @@ impl<P: Policy> EngineLane<P> {
         if self.observes_requests {
             self.report_request(recording, request, time_ns);
         }
-        for at in recording.accesses_of(request) {
-            let tenant = recording.tenant_at(at);
-            self.step(BlockId(ids[at]), tenant, recording.flags[at] & !LAST, Future::None);
+        for position in recording.accesses_of(request) {
+            let tenant = recording.tenant_at(position);
+            self.step(
+                BlockId(ids[position]),
+                tenant,
+                recording.flags[position] & !LAST,
+                Future::None,
+            );
             all_hit = self.all_hit;
-            if recording.flags[at] & (LAST | TRIM) == LAST {
+            if recording.flags[position] & (LAST | TRIM) == LAST {
                 self.engine.count_request(tenant, self.all_hit);
                 self.background_ops(tenant);
             }
@@ -186,21 +191,21 @@ impl<P: Policy> EngineLane<P> {
     ) {
         let mut request = if OBSERVES { recording.request_from(range.start) } else { 0 };
         let ids = recording.ids_for(self.engine.is_shared());
-        let at_of = |at: usize| (recording.tenant_at(at), BlockId(ids[at]));
+        let at_of = |position: usize| (recording.tenant_at(position), BlockId(ids[position]));
         let mut warm = 0;
         for start in range.clone().step_by(STRIDE) {
             let end = (start + STRIDE).min(range.end);
-            for at in end..(end + STRIDE).min(range.end) {
-                let (tenant, block) = at_of(at);
+            for position in end..(end + STRIDE).min(range.end) {
+                let (tenant, block) = at_of(position);
                 warm ^= self.engine.touch(tenant, block);
             }
-            for at in start..end {
-                if OBSERVES && at == recording.start_of(request) {
+            for position in start..end {
+                if OBSERVES && position == recording.start_of(request) {
                     self.report_request(recording, request, recording.times_ns[request]);
                     request += 1;
                 }
-                let (tenant, block) = at_of(at);
-                self.step(block, tenant, recording.flags[at], futures.at(at));
+                let (tenant, block) = at_of(position);
+                self.step(block, tenant, recording.flags[position], futures.at(position));
             }
         }
         std::hint::black_box(warm);
@@ -211,15 +216,15 @@ impl<P: Policy> EngineLane<P> {
     fn step(&mut self, block: BlockId, tenant: TenantId, flags: u8, future: Future) {
         if flags & TRIM != 0 {
             let (cached, _) = self.engine.discard(tenant, block);
-            if let Some(watcher) = self.watcher.as_mut().filter(|_| cached) {
-                watcher.left(self.engine.pool_of(tenant), block);
+            if let Some(observer) = self.observer.as_mut().filter(|_| cached) {
+                observer.left(self.engine.pool_of(tenant), block);
             }
             return;
         }
         let write = flags & WRITE != 0;
         let outcome = self.engine.access(BlockAccess { block, tenant, write, future });
-        if let Some(watcher) = &mut self.watcher {
-            tell(watcher.as_mut(), self.engine.pool_of(tenant), block, write, outcome);
+        if let Some(observer) = &mut self.observer {
+            report(observer.as_mut(), self.engine.pool_of(tenant), block, write, outcome);
         }
         self.all_hit &= outcome.verdict == Verdict::Hit;
         if flags & LAST != 0 {
@@ -237,8 +242,8 @@ impl<P: Policy> EngineLane<P> {
         }
         let pool = self.engine.pool_of(tenant);
         while let Some((op, _)) = self.engine.background_op(pool) {
-            if let (BackgroundOp::Demote(block), Some(watcher)) = (op, &mut self.watcher) {
-                watcher.left(pool, block);
+            if let (BackgroundOp::Demote(block), Some(observer)) = (op, &mut self.observer) {
+                observer.left(pool, block);
             }
         }
     }
@@ -268,7 +273,7 @@ impl<P: Policy> Lane for EngineLane<P> {
     fn replay(&mut self, recording: &Recording, range: Range<usize>, futures: FutureSlice<'_>) {
         if self.observes_requests && recording.has_requests() {
             self.replay_any::<true>(recording, range, futures);
-        } else if recording.plain && recording.tenants.is_empty() && self.watcher.is_none() {
+        } else if recording.plain && recording.tenants.is_empty() && self.observer.is_none() {
             self.replay_plain(&recording.ids[range.clone()], futures.range(range));
         } else {
             self.replay_any::<false>(recording, range, futures);
@@ -277,10 +282,10 @@ impl<P: Policy> Lane for EngineLane<P> {
 
     fn end_interval(&mut self, signals: &Signals) {
         if let Some(control) = &mut self.control {
-            let watcher = &mut self.watcher;
+            let observer = &mut self.observer;
             divide(control, &mut self.engine, signals, &mut |pool, block, _| {
-                if let Some(watcher) = watcher {
-                    watcher.left(pool, block);
+                if let Some(observer) = observer {
+                    observer.left(pool, block);
                 }
             });
         }
@@ -297,8 +302,8 @@ impl<P: Policy> Lane for EngineLane<P> {
     }
 
     fn finish(&mut self) -> LaneResult {
-        if let Some(watcher) = &mut self.watcher {
-            watcher.finish();
+        if let Some(observer) = &mut self.observer {
+            observer.finish();
         }
         let rows = std::mem::take(&mut self.rows);
         let (tenants, control) = (self.before.len(), self.control.as_ref());

@@ -7,8 +7,9 @@
 
 pub mod curve_lane;
 pub mod event_loop;
-pub mod foresight;
+pub mod futures;
 pub mod lane;
+pub mod observer;
 pub mod profile;
 mod record_error;
 pub mod recording;
@@ -18,13 +19,12 @@ pub mod series;
 mod signal_feed;
 pub mod ssd;
 pub mod timed;
-pub mod watch;
 
 pub use cachewright_control::{ChurnTotals, Control, SignalMeter, SignalNeeds, Signals, Standing};
 pub use curve_lane::{CurveLane, Whose};
-pub use foresight::Foresight;
+pub use futures::FutureKind;
 pub use lane::{EngineLane, Lane, LaneResult};
+pub use observer::CacheObserver;
 pub use recording::{BlockKind, RecordError, Recorder, Recording, TenantTotals};
 pub use replay::{Cut, Cuts, interval_signals, replay};
 pub use series::Row;
-pub use watch::Watcher;

@@ -7,7 +7,7 @@
 //! requests only, so that no devices are needed; a policy that weighs service times is told that
 //! all devices are equally fast.
 
-use crate::foresight::Foresight;
+use crate::futures::FutureKind;
 use crate::recording::{LAST, Recording, TRIM, TenantTotals, WRITE};
 use crate::timed::read_ahead::Streams;
 use crate::timed::{MachineSettings, Requests};
@@ -41,40 +41,45 @@ pub struct Head {
     /// The future of each access, where it is wanted.
     futures: FutureColumn,
     /// What the policy hears of, and before which access; empty unless wanted.
-    asked: Vec<(usize, RequestInfo)>,
+    requests_seen: Vec<(usize, RequestInfo)>,
 }
 
 /// What is found out ahead for a policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Wants {
+pub struct PolicyInputs {
     /// What goes with each access, as far as the head reaches.
-    pub future: Foresight,
+    pub future: FutureKind,
     /// Whole requests, which the recording must hold.
     pub requests: bool,
 }
 
 impl Head {
-    /// The first `share` (0 to 1) of a tenant's block accesses, with what the policy `wants`.
-    pub fn of(recording: &Recording, tenant: TenantId, share: f64, wants: Wants) -> Head {
-        let mut head = head_of(recording, tenant, share, wants.requests);
-        head.look_ahead(wants.future);
+    /// The first `share` (0 to 1) of a tenant's block accesses, with the policy's `inputs`.
+    pub fn recorded(
+        recording: &Recording,
+        tenant: TenantId,
+        share: f64,
+        inputs: PolicyInputs,
+    ) -> Head {
+        let mut head = head_of(recording, tenant, share, inputs.requests);
+        head.look_ahead(inputs.future);
         head
     }
 
     /// The same with what the machine reads ahead; nothing if it does not read ahead.
-    pub fn on(
+    pub fn on_machine(
         machine: &Machined<'_>,
         tenant: TenantId,
         totals: &TenantTotals,
         share: f64,
-        wants: Wants,
+        inputs: PolicyInputs,
     ) -> Option<Head> {
-        let mut head = head_on(machine, tenant, totals, share, wants.requests)?;
-        head.look_ahead(wants.future);
+        let mut head = head_on(machine, tenant, totals, share, inputs.requests)?;
+        head.look_ahead(inputs.future);
         Some(head)
     }
 
-    fn look_ahead(&mut self, future: Foresight) {
+    fn look_ahead(&mut self, future: FutureKind) {
         self.futures = future.column(&self.recording, &[]).unwrap_or_default();
     }
 
@@ -130,10 +135,10 @@ impl Head {
         let (tenant, head) = (TenantId(0), &self.recording);
         let mut engine = Engine::new(1, &quotas, mode, |_, capacity| make(capacity));
         engine.reserve_ids(0, head.distinct as usize);
-        let mut asked = self.asked.iter().peekable();
-        for (at, (id, flags)) in head.ids.iter().zip(&head.flags).enumerate() {
+        let mut requests_seen = self.requests_seen.iter().peekable();
+        for (index, (id, flags)) in head.ids.iter().zip(&head.flags).enumerate() {
             let block = BlockId(*id);
-            if let Some((_, request)) = asked.next_if(|asked| asked.0 == at) {
+            if let Some((_, request)) = requests_seen.next_if(|seen| seen.0 == index) {
                 engine.on_request(tenant, request);
             }
             if flags & TRIM != 0 {
@@ -143,7 +148,7 @@ impl Head {
                     engine.bring_in(tenant, block);
                 }
             } else {
-                let (write, future) = (flags & WRITE != 0, self.futures.as_slice().at(at));
+                let (write, future) = (flags & WRITE != 0, self.futures.as_slice().at(index));
                 engine.access(BlockAccess { block, tenant, write, future });
             }
         }
@@ -153,22 +158,22 @@ impl Head {
 
 fn head_of(recording: &Recording, tenant: TenantId, share: f64, requests: bool) -> Head {
     let Some(totals) = recording.totals.get(tenant.index()) else { return Head::default() };
-    let most = (totals.block_accesses as f64 * share).ceil() as u64;
+    let max_accesses = (totals.block_accesses as f64 * share).ceil() as u64;
     let ids = recording.ids_for(false);
-    let (mut accesses, mut head, mut asked) = (0, Recording::default(), Vec::new());
-    for at in (0..recording.len()).filter(|&at| recording.tenant_at(at) == tenant) {
-        if accesses == most {
+    let (mut accesses, mut head, mut requests_seen) = (0, Recording::default(), Vec::new());
+    for index in (0..recording.len()).filter(|&index| recording.tenant_at(index) == tenant) {
+        if accesses == max_accesses {
             break;
         }
-        let request = if requests { recording.request_from(at) } else { 0 };
-        if requests && recording.start_of(request) == at {
-            let told = recording.times_ns.get(request);
-            let told = told.and_then(|time_ns| recording.request_info(request, *time_ns));
-            asked.extend(told.map(|told| (head.ids.len(), told)));
+        let request = if requests { recording.request_from(index) } else { 0 };
+        if requests && recording.start_of(request) == index {
+            let info = recording.times_ns.get(request);
+            let info = info.and_then(|time_ns| recording.request_info(request, *time_ns));
+            requests_seen.extend(info.map(|info| (head.ids.len(), info)));
         }
-        accesses += u64::from(recording.flags[at] & TRIM == 0);
-        head.ids.push(ids[at]);
-        head.flags.push(recording.flags[at]);
+        accesses += u64::from(recording.flags[index] & TRIM == 0);
+        head.ids.push(ids[index]);
+        head.flags.push(recording.flags[index]);
     }
     if let Some(flags) = head.flags.last_mut() {
         *flags |= LAST;
@@ -176,7 +181,7 @@ fn head_of(recording: &Recording, tenant: TenantId, share: f64, requests: bool) 
     head.plain = recording.plain;
     head.distinct = totals.distinct_blocks;
     head.totals = vec![TenantTotals { block_accesses: accesses, ..*totals }];
-    Head { recording: head, futures: FutureColumn::None, asked }
+    Head { recording: head, futures: FutureColumn::None, requests_seen }
 }
 
 fn head_on(
@@ -186,20 +191,22 @@ fn head_on(
     share: f64,
     requests: bool,
 ) -> Option<Head> {
-    let mut streams = Streams::of(machine.settings, machine.block_shift)?;
+    let mut streams = Streams::for_machine(machine.settings, machine.block_shift)?;
     let shift = machine.block_shift;
     let end = machine.extents.get(tenant.index())?.end >> shift;
-    let most = (totals.block_accesses as f64 * share).ceil() as u64;
+    let max_accesses = (totals.block_accesses as f64 * share).ceil() as u64;
     let (mut names, mut accesses, mut head) = (BlockNames::default(), 0, Recording::default());
-    let mut asked = Vec::new();
-    for at in (0..machine.requests.len()).filter(|&at| machine.requests.tenant(at) == tenant) {
-        if accesses >= most {
+    let mut requests_seen = Vec::new();
+    for index in
+        (0..machine.requests.len()).filter(|&index| machine.requests.tenant(index) == tenant)
+    {
+        if accesses >= max_accesses {
             break;
         }
-        let request = machine.requests.get(at);
+        let request = machine.requests.get(index);
         let touched = block_numbers(request.offset.0, request.length.0, shift);
         if requests && matches!(request.op, Op::Read | Op::Write) {
-            asked.push((head.ids.len(), RequestInfo::from(&request)));
+            requests_seen.push((head.ids.len(), RequestInfo::from(&request)));
         }
         match request.op {
             Op::Read | Op::Write => {
@@ -221,7 +228,7 @@ fn head_on(
     }
     head.distinct = names.len();
     head.totals = vec![TenantTotals { block_accesses: accesses, ..*totals }];
-    Some(Head { recording: head, futures: FutureColumn::None, asked })
+    Some(Head { recording: head, futures: FutureColumn::None, requests_seen })
 }
 
 /// Adds the blocks of one request, or those read ahead after it.

@@ -251,11 +251,11 @@ impl Recorder {
         mut progress: impl FnMut(u64) -> bool,
     ) -> Result<(), RecordError> {
         if let Some(hint) = workload.requests_hint() {
-            let room = hint.min(self.limit).min(RESERVED) as usize;
-            self.recording.ids.reserve(room);
-            self.recording.flags.reserve(room);
+            let count = hint.min(self.limit).min(RESERVED) as usize;
+            self.recording.ids.reserve(count);
+            self.recording.flags.reserve(count);
             if self.times {
-                self.recording.times_ns.reserve(room);
+                self.recording.times_ns.reserve(count);
             }
         }
         let mut batch = WorkloadBatch::default();
@@ -312,8 +312,8 @@ impl Recorder {
     ) -> Result<(), (u16, Option<InternError>)> {
         let (tenant, space) = (batch.tenant[range.start], batch.space[range.start]);
         let before = self.recording.ids.len();
-        let room = self.limit.saturating_sub(before as u64);
-        let single = self.expand(batch, range.clone(), room).ok_or((tenant, None))?;
+        let max_blocks = self.limit.saturating_sub(before as u64);
+        let single = self.expand(batch, range.clone(), max_blocks).ok_or((tenant, None))?;
         let blocks = self.blocks.len();
         if self.bytes {
             self.measure(batch, range.clone());
@@ -366,8 +366,13 @@ impl Recorder {
     }
 
     /// Puts the blocks that requests touch into `blocks` and, unless each touches one, how many
-    /// into `counts`; returns whether each touches one, nothing when there are more than `room`.
-    fn expand(&mut self, batch: &WorkloadBatch, range: Range<usize>, room: u64) -> Option<bool> {
+    /// into `counts`; returns whether each touches one, nothing when there are more than `max_blocks`.
+    fn expand(
+        &mut self,
+        batch: &WorkloadBatch,
+        range: Range<usize>,
+        max_blocks: u64,
+    ) -> Option<bool> {
         self.blocks.clear();
         self.counts.clear();
         let offsets = &batch.offset_bytes[range.clone()];
@@ -375,7 +380,7 @@ impl Recorder {
             BlockKind::Unit => {
                 self.blocks.extend_from_slice(offsets);
                 self.counts.resize(range.len(), 1);
-                return (range.len() as u64 <= room).then_some(true);
+                return (range.len() as u64 <= max_blocks).then_some(true);
             }
             BlockKind::Split { shift } => shift,
         };
@@ -383,7 +388,7 @@ impl Recorder {
             let (first, last) =
                 (offset >> shift, offset.saturating_add((*length).max(1) - 1) >> shift);
             let count = last - first + 1;
-            if self.blocks.len() as u64 + count > room {
+            if self.blocks.len() as u64 + count > max_blocks {
                 return None;
             }
             self.blocks.extend(first..=last);
@@ -395,8 +400,8 @@ impl Recorder {
     /// Adds the bytes of each access of reads and writes.
     fn measure(&mut self, batch: &WorkloadBatch, range: Range<usize>) {
         let out = &mut self.recording.bytes;
-        for at in range {
-            let (offset, length) = (batch.offset_bytes[at], batch.length_bytes[at]);
+        for row in range {
+            let (offset, length) = (batch.offset_bytes[row], batch.length_bytes[row]);
             match self.kind {
                 BlockKind::Unit => out.push(u32::try_from(length.max(1)).unwrap_or(u32::MAX)),
                 BlockKind::Split { shift } => out.extend(block_bytes(offset, length, shift)),

@@ -19,7 +19,7 @@ const STEP: usize = 1 << 18;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// The first access after it.
-    pub at: usize,
+    pub position: usize,
     /// When, in nanoseconds.
     pub time_ns: u64,
     /// The number of the interval that ends here.
@@ -46,20 +46,20 @@ impl Cuts {
         if let Some(count) = end.checked_div(interval_ns) {
             for interval in 0..count {
                 let time_ns = (interval + 1) * interval_ns;
-                let at = recording.position_at(time_ns);
+                let position = recording.position_at(time_ns);
                 let interval = Some(interval as u32);
-                cuts.push(Cut { at, time_ns, interval, window: None, warmup: false });
+                cuts.push(Cut { position, time_ns, interval, window: None, warmup: false });
             }
         }
         for window in 0..windows {
             let share = u128::from(end) * u128::from(window + 1) / u128::from(windows);
             let time_ns = share as u64;
-            let at = recording.position_at(time_ns);
+            let position = recording.position_at(time_ns);
             match cuts.binary_search_by_key(&time_ns, |cut| cut.time_ns) {
                 Ok(found) => cuts[found].window = Some(window),
                 Err(before) => {
                     let (interval, window) = (None, Some(window));
-                    cuts.insert(before, Cut { at, time_ns, interval, window, warmup: false });
+                    cuts.insert(before, Cut { position, time_ns, interval, window, warmup: false });
                 }
             }
         }
@@ -68,13 +68,13 @@ impl Cuts {
 
     /// The same with the end of a warm-up of `warmup_ns` (0: none).
     pub fn with_warmup(mut self, recording: &Recording, warmup_ns: u64) -> Cuts {
-        let at = recording.position_at(warmup_ns);
+        let position = recording.position_at(warmup_ns);
         match self.cuts.binary_search_by_key(&warmup_ns, |cut| cut.time_ns) {
             _ if warmup_ns == 0 => {}
             Ok(found) => self.cuts[found].warmup = true,
             Err(before) => {
                 let (interval, window) = (None, None);
-                let cut = Cut { at, time_ns: warmup_ns, interval, window, warmup: true };
+                let cut = Cut { position, time_ns: warmup_ns, interval, window, warmup: true };
                 self.cuts.insert(before, cut);
             }
         }
@@ -94,7 +94,7 @@ pub fn interval_signals(
         if meter.counts_steps() {
             while request < recording.times_ns.len() {
                 let accesses = recording.accesses_of(request);
-                if accesses.start >= cut.at {
+                if accesses.start >= cut.position {
                     break;
                 }
                 meter.reach(recording.times_ns[request]);
@@ -102,9 +102,9 @@ pub fn interval_signals(
                 request += 1;
             }
         } else {
-            feed_all(recording, from..cut.at, &mut meter);
+            feed_all(recording, from..cut.position, &mut meter);
         }
-        from = cut.at;
+        from = cut.position;
         intervals.push(meter.end_interval());
     }
     intervals
@@ -127,14 +127,14 @@ impl Shared<'_> {
     /// Feeds one lane the accesses up to `to`, from `from`, ending what ends on the way. `next` is
     /// the first cut not yet passed; the cut after the last one passed is returned.
     fn feed(&self, lane: &mut dyn Lane, from: usize, to: usize, mut next: usize) -> usize {
-        let mut at = from;
+        let mut position = from;
         let last = to == self.recording.len();
         while let Some(cut) = self.cuts.cuts.get(next) {
-            if cut.at > to || (cut.at == to && !last) {
+            if cut.position > to || (cut.position == to && !last) {
                 break;
             }
-            lane.replay(self.recording, at..cut.at, self.futures);
-            at = cut.at;
+            lane.replay(self.recording, position..cut.position, self.futures);
+            position = cut.position;
             if cut.warmup {
                 lane.end_warmup();
             }
@@ -147,7 +147,7 @@ impl Shared<'_> {
             }
             next += 1;
         }
-        lane.replay(self.recording, at..to, self.futures);
+        lane.replay(self.recording, position..to, self.futures);
         next
     }
 

@@ -49,8 +49,8 @@ impl Gathered {
         }
         let known = &mut self.volumes[volume as usize];
         known.0 = tenant;
-        for at in range {
-            let (offset, length) = (batch.offset_bytes[at], batch.length_bytes[at]);
+        for index in range {
+            let (offset, length) = (batch.offset_bytes[index], batch.length_bytes[index]);
             let length = length.max(u64::from(data));
             self.extents.offset.push(offset);
             self.extents.length.push(length);
@@ -117,7 +117,7 @@ impl Recording {
 
     /// Adds the processes of requests, which follow those added before.
     pub(crate) fn add_calls(&mut self, batch: &WorkloadBatch, range: Range<usize>) {
-        let call = |at: usize| batch.calls.get(at).copied().unwrap_or_default();
+        let call = |index: usize| batch.calls.get(index).copied().unwrap_or_default();
         self.calls.extend(range.map(call));
     }
 

@@ -30,7 +30,7 @@ impl State {
     pub const ALL: [State; 4] = [State::None, State::Supply, State::Demand, State::Stable];
 
     /// The state of a tenant that holds so many blocks and is given so many.
-    pub fn of(held_blocks: u32, given_blocks: u32) -> State {
+    pub fn compare(held_blocks: u32, given_blocks: u32) -> State {
         match held_blocks.cmp(&given_blocks) {
             std::cmp::Ordering::Greater => State::Supply,
             std::cmp::Ordering::Less => State::Demand,
@@ -86,7 +86,7 @@ pub fn window_rows<P: Policy>(
             occupancy: engine.occupancy(id),
             quota: engine.quota(id),
             state: match engine.has_quota(id) {
-                true => State::of(engine.occupancy(id), engine.quota(id)),
+                true => State::compare(engine.occupancy(id), engine.quota(id)),
                 false => State::None,
             },
         })

@@ -35,7 +35,7 @@ use crate::timed::workload;
 use crate::{ExperimentError, Spec};
 use cachewright_measure::Counts;
 use cachewright_system::recording::TRIM;
-use cachewright_system::{Foresight, Recording};
+use cachewright_system::{FutureKind, Recording};
 use cachewright_types::Op;
 use reading::is_asked;
 use residences::Residences;
@@ -175,7 +175,7 @@ fn refuse(origin: &Path, message: String) -> ExperimentError {
 fn check(spec: &Spec) -> Result<(), String> {
     let (name, tenants) = (&spec.cache.policy.name, spec.tenants.len());
     cachewright_policy::entry(name).map_err(|error| format!("`policy`: {error}"))?;
-    if Foresight::of(name) == Foresight::Nothing {
+    if FutureKind::of_policy(name) == FutureKind::Nothing {
         let expected = "expected one that knows the future, such as `benefit-oracle`";
         return Err(format!("`policy`: found `{name}`, {expected}"));
     }

@@ -9,7 +9,7 @@ use crate::models::Caching;
 use crate::progress::Progress;
 use crate::{ExperimentError, Spec};
 use cachewright_policy::{PolicyVisitor, Registered};
-use cachewright_system::profile::{Head, Wants};
+use cachewright_system::profile::{Head, PolicyInputs};
 use cachewright_types::TenantId;
 use rayon::prelude::*;
 
@@ -19,7 +19,7 @@ impl Planner<'_> {
     pub(super) fn alone(
         &self,
         case: &Case,
-        wants: Wants,
+        wants: PolicyInputs,
     ) -> Result<Vec<(Option<u32>, f64)>, ExperimentError> {
         let stage = "sizing each tenant alone";
         if !(self.progress)(Progress { stage, done: 0, total: None }) {

@@ -142,9 +142,9 @@ fn signals(recording: &Recording, clock: StepClock) -> Vec<(Vec<Step>, Vec<[u32;
     let intervals = clock.intervals(recording.span_ns());
     let end = |number: usize| {
         let time_ns = clock.interval_ns.saturating_mul(number as u64 + 1);
-        let at = recording.position_at(time_ns);
+        let position = recording.position_at(time_ns);
         let interval = Some(number as u32);
-        Cut { at, time_ns, interval, window: None, warmup: false }
+        Cut { position, time_ns, interval, window: None, warmup: false }
     };
     let cuts = Cuts { cuts: (0..intervals).map(end).collect() };
     let signals = SignalSet { reuse: true, ..SignalSet::NONE };

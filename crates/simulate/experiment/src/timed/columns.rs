@@ -8,7 +8,7 @@ use crate::ExperimentError;
 use crate::record::column;
 use crate::spec::StackSpec;
 use cachewright_policy::{FutureColumn, FutureSlice};
-use cachewright_system::Foresight;
+use cachewright_system::FutureKind;
 
 /// The columns of some jobs.
 pub(super) struct Columns {
@@ -23,11 +23,11 @@ impl Columns {
         workload: &Workload<'_>,
         jobs: &[Job<'_>],
     ) -> Result<Columns, ExperimentError> {
-        let mut keys: Vec<(Foresight, Option<&StackSpec>)> = Vec::new();
+        let mut keys: Vec<(FutureKind, Option<&StackSpec>)> = Vec::new();
         let mut columns = Columns { found: Vec::new(), of_job: Vec::new() };
         for job in jobs {
             let foresight = job.case.foresight(workload.origin)?;
-            let weighs = foresight == Foresight::Benefit;
+            let weighs = foresight == FutureKind::Benefit;
             let key = (foresight, weighs.then_some(job.stack));
             let known = keys.iter().position(|known| *known == key);
             columns.of_job.push(known.unwrap_or(keys.len()));

@@ -46,7 +46,7 @@ pub fn migrations(case: &Case, times: &Times) -> Option<Migrations> {
 /// Where tenants' blocks lay at the end and at the end of each window; nothing where channels are
 /// not laid out.
 pub fn regions(case: &Case, times: &Times) -> Option<BlockRegions> {
-    let ((_, end), windows) = times.rooms.split_last()?;
+    let ((_, end), windows) = times.region_blocks.split_last()?;
     let blocks = |(tenant, held): (&TenantSpec, &RegionBlocks)| TenantRegions {
         name: tenant.name.clone(),
         own_blocks: held.private_blocks,

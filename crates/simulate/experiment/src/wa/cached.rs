@@ -17,7 +17,7 @@ use crate::ExperimentError;
 use crate::spec::{FlashSpec, Spec};
 use cachewright_ftl::Geometry;
 use cachewright_result::drive::{CacheDrive, DriveWork};
-use cachewright_system::Watcher;
+use cachewright_system::CacheObserver;
 use cachewright_types::{BlockId, Op};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -33,7 +33,7 @@ const NONE: u32 = u32::MAX;
 type Answer = Arc<Mutex<Option<Result<DriveWork, Stop>>>>;
 
 /// The drive under a cache, if its stack has one, and what the cache's lane tells.
-pub type UnderCache = (Option<Flash>, Option<Box<dyn Watcher>>);
+pub type UnderCache = (Option<Flash>, Option<Box<dyn CacheObserver>>);
 
 /// The drive under one cache, to be asked when the replay has ended.
 pub struct Flash {
@@ -137,7 +137,7 @@ impl Host {
     }
 }
 
-impl Watcher for Host {
+impl CacheObserver for Host {
     fn read(&mut self, pool: usize, block: BlockId) {
         self.places.read(pool, block);
         self.ask_if_many();

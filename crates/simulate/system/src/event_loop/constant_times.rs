@@ -106,14 +106,14 @@ impl<P: Policy> System for ConstantTimes<'_, P> {
     fn advance(&mut self, _: u64) {}
 
     fn submit(&mut self, tag: u64, now_ns: u64) {
-        let (recording, at) = (self.replay.recording, request_of(tag));
-        let range = recording.accesses_of(at);
+        let (recording, index) = (self.replay.recording, request_of(tag));
+        let range = recording.accesses_of(index);
         let tenant = recording.tenant_at(range.start);
         if let Some(meter) = &mut self.meter {
             meter.reach(now_ns);
             feed_tenant(recording, range.clone(), tenant, meter);
         }
-        let all_hit = self.lane.request(recording, at, now_ns);
+        let all_hit = self.lane.request(recording, index, now_ns);
         let duration = if all_hit { self.durations.hit_ns } else { self.durations.miss_ns };
         let finish_ns = now_ns.saturating_add(duration);
         let totals = &mut self.totals[tenant.index()];

@@ -13,7 +13,7 @@ pub(crate) mod measures;
 pub mod noise;
 mod source;
 pub mod ssd_replay;
-pub mod sums;
+pub mod step_sums;
 pub mod times;
 pub mod workload;
 
@@ -23,7 +23,7 @@ pub use constant_times::{AnswerTotals, ConstantRun, Durations, run_constant};
 pub use noise::Noise;
 pub use source::{Loop, NEVER_NS};
 pub use ssd_replay::run_ssd;
-pub use sums::{StepClock, StepSums};
+pub use step_sums::{StepClock, StepSums};
 pub use times::{DriveWork, Experience, Times};
 pub use workload::Workload;
 

@@ -131,7 +131,7 @@ impl<'a> Source<'a> {
         let wanted = |tenant: usize| replay.only.is_none_or(|only| only.index() == tenant);
         if replay.pace == Loop::Open {
             let all = 0..requests.count() as u32;
-            let chosen = all.filter(|at| wanted(requests.tenant(*at as usize).index()));
+            let chosen = all.filter(|index| wanted(requests.tenant(*index as usize).index()));
             let (requests, stop_ns) = (chosen.collect(), NEVER_NS);
             source.orders.push(Order { requests, depth: 1, stop_ns, ..Order::default() });
             source.total = source.orders[0].requests.len() as u64;
@@ -177,15 +177,15 @@ impl<'a> Source<'a> {
     fn add_processes<W: Workload>(&mut self, tenant: usize, all: &[u32], workload: &W) {
         let first = self.orders.len() as u32;
         self.orders.push(Order::default());
-        for (place, at) in all.iter().enumerate() {
-            let process = workload.call(*at as usize).process;
+        for (place, index) in all.iter().enumerate() {
+            let process = workload.call(*index as usize).process;
             let fresh = if place == 0 { first } else { self.orders.len() as u32 };
             let order = *self.of_process.entry((tenant, process)).or_insert(fresh);
             if order as usize == self.orders.len() {
                 self.orders.push(Order::default());
                 self.begin_after.entry(all[place - 1]).or_default().push(order);
             }
-            self.orders[order as usize].requests.push(*at);
+            self.orders[order as usize].requests.push(*index);
         }
     }
 
@@ -197,10 +197,10 @@ impl<'a> Source<'a> {
             let again_ns = finish_ns.saturating_add(think_ns[tenant]);
             return self.schedule(again_ns, self.of_tenant[tenant].start as u32);
         }
-        let at = request_of(answer.tag) as u32;
-        let process = workload.call(at as usize).process;
+        let index = request_of(answer.tag) as u32;
+        let process = workload.call(index as usize).process;
         let own = self.of_process.get(&(tenant, process)).copied();
-        for number in own.into_iter().chain(self.begin_after.remove(&at).unwrap_or_default()) {
+        for number in own.into_iter().chain(self.begin_after.remove(&index).unwrap_or_default()) {
             let order = &self.orders[number as usize];
             let next = order.requests.get(order.next);
             let pause_ns = next.map_or(0, |next| workload.call(*next as usize).pause_ns);
@@ -227,8 +227,8 @@ impl<'a> Source<'a> {
             return;
         }
         let order = &self.orders[0];
-        if let Some(at) = order.requests.get(order.next) {
-            self.schedule(workload.time_ns(*at as usize), 0);
+        if let Some(index) = order.requests.get(order.next) {
+            self.schedule(workload.time_ns(*index as usize), 0);
         }
     }
 
@@ -277,9 +277,9 @@ impl<'a> Source<'a> {
             order.lap += 1;
             order.lap_begun_ns = Some(now_ns);
         }
-        let at = *order.requests.get(order.next)?;
+        let index = *order.requests.get(order.next)?;
         order.next += 1;
-        Some(order.lap << LAP_SHIFT | u64::from(at))
+        Some(order.lap << LAP_SHIFT | u64::from(index))
     }
 }
 
@@ -304,7 +304,7 @@ mod tests {
             noise: vec![None; 2],
             repeat: vec![false; 2],
         };
-        let order = |at, stop_ns| Order { requests: vec![at], stop_ns, ..Order::default() };
+        let order = |index, stop_ns| Order { requests: vec![index], stop_ns, ..Order::default() };
         let source = Source {
             pace: &pace,
             orders: vec![order(0, 100), order(1, 100), order(2, 1000)],

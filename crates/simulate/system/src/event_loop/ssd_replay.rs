@@ -91,12 +91,12 @@ impl System for SsdReplay<'_> {
     }
 
     fn submit(&mut self, tag: u64, now_ns: u64) {
-        let (replay, at) = (self.replay, request_of(tag));
-        let request = replay.requests.get(at);
-        self.measures.arrived(replay, at, &request, now_ns);
+        let (replay, index) = (self.replay, request_of(tag));
+        let request = replay.requests.get(index);
+        self.measures.arrived(replay, index, &request, now_ns);
         if let Some(sums) = &mut self.measures.times.sums {
-            let accesses = replay.requests.accesses(at, replay.recording, self.page_shift);
-            sums.asked(&request, now_ns, accesses.len() as u64);
+            let accesses = replay.requests.accesses(index, replay.recording, self.page_shift);
+            sums.on_request(&request, now_ns, accesses.len() as u64);
         }
         self.used.submitted(Nanos(now_ns), request.op, request.length);
         self.groups.submitted(request.op, request.offset.0, request.length.0);

@@ -5,7 +5,7 @@
 //! is what arrives in the warm-up, but in the rates, which are whole.
 
 use super::Replay;
-use super::sums::StepSums;
+use super::step_sums::StepSums;
 use crate::lane::LaneResult;
 use crate::ssd::CacheStats;
 use crate::timed::channels::GroupUse;
@@ -79,7 +79,7 @@ pub struct Times {
     pub migrated: Vec<Migrated>,
     /// Where each tenant's blocks lay, at the end of each window and of the replay: when, and per
     /// tenant; nothing where channels are not laid out.
-    pub rooms: Vec<(u64, Vec<RegionBlocks>)>,
+    pub region_blocks: Vec<(u64, Vec<RegionBlocks>)>,
     /// What the cache counted.
     pub cache: LaneResult,
     /// What a drive that is the whole machine did.
@@ -124,8 +124,8 @@ impl Experience {
         self.bytes += other.bytes;
         self.breakdown.merge(&other.breakdown);
         self.first_ns = match (self.first_ns, other.first_ns) {
-            (Some(one), Some(two)) => Some(one.min(two)),
-            (one, two) => one.or(two),
+            (Some(first), Some(second)) => Some(first.min(second)),
+            (first, second) => first.or(second),
         };
         self.last_ns = self.last_ns.max(other.last_ns);
     }
@@ -152,7 +152,7 @@ impl Times {
             in_flight_blocks: vec![0; tenants],
             cleaned_blocks: 0,
             migrated: vec![Migrated::default(); tenants],
-            rooms: Vec::new(),
+            region_blocks: Vec::new(),
             cache: LaneResult::default(),
             drive: None,
         }

@@ -13,17 +13,17 @@ pub trait Workload {
     /// How many there are.
     fn count(&self) -> usize;
     /// When a request arrives.
-    fn time_ns(&self, at: usize) -> u64;
+    fn time_ns(&self, index: usize) -> u64;
     /// Whose request it is.
-    fn tenant(&self, at: usize) -> TenantId;
+    fn tenant(&self, index: usize) -> TenantId;
     /// The process of a request, and its pause.
-    fn call(&self, at: usize) -> Call;
+    fn call(&self, index: usize) -> Call;
 
     /// The requests of each tenant in order.
     fn by_tenant(&self, tenants: usize) -> Vec<Vec<u32>> {
         let mut each = vec![Vec::new(); tenants];
-        for at in 0..self.count() {
-            each[self.tenant(at).index()].push(at as u32);
+        for index in 0..self.count() {
+            each[self.tenant(index).index()].push(index as u32);
         }
         each
     }
@@ -34,16 +34,16 @@ impl Workload for Requests {
         self.len()
     }
 
-    fn time_ns(&self, at: usize) -> u64 {
-        self.time_ns(at)
+    fn time_ns(&self, index: usize) -> u64 {
+        self.time_ns(index)
     }
 
-    fn tenant(&self, at: usize) -> TenantId {
-        self.tenant(at)
+    fn tenant(&self, index: usize) -> TenantId {
+        self.tenant(index)
     }
 
-    fn call(&self, at: usize) -> Call {
-        self.call(at)
+    fn call(&self, index: usize) -> Call {
+        self.call(index)
     }
 }
 
@@ -52,15 +52,15 @@ impl Workload for Recording {
         self.times_ns.len()
     }
 
-    fn time_ns(&self, at: usize) -> u64 {
-        self.times_ns[at]
+    fn time_ns(&self, index: usize) -> u64 {
+        self.times_ns[index]
     }
 
-    fn tenant(&self, at: usize) -> TenantId {
-        self.tenant_at(self.start_of(at))
+    fn tenant(&self, index: usize) -> TenantId {
+        self.tenant_at(self.start_of(index))
     }
 
-    fn call(&self, at: usize) -> Call {
-        self.calls.get(at).copied().unwrap_or_default()
+    fn call(&self, index: usize) -> Call {
+        self.calls.get(index).copied().unwrap_or_default()
     }
 }

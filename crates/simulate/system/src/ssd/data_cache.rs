@@ -160,10 +160,10 @@ impl<P: Policy> DataCache<P> {
         match transfer {
             Transfer::Fill => {}
             Transfer::Destage(job) => self.parts.traffic.send_out(now, job),
-            Transfer::Host { slot, asked_ns } => {
+            Transfer::Host { slot, requested_ns } => {
                 let mut spent = Spent::default();
-                spent.add(Part::Queue, asked_ns - self.parts.traffic.commands.arrived(slot));
-                spent.add(Part::Dram, now - asked_ns);
+                spent.add(Part::Queue, requested_ns - self.parts.traffic.commands.arrived(slot));
+                spent.add(Part::Dram, now - requested_ns);
                 self.part_done(slot, spent, finished);
             }
         }

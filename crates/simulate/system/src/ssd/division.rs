@@ -239,7 +239,7 @@ impl Division {
             return State::None;
         }
         let leaving = self.leaving[contents.pool_of(tenant).index()];
-        State::of(engine.occupancy(tenant) + leaving, self.target(tenant, contents))
+        State::compare(engine.occupancy(tenant) + leaving, self.target(tenant, contents))
     }
 
     /// Dirty pages that left because their pool had to give up space.

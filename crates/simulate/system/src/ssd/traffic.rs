@@ -20,7 +20,7 @@ const JOB: u64 = 1 << 63;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
     /// A command's own data; since when it was asked for.
-    Host { slot: Slot, asked_ns: u64 },
+    Host { slot: Slot, requested_ns: u64 },
     /// A dirty page on its way to flash.
     Destage(CacheJobId),
     /// A page from flash that stays.
@@ -152,7 +152,7 @@ impl Traffic {
     /// Sends what a command needs on its way: bytes to or from memory, and the batch to flash.
     pub fn send(&mut self, now: Nanos, slot: Slot, pool: PoolId, memory_bytes: u64) {
         if memory_bytes > 0 {
-            let transfer = Transfer::Host { slot, asked_ns: now.0 };
+            let transfer = Transfer::Host { slot, requested_ns: now.0 };
             self.memory.submit(now.0, pool.index(), memory_bytes, transfer);
         }
         self.send_batch(now);

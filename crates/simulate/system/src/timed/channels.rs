@@ -30,8 +30,8 @@ impl GroupUses {
 
     /// A command is sent.
     pub fn submitted(&mut self, op: Op, offset: u64, length: u64) {
-        let at = self.0.partition_point(|group| group.range.bytes.end <= offset);
-        if let Some(group) = self.0.get_mut(at) {
+        let index = self.0.partition_point(|group| group.range.bytes.end <= offset);
+        if let Some(group) = self.0.get_mut(index) {
             group.commands[op as usize] += 1;
             group.bytes[op as usize] += length;
         }

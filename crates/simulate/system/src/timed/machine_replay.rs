@@ -47,13 +47,13 @@ pub fn run_machine(
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Times, RecordError> {
     let tenants = replay.recording.totals.len();
-    let streams = Streams::of(machine.settings(), machine.block_shift());
+    let streams = Streams::for_machine(machine.settings(), machine.block_shift());
     let kind = (machine.block_shift(), streams.is_some());
     let signals = needs.meter(tenants, replay.interval_ns);
     machine.set_quotas(&decider.quotas());
     let system = MachineReplay {
         replay,
-        streams: streams.map(|one| vec![one; tenants]).unwrap_or_default(),
+        streams: streams.map(|streams| vec![streams; tenants]).unwrap_or_default(),
         dirty: VecDeque::new(),
         draining: false,
         measures: Measures::new(signals, kind, Times::new(replay)),
@@ -78,20 +78,20 @@ impl System for MachineReplay<'_> {
     }
 
     fn submit(&mut self, tag: u64, now_ns: u64) {
-        let at = request_of(tag);
-        let request = self.replay.requests.get(at);
+        let index = request_of(tag);
+        let request = self.replay.requests.get(index);
         let (recording, shift) = (self.replay.recording, self.machine.block_shift());
-        let positions = self.replay.requests.accesses(at, recording, shift);
-        self.measures.arrived(self.replay, at, &request, now_ns);
+        let positions = self.replay.requests.accesses(index, recording, shift);
+        self.measures.arrived(self.replay, index, &request, now_ns);
         let accesses = positions.len() as u64;
         let futures = self.replay.futures.range(positions);
         let sums = self.measures.times.sums.is_some();
         let before = sums.then(|| self.decider.hits(request.tenant));
         self.decider.on_request(&request, futures, &mut self.plan);
-        self.machine.request(at as u64, &request, &self.plan, now_ns);
+        self.machine.request(index as u64, &request, &self.plan, now_ns);
         self.count_in_flight(request.tenant, now_ns);
         if let Some((sums, before)) = self.measures.times.sums.as_mut().zip(before) {
-            sums.asked(&request, now_ns, accesses);
+            sums.on_request(&request, now_ns, accesses);
             sums.hit(now_ns, self.decider.hits(request.tenant).saturating_sub(before));
         }
         match request.op {
@@ -117,7 +117,7 @@ impl System for MachineReplay<'_> {
             }
             Boundary::Window { number, time_ns } => {
                 self.decider.end_window(number, time_ns);
-                self.note_rooms(time_ns);
+                self.note_region_blocks(time_ns);
             }
             Boundary::Tenants => self.redivide(now_ns),
         }
@@ -140,7 +140,7 @@ impl System for MachineReplay<'_> {
         self.machine.wait_until(now_ns);
         let mut times = self.measures.times;
         times.end_ns = now_ns;
-        times.rooms.extend(self.machine.region_blocks().map(|rooms| (now_ns, rooms)));
+        times.region_blocks.extend(self.machine.region_blocks().map(|regions| (now_ns, regions)));
         for (sum, found) in times.migrated.iter_mut().zip(self.machine.migrated()) {
             *sum = *found;
         }
@@ -233,8 +233,8 @@ impl MachineReplay<'_> {
     }
 
     /// Notes where blocks lie.
-    fn note_rooms(&mut self, time_ns: u64) {
-        let rooms = self.machine.region_blocks();
-        self.measures.times.rooms.extend(rooms.map(|rooms| (time_ns, rooms)));
+    fn note_region_blocks(&mut self, time_ns: u64) {
+        let regions = self.machine.region_blocks();
+        self.measures.times.region_blocks.extend(regions.map(|regions| (time_ns, regions)));
     }
 }

@@ -27,7 +27,7 @@ struct Stream {
 #[derive(Clone, Debug)]
 pub struct Streams {
     streams: Vec<Stream>,
-    most: usize,
+    max_streams: usize,
     min_blocks: u64,
     max_blocks: u64,
     reads: u64,
@@ -35,7 +35,7 @@ pub struct Streams {
 
 impl Streams {
     /// What a machine with blocks of `1 << shift` bytes reads ahead for one tenant, if anything.
-    pub fn of(settings: &MachineSettings, shift: u32) -> Option<Streams> {
+    pub fn for_machine(settings: &MachineSettings, shift: u32) -> Option<Streams> {
         let streams = Streams::new(
             settings.read_ahead_streams as usize,
             settings.read_ahead_min.0 >> shift,
@@ -44,11 +44,11 @@ impl Streams {
         (settings.read_ahead != ReadAhead::None).then_some(streams)
     }
 
-    /// Up to `most` streams with windows from `min_blocks` to `max_blocks`, at least one block.
-    pub fn new(most: usize, min_blocks: u64, max_blocks: u64) -> Streams {
+    /// Up to `max_streams` streams with windows from `min_blocks` to `max_blocks`, at least one block.
+    pub fn new(max_streams: usize, min_blocks: u64, max_blocks: u64) -> Streams {
         let min_blocks = min_blocks.max(1);
         let max_blocks = max_blocks.max(min_blocks);
-        Streams { streams: Vec::new(), most, min_blocks, max_blocks, reads: 0 }
+        Streams { streams: Vec::new(), max_streams, min_blocks, max_blocks, reads: 0 }
     }
 
     /// Tells of a read of `first..end`; returns the blocks to read ahead, often none.
@@ -81,7 +81,7 @@ impl Streams {
             last.window = (last.window / 2).max(min);
         }
         let fresh = Stream { next: end, ahead: end, last: 0, window: min, used: self.reads };
-        if self.streams.len() < self.most {
+        if self.streams.len() < self.max_streams {
             self.streams.push(fresh);
         } else if let Some(oldest) = self.streams.iter_mut().min_by_key(|stream| stream.used) {
             *oldest = fresh;

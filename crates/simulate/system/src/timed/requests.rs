@@ -97,18 +97,18 @@ impl Requests {
         if named {
             self.calls.resize(self.len(), Call::default());
         }
-        let kept = || (0..batch.len()).filter(|at| trims || batch.op[*at] != Op::Trim);
-        for at in kept() {
-            let data = matches!(batch.op[at], Op::Read | Op::Write);
-            self.time_ns.push(batch.time_ns[at]);
-            self.offset.push(batch.offset_bytes[at]);
-            self.length.push(batch.length_bytes[at].max(u64::from(data)));
-            self.op.push(batch.op[at]);
-            self.tenant.push(batch.tenant[at]);
-            self.place.push(batch.space[at]);
+        let kept = || (0..batch.len()).filter(|index| trims || batch.op[*index] != Op::Trim);
+        for index in kept() {
+            let data = matches!(batch.op[index], Op::Read | Op::Write);
+            self.time_ns.push(batch.time_ns[index]);
+            self.offset.push(batch.offset_bytes[index]);
+            self.length.push(batch.length_bytes[index].max(u64::from(data)));
+            self.op.push(batch.op[index]);
+            self.tenant.push(batch.tenant[index]);
+            self.place.push(batch.space[index]);
         }
         if named {
-            let call = |at: usize| batch.calls.get(at).copied().unwrap_or_default();
+            let call = |index: usize| batch.calls.get(index).copied().unwrap_or_default();
             self.calls.extend(kept().map(call));
         }
         if self.len() as u64 > limit { Err(RecordError::TooLong { limit }) } else { Ok(()) }
@@ -130,53 +130,53 @@ impl Requests {
     }
 
     /// When a request arrives.
-    pub fn time_ns(&self, at: usize) -> u64 {
-        self.time_ns[at]
+    pub fn time_ns(&self, index: usize) -> u64 {
+        self.time_ns[index]
     }
 
     /// The process of a request, and its pause.
-    pub fn call(&self, at: usize) -> Call {
-        self.calls.get(at).copied().unwrap_or_default()
+    pub fn call(&self, index: usize) -> Call {
+        self.calls.get(index).copied().unwrap_or_default()
     }
 
     /// Whether a tenant's trace names processes.
     pub fn names_processes(&self, tenant: TenantId) -> bool {
         let mut calls = self.calls.iter().zip(&self.tenant);
-        calls.any(|(call, of)| *call != Call::default() && *of == tenant.0)
+        calls.any(|(call, owner)| *call != Call::default() && *owner == tenant.0)
     }
 
     /// Whose request it is.
-    pub fn tenant(&self, at: usize) -> TenantId {
-        TenantId(self.tenant[at])
+    pub fn tenant(&self, index: usize) -> TenantId {
+        TenantId(self.tenant[index])
     }
 
     /// A request as caches see it; its offset is that on the tenant's backing device.
-    pub fn get(&self, at: usize) -> Request {
+    pub fn get(&self, index: usize) -> Request {
         Request {
-            time: Nanos(self.time_ns[at]),
-            offset: Bytes(self.offset[at]),
-            length: Bytes(self.length[at]),
-            op: self.op[at],
-            tenant: self.tenant(at),
+            time: Nanos(self.time_ns[index]),
+            offset: Bytes(self.offset[index]),
+            length: Bytes(self.length[index]),
+            op: self.op[index],
+            tenant: self.tenant(index),
         }
     }
 
     /// Whether a request is in the recording, once placed.
-    pub fn is_recorded(&self, at: usize) -> bool {
-        self.place[at] != NOWHERE
+    pub fn is_recorded(&self, index: usize) -> bool {
+        self.place[index] != NOWHERE
     }
 
     /// Positions in the recording of a request's blocks of `1 << shift` bytes; for a trim, of those
     /// it trims.
-    pub fn accesses(&self, at: usize, recording: &Recording, shift: u32) -> Range<usize> {
-        let first = self.place[at] as usize;
-        match self.op[at] {
-            _ if self.place[at] == NOWHERE => 0..0,
+    pub fn accesses(&self, index: usize, recording: &Recording, shift: u32) -> Range<usize> {
+        let first = self.place[index] as usize;
+        match self.op[index] {
+            _ if self.place[index] == NOWHERE => 0..0,
             Op::Trim => {
                 let last = recording.flags[first..].iter().position(|flags| flags & LAST != 0);
                 first..first + last.map_or(0, |last| last + 1)
             }
-            _ => first..first + blocks(self.offset[at], self.length[at], shift) as usize,
+            _ => first..first + blocks(self.offset[index], self.length[index], shift) as usize,
         }
     }
 
@@ -211,15 +211,16 @@ impl Requests {
                 }
             },
         };
-        for at in 0..self.len() {
-            let volume = &volumes[self.place[at] as usize];
-            let (start, end) = (self.offset[at], self.offset[at].saturating_add(self.length[at]));
+        for index in 0..self.len() {
+            let volume = &volumes[self.place[index] as usize];
+            let (start, end) =
+                (self.offset[index], self.offset[index].saturating_add(self.length[index]));
             let within = |byte| match layout {
                 Layout::Compact | Layout::Dense => volume.compacted(byte, chunk_bytes),
                 Layout::AsIs | Layout::Auto => byte.min(volume.end.next_multiple_of(chunk_bytes)),
             };
-            self.offset[at] = volume.base + within(start);
-            self.length[at] = within(end) - within(start);
+            self.offset[index] = volume.base + within(start);
+            self.length[index] = within(end) - within(start);
         }
         self.find_accesses(recording, shift);
         Ok(Placed { layout, tenants })
@@ -228,15 +229,15 @@ impl Requests {
     /// The extent and the touched chunks of every volume.
     fn volumes(&self, chunk_bytes: u64) -> Vec<Volume> {
         let mut volumes = vec![Volume::default(); self.spaces as usize];
-        for at in 0..self.len() {
-            let volume = &mut volumes[self.place[at] as usize];
-            volume.tenant = self.tenant[at];
-            if !matches!(self.op[at], Op::Read | Op::Write) {
+        for index in 0..self.len() {
+            let volume = &mut volumes[self.place[index] as usize];
+            volume.tenant = self.tenant[index];
+            if !matches!(self.op[index], Op::Read | Op::Write) {
                 continue;
             }
-            let end = self.offset[at].saturating_add(self.length[at]);
+            let end = self.offset[index].saturating_add(self.length[index]);
             volume.end = volume.end.max(end);
-            let chunks = self.offset[at] / chunk_bytes..=(end - 1) / chunk_bytes;
+            let chunks = self.offset[index] / chunk_bytes..=(end - 1) / chunk_bytes;
             if volume.chunks.last() != Some(chunks.end()) || chunks.start() != chunks.end() {
                 volume.chunks.extend(chunks);
             }
@@ -252,15 +253,17 @@ impl Requests {
     /// there: of several at one time the first gets what there is, which is all the same.
     fn find_accesses(&mut self, recording: &Recording, shift: u32) {
         let (mut position, mut request) = (0, 0);
-        for at in 0..self.len() {
+        for index in 0..self.len() {
             let trims = recording.flags.get(position).is_some_and(|flags| flags & TRIM != 0);
-            let now = recording.times_ns.get(request) == Some(&self.time_ns[at]);
-            self.place[at] = position as u32;
-            let count = match self.op[at] {
-                Op::Read | Op::Write => blocks(self.offset[at], self.length[at], shift) as usize,
+            let now = recording.times_ns.get(request) == Some(&self.time_ns[index]);
+            self.place[index] = position as u32;
+            let count = match self.op[index] {
+                Op::Read | Op::Write => {
+                    blocks(self.offset[index], self.length[index], shift) as usize
+                }
                 Op::Trim if trims && now => recording.accesses_of(request).len(),
                 Op::Trim | Op::Flush => {
-                    self.place[at] = NOWHERE;
+                    self.place[index] = NOWHERE;
                     continue;
                 }
             };

@@ -57,16 +57,16 @@ pub fn service_times(
     let mut devices: Vec<Alone> =
         devices.into_iter().map(|device| Alone { device, free_ns: 0 }).collect();
     let mut times = Vec::with_capacity(requests.len());
-    for at in 0..requests.len() {
-        if at.is_multiple_of(PROGRESS_EVERY) && !progress(at as u64) {
+    for index in 0..requests.len() {
+        if index.is_multiple_of(PROGRESS_EVERY) && !progress(index as u64) {
             return Err(RecordError::Cancelled);
         }
-        let request = requests.get(at);
+        let request = requests.get(index);
         let data = matches!(request.op, Op::Read | Op::Write);
         let place = device_of.get(request.tenant.index()).copied().unwrap_or_default();
         let device = devices.get_mut(place).filter(|_| data);
-        let asked = (request.op, request.offset.0, request.length.0);
-        times.push(device.map_or(0, |device| device.serve(request.time.0, asked)));
+        let command = (request.op, request.offset.0, request.length.0);
+        times.push(device.map_or(0, |device| device.serve(request.time.0, command)));
     }
     Ok(times)
 }
@@ -74,9 +74,9 @@ pub fn service_times(
 /// How often longer each recorded request takes by `slow` than by `fast`, in the recording's order:
 /// 1 where one of them takes no time, as for trims.
 pub fn ratios(requests: &Requests, slow: &[u64], fast: &[u64]) -> Vec<f32> {
-    let ratio = |at: usize| match (slow[at], fast[at]) {
+    let ratio = |index: usize| match (slow[index], fast[index]) {
         (0, _) | (_, 0) => 1.0,
         (slow, fast) => (slow as f64 / fast as f64) as f32,
     };
-    (0..requests.len()).filter(|at| requests.is_recorded(*at)).map(ratio).collect()
+    (0..requests.len()).filter(|index| requests.is_recorded(*index)).map(ratio).collect()
 }

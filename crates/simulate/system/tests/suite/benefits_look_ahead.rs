@@ -6,7 +6,7 @@ use crate::common::inline;
 use cachewright_policy::registry::boxed;
 use cachewright_policy::{Access, FutureColumn, NEVER, Verdict};
 use cachewright_system::Recording;
-use cachewright_system::foresight::{Foresight, benefits};
+use cachewright_system::futures::{FutureKind, benefits};
 use cachewright_system::recording::{LAST, TRIM, WRITE};
 use cachewright_types::{BlockId, Seed};
 use inline::recorded;
@@ -30,7 +30,7 @@ fn two_tenants_worked_by_hand() {
 #[test]
 fn a_policy_is_told_what_it_declares() {
     let recording = recorded(&["1,R,0,4096,0\n1,R,0,4096,9\n".to_owned()]);
-    let told = |policy| Foresight::of(policy).column(&recording, &[]).unwrap();
+    let told = |policy| FutureKind::of_policy(policy).column(&recording, &[]).unwrap();
     assert_eq!(told("belady-bypass"), FutureColumn::NextUse(vec![1, NEVER]));
     assert_eq!(told("benefit-oracle"), FutureColumn::Benefit(vec![2.0, 0.0]));
     assert!([told("lru"), told("no such")].iter().all(|told| *told == FutureColumn::None));
@@ -132,7 +132,7 @@ proptest! {
     fn the_oracle_takes_in_what_it_serves(a in requests(), capacity in 1_u32..20) {
         let recording = recorded(&[text(&a)]);
         let replay = |policy: &str| {
-            let told = Foresight::of(policy).column(&recording, &[]).unwrap();
+            let told = FutureKind::of_policy(policy).column(&recording, &[]).unwrap();
             let mut cache = boxed(policy, &[], capacity, Seed(1)).unwrap();
             cache.reserve_ids(recording.distinct as usize);
             let (mut hits, mut admissions) = (0, 0);

@@ -6,8 +6,8 @@ use crate::common::inline;
 use cachewright_cache::WriteMode;
 use cachewright_policy::Registered;
 use cachewright_policy::lru::Lru;
-use cachewright_system::profile::{Head, Wants};
-use cachewright_system::{Foresight, Recording};
+use cachewright_system::profile::{Head, PolicyInputs};
+use cachewright_system::{FutureKind, Recording};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{Seed, TenantId};
 use inline::recorded;
@@ -19,11 +19,11 @@ fn reads(blocks: impl Iterator<Item = u64>) -> String {
 
 fn profile(recording: &Recording, tenant: u16, share: f64, blocks: u32) -> f64 {
     let make = |capacity| Lru::new(capacity, &NoSettings {}, Seed(1));
-    let wants = |future| Wants { future, requests: false };
-    let head = |future| Head::of(recording, TenantId(tenant), share, wants(future));
+    let wants = |future| PolicyInputs { future, requests: false };
+    let head = |future| Head::recorded(recording, TenantId(tenant), share, wants(future));
     let ratio = |future| head(future).hit_ratio(blocks, WriteMode::WriteBack, make);
-    let blind = ratio(Foresight::Nothing);
-    for future in [Foresight::NextUse, Foresight::Benefit] {
+    let blind = ratio(FutureKind::Nothing);
+    for future in [FutureKind::NextUse, FutureKind::Benefit] {
         assert_eq!(blind, ratio(future), "lru does not look ahead");
     }
     blind
@@ -39,8 +39,8 @@ fn a_loop_of_four_blocks_hits_from_four_blocks_on() {
     assert_eq!(profile(&recording, 0, 0.5, 4), 36.0 / 40.0);
     assert_eq!(profile(&recording, 0, 1.0, 4), 36.0 / 80.0);
     assert_eq!(profile(&recording, 1, 1.0, 100), 0.0);
-    assert_eq!(Head::of(&recording, TenantId(1), 0.1, Wants::default()).len(), 8);
+    assert_eq!(Head::recorded(&recording, TenantId(1), 0.1, PolicyInputs::default()).len(), 8);
     assert_eq!(profile(&recording, 0, 0.0, 4), 0.0);
-    let all = Wants { future: Foresight::NextUse, requests: true };
-    assert!(Head::of(&recording, TenantId(9), 1.0, all).is_empty());
+    let all = PolicyInputs { future: FutureKind::NextUse, requests: true };
+    assert!(Head::recorded(&recording, TenantId(9), 1.0, all).is_empty());
 }

@@ -84,7 +84,7 @@ fn cuts_fall_between_requests_where_their_time_says() {
     let recording = recorded(&[text]);
     let cuts = Cuts::new(&recording, 1_000_000, 2);
     let found: Vec<_> =
-        cuts.cuts.iter().map(|cut| (cut.at, cut.time_ns, cut.interval, cut.window)).collect();
+        cuts.cuts.iter().map(|cut| (cut.position, cut.time_ns, cut.interval, cut.window)).collect();
     let half = 1_250_000;
     assert_eq!(
         found,

@@ -8,7 +8,9 @@ use cachewright_policy::lru::Lru;
 use cachewright_policy::{FutureSlice, Registered};
 use cachewright_system::Control;
 use cachewright_system::recording::{LAST, TRIM, WRITE};
-use cachewright_system::{EngineLane, Lane, LaneResult, Recording, Signals, TenantTotals, Watcher};
+use cachewright_system::{
+    CacheObserver, EngineLane, Lane, LaneResult, Recording, Signals, TenantTotals,
+};
 use cachewright_types::declare::NoSettings;
 use cachewright_types::{BlockId, Seed};
 use std::collections::BTreeSet;
@@ -28,7 +30,7 @@ struct Seen {
 
 struct Keeper(Arc<Mutex<Seen>>);
 
-impl Watcher for Keeper {
+impl CacheObserver for Keeper {
     fn read(&mut self, pool: usize, block: BlockId) {
         let mut seen = self.0.lock().unwrap();
         assert!(seen.cached.contains(&(pool, block.0)));
@@ -89,7 +91,7 @@ fn watched(mode: WriteMode, swing: bool) -> (LaneResult, Arc<Mutex<Seen>>) {
     let quotas = if swing { control.first() } else { Quotas::Shared(TOTAL) };
     let make = |_, capacity| Lru::new(capacity, &NoSettings {}, Seed(1));
     let lane = EngineLane::new(Engine::new(2, &quotas, mode, make), &recording);
-    let mut lane = lane.with_watcher(Some(Box::new(Keeper(seen.clone()))));
+    let mut lane = lane.with_observer(Some(Box::new(Keeper(seen.clone()))));
     if swing {
         lane = lane.with_control(control);
     }

@@ -177,7 +177,7 @@ impl FreeSlots {
                 self.channels[channel.index()].pool = Some(PoolId::new(number));
             }
             let same = before.iter().position(|pool| pool.channels == channels);
-            let kept = same.map(|at| std::mem::take(&mut before[at]));
+            let kept = same.map(|index| std::mem::take(&mut before[index]));
             let remaining = self.unit;
             self.pools.push(kept.unwrap_or(Pool { channels, remaining, ..Pool::default() }));
         }
@@ -187,7 +187,7 @@ impl FreeSlots {
         }
         self.channels.iter_mut().for_each(Channel::tidy);
         for pool in &mut self.pools {
-            let each = pool.channels.iter().map(|at| self.channels[at.index()].in_runs());
+            let each = pool.channels.iter().map(|index| self.channels[index.index()].in_runs());
             pool.in_runs = each.sum();
         }
     }
@@ -208,7 +208,7 @@ impl FreeSlots {
             return Err(format!("slot {} is free twice", pair[0].0));
         }
         for (number, pool) in self.pools.iter().enumerate() {
-            let each = pool.channels.iter().map(|at| self.channels[at.index()].in_runs());
+            let each = pool.channels.iter().map(|index| self.channels[index.index()].in_runs());
             let found: u32 = each.sum();
             if found != pool.in_runs {
                 return Err(format!("pool {number}: {found} slots in runs of {}", pool.in_runs));

@@ -58,8 +58,8 @@ impl MoveQueue {
             }
         }
         match pair.map(|(id, _)| id) {
-            [Some(one), Some(other)] if self.swaps.len() < MAX_SWAPS => {
-                self.swaps.push_back([one, other].map(|id| residents.reference(id)));
+            [Some(first), Some(second)] if self.swaps.len() < MAX_SWAPS => {
+                self.swaps.push_back([first, second].map(|id| residents.reference(id)));
                 self.waiting += 1;
                 self.changed = true;
             }
@@ -101,17 +101,17 @@ impl MoveQueue {
     ) -> Option<Vec<ResidentId>> {
         while let Some(pair) = self.swaps.front().copied() {
             let there = pair.map(|resident| residents.stays(resident));
-            let [one, other] = pair.map(ResidentRef::id);
+            let [first, second] = pair.map(ResidentRef::id);
             let moves = |id| places.get(id).change().is_some();
-            if there == [true, true] && (moves(one) || moves(other)) {
+            if there == [true, true] && (moves(first) || moves(second)) {
                 break;
             }
             self.swaps.pop_front();
             self.waiting -= 1;
-            if there == [true, true] && places.may_swap(one, other) {
-                return Some(vec![one, other]);
+            if there == [true, true] && places.may_swap(first, second) {
+                return Some(vec![first, second]);
             }
-            for (id, there) in [one, other].into_iter().zip(there) {
+            for (id, there) in [first, second].into_iter().zip(there) {
                 if there {
                     self.note_misplaced(places, residents, id);
                 }
@@ -130,13 +130,13 @@ impl MoveQueue {
         let regions = [Region::Private, Region::Shared, Region::Any];
         let heads =
             regions.map(|preferred| self.next_misplaced(places, residents, tenant, preferred));
-        if let [Some(one), Some(other), _] = heads
-            && one != other
-            && places.may_swap(one, other)
+        if let [Some(first), Some(second), _] = heads
+            && first != second
+            && places.may_swap(first, second)
         {
             self.unnote(tenant, Region::Private);
             self.unnote(tenant, Region::Shared);
-            return Some(vec![one, other]);
+            return Some(vec![first, second]);
         }
         for (head, preferred) in heads.into_iter().zip(regions) {
             if let Some(id) = head.filter(|id| places.begin_move(*id)) {

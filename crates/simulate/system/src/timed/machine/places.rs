@@ -174,9 +174,9 @@ impl Places {
 
     /// Whether two resting blocks should change places: each then lies in the region it wants and
     /// one did not, or neither wants any.
-    pub fn may_swap(&self, one: ResidentId, other: ResidentId) -> bool {
-        let (a, b) = (self.get(one), self.get(other));
-        let Some((a_grant, b_grant)) = a.grant.zip(b.grant).filter(|_| one != other) else {
+    pub fn may_swap(&self, first: ResidentId, second: ResidentId) -> bool {
+        let (a, b) = (self.get(first), self.get(second));
+        let Some((a_grant, b_grant)) = a.grant.zip(b.grant).filter(|_| first != second) else {
             return false;
         };
         if a.change != ChangeId::NONE || b.change != ChangeId::NONE {
@@ -188,7 +188,7 @@ impl Places {
         let suits = |grant: Grant, slot, preferred| self.slots.suits_in(grant, slot, preferred);
         suits(a_grant, b_grant.slot, a.preferred)
             && suits(b_grant, a_grant.slot, b.preferred)
-            && (self.is_misplaced(one) || self.is_misplaced(other))
+            && (self.is_misplaced(first) || self.is_misplaced(second))
     }
 
     /// Takes a free slot in the region that a block wants, if there is one and no resident of its
@@ -214,7 +214,7 @@ impl Places {
     /// The slots of a change change hands: those of two blocks, or of one that moves to a free one.
     pub fn finish_move(&mut self, blocks: &[ResidentId]) {
         match blocks {
-            [one, other] => self.exchange(*one, *other),
+            [first, second] => self.exchange(*first, *second),
             alone => alone.iter().for_each(|id| {
                 let destination = self.get(*id).destination();
                 self.all[id.index()].slot = destination.unwrap_or(SlotId::NONE);
@@ -222,13 +222,13 @@ impl Places {
         }
     }
 
-    fn exchange(&mut self, one: ResidentId, other: ResidentId) {
-        let held = [one, other].map(|id| {
+    fn exchange(&mut self, first: ResidentId, second: ResidentId) {
+        let held = [first, second].map(|id| {
             let place = self.get(id);
             place.grant.map(|grant| (grant, place.leaving))
         });
         let [Some(a), Some(b)] = held else { return };
-        for (id, grant) in [one, other].into_iter().zip(self.slots.exchange([a, b])) {
+        for (id, grant) in [first, second].into_iter().zip(self.slots.exchange([a, b])) {
             let place = &mut self.all[id.index()];
             (place.slot, place.grant) = (grant.slot, Some(grant));
         }

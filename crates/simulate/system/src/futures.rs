@@ -13,7 +13,7 @@ use cachewright_policy::{FutureColumn, NEVER, Need, entry};
 
 /// What of the future goes with each access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Foresight {
+pub enum FutureKind {
     /// Nothing.
     #[default]
     Nothing,
@@ -30,16 +30,16 @@ struct Ahead {
     reads: u32,
 }
 
-impl Foresight {
+impl FutureKind {
     /// What the policy of that name declares; nothing if there is no such policy.
-    pub fn of(policy: &str) -> Foresight {
+    pub fn of_policy(policy: &str) -> FutureKind {
         let needs = entry(policy).map(|entry| entry.needs).unwrap_or_default();
         if needs.contains(&Need::Benefit) {
-            Foresight::Benefit
+            FutureKind::Benefit
         } else if needs.contains(&Need::Future) {
-            Foresight::NextUse
+            FutureKind::NextUse
         } else {
-            Foresight::Nothing
+            FutureKind::Nothing
         }
     }
 
@@ -47,9 +47,9 @@ impl Foresight {
     /// there are too many accesses to number.
     pub fn column(self, recording: &Recording, ratios: &[f32]) -> Option<FutureColumn> {
         match self {
-            Foresight::Nothing => Some(FutureColumn::None),
-            Foresight::NextUse => recording.next_uses().map(FutureColumn::NextUse),
-            Foresight::Benefit => Some(FutureColumn::Benefit(benefits(recording, ratios))),
+            FutureKind::Nothing => Some(FutureColumn::None),
+            FutureKind::NextUse => recording.next_uses().map(FutureColumn::NextUse),
+            FutureKind::Benefit => Some(FutureColumn::Benefit(benefits(recording, ratios))),
         }
     }
 
@@ -62,8 +62,8 @@ impl Foresight {
         end: usize,
     ) -> Option<FutureColumn> {
         match self {
-            Foresight::Nothing => Some(FutureColumn::None),
-            Foresight::NextUse => {
+            FutureKind::Nothing => Some(FutureColumn::None),
+            FutureKind::NextUse => {
                 let mut next = recording.next_uses()?;
                 next.truncate(end);
                 for next in next.iter_mut().filter(|next| **next as usize >= end) {
@@ -71,7 +71,7 @@ impl Foresight {
                 }
                 Some(FutureColumn::NextUse(next))
             }
-            Foresight::Benefit => {
+            FutureKind::Benefit => {
                 Some(FutureColumn::Benefit(benefits_until(recording, ratios, end)))
             }
         }
@@ -96,8 +96,9 @@ fn benefits_until(recording: &Recording, ratios: &[f32], end: usize) -> Vec<f32>
         let start = before.map_or(0, |last| last + 1);
         request = request.saturating_sub(1);
         let ratio = ratios.get(request).copied().unwrap_or(1.0);
-        for at in (start..end).rev() {
-            let (flags, ahead) = (recording.flags[at], &mut ahead[recording.ids[at] as usize]);
+        for position in (start..end).rev() {
+            let (flags, ahead) =
+                (recording.flags[position], &mut ahead[recording.ids[position] as usize]);
             if flags & TRIM != 0 {
                 *ahead = Ahead::default();
                 continue;
@@ -107,7 +108,7 @@ fn benefits_until(recording: &Recording, ratios: &[f32], end: usize) -> Vec<f32>
             }
             ahead.accesses += 1;
             ahead.reads += u32::from(flags & WRITE == 0);
-            benefits[at] = ahead.benefit(f64::from(ratio), end - start);
+            benefits[position] = ahead.benefit(f64::from(ratio), end - start);
         }
         end = start;
     }

@@ -61,7 +61,7 @@ impl StepSums {
     }
 
     /// A request has asked for blocks at its arrival.
-    pub(crate) fn asked(&mut self, request: &Request, arrival_ns: u64, accesses: u64) {
+    pub(crate) fn on_request(&mut self, request: &Request, arrival_ns: u64, accesses: u64) {
         if matches!(request.op, Op::Read | Op::Write) {
             add(&mut self.accesses, self.clock.step(arrival_ns), accesses);
         }
