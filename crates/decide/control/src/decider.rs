@@ -4,7 +4,8 @@
 //! but for the decision clock. Cost: one indirect call per request, small beside the decision.
 
 use crate::control::Control;
-use crate::standing::{Standing, divide, standings};
+use crate::engine_division::{divide, standings};
+use crate::standing::Standing;
 use crate::tenancy::Tenancy;
 use cachewright_cache::{Cache, Engine, Left, Plan};
 use cachewright_measure::Counts;

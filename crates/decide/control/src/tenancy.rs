@@ -8,8 +8,8 @@
 //! Nothing is known of the future: the partitioner estimates a tenant's need when it comes.
 
 use crate::control::Control;
+use crate::engine_division::standings;
 use crate::presence::{Presence, State};
-use crate::standing::standings;
 use cachewright_cache::{Engine, Left};
 use cachewright_layout::{ChannelLayout, ChannelMap, ChannelSizes, LayoutTenant};
 use cachewright_partition::Requirement;

@@ -7,8 +7,7 @@
 //!
 //! A trim is the end of a block: what comes behind it counts for no access before it.
 
-use crate::profile::AHEAD;
-use crate::recording::{LAST, Recording, TRIM, WRITE};
+use crate::recording::{AHEAD, LAST, Recording, TRIM, WRITE};
 use cachewright_policy::{FutureColumn, NEVER, Need, entry};
 
 /// What of the future goes with each access.

@@ -7,11 +7,13 @@
 
 pub mod curve_lane;
 pub mod event_loop;
+mod extents;
 pub mod futures;
 pub mod lane;
 pub mod observer;
 pub mod profile;
 mod record_error;
+pub mod recorder;
 pub mod recording;
 pub mod replay;
 pub mod request_info;
@@ -25,6 +27,7 @@ pub use curve_lane::{CurveLane, Whose};
 pub use futures::FutureKind;
 pub use lane::{EngineLane, Lane, LaneResult};
 pub use observer::CacheObserver;
-pub use recording::{BlockKind, RecordError, Recorder, Recording, TenantTotals};
+pub use recorder::{BlockKind, Recorder};
+pub use recording::{RecordError, Recording, TenantTotals};
 pub use replay::{Cut, Cuts, interval_signals, replay};
 pub use series::Row;

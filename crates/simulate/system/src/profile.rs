@@ -8,7 +8,7 @@
 //! all devices are equally fast.
 
 use crate::futures::FutureKind;
-use crate::recording::{LAST, Recording, TRIM, TenantTotals, WRITE};
+use crate::recording::{AHEAD, LAST, Recording, TRIM, TenantTotals, WRITE};
 use crate::timed::read_ahead::Streams;
 use crate::timed::{MachineSettings, Requests};
 use cachewright_cache::{BlockAccess, Engine, Quotas, WriteMode};
@@ -17,9 +17,6 @@ use cachewright_curve::{Curve, CurveSet};
 use cachewright_policy::{FutureColumn, Policy, RequestInfo};
 use cachewright_types::{BlockId, Op, TenantId, block_numbers};
 use std::ops::Range;
-
-/// The block is read ahead of its use; no access.
-pub(crate) const AHEAD: u8 = 8;
 
 /// A tenant on a machine that may read ahead.
 #[derive(Clone, Copy, Debug)]

@@ -11,6 +11,7 @@ pub mod free_slots;
 pub mod ids;
 mod move_queue;
 pub mod mover;
+mod placement_steps;
 mod places;
 mod request_trail;
 mod slot_class;
@@ -32,8 +33,9 @@ use delays::Delays;
 use devices::Devices;
 use ids::{DeviceId, ResidentId, StepId};
 use mover::Migrated;
+use placement_steps::{Action, PlacementAction};
 use request_trail::RequestTrail;
-use slot_placement::{Action, PlacementAction, SlotPlacement, perform};
+use slot_placement::{SlotPlacement, perform};
 use slots::{RegionBlocks, Slots};
 use std::collections::VecDeque;
 

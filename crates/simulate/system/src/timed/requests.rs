@@ -9,6 +9,7 @@
 //! touches, and so fits what is used of a large volume on a smaller device; `dense` leaves out
 //! every such block, for devices on which distances mean nothing.
 
+use crate::extents::CHUNK_BYTES;
 use crate::recording::{LAST, RecordError, Recording, TRIM};
 use cachewright_trace::Call;
 use cachewright_trace::merge::WorkloadBatch;
@@ -16,8 +17,6 @@ use cachewright_types::choices;
 use cachewright_types::{Bytes, Nanos, Op, Request, TenantId};
 use std::ops::Range;
 
-/// Bytes that are placed together, unless a block is larger.
-pub(crate) const CHUNK_BYTES: u64 = 1 << 20;
 /// The place of a request that is not in the recording.
 const NOWHERE: u32 = u32::MAX;
 

@@ -17,8 +17,8 @@
 
 use super::ids::{ChangeId, DeviceId, ResidentId};
 use super::move_queue::MoveQueue;
+use super::placement_steps::{Action, Graph, PlacementAction, Step};
 use super::places::{Place, Places};
-use super::slot_placement::{Action, Graph, PlacementAction, Step};
 use cachewright_policy::Region;
 use cachewright_steps::{ResidentTable, StepRef};
 use cachewright_types::{Op, TenantId};

@@ -3,29 +3,14 @@
 //! For: slots with regions, and blocks that change places, behind the steps of plans. Must never
 //! know: plans, devices, time.
 
-use super::ids::{ChangeId, ResidentId, SlotId};
+use super::ids::{ResidentId, SlotId};
 use super::mover::Mover;
+use super::placement_steps::{Graph, PlacementAction};
 use super::places::Places;
 use super::slots::Slots;
 use cachewright_policy::Region;
-use cachewright_steps::{Placement, ResidentTable, StepGraph, StepRef, StepState, step};
+use cachewright_steps::{Placement, ResidentTable, StepRef, StepState};
 use cachewright_types::TenantId;
-
-/// What the slots do by themselves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlacementAction {
-    /// The slots of a change of places change hands.
-    Exchange(ChangeId),
-    /// The blocks of a change are in their new places.
-    EndChange(ChangeId),
-}
-
-/// A step of a machine.
-pub type Step = step::Step<PlacementAction>;
-/// What a step of a machine does.
-pub type Action = step::Action<PlacementAction>;
-/// The steps of a machine, with a note along those of a request.
-pub type Graph<N> = StepGraph<Step, N>;
 
 /// Slots, and the blocks that change places among them.
 #[derive(Clone, Debug)]
