@@ -75,7 +75,6 @@ pub const CRATES: [CrateRule; 27] = [
             "curve",
             "partition",
             "layout",
-            "signal",
             "characterize",
             "control",
             "steps",
