@@ -71,8 +71,8 @@ pub struct Tenancy {
 }
 
 impl Tenancy {
-    /// A layout that follows tenants, each with its start and whether it leaves when it is done. For
-    /// those that start at 0 it has decided by `map` and what they make use of.
+    /// A layout that follows tenants, each with its start and whether it leaves when it is done.
+    /// For those that start at 0 it has decided by `map` and what they make use of.
     pub fn new(
         (layout, map): (Box<dyn ChannelLayout>, ChannelMap),
         channels: ChannelSizes,

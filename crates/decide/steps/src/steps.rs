@@ -2,7 +2,7 @@
 //!
 //! For: plans in, steps out as they may begin, answers when they are done. Must never know: how a
 //! step is carried out, how long it takes, policies. Units: bytes, blocks. The owner takes steps
-//! with [`Steps::next`], carries each out and ends it with [`Steps::finish`]. Invariants: every
+//! with [`Steps::next_step`], carries each out and ends it with [`Steps::finish`]. Invariants: every
 //! request is answered once; a slot holds one block; a step begins once, after everything it waits
 //! for.
 
@@ -104,7 +104,7 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
     /// The next step that may begin. Steps that need a failed one end here, and so does a fill of
     /// blocks that have left since, unless a step waits for it.
     #[inline]
-    pub fn next(&mut self) -> Option<Ready<P::Action>> {
+    pub fn next_step(&mut self) -> Option<Ready<P::Action>> {
         loop {
             let id = self.state.graph.next_ready()?;
             if self.state.graph.has_failed(id) {
@@ -233,7 +233,7 @@ impl<P: Placement, N: Copy + Default> Steps<P, N> {
         let (changes, cleaning) = (self.state.backings.changes(), self.write_backs.cleaning());
         if idle && (requests > 0 || steps > 0 || changes > 0 || cleaning > 0) {
             return Err(format!(
-                "{requests} requests, {steps} steps, {changes} writes, {cleaning} cleanings are left"
+                "{requests} requests, {steps} steps, {changes} writes, {cleaning} cleanings open"
             ));
         }
         Ok(())

@@ -173,7 +173,8 @@ fn facts(
     })
 }
 
-/// What goes with each access of a recording; see [`FutureKind::column`]. Errors: too many accesses.
+/// What goes with each access of a recording; see [`FutureKind::column`]. Errors: too many
+/// accesses.
 pub(crate) fn column(
     foresight: FutureKind,
     recording: &Recording,

@@ -242,7 +242,8 @@ impl Recorder {
     }
 
     /// Puts the blocks that requests touch into `blocks` and, unless each touches one, how many
-    /// into `counts`; returns whether each touches one, nothing when there are more than `max_blocks`.
+    /// into `counts`; returns whether each touches one, nothing when there are more than
+    /// `max_blocks`.
     fn expand(
         &mut self,
         batch: &WorkloadBatch,

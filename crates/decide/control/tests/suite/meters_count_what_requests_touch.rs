@@ -47,7 +47,8 @@ proptest! {
             let (step, blocks) = &mut models[usize::from(tenant)].steps[step.count()];
             let numbers = offset >> 12..(offset + length).div_ceil(4096);
             for number in numbers.clone() {
-                let (start, end) = (offset.max(number << 12), (offset + length).min((number + 1) << 12));
+                let start = offset.max(number << 12);
+                let end = (offset + length).min((number + 1) << 12);
                 step.requests += 1;
                 step.writes += u32::from(write);
                 step.bytes += end.saturating_sub(start).max(u64::from(length == 0));
@@ -58,7 +59,9 @@ proptest! {
             let id = |number: u64| (BlockId((number * 2) as u32 + u32::from(tenant)), false);
             by_ids.request_by_ids(&request, numbers.map(id), time_ns);
         }
-        let unique = |blocks: &HashMap<u64, u32>| blocks.values().filter(|uses| **uses == 1).count();
+        let unique = |blocks: &HashMap<u64, u32>| {
+            blocks.values().filter(|uses| **uses == 1).count()
+        };
         let whole = |(step, blocks): (Step, HashMap<u64, u32>)| {
             Step { unique: unique(&blocks) as u32, ..step }
         };

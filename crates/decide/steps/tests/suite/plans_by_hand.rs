@@ -151,7 +151,7 @@ fn steps_carry_the_number_of_their_decision_and_ranges_end_at_the_last_address()
         tenant: TENANT,
     };
     world.steps.request(9, &request, &Plan { moves: vec![around], all_hit: false }, ());
-    let ready: Vec<_> = std::iter::from_fn(|| world.steps.next()).collect();
+    let ready: Vec<_> = std::iter::from_fn(|| world.steps.next_step()).collect();
     let numbers: Vec<u64> = ready.iter().map(|step| step.decision).collect();
     assert_eq!(numbers, [1, 2]);
     assert_eq!(world.place(&ready[1]), Done::Backing(Op::Write, (1 << 52) - 1, 4095));

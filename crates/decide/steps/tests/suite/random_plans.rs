@@ -110,7 +110,7 @@ impl Race {
 
     /// Begins every step that may; none conflicts with one under way.
     fn begin(&mut self) -> Result<(), TestCaseError> {
-        while let Some(step) = self.world.steps.next() {
+        while let Some(step) = self.world.steps.next_step() {
             let state = self.world.steps.state();
             let pins = state.graph.action(step.id).map_or(&[][..], |step| &step.pins);
             let slots = |first: ResidentId| {
@@ -165,7 +165,10 @@ impl Race {
 
 proptest! {
     #[test]
-    fn commands_never_conflict_and_trims_come_in_order(seed in any::<u64>(), decisions in 1_usize..120) {
+    fn commands_never_conflict_and_trims_come_in_order(
+        seed in any::<u64>(),
+        decisions in 1_usize..120,
+    ) {
         let mut race = Race {
             world: World::new(rules(), SLOTS),
             cached: BTreeMap::new(),

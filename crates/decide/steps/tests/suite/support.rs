@@ -157,7 +157,7 @@ impl World {
 
     /// As [`World::carry_out`]; each step ends as `outcome` decides.
     pub fn carry_out_with(&mut self, outcome: impl Fn(Done) -> Outcome) -> Vec<Done> {
-        let ready: Vec<_> = std::iter::from_fn(|| self.steps.next()).collect();
+        let ready: Vec<_> = std::iter::from_fn(|| self.steps.next_step()).collect();
         let mut done = Vec::new();
         for step in ready {
             let place = self.place(&step);

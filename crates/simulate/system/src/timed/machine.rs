@@ -194,9 +194,9 @@ impl Machine {
         self.run();
     }
 
-    /// The channels of the cache device are laid out anew: what the cache takes in from now on lies
-    /// where `map` assigns it, and blocks that lie elsewhere move there as slots are free. Without a
-    /// layout nothing changes. Quotas are set as ever, by [`Machine::set_quotas`].
+    /// The channels of the cache device are laid out anew: blocks lie where `map` assigns them, and
+    /// those that lie elsewhere move as slots are free. Without a layout nothing changes. Quotas
+    /// are set as ever, by [`Machine::set_quotas`].
     pub fn apply_layout(&mut self, map: &ChannelMap) {
         let granted = self.steps.state_mut().placement.places_mut().apply_layout(map);
         self.on_granted(granted);
@@ -247,7 +247,7 @@ impl Machine {
     /// Begins all steps that may.
     fn run(&mut self) {
         loop {
-            while let Some(ready) = self.steps.next() {
+            while let Some(ready) = self.steps.next_step() {
                 self.begin(&ready);
             }
             let state = self.steps.state_mut();

@@ -44,7 +44,8 @@ impl Streams {
         (settings.read_ahead != ReadAhead::None).then_some(streams)
     }
 
-    /// Up to `max_streams` streams with windows from `min_blocks` to `max_blocks`, at least one block.
+    /// Up to `max_streams` streams with windows from `min_blocks` to `max_blocks`, at least one
+    /// block.
     pub fn new(max_streams: usize, min_blocks: u64, max_blocks: u64) -> Streams {
         let min_blocks = min_blocks.max(1);
         let max_blocks = max_blocks.max(min_blocks);

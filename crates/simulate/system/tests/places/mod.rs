@@ -1,7 +1,7 @@
 //! A world of two devices that know which version of which block lies where.
 //!
 //! For: tests of machines whose every tenant has one block, so that a command's tenant names the
-//! block. Every command is checked when it begins: nobody reads another's data, nothing is
+//! block. Every command is checked when it begins: no block is read for another one, nothing is
 //! overwritten that is not elsewhere too.
 
 use cachewright_cache::{Cached, Move, Plan};
@@ -332,7 +332,7 @@ impl Bench {
         Move::Swap(one, other)
     }
 
-    /// Carries out moves that nobody waits for.
+    /// Carries out moves that no request waits for.
     pub fn beside(&mut self, moves: Vec<Move>) {
         self.machine.background(TenantId(0), &Bench::plan(moves));
     }

@@ -153,7 +153,7 @@ fn run<P: Registered>(setting: &Setting, asks: &[Ask], audit: bool) -> Vec<Compl
         if let Some((first, second)) = ask.divide {
             let quotas = setting.kind.quotas(first, second);
             let kept = ssd.set_quotas(now, &quotas);
-            assert_eq!(kept, setting.kind != Kind::Elastic, "nobody has a quota there");
+            assert_eq!(kept, setting.kind != Kind::Elastic, "no tenant has a quota there");
             if kept {
                 assert_eq!(ssd.quota(TenantId(0)), quotas.blocks()[0]);
                 assert_eq!(ssd.pages(), u64::from(first + second));

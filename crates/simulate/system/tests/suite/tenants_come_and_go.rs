@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex};
 
 /// Blocks that each tenant makes use of; a channel holds 768.
 const NEEDS: [u32; 8] = [1500, 900, 2400, 2000, 700, 250, 2600, 500];
-/// Blocks that are divided: as many as anybody could need.
+/// Blocks that are divided: as many as any tenant could need.
 const TOTAL: u32 = 6000;
 const SECOND: u64 = 1_000_000_000;
 const SPARE: u32 = 16;

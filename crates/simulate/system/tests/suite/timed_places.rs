@@ -231,7 +231,7 @@ const TENANTS: u16 = 120;
 /// Blocks held at most.
 const HELD: usize = 9;
 
-/// A random map over five channels: each is one tenant's, everybody's or nobody's.
+/// A random map over five channels: each is one tenant's, all tenants' or free.
 fn random_map(rng: &mut Rng, held: &[u16]) -> cachewright_layout::ChannelMap {
     let mut pools = vec![Vec::new()];
     let mut shares = vec![vec![(0, HELD as u32)]; usize::from(TENANTS)];

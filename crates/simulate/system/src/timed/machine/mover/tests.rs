@@ -67,7 +67,7 @@ impl World {
     /// Carries out every step that may begin, and the changes that may begin then.
     fn run(&mut self) {
         loop {
-            while let Some(ready) = self.steps.next() {
+            while let Some(ready) = self.steps.next_step() {
                 match ready.action {
                     Action::Placement(action) => perform(self.steps.state_mut(), action),
                     Action::Device { op, offset, .. } => self.log.push((op, offset >> SHIFT)),
