@@ -6,6 +6,7 @@
 use super::features::Encoding;
 use crate::separation::learning::Confusion;
 use cachewright_infer::{FloatModel, Int8Model, ModelError, StoredModel, argmax};
+use std::ops::Range;
 
 /// What is known of a page write once its window is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub enum Label {
 
 impl Label {
     /// The output of the model that stands for it.
-    pub fn class(self) -> Option<usize> {
+    pub fn class(self) -> Option<u8> {
         match self {
             Label::Long => Some(0),
             Label::Short => Some(1),
@@ -49,22 +50,28 @@ pub struct Dataset {
 }
 
 impl Dataset {
+    /// Where the numbers and the steps of each series lie.
+    pub fn ranges(&self) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
+        let inputs = self.encoding.inputs();
+        let mut end = 0;
+        self.lengths.iter().map(move |length| {
+            let start = end;
+            end += *length as usize;
+            (start * inputs..end * inputs, start..end)
+        })
+    }
+
     /// The series, each as its rows and its labels.
     pub fn series(&self) -> Vec<(&[f32], &[Label])> {
-        let inputs = self.encoding.inputs();
-        let (mut rows, mut labels) = (self.rows.as_slice(), self.labels.as_slice());
-        let mut series = Vec::with_capacity(self.lengths.len());
-        for length in &self.lengths {
-            let length = *length as usize;
-            let (own_rows, own_labels) =
-                (rows.split_at_checked(length * inputs), labels.split_at_checked(length));
-            let (Some((a, later_rows)), Some((b, later_labels))) = (own_rows, own_labels) else {
-                break;
-            };
-            series.push((a, b));
-            (rows, labels) = (later_rows, later_labels);
-        }
-        series
+        let parts = |(rows, steps): (Range<usize>, Range<usize>)| {
+            Some((self.rows.get(rows)?, self.labels.get(steps)?))
+        };
+        self.ranges().map_while(parts).collect()
+    }
+
+    /// The output of the model that stands for each step's label.
+    pub fn classes(&self) -> Vec<Option<u8>> {
+        self.labels.iter().map(|label| label.class()).collect()
     }
 
     /// Steps with a class.

@@ -12,14 +12,13 @@
 //! (`synchronous`) changes no decision, as a page is classified before it leaves the buffer either
 //! way; it is counted and told to the sink, where a device model prices it.
 
-mod backprop;
 mod classifier;
 mod dataset;
 mod exchange;
 mod features;
 mod history;
 mod learner;
-mod logistic;
+mod light_model;
 mod meta_cache;
 mod migration;
 mod pages;

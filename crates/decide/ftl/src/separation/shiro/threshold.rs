@@ -12,7 +12,7 @@
 //! it ran away to the shortest or longest there is. Where none of the three can win, the window
 //! begins anew at its inflection point among the values that can. No value is below the floor.
 
-use super::logistic::{self, Observed};
+use super::light_model::{self, Observed};
 use cachewright_types::Seed;
 
 /// Fewest lifetimes that say anything about a distribution.
@@ -97,7 +97,7 @@ impl Threshold {
         let p = percentile_of(&sorted, previous);
         let accuracy = |value: u32| {
             let seed = self.seed.derive(&format!("window {window}"));
-            logistic::accuracy(observed, value, seed)
+            light_model::accuracy(observed, value, seed)
         };
         let mut best: Option<(f64, u32, i32)> = None;
         // The old threshold first, so that it stays when nothing is better.

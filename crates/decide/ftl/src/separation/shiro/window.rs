@@ -9,7 +9,7 @@
 
 use super::dataset::{Dataset, Label};
 use super::features::{Encoding, Features};
-use super::logistic::Observed;
+use super::light_model::Observed;
 use cachewright_types::seed::mix;
 
 /// Most rows handed to the light models.
