@@ -12,6 +12,7 @@ pub mod export;
 pub mod limits;
 pub mod protocol;
 pub mod reply;
+pub mod request;
 pub mod server;
 mod wire;
 
@@ -19,4 +20,5 @@ pub use export::{BlockSizes, Export, Exports};
 pub use limits::Limits;
 pub use protocol::Errno;
 pub use reply::{Extent, Replies};
-pub use server::{Command, Event, Range, Request, Session, Settings, Tls, Violation};
+pub use request::{Command, Range, Request};
+pub use server::{Event, Session, Settings, Tls, Violation};

@@ -5,7 +5,7 @@
 //! reply chunk message".
 
 use crate::protocol::{self, Errno, chunk};
-use crate::server::Request;
+use crate::request::Request;
 use crate::wire::Put;
 
 /// One run of block status.

@@ -11,7 +11,7 @@ pub use replies::Fault;
 
 use crate::protocol::{self, command, command_flag, handshake};
 use crate::reply::{Extent, Format};
-use crate::server::{Command, Request};
+use crate::request::{Command, Request};
 use crate::wire::{Partial, Put, Reader};
 use crate::{BlockSizes, Errno};
 use hello::Hello;

@@ -4,42 +4,22 @@
 //! Invariants: at most one header or one option's data is held; a payload is handed on as it
 //! comes and never held; after [`Event::Violation`] nothing more is read.
 
+mod header;
 mod negotiation;
-mod request;
+mod settings;
+mod violation;
 
-pub use request::{Command, Range, Request};
+pub use settings::{Settings, Tls};
+pub use violation::Violation;
 
 use crate::export::Exports;
 use crate::limits::Limits;
 use crate::protocol::{self, handshake};
 use crate::reply::Replies;
+use crate::request::Request;
 use crate::wire::{Partial, Put, Reader};
+use header::{Header, Refusal};
 use negotiation::{Chosen, Negotiation, Step};
-use request::{Header, Refusal};
-use thiserror::Error;
-
-/// Whether a connection must be secure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Tls {
-    /// There is no TLS here.
-    #[default]
-    Off,
-    /// A client may begin TLS.
-    Available,
-    /// A client must begin TLS before it sees anything.
-    Required,
-}
-
-/// How a server negotiates.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
-    /// Bounds of a connection.
-    pub limits: Limits,
-    /// Whether a connection must be secure.
-    pub tls: Tls,
-    /// Whether 32-byte headers are offered; the protocol's document calls them experimental.
-    pub extended_headers: bool,
-}
 
 /// What a client sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,47 +42,6 @@ pub enum Event<'a> {
     Disconnect,
     /// The client broke the protocol: the connection is closed at once.
     Violation(Violation),
-}
-
-/// How a client broke the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Violation {
-    /// A message does not begin with its magic number.
-    #[error("a message begins with {found:#x}, expected {expected:#x}")]
-    Magic {
-        /// The number found.
-        found: u64,
-        /// The number that belongs there.
-        expected: u64,
-    },
-    /// The client's flags have bits that the server did not offer.
-    #[error("the client's flags are {found:#x}, expected bits of 0x3 only")]
-    ClientFlags {
-        /// The flags found.
-        found: u32,
-    },
-    /// An option or a payload is longer than the server skips.
-    #[error("{what} of {found} bytes, expected at most {limit}")]
-    TooLong {
-        /// What was too long.
-        what: &'static str,
-        /// Its length.
-        found: u64,
-        /// The bound.
-        limit: u64,
-    },
-    /// The negotiation does not end.
-    #[error("more than {limit} options in one negotiation")]
-    TooManyOptions {
-        /// The bound.
-        limit: u32,
-    },
-    /// The old way of choosing an export cannot be answered with an error.
-    #[error("the export that was asked for by its name alone is unknown or needs TLS")]
-    UnknownExport,
-    /// Bytes came after the request for TLS and before TLS began.
-    #[error("bytes came in the clear after TLS was asked for")]
-    ClearAfterTls,
 }
 
 /// Where a connection stands.
@@ -343,7 +282,7 @@ impl Session {
             return self.close(Violation::TooLong { what, found: payload, limit });
         }
         let limits = &self.settings.limits;
-        match request::check(&header, &self.chosen, limits) {
+        match header::check(&header, &self.chosen, limits) {
             Ok(request) => {
                 self.after_payload(payload);
                 Progress::Event(Event::Request(request))

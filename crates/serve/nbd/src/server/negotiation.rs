@@ -4,7 +4,8 @@
 //! proto.md, "Option haggling" and "Option types". Answers are bounded: an export's contexts are
 //! at most 32, and a query adds no answer that another query has already.
 
-use super::{Settings, Tls, Violation};
+use super::settings::{Settings, Tls};
+use super::violation::Violation;
 use crate::export::{Export, Exports};
 use crate::limits::MAX_STRING;
 use crate::protocol::{self, info, option, option_reply as answer};
