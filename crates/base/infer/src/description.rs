@@ -187,14 +187,14 @@ impl Architecture {
         for (layer, units) in self.hidden.iter().enumerate() {
             width(format!("units of layer {layer}"), *units)?;
         }
-        let (least, most) = match self.kind {
+        let (min, max) = match self.kind {
             Kind::Gru | Kind::Lstm => (1, MAX_RECURRENT_LAYERS),
             Kind::Mlp => (1, MAX_DENSE_LAYERS),
             Kind::Logistic | Kind::Forest(_) => (0, 0),
         };
-        if !(least..=most).contains(&self.hidden.len()) {
+        if !(min..=max).contains(&self.hidden.len()) {
             let what = format!("hidden layers of {}", self.kind.name());
-            return Err(ModelError::size(what, self.hidden.len(), format!("{least} to {most}")));
+            return Err(ModelError::size(what, self.hidden.len(), format!("{min} to {max}")));
         }
         if !(1..=MAX_HEADS).contains(&self.heads.len()) {
             return Err(ModelError::size("heads", self.heads.len(), format!("1 to {MAX_HEADS}")));
@@ -274,11 +274,11 @@ impl Quantisation {
             return Err(ModelError::Precision { found: "an int8 forest", expected });
         }
         let layers = architecture.hidden.len();
-        let of = |kind: Kind| if architecture.kind == kind { layers } else { 0 };
+        let expected_len = |kind: Kind| if architecture.kind == kind { layers } else { 0 };
         let lengths = [
             ("input_scales", self.input_scales.len(), architecture.inputs),
-            ("hidden_scales", self.hidden_scales.len(), of(Kind::Mlp)),
-            ("cell_bits", self.cell_bits.len(), of(Kind::Lstm)),
+            ("hidden_scales", self.hidden_scales.len(), expected_len(Kind::Mlp)),
+            ("cell_bits", self.cell_bits.len(), expected_len(Kind::Lstm)),
         ];
         for (what, found, expected) in lengths {
             if found != expected {

@@ -179,7 +179,7 @@ impl FloatModel {
         watch: &mut impl Watch,
     ) -> Result<&'s [f32], ModelError> {
         let architecture = &self.architecture;
-        Lengths::of(architecture).check(hidden.len(), cell.len(), features.len())?;
+        Lengths::new(architecture).check(hidden.len(), cell.len(), features.len())?;
         let normal = features.iter().zip(&self.mean).zip(&self.inverse_deviation);
         for (input, ((feature, mean), inverse)) in scratch.inputs.iter_mut().zip(normal) {
             *input = (feature - mean) * inverse;
@@ -257,7 +257,7 @@ pub(crate) struct Lengths {
 }
 
 impl Lengths {
-    pub(crate) fn of(architecture: &Architecture) -> Lengths {
+    pub(crate) fn new(architecture: &Architecture) -> Lengths {
         Lengths {
             hidden: architecture.state_len(),
             cell: architecture.cell_len(),

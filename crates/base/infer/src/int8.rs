@@ -104,7 +104,7 @@ impl Int8Model {
         let scales = deviation.iter().zip(&quantisation.input_scales);
         let units_per_feature =
             scales.map(|(deviation, scale)| 1.0 / (deviation * scale)).collect();
-        let (lengths, kernels) = (Lengths::of(&architecture), Kernels::best());
+        let (lengths, kernels) = (Lengths::new(&architecture), Kernels::best());
         Ok(Int8Model { architecture, lengths, mean, units_per_feature, layers, heads, kernels })
     }
 

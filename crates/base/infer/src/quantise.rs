@@ -21,7 +21,7 @@ const LARGEST: f32 = 127.0;
 /// Scale of something that was always 0.
 const UNUSED_SCALE: f32 = 1.0 / LARGEST;
 /// Least ratio of an MLP layer's output scale to its rows' scales; multipliers fit 32 bits above 8.
-const LEAST_UNITS_PER_SCALE: f32 = 16.0;
+const MIN_UNITS_PER_SCALE: f32 = 16.0;
 /// How much wider than seen a cell may become.
 const MARGIN: f32 = 2.0;
 
@@ -33,7 +33,7 @@ const MARGIN: f32 = 2.0;
 /// that are too large for the fixed-point format (about 126).
 pub fn quantise(stored: &StoredModel, calibration: &[&[f32]]) -> Result<StoredModel, ModelError> {
     let model = FloatModel::new(stored)?;
-    let ranges = Ranges::of(&model, calibration)?;
+    let ranges = Ranges::measure(&model, calibration)?;
     let mut quantisation = ranges.quantisation(model.architecture().kind);
     raise_hidden_scales(stored, &mut quantisation)?;
     let mut tensors = BTreeMap::new();
@@ -71,7 +71,7 @@ struct Ranges {
 }
 
 impl Ranges {
-    fn of(model: &FloatModel, calibration: &[&[f32]]) -> Result<Ranges, ModelError> {
+    fn measure(model: &FloatModel, calibration: &[&[f32]]) -> Result<Ranges, ModelError> {
         let architecture = model.architecture();
         let mut ranges = Ranges {
             inputs: vec![0.0; architecture.inputs],
@@ -163,8 +163,8 @@ fn raise_hidden_scales(
         let name = format!("hidden.{layer}.weight");
         let columns = column_scales(&stored.description.architecture, quantisation, &name);
         let (scales, _) = quantise_rows(stored.f32s(&name)?, &columns);
-        let least = scales.into_iter().fold(0.0, f32::max) * LEAST_UNITS_PER_SCALE;
-        quantisation.hidden_scales[layer] = quantisation.hidden_scales[layer].max(least);
+        let min_scale = scales.into_iter().fold(0.0, f32::max) * MIN_UNITS_PER_SCALE;
+        quantisation.hidden_scales[layer] = quantisation.hidden_scales[layer].max(min_scale);
     }
     Ok(())
 }
@@ -176,7 +176,7 @@ fn quantise_rows(weights: &[f32], column_scales: &[f32]) -> (Vec<f32>, Vec<i8>) 
     let mut quantised = Vec::with_capacity(weights.len());
     for row in weights.chunks_exact(column_scales.len().max(1)) {
         let folded = || row.iter().zip(column_scales).map(|(weight, scale)| weight * scale);
-        let scale = folded().fold(0.0_f32, |most, weight| most.max(weight.abs())) / LARGEST;
+        let scale = folded().fold(0.0_f32, |max, weight| max.max(weight.abs())) / LARGEST;
         let scale = if scale.is_normal() { scale } else { 0.0 };
         let unit = if scale > 0.0 { 1.0 / scale } else { 0.0 };
         let round = |weight: f32| (weight * unit).round_ties_even().clamp(-LARGEST, LARGEST) as i8;

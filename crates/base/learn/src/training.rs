@@ -78,8 +78,8 @@ impl<const UNITS: usize, const CLASSES: usize> GruTraining<UNITS, CLASSES> {
             own.map(|(_, series)| *series).collect::<Vec<LabelledSeries<'_>>>()
         };
         let (train, held_out) = (part(false), part(true));
-        let is_judged = held_out.iter().any(LabelledSeries::is_labelled);
-        let evaluation = if is_judged { &held_out } else { series };
+        let has_labels = held_out.iter().any(LabelledSeries::is_labelled);
+        let evaluation = if has_labels { &held_out } else { series };
         let mut stopping = EarlyStopping::new(self.settings.patience, self.network.clone());
         for epoch in 0..self.settings.max_epochs {
             self.epoch(&train, seed.derive(&format!("epoch {epoch}")));
@@ -94,8 +94,8 @@ impl<const UNITS: usize, const CLASSES: usize> GruTraining<UNITS, CLASSES> {
     /// The mean cross entropy of series.
     pub fn loss(&mut self, series: &[LabelledSeries<'_>]) -> f64 {
         let (mut loss, mut labelled) = (0.0, 0);
-        for one in series {
-            let sum = self.tape.forward(&self.network, *one);
+        for each in series {
+            let sum = self.tape.forward(&self.network, *each);
             loss += sum.loss;
             labelled += sum.labelled;
         }

@@ -44,7 +44,7 @@ impl Records {
             offset: 0,
             passed: 0,
             on_bad_record: options.on_bad_record,
-            bound: RequestBound::of(options),
+            bound: RequestBound::from_options(options),
             skipped: Skipped::default(),
         }
     }
@@ -151,7 +151,7 @@ pub(crate) fn extent(
     if op == Op::Flush {
         return Ok((0, 0));
     }
-    let end = address.checked_mul(unit_bytes).and_then(|at| at.checked_add(length_bytes));
+    let end = address.checked_mul(unit_bytes).and_then(|start| start.checked_add(length_bytes));
     match end {
         Some(end) if end <= ADDRESS_LIMIT_BYTES && length_bytes > 0 => {
             Ok((end - length_bytes, length_bytes))
@@ -161,28 +161,28 @@ pub(crate) fn extent(
     }
 }
 
-/// The `N` bytes of `record` from `at` on, zeros where it is too short.
+/// The `N` bytes of `record` from `offset` on, zeros where it is too short.
 #[inline(always)]
-pub(crate) fn field<const N: usize>(record: &[u8], at: usize) -> [u8; N] {
-    record.get(at..).and_then(|rest| rest.first_chunk::<N>()).copied().unwrap_or([0; N])
+pub(crate) fn field<const N: usize>(record: &[u8], offset: usize) -> [u8; N] {
+    record.get(offset..).and_then(|rest| rest.first_chunk::<N>()).copied().unwrap_or([0; N])
 }
 
-/// Little-endian `u16` at byte `at`.
+/// Little-endian `u16` at byte `offset`.
 #[inline(always)]
-pub(crate) fn le_u16(record: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes(field(record, at))
+pub(crate) fn le_u16(record: &[u8], offset: usize) -> u16 {
+    u16::from_le_bytes(field(record, offset))
 }
 
-/// Little-endian `u32` at byte `at`.
+/// Little-endian `u32` at byte `offset`.
 #[inline(always)]
-pub(crate) fn le_u32(record: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(field(record, at))
+pub(crate) fn le_u32(record: &[u8], offset: usize) -> u32 {
+    u32::from_le_bytes(field(record, offset))
 }
 
-/// Little-endian `u64` at byte `at`.
+/// Little-endian `u64` at byte `offset`.
 #[inline(always)]
-pub(crate) fn le_u64(record: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(field(record, at))
+pub(crate) fn le_u64(record: &[u8], offset: usize) -> u64 {
+    u64::from_le_bytes(field(record, offset))
 }
 
 #[cfg(test)]

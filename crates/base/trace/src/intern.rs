@@ -206,7 +206,7 @@ impl Interner {
         match map {
             Map::Paged(pages) => {
                 if !pages.insert(block, id) {
-                    let mut table = Hashed::with_room_for(pages.len() + 1);
+                    let mut table = Hashed::with_capacity_for(pages.len() + 1);
                     pages.for_each(|block, id| table.insert(block, id));
                     table.insert(block, id);
                     *map = Map::Hashed(table);

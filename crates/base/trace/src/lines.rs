@@ -128,11 +128,11 @@ impl LineScanner {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
-        let room = self.buffer.len() - self.end;
+        let free = self.buffer.len() - self.end;
         let count = self.stream.fill(&mut self.buffer[self.end..])?;
         let at_beginning = self.end == 0 && self.number == 0;
         self.end += count;
-        self.ended = count < room;
+        self.ended = count < free;
         if at_beginning && self.buffer[..self.end].starts_with(BYTE_ORDER_MARK) {
             self.start = BYTE_ORDER_MARK.len();
         }

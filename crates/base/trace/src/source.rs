@@ -41,7 +41,7 @@ pub enum Container {
 
 impl Container {
     /// The container that begins with `head`.
-    fn of(head: &[u8]) -> Container {
+    fn detect(head: &[u8]) -> Container {
         match head {
             [0x1f, 0x8b, 8, ..] => Container::Gzip,
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Container::Zstd,
@@ -119,7 +119,7 @@ impl Source {
         let mut magic = [0_u8; MAGIC_BYTES];
         let count = fill(&mut raw, &mut magic).map_err(|source| open_error(path, source))?;
         let magic = magic[..count].to_vec();
-        let container = Container::of(&magic);
+        let container = Container::detect(&magic);
         let mut body = unwrapped(container, Cursor::new(magic).chain(raw))
             .map_err(|source| stream_error(path, container, &source))?;
         let mut head = vec![0_u8; HEAD_BYTES];

@@ -145,7 +145,7 @@ impl Synth {
         let text = std::str::from_utf8(&bytes[..count])
             .map_err(|_| refuse(Mistake::new("bytes that are not UTF-8", "TOML")))?;
         let spec = SynthSpec::parse(text).map_err(refuse)?;
-        let bound = RequestBound::of(options);
+        let bound = RequestBound::from_options(options);
         for tenant in &spec.tenants {
             let longest = tenant.sizes.iter().map(|(size, _)| *size).max().unwrap_or(0);
             if bound.refuses(Op::Read, longest) {

@@ -167,7 +167,7 @@ impl<P: LineParser> TextReader<P> {
             lines: LineScanner::new(source.into_stream()),
             parser,
             volumes: Volumes::default(),
-            bound: RequestBound::of(options),
+            bound: RequestBound::from_options(options),
             refusals: Refusals {
                 on_bad_record: options.on_bad_record,
                 skipped: Skipped::default(),

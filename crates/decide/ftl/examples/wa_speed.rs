@@ -72,8 +72,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pages = workload::generate(&kind, logical_pages, overwrites).ok_or("unknown kind")?;
     let known = lifetimes(&pages, logical_pages);
     let geometry = Geometry { logical_pages, block_pages, space };
-    let chosen = |asked: String, all: Vec<&'static str>| -> Vec<&'static str> {
-        let wanted = |name: &&str| asked == "all" || asked.split(',').any(|word| word == *name);
+    let chosen = |names: String, all: Vec<&'static str>| -> Vec<&'static str> {
+        let wanted = |name: &&str| names == "all" || names.split(',').any(|word| word == *name);
         all.into_iter().filter(wanted).collect()
     };
     let separations = separation::entries().iter().map(|entry| entry.name).collect();

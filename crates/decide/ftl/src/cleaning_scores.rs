@@ -28,7 +28,7 @@ pub enum Since {
 impl Since {
     /// That moment.
     #[inline(always)]
-    pub fn of(self, block: &Block) -> u64 {
+    pub fn since_of(self, block: &Block) -> u64 {
         match self {
             Since::Creation => block.opened_at,
             Since::Seal => block.sealed_at,
@@ -68,7 +68,7 @@ impl CleaningScores {
 
     /// A superblock may be cleaned from now on.
     pub fn seal(&mut self, block: &Block) {
-        self.begun.as_flattened_mut()[block.id as usize] = self.since.of(block) as f64;
+        self.begun.as_flattened_mut()[block.id as usize] = self.since.since_of(block) as f64;
         self.invalidate(block.id, block.invalid);
     }
 
@@ -110,10 +110,11 @@ impl CleaningScores {
     /// Checks the entries against the superblocks, slowly.
     pub fn audit(&self, mut blocks: impl Iterator<Item = Block>) -> Result<(), String> {
         let wrong = blocks.find(|block| {
-            let at = block.id as usize;
-            let (worth, begun) = (self.score.as_flattened()[at], self.begun.as_flattened()[at]);
+            let index = block.id as usize;
+            let (worth, begun) =
+                (self.score.as_flattened()[index], self.begun.as_flattened()[index]);
             let expected = if block.sealed { self.table[block.invalid as usize] } else { 0.0 };
-            worth != expected || block.sealed && begun != self.since.of(block) as f64
+            worth != expected || block.sealed && begun != self.since.since_of(block) as f64
         });
         wrong.map_or(Ok(()), |block| Err(format!("superblock {} has another's worth", block.id)))
     }

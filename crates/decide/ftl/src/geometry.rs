@@ -78,8 +78,8 @@ impl Geometry {
         };
         range("logical pages", u64::from(self.logical_pages), 1, 1 << 31)?;
         range("pages in a superblock", u64::from(self.block_pages), 2, 1 << 24)?;
-        let most = u64::from(self.block_pages) / 2;
-        range("pages of metadata in a superblock", u64::from(meta_pages), 0, most)?;
+        let max = u64::from(self.block_pages) / 2;
+        range("pages of metadata in a superblock", u64::from(meta_pages), 0, max)?;
         let block_limit = ((1_u64 << 32) >> self.address_bits()) - 1;
         let data_pages = self.block_pages - meta_pages;
         let data = u64::from(self.logical_pages.div_ceil(data_pages));
@@ -108,7 +108,7 @@ impl Geometry {
                 let percent = (share * 100.0).clamp(0.0, 1e6) as u64;
                 let within = share > 0.0 && share <= 0.9;
                 range("per cent of garbage", if within { percent.max(1) } else { 1000 }, 1, 90)?;
-                let worst = self.most_blocks(share, streams, meta_pages);
+                let worst = self.max_blocks(share, streams, meta_pages);
                 range("superblocks of data and garbage", worst, 1, block_limit)
             }
         }
@@ -116,7 +116,7 @@ impl Geometry {
 
     /// Superblocks beyond which space without end is reclaimed before the request has ended: twice
     /// what the data and the share of garbage fill. Only requests as large as the drive get there.
-    pub(crate) fn most_blocks(&self, share: f64, streams: u32, meta_pages: u32) -> u64 {
+    pub(crate) fn max_blocks(&self, share: f64, streams: u32, meta_pages: u32) -> u64 {
         let data = self.logical_pages.div_ceil(self.block_pages - meta_pages);
         (2.0 * f64::from(data) / (1.0 - share)) as u64 + 2 * u64::from(streams)
     }

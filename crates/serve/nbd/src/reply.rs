@@ -116,7 +116,7 @@ impl Replies {
             return;
         }
         let long = |extent: &Extent| extent.length > u64::from(u32::MAX);
-        let count = extents.iter().position(long).map_or(extents.len(), |at| at + 1);
+        let count = extents.iter().position(long).map_or(extents.len(), |index| index + 1);
         let size = 4 + 8 * count as u64;
         self.chunk(request, (chunk::BLOCK_STATUS, last), size, out);
         out.put_u32(context);

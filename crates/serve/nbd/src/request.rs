@@ -44,7 +44,7 @@ pub enum Command {
         /// Where.
         range: Range,
         /// Whether one extent per context is enough.
-        one: bool,
+        single_extent: bool,
     },
 }
 

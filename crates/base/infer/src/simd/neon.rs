@@ -92,7 +92,7 @@ fn squash(table: &Table, x: int32x4_t) -> int32x4_t {
     let mut lanes = [0; 4];
     // SAFETY: four numbers are written to an exclusively borrowed array of four.
     unsafe { vst1q_s32(lanes.as_mut_ptr(), x) };
-    let lanes = lanes.map(|x| table.at(x));
+    let lanes = lanes.map(|x| table.interpolate(x));
     // SAFETY: four numbers are read from a borrowed array of four.
     unsafe { vld1q_s32(lanes.as_ptr()) }
 }

@@ -77,15 +77,15 @@ pub fn gru(scales: &GateScales, sums: [&mut [Lanes]; 2], hidden: &mut [[i8; LANE
     let units = hidden.len();
     for (unit, hidden) in hidden.iter_mut().enumerate() {
         for (lane, hidden) in hidden.iter_mut().enumerate() {
-            let r = SIGMOID.at(gate(scales, &sums, unit, lane));
-            let z = SIGMOID.at(gate(scales, &sums, units + unit, lane));
+            let r = SIGMOID.interpolate(gate(scales, &sums, unit, lane));
+            let z = SIGMOID.interpolate(gate(scales, &sums, units + unit, lane));
             let third = 2 * units + unit;
             let a = rescale(sums[0][third].0[lane], scales.input[third].0[lane])
                 .wrapping_add(scales.bias[third].0[lane]);
             let g = rescale(sums[1][third].0[lane], scales.hidden[third].0[lane])
                 .wrapping_add(scales.hidden_bias[unit].0[lane])
                 .clamp(-HIDDEN_LIMIT, HIDDEN_LIMIT);
-            let n = TANH.at(a.wrapping_add(shift(r * g, 15)));
+            let n = TANH.interpolate(a.wrapping_add(shift(r * g, 15)));
             let difference = i32::from(*hidden) * Q15_PER_UNIT - n;
             *hidden = to_int8(n + shift(z.wrapping_mul(difference), 15));
         }
@@ -105,14 +105,14 @@ pub fn lstm(
     let bits = scales.cell_bits;
     for (unit, (cell, hidden)) in cell.iter_mut().zip(hidden).enumerate() {
         for (lane, (cell, hidden)) in cell.iter_mut().zip(hidden).enumerate() {
-            let i = SIGMOID.at(gate(scales, &sums, unit, lane));
-            let f = SIGMOID.at(gate(scales, &sums, units + unit, lane));
-            let g = TANH.at(gate(scales, &sums, 2 * units + unit, lane));
-            let o = SIGMOID.at(gate(scales, &sums, 3 * units + unit, lane));
+            let i = SIGMOID.interpolate(gate(scales, &sums, unit, lane));
+            let f = SIGMOID.interpolate(gate(scales, &sums, units + unit, lane));
+            let g = TANH.interpolate(gate(scales, &sums, 2 * units + unit, lane));
+            let o = SIGMOID.interpolate(gate(scales, &sums, 3 * units + unit, lane));
             let kept = f * i32::from(*cell);
             let next = shift(kept + shift(i * g, 15 - bits), 15).clamp(-32767, 32767);
             *cell = next as i16;
-            *hidden = to_int8(shift(o * TANH.at(next << (12 - bits)), 15));
+            *hidden = to_int8(shift(o * TANH.interpolate(next << (12 - bits)), 15));
         }
     }
 }

@@ -20,7 +20,7 @@ pub const ENTRY: FormatEntry = FormatEntry {
     doc: "Linux blktrace binary v7, either byte order; one kind of event is taken",
     source: "blktrace_api.h",
     options: BlktraceOptions::keys,
-    recognise: |head| if Order::of(head).is_some() { 98 } else { 0 },
+    recognise: |head| if Order::detect(head).is_some() { 98 } else { 0 },
     open,
 };
 
@@ -87,30 +87,30 @@ enum Order {
 
 impl Order {
     /// The byte order in which `bytes` begin with the magic number, of any version.
-    fn of(bytes: &[u8]) -> Option<Order> {
+    fn detect(bytes: &[u8]) -> Option<Order> {
         [Order::Little, Order::Big]
             .into_iter()
             .find(|order| bytes.len() >= 4 && order.u32(bytes, 0) & !0xff == MAGIC)
     }
 
-    fn u16(self, bytes: &[u8], at: usize) -> u16 {
+    fn u16(self, bytes: &[u8], offset: usize) -> u16 {
         match self {
-            Order::Little => u16::from_le_bytes(field(bytes, at)),
-            Order::Big => u16::from_be_bytes(field(bytes, at)),
+            Order::Little => u16::from_le_bytes(field(bytes, offset)),
+            Order::Big => u16::from_be_bytes(field(bytes, offset)),
         }
     }
 
-    fn u32(self, bytes: &[u8], at: usize) -> u32 {
+    fn u32(self, bytes: &[u8], offset: usize) -> u32 {
         match self {
-            Order::Little => u32::from_le_bytes(field(bytes, at)),
-            Order::Big => u32::from_be_bytes(field(bytes, at)),
+            Order::Little => u32::from_le_bytes(field(bytes, offset)),
+            Order::Big => u32::from_be_bytes(field(bytes, offset)),
         }
     }
 
-    fn u64(self, bytes: &[u8], at: usize) -> u64 {
+    fn u64(self, bytes: &[u8], offset: usize) -> u64 {
         match self {
-            Order::Little => u64::from_le_bytes(field(bytes, at)),
-            Order::Big => u64::from_be_bytes(field(bytes, at)),
+            Order::Little => u64::from_le_bytes(field(bytes, offset)),
+            Order::Big => u64::from_be_bytes(field(bytes, offset)),
         }
     }
 }
@@ -130,7 +130,7 @@ fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, T
         found,
         expected: "blktrace events of version 7".to_owned(),
     };
-    let order = Order::of(source.head()).ok_or_else(|| refuse("no magic number".to_owned()))?;
+    let order = Order::detect(source.head()).ok_or_else(|| refuse("no magic number".to_owned()))?;
     match order.u32(source.head(), 0) & 0xff {
         VERSION => {}
         other => return Err(refuse(format!("blktrace events of version {other}"))),
@@ -147,7 +147,7 @@ fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, T
 
 impl Blktrace {
     /// A request, nothing for other events, or where and what is wrong.
-    fn one(&mut self, event: &[u8]) -> Result<Option<Record>, (usize, &'static str)> {
+    fn parse_event(&mut self, event: &[u8]) -> Result<Option<Record>, (usize, &'static str)> {
         let action = self.order.u32(event, 28);
         let category = action >> 16;
         if category & NOTIFY != 0 || action & 0xffff != self.event {
@@ -195,8 +195,8 @@ impl Blktrace {
                 return Ok(());
             }
             match memchr::memmem::find(ahead, &wanted) {
-                Some(at) => {
-                    self.records.pass(at, 0);
+                Some(offset) => {
+                    self.records.pass(offset, 0);
                     return Ok(());
                 }
                 None => {
@@ -231,7 +231,7 @@ impl TraceReader for Blktrace {
                 self.records.cut_off(&format!("an event of {whole} bytes"))?;
                 break;
             }
-            match self.one(&event) {
+            match self.parse_event(&event) {
                 Ok(Some(record)) if self.records.bound.refuses(record.op, record.length_bytes) => {
                     self.records.too_long(24, record.length_bytes)?;
                 }
@@ -326,14 +326,14 @@ mod tests {
     #[test]
     fn damage_is_named_or_passed_over_to_the_next_event() {
         let mut bytes = sample(false);
-        let at = bytes.len();
+        let offset = bytes.len();
         bytes.extend(b"garbage");
         bytes.extend(event(false, 1 << 16 | 1, u64::MAX, 4096, b""));
         bytes.extend(event(false, 1 << 16 | 1, 40, 4096, b""));
         bytes.extend(&event(false, 1 << 16 | 1, 50, 4096, b"long")[..50]);
         let mut format = options("blktrace", &[]);
         let error = bad_bytes(&format, &bytes);
-        assert!(error.contains(&format!("record 8, byte {at}: found `0x67617262")), "{error}");
+        assert!(error.contains(&format!("record 8, byte {offset}: found `0x67617262")), "{error}");
         format.on_bad_record = OnBadRecord::Skip;
         let mut reader = crate::open_bytes("sample", &bytes, &format).unwrap();
         let mut batch = Batch::default();

@@ -110,7 +110,7 @@ fn recognise(head: &[u8]) -> u8 {
 
 fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
     let layout = Layout::new(source.head(), options)?;
-    let bound = RequestBound::of(options);
+    let bound = RequestBound::from_options(options);
     if let Some(bytes) = layout.default_length_bytes.filter(|bytes| *bytes > bound.bytes) {
         return Err(bad_option("default_length", &format!("{bytes}B"), bound.expected()));
     }
@@ -229,11 +229,11 @@ pub(crate) fn next_field<'a>(rest: &mut Option<&'a [u8]>, delimiter: u8) -> Opti
     }
     let is_end = |byte: &u8| *byte == delimiter || (delimiter == BLANKS && *byte == b'\t');
     let closing = match line.strip_prefix(b"\"") {
-        Some(quoted) => quoted.iter().position(|byte| *byte == b'"').map(|at| at + 1),
+        Some(quoted) => quoted.iter().position(|byte| *byte == b'"').map(|index| index + 1),
         None => None,
     };
     let from = closing.unwrap_or(0);
-    let end = line[from..].iter().position(is_end).map(|at| at + from);
+    let end = line[from..].iter().position(is_end).map(|index| index + from);
     *rest = end.map(|end| &line[end + 1..]);
     let field = line[..end.unwrap_or(line.len())].trim_ascii();
     match (closing, field) {

@@ -46,7 +46,8 @@ impl<'a> FromRight<'a> {
     #[inline]
     fn word(&mut self) -> &'a [u8] {
         self.rest = self.rest.trim_ascii_end();
-        let start = self.rest.iter().rposition(u8::is_ascii_whitespace).map_or(0, |at| at + 1);
+        let start =
+            self.rest.iter().rposition(u8::is_ascii_whitespace).map_or(0, |space| space + 1);
         let (rest, word) = self.rest.split_at(start);
         self.rest = rest;
         word

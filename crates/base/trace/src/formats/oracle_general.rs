@@ -181,7 +181,7 @@ impl OracleGeneral {
     }
 
     /// One record of either layout, or where and what is wrong.
-    fn one(&mut self, bytes: &[u8; 27]) -> Result<Record, (usize, &'static str)> {
+    fn parse_record(&mut self, bytes: &[u8; 27]) -> Result<Record, (usize, &'static str)> {
         let (op, volume) = match self.layout {
             Layout::Plain => (Op::Read, 0),
             Layout::OpNs => {
@@ -229,7 +229,7 @@ impl TraceReader for OracleGeneral {
             let ahead = self.records.ahead(size)?;
             let mut bytes = [0; 27];
             bytes[..size].copy_from_slice(&ahead[..size]);
-            match self.one(&bytes) {
+            match self.parse_record(&bytes) {
                 Ok(record) if self.records.bound.refuses(record.op, record.length_bytes) => {
                     self.records.too_long(12, record.length_bytes)?;
                 }

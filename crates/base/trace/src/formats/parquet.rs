@@ -134,7 +134,7 @@ fn checksums(file: &dyn FileReader) -> Result<Option<Vec<u32>>, String> {
         format!("`{}` = `{}`, no checksums", native::CHECKSUM_KEY, shown(text.as_bytes()))
     })?;
     let groups = file.metadata().row_groups();
-    let found = Checksums::of(groups, stated.groups.clone(), metadata);
+    let found = Checksums::compute(groups, stated.groups.clone(), metadata);
     if found == stated && groups.len() == stated.groups.len() {
         return Ok(Some(stated.groups));
     }
@@ -202,7 +202,7 @@ impl ParquetReader {
             numbering,
             volumes,
             values: Values::default(),
-            bound: RequestBound::of(options),
+            bound: RequestBound::from_options(options),
             on_bad_record: options.on_bad_record,
             skipped: Skipped::default(),
             failed: false,
@@ -289,7 +289,7 @@ impl ParquetReader {
         }
         for index in 0..count {
             self.passed += 1;
-            match self.one(index) {
+            match self.record_at(index) {
                 Ok(record) => batch.push(record),
                 Err((column, found, expected)) => {
                     self.bad(column, found, expected)?;
@@ -300,7 +300,7 @@ impl ParquetReader {
     }
 
     /// The decoded request at `index`, or which column has what instead of what.
-    fn one(&mut self, index: usize) -> Result<Record, (usize, u64, String)> {
+    fn record_at(&mut self, index: usize) -> Result<Record, (usize, u64, String)> {
         let values = &self.values;
         let op = values.op[index];
         let Some(op) = u8::try_from(op).ok().and_then(Op::from_number) else {

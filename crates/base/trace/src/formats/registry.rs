@@ -124,12 +124,12 @@ fn with_common(options: &OpenOptions) -> Result<OpenOptions, TraceError> {
 
 /// The format with the options it is read with, as in `blkparse with event=Q`.
 fn described(entry: &FormatEntry, options: &OpenOptions) -> String {
-    let one = |key: Key| {
+    let value = |key: Key| {
         let given = options.format_options.get(key.name).cloned();
         let value = given.or_else(|| Some(key.default?.plain()))?;
         (!value.is_empty()).then(|| format!("{}={}", key.name, shown(value.as_bytes())))
     };
-    let values: Vec<String> = (entry.options)().into_iter().filter_map(one).collect();
+    let values: Vec<String> = (entry.options)().into_iter().filter_map(value).collect();
     if values.is_empty() {
         return entry.name.to_owned();
     }

@@ -45,7 +45,7 @@ pub(super) struct Hashed {
 
 impl Hashed {
     /// An empty table that takes half as many again as `len` blocks before it is full.
-    pub(super) fn with_room_for(len: usize) -> Hashed {
+    pub(super) fn with_capacity_for(len: usize) -> Hashed {
         let slots = (len * 2).next_power_of_two().max(SLOTS_LEAST);
         Hashed { slots: vec![EMPTY; slots], len: 0 }
     }

@@ -338,9 +338,9 @@ impl Input {
         if self.sample >= 1.0 {
             return;
         }
-        let most = (self.sample * u64::MAX as f64) as u64;
+        let max_hash = (self.sample * u64::MAX as f64) as u64;
         let chosen = |record: &Record| {
-            record.op == Op::Flush || mix(record.offset_bytes / SAMPLED_CHUNK_BYTES) < most
+            record.op == Op::Flush || mix(record.offset_bytes / SAMPLED_CHUNK_BYTES) < max_hash
         };
         keep(&mut self.buffer, start, chosen);
     }

@@ -20,7 +20,7 @@ pub(crate) struct Checksums {
 
 impl Checksums {
     /// Those of a file with these row groups, their bytes' checksums and this metadata.
-    pub(crate) fn of(
+    pub(crate) fn compute(
         row_groups: &[RowGroupMetaData],
         groups: Vec<u32>,
         metadata: &[KeyValue],

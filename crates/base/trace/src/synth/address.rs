@@ -192,7 +192,7 @@ impl Cursor {
             }
             Shape::Sequential { run } => return self.sequential(run, length),
         };
-        let slot = self.order.map_or(slot, |order| order.at(slot));
+        let slot = self.order.map_or(slot, |order| order.apply(slot));
         self.place(slot * self.region.align, length)
     }
 
@@ -214,18 +214,18 @@ impl Cursor {
         if length > self.region.span.saturating_sub(self.next) {
             self.next = 0;
         }
-        let at = self.next;
-        self.next = at.saturating_add(length);
+        let start = self.next;
+        self.next = start.saturating_add(length);
         if run.is_some() {
             self.left = self.left.saturating_sub(length);
         }
-        self.place(at, length)
+        self.place(start, length)
     }
 
-    /// The address of byte `at` of the region, moved back so that the request ends within it.
-    fn place(&self, at: u64, length: u64) -> u64 {
+    /// The address of byte `start` of the region, moved back so that the request ends within it.
+    fn place(&self, start: u64, length: u64) -> u64 {
         let last = self.region.span.saturating_sub(length);
         let last = last - last % self.region.align;
-        self.region.offset + if at + length > self.region.span { last.min(at) } else { at }
+        self.region.offset + if start + length > self.region.span { last.min(start) } else { start }
     }
 }

@@ -199,7 +199,7 @@ impl ParquetWriter {
             metadata.push(KeyValue::new(key, value));
         }
         let groups = std::mem::take(&mut self.groups);
-        let checksums = Checksums::of(self.writer.flushed_row_groups(), groups, &metadata);
+        let checksums = Checksums::compute(self.writer.flushed_row_groups(), groups, &metadata);
         // It comes first: damage to the length of this list cuts off its end.
         metadata.insert(0, KeyValue::new(native::CHECKSUM_KEY.to_owned(), checksums.text()));
         metadata.into_iter().for_each(|pair| self.writer.append_key_value_metadata(pair));

@@ -143,7 +143,7 @@ macro_rules! choices {
 
             fn read(value: &$crate::Value) -> Result<$name, $crate::declare::Mismatch> {
                 let word = value.as_text();
-                let found = $name::ALL.iter().copied().find(|one| Some(one.word()) == word);
+                let found = $name::ALL.iter().copied().find(|choice| Some(choice.word()) == word);
                 found.ok_or($crate::declare::Mismatch::Kind)
             }
 

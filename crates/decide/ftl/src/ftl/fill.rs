@@ -29,10 +29,10 @@ impl<S: Separation> Ftl<S, Lazy> {
     {
         let mut ftl: Ftl<S, Lazy> = Ftl::on_table(geometry, separation, S::ENTRY.name, reclaim)?;
         let (blocks, free) = (fill.blocks(), ftl.free.len() as u32);
-        let most = free.saturating_sub(ftl.heads.len() as u32 + 1);
+        let max = free.saturating_sub(ftl.heads.len() as u32 + 1);
         let block_pages = ftl.blocks.data_pages();
         for (what, found, low, high) in [
-            ("filled superblocks", blocks, 0, most),
+            ("filled superblocks", blocks, 0, max),
             ("filled pages", fill.pages(), 0, geometry.logical_pages),
             ("data pages in a filled superblock", fill.block_pages(), block_pages, block_pages),
         ] {

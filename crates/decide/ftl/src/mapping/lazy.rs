@@ -59,9 +59,9 @@ impl Fill {
     /// where `(p - 1) / ln p` is the share of valid pages in all `blocks`. Source: Menon and
     /// Stockmeyer'95; Desnoyers, SYSTOR'12. `pages` beyond the room of the blocks are left out.
     pub fn steady(block_pages: u32, blocks: u32, pages: u32) -> Fill {
-        let room = u64::from(block_pages) * u64::from(blocks);
-        let pages = u64::from(pages).min(room) as f64;
-        let share = pages / (room.max(1)) as f64;
+        let space = u64::from(block_pages) * u64::from(blocks);
+        let pages = u64::from(pages).min(space) as f64;
+        let share = pages / (space.max(1)) as f64;
         let p = victim_share(share);
         // Valid pages in the newest x of all superblocks, as a share of all of them.
         let newest = |x: f64| if p > 0.999_999 { x } else { (p.powf(x) - 1.0) / (p - 1.0) };
@@ -199,10 +199,10 @@ impl Lazy {
 
     /// Stores the address of a page.
     #[inline]
-    fn store(&mut self, page: u32, at: u32) {
+    fn store(&mut self, page: u32, address: u32) {
         let span = page as usize / SPAN;
         self.spans[span / 64] |= 1 << (span % 64);
-        self.stored.set(page, at);
+        self.stored.set(page, address);
     }
 }
 
@@ -238,8 +238,8 @@ impl Table for Lazy {
         self.stored.get(page).unwrap_or_else(|| self.by_rule(page))
     }
 
-    fn page_at(&self, at: u32) -> u32 {
-        let (block, offset) = (at >> self.bits, at & ((1 << self.bits) - 1));
+    fn page_at(&self, address: u32) -> u32 {
+        let (block, offset) = (address >> self.bits, address & ((1 << self.bits) - 1));
         match self.blocks.get(block as usize) {
             Some(stored) if *stored != UNMAPPED => {
                 self.written[(*stored as usize) << self.bits | offset as usize]
@@ -252,15 +252,15 @@ impl Table for Lazy {
     }
 
     #[inline]
-    fn place(&mut self, page: u32, at: u32) {
-        let (block, offset) = (at >> self.bits, at & ((1 << self.bits) - 1));
+    fn place(&mut self, page: u32, address: u32) {
+        let (block, offset) = (address >> self.bits, address & ((1 << self.bits) - 1));
         if self.blocks[block as usize] == UNMAPPED {
             self.blocks[block as usize] = (self.written.len() >> self.bits) as u32;
             self.written.resize(self.written.len() + (1 << self.bits), UNMAPPED);
         }
         let stored = self.blocks[block as usize] as usize;
         self.written[stored << self.bits | offset as usize] = page;
-        self.store(page, at);
+        self.store(page, address);
     }
 
     fn unmap(&mut self, page: u32) {

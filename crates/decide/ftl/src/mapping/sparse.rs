@@ -133,7 +133,8 @@ mod tests {
                 sparse.set(index, number);
                 plain[index as usize] = Some(number);
                 if number % 50 < 3 {
-                    let found: Vec<Option<u32>> = (0..len).map(|at| sparse.get(at)).collect();
+                    let found: Vec<Option<u32>> =
+                        (0..len).map(|address| sparse.get(address)).collect();
                     assert_eq!(found, plain);
                 }
             }

@@ -88,9 +88,9 @@ mod tests {
             }
             let threshold = rng.below(60);
             let short_lived = ShortLived { streams: 0b0101, threshold };
-            let (streams, least_invalid) = ([u64::MAX, 0b0111, 0b0001][rng.below(3) as usize], 2);
+            let (streams, min_invalid) = ([u64::MAX, 0b0111, 0b0001][rng.below(3) as usize], 2);
             let over = Round::over(&blocks, 40);
-            let round = Round { short_lived, streams, least_invalid, ..over };
+            let round = Round { short_lived, streams, min_invalid, ..over };
             let victim = AdjustedGreedy.choose(&round);
             assert_eq!(victim, super::super::best(&AdjustedGreedy, &round));
             found[usize::from(victim.is_some())] += 1;

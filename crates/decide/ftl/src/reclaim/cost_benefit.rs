@@ -93,21 +93,21 @@ impl Reclaim for CostBenefit {
     }
 
     /// Worth nothing with fewer invalid pages than a victim must have.
-    fn order(&self, least_invalid: u32) -> Order {
+    fn order(&self, min_invalid: u32) -> Order {
         let mut table = self.worth.clone();
-        table.iter_mut().take(least_invalid as usize).for_each(|worth| *worth = 0.0);
+        table.iter_mut().take(min_invalid as usize).for_each(|worth| *worth = 0.0);
         Order::ByWorth { table, since: self.settings.since }
     }
 
     #[inline(always)]
     fn score(&self, block: &Block, round: &Round<'_>) -> f64 {
         let worth = self.worth.get(block.invalid as usize).copied().unwrap_or(0.0);
-        at_age(worth, self.settings.since.of(block) as f64, round.clock as f64)
+        at_age(worth, self.settings.since.since_of(block) as f64, round.clock as f64)
     }
 
     fn choose(&mut self, round: &Round<'_>) -> Option<u32> {
         if round.streams == u64::MAX {
-            round.blocks.most_worth(round.clock, |one, other| round.leads(one, other))
+            round.blocks.max_score(round.clock, |first, second| round.leads(first, second))
         } else {
             best(self, round)
         }

@@ -38,7 +38,7 @@ impl Reclaim for Greedy {
     }
 
     fn choose(&mut self, round: &Round<'_>) -> Option<u32> {
-        let mut ordered = round.blocks.by_invalid(round.least_invalid.max(1));
+        let mut ordered = round.blocks.by_invalid(round.min_invalid.max(1));
         ordered.find(|id| round.admits(&round.blocks.get(*id)))
     }
 }

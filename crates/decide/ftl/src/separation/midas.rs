@@ -180,7 +180,7 @@ impl Midas {
     }
 
     /// Merges groups where reclaim does not end or a group does not do what was predicted.
-    fn judge(&mut self, blocks: &mut Blocks, free: u32, clock: u64) {
+    fn revise_groups(&mut self, blocks: &mut Blocks, free: u32, clock: u64) {
         // Work of idle time, beyond the reserve, may well take many victims.
         if clock != self.clock || free >= self.reserve_blocks {
             (self.clock, self.victims) = (clock, 0);
@@ -243,7 +243,7 @@ impl Separation for Midas {
     }
 
     fn choose_victim(&mut self, blocks: &mut Blocks, free: u32, clock: u64) -> Choice {
-        self.judge(blocks, free, clock);
+        self.revise_groups(blocks, free, clock);
         if self.intervals.finished() {
             self.hot.record(false);
             self.model(blocks);

@@ -118,7 +118,7 @@ impl<const PART: u8> Sepbit<PART> {
 
     /// Judges what was said of a page's last write, `age` ago, as its copy ends now.
     #[inline(always)]
-    fn judge(&mut self, page: u32, clock: u64, age: u32) {
+    fn score_prediction(&mut self, page: u32, clock: u64, age: u32) {
         let Some(said) = self.said.get_mut(page as usize) else { return };
         let said = std::mem::replace(said, Said::Nothing);
         if said != Said::Nothing {
@@ -133,8 +133,8 @@ impl<const PART: u8> Sepbit<PART> {
         if write.rewrite && self.threshold.is_finite() {
             self.said[write.page as usize] = if short { Said::Short } else { Said::Long };
             // A lifetime below the threshold is short.
-            let most = (self.threshold.ceil() as u32).saturating_sub(1);
-            self.scores.predicted(write.clock, most, short);
+            let max_lifetime = (self.threshold.ceil() as u32).saturating_sub(1);
+            self.scores.predicted(write.clock, max_lifetime, short);
         }
     }
 }
@@ -161,7 +161,7 @@ impl<const PART: u8> Separation for Sepbit<PART> {
             return Stream(0);
         }
         let short = lifespan < self.threshold.min(self.queue as f64);
-        self.judge(write.page, write.clock, age);
+        self.score_prediction(write.page, write.clock, age);
         self.say(write, short);
         self.queue += 1;
         if self.queue as f64 > self.threshold.min(write.live_pages as f64) {
@@ -183,7 +183,7 @@ impl<const PART: u8> Separation for Sepbit<PART> {
 
     fn on_invalidate(&mut self, gone: &Invalidated<'_>) {
         if gone.trimmed {
-            self.judge(gone.page, gone.clock, self.age(gone.page, gone.clock));
+            self.score_prediction(gone.page, gone.clock, self.age(gone.page, gone.clock));
         }
     }
 

@@ -252,8 +252,8 @@ fn wire_form(command: &Command) -> (u16, u16, (u64, u64)) {
             let keep = flag(keep_space, command_flag::NO_HOLE);
             (command::WRITE_ZEROES, keep | flag(fast, command_flag::FAST_ZERO), range)
         }
-        Command::BlockStatus { range, one } => {
-            (command::BLOCK_STATUS, flag(one, command_flag::REQ_ONE), range)
+        Command::BlockStatus { range, single_extent } => {
+            (command::BLOCK_STATUS, flag(single_extent, command_flag::REQ_ONE), range)
         }
     };
     (kind, flags, (range.offset, range.length))

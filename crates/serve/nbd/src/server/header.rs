@@ -90,7 +90,7 @@ pub(super) fn check(header: &Header, chosen: &Chosen, limits: &Limits) -> Result
             fast: has(command_flag::FAST_ZERO),
         },
         command::BLOCK_STATUS if chosen.contexts != 0 => {
-            Command::BlockStatus { range, one: has(command_flag::REQ_ONE) }
+            Command::BlockStatus { range, single_extent: has(command_flag::REQ_ONE) }
         }
         command::BLOCK_STATUS => {
             return refuse(Errno::Inval, "block status without a chosen context");

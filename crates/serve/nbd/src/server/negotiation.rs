@@ -178,9 +178,9 @@ impl Negotiation {
         fact.put_u16(export.flags(self.format != Format::Simple));
         reply(option, answer::INFO, &fact, out);
         for kind in [info::NAME, info::DESCRIPTION, info::BLOCK_SIZE] {
-            let asked = wanted.chunks_exact(2).any(|pair| pair == kind.to_be_bytes());
+            let is_queried = wanted.chunks_exact(2).any(|pair| pair == kind.to_be_bytes());
             let empty = kind == info::DESCRIPTION && export.description.is_empty();
-            if !asked || empty {
+            if !is_queried || empty {
                 continue;
             }
             fact.clear();

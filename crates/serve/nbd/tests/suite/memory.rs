@@ -81,11 +81,11 @@ impl Memory {
                 replies.done(&request, out);
             }
             Command::Cache(_) => replies.done(&request, out),
-            Command::BlockStatus { range, one } => {
+            Command::BlockStatus { range, single_extent } => {
                 let contexts: Vec<u32> = self.session.contexts().collect();
                 for context in &contexts {
                     let mut extents = self.extents(range);
-                    extents.truncate(if one { 1 } else { usize::MAX });
+                    extents.truncate(if single_extent { 1 } else { usize::MAX });
                     let last = Some(context) == contexts.last();
                     replies.extents(&request, *context, &extents, last, out);
                 }

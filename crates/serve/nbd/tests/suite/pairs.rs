@@ -118,7 +118,7 @@ fn what_was_agreed_is_known_to_both() {
         let contexts = if format == Format::Simple { 0 } else { 2 };
         assert_eq!(opened.contexts.len(), contexts);
         let range = Range { offset: 0, length: 8192 };
-        let status = pair.ask(1, Command::BlockStatus { range, one: false }, &[]);
+        let status = pair.ask(1, Command::BlockStatus { range, single_extent: false }, &[]);
         assert_eq!(status.is_ok(), contexts == 2);
         let zeroes = vec![Extent { length: 8192, status: 3 }];
         let expected = [(0, zeroes.clone()), (1, zeroes)];

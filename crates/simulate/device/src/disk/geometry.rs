@@ -117,11 +117,11 @@ impl DiskGeometry {
     pub fn place(&self, sector: u64) -> Place {
         let zone = self.zone_of(sector);
         let within = sector - zone.first_sector;
-        let (track, at) = (within / zone.track, within % zone.track);
+        let (track, sector) = (within / zone.track, within % zone.track);
         let (cylinder, head) = (track / self.heads, track % self.heads);
         let per_cylinder = (self.heads - 1) * zone.head_skew + zone.cylinder_skew;
         let skew = cylinder % zone.track * (per_cylinder % zone.track) + head * zone.head_skew;
-        let angle = (at + skew) % zone.track * CIRCLE / zone.track;
+        let angle = (sector + skew) % zone.track * CIRCLE / zone.track;
         Place { cylinder: zone.first_cylinder + cylinder, head, angle }
     }
 
@@ -167,15 +167,15 @@ impl DiskGeometry {
         let units = time_ns.saturating_mul(self.rpm);
         let rest = ((units % CIRCLE + 1) * zone.track).div_ceil(CIRCLE) - 1;
         let mut slots = (units / CIRCLE).saturating_mul(zone.track).saturating_add(rest);
-        let (mut at, end) = (start, start + limit);
+        let (mut position, end) = (start, start + limit);
         loop {
-            let here = (zone.track - at % zone.track).min(end - at).min(slots);
-            at += here;
+            let here = (zone.track - position % zone.track).min(end - position).min(slots);
+            position += here;
             slots -= here;
-            let next_cylinder = at.is_multiple_of(zone.track * self.heads);
+            let next_cylinder = position.is_multiple_of(zone.track * self.heads);
             let skew = if next_cylinder { zone.cylinder_skew } else { zone.head_skew };
-            if at == end || slots <= skew {
-                return at - start;
+            if position == end || slots <= skew {
+                return position - start;
             }
             slots -= skew;
         }

@@ -155,7 +155,7 @@ impl Disk {
     fn dispatch(&mut self, now_ns: u64) {
         while self.active.is_none() {
             let mut queue = std::mem::replace(&mut self.queue, Queue::new(Schedule::Fifo, 1, 0));
-            let access = |one: &Waiting| self.access_ns(one, now_ns);
+            let access = |waiting: &Waiting| self.access_ns(waiting, now_ns);
             let next = queue.take(now_ns, self.cylinder, access);
             self.queue = queue;
             let Some(next) = next else { return };
@@ -199,8 +199,8 @@ impl Disk {
             from_ns + pass_ns
         };
         self.move_to(end - 1);
-        self.seek_ns += spent.of(Part::Seek);
-        self.transfer_ns += spent.of(Part::Transfer);
+        self.seek_ns += spent.part_ns(Part::Seek);
+        self.transfer_ns += spent.part_ns(Part::Transfer);
         Active { tag: next.command.tag, submitted_ns: next.submitted_ns, finish_ns, spent }
     }
 

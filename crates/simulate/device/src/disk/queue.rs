@@ -81,7 +81,7 @@ impl Queue {
         let chosen = match self.schedule {
             _ if overdue || self.waiting.len() == 1 => 0,
             Schedule::Fifo => 0,
-            Schedule::Sstf => nearest(choice, |one| one.place.cylinder.abs_diff(cylinder)),
+            Schedule::Sstf => nearest(choice, |waiting| waiting.place.cylinder.abs_diff(cylinder)),
             Schedule::Satf => nearest(choice, access_ns),
             Schedule::Scan => self.scan(cylinder),
         };
@@ -91,15 +91,15 @@ impl Queue {
     /// The nearest in the arm's direction, which turns when there is none.
     fn scan(&mut self, cylinder: u64) -> usize {
         let onwards = |inwards: bool| {
-            let ahead = move |one: &Waiting| match inwards {
-                true => one.place.cylinder >= cylinder,
-                false => one.place.cylinder <= cylinder,
+            let ahead = move |waiting: &Waiting| match inwards {
+                true => waiting.place.cylinder >= cylinder,
+                false => waiting.place.cylinder <= cylinder,
             };
             let choice = self.waiting.iter().take(self.depth).enumerate();
             choice
-                .filter(|(_, one)| ahead(one))
-                .min_by_key(|(at, one)| (one.place.cylinder.abs_diff(cylinder), *at))
-                .map(|(at, _)| at)
+                .filter(|(_, waiting)| ahead(waiting))
+                .min_by_key(|(index, waiting)| (waiting.place.cylinder.abs_diff(cylinder), *index))
+                .map(|(index, _)| index)
         };
         if let Some(found) = onwards(self.inwards) {
             return found;
@@ -113,7 +113,7 @@ fn nearest<'a>(
     choice: impl Iterator<Item = (usize, &'a Waiting)>,
     far: impl Fn(&Waiting) -> u64,
 ) -> usize {
-    choice.map(|(at, one)| (far(one), at)).min().map_or(0, |(_, at)| at)
+    choice.map(|(index, waiting)| (far(waiting), index)).min().map_or(0, |(_, index)| index)
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ pub struct WriteBuffer {
 
 impl WriteBuffer {
     /// The memory that a drive has for writes, if it has some.
-    pub fn of(params: &SsdParams) -> Option<WriteBuffer> {
+    pub fn from_params(params: &SsdParams) -> Option<WriteBuffer> {
         (params.write_buffer.0 > 0).then(|| WriteBuffer {
             capacity: params.write_buffer.0,
             time_ns: params.write_buffer_time.0,

@@ -100,7 +100,7 @@ impl<M: Copy> Dram<M> {
     #[inline]
     pub fn receive(&mut self, now_ns: u64) -> Option<M> {
         let due = self.next_due().filter(|due| *due <= now_ns)?;
-        let done = |channel: &Option<(u64, M)>| channel.is_some_and(|(at, _)| at == due);
+        let done = |channel: &Option<(u64, M)>| channel.is_some_and(|(done_ns, _)| done_ns == due);
         let index = self.channels.iter().position(done)?;
         let (_, message) = self.channels[index].take()?;
         if self.queued > 0 {

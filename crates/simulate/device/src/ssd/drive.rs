@@ -81,7 +81,7 @@ pub struct Power {
 
 impl<I: Inside> Drive<I> {
     /// Puts a drive together; both parts must be idle.
-    pub fn of(host: Host, inside: I, power: Power) -> Drive<I> {
+    pub fn assemble(host: Host, inside: I, power: Power) -> Drive<I> {
         Drive {
             host,
             inside,
@@ -295,7 +295,7 @@ mod tests {
             params.set(key, &number.unwrap_or(Value::Text((*text).to_owned()))).unwrap();
         }
         let inside = Flat { time_ns, open: Vec::new(), most: 0 };
-        Drive::of(Host::new(&params, ports), inside, params.power())
+        Drive::assemble(Host::new(&params, ports), inside, params.power())
     }
 
     fn command(tag: u64, op: Op, length: u64, tenant: u16) -> Command {
@@ -333,8 +333,8 @@ mod tests {
             let [done] = run(&mut drive).try_into().unwrap();
             let head = if tag == 0 { 0 } else { 8 };
             assert_eq!(done.finished.0 - done.submitted.0, 1_000 + link(op) + head, "{op:?}");
-            assert_eq!(done.spent.of(Part::Link), link(op) + head);
-            assert_eq!(done.spent.of(Part::Flash), 1_000);
+            assert_eq!(done.spent.part_ns(Part::Link), link(op) + head);
+            assert_eq!(done.spent.part_ns(Part::Flash), 1_000);
             at = done.finished;
         }
     }
@@ -424,6 +424,9 @@ mod tests {
         let done = run(&mut drive);
         let last = done[2];
         assert_eq!(last.finished.0, 3 * 8 + 25 + 3 * 5_000 + 11);
-        assert_eq!(last.spent.of(Part::Queue), last.finished.0 - last.spent.of(Part::Link));
+        assert_eq!(
+            last.spent.part_ns(Part::Queue),
+            last.finished.0 - last.spent.part_ns(Part::Link)
+        );
     }
 }

@@ -30,7 +30,7 @@ pub struct Rated {
     /// Share of them that the average block has used, those of filling the drive included.
     pub used_share: f64,
     /// Share that the most worn block has used.
-    pub most_used_share: f64,
+    pub max_used_share: f64,
     /// Days that a new drive lasts at the run's rate; nothing if the run programs nothing.
     pub days: Option<f64>,
     /// Bytes that the host can write to a new drive, at the run's write amplification; nothing if
@@ -50,7 +50,7 @@ impl SsdParams {
         let rated = Rated {
             cycles: self.endurance,
             used_share: flash.wear.mean / endurance,
-            most_used_share: f64::from(flash.wear.most) / endurance,
+            max_used_share: f64::from(flash.wear.max) / endurance,
             days: runs.map(|runs| runs * days),
             host_bytes: runs.map(|runs| runs * written.0 as f64),
         };
@@ -83,7 +83,7 @@ mod tests {
             ..SsdParams::default()
         };
         assert_eq!(params.raw_pages(), 16_384);
-        let mut flash = FlashStats { wear: Wear::of([40, 60]), ..FlashStats::default() };
+        let mut flash = FlashStats { wear: Wear::from_erases([40, 60]), ..FlashStats::default() };
         flash.counters.host_programs = 3_840;
         flash.counters.move_programs = 3_800;
         flash.counters.map_programs = 40;
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(life.cycles, 0.46875);
         assert_eq!(life.drive_writes_per_day, 0.25 * 86_400.0);
         let rated = life.rated.unwrap();
-        assert_eq!((rated.used_share, rated.most_used_share), (0.05, 0.06));
+        assert_eq!((rated.used_share, rated.max_used_share), (0.05, 0.06));
         let seconds = 1_000.0 / 0.46875;
         assert!((rated.days.unwrap() - seconds / 86_400.0).abs() < 1e-12, "{rated:?}");
         assert!((rated.host_bytes.unwrap() / (seconds * f64::from(30 << 20)) - 1.0).abs() < 1e-12);

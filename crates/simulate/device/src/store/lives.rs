@@ -71,7 +71,7 @@ impl Lives {
     }
 
     /// The life to which pages of a segment are given.
-    pub fn of(&self, segment: u32) -> u32 {
+    pub fn life_of(&self, segment: u32) -> u32 {
         self.current[segment as usize]
     }
 
@@ -87,7 +87,7 @@ impl Lives {
 
     /// A segment was emptied: its next life begins. Returns the one that is to end.
     pub fn condemn(&mut self, segment: u32) -> u32 {
-        let ending = self.of(segment);
+        let ending = self.life_of(segment);
         let fresh =
             SegmentLife { segment, opened_ns: NOT_YET_NS, next: NIL, ..SegmentLife::default() };
         let next = self.all.insert(fresh);

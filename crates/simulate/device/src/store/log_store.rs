@@ -159,8 +159,8 @@ impl LogStore {
         let segment_pages = self.segment_bytes / self.page_bytes;
         let mut stored = vec![u32::MAX; (self.stats.segments * segment_pages) as usize];
         for page in 0..self.logical_pages {
-            if let Some(at) = self.layer.locate(page) {
-                let place = u64::from(at.block) * segment_pages + u64::from(at.offset);
+            if let Some(address) = self.layer.locate(page) {
+                let place = u64::from(address.block) * segment_pages + u64::from(address.offset);
                 stored[place as usize] = page;
             }
         }

@@ -25,7 +25,7 @@ impl LogStore {
     pub(super) fn place_of(&self, page: u32) -> PagePlace {
         match self.layer.locate(page) {
             None => PagePlace::Nowhere,
-            Some(at) => self.arrived(self.lives.of(at.block), at.offset),
+            Some(address) => self.arrived(self.lives.life_of(address.block), address.offset),
         }
     }
 

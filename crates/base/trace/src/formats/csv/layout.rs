@@ -68,7 +68,7 @@ impl Layout {
     pub(super) fn new(head: &[u8], options: &OpenOptions) -> Result<Layout, TraceError> {
         let own: CsvOptions = declared(&options.format_options)?;
         let first_line = whole_lines(head).next().unwrap_or_default();
-        let delimiter = own.delimiter.of(first_line);
+        let delimiter = own.delimiter.resolve(first_line);
         let has_header = match own.header {
             Header::Auto => None,
             Header::Yes => Some(true),
@@ -271,7 +271,7 @@ const DELIMITERS: [(&str, Delimiter); 5] = [
 ];
 
 impl Delimiter {
-    fn of(self, first_line: &[u8]) -> u8 {
+    fn resolve(self, first_line: &[u8]) -> u8 {
         if let Delimiter::Byte(byte) = self {
             return byte;
         }

@@ -12,7 +12,7 @@
 //! here each call stands alone (last valid share 0.8957 for its 0.8950).
 
 /// Groups at most, the hot one included.
-pub const MOST_GROUPS: usize = 10;
+pub const MAX_GROUPS: usize = 10;
 /// A queue must end this many superblocks before the window of the distribution does.
 const WINDOW_MARGIN: f64 = 50.0;
 /// The two classes of the last group are cut at this share of their mean interval.
@@ -119,7 +119,7 @@ impl Hot {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
     /// Share of valid pages in the victims of groups 1, 2, ..., the last.
-    pub valid: [f64; MOST_GROUPS],
+    pub valid: [f64; MAX_GROUPS],
     /// Flash pages written per host page.
     pub write_amplification: f64,
 }
@@ -149,7 +149,7 @@ impl Chain {
             Hot::Ideal { .. } => all.valid_units(0, from) * unit_pages,
             Hot::Measured { .. } => all.valid_units(0, from) * unit_pages * traffic,
         };
-        let mut valid = [0.0; MOST_GROUPS];
+        let mut valid = [0.0; MAX_GROUPS];
         let mut moved = 0.0;
         for (size, share) in queues.iter().zip(&mut valid) {
             let time = (f64::from(*size) - 0.5) / rate;
@@ -384,7 +384,7 @@ pub(super) mod tests {
     fn a_distribution_is_read_by_hand() {
         let all = Distribution::new(&[4, 2, 1, 1], 1.0);
         assert_eq!((all.total(), all.span[4]), (8.0, 7.0));
-        assert_eq!([0.0, 0.5, 1.0, 9.0].map(|at| all.unit_at(at)), [0, 1, 1, 4]);
+        assert_eq!([0.0, 0.5, 1.0, 9.0].map(|share| all.unit_at(share)), [0, 1, 1, 4]);
         // Of those valid at 1 (4 of 8), half are left after one unit and a quarter after two.
         assert_eq!(all.valid_units(1, 3), 0.75);
         // Two units: 6 of 8 writes, 2 x 0.75 = 1.5 superblocks, rounded 2.

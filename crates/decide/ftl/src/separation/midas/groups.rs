@@ -8,14 +8,14 @@
 //! Where groups merge, the simulator copies or seals half-filled open superblocks; here pages of
 //! the last group fill them first, so that no room is lost.
 
-use super::chain::MOST_GROUPS;
+use super::chain::MAX_GROUPS;
 use crate::blocks::{Block, Blocks};
 use crate::separation::{Choice, Stream};
 
 /// Levels of the pool.
 const LEVELS: u8 = 4;
 /// Streams in use at most.
-pub const STREAMS: u8 = MOST_GROUPS as u8 + LEVELS - 1;
+pub const STREAMS: u8 = MAX_GROUPS as u8 + LEVELS - 1;
 
 /// Groups and their designated sizes.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +23,7 @@ pub struct Groups {
     last: u8,
     pooled: bool,
     /// Sealed superblocks that a queue may hold.
-    sizes: [u32; MOST_GROUPS],
+    sizes: [u32; MAX_GROUPS],
     /// Streams whose open superblock has room, a bit each.
     open: u64,
     /// Whether a superblock was sealed on a stream above the highest in use.
@@ -33,7 +33,7 @@ pub struct Groups {
 impl Default for Groups {
     /// One pool, of which the hot group is part.
     fn default() -> Groups {
-        Groups { last: 1, pooled: true, sizes: [0; MOST_GROUPS], open: 0, stray: false }
+        Groups { last: 1, pooled: true, sizes: [0; MAX_GROUPS], open: 0, stray: false }
     }
 }
 
@@ -107,13 +107,13 @@ impl Groups {
     /// Takes on a configuration of these sizes, open superblocks included: what lay in the last
     /// group lies in the new last group, and queues that are too long give their oldest to it.
     pub fn configure(&mut self, sizes: &[u32], blocks: &mut Blocks) {
-        let last = (sizes.len().min(MOST_GROUPS) - 1) as u8;
+        let last = (sizes.len().min(MAX_GROUPS) - 1) as u8;
         let lowest = self.last.min(last);
         (lowest..STREAMS).filter(|stream| *stream != last).for_each(|stream| {
             move_all(blocks, stream, last);
         });
         (self.last, self.pooled, self.stray) = (last, false, false);
-        for (group, size) in sizes.iter().enumerate().take(MOST_GROUPS) {
+        for (group, size) in sizes.iter().enumerate().take(MAX_GROUPS) {
             // One superblock of each queue is open; group 1 keeps one more free.
             self.sizes[group] = size.saturating_sub(if group == 1 { 2 } else { 1 });
         }

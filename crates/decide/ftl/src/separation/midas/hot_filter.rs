@@ -200,7 +200,8 @@ impl HotFilter {
         if self.history.is_empty() {
             return None;
         }
-        let mean = |of: fn(&HotMeasure) -> f64| self.history.iter().map(of).sum::<f64>() / spans;
+        let mean =
+            |measure: fn(&HotMeasure) -> f64| self.history.iter().map(measure).sum::<f64>() / spans;
         let measure = HotMeasure {
             traffic: mean(|span| span.traffic),
             valid: mean(|span| span.valid),

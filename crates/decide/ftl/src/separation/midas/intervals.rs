@@ -12,7 +12,7 @@ use std::collections::HashSet;
 /// Stretches in which every page is followed.
 const STRETCHES: u64 = 10;
 /// A window is doubled at most to this many times its first length.
-const MOST_DOUBLINGS: u32 = 6;
+const MAX_DOUBLINGS: u32 = 6;
 
 /// The state of a followed page.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -172,7 +172,7 @@ impl Intervals {
 
     /// Begins a new window at once, twice as long as the last (unless it grew six times before).
     pub fn restart_longer(&mut self) {
-        if self.doublings < MOST_DOUBLINGS {
+        if self.doublings < MAX_DOUBLINGS {
             self.doublings += 1;
             self.window = self.window.saturating_mul(2);
         }

@@ -6,7 +6,7 @@
 //! each at its best size, then four rounds over all sizes in turn. The simulator runs it in a
 //! thread whose result arrives at any time; here it is one call.
 
-use super::chain::{Chain, Hot, MOST_GROUPS, Prediction};
+use super::chain::{Chain, Hot, MAX_GROUPS, Prediction};
 use super::hot_filter::HotMeasure;
 
 /// The hot group may take fewer than so many superblocks.
@@ -14,7 +14,7 @@ const HOT_LIMIT: u32 = 30;
 /// What a larger hot group must gain in write amplification.
 const HOT_GAIN: f64 = 0.05;
 /// Cuts of the last group.
-const CUTS: usize = MOST_GROUPS - 2;
+const CUTS: usize = MAX_GROUPS - 2;
 /// Superblocks that the last group keeps.
 const LAST_KEEPS: u32 = 50;
 /// Rounds over all sizes.

@@ -103,8 +103,8 @@ impl Encoding {
             u32::from(features.write_share),
         ];
         for (number, digits) in numbers.into_iter().zip(DIGITS) {
-            let most = (1_u64 << (4 * digits)) - 1;
-            let number = u64::from(number).min(most);
+            let max = (1_u64 << (4 * digits)) - 1;
+            let number = u64::from(number).min(max);
             match self {
                 Encoding::Hex => {
                     let digit = |i: usize| (number >> (4 * i) & 15) as f32 / 15.0;

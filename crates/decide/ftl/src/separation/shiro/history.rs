@@ -28,20 +28,20 @@ struct PastWrite {
 /// The last writes of the host, oldest first.
 #[derive(Clone, Debug)]
 pub struct History {
-    most: usize,
+    max_writes: usize,
     writes: VecDeque<PastWrite>,
 }
 
 impl History {
     /// Remembers so many writes.
-    pub fn new(most: usize) -> History {
-        History { most: most.max(1), writes: VecDeque::new() }
+    pub fn new(max_writes: usize) -> History {
+        History { max_writes: max_writes.max(1), writes: VecDeque::new() }
     }
 
     /// A page is written; `age` is the lifetime of its old copy, if it had one.
     #[inline]
     pub fn write(&mut self, page: u32, age: Option<u32>, features: Features) {
-        if self.writes.len() == self.most {
+        if self.writes.len() == self.max_writes {
             self.writes.pop_front();
         }
         self.writes.push_back(PastWrite {
@@ -69,11 +69,11 @@ impl History {
 
     /// The lifetimes that began and ended within the last `span` writes, with rows for at most so
     /// many.
-    pub fn lifetimes(&self, encoding: Encoding, most_rows: usize, span: u32) -> Lifetimes {
+    pub fn lifetimes(&self, encoding: Encoding, max_rows: usize, span: u32) -> Lifetimes {
         let mut found = Lifetimes::new(encoding);
         let from = self.writes.len().saturating_sub(span.max(1) as usize);
         let ended = || self.writes.range(from..).filter(|past| past.lifetime != GOING_ON);
-        let stride = ended().count() / most_rows.max(1) + 1;
+        let stride = ended().count() / max_rows.max(1) + 1;
         for (index, PastWrite { lifetime, features, .. }) in ended().enumerate() {
             found.add(*lifetime, index.is_multiple_of(stride).then_some((encoding, features)));
         }
@@ -96,7 +96,7 @@ impl History {
         let picks = sampling.picks(number, end - start);
         let mut own: Vec<(usize, &PastWrite)> = self.writes.range(start..end).enumerate().collect();
         own.retain(|(_, past)| picks(past.page));
-        own.sort_unstable_by_key(|(at, past)| (past.page, *at));
+        own.sort_unstable_by_key(|(index, past)| (past.page, *index));
         for (_, past) in own {
             if past.first {
                 series.cut();
@@ -157,7 +157,7 @@ mod tests {
         {
             history.write(page, (age > 0).then_some(age), Features::default());
         }
-        let all = Sampling { share: 1.0, least_steps: 0, series_steps: 20, drop_censored: false };
+        let all = Sampling { share: 1.0, min_steps: 0, series_steps: 20, drop_censored: false };
         let found = |threshold, window| {
             let dataset = history.dataset(0, threshold, Encoding::Log, all, window);
             (dataset.lengths, dataset.labels)

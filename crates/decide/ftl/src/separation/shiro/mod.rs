@@ -50,7 +50,7 @@ use meta_cache::MetaCache;
 use migration::{Agent, LEVELS, Learning, Situation, USER_TYPES, hierarchical};
 use pages::{Pages, STAMP_BYTES, STATE_BYTES};
 use threshold::{Guard, Threshold};
-use window::{MOST_ROWS, Sampling, Window};
+use window::{MAX_ROWS, Sampling, Window};
 
 /// As published.
 pub const PAPER: u8 = 0;
@@ -112,7 +112,7 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
         let longest = logical * settings.longest_window.max(settings.window_share);
         let threshold_pages = logical * settings.threshold_window.max(settings.window_share);
         let floor = (f64::from(geometry.block_pages) * settings.threshold_floor) as u32;
-        let guard = Guard { least_class: settings.least_class, floor };
+        let guard = Guard { min_class_share: settings.least_class, floor };
         let is_final = settings.censored == Censored::Final;
         // A window's writes, and before them those that make their lifetimes final.
         let span = longest.max(threshold_pages);
@@ -201,7 +201,7 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
 
     /// Judges the prediction made at the last write of a page, whose copy ends now.
     #[inline]
-    fn judge(&mut self, page: u32, clock: u64) {
+    fn score_prediction(&mut self, page: u32, clock: u64) {
         let class = self.pages.class(page);
         if let (Some(age), true) = (self.pages.age(page, clock), class != Class::Unseen) {
             self.scores.ended(clock - u64::from(age), class == Class::Short, age);
@@ -216,7 +216,7 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
         let ordered = self.window.sorted();
         let span = self.threshold_pages.max(self.window.writes());
         let lifetimes = match &self.history {
-            Some(history) => history.lifetimes(self.encoding, MOST_ROWS, span),
+            Some(history) => history.lifetimes(self.encoding, MAX_ROWS, span),
             None => ordered.lifetimes(self.encoding),
         };
         let longer = u64::from(self.window.writes()) + u64::from(self.window_pages);
@@ -248,7 +248,7 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
     ) -> Result<(), TrainError> {
         let sampling = Sampling {
             share: self.settings.sample_share,
-            least_steps: self.settings.sample_steps,
+            min_steps: self.settings.sample_steps,
             series_steps: self.settings.series_steps,
             drop_censored: self.settings.censored == Censored::Drop,
         };
@@ -309,7 +309,7 @@ impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
         let &Write { page, clock, .. } = write;
         let wanted = self.wanted.take().filter(|_| self.meta_share > 0.0);
         self.missed = wanted.is_some_and(|meta| !self.cache.look_up(meta));
-        self.judge(page, clock);
+        self.score_prediction(page, clock);
         let age = self.pages.age(page, clock);
         let features = self.tracker.features(page, age.unwrap_or(0));
         self.window.write(page, age.is_none(), features);
@@ -352,7 +352,7 @@ impl<const VARIANT: u8> Separation for Shiro<VARIANT> {
 
     fn on_invalidate(&mut self, gone: &Invalidated<'_>) {
         if gone.trimmed {
-            self.judge(gone.page, gone.clock);
+            self.score_prediction(gone.page, gone.clock);
             let age = self.pages.age(gone.page, gone.clock);
             if let (Some(history), Some(age)) = (&mut self.history, age) {
                 history.trim(age);

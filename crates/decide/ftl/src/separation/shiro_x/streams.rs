@@ -145,14 +145,14 @@ pub fn cut(flow: &LifeFlow, count: usize) -> [u8; SPANS] {
         ((pages[to] - pages[from]) * (space[to] - space[from])).max(0.0).sqrt()
     };
     // Per number of streams and end, the least sum and where the last stream begins.
-    let mut least = vec![[(f64::INFINITY, 0); SPANS + 1]; count + 1];
-    least[0][0].0 = 0.0;
+    let mut min_cost = vec![[(f64::INFINITY, 0); SPANS + 1]; count + 1];
+    min_cost[0][0].0 = 0.0;
     for used in 1..=count {
         for to in 0..=SPANS {
             for from in 0..=to {
-                let sum = least[used - 1][from].0 + root(from, to);
-                if sum < least[used][to].0 {
-                    least[used][to] = (sum, from);
+                let sum = min_cost[used - 1][from].0 + root(from, to);
+                if sum < min_cost[used][to].0 {
+                    min_cost[used][to] = (sum, from);
                 }
             }
         }
@@ -160,7 +160,7 @@ pub fn cut(flow: &LifeFlow, count: usize) -> [u8; SPANS] {
     let mut streams = [0; SPANS];
     let mut to = SPANS;
     for used in (1..=count).rev() {
-        let from = least[used][to].1;
+        let from = min_cost[used][to].1;
         streams[from..to].fill(used as u8 - 1);
         to = from;
     }

@@ -23,7 +23,7 @@ pub const WAYS: [Way; 4] = [Way::Apart(3, 3), Way::Apart(2, 2), Way::Apart(4, 4)
 /// Pages of a superblock in small.
 const SMALL_PAGES: u32 = 16;
 /// Neighbouring pages for each page held, at least: fewer save too little.
-const LEAST_SHARE: u32 = 8;
+const MIN_SHARE: u32 = 8;
 /// How much the moves of a window count for, of those of the window after it.
 const KEEP: f64 = 0.95;
 /// Windows before the first choice.
@@ -106,7 +106,7 @@ impl Trials {
     pub fn new(geometry: &Geometry, wanted: bool) -> Trials {
         let share = geometry.block_pages / SMALL_PAGES;
         let mut trials = Trials { share, trials: Vec::new(), windows: 0 };
-        if wanted && share >= LEAST_SHARE {
+        if wanted && share >= MIN_SHARE {
             trials.trials = WAYS.iter().filter_map(|way| trial(geometry, share, *way)).collect();
             if trials.trials.len() < WAYS.len() {
                 trials.trials.clear();

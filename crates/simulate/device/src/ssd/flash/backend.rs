@@ -257,7 +257,9 @@ impl Backend {
         FlashStats {
             collections: counts.collections,
             moved_pages: counts.moved_pages,
-            wear: Wear::of(layers().flat_map(|layer| layer.blocks().iter().map(|b| b.erases))),
+            wear: Wear::from_erases(
+                layers().flat_map(|layer| layer.blocks().iter().map(|b| b.erases)),
+            ),
             free_blocks: layers().map(|layer| u64::from(layer.free_blocks())).sum(),
             mapped_pages: layers().map(|layer| u64::from(layer.mapped_pages())).sum(),
             preconditioned: self.preconditioned,

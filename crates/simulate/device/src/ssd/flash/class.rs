@@ -40,7 +40,7 @@ impl QueueClass {
 
     /// The queue of a transaction in its present step.
     #[inline]
-    pub(super) fn of(work: &FlashWork) -> QueueClass {
+    pub(super) fn of_work(work: &FlashWork) -> QueueClass {
         match (work.step, work.purpose) {
             (WorkStep::Read, Purpose::MapRead | Purpose::MapWrite) => QueueClass::MapRead,
             (WorkStep::Read, Purpose::Move) => QueueClass::CleanRead,

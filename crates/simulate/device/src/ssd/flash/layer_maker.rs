@@ -94,8 +94,8 @@ impl<'a> LayerMaker<'a> {
                 Fill::new(data_pages, &valid)
             }
             Content::Steady { pages } => {
-                let room = blocks.saturating_sub(reserve_blocks + streams);
-                Fill::steady(data_pages, room.max(pages.div_ceil(data_pages)), pages)
+                let usable_blocks = blocks.saturating_sub(reserve_blocks + streams);
+                Fill::steady(data_pages, usable_blocks.max(pages.div_ceil(data_pages)), pages)
             }
         }
     }

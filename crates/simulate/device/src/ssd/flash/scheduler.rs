@@ -92,7 +92,7 @@ impl Scheduler {
     pub fn enqueue(&mut self, flight: &mut InFlight, id: WorkId) {
         let now = flight.calendar.now();
         let work = &mut flight.work[id];
-        let (class, plane) = (QueueClass::of(work), work.place().plane);
+        let (class, plane) = (QueueClass::of_work(work), work.place().plane);
         let unit_id = self.hardware.site(plane).unit;
         let unit = self.hardware.unit_mut(unit_id);
         work.worked_before = unit.worked_ns(now);
@@ -164,7 +164,7 @@ impl Scheduler {
             return false;
         }
         flight.work[id].step = WorkStep::Read;
-        self.load.pass(QueueClass::of(&flight.work[id]));
+        self.load.pass(QueueClass::of_work(&flight.work[id]));
         let mut batch = WorkQueue::default();
         batch.push(&mut flight.work, id);
         self.hardware.begin_read(flight, unit_id, batch);
@@ -246,7 +246,7 @@ impl Scheduler {
             let Some(class) = class else { continue };
             let free = (0..planes).filter(|plane| taken & 1 << plane == 0);
             let mut unseen: u32 =
-                free.map(|plane| self.load.of(PlaneId(first + plane), class)).sum();
+                free.map(|plane| self.load.waiting(PlaneId(first + plane), class)).sum();
             let mut before = WorkId::NONE;
             let mut id = self.hardware.unit(unit).queues.queue(class).head();
             while id != WorkId::NONE && unseen > 0 && taken.count_ones() < planes {

@@ -19,7 +19,7 @@ pub struct Waits {
     /// Transactions waiting now.
     pub waiting: u32,
     /// The most that ever were.
-    pub most: u32,
+    pub max_waiting: u32,
     since_ns: u64,
 }
 
@@ -30,7 +30,7 @@ impl Waits {
         self.area_ns += u64::from(self.waiting) * (now - self.since_ns);
         self.since_ns = now;
         self.waiting += 1;
-        self.most = self.most.max(self.waiting);
+        self.max_waiting = self.max_waiting.max(self.waiting);
     }
 
     /// One that has waited for so long leaves.

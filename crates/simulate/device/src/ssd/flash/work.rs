@@ -345,7 +345,7 @@ mod tests {
         work.account(Part::Flash, 250);
         work.add(Part::Queue, 7);
         let spent = work.spent();
-        assert_eq!((spent.of(Part::Map), spent.of(Part::Flash)), (50, 100));
+        assert_eq!((spent.part_ns(Part::Map), spent.part_ns(Part::Flash)), (50, 100));
         assert_eq!(spent.total_ns(), 157);
     }
 }

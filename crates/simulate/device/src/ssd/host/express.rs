@@ -68,11 +68,11 @@ impl Express {
     ) -> u64 {
         let Express { doorbell_ns, .. } = std::mem::take(self);
         let request_ns = protocol.request_ns;
-        let asked_ns = wires[UP].occupy(doorbell_ns, request_ns);
-        let entry_ns = wires[DOWN].occupy(asked_ns, protocol.entry_ns);
+        let requested_ns = wires[UP].occupy(doorbell_ns, request_ns);
+        let entry_ns = wires[DOWN].occupy(requested_ns, protocol.entry_ns);
         let Some(data_ns) = data_ns else { return entry_ns };
-        let asked_ns = wires[UP].occupy(entry_ns, request_ns);
-        wires[DOWN].occupy(asked_ns, data_ns)
+        let requested_ns = wires[UP].occupy(entry_ns, request_ns);
+        wires[DOWN].occupy(requested_ns, data_ns)
     }
 
     /// Something else is about to happen: the command is an ordinary one whose doorbell is on its

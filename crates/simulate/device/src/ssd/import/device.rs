@@ -48,7 +48,7 @@ impl Machine {
     pub fn read(root: &Element, notes: &mut Notes) -> Result<Machine, ImportError> {
         if root.name != OUTER {
             let message = format!("found `<{}>`, expected `<{OUTER}>`", root.name);
-            return Err(ImportError::at(root.line, message));
+            return Err(ImportError::on_line(root.line, message));
         }
         let fields = Fields::new(root, &[], &[HOST, DEVICE], notes);
         drop(fields);
@@ -57,7 +57,7 @@ impl Machine {
             parent.children.iter().find(|child| child.name == name).cloned()
         };
         let device = child(root, DEVICE).ok_or_else(|| {
-            ImportError::at(root.line, format!("found no `<{DEVICE}>`, expected one"))
+            ImportError::on_line(root.line, format!("found no `<{DEVICE}>`, expected one"))
         })?;
         let host = child(root, HOST).unwrap_or_else(|| empty.clone());
         let flash = child(&device, FLASH).unwrap_or_else(|| empty.clone());
@@ -81,7 +81,7 @@ impl Machine {
             }
         }
         machine.joint(&host, &device, &flash, notes)?;
-        let refuse = |error: SettingError| ImportError::at(root.line, error.to_string());
+        let refuse = |error: SettingError| ImportError::on_line(root.line, error.to_string());
         machine.params.check().map_err(refuse)?;
         Ok(machine)
     }
@@ -96,7 +96,7 @@ impl Machine {
         let refuse = |error: SettingError| {
             let (found, expected) = (error.found, error.expected);
             let message = format!("`{}`: found {found}, expected {expected}", field.tag);
-            ImportError::at(field.line, message)
+            ImportError::on_line(field.line, message)
         };
         self.params.set(key, value).map_err(refuse)?;
         let head = key.split('.').next().unwrap_or(key);

@@ -121,7 +121,7 @@ impl Field<'_> {
     /// The refusal of the value.
     pub fn refuse(&self, expected: &str) -> ImportError {
         let Field { tag, text, line, .. } = self;
-        ImportError::at(*line, format!("`{tag}`: found `{text}`, expected {expected}"))
+        ImportError::on_line(*line, format!("`{tag}`: found `{text}`, expected {expected}"))
     }
 
     /// A whole number.

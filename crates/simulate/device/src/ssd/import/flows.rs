@@ -54,13 +54,13 @@ struct Common {
 pub fn scenarios(root: &Element) -> Result<Vec<Element>, ImportError> {
     if root.name != ROOT {
         let message = format!("found `<{}>`, expected `<{ROOT}>`", root.name);
-        return Err(ImportError::at(root.line, message));
+        return Err(ImportError::on_line(root.line, message));
     }
     let found = root.children.iter().filter(|child| child.name == SCENARIO);
     let found: Vec<Element> = found.cloned().collect();
     if found.is_empty() {
         let message = format!("found no `<{SCENARIO}>`, expected one or more");
-        return Err(ImportError::at(root.line, message));
+        return Err(ImportError::on_line(root.line, message));
     }
     Ok(found)
 }
@@ -106,7 +106,7 @@ pub fn read(
         flows.push(flow);
     }
     if flows.is_empty() {
-        return Err(ImportError::at(
+        return Err(ImportError::on_line(
             scenario.line,
             "found no flow, expected one or more".to_owned(),
         ));

@@ -98,7 +98,7 @@ fn every_tag_has_an_effect_or_a_note() {
     let (config_lines, workload_lines) = (lines(&config), lines(&workload));
     let mut seen = 0;
     for (of_config, all) in [(true, &config_lines), (false, &workload_lines)] {
-        for (at, line) in all.iter().enumerate() {
+        for (index, line) in all.iter().enumerate() {
             let Some((tag, rest)) = line.strip_prefix('<').and_then(|line| line.split_once('>'))
             else {
                 continue;
@@ -106,14 +106,14 @@ fn every_tag_has_an_effect_or_a_note() {
             let Some((value, _)) = rest.split_once("</") else { continue };
             seen += 1;
             let mut changed = all.clone();
-            changed[at] = format!("<{tag}>{}</{tag}>", other(value));
+            changed[index] = format!("<{tag}>{}</{tag}>", other(value));
             let changed = changed.join("\n") + "\n";
             let after = match of_config {
                 true => answer(&changed, &workload),
                 false => answer(&config, &changed),
             };
             let file = if of_config { "ssdconfig.xml" } else { "workload.xml" };
-            let place = format!("{file}, line {}: `{tag}`", at + 1);
+            let place = format!("{file}, line {}: `{tag}`", index + 1);
             assert!(
                 after != before || before.contains(&place),
                 "{place} = {value} is dropped: {} changes nothing",
