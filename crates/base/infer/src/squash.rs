@@ -15,14 +15,14 @@ pub const SEGMENTS: usize = 256;
 /// 16 bits and the rise to the next entry in its lower 16, both in Q15.
 #[repr(C, align(64))]
 #[derive(Debug)]
-pub struct Table(pub [i32; SEGMENTS]);
+pub struct SquashTable(pub [i32; SEGMENTS]);
 
 /// The logistic function.
-pub static SIGMOID: Table = table(false);
+pub static SIGMOID: SquashTable = table(false);
 /// The hyperbolic tangent.
-pub static TANH: Table = table(true);
+pub static TANH: SquashTable = table(true);
 
-impl Table {
+impl SquashTable {
     /// The function at `x` (Q12, clamped to 16 bits), in Q15: linear between entries, rounded half
     /// up. Largest error 4.2e-4 (tanh) and 8e-5 (sigmoid), plus what lies beyond +-8.
     #[inline(always)]
@@ -34,7 +34,7 @@ impl Table {
     }
 }
 
-const fn table(tanh: bool) -> Table {
+const fn table(tanh: bool) -> SquashTable {
     let mut entries = [0; SEGMENTS];
     let mut i = 0;
     while i < SEGMENTS {
@@ -42,7 +42,7 @@ const fn table(tanh: bool) -> Table {
         entries[i] = (value << 16) | ((next - value) & 0xFFFF);
         i += 1;
     }
-    Table(entries)
+    SquashTable(entries)
 }
 
 /// The value at the left end of segment `i`, in Q15, rounded half away from zero.

@@ -20,7 +20,7 @@ pub struct GruNetwork<const UNITS: usize, const CLASSES: usize> {
 
 /// Where each part lies among the parameters. The matrices of the GRU are stored by columns, so
 /// that a forward step adds whole columns; the matrix of the dense layer is stored by rows.
-pub struct Parts<T> {
+pub struct GruParts<T> {
     /// Input matrix.
     pub input: T,
     /// Hidden matrix.
@@ -90,9 +90,9 @@ impl<const UNITS: usize, const CLASSES: usize> GruNetwork<UNITS, CLASSES> {
     }
 
     /// The parts of the parameters.
-    pub(crate) fn parts(&self) -> Parts<&[f32]> {
+    pub(crate) fn parts(&self) -> GruParts<&[f32]> {
         let ranges = Self::ranges(self.inputs);
-        Parts {
+        GruParts {
             input: &self.parameters[ranges.input],
             hidden: &self.parameters[ranges.hidden],
             input_bias: &self.parameters[ranges.input_bias],
@@ -103,14 +103,14 @@ impl<const UNITS: usize, const CLASSES: usize> GruNetwork<UNITS, CLASSES> {
     }
 
     /// Where the parts of a network with so many inputs lie.
-    pub(crate) fn ranges(inputs: usize) -> Parts<Range<usize>> {
+    pub(crate) fn ranges(inputs: usize) -> GruParts<Range<usize>> {
         let gates = Self::GATE_NUMBERS;
         let mut start = 0;
         let mut next = |size: usize| {
             start += size;
             start - size..start
         };
-        Parts {
+        GruParts {
             input: next(inputs * gates),
             hidden: next(UNITS * gates),
             input_bias: next(gates),

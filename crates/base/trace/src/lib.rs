@@ -25,7 +25,7 @@ pub use batch::{Batch, Call, Record};
 pub use error::{BadRecord, Skipped, TraceError};
 pub use formats::{FORMATS, FormatEntry, open, open_bytes, recognise, recognise_bytes};
 pub use intern::{InternError, Interner};
-pub use merge::{Clock, Space, TenantInput, TenantSource, Workload, WorkloadBatch};
+pub use merge::{MergeClock, SharedSpace, TenantInput, TenantSource, Workload, WorkloadBatch};
 pub use next_use::{NEVER, next_uses};
 pub use reader::{MAX_REQUEST, OnBadRecord, OpenOptions, TraceReader};
 pub use source::{Container, RandomAccess, Source, Spool, Stream};

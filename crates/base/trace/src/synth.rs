@@ -13,8 +13,8 @@ mod zipf;
 
 pub use zipf::Zipf;
 
-use self::address::Address;
-use self::arrival::Arrival;
+use self::address::AddressStream;
+use self::arrival::ArrivalTimes;
 use self::spec::{Mistake, SynthSpec, TenantSpec};
 use crate::formats::entry::FormatEntry;
 use crate::options::{declared, shown};
@@ -60,8 +60,8 @@ fn recognise(head: &[u8]) -> u8 {
 
 /// One tenant's requests.
 struct Tenant {
-    arrival: Arrival,
-    address: Address,
+    arrival: ArrivalTimes,
+    address: AddressStream,
     sizes: Vec<(u64, u64)>,
     weight: u64,
     read_share: f64,
@@ -76,8 +76,8 @@ impl Tenant {
     fn new(spec: &TenantSpec, seed: Seed) -> Tenant {
         let stream = |what: &str| seed.derive(&format!("synth/{}/{what}", spec.name));
         Tenant {
-            arrival: Arrival::new(&spec.arrival, stream("arrival").rng()),
-            address: Address::new(&spec.pattern, stream("address")),
+            arrival: ArrivalTimes::new(&spec.arrival, stream("arrival").rng()),
+            address: AddressStream::new(&spec.pattern, stream("address")),
             weight: spec.sizes.iter().map(|(_, weight)| weight).sum(),
             sizes: spec.sizes.clone(),
             read_share: spec.read_share,

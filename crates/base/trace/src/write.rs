@@ -13,7 +13,7 @@ mod suffix;
 
 pub use self::csv::CsvWriter;
 pub use self::oracle_general::OracleGeneralWriter;
-pub use self::parquet::{Compression, Encoding, ParquetOptions, ParquetWriter, Times};
+pub use self::parquet::{ColumnEncoding, Compression, ParquetOptions, ParquetWriter, TimeColumn};
 pub use self::suffix::{COMPRESSIONS, format_by_suffix};
 
 use crate::formats::oracle_general::ObjectOptions;

@@ -11,7 +11,7 @@ mod common;
 use cachewright_ftl::reclaim::{self, by_name};
 use cachewright_ftl::separation::future::lifetimes;
 use cachewright_ftl::separation::{self, Registered, SeparationVisitor, visit};
-use cachewright_ftl::{Counts, Ftl, FtlError, Geometry, Need, NoSink, Space, workload};
+use cachewright_ftl::{Ftl, FtlCounts, FtlError, Geometry, Need, NoSink, Space, workload};
 use cachewright_types::Seed;
 use common::Clock;
 
@@ -23,7 +23,7 @@ struct Run<'a> {
 }
 
 impl SeparationVisitor for Run<'_> {
-    type Output = Result<(Counts, Counts, f64, f64), FtlError>;
+    type Output = Result<(FtlCounts, FtlCounts, f64, f64), FtlError>;
 
     fn visit<S: Registered>(self, settings: S::Settings) -> Self::Output {
         let separation = S::new(&self.geometry, &settings, Seed(1));

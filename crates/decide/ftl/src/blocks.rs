@@ -32,7 +32,7 @@ struct Info {
 
 /// What a reclaim policy asks to be kept up to date with every overwrite.
 #[derive(Clone, Debug, Default)]
-pub enum Order {
+pub enum CleaningOrder {
     /// Nothing.
     #[default]
     None,
@@ -68,11 +68,13 @@ pub struct Blocks {
 
 impl Blocks {
     /// No superblocks; each will hold `data_pages`.
-    pub(crate) fn new(data_pages: u32, order: Order) -> Blocks {
+    pub(crate) fn new(data_pages: u32, order: CleaningOrder) -> Blocks {
         let (by_invalid, scores) = match order {
-            Order::None => (false, None),
-            Order::ByInvalid => (true, None),
-            Order::ByWorth { table, since } => (false, Some(CleaningScores::new(table, since))),
+            CleaningOrder::None => (false, None),
+            CleaningOrder::ByInvalid => (true, None),
+            CleaningOrder::ByWorth { table, since } => {
+                (false, Some(CleaningScores::new(table, since)))
+            }
         };
         Blocks {
             data_pages,

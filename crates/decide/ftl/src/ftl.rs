@@ -16,7 +16,7 @@ use crate::mapping::{Mapping, Table, UNMAPPED};
 use crate::reclaim::Named;
 use crate::separation::{HostRequest, Invalidated, Registered, Separation, Stream, Write};
 use crate::sink::{Address, Sink};
-use crate::{Counts, FtlError, Geometry, NEVER};
+use crate::{FtlCounts, FtlError, Geometry, NEVER};
 use std::collections::VecDeque;
 
 /// Pages whose entries are loaded together ahead of their writes.
@@ -59,7 +59,7 @@ pub struct Ftl<S, M = Mapping> {
     garbage_pages: u64,
     /// Pages in superblocks, valid or not.
     stored_pages: u64,
-    counts: Counts,
+    counts: FtlCounts,
     /// Valid pages of the victim at hand, with their offsets.
     moving: Vec<(u32, u32)>,
     /// Keeps the loads of `touch` alive.
@@ -129,7 +129,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
             mapped_pages: 0,
             garbage_pages: 0,
             stored_pages: 0,
-            counts: Counts::default(),
+            counts: FtlCounts::default(),
             moving: Vec::new(),
             touched: 0,
         };
@@ -347,7 +347,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
     }
 
     /// What the drive has done so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> FtlCounts {
         self.counts
     }
 

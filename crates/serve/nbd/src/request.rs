@@ -50,7 +50,7 @@ pub enum Command {
 
 /// A valid request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct NbdRequest {
     /// The client's name for it, which the answer carries.
     pub cookie: u64,
     /// First byte of its range, as the client sent it; 0 for a flush.

@@ -6,7 +6,7 @@
 use crate::tenants::ByTenant;
 use cachewright_ftl::mapping::Table;
 use cachewright_ftl::{
-    Address, Blocks, Counts, Ftl, FtlError, HostRequest, NEVER, NoSink, Separation, Sink,
+    Address, Blocks, Ftl, FtlCounts, FtlError, HostRequest, NEVER, NoSink, Separation, Sink,
 };
 use std::any::Any;
 
@@ -105,7 +105,7 @@ pub trait Layer: Send {
     /// Its blocks.
     fn blocks(&self) -> &Blocks;
     /// What it has done.
-    fn counts(&self) -> Counts;
+    fn counts(&self) -> FtlCounts;
     /// Logical pages that hold data.
     fn mapped_pages(&self) -> u32;
     /// Checks everything, slowly.
@@ -158,7 +158,7 @@ impl<S: Separation + 'static, M: Table + 'static> Layer for Ftl<S, M> {
         Ftl::blocks(self)
     }
 
-    fn counts(&self) -> Counts {
+    fn counts(&self) -> FtlCounts {
         Ftl::counts(self)
     }
 

@@ -40,21 +40,21 @@ const ID: &str = "the number of the request";
 /// Columns of the first block and of the number of blocks.
 const COLUMNS: (u32, u32) = (1, 2);
 
-struct Arc {
+struct ArcTrace {
     block_bytes: u64,
     requests: u64,
 }
 
-impl Arc {
-    fn new(block_bytes: u64) -> Arc {
-        Arc { block_bytes, requests: 0 }
+impl ArcTrace {
+    fn new(block_bytes: u64) -> ArcTrace {
+        ArcTrace { block_bytes, requests: 0 }
     }
 }
 
 fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
     let own: ArcOptions = declared(&options.format_options)?;
     let block_bytes = block_bytes(options, own.block)?;
-    Ok(TextReader::boxed(source, Arc::new(block_bytes), options))
+    Ok(TextReader::boxed(source, ArcTrace::new(block_bytes), options))
 }
 
 /// Four numbers per line are not rare: the last must count up by one from line to line.
@@ -71,10 +71,10 @@ fn recognise(head: &[u8]) -> u8 {
         }
         before = Some(id);
     }
-    trial(Arc::new(512), head, 80)
+    trial(ArcTrace::new(512), head, 80)
 }
 
-impl LineParser for Arc {
+impl LineParser for ArcTrace {
     #[inline]
     fn line(&mut self, line: &[u8], volumes: &mut Volumes) -> Result<Option<Record>, Fault> {
         let mut fields = Fields::<BLANKS>::new(line);

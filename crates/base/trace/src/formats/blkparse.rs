@@ -23,7 +23,7 @@ pub const ENTRY: FormatEntry = FormatEntry {
     doc: "maj,min cpu seq time pid action RWBS sector + count: seconds; sectors; one event kind",
     source: "blkparse(1) of blktrace",
     options: BlkparseOptions::keys,
-    recognise: |head| trial(Blkparse::new(Event::Queued), head, 95),
+    recognise: |head| trial(Blkparse::new(BlkparseEvent::Queued), head, 95),
     open: |source, options| {
         let own: BlkparseOptions = declared(&options.format_options)?;
         Ok(TextReader::boxed(source, Blkparse::new(own.event), options))
@@ -34,13 +34,13 @@ declare! {
     /// Options of reading.
     pub struct BlkparseOptions {
         /// kind of event that counts as a request: Q (asked), D (issued), C (completed)
-        event: Event = Event::Queued, "";
+        event: BlkparseEvent = BlkparseEvent::Queued, "";
     }
 }
 
 choices! {
     /// Events that carry `sector + count`.
-    pub enum Event {
+    pub enum BlkparseEvent {
         /// What was asked.
         Queued = "Q",
         /// A request structure was taken.
@@ -85,7 +85,7 @@ struct Blkparse {
 }
 
 impl Blkparse {
-    fn new(event: Event) -> Blkparse {
+    fn new(event: BlkparseEvent) -> Blkparse {
         Blkparse { event: event.word().as_bytes(), in_summary: false }
     }
 }
@@ -140,7 +140,7 @@ impl LineParser for Blkparse {
 
 /// What the letters of RWBS say.
 #[derive(Clone, Copy)]
-struct Kind {
+struct BlkparseAction {
     /// Nothing for N.
     data: Option<Op>,
     flush: bool,
@@ -148,7 +148,10 @@ struct Kind {
 
 /// The offset and length in sectors, with what is asked; nothing for what asks nothing.
 #[inline]
-fn extent(kind: Kind, fields: &mut Fields<'_, BLANKS>) -> Result<Option<(Op, u64, u64)>, Fault> {
+fn extent(
+    kind: BlkparseAction,
+    fields: &mut Fields<'_, BLANKS>,
+) -> Result<Option<(Op, u64, u64)>, Fault> {
     let without_data = if kind.flush { Some((Op::Flush, 0, 0)) } else { None };
     let Some(sector) = fields.next().filter(|word| !word.starts_with(b"[")) else {
         return match (kind.data, without_data) {
@@ -172,7 +175,7 @@ fn extent(kind: Kind, fields: &mut Fields<'_, BLANKS>) -> Result<Option<(Op, u64
 }
 
 #[inline]
-fn kind(letters: &[u8]) -> Option<Kind> {
+fn kind(letters: &[u8]) -> Option<BlkparseAction> {
     let known = |byte: &u8| b"RWDNFASMBE".contains(byte);
     if letters.is_empty() || !letters.iter().all(known) {
         return None;
@@ -184,7 +187,7 @@ fn kind(letters: &[u8]) -> Option<Kind> {
         Some(b'D') => Some(Op::Trim),
         _ => None,
     };
-    Some(Kind { data, flush: rest.is_some() })
+    Some(BlkparseAction { data, flush: rest.is_some() })
 }
 
 /// `major,minor` as one number.

@@ -20,7 +20,7 @@ pub const ENTRY: FormatEntry = FormatEntry {
     doc: "Linux blktrace binary v7, either byte order; one kind of event is taken",
     source: "blktrace_api.h",
     options: BlktraceOptions::keys,
-    recognise: |head| if Order::detect(head).is_some() { 98 } else { 0 },
+    recognise: |head| if ByteOrder::detect(head).is_some() { 98 } else { 0 },
     open,
 };
 
@@ -28,13 +28,13 @@ declare! {
     /// Options of reading.
     pub struct BlktraceOptions {
         /// kind of event taken: Q queued (what was asked), D issued to the device, C completed
-        event: Event = Event::Queued, "";
+        event: BlktraceEvent = BlktraceEvent::Queued, "";
     }
 }
 
 choices! {
     /// The kinds of event that a user may choose.
-    pub enum Event {
+    pub enum BlktraceEvent {
         /// What was asked.
         Queued = "Q",
         /// Issued to the device.
@@ -52,17 +52,17 @@ choices! {
     }
 }
 
-impl Event {
+impl BlktraceEvent {
     /// The number in blktrace's records.
     fn number(self) -> u32 {
         match self {
-            Event::Queued => 1,
-            Event::Merged => 2,
-            Event::Taken => 4,
-            Event::Issued => 7,
-            Event::Completed => 8,
-            Event::Inserted => 12,
-            Event::Split => 13,
+            BlktraceEvent::Queued => 1,
+            BlktraceEvent::Merged => 2,
+            BlktraceEvent::Taken => 4,
+            BlktraceEvent::Issued => 7,
+            BlktraceEvent::Completed => 8,
+            BlktraceEvent::Inserted => 12,
+            BlktraceEvent::Split => 13,
         }
     }
 }
@@ -80,44 +80,44 @@ const NOTIFY: u32 = 1 << 10;
 const DISCARD: u32 = 1 << 13;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+enum ByteOrder {
     Little,
     Big,
 }
 
-impl Order {
+impl ByteOrder {
     /// The byte order in which `bytes` begin with the magic number, of any version.
-    fn detect(bytes: &[u8]) -> Option<Order> {
-        [Order::Little, Order::Big]
+    fn detect(bytes: &[u8]) -> Option<ByteOrder> {
+        [ByteOrder::Little, ByteOrder::Big]
             .into_iter()
             .find(|order| bytes.len() >= 4 && order.u32(bytes, 0) & !0xff == MAGIC)
     }
 
     fn u16(self, bytes: &[u8], offset: usize) -> u16 {
         match self {
-            Order::Little => u16::from_le_bytes(field(bytes, offset)),
-            Order::Big => u16::from_be_bytes(field(bytes, offset)),
+            ByteOrder::Little => u16::from_le_bytes(field(bytes, offset)),
+            ByteOrder::Big => u16::from_be_bytes(field(bytes, offset)),
         }
     }
 
     fn u32(self, bytes: &[u8], offset: usize) -> u32 {
         match self {
-            Order::Little => u32::from_le_bytes(field(bytes, offset)),
-            Order::Big => u32::from_be_bytes(field(bytes, offset)),
+            ByteOrder::Little => u32::from_le_bytes(field(bytes, offset)),
+            ByteOrder::Big => u32::from_be_bytes(field(bytes, offset)),
         }
     }
 
     fn u64(self, bytes: &[u8], offset: usize) -> u64 {
         match self {
-            Order::Little => u64::from_le_bytes(field(bytes, offset)),
-            Order::Big => u64::from_be_bytes(field(bytes, offset)),
+            ByteOrder::Little => u64::from_le_bytes(field(bytes, offset)),
+            ByteOrder::Big => u64::from_be_bytes(field(bytes, offset)),
         }
     }
 }
 
 struct Blktrace {
     records: Records,
-    order: Order,
+    order: ByteOrder,
     event: u32,
     devices: Vec<u32>,
     volumes: Vec<String>,
@@ -130,7 +130,8 @@ fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, T
         found,
         expected: "blktrace events of version 7".to_owned(),
     };
-    let order = Order::detect(source.head()).ok_or_else(|| refuse("no magic number".to_owned()))?;
+    let order =
+        ByteOrder::detect(source.head()).ok_or_else(|| refuse("no magic number".to_owned()))?;
     match order.u32(source.head(), 0) & 0xff {
         VERSION => {}
         other => return Err(refuse(format!("blktrace events of version {other}"))),
@@ -183,8 +184,8 @@ impl Blktrace {
     fn resynchronise(&mut self) -> Result<(), TraceError> {
         let magic = MAGIC | VERSION;
         let wanted = match self.order {
-            Order::Little => magic.to_le_bytes(),
-            Order::Big => magic.to_be_bytes(),
+            ByteOrder::Little => magic.to_le_bytes(),
+            ByteOrder::Big => magic.to_be_bytes(),
         };
         self.records.pass(1, 1);
         loop {

@@ -8,7 +8,7 @@
 
 mod layout;
 
-use self::layout::{Delimiter, Layout, ROLES, Role};
+use self::layout::{ColumnLayout, ColumnRole, Delimiter, ROLES};
 use super::entry::FormatEntry;
 use crate::fields::{BLANKS, Extent, Fault, whole};
 use crate::options::bad_option;
@@ -45,7 +45,7 @@ declare! {
         /// what separates columns; `blanks` are runs of them, `auto` is by the first line
         delimiter: Delimiter = Delimiter::Auto, "";
         /// whether the first line is a header; `auto`: it is one if it holds words only
-        header: Header = Header::Auto, "";
+        header: CsvHeader = CsvHeader::Auto, "";
         /// words that mean a read, in any case (numbers are words too: `read_words=0`)
         read_words: String = "r,read,rs".to_owned(), "";
         /// words that mean a write
@@ -66,7 +66,7 @@ declare! {
 
 choices! {
     /// Whether the first line is a header.
-    pub enum Header {
+    pub enum CsvHeader {
         /// If it holds words only.
         Auto = "auto",
         /// It is.
@@ -93,7 +93,7 @@ const LENGTH: &str = "a length, a whole number from 0";
 const OP: &str = "one of the words of `read_words`, `write_words`, `trim_words`, `flush_words`";
 
 struct Csv {
-    layout: Layout,
+    layout: ColumnLayout,
     /// The first line is still to be passed over.
     header_due: bool,
     /// Requests so far: the time in nanoseconds where no column holds one.
@@ -102,14 +102,14 @@ struct Csv {
 
 fn recognise(head: &[u8]) -> u8 {
     let options = OpenOptions::default();
-    match Layout::new(head, &options) {
+    match ColumnLayout::new(head, &options) {
         Ok(layout) if layout.is_self_describing() => trial(Csv::new(layout), head, 98),
         _ => 0,
     }
 }
 
 fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-    let layout = Layout::new(source.head(), options)?;
+    let layout = ColumnLayout::new(source.head(), options)?;
     let bound = RequestBound::from_options(options);
     if let Some(bytes) = layout.default_length_bytes.filter(|bytes| *bytes > bound.bytes) {
         return Err(bad_option("default_length", &format!("{bytes}B"), bound.expected()));
@@ -118,7 +118,7 @@ fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, T
 }
 
 impl Csv {
-    fn new(layout: Layout) -> Csv {
+    fn new(layout: ColumnLayout) -> Csv {
         Csv { header_due: layout.has_header == Some(true), layout, sequence: 0 }
     }
 
@@ -144,7 +144,7 @@ impl Csv {
     }
 
     #[inline]
-    fn fault(&self, role: Role, expected: &'static str) -> Fault {
+    fn fault(&self, role: ColumnRole, expected: &'static str) -> Fault {
         Fault { column: self.layout.column(role), expected }
     }
 }
@@ -165,42 +165,42 @@ impl LineParser for Csv {
             Some(op) => op,
             None => layout
                 .words
-                .op(fields[Role::Op as usize])
-                .ok_or_else(|| self.fault(Role::Op, OP))?,
+                .op(fields[ColumnRole::Op as usize])
+                .ok_or_else(|| self.fault(ColumnRole::Op, OP))?,
         };
         let time_ns = match layout.time_unit {
             Some(unit) => unit
-                .decimal_ns(fields[Role::Time as usize])
-                .ok_or_else(|| self.fault(Role::Time, TIME))?,
+                .decimal_ns(fields[ColumnRole::Time as usize])
+                .ok_or_else(|| self.fault(ColumnRole::Time, TIME))?,
             None => self.sequence,
         };
         let (mut offset, mut length) = (0, 0);
         if op != Op::Flush {
-            offset = number(fields[Role::Offset as usize])
-                .ok_or_else(|| self.fault(Role::Offset, OFFSET))?;
+            offset = number(fields[ColumnRole::Offset as usize])
+                .ok_or_else(|| self.fault(ColumnRole::Offset, OFFSET))?;
             length = match layout.default_length_bytes {
                 Some(bytes) => bytes,
-                None => number(fields[Role::Length as usize])
-                    .ok_or_else(|| self.fault(Role::Length, LENGTH))?,
+                None => number(fields[ColumnRole::Length as usize])
+                    .ok_or_else(|| self.fault(ColumnRole::Length, LENGTH))?,
             };
         }
         let extent = Extent {
-            offset_column: layout.column(Role::Offset),
+            offset_column: layout.column(ColumnRole::Offset),
             offset_unit: layout.offset_unit_bytes,
-            length_column: layout.column(Role::Length),
+            length_column: layout.column(ColumnRole::Length),
             length_unit: layout.length_unit_bytes,
         };
         let (offset_bytes, length_bytes) = extent.bytes(op, offset, length)?;
-        let volume = match layout.column(Role::Volume) {
+        let volume = match layout.column(ColumnRole::Volume) {
             0 => volumes.numbered(0, 0)?,
-            column => volumes.keyed(fields[Role::Volume as usize], column, str::to_owned)?,
+            column => volumes.keyed(fields[ColumnRole::Volume as usize], column, str::to_owned)?,
         };
         self.sequence += 1;
         Ok(Some(Record { time_ns, offset_bytes, length_bytes, op, volume }))
     }
 
     fn length_column(&self) -> u32 {
-        self.layout.column(Role::Length)
+        self.layout.column(ColumnRole::Length)
     }
 
     fn has_times(&self) -> bool {

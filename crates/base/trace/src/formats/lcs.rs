@@ -32,7 +32,7 @@ pub const ENTRY: FormatEntry = FormatEntry {
     doc: "8 KiB header, then 24 to 100 B binary: seconds, object, bytes, op, tenant (the volume)",
     source: "libCacheSim lcs.h (versions 1 to 8) and enum.h",
     options: ObjectOptions::keys,
-    recognise: |head| if Header::parse(head).is_ok() { 99 } else { 0 },
+    recognise: |head| if LcsHeader::parse(head).is_ok() { 99 } else { 0 },
     open,
 };
 
@@ -45,7 +45,7 @@ const EXPECTED: &str = "the header of an lcs file of version 1 to 8";
 
 /// Where fields are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Layout {
+struct LcsLayout {
     /// Bytes of a record.
     size: usize,
     /// Whether the length has 8 bytes.
@@ -55,14 +55,14 @@ struct Layout {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Header {
-    layout: Layout,
+struct LcsHeader {
+    layout: LcsLayout,
     requests: Option<u64>,
 }
 
-impl Header {
+impl LcsHeader {
     /// The header at the beginning of `head`, or what is there instead.
-    fn parse(head: &[u8]) -> Result<Header, String> {
+    fn parse(head: &[u8]) -> Result<LcsHeader, String> {
         if head.len() < HEADER_BYTES {
             return Err(format!("{} bytes", head.len()));
         }
@@ -70,23 +70,23 @@ impl Header {
             return Err("no marks".to_owned());
         }
         let layout = match le_u64(head, 8) {
-            1 => Layout { size: 24, is_wide: false, op: None },
-            2 => Layout { size: 28, is_wide: false, op: Some(16) },
+            1 => LcsLayout { size: 24, is_wide: false, op: None },
+            2 => LcsLayout { size: 28, is_wide: false, op: Some(16) },
             version @ 3..=8 => {
                 let features = [0, 1, 2, 4, 8, 16][version as usize - 3];
-                Layout { size: 36 + 4 * features, is_wide: true, op: Some(20) }
+                LcsLayout { size: 36 + 4 * features, is_wide: true, op: Some(20) }
             }
             version => return Err(format!("version {version}")),
         };
         let requests = le_u64(head, 24);
         let stated = requests > 0 && requests < 1 << 48;
-        Ok(Header { layout, requests: stated.then_some(requests) })
+        Ok(LcsHeader { layout, requests: stated.then_some(requests) })
     }
 }
 
 struct Lcs {
     records: Records,
-    header: Header,
+    header: LcsHeader,
     unit_bytes: u64,
     volumes: Vec<String>,
     volume_of: HashMap<u32, u32, foldhash::fast::FixedState>,
@@ -94,7 +94,7 @@ struct Lcs {
 
 fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
     let own: ObjectOptions = declared(&options.format_options)?;
-    let header = Header::parse(source.head()).map_err(|found| TraceError::File {
+    let header = LcsHeader::parse(source.head()).map_err(|found| TraceError::File {
         path: source.path().to_owned(),
         found,
         expected: EXPECTED.to_owned(),

@@ -9,7 +9,7 @@
 mod checked;
 mod column;
 
-use self::checked::{Checked, Kept, Load};
+use self::checked::{Checked, CheckedFooter, Load};
 use self::column::Column;
 use super::entry::FormatEntry;
 use crate::binary::ADDRESS_LIMIT_BYTES;
@@ -53,7 +53,7 @@ struct Values {
 }
 
 /// How the numbers in the volume column become the reader's volumes.
-enum Volumes {
+enum VolumeColumn {
     /// They index the list of names.
     Named,
     /// They are the names; the map leads from number to volume.
@@ -78,7 +78,7 @@ struct ParquetReader {
     /// Requests passed so far.
     passed: u64,
     requests: u64,
-    numbering: Volumes,
+    numbering: VolumeColumn,
     volumes: Vec<String>,
     values: Values,
     bound: RequestBound,
@@ -166,7 +166,7 @@ impl ParquetReader {
             RandomAccess::Kept(spool) => {
                 let len = spool.complete();
                 let len = len.map_err(|source| TraceError::Io { path: path.clone(), source })?;
-                parsed(&path, Kept { spool, len })?
+                parsed(&path, CheckedFooter { spool, len })?
             }
         };
         let refuse = |found: String, expected: &str| TraceError::File {
@@ -182,9 +182,9 @@ impl ParquetReader {
         let names = names(file.as_ref())
             .map_err(|found| refuse(found, "the metadata of docs/trace-format.md"))?;
         let (numbering, volumes) = match (names, leaves[4]) {
-            (Some(names), _) => (Volumes::Named, names),
-            (None, None) => (Volumes::Named, vec!["0".to_owned()]),
-            (None, Some(_)) => (Volumes::Numbered(HashMap::new()), Vec::new()),
+            (Some(names), _) => (VolumeColumn::Named, names),
+            (None, None) => (VolumeColumn::Named, vec!["0".to_owned()]),
+            (None, Some(_)) => (VolumeColumn::Numbered(HashMap::new()), Vec::new()),
         };
         let requests = u64::try_from(file.metadata().file_metadata().num_rows()).unwrap_or(0);
         Ok(ParquetReader {
@@ -277,7 +277,7 @@ impl ParquetReader {
     fn hand_over(&mut self, batch: &mut Batch, count: usize) -> Result<usize, TraceError> {
         let before = batch.len();
         let values = &self.values;
-        let named = matches!(self.numbering, Volumes::Named);
+        let named = matches!(self.numbering, VolumeColumn::Named);
         if named && values.all_good(self.volumes.len() as u64, self.bound) {
             batch.time_ns.extend_from_slice(&values.time_ns);
             batch.offset_bytes.extend_from_slice(&values.offset_bytes);
@@ -318,10 +318,10 @@ impl ParquetReader {
         }
         let number = values.volume[index];
         let volume = match &mut self.numbering {
-            Volumes::Named => {
+            VolumeColumn::Named => {
                 u32::try_from(number).ok().filter(|v| (*v as usize) < self.volumes.len())
             }
-            Volumes::Numbered(known) => match known.get(&number) {
+            VolumeColumn::Numbered(known) => match known.get(&number) {
                 Some(volume) => Some(*volume),
                 None => u32::try_from(self.volumes.len()).ok().inspect(|volume| {
                     known.insert(number, *volume);

@@ -43,7 +43,7 @@ choices! {
     }
 }
 
-struct Raw {
+struct RawRequests {
     records: Records,
     width_bytes: usize,
     block_bytes: u64,
@@ -57,7 +57,7 @@ fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, T
         Width::U32 => 4,
         Width::U64 => 8,
     };
-    Ok(Box::new(Raw {
+    Ok(Box::new(RawRequests {
         records: Records::new(source.into_stream(), options),
         width_bytes,
         block_bytes: block_bytes(options, own.block)?,
@@ -66,7 +66,7 @@ fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, T
     }))
 }
 
-impl TraceReader for Raw {
+impl TraceReader for RawRequests {
     fn read(&mut self, batch: &mut Batch, max: usize) -> Result<usize, TraceError> {
         let (width, block) = (self.width_bytes, self.block_bytes);
         let mut count = 0;

@@ -30,7 +30,7 @@ enum Version {
 }
 
 /// Byte positions of a version's fields.
-struct Layout {
+struct VscsiLayout {
     size: usize,
     version: usize,
     cmd: usize,
@@ -48,10 +48,10 @@ impl Version {
         })
     }
 
-    fn layout(self) -> Layout {
+    fn layout(self) -> VscsiLayout {
         match self {
-            Version::One => Layout { size: 32, version: 14, cmd: 12, len: 4, lbn: 16, ts: 24 },
-            Version::Two => Layout { size: 40, version: 2, cmd: 0, len: 8, lbn: 16, ts: 24 },
+            Version::One => VscsiLayout { size: 32, version: 14, cmd: 12, len: 4, lbn: 16, ts: 24 },
+            Version::Two => VscsiLayout { size: 40, version: 2, cmd: 0, len: 8, lbn: 16, ts: 24 },
         }
     }
 

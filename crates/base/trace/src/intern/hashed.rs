@@ -9,18 +9,18 @@ use super::{AHEAD, NONE};
 
 /// One slot; 12 bytes, so the block number is kept in halves. Empty when `id` is [`NONE`].
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct HashSlot {
     high: u32,
     low: u32,
     id: u32,
 }
 
-const EMPTY: Slot = Slot { high: 0, low: 0, id: NONE };
+const EMPTY: HashSlot = HashSlot { high: 0, low: 0, id: NONE };
 const SLOTS_LEAST: usize = 1 << 8;
 
-impl Slot {
-    fn new(block: u64, id: u32) -> Slot {
-        Slot { high: (block >> 32) as u32, low: block as u32, id }
+impl HashSlot {
+    fn new(block: u64, id: u32) -> HashSlot {
+        HashSlot { high: (block >> 32) as u32, low: block as u32, id }
     }
 
     #[inline(always)]
@@ -39,7 +39,7 @@ impl Slot {
 #[derive(Clone, Debug)]
 pub(super) struct Hashed {
     /// A power of two.
-    slots: Vec<Slot>,
+    slots: Vec<HashSlot>,
     len: usize,
 }
 
@@ -62,7 +62,7 @@ impl Hashed {
 
     /// Bytes allocated.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.slots.capacity() * size_of::<Slot>()
+        self.slots.capacity() * size_of::<HashSlot>()
     }
 
     /// Where the probe for a block starts: a folded multiplication, which mixes all 64 bits.
@@ -105,7 +105,7 @@ impl Hashed {
     pub(super) fn insert(&mut self, block: u64, id: u32) {
         debug_assert!(!self.is_full());
         let index = self.probe(self.home(block), block);
-        self.slots[index] = Slot::new(block, id);
+        self.slots[index] = HashSlot::new(block, id);
         self.len += 1;
     }
 

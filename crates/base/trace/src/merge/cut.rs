@@ -12,7 +12,7 @@ use cachewright_types::Op;
 const PIECES: usize = 1 << 13;
 
 /// Requests of which pieces are still to come.
-pub(super) struct Cut {
+pub(super) struct RequestCutter {
     size_bytes: u64,
     whole: Batch,
     /// The request at hand, and how much of it has been given.
@@ -20,10 +20,15 @@ pub(super) struct Cut {
     given_bytes: u64,
 }
 
-impl Cut {
+impl RequestCutter {
     /// Pieces of at most `size_bytes`, which is at least 1.
-    pub(super) fn new(size_bytes: u64) -> Cut {
-        Cut { size_bytes: size_bytes.max(1), whole: Batch::default(), index: 0, given_bytes: 0 }
+    pub(super) fn new(size_bytes: u64) -> RequestCutter {
+        RequestCutter {
+            size_bytes: size_bytes.max(1),
+            whole: Batch::default(),
+            index: 0,
+            given_bytes: 0,
+        }
     }
 
     /// Takes all requests of `batch`, which is empty then; what was there has been given.
@@ -94,7 +99,7 @@ mod tests {
         let mut batch = Batch::default();
         whole.map(record).into_iter().for_each(|one| batch.push(one));
         batch.calls = (1..=5).map(|pause_ns| Call { process: 9, pause_ns }).collect();
-        let mut cut = Cut::new(10);
+        let mut cut = RequestCutter::new(10);
         cut.take(&mut batch);
         let (mut pieces, mut calls) = (Vec::<Record>::new(), Vec::new());
         while !cut.is_empty() {

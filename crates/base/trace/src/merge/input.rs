@@ -5,8 +5,8 @@
 //! zero unless the workload sets another, so that volumes of one trace given to several tenants
 //! stay in step.
 
-use super::cut::Cut;
-use super::{Space, WorkloadBatch};
+use super::cut::RequestCutter;
+use super::{SharedSpace, WorkloadBatch};
 use crate::formats::registry::open;
 use crate::{Batch, Call, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::seed::mix;
@@ -101,7 +101,7 @@ pub(super) struct Input {
     volume: Option<String>,
     operation: Option<Op>,
     sample: f64,
-    cut: Option<Cut>,
+    cut: Option<RequestCutter>,
     sort: bool,
     time_scale: f64,
     start_ns: u64,
@@ -152,7 +152,7 @@ impl Input {
             volume: tenant.volume,
             operation: tenant.operation,
             sample: tenant.sample,
-            cut: tenant.request_bytes.map(Cut::new),
+            cut: tenant.request_bytes.map(RequestCutter::new),
             sort: tenant.sort,
             time_scale: tenant.time_scale,
             start_ns: tenant.start.0,
@@ -240,7 +240,7 @@ impl Input {
         until: Option<(u64, u16)>,
         max: usize,
         batch: &mut WorkloadBatch,
-        spaces: &mut Vec<Space>,
+        spaces: &mut Vec<SharedSpace>,
     ) -> Result<usize, TraceError> {
         let times = &self.buffer.time_ns[self.next..];
         let due = match until {
@@ -279,7 +279,7 @@ impl Input {
         tenant: u16,
         range: Range<usize>,
         batch: &mut WorkloadBatch,
-        spaces: &mut Vec<Space>,
+        spaces: &mut Vec<SharedSpace>,
     ) {
         self.spaces.resize(self.reader.volumes().len(), UNSEEN);
         let volumes = &self.buffer.volume[range];
@@ -288,7 +288,7 @@ impl Input {
             if *space == UNSEEN {
                 *space = spaces.len() as u32;
                 let volume = self.reader.volumes()[volume as usize].clone();
-                spaces.push(Space { tenant, volume });
+                spaces.push(SharedSpace { tenant, volume });
             }
             *space
         };

@@ -36,9 +36,9 @@ declare! {
         /// of pages: `zstd` is smaller and slower than `lz4`
         compression: Compression = Compression::Lz4, "";
         /// of times: `delta` is smaller, `plain` is faster
-        encoding: Encoding = Encoding::Delta, "";
+        encoding: ColumnEncoding = ColumnEncoding::Delta, "";
         /// `none` where the trace has no times: readers of the file then say so
-        times: Times = Times::Recorded, "";
+        times: TimeColumn = TimeColumn::Recorded, "";
     }
 }
 
@@ -56,7 +56,7 @@ choices! {
 
 choices! {
     /// How the column of times is encoded.
-    pub enum Encoding {
+    pub enum ColumnEncoding {
         /// DELTA_BINARY_PACKED.
         Delta = "delta",
         /// PLAIN.
@@ -66,7 +66,7 @@ choices! {
 
 choices! {
     /// Whether the trace has times.
-    pub enum Times {
+    pub enum TimeColumn {
         /// It has.
         Recorded = "recorded",
         /// It has none.
@@ -76,7 +76,7 @@ choices! {
 
 /// Writes the native format.
 pub struct ParquetWriter {
-    writer: SerializedFileWriter<Hashed>,
+    writer: SerializedFileWriter<HashedWriter>,
     path: PathBuf,
     gathered: Batch,
     volumes: Vec<String>,
@@ -87,12 +87,12 @@ pub struct ParquetWriter {
 }
 
 /// A file and the checksum of what was written to it since that was last taken.
-struct Hashed {
+struct HashedWriter {
     file: AtomicFile,
     crc: crc32fast::Hasher,
 }
 
-impl Write for Hashed {
+impl Write for HashedWriter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let count = self.file.write(bytes)?;
         self.crc.update(&bytes[..count]);
@@ -113,16 +113,16 @@ impl ParquetWriter {
     ) -> Result<ParquetWriter, TraceError> {
         let own: ParquetOptions = declared(options)?;
         let writer = ParquetWriter::with(path, own.compression, own.encoding)?;
-        Ok(ParquetWriter { has_times: own.times == Times::Recorded, ..writer })
+        Ok(ParquetWriter { has_times: own.times == TimeColumn::Recorded, ..writer })
     }
 
     /// The same with the choices as types. Errors: the operating system's.
     pub fn with(
         path: &Path,
         compression: Compression,
-        encoding: Encoding,
+        encoding: ColumnEncoding,
     ) -> Result<ParquetWriter, TraceError> {
-        let file = Hashed { file: AtomicFile::create(path)?, crc: crc32fast::Hasher::new() };
+        let file = HashedWriter { file: AtomicFile::create(path)?, crc: crc32fast::Hasher::new() };
         let writer = native::schema()
             .and_then(|schema| {
                 let properties = Arc::new(properties(compression, encoding)?);
@@ -242,7 +242,10 @@ impl TraceWriter for ParquetWriter {
     }
 }
 
-fn properties(compression: Compression, encoding: Encoding) -> ParquetResult<WriterProperties> {
+fn properties(
+    compression: Compression,
+    encoding: ColumnEncoding,
+) -> ParquetResult<WriterProperties> {
     let mut builder = WriterProperties::builder()
         .set_created_by(CREATED_BY.to_owned())
         .set_max_row_group_row_count(Some(ROW_GROUP))
@@ -257,8 +260,8 @@ fn properties(compression: Compression, encoding: Encoding) -> ParquetResult<Wri
     builder = builder.set_column_dictionary_enabled(time.clone(), false).set_column_encoding(
         time,
         match encoding {
-            Encoding::Delta => PageEncoding::DELTA_BINARY_PACKED,
-            Encoding::Plain => PageEncoding::PLAIN,
+            ColumnEncoding::Delta => PageEncoding::DELTA_BINARY_PACKED,
+            ColumnEncoding::Plain => PageEncoding::PLAIN,
         },
     );
     let offset = ColumnPath::from(native::OFFSET);

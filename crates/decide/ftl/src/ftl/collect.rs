@@ -8,7 +8,7 @@ use super::{Ftl, Trigger};
 use crate::geometry::Space;
 use crate::mapping::Table;
 use crate::reclaim::Round;
-use crate::separation::{Choice, Moved, Separation, Stream};
+use crate::separation::{Choice, MovedPage, Separation, Stream};
 use crate::sink::{Address, Sink};
 use crate::{Block, FtlError};
 
@@ -118,7 +118,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
 
     #[inline(always)]
     fn relocate<K: Sink>(&mut self, victim: &Block, page: u32, offset: u32, sink: &mut K) {
-        let moved = Moved { page, offset, victim, clock: self.clock };
+        let moved = MovedPage { page, offset, victim, clock: self.clock };
         let mut stream = self.separation.place_moved(&moved);
         let head = self.heads[stream.index().min(self.heads.len() - 1)];
         if head.next == head.end && self.free.is_empty() {

@@ -9,7 +9,7 @@
 use super::{Reclaim, Registered, Round, best};
 pub use crate::cleaning_scores::Since;
 use crate::cleaning_scores::at_age;
-use crate::{Block, Entry, Geometry, Order};
+use crate::{Block, CleaningOrder, Entry, Geometry};
 use cachewright_types::declare::{Kind, Mismatch, WORD};
 use cachewright_types::{Seed, Value, choices, declare};
 
@@ -93,10 +93,10 @@ impl Reclaim for CostBenefit {
     }
 
     /// Worth nothing with fewer invalid pages than a victim must have.
-    fn order(&self, min_invalid: u32) -> Order {
+    fn order(&self, min_invalid: u32) -> CleaningOrder {
         let mut table = self.worth.clone();
         table.iter_mut().take(min_invalid as usize).for_each(|worth| *worth = 0.0);
-        Order::ByWorth { table, since: self.settings.since }
+        CleaningOrder::ByWorth { table, since: self.settings.since }
     }
 
     #[inline(always)]
@@ -123,7 +123,7 @@ mod tests {
     /// 20/180 16.
     #[test]
     fn the_forms_are_those_of_the_sources() {
-        let blocks = crate::Blocks::new(100, Order::None);
+        let blocks = crate::Blocks::new(100, CleaningOrder::None);
         let round = Round::over(&blocks, 116);
         let block = Block { pages: 100, invalid: 20, sealed_at: 100, ..Block::default() };
         let score = |form: &str| {

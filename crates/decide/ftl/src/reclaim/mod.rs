@@ -12,7 +12,7 @@ pub mod death_rate;
 pub mod fifo;
 pub mod greedy;
 
-use crate::blocks::{Block, Blocks, Order};
+use crate::blocks::{Block, Blocks, CleaningOrder};
 use crate::registry::Entry;
 use crate::stream::ShortLived;
 use crate::{FtlError, Geometry};
@@ -70,8 +70,8 @@ pub trait Reclaim: Send {
     fn prepare(&mut self, _data_pages: u32) {}
 
     /// What must be kept in order, once prepared; all rounds will have this `min_invalid`.
-    fn order(&self, _min_invalid: u32) -> Order {
-        Order::None
+    fn order(&self, _min_invalid: u32) -> CleaningOrder {
+        CleaningOrder::None
     }
 
     /// The victim, or nothing if no superblock is worth it.
@@ -112,7 +112,7 @@ pub fn best<R: Reclaim + ?Sized>(policy: &R, round: &Round<'_>) -> Option<u32> {
     best.victim
 }
 
-/// The same for a policy that asks for [`Order::ByInvalid`] and scores no superblock above its
+/// The same for a policy that asks for [`CleaningOrder::ByInvalid`] and scores no superblock above its
 /// share of invalid pages: only those are looked at whose share reaches the best score.
 #[inline(always)]
 pub fn best_by_invalid<R: Reclaim + ?Sized>(policy: &R, round: &Round<'_>) -> Option<u32> {
@@ -172,7 +172,7 @@ macro_rules! reclaims {
 reclaims! {
     greedy::Greedy,
     cost_benefit::CostBenefit,
-    fifo::Fifo,
+    fifo::FifoReclaim,
     adjusted_greedy::AdjustedGreedy,
     d_choices::DChoices,
     death_rate::DeathRate,

@@ -16,7 +16,7 @@ pub mod intervals;
 pub mod search;
 pub mod trial;
 
-use super::{Choice, Invalidated, Moved, Registered, Separation, Stream, Write};
+use super::{Choice, Invalidated, MovedPage, Registered, Separation, Stream, Write};
 use crate::blocks::{Block, Blocks};
 use crate::{Entry, Geometry, Space};
 use cachewright_types::{Seed, declare};
@@ -25,7 +25,7 @@ use groups::{Groups, STREAMS};
 use hot_filter::{HotFilter, HotMeasure};
 use intervals::Intervals;
 use search::{Configuration, search};
-use trial::Trial;
+use trial::GroupTrial;
 
 /// Victims in a row, without enough room gained, after which groups merge.
 const ENDLESS: u32 = 25;
@@ -52,7 +52,7 @@ pub struct Midas {
     hot: HotFilter,
     intervals: Intervals,
     groups: Groups,
-    trial: Trial,
+    trial: GroupTrial,
     /// Host writes that a configuration is measured over.
     trial_pages: f64,
     logical_pages: u32,
@@ -107,7 +107,7 @@ impl Registered for Midas {
                 window as u32,
             ),
             groups: Groups::default(),
-            trial: Trial::default(),
+            trial: GroupTrial::default(),
             trial_pages: settings.trial * settings.window * physical_pages as f64,
             logical_pages,
             block_pages,
@@ -224,7 +224,7 @@ impl Separation for Midas {
     }
 
     #[inline(always)]
-    fn place_moved(&mut self, page: &Moved<'_>) -> Stream {
+    fn place_moved(&mut self, page: &MovedPage<'_>) -> Stream {
         let group = page.victim.stream.0;
         self.copies += 1;
         self.hot.moved(page.page, group);

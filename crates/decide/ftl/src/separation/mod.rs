@@ -59,7 +59,7 @@ pub struct Write {
 
 /// One valid page of a victim.
 #[derive(Clone, Copy, Debug)]
-pub struct Moved<'a> {
+pub struct MovedPage<'a> {
     /// The page.
     pub page: u32,
     /// Its offset in the victim.
@@ -131,7 +131,7 @@ pub trait Separation: Send {
     fn place_user(&mut self, write: &Write) -> Stream;
 
     /// The stream of a valid page of a victim.
-    fn place_moved(&mut self, page: &Moved<'_>) -> Stream;
+    fn place_moved(&mut self, page: &MovedPage<'_>) -> Stream;
 
     /// A copy became invalid through the host.
     #[inline(always)]
@@ -255,13 +255,13 @@ separations! {
     shiro::Shiro<{ shiro::NO_LEVELS }>,
     shiro::Shiro<{ shiro::KNOWN }>,
     shiro_x::ShiroX,
-    future::Future<false>,
-    future::Future<true>,
+    future::KnownFuture<false>,
+    future::KnownFuture<true>,
 }
 
 #[cfg(test)]
 pub(crate) mod fixtures {
-    use super::{Moved, Write};
+    use super::{MovedPage, Write};
     use crate::{Block, Geometry, NEVER, Space};
 
     /// 1024 logical pages, 64 to a superblock.
@@ -274,7 +274,7 @@ pub(crate) mod fixtures {
         Write { page, clock, rewrite: true, live_pages: 1024, lifetime: NEVER }
     }
 
-    pub fn moved(page: u32, victim: &Block, clock: u64) -> Moved<'_> {
-        Moved { page, offset: 0, victim, clock }
+    pub fn moved(page: u32, victim: &Block, clock: u64) -> MovedPage<'_> {
+        MovedPage { page, offset: 0, victim, clock }
     }
 }

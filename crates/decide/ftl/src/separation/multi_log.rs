@@ -8,7 +8,7 @@
 //! of invalid pages in the superblocks collected from it. The paper's own victim selection is not
 //! part of it. Units: pages. Memory: 5 bytes per page.
 
-use super::{Invalidated, Moved, Registered, Separation, Stream, Write};
+use super::{Invalidated, MovedPage, Registered, Separation, Stream, Write};
 use crate::{Block, Entry, Geometry};
 use cachewright_types::{Rng, Seed};
 
@@ -95,7 +95,7 @@ impl Separation for MultiLog {
         self.put(write.page, level)
     }
 
-    fn place_moved(&mut self, moved: &Moved<'_>) -> Stream {
+    fn place_moved(&mut self, moved: &MovedPage<'_>) -> Stream {
         let mut level = self.level[moved.page as usize];
         if level < self.highest {
             level += 1;

@@ -11,7 +11,7 @@
 //! modulo 2^32 pages (16 TiB of 4 KiB), beyond which an age is mistaken for a shorter one.
 
 use super::learning::{Classification, Scores};
-use super::{Invalidated, Moved, Registered, Separation, Stream, Write};
+use super::{Invalidated, MovedPage, Registered, Separation, Stream, Write};
 use crate::{Block, Entry, Geometry};
 use cachewright_types::Seed;
 
@@ -172,7 +172,7 @@ impl<const PART: u8> Separation for Sepbit<PART> {
     }
 
     #[inline(always)]
-    fn place_moved(&mut self, moved: &Moved<'_>) -> Stream {
+    fn place_moved(&mut self, moved: &MovedPage<'_>) -> Stream {
         if PART == USER_ONLY || PART == WHOLE && self.from_first {
             return Stream(2);
         }

@@ -6,7 +6,7 @@ use cachewright_ftl::reclaim::by_name;
 use cachewright_ftl::separation::none::None;
 use cachewright_ftl::separation::two_region::TwoRegion;
 use cachewright_ftl::{
-    Address, Blocks, Choice, Ftl, FtlError, Geometry, Moved, NoSink, Separation, Sink, Space,
+    Address, Blocks, Choice, Ftl, FtlError, Geometry, MovedPage, NoSink, Separation, Sink, Space,
     Stream, Write,
 };
 use cachewright_types::Seed;
@@ -171,7 +171,7 @@ fn a_drive_that_is_cleaned_in_vain_says_so() {
         fn place_user(&mut self, _: &Write) -> Stream {
             Stream(0)
         }
-        fn place_moved(&mut self, _: &Moved<'_>) -> Stream {
+        fn place_moved(&mut self, _: &MovedPage<'_>) -> Stream {
             Stream(0)
         }
         fn choose_victim(&mut self, blocks: &mut Blocks, _: u32, _: u64) -> Choice {

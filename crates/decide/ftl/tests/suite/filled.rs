@@ -6,7 +6,7 @@ use cachewright_ftl::reclaim::{Named, by_name};
 use cachewright_ftl::separation::two_region::TwoRegion;
 use cachewright_ftl::separation::{self, Registered, SeparationVisitor, visit};
 use cachewright_ftl::{
-    Address, Block, Counts, Fill, Ftl, FtlError, Geometry, Lazy, NoSink, Reclaim, Round, Sink,
+    Address, Block, Fill, Ftl, FtlCounts, FtlError, Geometry, Lazy, NoSink, Reclaim, Round, Sink,
     Space,
 };
 use cachewright_types::{Rng, Seed};
@@ -22,7 +22,7 @@ struct Run {
 }
 
 impl SeparationVisitor for Run {
-    type Output = Result<Counts, FtlError>;
+    type Output = Result<FtlCounts, FtlError>;
 
     fn visit<S: Registered>(self, settings: S::Settings) -> Self::Output {
         let scheme = S::new(&self.geometry, &settings, Seed(1));

@@ -7,19 +7,19 @@ use super::negotiation::Chosen;
 use super::violation::Violation;
 use crate::limits::Limits;
 use crate::protocol::{self, Errno, command, command_flag};
-use crate::request::{Command, Range, Request};
-use crate::wire::Reader;
+use crate::request::{Command, NbdRequest, Range};
+use crate::wire::WireReader;
 
 /// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct RequestRefusal {
     pub(super) errno: Errno,
     pub(super) message: &'static str,
 }
 
 /// A request as it stands on the wire.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Header {
+pub(super) struct RequestHeader {
     flags: u16,
     pub(super) kind: u16,
     cookie: u64,
@@ -27,17 +27,17 @@ pub(super) struct Header {
     length: u64,
 }
 
-impl Header {
+impl RequestHeader {
     /// Reads a complete header. Errors: another magic number.
-    pub(super) fn parse(bytes: &[u8], extended: bool) -> Result<Header, Violation> {
-        let mut reader = Reader(bytes);
+    pub(super) fn parse(bytes: &[u8], extended: bool) -> Result<RequestHeader, Violation> {
+        let mut reader = WireReader(bytes);
         let compact = protocol::REQUEST_MAGIC;
         let expected = u64::from(if extended { protocol::EXTENDED_REQUEST_MAGIC } else { compact });
         let found = u64::from(reader.u32().unwrap_or_default());
         if found != expected {
             return Err(Violation::Magic { found, expected });
         }
-        Ok(Header {
+        Ok(RequestHeader {
             flags: reader.u16().unwrap_or_default(),
             kind: reader.u16().unwrap_or_default(),
             cookie: reader.u64().unwrap_or_default(),
@@ -59,15 +59,19 @@ impl Header {
     }
 
     /// What the answer to a refused request needs of it.
-    pub(super) fn refused(&self) -> Request {
+    pub(super) fn refused(&self) -> NbdRequest {
         let (cookie, offset) = (self.cookie, self.offset);
-        Request { cookie, offset, command: Command::Flush, fua: false }
+        NbdRequest { cookie, offset, command: Command::Flush, fua: false }
     }
 }
 
 /// The request of a header, or why it is refused.
-pub(super) fn check(header: &Header, chosen: &Chosen, limits: &Limits) -> Result<Request, Refusal> {
-    let &Header { flags, kind, cookie, offset, length } = header;
+pub(super) fn check(
+    header: &RequestHeader,
+    chosen: &Chosen,
+    limits: &Limits,
+) -> Result<NbdRequest, RequestRefusal> {
+    let &RequestHeader { flags, kind, cookie, offset, length } = header;
     let has = |flag: u16| flags & flag != 0;
     if flags & !allowed_flags(kind, chosen) != 0 {
         return refuse(Errno::Inval, "a flag that the request does not have");
@@ -76,7 +80,7 @@ pub(super) fn check(header: &Header, chosen: &Chosen, limits: &Limits) -> Result
         return refuse(Errno::Inval, "a write without the flag for its payload's length");
     }
     if kind == command::FLUSH {
-        return Ok(Request { cookie, offset: 0, command: Command::Flush, fua: true });
+        return Ok(NbdRequest { cookie, offset: 0, command: Command::Flush, fua: true });
     }
     let range = Range { offset, length };
     let command = match kind {
@@ -98,7 +102,7 @@ pub(super) fn check(header: &Header, chosen: &Chosen, limits: &Limits) -> Result
         _ => return refuse(Errno::Inval, "an unknown command"),
     };
     check_range(&command, range, chosen, limits)?;
-    Ok(Request { cookie, offset, command, fua: has(command_flag::FUA) })
+    Ok(NbdRequest { cookie, offset, command, fua: has(command_flag::FUA) })
 }
 
 /// Flags that a command may have. Forced unit access is accepted, and may be ignored, on all.
@@ -119,7 +123,7 @@ fn check_range(
     range: Range,
     chosen: &Chosen,
     limits: &Limits,
-) -> Result<(), Refusal> {
+) -> Result<(), RequestRefusal> {
     let changes = matches!(command, Command::Write(_) | Command::Trim(_) | Command::Zero { .. });
     if changes && chosen.read_only {
         return refuse(Errno::Perm, "the export is read-only");
@@ -144,6 +148,6 @@ fn check_range(
     Ok(())
 }
 
-fn refuse<T>(errno: Errno, message: &'static str) -> Result<T, Refusal> {
-    Err(Refusal { errno, message })
+fn refuse<T>(errno: Errno, message: &'static str) -> Result<T, RequestRefusal> {
+    Err(RequestRefusal { errno, message })
 }

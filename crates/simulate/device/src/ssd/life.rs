@@ -2,7 +2,7 @@
 //!
 //! For: results of replays. Must never know: how pages came to be programmed. Units: program/erase
 //! cycles, days, bytes. The projection takes the run's rate for that of every day and blocks for
-//! evenly worn; how even they are is said by [`Wear`](cachewright_ftl::Wear). A page programmed is
+//! evenly worn; how even they are is said by [`EraseCounts`](cachewright_ftl::Wear). A page programmed is
 //! its share of a cycle of its block, so that short runs without an erase have a rate too.
 
 use super::flash::FlashStats;
@@ -65,7 +65,7 @@ impl SsdParams {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cachewright_ftl::Wear;
+    use cachewright_ftl::EraseCounts;
 
     /// 16,384 pages of 8 KiB, 15,360 for the host, 120 MiB. In a second of a replay the host writes
     /// 30 MiB, which become 7,680 programmed pages: 0.46875 cycles. 1,000 cycles are 2,133 1/3 such
@@ -83,7 +83,8 @@ mod tests {
             ..SsdParams::default()
         };
         assert_eq!(params.raw_pages(), 16_384);
-        let mut flash = FlashStats { wear: Wear::from_erases([40, 60]), ..FlashStats::default() };
+        let mut flash =
+            FlashStats { wear: EraseCounts::from_erases([40, 60]), ..FlashStats::default() };
         flash.counters.host_programs = 3_840;
         flash.counters.move_programs = 3_800;
         flash.counters.map_programs = 40;

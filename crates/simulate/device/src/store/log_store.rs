@@ -10,7 +10,7 @@ use super::under_way::{Gathering, OpenCommand, PageWrite, SubCommand};
 use crate::layer::{Layer, LayerSteps};
 use crate::slab::Slab;
 use crate::{AnyDevice, Command, Completion, Device, DeviceUse, Report, Spent, Use, Work};
-use cachewright_ftl::{Counts, FtlError, Geometry, Space};
+use cachewright_ftl::{FtlCounts, FtlError, Geometry, Space};
 use cachewright_types::{Bytes, Nanos, Op};
 use hashbrown::HashMap;
 use std::cmp::Reverse;
@@ -86,7 +86,7 @@ pub struct LogStore {
     pub(super) done: Vec<Completion>,
     pub(super) stats: StoreStats,
     /// What the layer had done when the store was filled.
-    pub(super) before: Counts,
+    pub(super) before: FtlCounts,
     pub(super) fault: Option<FtlError>,
     /// The page that lies at each place of the device, where it is followed.
     pub(super) stored: Option<Vec<u32>>,

@@ -117,7 +117,7 @@ impl Hot {
 
 /// What the model predicts.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Prediction {
+pub struct ChainPrediction {
     /// Share of valid pages in the victims of groups 1, 2, ..., the last.
     pub valid: [f64; MAX_GROUPS],
     /// Flash pages written per host page.
@@ -138,7 +138,7 @@ pub struct Chain {
 impl Chain {
     /// The write amplification of groups of these sizes, hot group apart, in superblocks; nothing
     /// where the model does not hold (a queue longer than the window, no room to clean).
-    pub fn predict(&self, hot: Hot, sizes: &[u32]) -> Option<Prediction> {
+    pub fn predict(&self, hot: Hot, sizes: &[u32]) -> Option<ChainPrediction> {
         let all = &self.distribution;
         let (last_size, queues) = sizes.split_last()?;
         let (traffic, hot_valid, mut from, mut past) = self.hot_group(hot)?;
@@ -177,7 +177,7 @@ impl Chain {
         } else {
             1.0 + traffic * hot_valid + moved + flow - rate
         };
-        Some(Prediction { valid, write_amplification })
+        Some(ChainPrediction { valid, write_amplification })
     }
 
     /// Traffic and valid share of the hot group, the first unit and the time at which its pages

@@ -154,7 +154,7 @@ mod tests {
 
     /// Superblocks sealed on streams, in this order.
     fn sealed_on(streams: &[u8]) -> Blocks {
-        let mut blocks = Blocks::new(4, crate::Order::None);
+        let mut blocks = Blocks::new(4, crate::CleaningOrder::None);
         for (clock, stream) in streams.iter().enumerate() {
             let id = blocks.grow();
             blocks.open(id, Stream(*stream), clock as u64);

@@ -6,7 +6,7 @@
 //! each at its best size, then four rounds over all sizes in turn. The simulator runs it in a
 //! thread whose result arrives at any time; here it is one call.
 
-use super::chain::{Chain, Hot, MAX_GROUPS, Prediction};
+use super::chain::{Chain, ChainPrediction, Hot, MAX_GROUPS};
 use super::hot_filter::HotMeasure;
 
 /// The hot group may take fewer than so many superblocks.
@@ -43,7 +43,7 @@ struct BestCut {
     hot: Hot,
     /// Groups 1, 2, ..., the last.
     sizes: Vec<u32>,
-    prediction: Prediction,
+    prediction: ChainPrediction,
 }
 
 impl BestCut {

@@ -11,7 +11,7 @@ use super::search::Configuration;
 
 /// What a trial has found so far.
 #[derive(Clone, Debug, Default)]
-pub struct Trial {
+pub struct GroupTrial {
     predicted: [f64; MAX_GROUPS],
     /// Groups of the configuration on trial, merged ones included; 0 before the first.
     groups: u8,
@@ -29,7 +29,7 @@ pub struct Trial {
     bad_windows: u32,
 }
 
-impl Trial {
+impl GroupTrial {
     /// A configuration was taken on. Returns whether the window must be doubled, since the last two
     /// had mispredictions.
     pub fn begin(&mut self, taken: &Configuration) -> bool {
@@ -151,8 +151,8 @@ impl Trial {
 mod tests {
     use super::*;
 
-    fn on_trial() -> Trial {
-        let mut trial = Trial::default();
+    fn on_trial() -> GroupTrial {
+        let mut trial = GroupTrial::default();
         let valid = vec![0.0, 0.5, 0.6, 0.7];
         let taken = Configuration { sizes: vec![1; 4], valid, write_amplification: 2.0 };
         assert!(!trial.begin(&taken));

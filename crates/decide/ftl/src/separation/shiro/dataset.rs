@@ -10,7 +10,7 @@ use std::ops::Range;
 
 /// What is known of a page write once its window is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Label {
+pub enum LifetimeLabel {
     /// Not written again within the threshold, as far as the window shows.
     Long,
     /// Written again within the threshold.
@@ -19,13 +19,13 @@ pub enum Label {
     Context,
 }
 
-impl Label {
+impl LifetimeLabel {
     /// The output of the model that stands for it.
     pub fn class(self) -> Option<u8> {
         match self {
-            Label::Long => Some(0),
-            Label::Short => Some(1),
-            Label::Context => None,
+            LifetimeLabel::Long => Some(0),
+            LifetimeLabel::Short => Some(1),
+            LifetimeLabel::Context => None,
         }
     }
 }
@@ -46,7 +46,7 @@ pub struct Dataset {
     /// Inputs, step after step, series after series.
     pub rows: Vec<f32>,
     /// A label per step.
-    pub labels: Vec<Label>,
+    pub labels: Vec<LifetimeLabel>,
 }
 
 impl Dataset {
@@ -62,7 +62,7 @@ impl Dataset {
     }
 
     /// The series, each as its rows and its labels.
-    pub fn series(&self) -> Vec<(&[f32], &[Label])> {
+    pub fn series(&self) -> Vec<(&[f32], &[LifetimeLabel])> {
         let parts = |(rows, steps): (Range<usize>, Range<usize>)| {
             Some((self.rows.get(rows)?, self.labels.get(steps)?))
         };
@@ -85,7 +85,7 @@ impl Dataset {
 pub fn evaluate(stored: &StoredModel, dataset: &Dataset) -> Result<Confusion, ModelError> {
     let inputs = dataset.encoding.inputs();
     let mut confusion = Confusion::default();
-    let mut count = |class: usize, label: &Label| {
+    let mut count = |class: usize, label: &LifetimeLabel| {
         if let Some(truth) = label.class() {
             confusion.add(class == 1, truth == 1);
         }
@@ -127,10 +127,10 @@ mod tests {
             encoding: Encoding::Log,
             lengths: vec![1, 2],
             rows: (0..18).map(|x| x as f32).collect(),
-            labels: vec![Label::Context, Label::Short, Label::Long],
+            labels: vec![LifetimeLabel::Context, LifetimeLabel::Short, LifetimeLabel::Long],
         };
         let series = dataset.series();
-        assert_eq!(series[0], (&dataset.rows[..6], &[Label::Context][..]));
+        assert_eq!(series[0], (&dataset.rows[..6], &[LifetimeLabel::Context][..]));
         assert_eq!(series[1].0[0], 6.0);
         assert_eq!((series[1].1.len(), dataset.labelled()), (2, 2));
     }

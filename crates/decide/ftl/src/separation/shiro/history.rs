@@ -6,7 +6,7 @@
 //! began its lifetime by its age, so that nothing is sorted but what is learned. Memory: 28 bytes
 //! per write of the stretch (the host's, not the drive's).
 
-use super::dataset::{Dataset, Label};
+use super::dataset::{Dataset, LifetimeLabel};
 use super::features::{Encoding, Features};
 use super::window::{Lifetimes, Sampling, Series};
 use std::collections::VecDeque;
@@ -102,10 +102,10 @@ impl History {
                 series.cut();
             }
             let label = match past.lifetime {
-                _ if past.first => Label::Context,
-                GOING_ON => Label::Long,
-                lifetime if lifetime <= threshold => Label::Short,
-                _ => Label::Long,
+                _ if past.first => LifetimeLabel::Context,
+                GOING_ON => LifetimeLabel::Long,
+                lifetime if lifetime <= threshold => LifetimeLabel::Short,
+                _ => LifetimeLabel::Long,
             };
             series.add(past.page, &past.features, label);
         }
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn only_final_labels_teach() {
-        use Label::{Context, Long, Short};
+        use LifetimeLabel::{Context, Long, Short};
         let mut history = History::new(16);
         // Page 1 is written at 1, 3, 7 and 9; page 2 at 2 and 8; 3 to 5 once.
         for (page, age) in [(1, 0), (2, 0), (1, 2), (3, 0), (4, 0), (5, 0), (1, 4), (2, 6), (1, 2)]

@@ -88,7 +88,7 @@ fn stored(
 
 #[cfg(test)]
 mod tests {
-    use super::super::dataset::{Label, evaluate};
+    use super::super::dataset::{LifetimeLabel, evaluate};
     use super::super::features::{Encoding, Features};
     use super::*;
     use cachewright_infer::{Numbers, quantise};
@@ -108,9 +108,9 @@ mod tests {
                 let features = Features { previous_lifetime, ..Features::default() };
                 encoding.append(&features, &mut rows);
                 labels.push(match (step, before) {
-                    (0, _) => Label::Context,
-                    (_, true) => Label::Short,
-                    (_, false) => Label::Long,
+                    (0, _) => LifetimeLabel::Context,
+                    (_, true) => LifetimeLabel::Short,
+                    (_, false) => LifetimeLabel::Long,
                 });
                 before = low;
             }
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn nothing_to_learn_is_said() {
         let mut empty = dataset(0);
-        empty.labels.fill(Label::Context);
+        empty.labels.fill(LifetimeLabel::Context);
         let error = NativeTrainer::new(Seed(1)).train(&empty).unwrap_err();
         assert_eq!(error.to_string(), "window 0: found no labelled step, expected at least 1");
     }

@@ -7,7 +7,7 @@
 //! ends a lifetime as a write does. Memory: 28 bytes per write of a window (the host's, not the
 //! drive's).
 
-use super::dataset::{Dataset, Label};
+use super::dataset::{Dataset, LifetimeLabel};
 use super::features::{Encoding, Features};
 use super::light_model::Observed;
 use cachewright_types::seed::mix;
@@ -24,7 +24,7 @@ enum RecordKind {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Record {
+struct WindowRecord {
     page: u32,
     /// Clock, counted from the start of the records.
     clock: u32,
@@ -77,7 +77,7 @@ impl Series {
     }
 
     /// Adds a step of a page.
-    pub fn add(&mut self, page: u32, features: &Features, label: Label) {
+    pub fn add(&mut self, page: u32, features: &Features, label: LifetimeLabel) {
         let Dataset { lengths, rows, labels, encoding, .. } = &mut self.dataset;
         match lengths.last_mut() {
             Some(length) if self.page == Some(page) && *length < self.max_steps => *length += 1,
@@ -97,7 +97,7 @@ impl Series {
 /// Records one window.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
-    records: Vec<Record>,
+    records: Vec<WindowRecord>,
     /// Writes recorded.
     writes: u32,
 }
@@ -139,13 +139,13 @@ impl Window {
     pub fn write(&mut self, page: u32, first: bool, features: Features) {
         self.writes += 1;
         let event = if first { RecordKind::FirstWrite } else { RecordKind::Write };
-        self.records.push(Record { page, clock: self.writes, event, features });
+        self.records.push(WindowRecord { page, clock: self.writes, event, features });
     }
 
     /// A page is trimmed.
     pub fn trim(&mut self, page: u32) {
         let (clock, features) = (self.writes, Features::default());
-        self.records.push(Record { page, clock, event: RecordKind::Trim, features });
+        self.records.push(WindowRecord { page, clock, event: RecordKind::Trim, features });
     }
 
     /// Writes of the window at hand.
@@ -168,7 +168,7 @@ impl Window {
 
     /// Each record with the lifetime of the copy it wrote, if that is known to have
     /// ended; of [`Window::sorted`].
-    fn lives(&self) -> impl Iterator<Item = (&Record, Option<u32>)> {
+    fn lives(&self) -> impl Iterator<Item = (&WindowRecord, Option<u32>)> {
         let next = self.records.iter().skip(1).map(Some).chain([None]);
         self.records.iter().zip(next).map(|(record, next)| {
             let next = next.filter(|next| next.page == record.page);
@@ -206,10 +206,10 @@ impl Window {
                 continue;
             }
             let label = match lifetime {
-                _ if record.event == RecordKind::FirstWrite => Label::Context,
-                Some(lifetime) if lifetime <= threshold => Label::Short,
-                None if sampling.drop_censored => Label::Context,
-                _ => Label::Long,
+                _ if record.event == RecordKind::FirstWrite => LifetimeLabel::Context,
+                Some(lifetime) if lifetime <= threshold => LifetimeLabel::Short,
+                None if sampling.drop_censored => LifetimeLabel::Context,
+                _ => LifetimeLabel::Long,
             };
             series.add(record.page, &record.features, label);
         }
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn lifetimes_and_labels_of_a_worked_window() {
-        use Label::{Context, Long, Short};
+        use LifetimeLabel::{Context, Long, Short};
         // Page 1 is written at 1, 3, 4 and 8; page 2 at 2 and 7; page 3 at 5 and 6.
         let window = window(&[1, 2, 1, 1, 3, 3, 2, 1]);
         let lifetimes = window.lifetimes(Encoding::Log);
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(window.lifetimes(Encoding::Log).all, [1, 2, 1, 1]);
         let dataset = window.dataset(0, 3, Encoding::Log, ALL);
         assert_eq!(dataset.lengths, [2, 2, 2]);
-        use Label::{Context, Long, Short};
+        use LifetimeLabel::{Context, Long, Short};
         let expected = [Context, Short, Context, Long, Context, Long];
         assert_eq!(dataset.labels, expected, "after a trim a page is new");
     }

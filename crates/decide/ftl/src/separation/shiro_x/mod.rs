@@ -22,12 +22,12 @@ mod streams;
 mod trials;
 
 use super::learning::Statistics;
-use super::{HostRequest, Invalidated, Moved, Registered, Separation, Stream, Write};
+use super::{HostRequest, Invalidated, MovedPage, Registered, Separation, Stream, Write};
 use crate::{Block, Entry, Geometry};
 use cachewright_types::{Seed, declare};
 use history::{FirstWrite, Histories, span};
 use life::LifeTable;
-use streams::{Division, STREAMS, Side};
+use streams::{STREAMS, Side, StreamDivision};
 use trials::{Trials, WAYS};
 
 declare! {
@@ -49,7 +49,7 @@ pub struct ShiroX {
     settings: ShiroXSettings,
     histories: Histories,
     life: LifeTable,
-    division: Division,
+    division: StreamDivision,
     trials: Trials,
     window_start: u64,
     window_pages: u64,
@@ -125,7 +125,7 @@ impl Registered for ShiroX {
             settings: settings.clone(),
             histories: Histories::new(pages),
             life: LifeTable::new(pages, settings.keep),
-            division: Division::new(WAYS[0]),
+            division: StreamDivision::new(WAYS[0]),
             trials: Trials::new(geometry, settings.trials),
             window_start: 0,
             window_pages: (window_pages as u64).max(1),
@@ -169,7 +169,7 @@ impl Separation for ShiroX {
     }
 
     #[inline]
-    fn place_moved(&mut self, moved: &Moved<'_>) -> Stream {
+    fn place_moved(&mut self, moved: &MovedPage<'_>) -> Stream {
         match self.histories.look(moved.page, moved.clock) {
             Some((cell, age)) => self.place(Side::Moved, cell, age),
             None => self.division.place(Side::Moved, 0),

@@ -12,14 +12,19 @@
 //! bytes for each way and page held.
 
 use super::history::{SPANS, span};
-use super::streams::{Division, Side, Way};
-use crate::separation::{Moved, Separation, Stream, Write};
+use super::streams::{Side, StreamDivision, StreamPlan};
+use crate::separation::{MovedPage, Separation, Stream, Write};
 use crate::{Block, Ftl, Geometry, HostRequest, NEVER, NoSink, reclaim};
 use cachewright_types::Seed;
 use cachewright_types::seed::mix;
 
 /// The ways that are tried; the first is where it starts.
-pub const WAYS: [Way; 4] = [Way::Apart(3, 3), Way::Apart(2, 2), Way::Apart(4, 4), Way::Shared(6)];
+pub const WAYS: [StreamPlan; 4] = [
+    StreamPlan::Apart(3, 3),
+    StreamPlan::Apart(2, 2),
+    StreamPlan::Apart(4, 4),
+    StreamPlan::Shared(6),
+];
 /// Pages of a superblock in small.
 const SMALL_PAGES: u32 = 16;
 /// Neighbouring pages for each page held, at least: fewer save too little.
@@ -35,7 +40,7 @@ const BYTES: f64 = 4.0 + 4.0 + 4.0 + 2.0;
 
 /// What places pages on a drive in small: it is told cells and residual lifetimes.
 struct Follower {
-    division: Division,
+    division: StreamDivision,
     medians: Vec<[u8; SPANS]>,
     cells: Vec<u16>,
     last: Vec<u32>,
@@ -65,7 +70,7 @@ impl Separation for Follower {
         self.division.place(Side::Host, residual)
     }
 
-    fn place_moved(&mut self, moved: &Moved<'_>) -> Stream {
+    fn place_moved(&mut self, moved: &MovedPage<'_>) -> Stream {
         let index = moved.page as usize;
         let cell = self.cells.get(index).copied().unwrap_or(0);
         let age = (self.clock as u32).wrapping_sub(self.last.get(index).copied().unwrap_or(0));
@@ -144,12 +149,12 @@ impl Trials {
     }
 
     /// A window ends; the way to follow from now on.
-    pub fn end_window(&mut self, medians: &[[u8; SPANS]], present: Way) -> Way {
+    pub fn end_window(&mut self, medians: &[[u8; SPANS]], present: StreamPlan) -> StreamPlan {
         self.windows += 1;
         for trial in &mut self.trials {
             trial.end_window(medians);
         }
-        let score = |way: Way| {
+        let score = |way: StreamPlan| {
             let known = WAYS.iter().zip(&self.trials).find(|(known, _)| **known == way);
             known.map_or(f64::INFINITY, |(_, trial)| trial.worth())
         };
@@ -192,11 +197,11 @@ impl ShareTrial {
 }
 
 /// A drive in small, if there can be one.
-fn trial(geometry: &Geometry, share: u32, way: Way) -> Option<ShareTrial> {
+fn trial(geometry: &Geometry, share: u32, way: StreamPlan) -> Option<ShareTrial> {
     let logical_pages = geometry.logical_pages.div_ceil(share);
     let small = Geometry { logical_pages, block_pages: SMALL_PAGES, space: geometry.space };
     let follower = Follower {
-        division: Division::new(way),
+        division: StreamDivision::new(way),
         medians: Vec::new(),
         cells: vec![0; logical_pages as usize],
         last: vec![0; logical_pages as usize],

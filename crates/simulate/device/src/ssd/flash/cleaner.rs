@@ -10,7 +10,7 @@ use super::executor::{DataSource, Executor};
 use super::ids::{JobId, LayerId, WorkId};
 use super::jobs::{EraseJob, EraseJobs};
 use super::params::FlashParams;
-use super::work::{FlashWork, Purpose};
+use super::work::{FlashWork, WorkPurpose};
 use crate::layer::LayerStep;
 use cachewright_ftl::Address;
 
@@ -81,7 +81,7 @@ impl Cleaner {
                         target: space.place(layer, to),
                         program_bytes: self.page_bytes,
                         group: layer.group,
-                        ..FlashWork::new(Purpose::Meta, executor.now())
+                        ..FlashWork::new(WorkPurpose::Meta, executor.now())
                     };
                     let id = executor.add(work);
                     executor.aim(id);
@@ -117,7 +117,7 @@ impl Cleaner {
             group: layer.group,
             job,
             copy_back: self.copy_back && in_plane,
-            ..FlashWork::new(Purpose::Move, executor.now())
+            ..FlashWork::new(WorkPurpose::Move, executor.now())
         });
         executor.aim(id);
         if executor.read(id, data) {
@@ -147,7 +147,7 @@ impl Cleaner {
         let planes = space.planes_of(layer);
         self.jobs.await_erases(job, planes.len() as u32);
         for plane in planes {
-            let new = FlashWork::new(Purpose::Erase, executor.now());
+            let new = FlashWork::new(WorkPurpose::Erase, executor.now());
             let mut work = FlashWork { group: layer.group, job, ..new };
             (work.target.plane, work.target.block) = (*plane, block);
             executor.erase(work);

@@ -5,7 +5,7 @@
 //! nanoseconds.
 
 use super::class::{CLASSES, QueueClass, STAGES, Stage};
-use cachewright_ftl::{FtlError, Wear};
+use cachewright_ftl::{EraseCounts, FtlError};
 
 /// Waits in one kind of queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -133,7 +133,7 @@ pub struct FlashStats {
     /// Waits by [`QueueClass`].
     pub waits: [Waits; CLASSES],
     /// Erases of blocks.
-    pub wear: Wear,
+    pub wear: EraseCounts,
     /// Free blocks.
     pub free_blocks: u64,
     /// Logical pages that hold data.

@@ -6,7 +6,7 @@
 //! Units: nanoseconds. Invariant: whatever else happens at the interface first makes the messages
 //! that are on their way by then real ([`Express::give_way`]), so no time and no order differs.
 
-use super::message::{Arrival, DOWN, Message, UP};
+use super::message::{DOWN, HostArrival, Message, UP};
 use super::port::Slot;
 use super::protocol::Protocol;
 use crate::ssd::link::{NEVER_NS, Wire};
@@ -79,7 +79,7 @@ impl Express {
     /// way.
     pub fn give_way(&mut self, wires: &mut [Wire<Message>; 2]) {
         let Express { slot, doorbell_ns, .. } = std::mem::take(self);
-        wires[DOWN].put_back(doorbell_ns, (Arrival::Doorbell, slot));
+        wires[DOWN].put_back(doorbell_ns, (HostArrival::Doorbell, slot));
     }
 }
 

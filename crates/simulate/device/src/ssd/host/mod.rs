@@ -26,7 +26,7 @@ use super::params::{Interface, SsdParams};
 use crate::{Command, Completion, Part, Spent};
 use cachewright_types::{Nanos, Op};
 use express::Express;
-use message::{Arrival, DOWN, Message, UP};
+use message::{DOWN, HostArrival, Message, UP};
 use queues::{Next, Queues};
 
 /// A command from its submission to its completion.
@@ -176,7 +176,7 @@ impl Host {
         }
         self.queues.leave(tenant.index());
         self.fetch(now.0);
-        self.wires[up].send(now.0, self.protocol.completion_ns, (Arrival::Completion, slot));
+        self.wires[up].send(now.0, self.protocol.completion_ns, (HostArrival::Completion, slot));
     }
 
     /// Commands accepted and not yet completed.
@@ -204,7 +204,7 @@ impl Host {
         match self.protocol.interface {
             Interface::Nvme => {
                 if !self.begin_express(now_ns, slot) {
-                    let message = (Arrival::Doorbell, slot);
+                    let message = (HostArrival::Doorbell, slot);
                     self.wires[DOWN].send(now_ns, self.protocol.doorbell_ns, message);
                 }
             }
@@ -284,11 +284,11 @@ impl Host {
             self.pending[slot.0 as usize].queued_until(now_ns);
             match self.protocol.interface {
                 Interface::Nvme => {
-                    let message = (Arrival::EntryRequest, slot);
+                    let message = (HostArrival::EntryRequest, slot);
                     self.wires[UP].send(now_ns, self.protocol.request_ns, message);
                 }
                 Interface::Sata => {
-                    let message = (Arrival::Entry, slot);
+                    let message = (HostArrival::Entry, slot);
                     self.wires[DOWN].send(now_ns, self.protocol.entry_ns, message);
                 }
             }
@@ -303,26 +303,26 @@ impl Host {
         done: &mut Vec<Completion>,
     ) {
         match arrival {
-            Arrival::Doorbell => {
+            HostArrival::Doorbell => {
                 self.pending[slot.0 as usize].linked_until(now_ns);
                 self.post(slot);
                 self.fetch(now_ns);
             }
-            Arrival::EntryRequest => {
-                self.wires[DOWN].send(now_ns, self.protocol.entry_ns, (Arrival::Entry, slot));
+            HostArrival::EntryRequest => {
+                self.wires[DOWN].send(now_ns, self.protocol.entry_ns, (HostArrival::Entry, slot));
             }
-            Arrival::Entry => self.entry(now_ns, slot, arrived),
-            Arrival::DataRequest => {
+            HostArrival::Entry => self.entry(now_ns, slot, arrived),
+            HostArrival::DataRequest => {
                 let Command { op, length, .. } = *self.command(slot);
                 let time_ns = self.protocol.data_to_drive(op, length);
-                self.wires[DOWN].send(now_ns, time_ns, (Arrival::Data, slot));
+                self.wires[DOWN].send(now_ns, time_ns, (HostArrival::Data, slot));
             }
-            Arrival::Data => {
+            HostArrival::Data => {
                 self.pending[slot.0 as usize].linked_until(now_ns);
                 self.work(now_ns, slot, arrived);
             }
-            Arrival::Completion => self.complete(now_ns, slot, done),
-            Arrival::Worked => {}
+            HostArrival::Completion => self.complete(now_ns, slot, done),
+            HostArrival::Worked => {}
         }
     }
 
@@ -338,13 +338,13 @@ impl Host {
         }
         match self.protocol.interface {
             Interface::Nvme => {
-                let message = (Arrival::DataRequest, slot);
+                let message = (HostArrival::DataRequest, slot);
                 self.wires[UP].send(now_ns, self.protocol.request_ns, message);
             }
             Interface::Sata => {
                 self.wires[DOWN].occupy(now_ns, self.protocol.request_ns);
                 let time_ns = self.protocol.data_to_drive(op, length);
-                self.wires[DOWN].send(now_ns, time_ns, (Arrival::Data, slot));
+                self.wires[DOWN].send(now_ns, time_ns, (HostArrival::Data, slot));
             }
         }
     }
@@ -354,7 +354,7 @@ impl Host {
         if self.command_ns == 0 {
             arrived.push(slot);
         } else {
-            self.controller.send(now_ns, self.command_ns, (Arrival::Worked, slot));
+            self.controller.send(now_ns, self.command_ns, (HostArrival::Worked, slot));
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! For: whole files, with the tags and values that MQSim ships, one changed at a time.
 
-use super::{Located, Source, mqsim, tags, traces};
+use super::{Located, MqsimFile, mqsim, tags, traces};
 
 /// The tags of a group as lines, with values over their defaults.
 fn group(name: &str, tables: &[&[tags::Tag]], over: &[(&str, &str)], inner: &str) -> String {
@@ -59,8 +59,8 @@ fn files() -> (String, String) {
 
 /// Everything that comes out of both files; a refusal is an answer too.
 fn answer(config: &str, workload: &str) -> String {
-    let config = Source { name: "ssdconfig.xml", text: config };
-    let workload = Source { name: "workload.xml", text: workload };
+    let config = MqsimFile { name: "ssdconfig.xml", text: config };
+    let workload = MqsimFile { name: "workload.xml", text: workload };
     let locate = |path: &str| Located { path: path.to_owned(), note: String::new() };
     match mqsim(config, Some(workload), &locate) {
         Ok(scenarios) => {
@@ -127,7 +127,7 @@ fn every_tag_has_an_effect_or_a_note() {
 #[test]
 fn traces_are_listed_and_taken_from_where_they_lie() {
     let (config, workload) = files();
-    let source = |text| Source { name: "a.xml", text };
+    let source = |text| MqsimFile { name: "a.xml", text };
     assert_eq!(traces(source(&workload)).unwrap(), ["traces/a.trace"]);
     let locate =
         |path: &str| Located { path: format!("../xml/{path}"), note: "not there".to_owned() };

@@ -23,7 +23,7 @@ pub struct Element {
 
 /// Reads a document of one element.
 pub fn parse(text: &str) -> Result<Element, ImportError> {
-    let mut reader = Reader { text, position: 0, line: 1 };
+    let mut reader = XmlReader { text, position: 0, line: 1 };
     reader.skip_outside()?;
     let root = reader.element(0)?;
     reader.skip_outside()?;
@@ -33,13 +33,13 @@ pub fn parse(text: &str) -> Result<Element, ImportError> {
     }
 }
 
-struct Reader<'a> {
+struct XmlReader<'a> {
     text: &'a str,
     position: usize,
     line: u32,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> XmlReader<'a> {
     fn rest(&self) -> &'a str {
         &self.text[self.position..]
     }
