@@ -10,7 +10,7 @@ use cachewright_types::nearest;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ModelError;
-use crate::forest_shape::{ForestShape, NODE_FEATURE, TREE_NODES};
+use crate::forest_shape::{ForestForm, NODE_FEATURE, TREE_NODES};
 
 /// The version of the description this crate reads and writes.
 pub const VERSION: u32 = 1;
@@ -37,7 +37,7 @@ pub enum Kind {
     /// No hidden layer: the heads see the inputs.
     Logistic,
     /// Regression trees whose leaves hold the outputs of all heads.
-    Forest(ForestShape),
+    Forest(ForestForm),
 }
 
 /// The name of [`Kind::Forest`] in a model file.
@@ -58,7 +58,7 @@ impl Kind {
     }
 
     /// The kind of this name; a forest has a shape and others have none.
-    pub fn from_name(name: &str, forest: Option<ForestShape>) -> Result<Kind, ModelError> {
+    pub fn from_name(name: &str, forest: Option<ForestForm>) -> Result<Kind, ModelError> {
         let layers = [Kind::Gru, Kind::Lstm, Kind::Mlp, Kind::Logistic];
         match (layers.into_iter().find(|kind| kind.name() == name), forest) {
             (Some(kind), None) => Ok(kind),

@@ -17,7 +17,7 @@ use crate::description::{
     Architecture, Description, Head, Kind, Normalisation, Quantisation, TestVector, VERSION,
 };
 use crate::error::ModelError;
-use crate::forest_shape::ForestShape;
+use crate::forest_shape::ForestForm;
 use crate::stored::StoredModel;
 use crate::tensor::{Numbers, Tensor};
 
@@ -52,7 +52,7 @@ struct JsonArchitecture {
     hidden: Vec<usize>,
     heads: Vec<Head>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    forest: Option<ForestShape>,
+    forest: Option<ForestForm>,
 }
 
 /// Just the version, read first.

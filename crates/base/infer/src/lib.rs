@@ -55,7 +55,7 @@ pub use description::{
 pub use error::ModelError;
 pub use float::{FloatModel, FloatScratch, FloatState, State};
 pub use forest::{ForestModel, ForestScratch};
-pub use forest_shape::{Combine, ForestShape};
+pub use forest_shape::{Combine, ForestForm};
 pub use int8::{Int8Model, Int8Scratch, Int8State, OUTPUT_ONE};
 pub use quantise::quantise;
 pub use simd::Isa;

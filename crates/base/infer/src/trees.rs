@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::description::{Architecture, Kind};
 use crate::error::ModelError;
 use crate::forest_shape::{
-    BASE, Combine, ForestShape, LEAF, LEAF_VALUES, MAX_DEPTH, MAX_NODES, NODE_FEATURE,
+    BASE, Combine, ForestForm, LEAF, LEAF_VALUES, MAX_DEPTH, MAX_NODES, NODE_FEATURE,
     NODE_THRESHOLD, TREE_NODES,
 };
 use crate::tensor::{Numbers, Tensor};
@@ -56,7 +56,7 @@ impl Forest {
     /// The kind of a model of these trees.
     pub fn kind(&self) -> Kind {
         let nodes = self.trees.iter().map(|tree| tree.nodes.len()).sum();
-        Kind::Forest(ForestShape { trees: self.trees.len(), nodes, combine: self.combine })
+        Kind::Forest(ForestForm { trees: self.trees.len(), nodes, combine: self.combine })
     }
 
     /// The tensors of a model with these trees. Errors: a node that is reached twice or never, a

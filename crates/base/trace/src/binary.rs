@@ -3,7 +3,7 @@
 //! For: buffering, byte positions, and what happens to a malformed record. Must never know: any
 //! format's fields. Units: bytes. Invariant: memory is one buffer, whatever the input.
 
-use crate::error::BadRecord;
+use crate::error::UnreadableRecord;
 use crate::reader::RequestBound;
 use crate::source::Stream;
 use crate::{OnBadRecord, OpenOptions, Skipped, TraceError};
@@ -86,7 +86,7 @@ impl Records {
         let from = self.start.saturating_add(bytes).saturating_add(field).min(self.end);
         let shown = &self.buffer[from..self.end.min(from + SHOWN_BYTES)];
         let found = if shown.is_empty() { "the end".to_owned() } else { hex(shown) };
-        self.refuse(BadRecord {
+        self.refuse(UnreadableRecord {
             position: self.passed + records + 1,
             is_line: false,
             column: self.offset + (bytes + field) as u64,
@@ -99,7 +99,7 @@ impl Records {
     /// does. `field` is where in the record the length is.
     #[cold]
     pub(crate) fn too_long(&mut self, field: usize, length_bytes: u64) -> Result<(), TraceError> {
-        self.refuse(BadRecord {
+        self.refuse(UnreadableRecord {
             position: self.passed + 1,
             is_line: false,
             column: self.offset + field as u64,
@@ -108,7 +108,7 @@ impl Records {
         })
     }
 
-    fn refuse(&mut self, record: BadRecord) -> Result<(), TraceError> {
+    fn refuse(&mut self, record: UnreadableRecord) -> Result<(), TraceError> {
         match self.on_bad_record {
             OnBadRecord::Skip => {
                 self.skipped.count_bad(record);

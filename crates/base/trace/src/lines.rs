@@ -151,10 +151,10 @@ fn without_return(line: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Source;
+    use crate::ByteSource;
 
     fn lines_of(bytes: &[u8]) -> Vec<(u64, String)> {
-        let stream = Source::from_bytes("memory", bytes).expect("in memory").into_stream();
+        let stream = ByteSource::from_bytes("memory", bytes).expect("in memory").into_stream();
         let mut scanner = LineScanner::new(stream);
         let mut lines = Vec::new();
         while let Some(line) = scanner.next().expect("in memory") {

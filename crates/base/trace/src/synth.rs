@@ -15,18 +15,18 @@ pub use zipf::Zipf;
 
 use self::address::AddressStream;
 use self::arrival::ArrivalTimes;
-use self::spec::{Mistake, SynthSpec, TenantSpec};
-use crate::formats::entry::FormatEntry;
+use self::spec::{Mistake, SynthSpec, SynthTenantSpec};
+use crate::formats::entry::TraceFormat;
 use crate::options::{declared, shown};
 use crate::reader::RequestBound;
-use crate::{Batch, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
+use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::declare::Declared;
 use cachewright_types::{Op, Rng, Seed, declare};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "synth",
     doc: "TOML description of seeded synthetic tenants (first line `[synth]`)",
     source: "docs/synth.md",
@@ -59,7 +59,7 @@ fn recognise(head: &[u8]) -> u8 {
 }
 
 /// One tenant's requests.
-struct Tenant {
+struct SynthTenant {
     arrival: ArrivalTimes,
     address: AddressStream,
     sizes: Vec<(u64, u64)>,
@@ -72,10 +72,10 @@ struct Tenant {
     op_rng: Rng,
 }
 
-impl Tenant {
-    fn new(spec: &TenantSpec, seed: Seed) -> Tenant {
+impl SynthTenant {
+    fn new(spec: &SynthTenantSpec, seed: Seed) -> SynthTenant {
         let stream = |what: &str| seed.derive(&format!("synth/{}/{what}", spec.name));
-        Tenant {
+        SynthTenant {
             arrival: ArrivalTimes::new(&spec.arrival, stream("arrival").rng()),
             address: AddressStream::new(&spec.pattern, stream("address")),
             weight: spec.sizes.iter().map(|(_, weight)| weight).sum(),
@@ -122,7 +122,7 @@ impl Tenant {
 
 /// All tenants' requests by time; equal times in the order of the description.
 struct Synth {
-    tenants: Vec<Tenant>,
+    tenants: Vec<SynthTenant>,
     due: BinaryHeap<Reverse<(u64, u32)>>,
     volumes: Vec<String>,
     requests: Option<u64>,
@@ -130,7 +130,7 @@ struct Synth {
 }
 
 impl Synth {
-    fn open(source: Source, options: &OpenOptions) -> Result<Synth, TraceError> {
+    fn open(source: ByteSource, options: &OpenOptions) -> Result<Synth, TraceError> {
         let path = source.path().to_owned();
         let mut bytes = vec![0; LONGEST_BYTES + 1];
         let count = source.into_stream().fill(&mut bytes)?;
@@ -157,7 +157,7 @@ impl Synth {
         let own: SynthOptions = declared(&options.format_options)?;
         let seed = Seed(own.seed.unwrap_or(spec.seed));
         let mut synth = Synth {
-            tenants: spec.tenants.iter().map(|tenant| Tenant::new(tenant, seed)).collect(),
+            tenants: spec.tenants.iter().map(|tenant| SynthTenant::new(tenant, seed)).collect(),
             due: BinaryHeap::new(),
             volumes: spec.tenants.iter().map(|tenant| tenant.name.clone()).collect(),
             requests: spec

@@ -26,7 +26,7 @@ use std::path::Path;
 
 /// What became of the requests given to a writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct WriteSummary {
     /// Requests in the file.
     pub requests: u64,
     /// Requests that the format cannot express (trims and flushes in `oracle-general`).
@@ -41,7 +41,7 @@ pub trait TraceWriter: Send {
 
     /// Completes the file and puts it in place. Errors: the operating system's; no request to
     /// write, as no reader takes a file without one.
-    fn finish(self: Box<Self>) -> Result<Written, TraceError>;
+    fn finish(self: Box<Self>) -> Result<WriteSummary, TraceError>;
 }
 
 type Create = fn(&Path, &BTreeMap<String, String>) -> Result<Box<dyn TraceWriter>, TraceError>;

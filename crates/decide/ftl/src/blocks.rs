@@ -36,9 +36,9 @@ pub enum CleaningOrder {
     /// Nothing.
     #[default]
     None,
-    /// [`Blocks::by_invalid`].
+    /// [`Superblocks::by_invalid`].
     ByInvalid,
-    /// [`Blocks::max_score`].
+    /// [`Superblocks::max_score`].
     ByWorth {
         /// The worth at age 1 per number of invalid pages, 0 of those that may not be cleaned.
         table: Vec<f64>,
@@ -49,7 +49,7 @@ pub enum CleaningOrder {
 
 /// All superblocks of a drive.
 #[derive(Clone, Debug)]
-pub struct Blocks {
+pub struct Superblocks {
     data_pages: u32,
     invalid: Vec<u32>,
     info: Vec<Info>,
@@ -66,9 +66,9 @@ pub struct Blocks {
     opened: u64,
 }
 
-impl Blocks {
+impl Superblocks {
     /// No superblocks; each will hold `data_pages`.
-    pub(crate) fn new(data_pages: u32, order: CleaningOrder) -> Blocks {
+    pub(crate) fn new(data_pages: u32, order: CleaningOrder) -> Superblocks {
         let (by_invalid, scores) = match order {
             CleaningOrder::None => (false, None),
             CleaningOrder::ByInvalid => (true, None),
@@ -76,7 +76,7 @@ impl Blocks {
                 (false, Some(CleaningScores::new(table, since)))
             }
         };
-        Blocks {
+        Superblocks {
             data_pages,
             invalid: Vec::new(),
             info: Vec::new(),

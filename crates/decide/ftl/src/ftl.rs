@@ -10,7 +10,7 @@ mod audit;
 mod collect;
 mod fill;
 
-use crate::blocks::Blocks;
+use crate::blocks::Superblocks;
 use crate::geometry::{STREAM_LIMIT, Space};
 use crate::mapping::{Mapping, Table, UNMAPPED};
 use crate::reclaim::Named;
@@ -42,7 +42,7 @@ pub struct Ftl<S, M = Mapping> {
     separation: S,
     reclaim: Named,
     mapping: M,
-    blocks: Blocks,
+    blocks: Superblocks,
     heads: Vec<Head>,
     /// Free superblocks; the one free for longest is opened first, which levels wear.
     free: VecDeque<u32>,
@@ -115,7 +115,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         };
         let mut ftl = Ftl {
             mapping: M::new(geometry.logical_pages, geometry.address_bits()),
-            blocks: Blocks::new(data_pages, reclaim.policy.order(min_invalid)),
+            blocks: Superblocks::new(data_pages, reclaim.policy.order(min_invalid)),
             geometry,
             separation,
             reclaim,
@@ -372,7 +372,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
     }
 
     /// The superblocks, to look at (wear, classes).
-    pub fn blocks(&self) -> &Blocks {
+    pub fn blocks(&self) -> &Superblocks {
         &self.blocks
     }
 

@@ -25,13 +25,13 @@ pub mod theory;
 pub mod wear;
 pub mod workload;
 
-pub use blocks::{Block, Blocks, CleaningOrder};
+pub use blocks::{Block, CleaningOrder, Superblocks};
 pub use counts::FtlCounts;
 pub use error::FtlError;
 pub use ftl::Ftl;
 pub use geometry::{Geometry, Space};
 pub use lifetime::NEVER;
-pub use mapping::lazy::{Fill, Lazy};
+pub use mapping::lazy::{InitialFill, Lazy};
 pub use reclaim::{Reclaim, Round};
 pub use registry::{Entry, Need};
 pub use separation::learning::{Classification, Confusion, PredictionPart, Statistics};

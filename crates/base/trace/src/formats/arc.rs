@@ -6,17 +6,17 @@
 //! have neither times nor writes: every request is a read. Source: the README beside the traces of
 //! Megiddo and Modha, FAST'03.
 
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use crate::fields::{BLANKS, Extent, Fault, Fields};
 use crate::options::declared;
 use crate::text::{LineParser, TextReader, Volumes, trial, whole_lines};
 use crate::units::block_bytes;
-use crate::{OpenOptions, Record, Source, TraceError, TraceReader};
+use crate::{ByteSource, OpenOptions, Record, TraceError, TraceReader};
 use cachewright_types::declare::Declared;
 use cachewright_types::{Bytes, Op, declare};
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "arc",
     doc: "start count ignored id (`.lis`): blocks of 512 B; no times, all are reads",
     source: "README of the ARC traces; Megiddo and Modha, FAST'03",
@@ -51,7 +51,7 @@ impl ArcTrace {
     }
 }
 
-fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
+fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
     let own: ArcOptions = declared(&options.format_options)?;
     let block_bytes = block_bytes(options, own.block)?;
     Ok(TextReader::boxed(source, ArcTrace::new(block_bytes), options))

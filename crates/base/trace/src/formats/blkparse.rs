@@ -9,7 +9,7 @@
 //! flush; with data the request is taken as the write that it is.
 //! Source: blkparse(1) and `blkparse_fmt.c` of blktrace.
 
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use crate::Record;
 use crate::fields::{BLANKS, Extent, Fault, Fields, SECOND_NS, SECTOR_BYTES, expected, whole};
 use crate::options::declared;
@@ -18,7 +18,7 @@ use cachewright_types::declare::Declared;
 use cachewright_types::{Op, choices, declare};
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "blkparse",
     doc: "maj,min cpu seq time pid action RWBS sector + count: seconds; sectors; one event kind",
     source: "blkparse(1) of blktrace",

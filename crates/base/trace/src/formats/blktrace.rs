@@ -7,15 +7,15 @@
 //! irrelevant. The machine's byte order shows in the magic number. There is one file per CPU: give
 //! each to a tenant, or merge them. Source: `blktrace_api.h`.
 
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use crate::binary::{Records, extent, field};
 use crate::options::declared;
-use crate::{Batch, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
+use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::declare::Declared;
 use cachewright_types::{Op, choices, declare};
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "blktrace",
     doc: "Linux blktrace binary v7, either byte order; one kind of event is taken",
     source: "blktrace_api.h",
@@ -123,7 +123,7 @@ struct Blktrace {
     volumes: Vec<String>,
 }
 
-fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
+fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
     let own: BlktraceOptions = declared(&options.format_options)?;
     let refuse = |found: String| TraceError::File {
         path: source.path().to_owned(),

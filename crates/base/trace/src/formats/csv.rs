@@ -9,18 +9,18 @@
 mod layout;
 
 use self::layout::{ColumnLayout, ColumnRole, Delimiter, ROLES};
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use crate::fields::{BLANKS, Extent, Fault, whole};
 use crate::options::bad_option;
 use crate::reader::RequestBound;
 use crate::text::{LineParser, TextReader, Volumes, trial};
 use crate::units::{AddressUnit, TimeUnit};
-use crate::{OpenOptions, Record, Source, TraceError, TraceReader};
+use crate::{ByteSource, OpenOptions, Record, TraceError, TraceReader};
 use cachewright_types::declare::Declared;
 use cachewright_types::{Bytes, Op, choices, declare};
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "csv",
     doc: "any CSV by a column map, or by a header that names columns with units",
     source: "RFC 4180",
@@ -108,7 +108,7 @@ fn recognise(head: &[u8]) -> u8 {
     }
 }
 
-fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
+fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
     let layout = ColumnLayout::new(source.head(), options)?;
     let bound = RequestBound::from_options(options);
     if let Some(bytes) = layout.default_length_bytes.filter(|bytes| *bytes > bound.bytes) {

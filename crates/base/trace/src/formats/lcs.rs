@@ -16,18 +16,18 @@
 //! A tenant is a volume. Next access, time to live and features are not used. An op of 0 (none
 //! stated) is a read. Source: libCacheSim `lcs.h`, `lcs.c`, `enum.h`.
 
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use super::oracle_general::{ObjectOptions, op_of};
 use crate::binary::{Records, extent, le_u32, le_u64};
 use crate::options::declared;
 use crate::text::VOLUMES_LIMIT;
-use crate::{Batch, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
+use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::Op;
 use cachewright_types::declare::Declared;
 use hashbrown::HashMap;
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "lcs",
     doc: "8 KiB header, then 24 to 100 B binary: seconds, object, bytes, op, tenant (the volume)",
     source: "libCacheSim lcs.h (versions 1 to 8) and enum.h",
@@ -92,7 +92,7 @@ struct Lcs {
     volume_of: HashMap<u32, u32, foldhash::fast::FixedState>,
 }
 
-fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
+fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
     let own: ObjectOptions = declared(&options.format_options)?;
     let header = LcsHeader::parse(source.head()).map_err(|found| TraceError::File {
         path: source.path().to_owned(),

@@ -5,11 +5,11 @@
 //! access is not used (our own pre-pass is cheap and cannot be wrong). Without an op every request
 //! is a read. Sources: libCacheSim `oracleGeneralBin.h`, `enum.h` (op numbers), cacheMon README.
 
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use crate::binary::{ADDRESS_LIMIT_BYTES, Records, extent, le_u16, le_u32, le_u64};
 use crate::options::declared;
 use crate::reader::RequestBound;
-use crate::{Batch, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
+use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::declare::{Declared, Kind, Mismatch};
 use cachewright_types::{Bytes, Op, Value, declare, parse_bytes};
 
@@ -42,7 +42,7 @@ impl Kind for ObjectUnit {
 }
 
 /// The rows of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "oracle-general",
     doc: "24 B binary: seconds, object, bytes, next access; no op, so all are reads",
     source: "libCacheSim oracleGeneralBin.h; cacheMon/cache_dataset README",
@@ -51,7 +51,7 @@ pub const ENTRY: FormatEntry = FormatEntry {
     open: |source, options| open(OracleLayout::Plain, source, options),
 };
 /// The form with op and name space.
-pub const OP_NS_ENTRY: FormatEntry = FormatEntry {
+pub const OP_NS_ENTRY: TraceFormat = TraceFormat {
     name: "oracle-general-op-ns",
     doc: "27 B binary: seconds, object, bytes, op, name space (the volume), next access",
     source: "libCacheSim oracleGeneralBin.h and enum.h",
@@ -96,7 +96,7 @@ struct OracleGeneral {
 
 fn open(
     layout: OracleLayout,
-    source: Source,
+    source: ByteSource,
     options: &OpenOptions,
 ) -> Result<Box<dyn TraceReader>, TraceError> {
     let own: ObjectOptions = declared(&options.format_options)?;

@@ -11,15 +11,17 @@ mod column;
 
 use self::checked::{Checked, CheckedFooter, Load};
 use self::column::Column;
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use crate::binary::ADDRESS_LIMIT_BYTES;
-use crate::error::BadRecord;
+use crate::error::UnreadableRecord;
 use crate::native::checksum::{self, Checksums};
 use crate::native::{self, COLUMNS, OP, VOLUME};
 use crate::options::{harmless, shown};
 use crate::reader::RequestBound;
 use crate::source::RandomAccess;
-use crate::{Batch, OnBadRecord, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
+use crate::{
+    Batch, ByteSource, OnBadRecord, OpenOptions, Record, Skipped, TraceError, TraceReader,
+};
 use cachewright_types::Op;
 use parquet::file::metadata::KeyValue;
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
@@ -28,7 +30,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "parquet",
     doc: "the native format: columns time_ns, offset_bytes, length_bytes, op, volume",
     source: "docs/trace-format.md",
@@ -158,7 +160,7 @@ fn sound(file: &dyn FileReader, len: u64) -> Result<(), String> {
 }
 
 impl ParquetReader {
-    fn open(source: Source, options: &OpenOptions) -> Result<ParquetReader, TraceError> {
+    fn open(source: ByteSource, options: &OpenOptions) -> Result<ParquetReader, TraceError> {
         let path = source.path().to_owned();
         let (file, load, len) = match source.into_random_access()? {
             RandomAccess::File(file) => parsed(&path, file)?,
@@ -336,7 +338,7 @@ impl ParquetReader {
     }
 
     fn bad(&mut self, column: usize, found: u64, expected: String) -> Result<(), TraceError> {
-        let record = BadRecord {
+        let record = UnreadableRecord {
             position: self.passed,
             is_line: false,
             column: self.leaves[column].unwrap_or(0) as u64 + 1,

@@ -5,16 +5,16 @@
 //! neither times nor sizes: every integer is a read of one block of the option `block`. Units:
 //! block numbers, 4 or 8 bytes wide. Source: none; it is the simplest thing that programs write.
 
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use crate::binary::{Records, extent, le_u32, le_u64};
 use crate::options::declared;
 use crate::units::block_bytes;
-use crate::{Batch, OpenOptions, Record, Skipped, Source, TraceError, TraceReader};
+use crate::{Batch, ByteSource, OpenOptions, Record, Skipped, TraceError, TraceReader};
 use cachewright_types::declare::Declared;
 use cachewright_types::{Bytes, Op, choices, declare};
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "raw",
     doc: "little-endian integers, block numbers: a read of one block each; no times; to be named",
     source: "no header, no mark",
@@ -51,7 +51,7 @@ struct RawRequests {
     requests: u64,
 }
 
-fn open(source: Source, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
+fn open(source: ByteSource, options: &OpenOptions) -> Result<Box<dyn TraceReader>, TraceError> {
     let own: RawOptions = declared(&options.format_options)?;
     let width_bytes = match own.width {
         Width::U32 => 4,

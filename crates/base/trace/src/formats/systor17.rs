@@ -6,14 +6,14 @@
 //! Deviation: a request with an empty response, which that reader passes over, was asked and is
 //! read; a line without IOType asks nothing and is not.
 
-use super::entry::FormatEntry;
+use super::entry::TraceFormat;
 use crate::Record;
 use crate::fields::{Extent, Fault, Fields, SECOND_NS, decimal, expected};
 use crate::text::{LineParser, TextReader, Volumes, trial, whole_lines};
 use cachewright_types::Op;
 
 /// The row of the table of formats.
-pub const ENTRY: FormatEntry = FormatEntry {
+pub const ENTRY: TraceFormat = TraceFormat {
     name: "systor17",
     doc: "header, then Timestamp,Response,IOType,LUN,Offset,Size: decimal seconds; R, W; bytes",
     source: "SNIA IOTTA; Lee et al., SYSTOR'17",

@@ -25,12 +25,12 @@ impl Mistake {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SynthSpec {
     pub(super) seed: u64,
-    pub(super) tenants: Vec<TenantSpec>,
+    pub(super) tenants: Vec<SynthTenantSpec>,
 }
 
 /// A checked tenant.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct TenantSpec {
+pub(super) struct SynthTenantSpec {
     pub(super) name: String,
     pub(super) count: Option<u64>,
     pub(super) duration_ns: Option<u64>,
@@ -172,7 +172,7 @@ impl SynthSpec {
 }
 
 impl Tenant {
-    fn check(self) -> Checked<TenantSpec> {
+    fn check(self) -> Checked<SynthTenantSpec> {
         let name = self.name.clone();
         self.checked().map_err(|mistake| Mistake {
             found: format!("{} in tenant `{}`", mistake.found, name.escape_debug()),
@@ -180,7 +180,7 @@ impl Tenant {
         })
     }
 
-    fn checked(self) -> Checked<TenantSpec> {
+    fn checked(self) -> Checked<SynthTenantSpec> {
         let duration_ns = self.duration.as_deref().map(|t| duration("duration", t)).transpose()?;
         if self.name.is_empty() {
             return Err(Mistake::new("an empty name", "a name"));
@@ -199,7 +199,7 @@ impl Tenant {
         };
         weights(sizes.iter().map(|(_, weight)| *weight))?;
         let largest = sizes.iter().map(|(size, _)| *size).max().unwrap_or(0);
-        Ok(TenantSpec {
+        Ok(SynthTenantSpec {
             name: self.name,
             count: self.count,
             duration_ns,

@@ -7,7 +7,7 @@
 //! docs/trace-format.md; both can be chosen.
 
 use super::atomic::AtomicFile;
-use super::{TraceWriter, Written, nothing_to_write};
+use super::{TraceWriter, WriteSummary, nothing_to_write};
 use crate::native::checksum::{self, Checksums};
 use crate::native::{self, COLUMNS};
 use crate::options::declared;
@@ -184,7 +184,7 @@ impl ParquetWriter {
         Ok(())
     }
 
-    fn complete(mut self) -> ParquetResult<(AtomicFile, Written)> {
+    fn complete(mut self) -> ParquetResult<(AtomicFile, WriteSummary)> {
         if !self.gathered.is_empty() {
             self.write_row_group()?;
         }
@@ -203,7 +203,7 @@ impl ParquetWriter {
         // It comes first: damage to the length of this list cuts off its end.
         metadata.insert(0, KeyValue::new(native::CHECKSUM_KEY.to_owned(), checksums.text()));
         metadata.into_iter().for_each(|pair| self.writer.append_key_value_metadata(pair));
-        let written = Written { requests: self.requests, left_out: 0 };
+        let written = WriteSummary { requests: self.requests, left_out: 0 };
         Ok((self.writer.into_inner()?.file, written))
     }
 }
@@ -231,7 +231,7 @@ impl TraceWriter for ParquetWriter {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Result<Written, TraceError> {
+    fn finish(self: Box<Self>) -> Result<WriteSummary, TraceError> {
         let path = self.path.clone();
         if self.requests == 0 {
             return Err(nothing_to_write(&path, 0));

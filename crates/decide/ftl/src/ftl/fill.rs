@@ -6,7 +6,7 @@
 
 use super::{Ftl, Head};
 use crate::mapping::Table;
-use crate::mapping::lazy::{Fill, Lazy};
+use crate::mapping::lazy::{InitialFill, Lazy};
 use crate::reclaim::Named;
 use crate::separation::{Registered, Separation, Stream};
 use crate::{FtlError, Geometry};
@@ -21,7 +21,7 @@ impl<S: Separation> Ftl<S, Lazy> {
         geometry: Geometry,
         separation: S,
         reclaim: Named,
-        fill: &Arc<Fill>,
+        fill: &Arc<InitialFill>,
         skipped: u32,
     ) -> Result<Ftl<S, Lazy>, FtlError>
     where

@@ -59,7 +59,7 @@ mod tests {
     /// 0.5 / (1 + 0.5 * 40); long-lived 0.5.
     #[test]
     fn equation_1() {
-        let blocks = crate::Blocks::new(10, crate::CleaningOrder::None);
+        let blocks = crate::Superblocks::new(10, crate::CleaningOrder::None);
         let short_lived = ShortLived { streams: Stream(1).mask(), threshold: 40 };
         let round = Round { short_lived, ..Round::over(&blocks, 120) };
         let long = Block { pages: 10, invalid: 5, sealed_at: 100, ..Block::default() };
@@ -77,7 +77,7 @@ mod tests {
         let mut rng = Seed(6).rng();
         let mut found = [0; 2];
         for _ in 0..400 {
-            let mut blocks = crate::Blocks::new(8, CleaningOrder::ByInvalid);
+            let mut blocks = crate::Superblocks::new(8, CleaningOrder::ByInvalid);
             for clock in 0..1 + rng.below(40) {
                 let id = blocks.grow();
                 blocks.open(id, Stream(rng.below(4) as u8), clock);

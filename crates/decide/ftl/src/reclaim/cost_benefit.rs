@@ -123,7 +123,7 @@ mod tests {
     /// 20/180 16.
     #[test]
     fn the_forms_are_those_of_the_sources() {
-        let blocks = crate::Blocks::new(100, CleaningOrder::None);
+        let blocks = crate::Superblocks::new(100, CleaningOrder::None);
         let round = Round::over(&blocks, 116);
         let block = Block { pages: 100, invalid: 20, sealed_at: 100, ..Block::default() };
         let score = |form: &str| {

@@ -175,7 +175,7 @@ impl Reclaim for DeathRate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Blocks, Stream};
+    use crate::{Stream, Superblocks};
 
     fn policy() -> DeathRate {
         let geometry = Geometry::with_over_provisioning(1000, 100, 0.3, 2);
@@ -187,7 +187,7 @@ mod tests {
     /// age: the rate is (60 + 20) / (320 + 20 x 16) = 1/8 and the worth half as much.
     #[test]
     fn the_worth_by_hand() {
-        let blocks = Blocks::new(100, crate::CleaningOrder::None);
+        let blocks = Superblocks::new(100, crate::CleaningOrder::None);
         let round = Round::over(&blocks, 116);
         let block = Block { pages: 100, invalid: 20, sealed_at: 100, ..Block::default() };
         let mut policy = policy();
@@ -212,7 +212,7 @@ mod tests {
     /// 8 on average, in 8 page writes, at the middle age 4. Erased and filled anew it starts over.
     #[test]
     fn deaths_are_counted_between_looks() {
-        let mut blocks = Blocks::new(10, crate::CleaningOrder::None);
+        let mut blocks = Superblocks::new(10, crate::CleaningOrder::None);
         blocks.grow();
         blocks.open(0, Stream(1), 90);
         blocks.invalidate(0);

@@ -12,7 +12,7 @@ pub mod death_rate;
 pub mod fifo;
 pub mod greedy;
 
-use crate::blocks::{Block, Blocks, CleaningOrder};
+use crate::blocks::{Block, CleaningOrder, Superblocks};
 use crate::registry::Entry;
 use crate::stream::ShortLived;
 use crate::{FtlError, Geometry};
@@ -24,7 +24,7 @@ use cachewright_types::{Seed, Value};
 #[derive(Clone, Copy, Debug)]
 pub struct Round<'a> {
     /// All superblocks; only sealed ones may be picked.
-    pub blocks: &'a Blocks,
+    pub blocks: &'a Superblocks,
     /// The clock.
     pub clock: u64,
     /// Streams to pick from, a bit each.
@@ -37,7 +37,7 @@ pub struct Round<'a> {
 
 impl<'a> Round<'a> {
     /// A round over all superblocks, without conditions.
-    pub fn over(blocks: &'a Blocks, clock: u64) -> Round<'a> {
+    pub fn over(blocks: &'a Superblocks, clock: u64) -> Round<'a> {
         let short_lived = ShortLived::default();
         Round { blocks, clock, streams: u64::MAX, min_invalid: 0, short_lived }
     }

@@ -17,7 +17,7 @@ pub mod search;
 pub mod trial;
 
 use super::{Choice, Invalidated, MovedPage, Registered, Separation, Stream, Write};
-use crate::blocks::{Block, Blocks};
+use crate::blocks::{Block, Superblocks};
 use crate::{Entry, Geometry, Space};
 use cachewright_types::{Seed, declare};
 use chain::{Chain, Distribution};
@@ -138,7 +138,7 @@ impl Midas {
     }
 
     /// Ends a window: models it, and takes on what it finds if that promises more than is measured.
-    fn model(&mut self, blocks: &mut Blocks) {
+    fn model(&mut self, blocks: &mut Superblocks) {
         let measure = self.hot.take_measure();
         let poor =
             |measure: &HotMeasure| measure.valid > if measure.blocks > 1.0 { 0.18 } else { 0.3 };
@@ -168,7 +168,7 @@ impl Midas {
 
     /// Pages in superblocks of the last group that nobody overwrites, less one in twenty of those
     /// freshly written; none if they are few.
-    fn untouched_pages(&self, blocks: &Blocks) -> f64 {
+    fn untouched_pages(&self, blocks: &Superblocks) -> f64 {
         let (last, top) = (self.groups.last(), self.groups.top());
         let in_pool = |block: &Block| (last..=top).contains(&block.stream.0);
         let untouched = blocks.sealed().filter(|block| in_pool(block) && block.invalid == 0);
@@ -180,7 +180,7 @@ impl Midas {
     }
 
     /// Merges groups where reclaim does not end or a group does not do what was predicted.
-    fn revise_groups(&mut self, blocks: &mut Blocks, free: u32, clock: u64) {
+    fn revise_groups(&mut self, blocks: &mut Superblocks, free: u32, clock: u64) {
         // Work of idle time, beyond the reserve, may well take many victims.
         if clock != self.clock || free >= self.reserve_blocks {
             (self.clock, self.victims) = (clock, 0);
@@ -242,7 +242,7 @@ impl Separation for Midas {
         self.hot.overwritten(gone.page, gone.block.stream.0, age);
     }
 
-    fn choose_victim(&mut self, blocks: &mut Blocks, free: u32, clock: u64) -> Choice {
+    fn choose_victim(&mut self, blocks: &mut Superblocks, free: u32, clock: u64) -> Choice {
         self.revise_groups(blocks, free, clock);
         if self.intervals.finished() {
             self.hot.record(false);

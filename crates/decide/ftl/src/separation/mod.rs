@@ -20,7 +20,7 @@ pub mod shiro;
 pub mod shiro_x;
 pub mod two_region;
 
-use crate::blocks::{Block, Blocks};
+use crate::blocks::{Block, Superblocks};
 use crate::registry::Entry;
 pub use crate::stream::{ShortLived, Stream};
 use crate::{FtlError, Geometry};
@@ -143,7 +143,7 @@ pub trait Separation: Send {
     }
 
     /// Who picks the next victim, while `free` superblocks are free.
-    fn choose_victim(&mut self, _blocks: &mut Blocks, _free: u32, _clock: u64) -> Choice {
+    fn choose_victim(&mut self, _blocks: &mut Superblocks, _free: u32, _clock: u64) -> Choice {
         Choice::Any
     }
 

@@ -7,7 +7,7 @@
 use super::flash::FlashStats;
 use super::host::{Host, Slot};
 use super::link::NEVER_NS;
-use crate::{Command, Completion, Device, Energy, Exposed, Report, Spent, Work};
+use crate::{Command, Completion, Device, DeviceWork, Energy, Exposed, Report, Spent};
 use cachewright_types::{Bytes, Nanos};
 
 /// A command that the inside has done.
@@ -204,7 +204,11 @@ impl<I: Inside> Device for Drive<I> {
         energy.draw("active", self.power.active, self.active(now).0);
         self.inside.spend(&mut energy);
         let flash = self.inside.flash(now).map(Box::new);
-        Report { energy, work: flash.map_or(Work::Nothing, Work::Flash), members: Vec::new() }
+        Report {
+            energy,
+            work: flash.map_or(DeviceWork::Nothing, DeviceWork::Flash),
+            members: Vec::new(),
+        }
     }
 
     fn audit(&self) -> Result<(), String> {

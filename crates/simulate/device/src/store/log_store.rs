@@ -9,7 +9,7 @@ use super::stats::StoreStats;
 use super::under_way::{Gathering, OpenCommand, PageWrite, SubCommand};
 use crate::layer::{Layer, LayerSteps};
 use crate::slab::Slab;
-use crate::{AnyDevice, Command, Completion, Device, DeviceUse, Report, Spent, Use, Work};
+use crate::{AnyDevice, Command, Completion, Device, DeviceUse, DeviceWork, Report, Spent, Use};
 use cachewright_ftl::{FtlCounts, FtlError, Geometry, Space};
 use cachewright_types::{Bytes, Nanos, Op};
 use hashbrown::HashMap;
@@ -237,6 +237,6 @@ impl Device for LogStore {
         let fault = self.fault.as_ref().map(ToString::to_string);
         let stats = StoreStats { counts, fault, ..self.stats.clone() };
         let members = vec![DeviceUse::new(&self.used, self.inner.report(now))];
-        Report { work: Work::Store(Box::new(stats)), members, ..Report::default() }
+        Report { work: DeviceWork::Store(Box::new(stats)), members, ..Report::default() }
     }
 }

@@ -251,7 +251,7 @@ fn compressed_parquet_is_unpacked_into_a_file() {
     let (batch, volumes) = sample();
     let bytes = written(&batch, &volumes, (Compression::Lz4, ColumnEncoding::Delta));
     let frame = zstd::encode_all(bytes.as_slice(), 1).unwrap();
-    let source = crate::Source::from_bytes("sample", &frame).unwrap();
+    let source = crate::ByteSource::from_bytes("sample", &frame).unwrap();
     assert!(matches!(source.into_random_access().unwrap(), RandomAccess::Kept(_)));
     let (records, _) = read_bytes(&options("parquet", &[]), &frame);
     assert_eq!(records, batch.iter().collect::<Vec<_>>());

@@ -9,7 +9,7 @@
 //! the last group fill them first, so that no room is lost.
 
 use super::chain::MAX_GROUPS;
-use crate::blocks::{Block, Blocks};
+use crate::blocks::{Block, Superblocks};
 use crate::separation::{Choice, Stream};
 
 /// Levels of the pool.
@@ -84,7 +84,7 @@ impl Groups {
 
     /// The next victim and its group: the oldest superblock of the first queue that is too long,
     /// else what the reclaim policy finds in the last group.
-    pub fn choose(&mut self, blocks: &mut Blocks) -> (Choice, u8) {
+    pub fn choose(&mut self, blocks: &mut Superblocks) -> (Choice, u8) {
         if self.stray {
             self.stray = false;
             let top = self.top();
@@ -106,7 +106,7 @@ impl Groups {
 
     /// Takes on a configuration of these sizes, open superblocks included: what lay in the last
     /// group lies in the new last group, and queues that are too long give their oldest to it.
-    pub fn configure(&mut self, sizes: &[u32], blocks: &mut Blocks) {
+    pub fn configure(&mut self, sizes: &[u32], blocks: &mut Superblocks) {
         let last = (sizes.len().min(MAX_GROUPS) - 1) as u8;
         let lowest = self.last.min(last);
         (lowest..STREAMS).filter(|stream| *stream != last).for_each(|stream| {
@@ -127,7 +127,7 @@ impl Groups {
     }
 
     /// Merges the groups from `first` (at least 1) up to the last into a pool that begins there.
-    pub fn merge(&mut self, first: u8, blocks: &mut Blocks) {
+    pub fn merge(&mut self, first: u8, blocks: &mut Superblocks) {
         let first = first.clamp(1, self.last);
         (first + 1..=self.last).for_each(|stream| move_all(blocks, stream, first));
         if first < self.last && self.pooled {
@@ -140,7 +140,7 @@ impl Groups {
 }
 
 /// Gives every sealed superblock of a stream to another, the oldest first.
-fn move_all(blocks: &mut Blocks, from: u8, to: u8) {
+fn move_all(blocks: &mut Superblocks, from: u8, to: u8) {
     while let Some(block) = blocks.oldest(Stream(from)) {
         if from == to || !blocks.move_to_stream(block, Stream(to)) {
             return;
@@ -153,8 +153,8 @@ mod tests {
     use super::*;
 
     /// Superblocks sealed on streams, in this order.
-    fn sealed_on(streams: &[u8]) -> Blocks {
-        let mut blocks = Blocks::new(4, crate::CleaningOrder::None);
+    fn sealed_on(streams: &[u8]) -> Superblocks {
+        let mut blocks = Superblocks::new(4, crate::CleaningOrder::None);
         for (clock, stream) in streams.iter().enumerate() {
             let id = blocks.grow();
             blocks.open(id, Stream(*stream), clock as u64);
@@ -163,7 +163,7 @@ mod tests {
         blocks
     }
 
-    fn held(blocks: &Blocks) -> Vec<u32> {
+    fn held(blocks: &Superblocks) -> Vec<u32> {
         (0..6).map(|stream| blocks.sealed_in(Stream(stream))).collect()
     }
 
