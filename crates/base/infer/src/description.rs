@@ -358,7 +358,7 @@ pub struct Description {
     pub features: Vec<String>,
     /// From features to inputs.
     pub normalisation: Normalisation,
-    /// Facts of whoever trained it, such as a threshold; never read here.
+    /// Facts about its training, such as a threshold; never read here.
     pub notes: BTreeMap<String, String>,
 }
 

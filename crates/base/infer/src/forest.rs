@@ -1,10 +1,10 @@
 //! The walk down regression trees.
 //!
 //! For: predictions of random forests and boosted trees, several outputs at once. Must never know:
-//! how trees are stored (see `trees`), who grew them. A walk has no branch that depends on data: a
-//! leaf is its own child, and eight trees of like depth go down together, so that one's memory
-//! access hides another's. Invariant: leaves are summed in f32 in the order of the trees, so all
-//! machines give the same bits.
+//! how trees are stored (see `trees`) or grown. A walk has no branch that depends on data: a leaf
+//! is its own child. Eight trees of like depth are walked together, so that their memory accesses
+//! overlap. Invariant: leaves are summed in f32 in the order of the trees, so all machines give the
+//! same bits.
 
 use crate::description::{Architecture, Kind, MAX_WIDTH, Normalisation};
 use crate::error::ModelError;

@@ -21,8 +21,8 @@ pub struct Lanes(pub [i32; LANES]);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheLine(pub [i8; LANES * GROUP]);
 
-/// An int8 matrix in lines, ordered by panel of (up to) eight blocks, in it by group of columns, in
-/// it by block: the order in which kernels read it.
+/// An int8 matrix in cache lines, in the order in which kernels read it. The order is by panel of
+/// up to eight blocks, then by group of columns, then by block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedMatrix {
     blocks: usize,

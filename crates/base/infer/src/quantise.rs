@@ -1,9 +1,9 @@
 //! From an f32 model to an int8 model.
 //!
 //! For: choosing scales from the weights and from inputs like those to come. Must never know: how
-//! the model was trained. Method: symmetric; weights per row, inputs per feature, ReLU outputs per
-//! layer, all by their largest magnitude; hidden state fixed at 1/127 (Jacob et al., CVPR'18, has
-//! the same arithmetic with zero points, which numbers centred on 0 do not need).
+//! the model was trained. Method: symmetric, by the largest magnitude: weights per row, inputs per
+//! feature, ReLU outputs per layer. The hidden state is fixed at 1/127. The arithmetic is that of
+//! Jacob et al. (CVPR'18) without zero points, which numbers centred on 0 do not need.
 
 use std::collections::BTreeMap;
 
@@ -29,8 +29,8 @@ const MARGIN: f32 = 2.0;
 /// steps of one after another; each begins with a zero state. They should be like those to come:
 /// what lies outside their range saturates.
 ///
-/// Errors: no calibration, a sequence of broken steps, a model that is int8 already or with weights
-/// that are too large for the fixed-point format (about 126).
+/// Errors: no calibration, a sequence of broken steps, a model that is int8 already, weights above
+/// the fixed-point format (about 126).
 pub fn quantise(stored: &StoredModel, calibration: &[&[f32]]) -> Result<StoredModel, ModelError> {
     let model = FloatModel::new(stored)?;
     let ranges = Ranges::measure(&model, calibration)?;
@@ -153,8 +153,9 @@ fn column_scales(architecture: &Architecture, quantisation: &Quantisation, name:
     vec![HIDDEN_SCALE; columns.map_or(0, |(_, shape)| shape[1])]
 }
 
-/// Makes the outputs of an MLP's layer coarse enough for the fixed-point format where all seen were
-/// far below what a single weight can contribute (such as a layer that was never active).
+/// Makes the outputs of an MLP's layer coarse enough for the fixed-point format. A layer needs this
+/// if its outputs stayed far below the contribution of a single weight, as a layer that was never
+/// active.
 fn raise_hidden_scales(
     stored: &StoredModel,
     quantisation: &mut Quantisation,

@@ -11,8 +11,8 @@ pub const Q15_ONE: i32 = 32767;
 /// Segments of a table; each covers 1/16 of [-8, 8).
 pub const SEGMENTS: usize = 256;
 
-/// A non-linearity as 256 straight segments: entry i holds the value at (i - 128) / 16 in its upper
-/// 16 bits and the rise to the next entry in its lower 16, both in Q15.
+/// A non-linearity as 256 straight segments, in Q15. The upper 16 bits of entry i hold the value at
+/// (i - 128) / 16. The lower 16 hold the rise to the next entry.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct SquashTable(pub [i32; SEGMENTS]);

@@ -1,9 +1,9 @@
 //! Regression trees as they are built and as they are stored.
 //!
 //! For: turning trees of any node order into tensors, and checking tensors that came from a file.
-//! Must never know: who grew the trees, how they are walked fast (see `forest`). Layout: the nodes
-//! of a tree lie breadth first, so that the two children of its k-th split are the nodes 1 + 2k and
-//! 2 + 2k. No child is stored, so no node can have two parents and no path can come back.
+//! Must never know: how trees are grown, how they are walked fast (see `forest`). Layout: the nodes
+//! of a tree lie breadth first. The children of its k-th split are the nodes 1 + 2k and 2 + 2k. No
+//! child is stored, so no node can have two parents and no path can come back.
 
 use std::collections::{BTreeMap, VecDeque};
 

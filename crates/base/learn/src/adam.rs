@@ -71,8 +71,9 @@ pub fn clip_factor(gradient: &[f32], count: u64, max_norm: f32) -> f32 {
 mod tests {
     use super::*;
 
-    /// The first update moves each parameter by the rate, whatever the gradient's length; the
-    /// second, by a gradient of 0, by 0.09 / 0.19 over sqrt(0.000999 / 0.001999) of it.
+    /// The first update moves each parameter by the rate, whatever the gradient's length. The
+    /// second has a gradient of 0 and moves it by 0.09 / 0.19 over sqrt(0.000999 / 0.001999) of the
+    /// rate.
     #[test]
     fn two_updates_by_hand() {
         let settings = AdamSettings { rate: 0.5, ..AdamSettings::default() };

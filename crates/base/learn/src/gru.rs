@@ -19,7 +19,7 @@ pub struct GruNetwork<const UNITS: usize, const CLASSES: usize> {
 }
 
 /// Where each part lies among the parameters. The matrices of the GRU are stored by columns, so
-/// that a forward step adds whole columns; the matrix of the dense layer is stored by rows.
+/// that a forward step adds whole columns. The matrix of the dense layer is stored by rows.
 pub struct GruParts<T> {
     /// Input matrix.
     pub input: T,

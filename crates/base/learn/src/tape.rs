@@ -182,7 +182,7 @@ fn gates<const UNITS: usize, const CLASSES: usize>(
     step
 }
 
-/// From the gradient of a step's state to those of its pre-activations on either side; `to_state`
+/// From the gradient of a step's state to those of its pre-activations on either side. `to_state`
 /// becomes the direct part of the gradient of the state before.
 fn gates_backward<const UNITS: usize, const CLASSES: usize>(
     step: &GruStep<UNITS, CLASSES>,

@@ -54,7 +54,7 @@ impl Population {
         self.entered
     }
 
-    /// Time with somebody inside.
+    /// Time with at least one request inside.
     pub fn busy_ns(&self) -> u64 {
         self.busy_ns
     }

@@ -139,8 +139,8 @@ fn hex(bytes: &[u8]) -> String {
     text
 }
 
-/// Offset and length in bytes of a request, or what was expected instead: an end below 2^63 bytes
-/// and some length, except for a flush, which has neither.
+/// Offset and length in bytes of a request, or what was expected instead. The end must lie below
+/// 2^63 bytes. The length must not be 0, except for a flush, which has neither.
 #[inline]
 pub(crate) fn extent(
     op: Op,

@@ -1,6 +1,7 @@
 //! What can be wrong with a trace, said with file, line, column and expectation.
 //!
-//! For: the errors of this room and the count of skipped records. Must never know: who shows them.
+//! For: the errors of this crate and the count of skipped records. Must never know: how they are
+//! shown.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -42,7 +42,7 @@ pub struct WorkloadBatch {
     pub length_bytes: Vec<u64>,
     /// What is asked.
     pub op: Vec<Op>,
-    /// Who asks: index into [`Workload::tenants`].
+    /// The tenant, as an index into [`Workload::tenants`].
     pub tenant: Vec<u16>,
     /// Address space: index into [`Workload::spaces`].
     pub space: Vec<u32>,
@@ -96,8 +96,8 @@ impl Workload {
     /// Opens every input and reads its first requests.
     ///
     /// Errors: those of the readers; a time scale that is not a positive number; no tenant, more
-    /// than 65,535 of them or two of one name; a volume that the trace does not have (said when
-    /// the trace has been read to its end).
+    /// than 65,535 tenants, or two of one name. A volume that the trace lacks is an error once the
+    /// trace has been read to its end.
     pub fn open(tenants: Vec<TenantInput>) -> Result<Workload, TraceError> {
         Workload::open_on(MergeClock::Own, tenants)
     }

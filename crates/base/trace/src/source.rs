@@ -1,9 +1,10 @@
 //! A trace file as a stream of decompressed bytes whose beginning can be looked at first.
 //!
-//! For: opening a path (or a pipe, or bytes in memory), undoing gzip, zstd, xz and bzip2 by their
-//! magic, and handing the bytes to a format. Must never know: formats, or what a path's name
-//! suggests: the content decides. Units: bytes. Invariant: [`ByteSource::head`] is the beginning of
-//! what [`ByteSource::into_stream`] yields, and the whole of it when shorter than [`HEAD_BYTES`].
+//! For: opening a path, a pipe or bytes in memory. Their compression (gzip, zstd, xz, bzip2) is
+//! recognised by its magic and undone; the format receives the bytes. Must never know: formats, or
+//! what a path's name suggests: the content decides. Units: bytes. Invariant: [`ByteSource::head`]
+//! is the beginning of what [`ByteSource::into_stream`] yields, and the whole of it when shorter
+//! than [`HEAD_BYTES`].
 
 mod once;
 mod spool;

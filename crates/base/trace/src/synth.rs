@@ -1,9 +1,9 @@
 //! Synthetic tenants described in TOML, as one more trace format.
 //!
 //! For: seeded workloads of known shape. Must never know: caches. Units: strict in the description,
-//! nanoseconds and bytes here. Same description and seed, same requests: each tenant draws
+//! nanoseconds and bytes here. Same description and seed, same requests. Each tenant draws
 //! arrivals, addresses, sizes and kinds from streams of its own, so that a change to one leaves the
-//! others as they were. The description's keys are documented in docs/synth.md.
+//! others. The description's keys are documented in docs/synth.md.
 
 mod address;
 mod arrival;

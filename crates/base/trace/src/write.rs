@@ -1,8 +1,8 @@
 //! Traces to files.
 //!
 //! For: one trait that every written format implements. Must never know: where requests come from.
-//! A file appears under its name only when it is complete: it is written beside it and renamed, so
-//! that an error loses nothing that was there before.
+//! A file is written beside its final name and renamed once it is complete. An error therefore
+//! loses nothing that was there before.
 
 mod atomic;
 mod csv;

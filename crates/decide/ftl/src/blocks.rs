@@ -2,8 +2,8 @@
 //!
 //! For: the facts that victim selection reads. Must never know: the mapping, how a score is made.
 //! Units: pages; moments are values of the clock of host page writes. Invariants (audited): a
-//! sealed superblock is in the list of its stream, in the order of sealing, and, where kept, in the
-//! list of its number of invalid pages; others are in none. Memory: about 60 bytes per superblock.
+//! sealed superblock is in the list of its stream, in the order of sealing. Where lists by invalid
+//! pages are kept, it is in one of them. Others are in none. Memory: about 60 bytes per superblock.
 
 use crate::Stream;
 pub use crate::block::Block;
@@ -265,8 +265,8 @@ impl Superblocks {
         })
     }
 
-    /// The sealed superblock that is worth most at a moment, above 0, by the scores that the
-    /// reclaim policy asked for; among equals the one that `leads` the others.
+    /// The sealed superblock with the highest score above 0, by the scores that the reclaim policy
+    /// requested. Among equals it is the one that `leads` the others.
     pub fn max_score(&self, clock: u64, leads: impl Fn(u32, u32) -> bool) -> Option<u32> {
         self.scores.as_ref()?.best(clock, leads)
     }

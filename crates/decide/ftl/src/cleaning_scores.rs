@@ -1,10 +1,10 @@
 //! What cleaning each superblock is worth, kept up to date for one quick look at all of them.
 //!
-//! For: policies whose score is a number per invalid pages times the age: what an overwrite changes
-//! is one entry, and a victim costs a pass over two plain arrays. Must never know: formulas,
-//! streams. Units: pages; moments on the clock of host page writes, exact in f64 up to 2^53.
-//! Invariant (audited by `blocks`): a superblock that may not be cleaned is worth nothing. Memory:
-//! 16 bytes per superblock.
+//! For: policies whose score is a number per invalid pages times the age. An overwrite changes one
+//! entry, and a victim costs a pass over two plain arrays. Must never know: formulas, streams.
+//! Units: pages; moments on the clock of host page writes, exact in f64 up to 2^53. Invariant
+//! (audited by `blocks`): a superblock that may not be cleaned is worth nothing. Memory: 16 bytes
+//! per superblock.
 
 use crate::block::Block;
 
@@ -12,8 +12,8 @@ use crate::block::Block;
 const CHUNK: usize = 64;
 /// Independent maxima within a chunk: several vector registers of any processor.
 const LANES: usize = 8;
-/// The age of a superblock filled by the write at hand: next to nothing, as in SepBIT's simulator,
-/// where its score is 0; so it comes after all others, yet before none at all.
+/// The age of a superblock that the current write filled: close to zero, as in SepBIT's simulator,
+/// where its score is 0. It comes after all others, yet before none at all.
 pub const NO_AGE: f64 = 1e-9;
 
 /// The moment from which an age counts.

@@ -2,9 +2,9 @@
 //!
 //! For: the path of one host write, open superblocks, trim, counters. Must never know: what a
 //! scheme thinks (it asks), what flash costs (it tells a [`Sink`]). Units: pages. Invariants
-//! (audited): each mapped page has one valid copy; pages written = valid + invalid per superblock;
-//! on a drive of fixed size at least one superblock is free at any moment and `reserve_blocks` are
-//! when a host page is placed. Reclaim stands in `ftl/collect.rs`, the audit in `ftl/audit.rs`.
+//! (audited): each mapped page has one valid copy; pages written = valid + invalid per superblock.
+//! On a drive of fixed size at least one superblock is always free. `reserve_blocks` are free when
+//! a host page is placed. Reclaim stands in `ftl/collect.rs`, the audit in `ftl/audit.rs`.
 
 mod audit;
 mod collect;

@@ -21,9 +21,9 @@ pub enum Space {
         /// Superblocks that idle time brings free (the background watermark).
         idle_blocks: u32,
     },
-    /// Space without end: after a request, one superblock is cleaned if invalid pages in sealed
-    /// superblocks exceed this share of all stored pages, and only superblocks that hold at least
-    /// this share of invalid pages are cleaned. The rule of SepBIT's simulator (FAST'22, 4.1).
+    /// Space without end. After a request, one superblock is cleaned if invalid pages in sealed
+    /// superblocks exceed this share of all stored pages. Only superblocks that hold at least this
+    /// share of invalid pages are cleaned. The rule of SepBIT's simulator (FAST'22, 4.1).
     GarbageShare {
         /// The share, in `(0, 1)`.
         share: f64,
@@ -43,7 +43,8 @@ pub struct Geometry {
 
 impl Geometry {
     /// A drive whose physical pages exceed the logical ones by `over_provisioning` (0.07 is 7 %),
-    /// rounded down to whole superblocks, with `reserve_blocks` kept free and no background work.
+    /// rounded down to whole superblocks. `reserve_blocks` are kept free; there is no background
+    /// work.
     pub fn with_over_provisioning(
         logical_pages: u32,
         block_pages: u32,

@@ -1,7 +1,7 @@
 //! Every device by name: models with their settings, and presets of published devices.
 //!
-//! For: stack files, tables and documentation. Must never know: who uses a device. Adding a model
-//! is one line in [`MODELS`], a preset of it one more.
+//! For: stack files, tables and documentation. Must never know: the users of a device. Adding a
+//! model is one line in [`MODELS`], a preset of it one more.
 
 use crate::disk::{CHEETAH_9LP, Disk, DiskSettings};
 use crate::fixed::{FixedLatency, FixedSettings};

@@ -1,10 +1,10 @@
 //! Several devices as one: addresses go round them in stripes (RAID 0).
 //!
 //! For: stacks with `count` devices where there could be one. Must never know: which devices, who
-//! submits. Units: bytes, nanoseconds. Stripe `s` lies on member `s % count` as its stripe
-//! `s / count`, so what a command touches of one member lies in a row there and is one command to
-//! it. A command is done when its last part is, and its time is accounted for along that part.
-//! Invariants (audited): each command completes once; members hold the parts that are open.
+//! submits. Units: bytes, nanoseconds. Stripe `s` is stripe `s / count` of member `s % count`. What
+//! a command touches of one member is therefore contiguous there, and one command to it. A command
+//! is done when its last part is, and its time is accounted for along that part. Invariants
+//! (audited): each command completes once; members hold the parts that are open.
 
 use crate::report::{DeviceUse, Report};
 use crate::seam::{AnyDevice, Command, Completion, Device};

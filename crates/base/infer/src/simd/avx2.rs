@@ -1,8 +1,8 @@
 //! Kernels for x86-64 with AVX2.
 //!
 //! For: eight 32-bit lanes at a time, the same bits as `scalar`. Must never know: models. Products
-//! of bytes use `maddubs` on |x| and w with the sign of x: both are at most 128 * 127, so that the
-//! sum of two never saturates its 16 bits.
+//! of bytes use `maddubs` on |x| and w with the sign of x. Both are at most 128 * 127, so that the
+//! sum of two never saturates 16 bits.
 
 use std::arch::x86_64::*;
 use std::ops::Range;

@@ -24,8 +24,8 @@ pub fn multiply(matrix: &PackedMatrix, x: &[[i8; 4]], sums: &mut [Lanes]) {
     }
 }
 
-/// The sums of one block of sixteen rows. A register of 16 bytes holds four rows of four columns;
-/// products of two rows are added pairwise to four half sums, and these pairwise at the end.
+/// The sums of one block of sixteen rows. A register of 16 bytes holds four rows of four columns.
+/// Products of two rows are added pairwise to four half sums, and these pairwise at the end.
 #[inline]
 #[target_feature(enable = "neon")]
 fn block_sums<'a>(lines: impl Iterator<Item = &'a CacheLine>, x: &[[i8; 4]]) -> Quad {

@@ -1,10 +1,10 @@
 //! The definition of the int8 arithmetic, one lane at a time.
 //!
 //! For: what every other kernel must equal, bit for bit. Must never know: instruction sets. Units:
-//! sums are exact integers; pre-activations Q12 (4096 is 1.0); gates Q15 (32767 is 1.0); hidden
-//! state 127 is 1.0; cell state has `cell_bits` fractional bits. Every shift to the right is
-//! arithmetic and rounds half up (half of the divisor is added first). Sums and products wrap;
-//! only a state that no step has made comes near that.
+//! sums are exact integers; pre-activations are Q12 (4096 is 1.0), gates Q15 (32767 is 1.0). The
+//! hidden state has 127 for 1.0; the cell state has `cell_bits` fractional bits. Every shift to the
+//! right is arithmetic and rounds half up (half of the divisor is added first). Sums and products
+//! wrap; only a state that no step has made comes near that.
 
 use crate::packed::{GROUP, GateScales, LANES, Lanes, PANEL, PackedMatrix};
 use crate::squash::{SIGMOID, TANH};
@@ -71,8 +71,8 @@ fn gate(scales: &GateScales, sums: &[&mut [Lanes]; 2], index: usize, lane: usize
 
 /// One GRU layer after its products.
 ///
-/// r = sigmoid, z = sigmoid, n = tanh(a + r g) where a comes from the input and g from the hidden
-/// state, clamped to +-[`HIDDEN_LIMIT`]; h' = n + z (h - n).
+/// r = sigmoid, z = sigmoid, n = tanh(a + r g), h' = n + z (h - n). The input gives a, the hidden
+/// state gives g; both are clamped to +-[`HIDDEN_LIMIT`].
 pub fn gru(scales: &GateScales, sums: [&mut [Lanes]; 2], hidden: &mut [[i8; LANES]]) {
     let units = hidden.len();
     for (unit, hidden) in hidden.iter_mut().enumerate() {

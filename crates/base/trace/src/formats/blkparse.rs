@@ -4,10 +4,9 @@
 //! other formats. Units: seconds with nanoseconds, sectors of 512 B. A volume is a device, named
 //! `maj,min`. One request passes many events, so that one kind (option `event`) is read: Q is what
 //! was asked, D what reached the device, C what it completed. Lines of other kinds, messages,
-//! passthrough commands and blkparse's summary at the end ask nothing.
-//! RWBS: D discard, W write, R read, N none, of which a leading F asks for a flush: alone it is a
-//! flush; with data the request is taken as the write that it is.
-//! Source: blkparse(1) and `blkparse_fmt.c` of blktrace.
+//! passthrough commands and blkparse's summary at the end ask nothing. RWBS: Letters: D discard, W
+//! write, R read, N none; a leading F asks for a flush. F alone is a flush; with data the request
+//! counts as the write that it is. Source: blkparse(1) and `blkparse_fmt.c` of blktrace.
 
 use super::entry::TraceFormat;
 use crate::Record;

@@ -2,10 +2,11 @@
 //!
 //! For: a first line `fio version N iolog`, then `[timestamp] file action [offset length]`. Must
 //! never know: other formats. Units: offset and length bytes; version 3's timestamp microseconds
-//! from the start. Version 2 has no times: its clock stands still but for `wait`, whose offset is
-//! microseconds since the wait before (below 100 ignored). sync, datasync and sync_file_range are
-//! flushes; add, open and close ask nothing. A volume is a file. Logs may follow one another in one
-//! file, each with its first line. Source: fio HOWTO, "Trace file format"; `iolog.c`.
+//! from the start. Version 2 has no times: only `wait` moves its clock, whose offset is
+//! microseconds since the wait before (below 100 ignored). The calls sync, datasync and
+//! sync_file_range are flushes; add, open and close ask nothing. A volume is a file. Logs may
+//! follow one another in one file, each with its first line. Source: fio HOWTO, "Trace file
+//! format"; `iolog.c`.
 
 use super::entry::TraceFormat;
 use crate::fields::{BLANKS, Extent, Fault, Fields, MICROSECOND_NS, expected};

@@ -2,9 +2,8 @@
 //!
 //! For: lines that hold a number, or a word. Must never know: other formats. A line is a read of
 //! one block; a file without times or sizes has no more to say. The number is the block's, and the
-//! option `block` its size. With `ids = words` each distinct line, whatever it holds, gets
-//! the next number at first sight, as the paths or keys of an object cache need. Source:
-//! libCacheSim `txt.c`.
+//! option `block` its size. With `ids = words` each distinct line gets the next number at first
+//! sight, as the paths or keys of an object cache need. Source: libCacheSim `txt.c`.
 
 use super::entry::TraceFormat;
 use crate::fields::{BLANKS, Extent, Fault, whole};

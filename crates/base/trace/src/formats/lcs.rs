@@ -2,8 +2,7 @@
 //!
 //! For: a header of 8 KiB and packed little-endian records. Must never know: other formats. Units:
 //! seconds; objects of the option `address_unit`; bytes. The header holds a mark at either end, the
-//! version and counts; the counts are the writer's and only the number of requests is used, for
-//! progress.
+//! version and the writer's counts. Only the number of requests is used, for progress.
 //!
 //! ```text
 //! header   mark u64 | version u64 | stat version, requests, ... i64 | ... | mark u64   (8192 B)

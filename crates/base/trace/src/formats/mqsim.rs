@@ -1,9 +1,9 @@
 //! MQSim's ASCII traces; SSDsim's have the same columns and the same sense of the type.
 //!
 //! For: the columns `time device lba sectors type`, separated by blanks. Must never know: other
-//! formats. Units: time by the option `time_unit` (MQSim states it in its workload file; the
-//! published samples and SSDsim have nanoseconds), LBA and length in sectors of 512 B; type 0 is a
-//! WRITE and 1 a READ. Source: MQSim README and `ASCII_Trace_Definition.h` (Tavakkol et al.,
+//! formats. Units: time by the option `time_unit`; LBA and length in sectors of 512 B. MQSim states
+//! the unit of time in its workload file; the published samples and SSDsim have nanoseconds. Type 0
+//! is a WRITE and 1 a READ. Source: MQSim README and `ASCII_Trace_Definition.h` (Tavakkol et al.,
 //! FAST'18); SSDsim `ssd.c` (Hu et al., ICS'11).
 
 use super::entry::TraceFormat;

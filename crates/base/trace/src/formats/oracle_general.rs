@@ -1,7 +1,7 @@
 //! libCacheSim's oracleGeneral and oracleGeneralOpNS records.
 //!
-//! For: 24 B little-endian `u32 seconds, u64 object, u32 bytes, i64 next access`, and the 27 B form
-//! with `u8 op, u16 name space` before the last field. Must never know: other formats. The next
+//! For: 24 B little-endian records `u32 seconds, u64 object, u32 bytes, i64 next access`. The 27 B
+//! form has `u8 op, u16 name space` before the last field. Must never know: other formats. The next
 //! access is not used (our own pre-pass is cheap and cannot be wrong). Without an op every request
 //! is a read. Sources: libCacheSim `oracleGeneralBin.h`, `enum.h` (op numbers), cacheMon README.
 
@@ -110,8 +110,8 @@ fn open(
 }
 
 /// There is no magic number: every record of the head must make sense. Times do not run backwards,
-/// sizes are below 1 GiB, and the next access is "never" or a later record, which, where it lies
-/// within the head, is of the same object.
+/// and sizes are below 1 GiB. The next access is "never" or a later record; if that lies within the
+/// head, it is of the same object.
 fn recognise(layout: OracleLayout, head: &[u8]) -> u8 {
     let size = layout.bytes();
     let records: Vec<&[u8]> = head.chunks_exact(size).collect();

@@ -89,10 +89,10 @@ struct ParquetReader {
     failed: bool,
 }
 
-/// Runs a call into the Parquet library. It reports most damage as errors, but some by a panic: its
-/// decoders panic on a page that refers to a dictionary that is not there, which cannot be told
-/// before the page is decoded. A trace file is untrusted, so this edge turns a panic into the same
-/// error. State touched by the call is not used afterwards: the reader is marked as failed.
+/// Runs a call into the Parquet library. It reports most damage as errors, but some by a panic. Its
+/// decoders panic on a page that refers to an absent dictionary, which shows only when the page is
+/// decoded. A trace file is untrusted, so this edge turns a panic into the same error. State
+/// touched by the call is not used afterwards: the reader is marked as failed.
 fn guarded<T>(
     path: &std::path::Path,
     call: impl FnOnce() -> Result<T, String>,

@@ -1,7 +1,7 @@
 //! Little-endian integers, each the number of a block that is read.
 //!
 //! For: dumps of block numbers without any header, as cache simulators exchange them. Must never
-//! know: other formats. A file of them has no mark, so that it is read only when named; it has
+//! know: other formats. A file of them has no mark, so that it is read only when named. It has
 //! neither times nor sizes: every integer is a read of one block of the option `block`. Units:
 //! block numbers, 4 or 8 bytes wide. Source: none; it is the simplest thing that programs write.
 

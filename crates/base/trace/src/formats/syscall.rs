@@ -2,11 +2,11 @@
 //!
 //! For: the columns `timestamp_us,pid,file_id,offset,length,op` and, where it was recorded,
 //! `duration_us`. Must never know: other formats. Units: microseconds since the first record and
-//! within the call, bytes. `R` read, `W` write, `S` fsync or fdatasync
-//! (offset and length 0), which becomes a flush. Every file is a volume named by its `file_id`, so
-//! that each has an address space of its own. A request's pause is what passed since the end of its
-//! process's last call, or since that call began where durations were not recorded; a process's
-//! first call pauses since the call before it. Source: the README beside our captures.
+//! within the call, bytes. `R` read, `W` write, `S` fsync or fdatasync (offset and length 0), which
+//! becomes a flush. Every file is a volume named by its `file_id`, so that each has an address
+//! space of its own. A request's pause is the time since the end of its process's last call, or
+//! since its begin where durations were not recorded. A process's first call pauses since the call
+//! before it. Source: the README beside our captures.
 
 use super::entry::TraceFormat;
 use crate::fields::{Extent, Fault, Fields, MICROSECOND_NS, expected};

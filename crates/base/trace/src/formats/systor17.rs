@@ -3,8 +3,8 @@
 //! For: the columns `Timestamp,Response,IOType,LUN,Offset,Size` under a header. Must never know:
 //! other formats. Units: timestamp and response seconds (decimal), offset and size bytes. Times are
 //! not sorted. Source: SNIA IOTTA, Lee et al., SYSTOR'17, as read by Caffeine's SystorTraceReader.
-//! Deviation: a request with an empty response, which that reader passes over, was asked and is
-//! read; a line without IOType asks nothing and is not.
+//! Deviation: a request with an empty response, which that reader skips, is read. A line without
+//! IOType is not.
 
 use super::entry::TraceFormat;
 use crate::Record;

@@ -1,9 +1,9 @@
 //! An open-addressing hash table from block number to interned number.
 //!
 //! For: sparse address spaces. Must never know: which space it serves. Own code rather than a
-//! library's because look-ups of a batch must have their cache misses in flight together: the first
-//! probe of each is read before any is judged. 12 B per slot, at most three quarters full, linear
-//! probing, nothing is ever removed.
+//! library's, because the cache misses of a batch's look-ups must overlap: the first probe of each
+//! is read before any is compared. 12 B per slot, at most three quarters full, linear probing,
+//! nothing is ever removed.
 
 use super::{AHEAD, NONE};
 

@@ -1,9 +1,9 @@
 //! Long reads and writes cut into shorter ones.
 //!
 //! For: tenants that send blocks of one size whatever their trace has. Must never know: tenants,
-//! times. Unit: bytes. Pieces end where the volume's address is a multiple of the size, as blocks
-//! of a cache do, and keep the time of their request; trims and flushes stay whole. Only so many
-//! pieces are made at a time, so that a long request costs no memory.
+//! times. Unit: bytes. Pieces end at addresses that are multiples of the size, as blocks of a cache
+//! do. They keep the time of their request. Trims and flushes stay whole. Only so many pieces are
+//! made at a time, so that a long request costs no memory.
 
 use crate::{Batch, Call, Record};
 use cachewright_types::Op;

@@ -2,7 +2,7 @@
 //!
 //! For: opening, selecting a volume, shifting and scaling times, ordering. Must never know: the
 //! other tenants. Units: nanoseconds, bytes. The trace's first record (of any volume) is its time
-//! zero unless the workload sets another, so that volumes of one trace given to several tenants
+//! zero unless the workload sets another. Volumes of one trace given to several tenants therefore
 //! stay in step.
 
 use super::cut::RequestCutter;
@@ -331,9 +331,8 @@ impl Input {
         self.matched |= kept > start;
     }
 
-    /// Keeps, of the buffer from `start` on, the requests that begin in chunks of the sample: those
-    /// are chosen by a hash of their number, the same ones in every run. A flush has no place and
-    /// stays.
+    /// Keeps the requests of the buffer, from `start` on, that begin in chunks of the sample. A
+    /// hash of a chunk's number decides, the same in every run. A flush has no place and stays.
     fn sample(&mut self, start: usize) {
         if self.sample >= 1.0 {
             return;

@@ -2,8 +2,8 @@
 //!
 //! For: constant and Poisson arrivals, with bursts. Must never know: what arrives. Units:
 //! nanoseconds since the tenant's start, requests per nanosecond. Bursts make the rate a step
-//! function of time; each arrival uses up one unit of its integral (constant) or an exponential
-//! amount (Poisson, which is then the exact inhomogeneous process).
+//! function of time. Each arrival uses up one unit of its integral (constant) or an exponential
+//! amount (Poisson, the exact inhomogeneous process).
 
 use cachewright_types::Rng;
 

@@ -3,8 +3,8 @@
 //! For: `volume,opcode,offset,length,timestamp` lines without a header; opcodes R, W, T (trim) and
 //! F (flush); bytes; microseconds, nanoseconds cut off. Must never know: readers.
 //!
-//! The format's volumes are numbers: where all names are, they stay; where none is, volumes are
-//! numbered from 0 in order of appearance; a trace with both kinds is refused.
+//! The format's volumes are numbers. If all names are numbers, they stay; if none is, volumes are
+//! numbered from 0 in order of appearance. A trace with both kinds is refused.
 
 use super::sink::{RecordSink, failed};
 use super::suffix::container_of;

@@ -1,12 +1,12 @@
 //! libCacheSim's oracleGeneral records.
 //!
-//! For: 24 B little-endian `u32 seconds, u64 object, u32 bytes, i64 next access`, where the next
-//! access is the 1-based number of the next record of the same object, -1 for none (facts:
-//! libCacheSim's oracleGeneralBin.h and its sample data). Must never know: readers.
+//! For: 24 B little-endian records `u32 seconds, u64 object, u32 bytes, i64 next access`. The next
+//! access is the 1-based number of the object's next record, -1 for none (facts: libCacheSim's
+//! oracleGeneralBin.h and its sample data). Must never know: readers.
 //!
-//! The format has no kind of request and no volume: reads and writes become equal, trims and
-//! flushes are left out and counted, a second volume is refused. Records are held in memory
-//! (20 B each and the interner) until the file is finished, as each needs its future.
+//! The format has no kind of request and no volume. Reads and writes become equal, trims and
+//! flushes are left out and counted, and a second volume is refused. Records are held in memory (20
+//! B each and the interner) until the file is finished, as each needs its future.
 
 use super::sink::RecordSink;
 use super::suffix::container_of;

@@ -2,9 +2,9 @@
 //!
 //! For: column encodings and row groups. Must never know: readers. Schema: [`crate::native`].
 //!
-//! Requests are gathered into row groups of 2^20. Which encoding each column has by default, and
-//! that pages are compressed, follows from measurements of size and reading speed given in
-//! docs/trace-format.md; both can be chosen.
+//! Requests are gathered into row groups of 2^20. The default encoding of each column, and the
+//! compression of pages, follow from measurements of size and reading speed (docs/trace-format.md).
+//! Both can be chosen.
 
 use super::atomic::AtomicFile;
 use super::{TraceWriter, WriteSummary, nothing_to_write};

@@ -49,7 +49,7 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         cleaned
     }
 
-    /// Empties and erases a superblock of the caller's choice, as wear levelling does; false, and
+    /// Empties and erases a superblock of the caller's choice, as wear levelling does. False, and
     /// nothing is done, if it is not sealed or no superblock is free to take its pages.
     pub fn clean<K: Sink>(&mut self, block: u32, sink: &mut K) -> bool {
         let able = self.blocks.is_sealed(block) && !self.free.is_empty();
@@ -128,9 +128,9 @@ impl<S: Separation, M: Table> Ftl<S, M> {
         sink.relocate(page, Address { block: victim.id, offset }, self.mapping.split(address));
     }
 
-    /// A stream whose superblock has room, for a page that would need a superblock when none is
-    /// free: the highest, which holds the pages believed to stay longest. Space without end needs
-    /// no such help.
+    /// A stream whose superblock has space, for a page that would need a superblock when none is
+    /// free. The highest stream is taken: its pages are expected to stay longest. Space without end
+    /// needs no such help.
     #[cold]
     #[inline(never)]
     fn stream_with_space(&mut self, wanted: Stream) -> Stream {

@@ -1,8 +1,8 @@
 //! A drive that begins filled.
 //!
 //! For: steady state without the writes that lead to it. Must never know: how a table stores it.
-//! Units: pages and superblocks. Schemes are told of every filled superblock when it is sealed, and
-//! of no page: what they learn from single writes begins with the first write after.
+//! Units: pages and superblocks. Schemes are notified of every filled superblock when it is sealed,
+//! and of no page. What they learn from single writes begins with the first write after.
 
 use super::{Ftl, Head};
 use crate::mapping::Table;
@@ -13,10 +13,10 @@ use crate::{FtlError, Geometry};
 use std::sync::Arc;
 
 impl<S: Separation> Ftl<S, Lazy> {
-    /// A drive of fixed size whose first logical pages lie where `fill` puts them: all on the first
-    /// stream, whose open superblock has `skipped` pages without data (so that drives that share a
-    /// rule do not clean in step). Errors: as [`Ftl::new`]; more superblocks or pages than the
-    /// drive has beside the open ones and one that is free, superblocks of another size.
+    /// A drive of fixed size whose first logical pages lie where `fill` puts them, all on the first
+    /// stream. Its open superblock has `skipped` pages without data, so that drives that share a
+    /// rule do not clean in step. Errors: as [`Ftl::new`]; more superblocks or pages than the drive
+    /// has beside the open ones and one that is free, superblocks of another size.
     pub fn filled(
         geometry: Geometry,
         separation: S,

@@ -1,16 +1,17 @@
 //! A mapping that begins filled by a rule and keeps only what was written since.
 //!
 //! For: drives of hundreds of gigabytes in steady state within milliseconds and megabytes. Must
-//! never know: superblocks' states, streams. The rule ([`InitialFill`]) puts the first `pages` logical
-//! pages, in an order that an affine map shuffles, into the first superblocks, each with a set
-//! number of valid pages spread evenly; both directions of it are computed, not stored. A logical
-//! page is stored once it is placed, and so are the pages of a superblock. Units: pages.
+//! never know: superblocks' states, streams. The rule ([`InitialFill`]) puts the first `pages`
+//! logical pages into the first superblocks, in an order that an affine map shuffles. Each
+//! superblock has a set number of valid pages, spread evenly. Both directions are computed, not
+//! stored. A logical page is stored once it is placed, and so are the pages of a superblock. Units:
+//! pages.
 
 use super::sparse::Sparse;
 use super::{Table, UNMAPPED};
 use std::sync::Arc;
 
-/// Logical pages per bit that says whether any among them is stored: a drive that was read only
+/// Logical pages per bit that says whether any among them is stored. A drive that was only read
 /// answers from the bits, which stay in the first-level cache.
 const SPAN: usize = 1024;
 /// Ranks per entry of the guide to superblocks.
@@ -32,7 +33,7 @@ pub struct InitialFill {
 
 impl InitialFill {
     /// Superblocks of `block_pages` with so many valid pages each (at most `block_pages`), first
-    /// sealed first; the logical pages are as many as there are valid ones.
+    /// sealed first. There are as many logical pages as valid ones.
     pub fn new(block_pages: u32, valid: &[u32]) -> InitialFill {
         let mut before = Vec::with_capacity(valid.len() + 1);
         let mut sum = 0;
@@ -54,9 +55,9 @@ impl InitialFill {
         InitialFill { before, guide, block_pages, factor, inverse, reciprocal }
     }
 
-    /// A drive in the steady state of uniform writes under FIFO, or greedy in the limit of large
-    /// superblocks: valid shares fall from 1 to p with the age of the superblock, `v(x) = p^x`,
-    /// where `(p - 1) / ln p` is the share of valid pages in all `blocks`. Source: Menon and
+    /// A drive in the steady state of uniform writes under FIFO, or under greedy in the limit of
+    /// large superblocks. Valid shares fall from 1 to p with the age of the superblock: `v(x) =
+    /// p^x`. `(p - 1) / ln p` is the share of valid pages in all `blocks`. Source: Menon and
     /// Stockmeyer'95; Desnoyers, SYSTOR'12. `pages` beyond the room of the blocks are left out.
     pub fn steady(block_pages: u32, blocks: u32, pages: u32) -> InitialFill {
         let space = u64::from(block_pages) * u64::from(blocks);

@@ -1,10 +1,9 @@
 //! Adjusted greedy: greedy with a discount on superblocks that are about to die by themselves.
 //!
 //! For: Shiro's victims. Must never know: how the short-lived class was found. Source: Shiro,
-//! equation 1: I / (1 + V T / C) for superblocks of the short-lived class, I for others; I and V
-//! are the shares of invalid and valid pages, T the lifetime threshold, C the pages written by the
-//! host since it was sealed (taken as at least 1). Under a separation without such a class it is
-//! greedy.
+//! equation 1: Score: I / (1 + V T / C) for superblocks of the short-lived class, I for others. I
+//! and V are the shares of invalid and valid pages, T the lifetime threshold. C counts host page
+//! writes since it was sealed (at least 1). Under a separation without such a class it is greedy.
 
 use super::{Reclaim, Registered, Round, best_by_invalid};
 use crate::{Block, CleaningOrder, Entry, Geometry};

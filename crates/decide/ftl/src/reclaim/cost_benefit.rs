@@ -1,10 +1,11 @@
 //! Cost-benefit: space won against the work of moving, weighed by age.
 //!
 //! For: reclaim of schemes that name none. Must never know: classes. With u the share of valid
-//! pages and t the age, `form` is the worth: `sqrt` (1-u)/u sqrt(t), the code of SepBIT and MiDAS;
-//! `age` (1-u)/u t, the text of SepBIT (FAST'22, section 4.1); `lfs` (1-u)/(1+u) t (Rosenblum and
-//! Ousterhout, SOSP'91, section 3.5). The forms differ by some 5 % in write amplification. Scores
-//! of `sqrt` are squared, which keeps their order. A superblock without valid pages comes first.
+//! pages and t the age, `form` is the worth: `sqrt` (1-u)/u sqrt(t) is the code of SepBIT and
+//! MiDAS; `age` (1-u)/u t is the text of SepBIT (FAST'22, section 4.1). `lfs` is (1-u)/(1+u) t
+//! (Rosenblum and Ousterhout, SOSP'91, section 3.5). The forms differ by some 5 % in write
+//! amplification. Scores of `sqrt` are squared, which keeps their order. A superblock without valid
+//! pages comes first.
 
 use super::{Reclaim, Registered, Round, best};
 pub use crate::cleaning_scores::Since;

@@ -42,8 +42,9 @@ impl<'a> Round<'a> {
         Round { blocks, clock, streams: u64::MAX, min_invalid: 0, short_lived }
     }
 
-    /// Whether one superblock comes before another of equal worth: in the order of a hash table of
-    /// 64-bit numbers in Java, where SepBIT's simulator keeps them, so that its counts are met.
+    /// Whether one superblock comes before another of equal score. The order is that of a hash
+    /// table of 64-bit numbers in Java, where SepBIT's simulator keeps them, so that its counts are
+    /// met.
     #[cold]
     fn leads(&self, first: u32, second: u32) -> bool {
         let buckets = (u64::from(self.blocks.len()) * 4).div_ceil(3).next_power_of_two().max(16);
@@ -112,8 +113,8 @@ pub fn best<R: Reclaim + ?Sized>(policy: &R, round: &Round<'_>) -> Option<u32> {
     best.victim
 }
 
-/// The same for a policy that asks for [`CleaningOrder::ByInvalid`] and scores no superblock above its
-/// share of invalid pages: only those are looked at whose share reaches the best score.
+/// The same for a policy that uses [`CleaningOrder::ByInvalid`] and scores no superblock above its
+/// share of invalid pages. Only superblocks whose share reaches the best score are compared.
 #[inline(always)]
 pub fn best_by_invalid<R: Reclaim + ?Sized>(policy: &R, round: &Round<'_>) -> Option<u32> {
     let mut best = BestVictim::default();

@@ -1,10 +1,10 @@
 //! Future knowledge: classes by the true remaining lifetime of a page.
 //!
 //! For: bounds. Must never know: how the lifetimes were found (a pre-pass; [`Need::Future`]).
-//! Sources: `fk` is FK of SepBIT (FAST'22, section 4.1): classes as wide as one superblock, so that
-//! it tells apart only what dies within the next few; `future-knowledge` has classes that each span
-//! four times the lifetimes of the one before, from 1/64 of the drive up, and is the lower of the
-//! two on every workload measured. Units: pages. Memory: 8 bytes per page.
+//! Sources: `fk` is FK of SepBIT (FAST'22, section 4.1): classes as wide as one superblock, which
+//! separate only pages that die within the next few. The classes of `future-knowledge` each span
+//! four times the lifetimes of the one before, from 1/64 of the drive up. Its write amplification
+//! is the lower of the two on every workload measured. Units: pages. Memory: 8 bytes per page.
 
 use super::{MovedPage, Registered, Separation, Stream, Write};
 use crate::{Entry, Geometry, NEVER, Need};
@@ -97,9 +97,9 @@ impl<const GEOMETRIC: bool> Separation for KnownFuture<GEOMETRIC> {
     }
 }
 
-/// The lifetime of each write of a trace in which every page is a request of its own: the distance
-/// to the next write of the same page, [`NEVER`] after the last. `logical_pages` bounds the pages;
-/// pages beyond are given [`NEVER`].
+/// The lifetime of each write of a trace in which every page is a request of its own. It is the
+/// distance to the next write of the same page, [`NEVER`] after the last. `logical_pages` bounds
+/// the pages; pages beyond are given [`NEVER`].
 pub fn lifetimes(pages: &[u32], logical_pages: u32) -> Vec<u32> {
     let mut next = vec![usize::MAX; logical_pages as usize];
     let mut lifetimes = vec![NEVER; pages.len()];

@@ -1,10 +1,10 @@
 //! How well a scheme's predictions of lifetimes came true, and what its learning cost.
 //!
-//! For: accuracy, precision, recall and F1, overall and over time, of any separation that predicts
-//! (Shiro, table V and figure 8); counts that a device model prices. Must never know: models. No
-//! scheme reads any of this when it decides: a prediction is judged once its page is written again
-//! or trimmed, and one whose page never is was about a long lifetime. Units: host page writes.
-//! Memory: 56 bytes per part of the run.
+//! For: accuracy, precision, recall and F1 of any separation that predicts, overall and over time
+//! (Shiro, table V and figure 8). A device model prices the counts. Must never know: models. No
+//! scheme reads any of this when it decides. A prediction is scored once its page is written again
+//! or trimmed. If the page never is, the lifetime was long. Units: host page writes. Memory: 56
+//! bytes per part of the run.
 
 use std::ops::AddAssign;
 

@@ -1,13 +1,13 @@
 //! MiDAS: groups by update interval, sized by a model of themselves.
 //!
-//! For: the scheme: a hot filter in front, queues of superblocks behind it, and a model that sizes
-//! them once per window from the update intervals seen. Must never know: the mapping, flash. Units:
-//! pages and superblocks. Source: MiDAS (Oh et al., FAST'24) and its public simulator; the rules of
-//! the simulator are followed where the paper is silent. Deviations, each for the same result every
-//! time or to lose no room: the search runs at once and not in a thread; configurations change at
-//! the next victim; a window whose model holds for no configuration is followed by another (the
-//! simulator stops to model); open superblocks of merged groups are filled up, not copied or
-//! sealed half-empty.
+//! For: the scheme. A hot filter stands in front of queues of superblocks. A model sizes the queues
+//! once per window from the update intervals. Must never know: the mapping, flash. Units: pages and
+//! superblocks. Source: MiDAS (Oh et al., FAST'24) and its public simulator; the rules of the
+//! simulator are followed where the paper is silent. Deviations, each for the same result every
+//! time or to lose no space. The search runs at once and not in a thread. Configurations change at
+//! the next victim. A window whose model holds for no configuration is followed by another (the
+//! simulator stops to model). Open superblocks of merged groups are filled up, not copied or sealed
+//! half-empty.
 
 pub mod chain;
 pub mod groups;
@@ -166,8 +166,8 @@ impl Midas {
         if longer { self.intervals.restart_longer() } else { self.intervals.restart() }
     }
 
-    /// Pages in superblocks of the last group that nobody overwrites, less one in twenty of those
-    /// freshly written; none if they are few.
+    /// Pages in superblocks of the last group that are never overwritten, less one in twenty of
+    /// those freshly written; none if they are few.
     fn untouched_pages(&self, blocks: &Superblocks) -> f64 {
         let (last, top) = (self.groups.last(), self.groups.top());
         let in_pool = |block: &Block| (last..=top).contains(&block.stream.0);

@@ -4,8 +4,8 @@
 //! mapping, flash. Units: pages; moments and ages on the clock of host page writes, which counts a
 //! write before it is placed. Adding a scheme is one file and one line in `separations!` below.
 //!
-//! Order of calls for one host write: reclaim if due; clock + 1; `on_invalidate` for the old copy;
-//! `place_user`; `on_seal` if the superblock is now full. For one victim: `choose_victim`;
+//! Order of calls for one host write: reclaim if due, clock + 1, `on_invalidate` for the old copy,
+//! `place_user`. `on_seal` follows if the superblock is now full. For one victim: `choose_victim`;
 //! `on_collect`; `place_moved` for each valid page in the order of offsets; `on_erase`.
 
 pub mod dac;
@@ -85,7 +85,7 @@ pub struct Invalidated<'a> {
     pub trimmed: bool,
 }
 
-/// Who picks the victim.
+/// What picks the victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// The reclaim policy, among all sealed superblocks.
@@ -142,7 +142,7 @@ pub trait Separation: Send {
         false
     }
 
-    /// Who picks the next victim, while `free` superblocks are free.
+    /// What picks the next victim, while `free` superblocks are free.
     fn choose_victim(&mut self, _blocks: &mut Superblocks, _free: u32, _clock: u64) -> Choice {
         Choice::Any
     }

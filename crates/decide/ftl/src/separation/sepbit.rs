@@ -1,14 +1,15 @@
 //! SepBIT: blocks that replace a short-lived block are expected to be short-lived, and blocks that
-//! have lived long to live on; with its two ablations UW and GW.
+//! have lived long to live on. Two ablations, UW and GW, stand beside it.
 //!
 //! For: the best rule of FAST'22. Must never know: superblocks beyond the stream and age of a
 //! victim. Source: Wang et al., SepBIT, FAST'22, section 3, Algorithm 1, and its simulator. Units:
 //! pages. UW separates only pages of the host, GW only moved pages.
 //!
-//! The queue of recent pages that bounds the paper's index is kept as its length alone: pages enter
-//! it once per host write, so it holds a page if and only if the page's last write is no older than
-//! the queue is long. Memory: 4 bytes per page and one more to keep the score; last writes are kept
-//! modulo 2^32 pages (16 TiB of 4 KiB), beyond which an age is mistaken for a shorter one.
+//! The queue of recent pages that bounds the paper's index is kept as its length alone. Pages enter
+//! it once per host write. It therefore holds a page if and only if the page's last write is no
+//! older than the queue is long. Memory: 4 bytes per page and one more to keep the score. Last
+//! writes are kept modulo 2^32 pages (16 TiB of 4 KiB); beyond, an age is mistaken for a shorter
+//! one.
 
 use super::learning::{Classification, Scores};
 use super::{Invalidated, MovedPage, Registered, Separation, Stream, Write};
@@ -116,7 +117,7 @@ impl<const PART: u8> Sepbit<PART> {
         (clock as u32).wrapping_sub(self.last[page as usize])
     }
 
-    /// Judges what was said of a page's last write, `age` ago, as its copy ends now.
+    /// Scores the prediction of a page's last write, `age` ago, as its copy ends now.
     #[inline(always)]
     fn score_prediction(&mut self, page: u32, clock: u64, age: u32) {
         let Some(said) = self.said.get_mut(page as usize) else { return };

@@ -2,8 +2,8 @@
 //!
 //! For: the simplest separation. Must never know: ages. Source: Kang et al., PVLDB'20 (two regions,
 //! normal and cold), as SepBIT's simulator has it (`SepGC`). The paper also adapts the sizes of the
-//! regions and can take victims in order of age from the normal one; that is left to the reclaim
-//! policy here. Memory: none.
+//! regions and can take victims in order of age from the normal one. Here the reclaim policy does
+//! that. Memory: none.
 
 use super::{MovedPage, Registered, Separation, Stream, Write};
 use crate::{Entry, Geometry};

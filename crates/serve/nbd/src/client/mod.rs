@@ -1,8 +1,8 @@
 //! The client's side of one connection: what a server sent becomes events.
 //!
 //! For: tools and tests that use an export. Must never know: sockets. Units: bytes. Invariants:
-//! data is handed on as it comes and never held; an answer to a request that was not sent, or with
-//! more data than was asked for, is a [`ReplyFault`].
+//! data is handed on as it comes and never held. An answer to no sent request, or with more data
+//! than requested, is a [`ReplyFault`].
 
 mod hello;
 mod replies;

@@ -1,8 +1,8 @@
 //! The server's side of one connection: what a client sent becomes events.
 //!
 //! For: servers of any kind of I/O. Must never know: sockets, what an export holds. Units: bytes.
-//! Invariants: at most one header or one option's data is held; a payload is handed on as it
-//! comes and never held; after [`SessionEvent::Violation`] nothing more is read.
+//! Invariants: at most one header or one option's data is held. A payload is handed on as it comes
+//! and never held. After [`SessionEvent::Violation`] nothing more is read.
 
 mod header;
 mod negotiation;
@@ -143,8 +143,8 @@ impl Session {
         self.chosen.size = bytes;
     }
 
-    /// Payload bytes of the last write that are still to come: a caller may receive them straight
-    /// into its own buffer and say so by [`Session::received`].
+    /// Payload bytes of the last write that are still to come. A caller may receive them straight
+    /// into its own buffer and report that by [`Session::received`].
     pub fn payload_left(&self) -> u64 {
         if let SessionPhase::Payload { left } = self.phase { left } else { 0 }
     }

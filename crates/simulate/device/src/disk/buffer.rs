@@ -4,8 +4,8 @@
 //! know: queues, links, tenants. Units: sectors, nanoseconds. Source: Ruemmler and Wilkes, IEEE
 //! Computer 27(3), 1994, "data caching" (segments, read-ahead while idle).
 //!
-//! One stream is under the heads at a time. It reads on behind the last read until its limit, or
-//! until the arm is wanted elsewhere; then what it has read becomes an old segment.
+//! One stream is under the heads at a time. After the last read it reads ahead until its limit, or
+//! until the arm is needed elsewhere. What it has read then becomes an old segment.
 
 use super::geometry::DiskGeometry;
 use std::collections::VecDeque;

@@ -1,9 +1,9 @@
 //! Where a byte lies on a disk and when it passes under a head.
 //!
-//! For: zones, sectors, skew, and the angle of the platters at a time. Must never know: queues,
-//! the arm's speed. Units: sectors, nanoseconds; an angle is a whole number of [`CIRCLE`]ths of a
-//! revolution, so that at any whole number of revolutions per minute the position is exact for
-//! ever: one nanosecond turns the platters by `rpm` of them.
+//! For: zones, sectors, skew, and the angle of the platters at a time. Must never know: queues, the
+//! arm's speed. Units: sectors, nanoseconds. An angle is a whole number of [`CIRCLE`]ths of a
+//! revolution: one nanosecond turns the platters by `rpm` of them. The position is therefore exact
+//! at any whole number of revolutions per minute.
 
 /// Parts of a revolution: nanoseconds of a minute.
 pub const CIRCLE: u64 = 60_000_000_000;

@@ -153,8 +153,8 @@ impl LogStore {
         })
     }
 
-    /// Follows from now on which page lies where on the device, so that the audit finds a read of
-    /// a place where its page is not. For tests: 4 bytes per page.
+    /// Follows from now on where each page lies on the device. The audit then finds a read of a
+    /// place that does not hold its page. For tests: 4 bytes per page.
     pub fn follow(&mut self) {
         let segment_pages = self.segment_bytes / self.page_bytes;
         let mut stored = vec![u32::MAX; (self.stats.segments * segment_pages) as usize];

@@ -117,14 +117,14 @@ impl LogStore {
         }
     }
 
-    /// Somebody reads a life.
+    /// A read of a life begins.
     pub(super) fn pin(&mut self, life: u32) {
         if let Some(life) = self.lives.get_mut(life) {
             life.readers += 1;
         }
     }
 
-    /// Nobody but the others reads it any more.
+    /// A read of a life ends.
     pub(super) fn unpin(&mut self, life: u32) {
         if let Some(life) = self.lives.get_mut(life) {
             life.readers -= 1;

@@ -1,7 +1,7 @@
 //! Writes: pages on their way to the device, and the commands that append them.
 //!
 //! For: writes and trims of requests, and the order of appends. Must never know: how segments are
-//! chosen. Units: pages. A page is ready when what it needs is in memory; ready pages side by side
+//! chosen. Units: pages. A page is ready when what it needs is in memory. Ready pages side by side
 //! in an open segment are one command, those of requests first.
 
 use super::log_store::LogStore;

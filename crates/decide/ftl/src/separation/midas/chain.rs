@@ -4,9 +4,9 @@
 //! each group's victims and the write amplification. Must never know: superblocks at hand, how
 //! sizes are searched. Units: superblocks of host writes for intervals and sizes, pages for what is
 //! valid. Source: MiDAS (FAST'24), section 4.4, and its simulator. A page passes through groups
-//! 1..n-1 as through queues: a queue of `c` superblocks at a rate of `q` superblocks per superblock
+//! 1..n-1 as through queues. A queue of `c` superblocks at a rate of `q` superblocks per superblock
 //! of host writes holds it for `(c - 1/2) / q`. As in the simulator, the hot group comes first in
-//! the row though its pages never pass through the others, which makes group 1 look better than it
+//! the row though its pages never pass through the others. This makes group 1 look better than it
 //! is. The last group is cleaned by cost-benefit; it is modelled as a two-class greedy log
 //! (Desnoyers, SYSTOR'12). The simulator accumulates the two classes over all calls of one search;
 //! here each call stands alone (last valid share 0.8957 for its 0.8950).
@@ -79,7 +79,7 @@ pub enum Hot {
         /// Superblocks it takes.
         blocks: u32,
         /// Whether its valid pages are taken from those of the last group. The search for its size
-        /// does not, which keeps it small: with it the simulator would choose 23 superblocks rather
+        /// does not, which keeps it small. With it the simulator would choose 23 superblocks rather
         /// than 5 to 7 on zipf, and write 5.2 rather than 3.96 times.
         held: bool,
     },
@@ -136,8 +136,8 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// The write amplification of groups of these sizes, hot group apart, in superblocks; nothing
-    /// where the model does not hold (a queue longer than the window, no room to clean).
+    /// The write amplification of groups of these sizes, hot group apart, in superblocks. Nothing
+    /// where the model does not hold: a queue longer than the window, or no space to clean.
     pub fn predict(&self, hot: Hot, sizes: &[u32]) -> Option<ChainPrediction> {
         let all = &self.distribution;
         let (last_size, queues) = sizes.split_last()?;
@@ -218,10 +218,10 @@ impl Chain {
     }
 }
 
-/// Write amplification of a log under two classes of pages that it does not separate: a share
+/// Write amplification of a log under two classes of pages that it does not separate. A share
 /// `requests` of the writes goes to a share `pages` of the pages; `spare` is physical over logical
-/// pages. Nothing if there is no spare room. Desnoyers (SYSTOR'12): the root of
-/// `A = 1 + r / (e^(r a / (f A)) - 1) + (1 - r) / (e^((1 - r) a / ((1 - f) A)) - 1)`.
+/// pages. Nothing if there is no spare room. Desnoyers (SYSTOR'12): the root of `A = 1 + r / (e^(r
+/// a / (f A)) - 1) + (1 - r) / (e^((1 - r) a / ((1 - f) A)) - 1)`.
 pub fn two_class_greedy(spare: f64, requests: f64, pages: f64) -> Option<f64> {
     // At the root both sides agree; there `class` is what one class adds.
     let class = |r: f64, f: f64, a: f64| {

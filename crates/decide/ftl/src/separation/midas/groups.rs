@@ -5,8 +5,8 @@
 //! sections 4.1 and 4.5, and its simulator. Group `i` is stream `i`: the hot group 0, queues of
 //! designated size 1..L-1, the last group L, cleaned by the reclaim policy. While *pooled* (no
 //! configuration is trusted) L..L+3 are levels of one pool (MiDA): each move lifts a page by one.
-//! Where groups merge, the simulator copies or seals half-filled open superblocks; here pages of
-//! the last group fill them first, so that no room is lost.
+//! Where groups merge, the simulator copies or seals half-filled open superblocks. Here pages of
+//! the last group fill them first, so that no space is lost.
 
 use super::chain::MAX_GROUPS;
 use crate::blocks::{Block, Superblocks};
@@ -82,8 +82,8 @@ impl Groups {
         self.stray |= block.stream.0 > self.top();
     }
 
-    /// The next victim and its group: the oldest superblock of the first queue that is too long,
-    /// else what the reclaim policy finds in the last group.
+    /// The next victim and its group. It is the oldest superblock of the first queue that is too
+    /// long, else the choice of the reclaim policy in the last group.
     pub fn choose(&mut self, blocks: &mut Superblocks) -> (Choice, u8) {
         if self.stray {
             self.stray = false;
@@ -104,8 +104,8 @@ impl Groups {
         (Choice::Among(u64::MAX << self.last), self.last)
     }
 
-    /// Takes on a configuration of these sizes, open superblocks included: what lay in the last
-    /// group lies in the new last group, and queues that are too long give their oldest to it.
+    /// Takes on a configuration of these sizes, open superblocks included. Superblocks of the last
+    /// group go to the new last group; queues that are too long give their oldest to it.
     pub fn configure(&mut self, sizes: &[u32], blocks: &mut Superblocks) {
         let last = (sizes.len().min(MAX_GROUPS) - 1) as u8;
         let lowest = self.last.min(last);

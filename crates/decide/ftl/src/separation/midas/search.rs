@@ -2,9 +2,9 @@
 //!
 //! For: number and sizes of groups with the least predicted write amplification. Must never know:
 //! superblocks at hand, pages. Units: superblocks. Source: MiDAS (FAST'24), section 4.5, and the
-//! order of steps of its simulator: first the hot group, then up to eight cuts of the last group,
-//! each at its best size, then four rounds over all sizes in turn. The simulator runs it in a
-//! thread whose result arrives at any time; here it is one call.
+//! order of steps of its simulator. First comes the hot group. Up to eight cuts of the last group
+//! follow, each at its best size, then four rounds over all sizes in turn. The simulator runs it in
+//! a thread whose result arrives at any time; here it is one call.
 
 use super::chain::{Chain, ChainPrediction, Hot, MAX_GROUPS};
 use super::hot_filter::HotMeasure;

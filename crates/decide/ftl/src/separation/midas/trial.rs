@@ -2,9 +2,9 @@
 //!
 //! For: measured shares of valid pages per group against the model's, and what follows from a
 //! misprediction. Must never know: superblocks, pages. Units: superblocks, host page writes.
-//! Source: MiDAS (FAST'24), section 4.6, and its simulator: once every group was collected from,
-//! the victims of 0.3 windows are measured; the first group whose share exceeds its prediction by
-//! 0.1 or more is where the groups merge. Here the time of a trial does not grow with the window.
+//! Source: MiDAS (FAST'24), section 4.6, and its simulator. Once every group was collected from,
+//! the victims of 0.3 windows are measured. Groups merge at the first group whose share exceeds its
+//! prediction by 0.1 or more. Here the time of a trial does not grow with the window.
 
 use super::chain::MAX_GROUPS;
 use super::search::Configuration;

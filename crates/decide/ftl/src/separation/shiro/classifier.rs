@@ -1,9 +1,9 @@
 //! The model in use, one step per page write.
 //!
 //! For: the path of a write: features in, the page's state moved on, a class out. Must never know:
-//! where a model comes from, the drive. Hex digits have sixteen values each, so their int8 inputs
-//! are looked up; the model's own quantisation made that table, and the step is the same, bit for
-//! bit, as one from single-precision inputs. Memory: 384 bytes of tables beside the model.
+//! where a model comes from, the drive. Hex digits have sixteen values each, so that their int8
+//! inputs are looked up. The model's own quantisation made that table. The step is the same, bit
+//! for bit, as one from single-precision inputs. Memory: 384 bytes of tables beside the model.
 
 use super::features::{Encoding, Features, HEX_INPUTS};
 use super::pages::{LifetimeClass, STATE_BYTES};
@@ -26,9 +26,9 @@ pub struct GruClassifier {
 }
 
 impl GruClassifier {
-    /// The classifier of a stored model; an f32 model is quantised by `calibration`, rows of inputs
-    /// one after another (all inputs at 1 are added, so that no digit saturates). Errors: a model
-    /// of another shape than these inputs, 32 bytes of state, 2 outputs (long, short).
+    /// The classifier of a stored model. An f32 model is quantised by `calibration`, rows of inputs
+    /// one after another. All inputs at 1 are added, so that no digit saturates. Errors: a model of
+    /// another shape than these inputs, 32 bytes of state, 2 outputs (long, short).
     pub fn new(
         stored: &StoredModel,
         encoding: Encoding,

@@ -1,10 +1,10 @@
 //! The writes of a stretch longer than one window.
 //!
 //! For: lifetimes that a window of 5 % of the drive cannot see, as both of their writes must lie
-//! within it, and labels that are final when they are learned. Must never know: models. Units: host
-//! page writes. A ring of the last writes; a page that is written or trimmed finds the write that
-//! began its lifetime by its age, so that nothing is sorted but what is learned. Memory: 28 bytes
-//! per write of the stretch (the host's, not the drive's).
+//! within it. Their labels are final when they are learned. Must never know: models. Units: host
+//! page writes. A ring of the last writes. A written or trimmed page finds the write that began its
+//! lifetime by its age, so that only learned writes are sorted. Memory: 28 bytes per write of the
+//! stretch (the host's, not the drive's).
 
 use super::dataset::{Dataset, LifetimeLabel};
 use super::features::{Encoding, Features};

@@ -28,8 +28,9 @@ pub struct Observed<'a> {
     pub rows: &'a [f32],
 }
 
-/// How well a logistic regression tells lifetimes up to `threshold` from the others; 0 if there is
-/// no lifetime on one side to learn from or to judge by.
+/// How well a logistic regression separates lifetimes up to `threshold` from the others. The
+/// accuracy is 0 if one side has no lifetime to train on or to test with. 0 if one side has no
+/// lifetime to train on or to test with.
 pub fn accuracy(observed: &Observed<'_>, threshold: u32, seed: Seed) -> f64 {
     let mut rng = seed.rng();
     let Some((train, test)) = samples(observed, threshold, &mut rng) else { return 0.0 };
@@ -40,7 +41,7 @@ pub fn accuracy(observed: &Observed<'_>, threshold: u32, seed: Seed) -> f64 {
 
 type Sample<'a> = Vec<(&'a [f32], bool)>;
 
-/// Balanced samples, drawn with replacement, to learn from and to judge by; a fifth of the rows is
+/// Balanced samples, drawn with replacement, for training and for testing. A fifth of the rows is
 /// held out before anything is drawn, so that none is in both.
 fn samples<'a>(
     observed: &Observed<'a>,

@@ -2,11 +2,11 @@
 //!
 //! For: five levels of superblocks for moved pages; the fixed hierarchy and the agent that starts
 //! from it. Must never know: the model, the mapping. Units: levels 0..=4; shares in `[0, 1]`.
-//! Source: Shiro, section III-C and table I. Settled here: a decision of round k is credited once
-//! with the mean invalid share of the victims k+1..=k+200 and nothing else (the reward looks ahead
-//! already, so there is no bootstrap); all decisions of a round in one state with one action are
-//! credited together, as so many updates after one another. The previous action needs no memory: it
-//! is the level of the victim.
+//! Source: Shiro, section III-C and table I. Settled here: a decision of round k is credited once,
+//! with the mean invalid share of the victims k+1..=k+200. The reward looks ahead already, so that
+//! there is no bootstrap. All decisions of a round in one state with one action are credited
+//! together, as so many updates in a row. The previous action needs no memory: it is the level of
+//! the victim.
 
 use cachewright_types::Seed;
 use cachewright_types::seed::Rng;

@@ -10,7 +10,7 @@
 //! the ceiling, which is told each lifetime. Variants have names of their own: `shiro-levels` keeps
 //! to the hierarchy that the agent starts from. Whether a write waits for its prediction
 //! (`synchronous`) changes no decision, as a page is classified before it leaves the buffer either
-//! way; it is counted and told to the sink, where a device model prices it.
+//! way. The wait is counted and reported to the sink, where a device model prices it.
 
 mod classifier;
 mod dataset;
@@ -155,8 +155,8 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
         self.trainer = trainer;
     }
 
-    /// Puts a model to use; an f32 model is quantised by `calibration`, rows of inputs one after
-    /// another (all inputs at 1 are added, so that no digit saturates). Errors: a model of another
+    /// Puts a model to use. An f32 model is quantised by `calibration`, rows of inputs one after
+    /// another. All inputs at 1 are added, so that no digit saturates. Errors: a model of another
     /// shape than these inputs, 32 bytes of state, 2 outputs (long, short).
     pub fn install(&mut self, stored: &StoredModel, calibration: &[f32]) -> Result<(), TrainError> {
         self.deployed = Some(GruClassifier::new(stored, self.encoding, calibration)?);
@@ -199,7 +199,7 @@ impl<const VARIANT: u8> Shiro<VARIANT> {
         classifier.classify(state, features)
     }
 
-    /// Judges the prediction made at the last write of a page, whose copy ends now.
+    /// Scores the prediction made at the last write of a page, whose copy ends now.
     #[inline]
     fn score_prediction(&mut self, page: u32, clock: u64) {
         let class = self.pages.class(page);

@@ -1,8 +1,8 @@
 //! What Shiro keeps of each logical page: 36 bytes.
 //!
 //! For: the model's hidden state (32 bytes), and in 4 bytes the moment of the last write and the
-//! class given then. Must never know: models, where a page lies. Source: Shiro, section III-D; the
-//! class shares its 4 bytes with the time, which leaves 30 bits: a lifetime is known modulo 2^30
+//! class given then. Must never know: models, where a page lies. Source: Shiro, section III-D. The
+//! class shares its 4 bytes with the time, which leaves 30 bits. A lifetime is known modulo 2^30
 //! host page writes (16 TiB of 16 KiB pages).
 
 /// Bytes of hidden state per page.

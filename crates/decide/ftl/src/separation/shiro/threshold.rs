@@ -4,13 +4,14 @@
 //! Must never know: pages, the model that is trained with it. Units: lifetimes in host page writes;
 //! percentiles in 0..=100. Source: Shiro, section III-B; where the printed step rules lost their
 //! signs, the sentences beside them decide (rules 2 and 3 decrement). A lifetime equal to the
-//! threshold is short: the inflection point is the last lifetime before the tail, and writers with
-//! one fixed period would otherwise never be short.
+//! threshold is short. The inflection point is the last lifetime before the tail; writers with one
+//! fixed period would otherwise never be short.
 //!
-//! Settled here: a candidate whose percentile is not within (0, 100), or that leaves less than a
-//! share of the lifetimes on one side, cannot win; taken as the nearest lifetime, as it once was,
-//! it ran away to the shortest or longest there is. Where none of the three can win, the window
-//! begins anew at its inflection point among the values that can. No value is below the floor.
+//! Settled here: a candidate cannot win if its percentile is not within (0, 100). Nor can one that
+//! leaves less than a share of the lifetimes on one side. Taken as the nearest lifetime, as it once
+//! was, it ran away to the shortest or longest there is. Where none of the three can win, the
+//! window begins anew at its inflection point among the values that can. No value is below the
+//! floor.
 
 use super::light_model::{self, Observed};
 use cachewright_types::Seed;
@@ -140,7 +141,7 @@ fn next_step(step: i32, previous: i32, current: i32) -> i32 {
 }
 
 /// The lifetime at which the sorted curve is farthest below the line from its first to its last
-/// point, both axes scaled to `[0, 1]`; the first among equals of those allowed.
+/// point. Both axes are scaled to `[0, 1]`; the first among equals of those allowed wins.
 fn inflection(sorted: &[u32], allowed: Allowed) -> u32 {
     let (Some(&first), Some(&last)) = (sorted.first(), sorted.last()) else { return allowed.0 };
     let width = (sorted.len() - 1).max(1) as f64;

@@ -2,10 +2,9 @@
 //!
 //! For: lifetimes for the threshold, labelled series for the trainer. Must never know: models, what
 //! comes after the window. Units: host page writes. Source: Shiro, section III-B and V-E. Settled
-//! here: a write that was not followed by another before the window ended has no label or is long,
-//! as the setting `censored` says; a series is cut into pieces of at most `series_steps`; a trim
-//! ends a lifetime as a write does. Memory: 28 bytes per write of a window (the host's, not the
-//! drive's).
+//! here: a write without another before the window ended has no label or is long, as the setting
+//! `censored` says. A series is cut into pieces of at most `series_steps`. A trim ends a lifetime
+//! as a write does. Memory: 28 bytes per write of a window (the host's, not the drive's).
 
 use super::dataset::{Dataset, LifetimeLabel};
 use super::features::{Encoding, Features};

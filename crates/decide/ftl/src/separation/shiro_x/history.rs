@@ -1,10 +1,10 @@
 //! What shiro-x keeps of each page: 6 bytes.
 //!
-//! For: the moment of the last write, a moving mean of the page's lifetimes and how many it has
-//! had, packed; and the cell of the life table that such a history falls into. Must never know:
-//! streams, hazards. Units: host page writes; lengths of time are kept as an exponent and three
-//! bits, within 1/16 of the true number. Design of Cachewright. A page's age is known modulo 2^32
-//! host page writes (16 TiB of 4 KiB pages).
+//! For: the moment of the last write, a moving mean of the page's lifetimes and their number,
+//! packed. A history falls into a cell of the life table. Must never know: streams, hazards. Units:
+//! host page writes; lengths of time are kept as an exponent and three bits, within 1/16 of the
+//! true number. Design of Cachewright. A page's age is known modulo 2^32 host page writes (16 TiB
+//! of 4 KiB pages).
 
 /// Cells of the life table: what is told apart of a page's past.
 pub const CELLS: usize = KINDS * SPANS;

@@ -5,9 +5,9 @@
 //! lifetimes are bins of half octaves of host page writes. Design of Cachewright.
 //!
 //! Theory: pages that are placed F at a time and live R on average fill F R pages of space. With
-//! little spare space, a stream whose share of it is s costs about F (F R) / 2 s moves; the best
-//! shares are as sqrt(F F R), and all moves together are as the square of the sum of these roots.
-//! So the cut with the least sum of roots is sought, exactly, over all cuts of the range.
+//! little spare space, a stream whose share of it is s costs about F (F R) / 2 s moves. The best
+//! shares are as sqrt(F F R). All moves together are as the square of the sum of these roots. So
+//! the cut with the least sum of roots is sought, exactly, over all cuts of the range.
 
 use super::history::{SPANS, span_start};
 use crate::separation::Stream;

@@ -1,14 +1,14 @@
 //! Drives in small that try ways of dividing placements into streams.
 //!
-//! For: how many streams the host's and the moved pages should have, and whether they should share
-//! them: no rule of thumb is right for all workloads, so each way is tried on a drive of its own.
+//! For: how many streams the host's and the moved pages should have, and whether they share them.
+//! No rule of thumb is right for all workloads, so that each way is tried on a drive of its own.
 //! Must never know: how lifetimes are learned (it is told bins of residual lifetimes). Units:
-//! pages; the clock of host page writes. Source: miniature simulation (Waldspurger et al.,
-//! ATC'17), used here on drives; design of Cachewright.
+//! pages; the clock of host page writes. Source: miniature simulation (Waldspurger et al., ATC'17),
+//! used here on drives; design of Cachewright.
 //!
-//! A drive in small has as many superblocks as the true one, each of 16 pages, and holds one page
-//! of every `share` neighbouring ones, chosen by hash; so over-provisioning, free space and the
-//! price of an open superblock are those of the true drive. Reclaim is `death-rate`. Memory: 14
+//! A drive in small has as many superblocks as the true one, each of 16 pages. It holds one page of
+//! every `share` neighbouring ones, chosen by hash. Over-provisioning, free space and the price of
+//! an open superblock are therefore those of the true drive. Reclaim is `death-rate`. Memory: 14
 //! bytes for each way and page held.
 
 use super::history::{SPANS, span};

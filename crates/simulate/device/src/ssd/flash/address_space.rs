@@ -1,9 +1,9 @@
 //! Logical pages to physical ones, over all groups of channels.
 //!
-//! For: which layer holds a page, which plane an address of a layer is on, which sectors of a page
-//! hold data, and filling the device. Must never know: time, queues. Units: pages, sectors. A
-//! group has one layer per plane, whose first pages are the group's share of the mapping table, or
-//! one layer over all planes (superblocks); its pages follow the order of planes either way.
+//! For: the layer of a page, the plane of an address, the sectors of a page with data, and filling
+//! the device. Must never know: time, queues. Units: pages, sectors. A group has one layer over all
+//! planes (superblocks), or one per plane, whose first pages are the group's share of the mapping
+//! table. Its pages follow the order of planes either way.
 
 use super::error::FlashError;
 use super::ids::{LayerId, LogicalPage, PhysicalPage, PlaneId};

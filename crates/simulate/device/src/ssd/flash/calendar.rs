@@ -1,9 +1,9 @@
 //! The time of the back-end, and what happens later, in order of time.
 //!
 //! For: two words per event, no allocation per event. A few events stand in a sorted list, which is
-//! quickest for the few that a moderate load has; the others go to a binary heap, so that the cost
-//! stays small for any number. Must never know: what an event does. Events at the same nanosecond
-//! come in the order in which they were made. Units: nanoseconds.
+//! fastest under a moderate load. The others go to a binary heap, so that the cost stays small for
+//! any number. Must never know: what an event does. Events at the same nanosecond come in the order
+//! in which they were made. Units: nanoseconds.
 
 use super::ids::{ChannelId, UnitId};
 use std::cmp::Reverse;

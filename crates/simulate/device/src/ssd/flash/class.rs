@@ -1,6 +1,6 @@
 //! Queues of a unit, and what a unit can be doing.
 //!
-//! For: the names of both, which results show. Must never know: units, queues. Units: none.
+//! For: the names of both, which results show. Must never know: units, queues.
 
 use super::work::{FlashWork, WorkPurpose, WorkStep};
 

@@ -1,9 +1,9 @@
 //! Cleaning: what the translation layer decided becomes reads, programs and erases.
 //!
 //! For: moves of valid pages, erases once all of them are done, wear levelling, and where cleaning
-//! is urgent. Must never know: how victims are chosen. Units: pages, blocks. A page counts as moved
-//! in the mapping at once and is read at its old place until it is programmed at the new one, so no
-//! request ever waits for cleaning that it does not share a die with, and none is lost.
+//! is urgent. Must never know: how victims are chosen. Units: pages, blocks. The mapping counts a
+//! page as moved at once. Its old place is read until the new one is programmed. A request
+//! therefore waits for cleaning only on a shared die, and no page is lost.
 
 use super::address_space::AddressSpace;
 use super::executor::{DataSource, Executor};

@@ -3,8 +3,8 @@
 //!
 //! For: where the data of a page is (on flash, in the controller, on its way), transactions that
 //! wait for others, predictions before programs, completions. Must never know: the map, layers,
-//! victims. Units: pages, nanoseconds. A page whose data is in the controller is read there; one
-//! that is still to be moved is read where it lies; one that waits for the rest of itself is waited
+//! victims. Units: pages, nanoseconds. A page is read in the controller if its data is there, and
+//! at its old place if it is still to be moved. A page that waits for the rest of itself is waited
 //! for.
 
 use super::calendar::FlashEvent;
@@ -142,8 +142,8 @@ impl Executor {
         self.flight.work.remove(id);
     }
 
-    /// Where the data that belongs at a place is now. To be asked before the layer changes again: a
-    /// block may be given to its next life while pages of this one are still on their way.
+    /// Where the data that belongs at a place is now. Valid until the layer changes again: a block
+    /// may get its next life while pages of this one are still on their way.
     #[inline]
     pub fn find(&self, page: PhysicalPage) -> DataSource {
         let Some(writer) = self.pending.writer(page) else { return DataSource::Flash(page) };
@@ -264,9 +264,8 @@ impl Executor {
         programs
     }
 
-    /// Notes the step of a model that the last write asked for, if it did: its work `id`, if the
-    /// host waits for it, takes it once what it reads is there (the step may need that metadata),
-    /// others take it at once.
+    /// Notes the step of a model that the last write took, if it took one. If the host waits for
+    /// the step, its work `id` takes it once its metadata has been read. Others take it at once.
     #[inline]
     pub fn predict(&mut self, prediction: Option<bool>, id: Option<WorkId>) {
         let Some(waits) = prediction else { return };

@@ -221,7 +221,7 @@ impl Scheduler {
     }
 
     /// Takes work out of its queues for one command: the one behind `before`, and pages at the same
-    /// place in other planes of its die, of its queue and then of its mate's.
+    /// place in other planes of its die. They come from its queue, then from its mate's.
     #[inline]
     fn gather(
         &mut self,

@@ -1,10 +1,10 @@
 //! A command whose way into the drive nothing crosses.
 //!
-//! For: speed. Between its doorbell and its arrival in the drive a command takes three messages
-//! (five with data), each known in advance as long as nothing else uses link or queues meanwhile.
-//! Such a command is one event instead of three or five. Must never know: what a command is for.
-//! Units: nanoseconds. Invariant: whatever else happens at the interface first makes the messages
-//! that are on their way by then real ([`Express::give_way`]), so no time and no order differs.
+//! For: speed. Between its doorbell and its arrival in the drive a command takes three messages,
+//! five with data. Each is known in advance as long as nothing else uses link or queues. Such a
+//! command is one event instead of three or five. Must never know: what a command is for. Units:
+//! nanoseconds. Invariant: any other event at the interface first makes the messages under way real
+//! ([`Express::give_way`]), so that no time and no order differs.
 
 use super::message::{DOWN, HostArrival, Message, UP};
 use super::port::Slot;
@@ -153,7 +153,8 @@ mod tests {
         }
     }
 
-    /// The second command comes while messages of the first are hidden, and nobody looked between.
+    /// The second command comes while messages of the first are hidden, and nothing was observed
+    /// between.
     #[test]
     fn a_command_that_crosses_the_way_finds_no_message_in_the_past() {
         for pause_ns in [1, 10, 30, 100, 1_200] {

@@ -1,13 +1,13 @@
 //! The host interface: commands in, requests for the drive's inside out, completions back.
 //!
 //! For: queues per tenant, the messages a command costs on the link, fetching by arbitration, and
-//! where its time went. Must never know: pages, caches, flash. Units: bytes, nanoseconds.
-//! Source: NVMe as MQSim models it (Tavakkol et al., FAST'18, 4.2): doorbell, fetch of the entry,
-//! fetch of a write's data, data of a read, completion entry, doorbell of the completion queue; on
-//! SATA the frames of native command queuing. Invariants (audited): a tenant has at most its queue
-//! depth under way, the drive works on at most `command_slots`, every command is in one place.
-//! A command that is alone on its way is one event ([`express`]). Differences: the host keeps count
-//! of commands under way per tenant instead of free entries of two rings; the entry of the
+//! where its time went. Must never know: pages, caches, flash. Units: bytes, nanoseconds. Source:
+//! NVMe as MQSim models it (Tavakkol et al., FAST'18, 4.2): doorbell, fetch of the entry, fetch of
+//! a write's data, data of a read. The completion entry and the doorbell of the completion queue
+//! follow. SATA has the frames of native command queuing. Invariants (audited): a tenant has at
+//! most its queue depth under way, the drive works on at most `command_slots`, every command is in
+//! one place. A command that is alone on its way is one event ([`express`]). Differences: the host
+//! counts commands under way per tenant instead of free entries of two rings. The entry of the
 //! completion queue is always free in time. No allocation per command.
 
 mod arbiter;
@@ -96,7 +96,8 @@ impl Host {
     /// Accepts a command.
     #[inline]
     pub fn submit(&mut self, now: Nanos, command: Command) {
-        // What was due before has happened even if nobody looked; what is due now only if seen.
+        // What was due before has happened even if no call observed it; what is due now only if one
+        // did.
         self.follow(self.seen_ns.max(now.0.saturating_sub(1)));
         let slot = self.free.pop().unwrap_or_else(|| self.grow(command));
         let pending = &mut self.pending[slot.0 as usize];
@@ -215,7 +216,7 @@ impl Host {
         }
     }
 
-    /// Announces a command that can be on its own; false, and nothing is done, if something else is
+    /// Announces a command that can be on its own. False, and nothing is done, if something else is
     /// on its way to the drive or waits there.
     #[inline]
     fn begin_express(&mut self, now_ns: u64, slot: Slot) -> bool {
@@ -244,8 +245,8 @@ impl Host {
         self.work(now_ns, slot, arrived);
     }
 
-    /// Something else is about to happen: the messages of the command on its own that have arrived
-    /// by `until_ns` have, and the next is on its way.
+    /// Something else is about to happen. The messages of the command on its own that arrive by
+    /// `until_ns` have arrived, and the next is on its way.
     #[inline]
     fn follow(&mut self, until_ns: u64) {
         if self.express.due_ns() != NEVER_NS {

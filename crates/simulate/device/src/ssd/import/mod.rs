@@ -1,9 +1,9 @@
 //! MQSim's configuration as a stack file.
 //!
-//! For: users of MQSim who switch. Must never know: files; texts come in and go out. Each tag is
-//! mapped, or listed with its line and the reason why not; nothing is dropped in silence, unknown
-//! tags neither. A value that MQSim would not accept is an error. Source: MQSim's README and
-//! parameter sets; `tags` holds the table.
+//! For: users of MQSim. Must never know: files; texts come in and go out. Each tag is mapped, or
+//! listed with its line and the reason why not; nothing is dropped in silence, unknown tags
+//! neither. A value that MQSim would not accept is an error. Source: MQSim's README and parameter
+//! sets; `tags` holds the table.
 
 mod device;
 mod error;
